@@ -1,0 +1,3 @@
+//! Measures, controls and generates network traffic.
+#![forbid(unsafe_code)]
+fn main() {}

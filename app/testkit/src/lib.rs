@@ -1,0 +1,2 @@
+//! Builders of traffic and captures for tests and benches.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Capture files of every format and compression.
+#![forbid(unsafe_code)]

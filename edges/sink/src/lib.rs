@@ -1,0 +1,2 @@
+//! Record formats, atomic files, summary and report.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! All `unsafe` of the project lives here.

@@ -1,0 +1,162 @@
+//! The traits that join the floors: what gives frames, what works on them, what takes records.
+
+use linkweir_record::RecordKind;
+use linkweir_wire::Timestamp;
+use thiserror::Error;
+
+use crate::Batch;
+
+/// What a source has next.
+#[derive(Debug)]
+pub enum SourceEvent<'a> {
+    /// Frames, in capture order; at least one.
+    Batch(Batch<'a>),
+    /// Part of the input is lost, and where; the run goes on with what follows.
+    Fault(Fault),
+    /// Nothing more will come.
+    End,
+}
+
+/// Why and where a part of the input could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The file or interface, as the user named it.
+    pub input: String,
+    /// Byte offset in the (decompressed) input where reading stopped, if there is one.
+    pub offset: Option<u64>,
+    /// Whether nothing at all could be read, or the rest was lost.
+    pub kind: FaultKind,
+    /// What was wrong, in one sentence without a full stop.
+    pub message: String,
+}
+
+/// How much a [`Fault`] costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The input gave nothing: it cannot be opened or is no capture (exit code 3).
+    Unusable,
+    /// The input gave frames up to the offset (exit code 1).
+    Damaged,
+}
+
+/// A source that cannot go on at all.
+#[derive(Debug, Error)]
+#[error("{input}: {message}")]
+pub struct SourceError {
+    /// The file or interface, as the user named it.
+    pub input: String,
+    /// What was wrong.
+    pub message: String,
+}
+
+/// How far a source has come, for progress bars.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the (possibly compressed) inputs consumed so far.
+    pub consumed_bytes: u64,
+    /// Bytes of all inputs, where known.
+    pub total_bytes: Option<u64>,
+}
+
+/// Packets that were there and did not reach the stage, by cause.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// Dropped by the kernel before the ring.
+    pub kernel: u64,
+    /// Dropped because a ring was full.
+    pub ring: u64,
+    /// Records of a capture whose frame could not be used (over-long, unknown interface).
+    pub unusable_records: u64,
+}
+
+/// Gives frames in batches: a capture file, a list of them, an interface, a feed.
+pub trait Source {
+    /// The next frames, fault or end. After `End` it keeps saying `End`.
+    ///
+    /// # Errors
+    /// Where nothing more can come and no [`Fault`] can say so.
+    fn next_event(&mut self) -> Result<SourceEvent<'_>, SourceError>;
+
+    /// How far the source has come.
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+
+    /// Losses so far, by cause.
+    fn drops(&self) -> Drops {
+        Drops::default()
+    }
+}
+
+/// A pure state machine over packets: bytes and time come in, records go out.
+///
+/// Inside a batch "now" is packet time, so a result never depends on where a batch was cut.
+pub trait Stage {
+    /// What it produces.
+    type Record: RecordKind;
+
+    /// Takes a batch; appends finished records to `out`.
+    fn on_batch(&mut self, batch: &Batch<'_>, out: &mut <Self::Record as RecordKind>::Batch);
+
+    /// Time has come to `now` without packets; appends what timed out.
+    fn on_tick(&mut self, now: Timestamp, out: &mut <Self::Record as RecordKind>::Batch);
+
+    /// When it wants [`Stage::on_tick`] at the latest.
+    fn next_deadline(&self) -> Option<Timestamp>;
+
+    /// The trace has ended; appends everything still held.
+    fn finish(&mut self, out: &mut <Self::Record as RecordKind>::Batch);
+}
+
+/// What a sink could not do.
+#[derive(Debug, Error)]
+pub enum SinkError {
+    /// The reader of a pipe has gone; not a failure (the run ends quietly).
+    #[error("the reader of the output has gone")]
+    ClosedPipe,
+    /// Writing failed.
+    #[error("{destination}: {source}")]
+    Io {
+        /// The destination as the user named it.
+        destination: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The output cannot take this.
+    #[error("{destination}: {message}")]
+    Refused {
+        /// The destination as the user named it.
+        destination: String,
+        /// What was wrong and what to do.
+        message: String,
+    },
+}
+
+/// Takes batches of records.
+pub trait Sink<K: RecordKind> {
+    /// Takes all records of a batch.
+    ///
+    /// # Errors
+    /// Where the destination refuses them.
+    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError>;
+
+    /// Called about ten times a second and on request: let what is buffered be seen.
+    ///
+    /// # Errors
+    /// Where the destination refuses it.
+    fn flush(&mut self) -> Result<(), SinkError>;
+
+    /// Start a new file now (SIGHUP); sinks without files do nothing.
+    ///
+    /// # Errors
+    /// Where the destination refuses it.
+    fn rotate(&mut self) -> Result<(), SinkError> {
+        self.flush()
+    }
+
+    /// Everything has been written: complete the output (rename temporary files, write footers).
+    ///
+    /// # Errors
+    /// Where the destination refuses it.
+    fn finish(&mut self) -> Result<(), SinkError>;
+}

@@ -1,0 +1,2 @@
+//! Layer 7 parsers.
+#![forbid(unsafe_code)]

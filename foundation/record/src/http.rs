@@ -1,0 +1,332 @@
+//! `http_transaction`: one record per HTTP/1.x transaction.
+//!
+//! Source: the record of `HTTPanalyzer` (Vega et al. 2017, sec. 2.1.1), and what its users asked for.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns};
+
+/// What became of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpState {
+    /// Request and final response were paired.
+    #[default]
+    Complete,
+    /// No response was matched to this request.
+    Unanswered,
+    /// No request was matched to this response.
+    Orphan,
+}
+
+impl HttpState {
+    /// The word in the `state` field.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Unanswered => "unanswered",
+            Self::Orphan => "orphan",
+        }
+    }
+}
+
+/// The numbers of a transaction: everything of fixed size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpRow {
+    /// Who sent the request; IPv4 as the mapped address.
+    pub client_ip: IpAddr,
+    /// Who sent the response.
+    pub server_ip: IpAddr,
+    /// Time of the first packet of the request, nanoseconds since the epoch.
+    pub request_ts_ns: Option<u64>,
+    /// Time of the first packet of the final response, nanoseconds since the epoch.
+    pub response_ts_ns: Option<u64>,
+    /// Time from the first packet of the request to the packet of the response's last byte.
+    pub ttlb_ns: Option<u64>,
+    /// Head and declared body of the request.
+    pub request_bytes: Option<u64>,
+    /// Head and declared body of the final response.
+    pub response_bytes: Option<u64>,
+    /// Symmetric hash of the 4-tuple.
+    pub flow_hash: u32,
+    /// TCP port of the client.
+    pub client_port: u16,
+    /// TCP port of the server.
+    pub server_port: u16,
+    /// Status code of the final response.
+    pub status_code: Option<u16>,
+    /// Interim (1xx) responses before the final one.
+    pub interim_responses: u16,
+    /// Retransmitted heads of this transaction seen before the record was written.
+    pub retransmissions: u16,
+    /// Outermost VLAN id.
+    pub vlan: Option<u16>,
+    /// HTTP version of the response, of the request where there is no response: major and minor.
+    pub version: (u8, u8),
+    /// What became of it.
+    pub state: HttpState,
+}
+
+impl Default for HttpRow {
+    fn default() -> Self {
+        Self {
+            client_ip: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            server_ip: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            request_ts_ns: None,
+            response_ts_ns: None,
+            ttlb_ns: None,
+            request_bytes: None,
+            response_bytes: None,
+            flow_hash: 0,
+            client_port: 0,
+            server_port: 0,
+            status_code: None,
+            interim_responses: 0,
+            retransmissions: 0,
+            vlan: None,
+            version: (1, 1),
+            state: HttpState::Complete,
+        }
+    }
+}
+
+impl HttpRow {
+    /// Nanoseconds from the first packet of the request to the first packet of the final response.
+    ///
+    /// Zero where the capture saw them the other way round.
+    #[must_use]
+    pub fn response_time_ns(&self) -> Option<u64> {
+        Some(self.response_ts_ns?.saturating_sub(self.request_ts_ns?))
+    }
+}
+
+/// The texts of a transaction; empty where unknown. Bytes as they came from the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Text<'a> {
+    /// Request method.
+    pub method: &'a [u8],
+    /// Request target as sent (`uri`).
+    pub uri: &'a [u8],
+    /// `Host` field, or the authority of an absolute-form target.
+    pub host: &'a [u8],
+    /// `User-Agent` field.
+    pub user_agent: &'a [u8],
+    /// Reason phrase of the final response.
+    pub reason_phrase: &'a [u8],
+    /// `Content-Type` field of the final response.
+    pub content_type: &'a [u8],
+}
+
+/// One transaction, borrowed from its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpTransaction<'a> {
+    /// Its numbers.
+    pub row: &'a HttpRow,
+    /// Its texts.
+    pub text: Text<'a>,
+}
+
+/// End offsets of the six texts of a row in the batch's arena, and where the first starts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: u32,
+    ends: [u32; 6],
+}
+
+/// Transactions in the order they were finished.
+#[derive(Debug, Clone, Default)]
+pub struct HttpBatch {
+    rows: Vec<HttpRow>,
+    spans: Vec<Span>,
+    arena: Vec<u8>,
+}
+
+impl HttpBatch {
+    /// Appends a transaction.
+    ///
+    /// A batch holds 4 GiB of text; what does not fit is recorded with empty text.
+    #[inline]
+    pub fn push(&mut self, row: HttpRow, text: &Text<'_>) {
+        let start = u32::try_from(self.arena.len()).unwrap_or(u32::MAX);
+        let mut ends = [start; 6];
+        let parts = [
+            text.method,
+            text.uri,
+            text.host,
+            text.user_agent,
+            text.reason_phrase,
+            text.content_type,
+        ];
+        for (end, part) in ends.iter_mut().zip(parts) {
+            self.arena.extend_from_slice(part);
+            *end = u32::try_from(self.arena.len()).unwrap_or(start);
+        }
+        self.rows.push(row);
+        self.spans.push(Span { start, ends });
+    }
+}
+
+impl RecordBatch<HttpKind> for HttpBatch {
+    #[inline]
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline]
+    fn get(&self, at: usize) -> Option<HttpTransaction<'_>> {
+        let row = self.rows.get(at)?;
+        let span = self.spans.get(at)?;
+        let mut from = span.start as usize;
+        let mut next = |end: u32| {
+            let part = self.arena.get(from..end as usize).unwrap_or_default();
+            from = end as usize;
+            part
+        };
+        let [a, b, c, d, e, f] = span.ends;
+        let text = Text {
+            method: next(a),
+            uri: next(b),
+            host: next(c),
+            user_agent: next(d),
+            reason_phrase: next(e),
+            content_type: next(f),
+        };
+        Some(HttpTransaction { row, text })
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.spans.clear();
+        self.arena.clear();
+    }
+
+    fn push_view(&mut self, view: &HttpTransaction<'_>) {
+        self.push(*view.row, &view.text);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.rows.len() * (size_of::<HttpRow>() + size_of::<Span>()) + self.arena.len()
+    }
+}
+
+/// The kind `http_transaction`.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpKind;
+
+fn opt(value: Option<u64>) -> Value<'static> {
+    value.map_or(Value::Null, Value::U64)
+}
+
+fn text(part: &[u8]) -> Value<'_> {
+    if part.is_empty() {
+        Value::Null
+    } else {
+        Value::Text(part)
+    }
+}
+
+fn version(version: (u8, u8)) -> Value<'static> {
+    Value::Word(match version {
+        (1, 0) => "1.0",
+        (1, 1) => "1.1",
+        (1, _) => "1.x",
+        (0, 9) => "0.9",
+        _ => "other",
+    })
+}
+
+columns!(FIELDS, read_column, v: HttpTransaction, {
+    client_ip: Ip, "", Some(8), "Address that sent the request." => Value::Ip(v.row.client_ip);
+    client_port: Port, "", Some(7), "TCP port that sent the request." => Value::Port(v.row.client_port);
+    server_ip: Ip, "", Some(12), "Address that sent the response." => Value::Ip(v.row.server_ip);
+    server_port: Port, "", Some(11), "TCP port that sent the response." => Value::Port(v.row.server_port);
+    request_ts_ns: TimeNs, "ns since 1970", Some(156), "First packet of the request; empty for an orphan." => v.row.request_ts_ns.map_or(Value::Null, Value::TimeNs);
+    response_ts_ns: TimeNs, "ns since 1970", Some(157), "First packet of the final response; empty for an unanswered request." => v.row.response_ts_ns.map_or(Value::Null, Value::TimeNs);
+    response_time_ns: SpanNs, "ns", None, "From the first packet of the request to the first packet of the final response." => v.row.response_time_ns().map_or(Value::Null, Value::SpanNs);
+    status_code: U64, "", Some(457), "Status code of the final response." => opt(v.row.status_code.map(u64::from));
+    reason_phrase: Text, "", Some(470), "Reason phrase of the final response." => text(v.text.reason_phrase);
+    method: Text, "", Some(459), "Request method." => text(v.text.method);
+    user_agent: Text, "", Some(468), "User-Agent field of the request." => text(v.text.user_agent);
+    host: Text, "", Some(460), "Host field of the request, or the authority of an absolute-form target." => text(v.text.host);
+    uri: Text, "", Some(461), "Request target as sent." => text(v.text.uri);
+    version: Word, "", Some(462), "HTTP version of the response, or of the request where there is none." => version(v.row.version);
+    state: Word, "", None, "complete, unanswered or orphan." => Value::Word(v.row.state.as_str());
+    request_bytes: U64, "bytes", None, "Request head and declared body; empty where the length is not declared." => opt(v.row.request_bytes);
+    response_bytes: U64, "bytes", None, "Final response head and declared body; empty where the length is not declared." => opt(v.row.response_bytes);
+    ttlb_ns: SpanNs, "ns", None, "From the first packet of the request to the packet with the last byte of the response (--ttlb)." => v.row.ttlb_ns.map_or(Value::Null, Value::SpanNs);
+    content_type: Text, "", None, "Content-Type field of the final response." => text(v.text.content_type);
+    interim_responses: U64, "", None, "1xx responses before the final one." => Value::U64(u64::from(v.row.interim_responses));
+    retransmissions: U64, "", None, "Retransmitted heads of this transaction seen before the record was written." => Value::U64(u64::from(v.row.retransmissions));
+    vlan: U64, "", Some(58), "Outermost VLAN id." => opt(v.row.vlan.map(u64::from));
+    flow_hash: U64, "", None, "Symmetric hash of addresses and ports: the same for both directions." => Value::U64(u64::from(v.row.flow_hash));
+});
+
+impl RecordKind for HttpKind {
+    type View<'a> = HttpTransaction<'a>;
+    type Batch = HttpBatch;
+    const NAME: &'static str = "http_transaction";
+    const ZEEK_PATH: &'static str = "http";
+
+    fn fields() -> &'static [Field] {
+        FIELDS
+    }
+
+    #[inline]
+    fn value<'a>(view: &HttpTransaction<'a>, column: usize) -> Value<'a>
+    where
+        'a: 'a,
+    {
+        read_column(view, column)
+    }
+
+    fn text_line() -> &'static [&'static str] {
+        &[
+            "client_ip",
+            "client_port",
+            "server_ip",
+            "server_port",
+            "request_ts_ns",
+            "response_ts_ns",
+            "response_time_ns",
+            "reason_phrase",
+            "status_code",
+            "method",
+            "user_agent",
+            "host",
+            "uri",
+        ]
+    }
+
+    fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {
+        const fn column(name: &'static str, kind: &'static str) -> ZeekColumn {
+            ZeekColumn { name, kind }
+        }
+        const COLUMNS: &[(&str, ZeekColumn)] = &[
+            ("request_ts_ns", column("ts", "time")),
+            ("flow_hash", column("uid", "string")),
+            ("client_ip", column("id.orig_h", "addr")),
+            ("client_port", column("id.orig_p", "port")),
+            ("server_ip", column("id.resp_h", "addr")),
+            ("server_port", column("id.resp_p", "port")),
+            ("method", column("method", "string")),
+            ("host", column("host", "string")),
+            ("uri", column("uri", "string")),
+            ("version", column("version", "string")),
+            ("user_agent", column("user_agent", "string")),
+            ("status_code", column("status_code", "count")),
+            ("reason_phrase", column("status_msg", "string")),
+            ("content_type", column("resp_mime_types", "vector[string]")),
+            ("response_time_ns", column("response_time", "interval")),
+            ("ttlb_ns", column("ttlb", "interval")),
+            ("state", column("state", "string")),
+        ];
+        COLUMNS
+    }
+
+    fn time_ns(view: &HttpTransaction<'_>) -> u64 {
+        view.row
+            .request_ts_ns
+            .or(view.row.response_ts_ns)
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,12 @@
+//! The output schema: one table per record kind.
+//!
+//! A kind lists its columns once ([`RecordKind::fields`]): name, type, unit, IPFIX information
+//! element, Zeek column, one line of documentation and how to read the value. Every text header,
+//! JSON key, CSV column and documentation table is derived from that list.
+#![forbid(unsafe_code)]
+
+pub mod http;
+pub mod schema;
+
+pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
+pub use schema::{Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

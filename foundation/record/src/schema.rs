@@ -1,0 +1,141 @@
+//! What a schema is: fields, values, batches.
+
+use std::net::IpAddr;
+
+/// One value of one record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// Not there: an empty CSV cell, no JSON key value (`null`), Zeek's `-`.
+    Null,
+    /// An unsigned number.
+    U64(u64),
+    /// A moment, nanoseconds since the epoch.
+    TimeNs(u64),
+    /// A span, nanoseconds.
+    SpanNs(u64),
+    /// An address.
+    Ip(IpAddr),
+    /// A port.
+    Port(u16),
+    /// Text from the network: any bytes; every output escapes it.
+    Text(&'a [u8]),
+    /// A word of our own: needs no escape.
+    Word(&'static str),
+}
+
+/// The type of a field, from which column types of typed formats derive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldType {
+    /// [`Value::U64`].
+    U64,
+    /// [`Value::TimeNs`].
+    TimeNs,
+    /// [`Value::SpanNs`].
+    SpanNs,
+    /// [`Value::Ip`].
+    Ip,
+    /// [`Value::Port`].
+    Port,
+    /// [`Value::Text`].
+    Text,
+    /// [`Value::Word`].
+    Word,
+}
+
+/// The column of Zeek's log of the same subject that carries a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZeekColumn {
+    /// Zeek's name, for example `id.orig_h`.
+    pub name: &'static str,
+    /// Zeek's type, for example `addr`.
+    pub kind: &'static str,
+}
+
+/// One column of a record kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// The exact name in JSON, CSV and Parquet (`CONTRACT`).
+    pub name: &'static str,
+    /// Its type.
+    pub kind: FieldType,
+    /// Its unit, empty where the type says it all.
+    pub unit: &'static str,
+    /// IPFIX information element id, where one exists.
+    pub ipfix: Option<u16>,
+    /// One line of documentation.
+    pub doc: &'static str,
+}
+
+/// A kind of record: its columns, and how a batch of it is read.
+pub trait RecordKind: Sized + 'static {
+    /// One record, borrowed from its batch.
+    type View<'a>: Copy;
+    /// Many records.
+    type Batch: RecordBatch<Self> + Default;
+    /// The kind's name, for example `http_transaction`.
+    const NAME: &'static str;
+    /// The path word of Zeek's log of the same subject, for example `http`.
+    const ZEEK_PATH: &'static str;
+    /// All columns, in the order of CSV and JSON.
+    fn fields() -> &'static [Field];
+    /// The value of column `column` (an index into [`RecordKind::fields`]); `Null` past the last.
+    fn value<'a>(view: &Self::View<'a>, column: usize) -> Value<'a>
+    where
+        'a: 'a;
+    /// The index of the column with this name.
+    fn column(name: &str) -> Option<usize> {
+        Self::fields().iter().position(|field| field.name == name)
+    }
+    /// The names of the columns of the `text` format, in its order.
+    fn text_line() -> &'static [&'static str];
+    /// Zeek's columns in Zeek's order: a field's name (empty: not measured, always `-`) and the column.
+    fn zeek_columns() -> &'static [(&'static str, ZeekColumn)];
+    /// The moment a record belongs to, for sorting and rates; nanoseconds since the epoch.
+    fn time_ns(view: &Self::View<'_>) -> u64;
+}
+
+/// Many records of one kind.
+pub trait RecordBatch<K: RecordKind> {
+    /// Number of records.
+    fn len(&self) -> usize;
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Record `at`, where there is one.
+    fn get(&self, at: usize) -> Option<K::View<'_>>;
+    /// Forgets all records, keeps the memory.
+    fn clear(&mut self);
+    /// Copies a record in.
+    fn push_view(&mut self, view: &K::View<'_>);
+    /// All records in order.
+    fn views(&self) -> impl Iterator<Item = K::View<'_>> {
+        (0..self.len()).filter_map(|at| self.get(at))
+    }
+    /// Bytes of memory in use, for bounds.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// Defines the columns of a kind from one list: the static table and the function that reads a
+/// column from a record, so that neither can be without the other.
+macro_rules! columns {
+    ($table:ident, $read:ident, $view:ident: $ty:ident, { $($name:ident: $kind:ident, $unit:literal, $ipfix:expr, $doc:literal => $value:expr;)+ }) => {
+        #[expect(non_camel_case_types, reason = "the variants are the column names, letter by letter")]
+        enum Column { $($name),+ }
+
+        static $table: &[$crate::schema::Field] = &[$($crate::schema::Field {
+            name: stringify!($name),
+            kind: $crate::schema::FieldType::$kind,
+            unit: $unit,
+            ipfix: $ipfix,
+            doc: $doc,
+        }),+];
+
+        #[inline]
+        fn $read<'a>($view: &$ty<'a>, column: usize) -> $crate::schema::Value<'a> {
+            $(if column == Column::$name as usize { return $value; })+
+            $crate::schema::Value::Null
+        }
+    };
+}
+pub(crate) use columns;

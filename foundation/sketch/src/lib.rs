@@ -1,0 +1,2 @@
+//! Mergeable sketches: log-linear histogram, top-k, rate series.
+#![forbid(unsafe_code)]

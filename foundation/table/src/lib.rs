@@ -1,0 +1,2 @@
+//! Bounded keyed table, text pool and timer wheel.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! HTTP transactions without TCP reassembly.
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Tasks of the project.
+#![forbid(unsafe_code)]
+fn main() {}
