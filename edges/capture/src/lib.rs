@@ -1,2 +1,21 @@
-//! Capture files of every format and compression.
+//! Capture files of every format and compression, as one [`Source`](linkweir_engine::Source).
+//!
+//! ```text
+//! path, directory, `-` ─► decompress ─► Window (one buffer) ─► format index ─► BPF ─► Batch
+//! ```
+//! Frames borrow from the read buffer; nothing is copied or allocated per packet. A format is a
+//! state machine over bytes ([`format`]): it neither reads nor waits, so any way of cutting the
+//! input gives the same frames. Whatever a file says, memory is one chunk plus one maximal frame
+//! (plus the window of its compression).
+//!
+//! A damaged file gives everything before the damage, then one [`Fault`](linkweir_engine::Fault)
+//! with the offset of the first byte that could not be used; the next file follows.
 #![forbid(unsafe_code)]
+
+pub mod files;
+mod format;
+mod inputs;
+mod window;
+
+pub use files::{CaptureFiles, ReadOptions};
+pub use inputs::Input;

@@ -1,0 +1,159 @@
+//! The one read buffer: a chunk that is read into, and head room for what the last chunk left over.
+//!
+//! ```text
+//! | head room ........ [rest] | chunk, page-aligned ........ |
+//!                      ^start                          ^end
+//! ```
+//! An incomplete record at the end of a chunk is moved in front of the next one, so the large read
+//! always lands on the same aligned addresses and nothing else is ever copied.
+
+use std::io::{self, Read};
+
+const PAGE: usize = 4096;
+
+/// A sliding view of a byte stream.
+#[derive(Debug)]
+pub(crate) struct Window {
+    buffer: Vec<u8>,
+    /// Where a chunk is read to.
+    chunk_start: usize,
+    chunk_bytes: usize,
+    start: usize,
+    end: usize,
+    /// Stream offset of `start`.
+    offset: u64,
+    /// Bytes still to be dropped from the front, as they come.
+    skip: u64,
+}
+
+impl Window {
+    /// A window that reads `chunk_bytes` at once and can hold `held_bytes` of unfinished record.
+    pub(crate) fn new(chunk_bytes: usize, held_bytes: usize) -> Self {
+        let head = held_bytes.next_multiple_of(PAGE);
+        // Zeroed memory comes from the kernel untouched: head room that is never used costs nothing.
+        let buffer = vec![0; PAGE + head + chunk_bytes];
+        let chunk_start = head + buffer.as_ptr().align_offset(PAGE).min(PAGE);
+        Self {
+            buffer,
+            chunk_start,
+            chunk_bytes,
+            start: chunk_start,
+            end: chunk_start,
+            offset: 0,
+            skip: 0,
+        }
+    }
+
+    /// Forgets everything: another stream begins.
+    pub(crate) const fn reset(&mut self) {
+        self.start = self.chunk_start;
+        self.end = self.chunk_start;
+        self.offset = 0;
+        self.skip = 0;
+    }
+
+    /// The whole buffer, to which frame offsets refer.
+    pub(crate) fn buffer(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Offset of [`Window::unread`] in [`Window::buffer`].
+    pub(crate) fn origin(&self) -> u32 {
+        // Options are clamped so that a buffer stays far below 4 GiB.
+        u32::try_from(self.start).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes that have arrived and are not consumed.
+    pub(crate) fn unread(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Stream offset of the first unread byte.
+    pub(crate) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes asked to be skipped that have not come yet.
+    pub(crate) const fn skipping(&self) -> u64 {
+        self.skip
+    }
+
+    /// Marks `count` unread bytes as used.
+    pub(crate) fn consume(&mut self, count: usize) {
+        let count = count.min(self.end - self.start);
+        self.start += count;
+        self.offset = self.offset.saturating_add(count as u64);
+    }
+
+    /// Drops the next `count` bytes of the stream, whether they have arrived or not.
+    pub(crate) fn skip(&mut self, count: u64) {
+        let here = usize::try_from(count)
+            .unwrap_or(usize::MAX)
+            .min(self.end - self.start);
+        self.consume(here);
+        self.skip = self.skip.saturating_add(count - here as u64);
+    }
+
+    /// Reads once; zero is the end of the stream. What was unread moves in front of the chunk.
+    pub(crate) fn fill(&mut self, from: &mut impl Read) -> io::Result<usize> {
+        let rest = self.end - self.start;
+        let front = self.chunk_start.saturating_sub(rest);
+        if rest > 0 {
+            self.buffer.copy_within(self.start..self.end, front);
+        }
+        self.start = front;
+        self.end = front + rest;
+        let chunk = self
+            .buffer
+            .get_mut(self.end..self.end + self.chunk_bytes)
+            .unwrap_or_default();
+        let got = loop {
+            match from.read(chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => break result?,
+            }
+        };
+        self.end += got.min(self.chunk_bytes);
+        if self.skip > 0 {
+            let pending = std::mem::take(&mut self.skip);
+            self.skip(pending);
+        }
+        Ok(got)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rest_moves_in_front_of_an_aligned_chunk() {
+        let data: Vec<u8> = (0..=255).collect();
+        let mut stream = data.as_slice();
+        let mut window = Window::new(10, 100);
+        assert_eq!(window.fill(&mut stream).unwrap(), 10);
+        assert_eq!(window.unread(), &data[..10]);
+        window.consume(7);
+        assert_eq!(window.fill(&mut stream).unwrap(), 10);
+        assert_eq!(window.unread(), &data[7..20]);
+        assert_eq!(window.offset(), 7);
+        assert_eq!(
+            (window.buffer().as_ptr() as usize + window.chunk_start) % PAGE,
+            0
+        );
+    }
+
+    #[test]
+    fn skipping_reaches_into_later_chunks() {
+        let data: Vec<u8> = (0..=255).collect();
+        let mut stream = data.as_slice();
+        let mut window = Window::new(10, 100);
+        window.fill(&mut stream).unwrap();
+        window.skip(25);
+        assert_eq!((window.skipping(), window.offset()), (15, 10));
+        window.fill(&mut stream).unwrap();
+        window.fill(&mut stream).unwrap();
+        assert_eq!(window.unread(), &data[25..30]);
+        assert_eq!(window.offset(), 25);
+    }
+}
