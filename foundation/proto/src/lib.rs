@@ -1,2 +1,7 @@
-//! Layer 7 parsers.
+//! Layer 7 parsers: pure functions from payload bytes to what a protocol says.
+//!
+//! A protocol is a folder here. Parsers borrow from the payload, never allocate, never panic on
+//! hostile bytes, and say "need more" as an outcome, not as an error.
 #![forbid(unsafe_code)]
+
+pub mod http1;

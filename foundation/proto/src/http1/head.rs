@@ -1,0 +1,349 @@
+//! The head of a request or response: start line and the fields that a measurement needs.
+
+use memchr::memchr;
+
+use super::start::is_tchar;
+use super::{MAX_HEAD, MAX_METHOD};
+
+/// What became of an attempt to parse a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// The head is whole; its length in bytes with the empty line.
+    Complete(T, usize),
+    /// The bytes end before the head does. What was read so far: the start line may be cut.
+    Partial(T),
+    /// Not a head (or longer than [`MAX_HEAD`]).
+    Invalid,
+}
+
+/// A request head. Slices borrow from the payload; absent fields are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestHead<'a> {
+    /// Method token.
+    pub method: &'a [u8],
+    /// Request target in the form it was sent.
+    pub target: &'a [u8],
+    /// `Host` field value, or the authority of an absolute-form target (RFC 9112 sec. 3.2.2).
+    pub host: &'a [u8],
+    /// `User-Agent` field value.
+    pub user_agent: &'a [u8],
+    /// `Content-Length`, where it is a number.
+    pub content_length: Option<u64>,
+    /// Whether the last transfer coding is `chunked`.
+    pub chunked: bool,
+    /// Minor version: HTTP/1.`minor`.
+    pub minor: u8,
+}
+
+/// A response head. Slices borrow from the payload; absent fields are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResponseHead<'a> {
+    /// Status code, 100 to 999.
+    pub status_code: u16,
+    /// Reason phrase.
+    pub reason_phrase: &'a [u8],
+    /// `Content-Type` field value.
+    pub content_type: &'a [u8],
+    /// `Content-Length`, where it is a number.
+    pub content_length: Option<u64>,
+    /// Whether the last transfer coding is `chunked`.
+    pub chunked: bool,
+    /// Minor version: HTTP/1.`minor`.
+    pub minor: u8,
+}
+
+impl ResponseHead<'_> {
+    /// Whether another response to the same request follows (RFC 9110 sec. 15.2).
+    ///
+    /// `101 Switching Protocols` is interim by class but the last thing HTTP says.
+    #[must_use]
+    pub const fn is_interim(&self) -> bool {
+        self.status_code < 200 && self.status_code != 101
+    }
+}
+
+/// Splits `METHOD SP target SP HTTP/1.x`; `None` where the line is not one.
+///
+/// The version is searched from the end, so that a target with blanks stays whole.
+pub(super) fn split_request_line(line: &[u8]) -> Option<(&[u8], &[u8], u8)> {
+    let line = trim_end(line);
+    let method_len = line.iter().take(MAX_METHOD + 1).position(|&b| b == b' ')?;
+    let (method, rest) = line.split_at_checked(method_len)?;
+    if method.is_empty() || !method.iter().all(|&b| is_tchar(b)) {
+        return None;
+    }
+    let (target, version) = rest.split_at_checked(rest.len().checked_sub(9)?)?;
+    let minor = match version {
+        [
+            b' ',
+            b'H',
+            b'T',
+            b'T',
+            b'P',
+            b'/',
+            b'1',
+            b'.',
+            minor @ b'0'..=b'9',
+        ] => minor - b'0',
+        _ => return None,
+    };
+    let target = target.trim_ascii();
+    (!target.is_empty()).then_some((method, target, minor))
+}
+
+/// Splits `HTTP/1.x SP code [SP reason]`.
+fn split_status_line(line: &[u8]) -> Option<(u16, &[u8], u8)> {
+    let line = trim_end(line);
+    let (first, rest) = line.split_first_chunk::<12>()?;
+    let [
+        b'H',
+        b'T',
+        b'T',
+        b'P',
+        b'/',
+        b'1',
+        b'.',
+        minor @ b'0'..=b'9',
+        b' ',
+        a,
+        b,
+        c,
+    ] = first
+    else {
+        return None;
+    };
+    if !(matches!(a, b'1'..=b'9') && b.is_ascii_digit() && c.is_ascii_digit()) {
+        return None;
+    }
+    let code = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
+    match rest {
+        [] => Some((code, rest, minor - b'0')),
+        [b' ', reason @ ..] => Some((code, reason.trim_ascii_start(), minor - b'0')),
+        _ => None,
+    }
+}
+
+#[inline]
+fn trim_end(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Parses a request head at the start of `bytes`.
+///
+/// A partial head gives the fields of its whole lines, and of a cut request line as much of the
+/// target as is there.
+#[inline]
+#[must_use]
+pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
+    let Some((line, mut rest)) = take_line(bytes) else {
+        return cut_request_line(bytes);
+    };
+    let Some((method, target, minor)) = split_request_line(line) else {
+        return Outcome::Invalid;
+    };
+    let mut head = RequestHead {
+        method,
+        target,
+        minor,
+        ..RequestHead::default()
+    };
+    let whole = loop {
+        let Some((line, after)) = take_line(rest) else {
+            break false;
+        };
+        rest = after;
+        let line = trim_end(line);
+        let Some(&first) = line.first() else {
+            break true;
+        };
+        match first | 0x20 {
+            b'h' if head.host.is_empty() => {
+                if let Some(value) = field(line, b"host") {
+                    head.host = value;
+                }
+            }
+            b'u' if head.user_agent.is_empty() => {
+                if let Some(value) = field(line, b"user-agent") {
+                    head.user_agent = value;
+                }
+            }
+            b'c' => {
+                if let Some(value) = field(line, b"content-length") {
+                    head.content_length = number(value);
+                }
+            }
+            b't' => {
+                if let Some(value) = field(line, b"transfer-encoding") {
+                    head.chunked = ends_with_chunked(value);
+                }
+            }
+            _ => {}
+        }
+    };
+    if head.host.is_empty() {
+        head.host = authority(method, target);
+    }
+    finish(head, bytes, rest, whole)
+}
+
+/// Parses a response head at the start of `bytes`.
+#[inline]
+#[must_use]
+pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
+    let Some((line, mut rest)) = take_line(bytes) else {
+        return cut_status_line(bytes);
+    };
+    let Some((status_code, reason_phrase, minor)) = split_status_line(line) else {
+        return Outcome::Invalid;
+    };
+    let mut head = ResponseHead {
+        status_code,
+        reason_phrase,
+        minor,
+        ..ResponseHead::default()
+    };
+    let whole = loop {
+        let Some((line, after)) = take_line(rest) else {
+            break false;
+        };
+        rest = after;
+        let line = trim_end(line);
+        let Some(&first) = line.first() else {
+            break true;
+        };
+        match first | 0x20 {
+            b'c' => {
+                if let Some(value) = field(line, b"content-length") {
+                    head.content_length = number(value);
+                } else if let Some(value) = field(line, b"content-type") {
+                    head.content_type = value;
+                }
+            }
+            b't' => {
+                if let Some(value) = field(line, b"transfer-encoding") {
+                    head.chunked = ends_with_chunked(value);
+                }
+            }
+            _ => {}
+        }
+    };
+    finish(head, bytes, rest, whole)
+}
+
+#[inline]
+fn finish<'a, T>(head: T, bytes: &'a [u8], rest: &'a [u8], whole: bool) -> Outcome<T> {
+    let len = bytes.len() - rest.len();
+    match whole {
+        true if len <= MAX_HEAD => Outcome::Complete(head, len),
+        false if bytes.len() <= MAX_HEAD => Outcome::Partial(head),
+        _ => Outcome::Invalid,
+    }
+}
+
+/// A request line without its end: the method is one that [`super::classify`] knows.
+#[cold]
+fn cut_request_line(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
+    if bytes.len() > MAX_HEAD || bytes.contains(&0) {
+        return Outcome::Invalid;
+    }
+    let mut head = RequestHead {
+        minor: 1,
+        ..RequestHead::default()
+    };
+    if let Some(blank) = bytes.iter().take(MAX_METHOD + 1).position(|&b| b == b' ')
+        && let Some((method, target)) = bytes.split_at_checked(blank)
+    {
+        head.method = method;
+        let target = target.trim_ascii_start();
+        // The blank before a cut `HTTP/1.` ends the target; one earlier blank may be part of it.
+        let end = target.iter().rposition(|&b| b == b' ').filter(|&at| {
+            target.get(at + 1..).is_some_and(|tail| {
+                b"HTTP/1.1\r".starts_with(tail) || b"HTTP/1.0\r".starts_with(tail)
+            })
+        });
+        head.target = target
+            .get(..end.unwrap_or(target.len()))
+            .unwrap_or_default();
+        head.host = authority(head.method, head.target);
+    }
+    Outcome::Partial(head)
+}
+
+#[cold]
+fn cut_status_line(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
+    if bytes.len() > MAX_HEAD {
+        return Outcome::Invalid;
+    }
+    match split_status_line(bytes) {
+        Some((status_code, reason_phrase, minor)) => Outcome::Partial(ResponseHead {
+            status_code,
+            reason_phrase,
+            minor,
+            ..ResponseHead::default()
+        }),
+        None if bytes.len() < 13 => Outcome::Partial(ResponseHead::default()),
+        None => Outcome::Invalid,
+    }
+}
+
+/// The next line without its line feed, and what follows it.
+///
+/// A lone LF ends a line too (RFC 9112 sec. 2.2).
+#[inline]
+fn take_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr(b'\n', bytes)?;
+    let (line, rest) = bytes.split_at_checked(end)?;
+    Some((line, rest.get(1..)?))
+}
+
+/// The value of `line` if its field name is `name` (given in lower case; names are case-insensitive).
+#[inline]
+fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (key, rest) = line.split_at_checked(name.len())?;
+    let value = rest
+        .strip_prefix(b":")
+        .or_else(|| rest.trim_ascii_start().strip_prefix(b":"))?;
+    key.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
+}
+
+/// A `Content-Length`: digits only; a list of equal values counts as one (RFC 9110 sec. 8.6).
+fn number(value: &[u8]) -> Option<u64> {
+    let mut parts = value.split(|&b| b == b',').map(|part| {
+        let part = part.trim_ascii();
+        if part.is_empty() {
+            return None;
+        }
+        part.iter().try_fold(0_u64, |n, &digit| {
+            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+            n.checked_mul(10)?.checked_add(digit)
+        })
+    });
+    let first = parts.next()??;
+    parts.all(|other| other == Some(first)).then_some(first)
+}
+
+fn ends_with_chunked(value: &[u8]) -> bool {
+    let last = value.rsplit(|&b| b == b',').next().unwrap_or_default();
+    last.trim_ascii().eq_ignore_ascii_case(b"chunked")
+}
+
+/// The authority of an absolute-form target (`http://host/...`) or of CONNECT's authority-form.
+fn authority<'a>(method: &[u8], target: &'a [u8]) -> &'a [u8] {
+    if target.first() == Some(&b'/') {
+        return &[];
+    }
+    if method == b"CONNECT" {
+        return target;
+    }
+    let Some(scheme) = target.windows(3).take(16).position(|w| w == b"://") else {
+        return &[];
+    };
+    let after = target.get(scheme + 3..).unwrap_or_default();
+    let end = after
+        .iter()
+        .position(|b| matches!(b, b'/' | b'?' | b'#'))
+        .unwrap_or(after.len());
+    let authority = after.get(..end).unwrap_or_default();
+    // userinfo is not part of the host (RFC 9110 sec. 4.2.4)
+    authority.rsplit(|&b| b == b'@').next().unwrap_or(authority)
+}

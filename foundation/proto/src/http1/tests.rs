@@ -1,0 +1,247 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn request(bytes: &[u8]) -> (RequestHead<'_>, usize) {
+    match parse_request(bytes) {
+        Outcome::Complete(head, len) => (head, len),
+        other => panic!("not complete: {other:?}"),
+    }
+}
+
+fn response(bytes: &[u8]) -> (ResponseHead<'_>, usize) {
+    match parse_response(bytes) {
+        Outcome::Complete(head, len) => (head, len),
+        other => panic!("not complete: {other:?}"),
+    }
+}
+
+#[test]
+fn reads_what_a_browser_sends() {
+    let bytes = b"GET /a?b=c HTTP/1.1\r\nAccept: */*\r\nhOST: shop.example\r\nUSER-agent: Mozilla/5.0 (X11; Linux) A\r\n\r\nrest";
+    let (head, len) = request(bytes);
+    assert_eq!(head.method, b"GET");
+    assert_eq!(head.target, b"/a?b=c");
+    assert_eq!(head.host, b"shop.example");
+    assert_eq!(head.user_agent, b"Mozilla/5.0 (X11; Linux) A");
+    assert_eq!(head.minor, 1);
+    assert_eq!(&bytes[len..], b"rest");
+    assert_eq!(classify(bytes), Start::Request);
+}
+
+#[test]
+fn host_is_a_field_and_not_a_word_in_the_target() {
+    let (head, _) = request(b"GET /Host: evil HTTP/1.0\nX-Host: no\nHost : real\n\n");
+    assert_eq!(head.target, b"/Host: evil");
+    assert_eq!(head.host, b"real");
+    assert_eq!(head.minor, 0);
+}
+
+#[test]
+fn absolute_and_authority_form_name_the_host() {
+    assert_eq!(
+        request(b"GET http://u:p@h.example:81/x HTTP/1.1\r\n\r\n")
+            .0
+            .host,
+        b"h.example:81"
+    );
+    assert_eq!(
+        request(b"CONNECT h.example:443 HTTP/1.1\r\n\r\n").0.host,
+        b"h.example:443"
+    );
+    assert_eq!(request(b"OPTIONS * HTTP/1.1\r\n\r\n").0.host, b"");
+}
+
+#[test]
+fn lengths_and_codings() {
+    let (head, _) = request(
+        b"POST / HTTP/1.1\r\nContent-Length: 12\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n",
+    );
+    assert_eq!((head.content_length, head.chunked), (Some(12), true));
+    assert_eq!(request_body(&head), BodyLength::Chunked);
+    for (text, want) in [
+        ("5", Some(5)),
+        ("5, 5", Some(5)),
+        ("5,6", None),
+        ("-5", None),
+        ("", None),
+        ("+5", None),
+        ("99999999999999999999", None),
+    ] {
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {text}\r\n\r\n");
+        assert_eq!(response(bytes.as_bytes()).0.content_length, want, "{text}");
+    }
+}
+
+#[test]
+fn status_lines() {
+    let (head, len) =
+        response(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html; charset=x\r\n\r\n<html>");
+    assert_eq!(
+        (head.status_code, head.reason_phrase),
+        (404, &b"Not Found"[..])
+    );
+    assert_eq!(head.content_type, b"text/html; charset=x");
+    assert_eq!(len, 62);
+    assert_eq!(response(b"HTTP/1.0 200\r\n\r\n").0.reason_phrase, b"");
+    for bad in [
+        &b"HTTP/1.1 20x OK\r\n\r\n"[..],
+        b"HTTP/1.1 2000 OK\r\n\r\n",
+        b"HTTP/1.1  200 OK\r\n\r\n",
+        b"HTTP/1.1 099 OK\r\n\r\n",
+        b"HTTP/2.0 200 OK\r\n\r\n",
+    ] {
+        assert_eq!(
+            parse_response(bad),
+            Outcome::Invalid,
+            "{}",
+            bad.escape_ascii()
+        );
+    }
+}
+
+#[test]
+fn interim_is_every_1xx_but_101() {
+    let interim = |code: u16| {
+        ResponseHead {
+            status_code: code,
+            ..ResponseHead::default()
+        }
+        .is_interim()
+    };
+    assert!(interim(100) && interim(103));
+    assert!(!interim(101) && !interim(200));
+}
+
+#[test]
+fn body_lengths_follow_the_rfc() {
+    let head = |code, length| ResponseHead {
+        status_code: code,
+        content_length: length,
+        ..ResponseHead::default()
+    };
+    assert_eq!(
+        response_body(&head(200, Some(7)), b"GET"),
+        BodyLength::Known(7)
+    );
+    assert_eq!(
+        response_body(&head(200, Some(7)), b"HEAD"),
+        BodyLength::Known(0)
+    );
+    assert_eq!(
+        response_body(&head(304, Some(7)), b"GET"),
+        BodyLength::Known(0)
+    );
+    assert_eq!(
+        response_body(&head(200, None), b"GET"),
+        BodyLength::UntilClose
+    );
+    assert_eq!(
+        response_body(&head(200, None), b"CONNECT"),
+        BodyLength::UntilClose
+    );
+    assert_eq!(chunked_length(b"3\r\nabc\r\n0\r\n\r\nHTTP/1.1"), Some(13));
+    assert_eq!(
+        chunked_length(b"3;x=y\r\nabc\r\n0\r\nA: b\r\n\r\n"),
+        Some(23)
+    );
+    assert_eq!(chunked_length(b"3\r\nab"), None);
+    assert_eq!(chunked_length(b"ffffffffffffffff\r\nab"), None);
+}
+
+#[test]
+fn starts() {
+    for (bytes, want) in [
+        (&b"GET /"[..], Start::Request),
+        (b"GET http://a/", Start::Request),
+        (b"GE", Start::Unsure),
+        (b"GET ", Start::Unsure),
+        (b"POST", Start::Unsure),
+        (b"OPTI", Start::Unsure),
+        (b"PROPFIND /dav HTTP/1.1\r\n", Start::Request),
+        (b"PROPFIND /dav", Start::Request),
+        (b"CCM_POST /x HTTP/1.1\r\n", Start::Request),
+        (b"CCM_POST /x HTTP", Start::Neither),
+        (b"HTTP/1.1 200 OK", Start::Response),
+        (b"HTTP", Start::Unsure),
+        (b"HTTP/2 200", Start::Neither),
+        (b"HTTPS", Start::Neither),
+        (b"GET \r\n", Start::Neither),
+        (b"GETTING somewhere\r\n", Start::Neither),
+        (b"some text of a body HTTP/1.1 and more\r\n", Start::Neither),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Start::Neither),
+        (b"", Start::Neither),
+        (b"\0\0\0\0", Start::Neither),
+    ] {
+        assert_eq!(classify(bytes), want, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn http_0_9_is_refused() {
+    assert_eq!(parse_request(b"GET /old\r\n\r\n"), Outcome::Invalid);
+    assert_eq!(
+        parse_request(b"OPTIONS sip:a@b SIP/2.0\r\n\r\n"),
+        Outcome::Invalid
+    );
+}
+
+#[test]
+fn a_cut_request_line_gives_what_is_there() {
+    let Outcome::Partial(head) = parse_request(b"GET http://h.example/long/uri") else {
+        panic!()
+    };
+    assert_eq!(
+        (head.target, head.host),
+        (&b"http://h.example/long/uri"[..], &b"h.example"[..])
+    );
+    let Outcome::Partial(head) = parse_request(b"GET /x HTTP/1") else {
+        panic!()
+    };
+    assert_eq!(head.target, b"/x");
+}
+
+#[test]
+fn a_head_beyond_the_bound_is_refused() {
+    let mut bytes = b"GET /".to_vec();
+    bytes.resize(60_000, b'a');
+    bytes.extend_from_slice(b" HTTP/1.1\r\n\r\n");
+    assert_eq!(request(&bytes).0.target.len(), 59_996);
+    bytes.splice(5..5, std::iter::repeat_n(b'b', 6_000));
+    assert_eq!(parse_request(&bytes), Outcome::Invalid);
+}
+
+fn token() -> impl Strategy<Value = String> {
+    "[A-Za-z!#$%&'*+.^_`|~0-9-]{1,20}"
+}
+
+proptest! {
+    #[test]
+    fn emit_then_parse(method in token(), target in "/[!-~]{0,300}", host in "[a-z0-9.:-]{1,60}", agent in "[!-~]([ -~]{0,80}[!-~])?", length: u32) {
+        let bytes = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent:{agent}\r\ncontent-length: {length}\r\n\r\n");
+        let (head, len) = request(bytes.as_bytes());
+        prop_assert_eq!(len, bytes.len());
+        prop_assert_eq!(head.method, method.as_bytes());
+        prop_assert_eq!(head.target, target.as_bytes());
+        prop_assert_eq!(head.host, host.as_bytes());
+        prop_assert_eq!(head.user_agent, agent.as_bytes());
+        prop_assert_eq!(head.content_length, Some(u64::from(length)));
+        prop_assert_eq!(classify(bytes.as_bytes()), if method == "HTTP" { Start::Neither } else { Start::Request });
+        // Every proper prefix needs more; none is complete and none is refused before its line ends.
+        for cut in 1..bytes.len() {
+            prop_assert!(!matches!(parse_request(&bytes.as_bytes()[..cut]), Outcome::Complete(..)), "{}", cut);
+        }
+    }
+
+    #[test]
+    fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600), lead in 0_usize..4) {
+        let mut input = [&b""[..], b"GET ", b"HTTP/1.1 ", b"POST / HTTP/1.1\r\n"][lead].to_vec();
+        input.extend_from_slice(&bytes);
+        let _ = classify(&input);
+        let _ = parse_request(&input);
+        let _ = parse_response(&input);
+        if let Some(len) = chunked_length(&input) {
+            prop_assert!(len <= input.len());
+        }
+    }
+}
