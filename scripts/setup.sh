@@ -1,0 +1,125 @@
+#!/bin/sh
+# Installs the Debian packages that a task needs and that are missing, and checks the Rust toolchain.
+#
+#   scripts/setup.sh build|test|ci|bench
+#
+# As root it calls apt-get, as an ordinary user sudo apt-get. Where neither is possible it prints the
+# line to run and goes on if the task can do without.
+set -eu
+cd "$(dirname "$0")/.."
+PATH=$PATH:/usr/sbin:/sbin
+
+task=${1:-build}
+# What each task needs, and the command by which to see that it is there where dpkg is not.
+base="gcc:cc libc6-dev: ca-certificates:"
+tests="tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4"
+case $task in
+build) needed=$base ;;
+test) needed="$base $tests" ;;
+ci) needed="$base $tests g++:c++" ;;
+bench) needed="$base tshark:tshark nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow iproute2:ip ethtool:ethtool util-linux:unshare" ;;
+*)
+    echo "usage: scripts/setup.sh build|test|ci|bench" >&2
+    exit 2
+    ;;
+esac
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+installed() { # package name; newer releases call some libraries NAMEt64
+    for name in "$1" "$1t64"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] && return 0
+    done
+    return 1
+}
+
+list_missing() {
+    for entry in $needed; do
+        package=${entry%%:*}
+        command=${entry#*:}
+        if command -v dpkg-query >/dev/null 2>&1; then
+            # A compiler or a tool that came some other way will do as well.
+            installed "$package" || { [ -n "$command" ] && command -v "$command" >/dev/null 2>&1; } ||
+                printf '%s ' "$package"
+        else
+            [ -z "$command" ] || command -v "$command" >/dev/null 2>&1 || printf '%s ' "$package"
+        fi
+    done
+}
+
+apt() {
+    if [ "$(id -u)" -eq 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive apt-get "$@"
+    else
+        sudo env DEBIAN_FRONTEND=noninteractive apt-get "$@"
+    fi
+}
+
+may_install() {
+    command -v apt-get >/dev/null 2>&1 || return 1
+    [ "$(id -u)" -eq 0 ] && return 0
+    command -v sudo >/dev/null 2>&1 || return 1
+    sudo -n true 2>/dev/null && return 0
+    # sudo may ask for a password only where somebody can answer.
+    [ -t 0 ] && [ -t 2 ] && sudo -v
+}
+
+install_packages() {
+    missing=$(list_missing)
+    missing=${missing% }
+    [ -n "$missing" ] || return 0
+    say "missing: $missing"
+    if may_install; then
+        say "installing them: apt-get install --no-install-recommends $missing"
+        # shellcheck disable=SC2086 # a list of package names
+        if apt -q update >&2 && apt -q install -y --no-install-recommends $missing >&2; then
+            case " $missing " in
+            *" nginx "*) say "nginx's own service is not needed: systemctl disable --now nginx" ;;
+            esac
+        else
+            say "apt-get failed"
+        fi
+    fi
+    missing=$(list_missing)
+    missing=${missing% }
+    [ -n "$missing" ] || return 0
+    say "still missing; as root, run:"
+    say "    apt-get update && apt-get install --no-install-recommends $missing"
+    if ! command -v cc >/dev/null 2>&1; then
+        say "without a C compiler nothing can be linked: stopping"
+        exit 1
+    fi
+    say "going on without"
+}
+
+wanted_rust() { sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml; }
+
+install_rust_line="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal"
+
+check_rust() {
+    wanted=$(wanted_rust)
+    if ! command -v cargo >/dev/null 2>&1; then
+        say "there is no Rust toolchain (cargo $wanted or newer is needed). This line installs one (it needs curl and ca-certificates):"
+        say "    $install_rust_line"
+        say "then run make again"
+        exit 1
+    fi
+    # With rustup this also fetches the pinned toolchain on first use.
+    if ! version=$(cargo --version); then
+        say "cargo is there but does not run (message above); this line installs a toolchain:"
+        say "    $install_rust_line"
+        exit 1
+    fi
+    version=${version#cargo }
+    version=${version%% *}
+    oldest=$(printf '%s\n%s\n' "$wanted" "${version%%-*}" | sort -V | head -n 1)
+    if [ "$oldest" != "$wanted" ]; then
+        say "cargo $version is too old, $wanted or newer is needed. This line installs a current one beside it:"
+        say "    $install_rust_line"
+        say "then run make again"
+        exit 1
+    fi
+}
+
+install_packages
+check_rust
