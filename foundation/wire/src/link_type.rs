@@ -23,6 +23,8 @@ impl LinkType {
     pub const PPP_ETHER: Self = Self(51);
     /// Raw IP: version 4 or 6 by the first nibble.
     pub const RAW: Self = Self(101);
+    /// Cisco HDLC.
+    pub const CISCO_HDLC: Self = Self(104);
     /// OpenBSD loopback: four bytes of address family in network byte order.
     pub const LOOP: Self = Self(108);
     /// Linux "cooked" capture, version 1.

@@ -1,0 +1,110 @@
+//! From a captured frame to the innermost IP packet.
+//!
+//! [`decode()`] first tries the shape that nearly all traffic has, inlined into the caller:
+//! Ethernet, at most one VLAN tag, IPv4 without options or IPv6 without extension headers, TCP, all
+//! lengths in order. Whatever differs starts again in the general walk (`walk`), which reads one
+//! header per turn: link layers in `link`, IP in `ip`, transport in `transport`, tunnels in
+//! `tunnel`.
+//!
+//! Cost: a few nanoseconds on the first path, some tens on the second; no allocation. The walk ends
+//! because tags, extension headers and tunnels are limited and every header takes bytes.
+
+mod cursor;
+mod ip;
+mod link;
+mod transport;
+mod tunnel;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use crate::{DecodeError, LinkType, Network, Packet, Tcp, Transport};
+
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_VLAN: u16 = 0x8100;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
+const PROTOCOL_TCP: u8 = 6;
+
+/// Decodes a captured frame down to the innermost IP packet and its transport header.
+///
+/// Units: `wire_len` is the length the frame had on the wire, in bytes; where it is below what was
+/// captured, the captured length counts. Payload lengths come from the IP headers, so padding is
+/// left out and a cut payload keeps its length; an IP length of zero (segmentation offload) takes
+/// what the frame had.
+///
+/// Errors: where a header is malformed or incomplete. Inside a tunnel that is no error: the tunnel's
+/// own packet is given, with the error in [`Packet::fault`]. Frames without IP and protocols other
+/// than TCP and UDP are no errors either.
+///
+/// # Errors
+/// [`DecodeError`] says which header was wrong, where it starts, and why.
+#[inline]
+pub fn decode(link: LinkType, frame: &[u8], wire_len: u32) -> Result<Packet<'_>, DecodeError> {
+    if link == LinkType::ETHERNET
+        && let Some(packet) = plain_tcp(frame, wire_len)
+    {
+        return Ok(packet);
+    }
+    walk::walk(link, frame, wire_len)
+}
+
+/// The plain shape, or nothing; faults are left to the walk.
+#[inline]
+fn plain_tcp(frame: &[u8], wire_len: u32) -> Option<Packet<'_>> {
+    let (ethernet, mut rest) = frame.split_first_chunk::<14>()?;
+    // The bytes that were on the wire but not captured.
+    let uncaptured = (wire_len as usize).saturating_sub(frame.len());
+    let mut ethertype = u16::from_be_bytes([ethernet[12], ethernet[13]]);
+    let mut vlan = None;
+    if ethertype == ETHERTYPE_VLAN {
+        let (tag, after) = rest.split_first_chunk::<4>()?;
+        vlan = Some(u16::from_be_bytes([tag[0], tag[1]]) & 0x0fff);
+        ethertype = u16::from_be_bytes([tag[2], tag[3]]);
+        rest = after;
+    }
+    let (network, rest, segment_len) = match ethertype {
+        ETHERTYPE_IPV4 => {
+            let on_wire = rest.len().saturating_add(uncaptured);
+            let (ip, rest) = rest.split_first_chunk::<20>()?;
+            let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+            // Version 4 without options, neither a fragment nor followed by one, and TCP.
+            let plain = ip[0] == 0x45
+                && (ip[6] & 0x3f) | ip[7] == 0
+                && ip[9] == PROTOCOL_TCP
+                && total <= on_wire;
+            let len = total.checked_sub(20).filter(|_| plain)?;
+            (Network::V4(ip), rest, len)
+        }
+        ETHERTYPE_IPV6 => {
+            let (ip, rest) = rest.split_first_chunk::<40>()?;
+            let len = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
+            let plain = ip[0] >> 4 == 6
+                && ip[6] == PROTOCOL_TCP
+                && len != 0
+                && len <= rest.len().saturating_add(uncaptured);
+            if !plain {
+                return None;
+            }
+            (Network::V6(ip), rest, len)
+        }
+        _ => return None,
+    };
+    let segment = rest.get(..segment_len).unwrap_or(rest);
+    let (header, body) = segment.split_first_chunk::<20>()?;
+    let header_len = usize::from(header[12] >> 4) << 2;
+    let (options, payload) = body.split_at_checked(header_len.checked_sub(20)?)?;
+    Some(Packet {
+        network,
+        transport: Transport::Tcp(Tcp {
+            header,
+            options,
+            payload,
+            // Cannot fail: the header lies in the segment, whose length came from 16 bits.
+            payload_len: u32::try_from(segment_len.checked_sub(header_len)?).ok()?,
+        }),
+        vlan,
+        tunnels: 0,
+        fault: None,
+    })
+}

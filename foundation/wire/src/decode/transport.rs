@@ -1,0 +1,141 @@
+//! What an IP packet carries: TCP, UDP, another IP packet, or something that is only named.
+
+use super::cursor::Cursor;
+use super::walk::{Next, Step, Walk};
+use crate::{DecodeError, DecodeErrorKind, Layer, Network, Tcp, Transport, Udp};
+
+type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
+
+const IPV4: u8 = 4;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const IPV6: u8 = 41;
+const GRE: u8 = 47;
+const AUTHENTICATION: u8 = 51;
+const MPLS: u8 = 137;
+
+/// By protocol number.
+pub(super) fn protocol<'a>(walk: &mut Walk<'a>, protocol: u8, at: Cursor<'a>) -> Result<'a> {
+    let carrier = Transport::Other(protocol);
+    match protocol {
+        TCP => or_fragment(walk, tcp(at)),
+        UDP => {
+            let datagram = udp(walk, at);
+            or_fragment(walk, datagram)
+        }
+        AUTHENTICATION => authentication(walk, at),
+        IPV4 => {
+            walk.tunnel(carrier, Layer::Ipv4, at)?;
+            Ok(Step::Into(Next::Ipv4, at))
+        }
+        IPV6 => {
+            walk.tunnel(carrier, Layer::Ipv6, at)?;
+            Ok(Step::Into(Next::Ipv6, at))
+        }
+        GRE => {
+            walk.tunnel(carrier, Layer::Gre, at)?;
+            Ok(Step::Into(Next::Gre, at))
+        }
+        MPLS => {
+            walk.tunnel(carrier, Layer::Mpls, at)?;
+            Ok(Step::Into(Next::Mpls, at))
+        }
+        _ => Ok(Step::Done(carrier)),
+    }
+}
+
+/// A first fragment may end in the transport header; that is no fault of the packet.
+fn or_fragment<'a>(walk: &Walk<'a>, result: Result<'a>) -> Result<'a> {
+    match result {
+        Err(error)
+            if walk.in_fragment && matches!(error.kind, DecodeErrorKind::TooShort { .. }) =>
+        {
+            Ok(Step::Done(Transport::Fragment))
+        }
+        other => other,
+    }
+}
+
+/// TCP (RFC 9293 sec. 3.1).
+fn tcp(at: Cursor<'_>) -> Result<'_> {
+    let (header, rest) = at.take::<20>(Layer::Tcp)?;
+    let words = header[12] >> 4;
+    let Some(options_len) = (u32::from(words) * 4).checked_sub(20) else {
+        return Err(at.error(Layer::Tcp, DecodeErrorKind::BadHeaderLength(words)));
+    };
+    if options_len > rest.wire {
+        return Err(at.missing(Layer::Tcp, usize::from(words) * 4));
+    }
+    let body = rest.skip(options_len);
+    Ok(Step::Done(Transport::Tcp(Tcp {
+        header,
+        // Cut options are given as far as they go.
+        options: rest.limit(options_len).bytes,
+        payload: body.bytes,
+        payload_len: body.wire,
+    })))
+}
+
+/// UDP (RFC 768), and the tunnels that are known by their port.
+fn udp<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
+    let (header, rest) = at.take::<8>(Layer::Udp)?;
+    let length = u16::from_be_bytes([header[4], header[5]]);
+    let body = match u32::from(length).checked_sub(8) {
+        Some(len) => {
+            if len > rest.wire {
+                walk.note(at.beyond_end(Layer::Udp, u32::from(length)));
+            }
+            rest.limit(len)
+        }
+        // Jumbograms (RFC 2675 sec. 4) and segmentation offload: to the end of the IP packet.
+        None if length == 0 => rest,
+        None => return Err(at.error(Layer::Udp, DecodeErrorKind::BadLength(length))),
+    };
+    let datagram = Udp {
+        header,
+        payload: body.bytes,
+        payload_len: body.wire,
+    };
+    let carrier = Transport::Udp(datagram);
+    if let Some((next, layer)) = tunnel_by_port(walk.network, datagram, body) {
+        walk.tunnel(carrier, layer, body)?;
+        return Ok(Step::Into(next, body));
+    }
+    Ok(Step::Done(carrier))
+}
+
+/// A port is only a guess: the header behind it must look like the tunnel's.
+fn tunnel_by_port(network: Network<'_>, udp: Udp<'_>, body: Cursor<'_>) -> Option<(Next, Layer)> {
+    let (src, dst) = (udp.src_port(), udp.dst_port());
+    match dst {
+        // The number of RFC 7348, and Linux's before there was one. The I flag must be set.
+        4789 | 8472 => {
+            let head = body.peek::<8>()?;
+            return (head[0] & 0x08 != 0).then_some((Next::Vxlan, Layer::Vxlan));
+        }
+        // RFC 8926 sec. 3.4: version 0.
+        6081 => {
+            let head = body.peek::<8>()?;
+            return (head[0] >> 6 == 0).then_some((Next::Geneve, Layer::Geneve));
+        }
+        _ => {}
+    }
+    if src == 2152 || dst == 2152 {
+        // Version 1, protocol type GTP, message G-PDU (TS 29.281 sec. 5.1 and 6.1).
+        let head = body.peek::<8>()?;
+        return (head[0] >> 4 == 0b0011 && head[1] == 255).then_some((Next::GtpU, Layer::GtpU));
+    }
+    // Teredo runs over IPv4 alone (RFC 4380).
+    let is_teredo = (src == 3544 || dst == 3544) && matches!(network, Network::V4(_));
+    (is_teredo && super::tunnel::teredo_packet(body).is_some())
+        .then_some((Next::Teredo, Layer::Teredo))
+}
+
+/// The authentication header; what it protects is in the clear (RFC 4302 sec. 2).
+fn authentication<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
+    walk.tag(Layer::Authentication, at)?;
+    let (head, _) = at.take::<2>(Layer::Authentication)?;
+    let len = (usize::from(head[1]) + 2) * 4;
+    let rest = at.skip_all(Layer::Authentication, len)?;
+    Ok(Step::Into(Next::Protocol(head[0]), rest))
+}

@@ -1,0 +1,279 @@
+//! What can be wrong with a frame: located errors, and counters of them by layer and cause.
+
+use std::fmt;
+
+/// Why and where a frame did not decode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DecodeError {
+    /// The layer whose header is wrong.
+    pub layer: Layer,
+    /// Where that header starts, in bytes from the start of the frame.
+    pub offset: u32,
+    /// What is wrong with it.
+    pub kind: DecodeErrorKind,
+}
+
+/// What is wrong with a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DecodeErrorKind {
+    /// The capture ends in the header (snap length); the wire had more.
+    Cut {
+        /// Bytes the header needs.
+        need: u16,
+        /// Bytes captured from its start.
+        have: u16,
+    },
+    /// The packet around it, by its own length, ends in the header.
+    TooShort {
+        /// Bytes the header needs.
+        need: u16,
+        /// Bytes there were on the wire.
+        have: u16,
+    },
+    /// The length field promises more than there was on the wire.
+    BeyondEnd {
+        /// Bytes by the length field.
+        need: u16,
+        /// Bytes there were on the wire.
+        have: u16,
+    },
+    /// The version field is not one this layer has.
+    BadVersion(u8),
+    /// The header length field is below the least a header has.
+    BadHeaderLength(u8),
+    /// The length field is below the header's own length.
+    BadLength(u16),
+    /// More tags, extension headers or tunnels than are followed.
+    TooDeep,
+    /// Frames of this link type are not decoded.
+    UnsupportedLinkType(u16),
+}
+
+impl DecodeErrorKind {
+    const COUNT: usize = 8;
+    const NAMES: [&str; Self::COUNT] = [
+        "cut_by_capture",
+        "too_short",
+        "length_beyond_end",
+        "bad_version",
+        "bad_header_length",
+        "bad_length",
+        "nested_too_deep",
+        "unsupported_link_type",
+    ];
+
+    /// Name of the cause in summaries.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.get(self.index()).copied().unwrap_or_default()
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Cut { .. } => 0,
+            Self::TooShort { .. } => 1,
+            Self::BeyondEnd { .. } => 2,
+            Self::BadVersion(_) => 3,
+            Self::BadHeaderLength(_) => 4,
+            Self::BadLength(_) => 5,
+            Self::TooDeep => 6,
+            Self::UnsupportedLinkType(_) => 7,
+        }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}: ", self.layer.name(), self.offset)?;
+        match self.kind {
+            DecodeErrorKind::Cut { need, have } => {
+                write!(f, "header needs {need} bytes, {have} captured")
+            }
+            DecodeErrorKind::TooShort { need, have } => {
+                write!(f, "header needs {need} bytes, the packet has {have}")
+            }
+            DecodeErrorKind::BeyondEnd { need, have } => {
+                write!(f, "length field says {need} bytes, the frame had {have}")
+            }
+            DecodeErrorKind::BadVersion(found) => write!(f, "version {found}"),
+            DecodeErrorKind::BadHeaderLength(found) => write!(f, "header length field {found}"),
+            DecodeErrorKind::BadLength(found) => write!(f, "length field {found}"),
+            DecodeErrorKind::TooDeep => f.write_str("nested too deep"),
+            DecodeErrorKind::UnsupportedLinkType(found) => {
+                write!(f, "link type {found} is not decoded")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+macro_rules! layers {
+    ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
+        /// A layer of a frame.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Layer { $($(#[$doc])* $variant,)* }
+
+        impl Layer {
+            const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Name of the layer in summaries.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+layers! {
+    /// The link type of the capture.
+    Link => "link",
+    /// Ethernet II and IEEE 802.3.
+    Ethernet => "ethernet",
+    /// IEEE 802.2 LLC and SNAP.
+    Llc => "llc",
+    /// IEEE 802.1Q and 802.1ad tags.
+    Vlan => "vlan",
+    /// MPLS label stack (RFC 3032).
+    Mpls => "mpls",
+    /// PPP over Ethernet, session stage (RFC 2516).
+    Pppoe => "pppoe",
+    /// PPP (RFC 1661, RFC 1662).
+    Ppp => "ppp",
+    /// Cisco HDLC.
+    CiscoHdlc => "cisco_hdlc",
+    /// Linux cooked capture, version 1.
+    LinuxSll => "linux_sll",
+    /// Linux cooked capture, version 2.
+    LinuxSll2 => "linux_sll2",
+    /// BSD loopback.
+    Null => "null",
+    /// An IP packet whose version is still to be read.
+    Ip => "ip",
+    /// IPv4 (RFC 791).
+    Ipv4 => "ipv4",
+    /// IPv6 (RFC 8200).
+    Ipv6 => "ipv6",
+    /// Extension headers of IPv6 (RFC 8200 sec. 4).
+    Ipv6Extension => "ipv6_extension",
+    /// IP authentication header (RFC 4302).
+    Authentication => "ah",
+    /// TCP (RFC 9293).
+    Tcp => "tcp",
+    /// UDP (RFC 768).
+    Udp => "udp",
+    /// GRE (RFC 2784, RFC 2890, RFC 2637).
+    Gre => "gre",
+    /// ERSPAN types I to III.
+    Erspan => "erspan",
+    /// VXLAN (RFC 7348).
+    Vxlan => "vxlan",
+    /// Geneve (RFC 8926).
+    Geneve => "geneve",
+    /// GTP-U (3GPP TS 29.281).
+    GtpU => "gtp_u",
+    /// Teredo (RFC 4380).
+    Teredo => "teredo",
+}
+
+const LAYERS: usize = Layer::ALL.len();
+
+/// Counters of [`DecodeError`]s by layer and cause; merges by addition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodeFaults {
+    counts: [[u64; DecodeErrorKind::COUNT]; LAYERS],
+}
+
+impl Default for DecodeFaults {
+    fn default() -> Self {
+        Self {
+            counts: [[0; DecodeErrorKind::COUNT]; LAYERS],
+        }
+    }
+}
+
+impl DecodeFaults {
+    /// Counts one error.
+    #[inline]
+    pub fn record(&mut self, error: &DecodeError) {
+        let row = self.counts.get_mut(error.layer as usize);
+        if let Some(count) = row.and_then(|row| row.get_mut(error.kind.index())) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        let theirs = other.counts.iter().flatten();
+        for (count, &their) in self.counts.iter_mut().flatten().zip(theirs) {
+            *count = count.saturating_add(their);
+        }
+    }
+
+    /// The counts that are not zero: layer name, cause name, count.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
+        let rows = Layer::ALL.iter().zip(&self.counts);
+        rows.flat_map(|(layer, row)| {
+            let cells = DecodeErrorKind::NAMES.iter().zip(row);
+            cells
+                .filter(|&(_, &count)| count > 0)
+                .map(|(&cause, &count)| (layer.name(), cause, count))
+        })
+    }
+
+    /// All errors counted.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let all = self.counts.iter().flatten();
+        all.fold(0, |sum: u64, &count| sum.saturating_add(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DecodeError, DecodeErrorKind, DecodeFaults, Layer};
+
+    #[test]
+    fn counts_and_merges_by_layer_and_cause() {
+        let cut = DecodeError {
+            layer: Layer::Ipv4,
+            offset: 14,
+            kind: DecodeErrorKind::Cut { need: 20, have: 12 },
+        };
+        let deep = DecodeError {
+            layer: Layer::Teredo,
+            offset: 99,
+            kind: DecodeErrorKind::TooDeep,
+        };
+        assert_eq!(
+            cut.to_string(),
+            "ipv4 at byte 14: header needs 20 bytes, 12 captured"
+        );
+        let mut faults = DecodeFaults::default();
+        assert_eq!((faults.total(), faults.iter().count()), (0, 0));
+        faults.record(&cut);
+        faults.record(&deep);
+        let mut sum = faults.clone();
+        sum.merge(&faults);
+        sum.record(&cut);
+        let all: Vec<_> = sum.iter().collect();
+        assert_eq!(
+            all,
+            [
+                ("ipv4", "cut_by_capture", 3),
+                ("teredo", "nested_too_deep", 2)
+            ]
+        );
+        assert_eq!(sum.total(), 5);
+    }
+
+    #[test]
+    fn layers_index_their_own_row() {
+        for (row, layer) in Layer::ALL.iter().enumerate() {
+            assert_eq!(row, *layer as usize);
+        }
+    }
+}

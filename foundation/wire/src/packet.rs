@@ -1,0 +1,144 @@
+//! A decoded packet: the innermost IP header and the transport header in it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::{DecodeError, Tcp, Udp};
+
+/// What [`decode`](crate::decode()) found in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// The innermost IP header.
+    pub network: Network<'a>,
+    /// What it carries.
+    pub transport: Transport<'a>,
+    /// Identifier of the outermost VLAN tag (12 bits).
+    pub vlan: Option<u16>,
+    /// IP tunnels that were opened on the way.
+    pub tunnels: u8,
+    /// What was wrong although the packet stands: the inside of a tunnel did not decode (the packet
+    /// is then the tunnel's own), or a length field promised more than the frame had on the wire
+    /// (the payload is then what was there).
+    pub fault: Option<DecodeError>,
+}
+
+/// An IP header, without options and extension headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network<'a> {
+    /// Internet Protocol version 4 (RFC 791).
+    V4(&'a [u8; 20]),
+    /// Internet Protocol version 6 (RFC 8200).
+    V6(&'a [u8; 40]),
+    /// The frame carries no IP.
+    None,
+}
+
+impl Network<'_> {
+    /// Source address; `0.0.0.0` where there is no IP.
+    #[inline]
+    #[must_use]
+    pub const fn src(&self) -> IpAddr {
+        match *self {
+            Self::V4(h) => v4([h[12], h[13], h[14], h[15]]),
+            Self::V6(h) => v6([
+                h[8], h[9], h[10], h[11], h[12], h[13], h[14], h[15], h[16], h[17], h[18], h[19],
+                h[20], h[21], h[22], h[23],
+            ]),
+            Self::None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        }
+    }
+
+    /// Destination address; `0.0.0.0` where there is no IP.
+    #[inline]
+    #[must_use]
+    pub const fn dst(&self) -> IpAddr {
+        match *self {
+            Self::V4(h) => v4([h[16], h[17], h[18], h[19]]),
+            Self::V6(h) => v6([
+                h[24], h[25], h[26], h[27], h[28], h[29], h[30], h[31], h[32], h[33], h[34], h[35],
+                h[36], h[37], h[38], h[39],
+            ]),
+            Self::None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        }
+    }
+
+    /// Time to live or hop limit; zero where there is no IP.
+    #[inline]
+    #[must_use]
+    pub const fn ttl(&self) -> u8 {
+        match *self {
+            Self::V4(h) => h[8],
+            Self::V6(h) => h[7],
+            Self::None => 0,
+        }
+    }
+
+    /// The protocol field: of version 6 the *first* next-header value; zero where there is no IP.
+    #[inline]
+    #[must_use]
+    pub const fn protocol(&self) -> u8 {
+        match *self {
+            Self::V4(h) => h[9],
+            Self::V6(h) => h[6],
+            Self::None => 0,
+        }
+    }
+
+    /// Type of service or traffic class: DSCP and ECN; zero where there is no IP.
+    #[inline]
+    #[must_use]
+    pub const fn traffic_class(&self) -> u8 {
+        match *self {
+            Self::V4(h) => h[1],
+            Self::V6(h) => (h[0] << 4) | (h[1] >> 4),
+            Self::None => 0,
+        }
+    }
+
+    /// The identification field of version 4, by which duplicates of a packet are told from
+    /// retransmissions of its segment.
+    #[inline]
+    #[must_use]
+    pub const fn identification(&self) -> Option<u16> {
+        match *self {
+            Self::V4(h) => Some(u16::from_be_bytes([h[4], h[5]])),
+            Self::V6(_) | Self::None => None,
+        }
+    }
+
+    /// 4, 6, or 0 where there is no IP.
+    #[inline]
+    #[must_use]
+    pub const fn version(&self) -> u8 {
+        match *self {
+            Self::V4(_) => 4,
+            Self::V6(_) => 6,
+            Self::None => 0,
+        }
+    }
+}
+
+#[inline]
+const fn v4(octets: [u8; 4]) -> IpAddr {
+    let [a, b, c, d] = octets;
+    IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+}
+
+#[inline]
+const fn v6(octets: [u8; 16]) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(octets)))
+}
+
+/// What the innermost IP packet carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport<'a> {
+    /// A TCP segment; of a fragmented packet its first fragment.
+    Tcp(Tcp<'a>),
+    /// A UDP datagram; of a fragmented packet its first fragment.
+    Udp(Udp<'a>),
+    /// A fragment that does not hold the whole transport header.
+    Fragment,
+    /// Another protocol, by its number.
+    Other(u8),
+    /// No IP: the Ethernet type, or 0 where the link layer has none.
+    NotIp(u16),
+}
