@@ -1,2 +1,22 @@
-//! Record formats, atomic files, summary and report.
+//! Record formats, atomic files, summary and report: what leaves the program.
+//!
+//! A run opens each destination once with [`open_sink`] and hands it batches of records. The formats
+//! ([`Format`]) derive every column from the one schema in `linkweir-record`; nothing here lists
+//! columns. Text from the network is escaped in every format, each in its own way (see the encoders).
 #![forbid(unsafe_code)]
+
+mod csv;
+mod escape;
+mod format;
+mod jsonl;
+mod number;
+mod output;
+mod rotate;
+mod sink;
+pub mod summary;
+mod text;
+mod zeek;
+
+pub use format::Format;
+pub use rotate::Rotation;
+pub use sink::{OutputOptions, open_sink};

@@ -60,6 +60,10 @@ impl PartialEq for LogLinear {
 
 /// Octave and place of the bucket of `value`.
 #[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "only the ten bits of the mask are used"
+)]
 const fn place(value: u64) -> (usize, usize) {
     let bits = u64::BITS - value.leading_zeros();
     let octave = bits.saturating_sub(SUB_BITS);

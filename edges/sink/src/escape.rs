@@ -1,0 +1,95 @@
+//! Escaping of bytes from the network.
+//!
+//! A field is first tested as a whole (sixteen bytes a step, no early exit, so that it vectorises);
+//! nearly all fields are clean and are copied in one piece.
+
+/// Whether `is_special` holds for no byte of `bytes`.
+#[inline]
+pub(crate) fn is_clean(bytes: &[u8], is_special: impl Fn(u8) -> bool) -> bool {
+    let fold = |part: &[u8]| part.iter().fold(false, |bad, b| bad | is_special(*b));
+    if let Some(last) = bytes.last_chunk::<16>() {
+        let mut bad = false;
+        for chunk in bytes.chunks_exact(16) {
+            if let Some(chunk) = chunk.first_chunk::<16>() {
+                bad |= fold(chunk);
+            }
+        }
+        // Overlaps the last whole step instead of a loop over the rest.
+        return !(bad | fold(last));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        return !(fold(first) | fold(last));
+    }
+    !fold(bytes)
+}
+
+/// The two lower-case hexadecimal digits of a byte.
+pub(crate) const fn hex(byte: u8) -> [u8; 2] {
+    const fn digit(nibble: u8) -> u8 {
+        if nibble < 10 {
+            b'0' + nibble
+        } else {
+            b'a' + nibble - 10
+        }
+    }
+    [digit(byte >> 4), digit(byte & 15)]
+}
+
+/// `\xHH`.
+pub(crate) fn push_hex(out: &mut Vec<u8>, byte: u8) {
+    let [high, low] = hex(byte);
+    out.extend_from_slice(&[b'\\', b'x', high, low]);
+}
+
+/// Copies `bytes`, writing those for which `is_special` holds as `\xHH`.
+#[inline]
+pub(crate) fn push_hex_escaped(out: &mut Vec<u8>, bytes: &[u8], is_special: impl Fn(u8) -> bool) {
+    if is_clean(bytes, &is_special) {
+        out.extend_from_slice(bytes);
+    } else {
+        push_slow(out, bytes, is_special);
+    }
+}
+
+#[cold]
+fn push_slow(out: &mut Vec<u8>, bytes: &[u8], is_special: impl Fn(u8) -> bool) {
+    for &byte in bytes {
+        if is_special(byte) {
+            push_hex(out, byte);
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+/// Whether a byte is outside printable ASCII, `0x20..=0x7e`.
+#[inline]
+pub(crate) const fn is_unprintable(byte: u8) -> bool {
+    byte.wrapping_sub(0x20) > 0x5e
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_place_is_tested() {
+        for len in 0..70 {
+            let mut bytes = vec![b'a'; len];
+            assert!(is_clean(&bytes, is_unprintable));
+            for at in 0..len {
+                bytes[at] = 0x80;
+                assert!(!is_clean(&bytes, is_unprintable), "{at} of {len}");
+                bytes[at] = b'a';
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn clean_is_what_it_says(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(is_clean(&bytes, is_unprintable), bytes.iter().all(|b| (0x20..=0x7e).contains(b)));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The formats, and what an encoder is.
+
+use std::path::Path;
+
+use linkweir_record::RecordKind;
+
+/// How records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The paper's line: columns joined by `|`, no header.
+    Text,
+    /// One JSON object a line.
+    Jsonl,
+    /// RFC 4180 with a header line.
+    Csv,
+    /// Zeek's log of the same subject, for `zeek-cut`.
+    Zeek,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 4] = [Self::Text, Self::Jsonl, Self::Csv, Self::Zeek];
+
+    /// The name for `--format`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Jsonl => "jsonl",
+            Self::Csv => "csv",
+            Self::Zeek => "zeek",
+        }
+    }
+
+    /// The format a name of `--format` means.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str() == name)
+    }
+
+    /// The format the ending of a path means: `.txt`, `.text`, `.log`; `.jsonl`, `.json`, `.ndjson`;
+    /// `.csv`; `.zeek`, and `http.log` or `conn.log`, the names Zeek gives its own.
+    #[must_use]
+    pub fn from_path(path: &Path) -> Option<Self> {
+        if matches!(path.file_name()?.to_str()?, "http.log" | "conn.log") {
+            return Some(Self::Zeek);
+        }
+        let ending = path.extension()?.to_str()?;
+        Some(match ending.to_ascii_lowercase().as_str() {
+            "txt" | "text" | "log" => Self::Text,
+            "jsonl" | "json" | "ndjson" => Self::Jsonl,
+            "csv" => Self::Csv,
+            "zeek" => Self::Zeek,
+            _ => return None,
+        })
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::from_name(name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            format!("unknown format `{name}`; one of {names}")
+        })
+    }
+}
+
+/// Turns records into bytes. Every record is whole lines.
+pub(crate) trait Encoder<K: RecordKind>: 'static {
+    /// Appends what stands at the start of a file opened at wall-clock time `now_ns`.
+    fn header(&self, _now_ns: u64, _out: &mut Vec<u8>) {}
+
+    /// Appends one record with its line end.
+    fn record(&self, view: &K::View<'_>, out: &mut Vec<u8>);
+
+    /// Appends what stands at the end of a file completed at wall-clock time `now_ns`.
+    fn footer(&self, _now_ns: u64, _out: &mut Vec<u8>) {}
+
+    /// How many of the first bytes of `bytes`, which start at a record, are whole records.
+    fn whole(&self, bytes: &[u8]) -> usize {
+        bytes
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_and_names() {
+        let of = |path: &str| Format::from_path(Path::new(path));
+        assert_eq!(of("a/out.TXT"), Some(Format::Text));
+        assert_eq!(of("x.log"), Some(Format::Text));
+        assert_eq!(of("a/http.log"), Some(Format::Zeek));
+        assert_eq!(of("x.zeek"), Some(Format::Zeek));
+        assert_eq!(of("x.ndjson"), Some(Format::Jsonl));
+        assert_eq!(of("x.json"), Some(Format::Jsonl));
+        assert_eq!(of("x.csv"), Some(Format::Csv));
+        assert_eq!(of("x.parquet"), None);
+        assert_eq!(of("csv"), None);
+        assert_eq!("csv".parse(), Ok(Format::Csv));
+        assert!(
+            "xml"
+                .parse::<Format>()
+                .unwrap_err()
+                .contains("text, jsonl, csv, zeek")
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! Where bytes go: standard output, a special file, or a file that appears under its name only when
+//! it is complete.
+//!
+//! A regular file is written as `.NAME.partial` in the folder of its destination, synchronised and
+//! renamed. Invariant: whatever happens, a file under a destination's own name is complete, and a
+//! partial file holds whole records as far as the program itself could see to it (a write the system
+//! refuses half-way is cut back to the last whole record).
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use linkweir_engine::SinkError;
+
+/// What a destination names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Standard output.
+    Stdout,
+    /// A device, a FIFO, an open descriptor: written as it is.
+    Special(PathBuf),
+    /// A file that need not exist yet, in a folder that does.
+    File(PathBuf),
+}
+
+/// Finds out what `destination` names, and refuses what cannot become an output.
+pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
+    let refuse = |message: String| {
+        Err(SinkError::Refused {
+            destination: destination.to_owned(),
+            message,
+        })
+    };
+    if matches!(destination, "-" | "/dev/stdout") {
+        return Ok(Place::Stdout);
+    }
+    if destination.is_empty() {
+        return refuse("an empty name is no destination; `-` is standard output".to_owned());
+    }
+    let path = Path::new(destination);
+    if path.starts_with("/dev/fd") || path.starts_with("/proc") || destination == "/dev/stderr" {
+        return Ok(Place::Special(path.to_owned()));
+    }
+    match path.metadata() {
+        Ok(meta) if meta.is_dir() => refuse("is a folder; name a file in it".to_owned()),
+        Ok(meta) if meta.is_file() => match path.canonicalize() {
+            // The file behind a link is replaced, not the link.
+            Ok(real) => Ok(Place::File(real)),
+            Err(source) => Err(io_error(destination, source)),
+        },
+        Ok(_) => Ok(Place::Special(path.to_owned())),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let folder = folder_of(path);
+            match folder.metadata() {
+                Ok(meta) if meta.is_dir() && path.file_name().is_some() => {
+                    Ok(Place::File(path.to_owned()))
+                }
+                Ok(_) => refuse(format!("`{}` is no folder", folder.display())),
+                Err(e) if e.kind() == ErrorKind::NotFound => refuse(format!(
+                    "the folder `{}` does not exist; create it first",
+                    folder.display()
+                )),
+                Err(source) => Err(io_error(destination, source)),
+            }
+        }
+        Err(source) => Err(io_error(destination, source)),
+    }
+}
+
+/// The folder a file is in; `.` for a bare name.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The name under which a file is written until it is complete.
+pub(crate) fn partial_name(target: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(".partial");
+    target.with_file_name(name)
+}
+
+pub(crate) fn io_error(destination: &str, source: io::Error) -> SinkError {
+    if source.kind() == ErrorKind::BrokenPipe {
+        return SinkError::ClosedPipe;
+    }
+    SinkError::Io {
+        destination: destination.to_owned(),
+        source,
+    }
+}
+
+/// An open output.
+#[derive(Debug)]
+pub(crate) struct Output {
+    destination: String,
+    file: File,
+    /// The name it has until it is complete; `None` where it is written as it is.
+    partial: Option<PathBuf>,
+    written: u64,
+}
+
+impl Output {
+    /// Standard output, unbuffered.
+    pub(crate) fn stdout() -> Result<Self, SinkError> {
+        let file = io::stdout()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|e| io_error("-", e))?;
+        Ok(Self {
+            destination: "-".to_owned(),
+            file: File::from(file),
+            partial: None,
+            written: 0,
+        })
+    }
+
+    /// A device, FIFO or descriptor. Opening a FIFO waits for its reader.
+    pub(crate) fn special(destination: &str, path: &Path) -> Result<Self, SinkError> {
+        let file = OpenOptions::new()
+            .write(true)
+            .open(path)
+            .map_err(|e| io_error(destination, e))?;
+        Ok(Self {
+            destination: destination.to_owned(),
+            file,
+            partial: None,
+            written: 0,
+        })
+    }
+
+    /// A file that will be `target`. What a killed run left under its partial name is replaced.
+    pub(crate) fn partial(destination: &str, target: &Path) -> Result<Self, SinkError> {
+        let partial = partial_name(target);
+        match std::fs::remove_file(&partial) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(io_error(destination, e)),
+            _ => {}
+        }
+        // `create_new` follows no link that someone may have put there.
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&partial)
+            .map_err(|e| io_error(destination, e))?;
+        Ok(Self {
+            destination: destination.to_owned(),
+            file,
+            partial: Some(partial),
+            written: 0,
+        })
+    }
+
+    /// Bytes written so far.
+    pub(crate) const fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes `bytes`, which end at the end of a record. Where only a part can be written, a file is
+    /// cut back to the last whole record, which `whole` finds.
+    pub(crate) fn write(
+        &mut self,
+        bytes: &[u8],
+        whole: impl FnOnce(&[u8]) -> usize,
+    ) -> Result<(), SinkError> {
+        let mut done = 0;
+        let error = loop {
+            let rest = bytes.get(done..).unwrap_or_default();
+            if rest.is_empty() {
+                self.written += bytes.len() as u64;
+                return Ok(());
+            }
+            match self.file.write(rest) {
+                Ok(0) => break io::Error::from(ErrorKind::WriteZero),
+                Ok(count) => done += count,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // A non-blocking pipe that is full: what it is connected to decides when we go on.
+                Err(e) if e.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+                Err(e) => break e,
+            }
+        };
+        if self.partial.is_some() {
+            self.written += whole(bytes.get(..done).unwrap_or_default()) as u64;
+            // The first error is the one to report; a partial file with a torn end is still partial.
+            let _already_failed = self.file.set_len(self.written);
+        }
+        Err(io_error(&self.destination, error))
+    }
+
+    /// Completes the output: a file gets its own name, after its bytes have reached the disk.
+    pub(crate) fn complete(self, target: &Path) -> Result<(), SinkError> {
+        let Some(partial) = &self.partial else {
+            return Ok(());
+        };
+        let failed = |e| io_error(&self.destination, e);
+        self.file.sync_all().map_err(failed)?;
+        let (ours, there) = (
+            self.file.metadata().map_err(failed)?,
+            partial.symlink_metadata().map_err(failed)?,
+        );
+        if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
+            return Err(SinkError::Refused {
+                destination: self.destination,
+                message: format!("another run writes `{}`", partial.display()),
+            });
+        }
+        std::fs::rename(partial, target).map_err(failed)?;
+        // The name itself survives a power cut only when the folder is synchronised too; some file
+        // systems cannot do that, and the file is complete either way.
+        if let Ok(folder) = File::open(folder_of(target)) {
+            let _best_effort = folder.sync_all();
+        }
+        Ok(())
+    }
+
+    /// Gives a file up: nothing stays under any name.
+    pub(crate) fn discard(self) -> Result<(), SinkError> {
+        match &self.partial {
+            Some(partial) => {
+                std::fs::remove_file(partial).map_err(|e| io_error(&self.destination, e))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Where the bytes are as long as the output is not complete.
+    pub(crate) fn partial_path(&self) -> Option<&Path> {
+        self.partial.as_deref()
+    }
+}
+
+/// Writes a whole file at once, by the same rules.
+pub(crate) fn write_whole(destination: &str, bytes: &[u8]) -> Result<(), SinkError> {
+    match place(destination)? {
+        Place::Stdout => Output::stdout()?.write(bytes, |_| 0),
+        Place::Special(path) => Output::special(destination, &path)?.write(bytes, |_| 0),
+        Place::File(target) => {
+            let mut output = Output::partial(destination, &target)?;
+            match output.write(bytes, |_| 0) {
+                Ok(()) => output.complete(&target),
+                Err(error) => {
+                    // Half a document is of no use to anybody; the error to report is the first.
+                    let _first_error_counts = output.discard();
+                    Err(error)
+                }
+            }
+        }
+    }
+}

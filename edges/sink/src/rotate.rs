@@ -1,0 +1,91 @@
+//! When an output file is complete and the next begins.
+
+use std::time::Duration;
+
+/// The limit of `--rotate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rotation {
+    /// A file is at most so many bytes (a longer single record excepted; the closing lines of a format
+    /// are not counted).
+    Size(u64),
+    /// A file covers so much capture time, from one multiple of it (UTC) to the next. A late record of
+    /// an earlier span goes into the file that is open.
+    Every(Duration),
+}
+
+impl std::str::FromStr for Rotation {
+    type Err = String;
+
+    /// A size (`100MB`, `64MiB`, `1GB`, `500000B`) or a time (`300s`, `5m`, `1h`, `1d`).
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = |why: &str| {
+            Err(format!(
+                "`{text}` {why}; give a size such as 100MB or 64MiB, or a time such as 300s, 15m or 1h"
+            ))
+        };
+        let unit_at = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        let Some((digits, unit)) = text.split_at_checked(unit_at) else {
+            return refused("is no size or time");
+        };
+        let Ok(number) = digits.parse::<u64>() else {
+            return refused("does not start with a whole number");
+        };
+        if number == 0 {
+            return refused("would never be reached");
+        }
+        let (scale, is_time) = match unit.trim_start() {
+            "s" => (1, true),
+            "m" | "min" => (60, true),
+            "h" => (3600, true),
+            "d" => (86_400, true),
+            "B" => (1, false),
+            "k" | "kB" | "KB" => (1_000, false),
+            "M" | "MB" => (1_000_000, false),
+            "G" | "GB" => (1_000_000_000, false),
+            "T" | "TB" => (1_000_000_000_000, false),
+            "K" | "KiB" => (1 << 10, false),
+            "MiB" => (1 << 20, false),
+            "GiB" => (1 << 30, false),
+            "TiB" => (1 << 40, false),
+            "" => return refused("has no unit"),
+            _ => return refused("has an unknown unit"),
+        };
+        match number.checked_mul(scale) {
+            Some(seconds) if is_time && seconds <= u64::MAX / 1_000_000_000 => {
+                Ok(Self::Every(Duration::from_secs(seconds)))
+            }
+            Some(bytes) if !is_time => Ok(Self::Size(bytes)),
+            _ => refused("is too large"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits() {
+        let of = |text: &str| text.parse::<Rotation>();
+        assert_eq!(of("100MB"), Ok(Rotation::Size(100_000_000)));
+        assert_eq!(of("64MiB"), Ok(Rotation::Size(64 << 20)));
+        assert_eq!(of("1 GB"), Ok(Rotation::Size(1_000_000_000)));
+        assert_eq!(of("1h"), Ok(Rotation::Every(Duration::from_secs(3600))));
+        assert_eq!(of("300s"), Ok(Rotation::Every(Duration::from_secs(300))));
+        for bad in [
+            "",
+            "12",
+            "0s",
+            "-1h",
+            "1.5h",
+            "9999999999999999999TB",
+            "99999999999d",
+            "1x",
+            "é",
+        ] {
+            assert!(of(bad).unwrap_err().contains("such as 100MB"), "{bad}");
+        }
+    }
+}
