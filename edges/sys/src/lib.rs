@@ -1,1 +1,14 @@
-//! All `unsafe` of the project lives here.
+//! What the operating system offers, behind safe types: every `unsafe` block of the project.
+//!
+//! Mechanism only, no policy. Each type owns what it holds and states the invariant its blocks
+//! rely on.
+#![allow(
+    unsafe_code,
+    reason = "this crate exists to hold the project's unsafe code behind safe types"
+)]
+
+mod libpcap;
+
+pub mod bpf;
+
+pub use bpf::{BpfError, BpfFilter};
