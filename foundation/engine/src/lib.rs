@@ -7,10 +7,12 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod hash;
 pub mod run;
 pub mod seams;
 
 pub use batch::{Batch, Frame, FrameRef};
+pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{
     Drops, Fault, FaultKind, Progress, Sink, SinkError, Source, SourceError, SourceEvent, Stage,
 };
