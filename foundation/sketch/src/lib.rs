@@ -1,9 +1,19 @@
 //! Mergeable sketches: bounded memory for any number of values.
 //!
 //! Every sketch here merges by addition, so that workers share nothing and what they saw is joined
-//! at the end of a run: [`LogLinear`] (a histogram with quantiles).
+//! at the end of a run: [`LogLinear`] (a histogram with quantiles), [`TopK`] (the most frequent keys),
+//! [`RateSeries`] (events over time), [`BoundedCounts`] (counters of a few keys), [`Coarse`] (a small
+//! histogram for each of many keys).
 #![forbid(unsafe_code)]
 
+mod bounded_counts;
+mod coarse;
 mod log_linear;
+mod rate_series;
+mod top_k;
 
+pub use bounded_counts::BoundedCounts;
+pub use coarse::Coarse;
 pub use log_linear::LogLinear;
+pub use rate_series::RateSeries;
+pub use top_k::{Payload, TopEntry, TopK};

@@ -1,0 +1,139 @@
+//! A small histogram to carry by the hundred: one per key of a [`TopK`](crate::TopK).
+//!
+//! Buckets: eight per octave from 2^10 to 2^42 (for nanoseconds: a microsecond to 73 minutes), values
+//! outside go to the nearest end. Cost: 1 KiB once a value was seen; counts saturate at `u32::MAX`.
+
+use crate::Payload;
+
+const SUB_BITS: u32 = 3;
+const LOWEST_BIT: u32 = 10;
+const BUCKETS: usize = 256;
+
+/// A mergeable histogram with quantiles within 12.5 %.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Coarse {
+    buckets: Option<Box<[u32; BUCKETS]>>,
+    count: u64,
+    max: u64,
+}
+
+fn bucket(value: u64) -> usize {
+    let bits = value.max(1).ilog2();
+    if bits < LOWEST_BIT {
+        return 0;
+    }
+    let octave = (bits - LOWEST_BIT) as usize;
+    let sub = usize::try_from((value >> (bits - SUB_BITS)) & 7).unwrap_or(0);
+    (octave * 8 + sub).min(BUCKETS - 1)
+}
+
+/// The largest value of a bucket.
+fn upper(bucket: usize) -> u64 {
+    let octave = (bucket / 8) as u64;
+    let sub = (bucket % 8) as u64;
+    ((9 + sub) << (u64::from(LOWEST_BIT - SUB_BITS) + octave)) - 1
+}
+
+impl Coarse {
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        if let Some(bucket) = buckets.get_mut(bucket(value)) {
+            *bucket = bucket.saturating_add(1);
+        }
+        self.count = self.count.saturating_add(1);
+        self.max = self.max.max(value);
+    }
+
+    /// Number of values.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Largest value; exact; `None` where there is none.
+    #[must_use]
+    pub const fn max(&self) -> Option<u64> {
+        if self.count == 0 {
+            None
+        } else {
+            Some(self.max)
+        }
+    }
+
+    /// The value that at least `per_mille` of a thousand values do not exceed: at most 12.5 % too
+    /// large between 2^10 and 2^42, never above the largest value.
+    #[must_use]
+    pub fn quantile(&self, per_mille: u16) -> Option<u64> {
+        let buckets = self.buckets.as_ref()?;
+        let rank = (u128::from(self.count) * u128::from(per_mille))
+            .div_ceil(1000)
+            .max(1);
+        let mut seen = 0_u128;
+        for (at, count) in buckets.iter().enumerate() {
+            seen += u128::from(*count);
+            if seen >= rank {
+                // The last bucket has no upper end.
+                let value = if at == BUCKETS - 1 {
+                    self.max
+                } else {
+                    upper(at)
+                };
+                return Some(value.min(self.max));
+            }
+        }
+        Some(self.max)
+    }
+}
+
+impl Payload for Coarse {
+    fn merge(&mut self, other: &Self) {
+        if let Some(theirs) = &other.buckets {
+            let mine = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+            for (a, b) in mine.iter_mut().zip(theirs.iter()) {
+                *a = a.saturating_add(*b);
+            }
+        }
+        self.count = self.count.saturating_add(other.count);
+        self.max = self.max.max(other.max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn edges() {
+        for value in (1024_u64..5000).chain((11..42).map(|b| (1 << b) + (1 << (b - 1)))) {
+            let at = bucket(value);
+            assert!(
+                upper(at) >= value && upper(at) - value <= value / 8,
+                "{value}"
+            );
+            assert_eq!(bucket(upper(at)), at);
+            assert_eq!(bucket(upper(at) + 1), (at + 1).min(BUCKETS - 1));
+        }
+        assert_eq!(
+            (bucket(0), bucket(1023), bucket(u64::MAX)),
+            (0, 0, BUCKETS - 1)
+        );
+        let mut h = Coarse::default();
+        assert_eq!((h.quantile(500), h.max()), (None, None));
+        h.record(u64::MAX);
+        assert_eq!(h.quantile(500), Some(u64::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_recording_all(a in prop::collection::vec(any::<u64>(), 0..50),
+                                    b in prop::collection::vec(0_u64..1 << 40, 1..50)) {
+            let (mut one, mut two, mut all) = (Coarse::default(), Coarse::default(), Coarse::default());
+            a.iter().for_each(|v| { one.record(*v); all.record(*v); });
+            b.iter().for_each(|v| { two.record(*v); all.record(*v); });
+            one.merge(&two);
+            prop_assert_eq!(&one, &all);
+        }
+    }
+}

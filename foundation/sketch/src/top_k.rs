@@ -1,0 +1,397 @@
+//! The most frequent keys of a stream in bounded memory.
+//!
+//! Space-Saving: a table of `capacity` keys with a count and an error each. A key that is not in a
+//! full table takes the place of the one with the smallest count and inherits that count as its error.
+//! For every key in the table `count - error <= true count <= count`; every key whose true count
+//! exceeds `total / capacity` is in the table; a key that is not in it occurred at most
+//! [`TopK::floor`] times.
+//!
+//! Cost: one hash look-up and a step or two in a heap per key; at most `capacity` keys of at most
+//! `max_key_bytes` bytes. Each key may carry a payload of its own (a small histogram, say) that starts
+//! afresh when the key enters the table.
+//!
+//! Source: A. Metwally, D. Agrawal, A. El Abbadi, "Efficient computation of frequent and top-k
+//! elements in data streams", ICDT 2005; the merge: P. Agarwal et al., "Mergeable summaries",
+//! PODS 2012, in the form for Space-Saving tables.
+
+use std::collections::HashMap;
+
+/// What a [`TopK`] keeps with each key.
+pub trait Payload: Default {
+    /// Adds what `other` holds.
+    fn merge(&mut self, other: &Self);
+}
+
+impl Payload for () {
+    fn merge(&mut self, _other: &Self) {}
+}
+
+/// One key of a [`TopK`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopEntry<'a, P> {
+    /// The key, cut off at the limit of the table.
+    pub key: &'a [u8],
+    /// Whether a longer key was cut off: all keys with these first bytes are counted as one.
+    pub is_truncated: bool,
+    /// At least the true count.
+    pub count: u64,
+    /// How much too large `count` may be.
+    pub error: u64,
+    /// What was kept with the key since it entered the table.
+    pub payload: &'a P,
+}
+
+#[derive(Debug, Clone)]
+struct Slot<P> {
+    key: Box<[u8]>,
+    is_truncated: bool,
+    count: u64,
+    error: u64,
+    /// Place of this slot in the heap.
+    at: usize,
+    payload: P,
+}
+
+/// A mergeable Space-Saving table over byte strings.
+#[derive(Debug, Clone)]
+pub struct TopK<P = ()> {
+    capacity: usize,
+    max_key_bytes: usize,
+    total: u64,
+    slots: Vec<Slot<P>>,
+    index: HashMap<Box<[u8]>, usize>,
+    /// Slots as a binary heap, the smallest count first.
+    heap: Vec<usize>,
+}
+
+impl<P: Payload> TopK<P> {
+    /// A table of at most `capacity` keys (at least one) of at most `max_key_bytes` bytes.
+    #[must_use]
+    pub fn new(capacity: usize, max_key_bytes: usize) -> Self {
+        Self {
+            capacity: capacity.max(1),
+            max_key_bytes,
+            total: 0,
+            slots: Vec::new(),
+            index: HashMap::new(),
+            heap: Vec::new(),
+        }
+    }
+
+    /// Counts one occurrence of `key`; gives its payload to add to.
+    pub fn record(&mut self, key: &[u8]) -> Option<&mut P> {
+        self.record_n(key, 1)
+    }
+
+    /// Counts `times` occurrences of `key`; gives its payload, `None` where `times` is 0.
+    pub fn record_n(&mut self, key: &[u8], times: u64) -> Option<&mut P> {
+        if times == 0 {
+            return None;
+        }
+        self.total = self.total.saturating_add(times);
+        let cut = key.get(..self.max_key_bytes).unwrap_or(key);
+        let slot = self.slot_for(cut)?;
+        let entry = self.slots.get_mut(slot)?;
+        entry.count = entry.count.saturating_add(times);
+        entry.is_truncated |= cut.len() < key.len();
+        let at = entry.at;
+        self.sink(at);
+        self.slots.get_mut(slot).map(|entry| &mut entry.payload)
+    }
+
+    /// The slot of `key`, made or taken over where there is none.
+    fn slot_for(&mut self, key: &[u8]) -> Option<usize> {
+        if let Some(slot) = self.index.get(key) {
+            return Some(*slot);
+        }
+        if self.slots.len() < self.capacity {
+            return Some(self.insert(key, 0));
+        }
+        let slot = *self.heap.first()?;
+        let entry = self.slots.get_mut(slot)?;
+        self.index.remove(&entry.key);
+        entry.key = key.into();
+        entry.error = entry.count;
+        entry.is_truncated = false;
+        entry.payload = P::default();
+        self.index.insert(key.into(), slot);
+        Some(slot)
+    }
+
+    fn insert(&mut self, key: &[u8], count: u64) -> usize {
+        let slot = self.slots.len();
+        let at = self.heap.len();
+        self.slots.push(Slot {
+            key: key.into(),
+            is_truncated: false,
+            count,
+            error: 0,
+            at,
+            payload: P::default(),
+        });
+        self.index.insert(key.into(), slot);
+        self.heap.push(slot);
+        self.rise(at);
+        slot
+    }
+
+    fn count_at(&self, at: usize) -> Option<u64> {
+        self.slots.get(*self.heap.get(at)?).map(|slot| slot.count)
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        for at in [a, b] {
+            if let Some(slot) = self.heap.get(at).and_then(|slot| self.slots.get_mut(*slot)) {
+                slot.at = at;
+            }
+        }
+    }
+
+    /// Moves a slot with a new, smaller count up the heap.
+    fn rise(&mut self, mut at: usize) {
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if self.count_at(parent) <= self.count_at(at) {
+                return;
+            }
+            self.swap(parent, at);
+            at = parent;
+        }
+    }
+
+    /// Moves a slot with a grown count down the heap.
+    fn sink(&mut self, mut at: usize) {
+        loop {
+            let Some(count) = self.count_at(at) else {
+                return;
+            };
+            let smaller = [2 * at + 1, 2 * at + 2]
+                .into_iter()
+                .filter_map(|child| Some((self.count_at(child)?, child)))
+                .min();
+            match smaller {
+                Some((least, child)) if least < count => {
+                    self.swap(at, child);
+                    at = child;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Occurrences of all keys, in the table or not; exact.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Number of keys in the table.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether nothing was recorded.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The most often a key can have occurred that is not in the table: 0 as long as all fit.
+    #[must_use]
+    pub fn floor(&self) -> u64 {
+        if self.slots.len() < self.capacity {
+            return 0;
+        }
+        self.count_at(0).unwrap_or(0)
+    }
+
+    /// The `n` keys with the largest counts, largest first, keys in byte order among equals.
+    #[must_use]
+    pub fn top(&self, n: usize) -> Vec<TopEntry<'_, P>> {
+        let mut all: Vec<_> = self.entries().collect();
+        all.sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(b.key)));
+        all.truncate(n);
+        all
+    }
+
+    /// All keys of the table, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = TopEntry<'_, P>> {
+        self.slots.iter().map(|slot| TopEntry {
+            key: &slot.key,
+            is_truncated: slot.is_truncated,
+            count: slot.count,
+            error: slot.error,
+            payload: &slot.payload,
+        })
+    }
+
+    /// Adds the table of another part of the stream. The guarantees hold for the whole stream, with
+    /// errors at most the sum of both.
+    pub fn merge(&mut self, other: &Self) {
+        let (my_floor, their_floor) = (self.floor(), other.floor());
+        self.total = self.total.saturating_add(other.total);
+        let mut slots = std::mem::take(&mut self.slots);
+        self.heap.clear();
+        let mut index = std::mem::take(&mut self.index);
+        let mine = slots.len();
+        for theirs in &other.slots {
+            let key = theirs.key.get(..self.max_key_bytes).unwrap_or(&theirs.key);
+            let at = *index.entry(key.into()).or_insert_with(|| {
+                slots.push(Slot {
+                    key: key.into(),
+                    is_truncated: false,
+                    // It may have been here and have left.
+                    count: my_floor,
+                    error: my_floor,
+                    at: usize::MAX,
+                    payload: P::default(),
+                });
+                slots.len() - 1
+            });
+            if let Some(slot) = slots.get_mut(at) {
+                slot.count = slot.count.saturating_add(theirs.count);
+                slot.error = slot.error.saturating_add(theirs.error);
+                slot.is_truncated |= theirs.is_truncated || key.len() < theirs.key.len();
+                slot.payload.merge(&theirs.payload);
+            }
+        }
+        if their_floor > 0 {
+            for slot in slots.iter_mut().take(mine) {
+                let cut = |key: &[u8]| key.len() <= other.max_key_bytes;
+                if !(cut(&slot.key) && other.index.contains_key(&slot.key)) {
+                    slot.count = slot.count.saturating_add(their_floor);
+                    slot.error = slot.error.saturating_add(their_floor);
+                }
+            }
+        }
+        slots.sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
+        slots.truncate(self.capacity);
+        // Rising counts in heap order are a heap.
+        self.heap = (0..slots.len()).rev().collect();
+        let last = slots.len().saturating_sub(1);
+        for (at, slot) in slots.iter_mut().enumerate() {
+            slot.at = last - at;
+        }
+        index.clear();
+        index.extend(
+            slots
+                .iter()
+                .enumerate()
+                .map(|(at, slot)| (slot.key.clone(), at)),
+        );
+        self.index = index;
+        self.slots = slots;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn key(n: u8) -> [u8; 2] {
+        [b'k', n]
+    }
+
+    fn heap_is_sound(top: &TopK) {
+        for (at, slot) in top.heap.iter().enumerate() {
+            assert_eq!(top.slots[*slot].at, at);
+            if at > 0 {
+                assert!(top.count_at((at - 1) / 2) <= top.count_at(at));
+            }
+        }
+        assert_eq!(top.index.len(), top.slots.len());
+        for (key, slot) in &top.index {
+            assert_eq!(&top.slots[*slot].key, key);
+        }
+    }
+
+    fn guarantees(top: &TopK, truth: &HashMap<u8, u64>, sharp: bool) {
+        heap_is_sound(top);
+        let total: u64 = truth.values().sum();
+        assert_eq!(top.total(), total);
+        for (n, count) in truth {
+            match top.entries().find(|entry| entry.key == key(*n)) {
+                Some(entry) => {
+                    assert!(entry.count >= *count, "count below truth");
+                    assert!(entry.count - entry.error <= *count, "error too small");
+                }
+                None => {
+                    assert!(*count <= top.floor(), "a frequent key is missing");
+                    assert!(!sharp || *count <= total / top.capacity as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn exact_as_long_as_all_fit() {
+        let mut top = TopK::<()>::new(3, 10);
+        for word in ["b", "a", "b", "c", "b", "a"] {
+            top.record(word.as_bytes());
+        }
+        let got: Vec<_> = top
+            .top(2)
+            .iter()
+            .map(|e| (e.key.to_vec(), e.count, e.error))
+            .collect();
+        assert_eq!(got, [(b"b".to_vec(), 3, 0), (b"a".to_vec(), 2, 0)]);
+        // Full: the newcomer inherits the smallest count.
+        top.record(b"d");
+        let d = top
+            .entries()
+            .find(|e| e.key == b"d")
+            .map(|e| (e.count, e.error));
+        assert_eq!(d, Some((2, 1)));
+        assert_eq!(top.len(), 3);
+    }
+
+    #[test]
+    fn long_keys_are_cut_and_marked() {
+        let mut top = TopK::<()>::new(4, 3);
+        top.record(b"abc");
+        top.record(b"abcdef");
+        top.record(b"xy");
+        let got: Vec<_> = top
+            .top(9)
+            .iter()
+            .map(|e| (e.key.to_vec(), e.count, e.is_truncated))
+            .collect();
+        assert_eq!(
+            got,
+            [(b"abc".to_vec(), 2, true), (b"xy".to_vec(), 1, false)]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn space_saving_guarantees(keys in prop::collection::vec((0_u8..13).prop_map(|n| n * n / 4), 0..400),
+                                   capacity in 1_usize..20) {
+            let mut top = TopK::new(capacity, 8);
+            let mut truth = HashMap::new();
+            for n in keys {
+                top.record(&key(n));
+                *truth.entry(n).or_insert(0_u64) += 1;
+            }
+            guarantees(&top, &truth, true);
+        }
+
+        #[test]
+        fn merged_tables_keep_them(a in prop::collection::vec(0_u8..30, 0..200),
+                                   b in prop::collection::vec(10_u8..40, 0..200),
+                                   after in prop::collection::vec(0_u8..40, 0..50),
+                                   capacity in 1_usize..20) {
+            let (mut one, mut two) = (TopK::new(capacity, 8), TopK::new(capacity, 8));
+            let mut truth = HashMap::new();
+            a.iter().for_each(|n| { one.record(&key(*n)); *truth.entry(*n).or_insert(0_u64) += 1; });
+            b.iter().for_each(|n| { two.record(&key(*n)); *truth.entry(*n).or_insert(0_u64) += 1; });
+            one.merge(&two);
+            guarantees(&one, &truth, false);
+            after.iter().for_each(|n| { one.record(&key(*n)); *truth.entry(*n).or_insert(0_u64) += 1; });
+            guarantees(&one, &truth, false);
+        }
+    }
+}
