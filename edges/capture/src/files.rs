@@ -1,6 +1,7 @@
 //! [`CaptureFiles`]: a list of capture files as one trace.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -10,7 +11,11 @@ use linkweir_engine::{
     Batch, Drops, Fault, FaultKind, FrameRef, Progress, Source, SourceError, SourceEvent,
 };
 
-use crate::format::{Detection, Format, Need, Output, cut};
+use linkweir_wire::LinkType;
+
+use crate::decompress::{Bytes, Compression};
+use crate::filter::Filter;
+use crate::format::{Detection, Format, Need, Output, Unit, cut};
 use crate::inputs::{self, Input, Item};
 use crate::window::Window;
 
@@ -52,7 +57,10 @@ pub struct CaptureFiles {
     window: Window,
     frames: Vec<FrameRef>,
     faults: VecDeque<Fault>,
-    options: ReadOptions,
+    filter: Option<Filter>,
+    /// Whether any frame has been given out.
+    has_delivered: bool,
+    max_frame: u32,
     unusable: u64,
     /// Bytes of inputs that are done with.
     finished_bytes: u64,
@@ -60,22 +68,29 @@ pub struct CaptureFiles {
 }
 
 /// The file being read.
-#[derive(Debug)]
 struct Open {
     item: Item,
-    stream: Stream,
+    stream: Bytes,
     /// Compressed bytes read.
     raw_bytes: Arc<AtomicU64>,
+    /// Whether the first bytes have told how it is compressed, if at all.
+    is_sniffed: bool,
     /// Nothing until the first bytes told.
     format: Option<Format>,
-    /// Offset of a record whose bytes are being skipped.
-    skip_from: Option<u64>,
+    /// The record or block that is not done with, and the offset of its first byte.
+    unit: Unit,
+    unit_offset: u64,
+    /// Link types for which the filter has no meaning.
+    refused: Vec<LinkType>,
 }
 
 /// What a step came to.
 enum Step {
+    /// Nothing to give out yet.
     Again,
+    /// There are frames.
     Batch,
+    /// The file is done with; there may be frames too.
     Close,
 }
 
@@ -86,22 +101,26 @@ impl CaptureFiles {
     /// Where an input does not exist, a directory is empty, or the filter is no valid expression.
     pub fn open(inputs: &[Input], options: ReadOptions) -> Result<Self, SourceError> {
         let items = inputs::expand(inputs)?;
-        let options = ReadOptions {
-            chunk_bytes: options.chunk_bytes.clamp(1, 1 << 28),
-            max_frame_bytes: options.max_frame_bytes.clamp(1, 1 << 28),
-            ..options
-        };
+        let chunk_bytes = options.chunk_bytes.clamp(1, 1 << 28);
+        let max_frame = options.max_frame_bytes.clamp(1, 1 << 28);
+        let filter = options
+            .filter
+            .map(|expression| Filter::new(expression, max_frame))
+            .transpose()
+            .map_err(|error| SourceError {
+                input: "-f".to_owned(),
+                message: error.to_string(),
+            })?;
         Ok(Self {
             total_bytes: items.iter().map(|item| item.size).sum(),
             waiting: items.into(),
             current: None,
-            window: Window::new(
-                options.chunk_bytes,
-                options.max_frame_bytes as usize + HEADER_ROOM,
-            ),
+            window: Window::new(chunk_bytes, max_frame as usize + HEADER_ROOM),
             frames: Vec::new(),
             faults: VecDeque::new(),
-            options,
+            filter,
+            has_delivered: false,
+            max_frame,
             unusable: 0,
             finished_bytes: 0,
         })
@@ -113,24 +132,12 @@ impl CaptureFiles {
             return false;
         };
         self.window.reset();
-        let raw_bytes = Arc::new(AtomicU64::new(0));
-        let opened: io::Result<Box<dyn Read + Send>> = match &item.input {
+        let opened: io::Result<Bytes> = match &item.input {
             Input::Stdin => Ok(Box::new(io::stdin())),
             Input::Path(path) => File::open(path).map(|file| Box::new(file) as _),
         };
         match opened {
-            Ok(inner) => {
-                self.current = Some(Open {
-                    item,
-                    stream: Stream {
-                        inner,
-                        count: Arc::clone(&raw_bytes),
-                    },
-                    raw_bytes,
-                    format: None,
-                    skip_from: None,
-                });
-            }
+            Ok(inner) => self.current = Some(Open::new(item, inner)),
             Err(error) => {
                 self.faults.push_back(Fault {
                     input: item.name(),
@@ -145,129 +152,200 @@ impl CaptureFiles {
     }
 
     /// Reads once and indexes what came.
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> Result<Step, SourceError> {
         let Some(open) = &mut self.current else {
-            return Step::Close;
+            return Ok(Step::Close);
         };
-        let fault = |window: &Window, open: &Open, message: String| Fault {
-            input: open.item.name(),
-            offset: Some(open.skip_from.unwrap_or_else(|| window.offset())),
-            kind: if open.format.is_some() {
-                FaultKind::Damaged
-            } else {
-                FaultKind::Unusable
-            },
-            message,
-        };
-        match self.window.fill(&mut open.stream) {
-            Ok(0) => {
-                if let Some(message) = open.end_message(&self.window) {
-                    self.faults.push_back(fault(&self.window, open, message));
-                }
-                return Step::Close;
-            }
-            Ok(_) => {}
+        let is_ended = match self.window.fill(&mut open.stream) {
+            Ok(got) => got == 0,
             Err(error) => {
-                self.faults
-                    .push_back(fault(&self.window, open, inputs::reason(&error)));
-                return Step::Close;
+                let fault = open.fault(&self.window, inputs::reason(&error));
+                self.faults.push_back(fault);
+                return Ok(Step::Close);
+            }
+        };
+        if !open.is_sniffed {
+            if self.window.unread().len() < Compression::MAGIC_BYTES && !is_ended {
+                return Ok(Step::Again);
+            }
+            open.is_sniffed = true;
+            if let Some(compression) = Compression::detect(self.window.unread()) {
+                open.decompress(compression, self.window.unread().to_vec());
+                self.window.reset();
+                return Ok(Step::Again);
             }
         }
-        if open.format.is_none() {
-            match Format::detect(self.window.unread()) {
-                Detection::Undecided(_) => return Step::Again,
-                Detection::Unknown(message) => {
-                    self.faults.push_back(fault(&self.window, open, message));
-                    return Step::Close;
+        let damage = open
+            .detect(&mut self.window, is_ended)
+            .and_then(|()| {
+                open.index(
+                    &mut self.window,
+                    &mut self.frames,
+                    self.max_frame,
+                    &mut self.unusable,
+                )
+            })
+            .and_then(|()| {
+                if is_ended {
+                    open.check_end(&self.window)
+                } else {
+                    Ok(())
                 }
-                Detection::Found(format, header_bytes) => {
-                    open.format = Some(format);
-                    self.window.consume(header_bytes);
-                }
-            }
+            });
+        let is_done = is_ended || damage.is_err();
+        if let Err(message) = damage {
+            self.faults.push_back(open.fault(&self.window, message));
         }
-        loop {
-            if self.window.skipping() > 0 {
-                break;
+        if let Some(filter) = &mut self.filter
+            && let Some(refused) = filter.apply(
+                self.window.buffer(),
+                &mut self.frames,
+                &mut open.refused,
+                &mut self.unusable,
+            )
+        {
+            let input = open.item.name();
+            if !self.has_delivered && self.frames.is_empty() {
+                return Err(SourceError {
+                    input,
+                    message: refused.message,
+                });
             }
-            open.skip_from = None;
-            let Some(format) = &mut open.format else {
-                break;
-            };
-            let indexed = format.index(
-                self.window.unread(),
-                &mut Output {
-                    frames: &mut self.frames,
-                    origin: self.window.origin(),
-                    max_frame: self.options.max_frame_bytes,
-                    unusable: &mut self.unusable,
-                },
-            );
-            self.window.consume(indexed.consumed);
-            match indexed.need {
-                Need::More { .. } => break,
-                Need::Skip(count) => {
-                    open.skip_from = Some(self.window.offset());
-                    self.window.skip(count);
-                }
-                Need::Damaged(message) => {
-                    self.faults.push_back(fault(&self.window, open, message));
-                    return Step::Close;
-                }
-            }
+            self.faults.push_back(Fault {
+                input,
+                offset: None,
+                kind: FaultKind::Damaged,
+                message: refused.message,
+            });
         }
-        if self.frames.is_empty() {
-            Step::Again
-        } else {
-            Step::Batch
-        }
+        Ok(match (is_done, self.frames.is_empty()) {
+            (true, _) => Step::Close,
+            (false, true) => Step::Again,
+            (false, false) => Step::Batch,
+        })
     }
 
     fn close(&mut self) {
         if let Some(open) = self.current.take() {
-            self.finished_bytes += open
-                .item
-                .size
-                .unwrap_or_else(|| open.raw_bytes.load(Ordering::Relaxed));
+            let read = open.raw_bytes.load(Ordering::Relaxed);
+            self.finished_bytes += open.item.size.unwrap_or(read);
         }
     }
 }
 
 impl Open {
-    /// What is wrong with a stream that ends now, if anything.
-    fn end_message(&mut self, window: &Window) -> Option<String> {
-        let data = window.unread();
-        let Some(format) = &mut self.format else {
-            return match Format::detect(data) {
-                _ if data.is_empty() => Some("the file is empty".to_owned()),
-                Detection::Undecided(message) | Detection::Unknown(message) => Some(message),
-                Detection::Found(..) => None,
-            };
+    fn new(item: Item, inner: Bytes) -> Self {
+        let raw_bytes = Arc::new(AtomicU64::new(0));
+        Self {
+            item,
+            stream: Box::new(Counted {
+                inner,
+                count: Arc::clone(&raw_bytes),
+            }),
+            raw_bytes,
+            is_sniffed: false,
+            format: None,
+            unit: Unit::whole("file header", 0),
+            unit_offset: 0,
+            refused: Vec::new(),
+        }
+    }
+
+    /// Puts a decompressor between the input and its reader.
+    fn decompress(&mut self, compression: Compression, seen: Vec<u8>) {
+        let raw = std::mem::replace(&mut self.stream, Box::new(io::empty()));
+        self.stream = compression.reader(seen, raw);
+    }
+
+    /// The fault of this file that `message` tells.
+    fn fault(&self, window: &Window, message: String) -> Fault {
+        let (kind, offset) = if self.format.is_some() {
+            (FaultKind::Damaged, self.unit_offset)
+        } else {
+            (FaultKind::Unusable, window.offset())
         };
-        if window.skipping() > 0 {
-            return Some(format!(
-                "record cut: {} of its bytes are missing",
-                window.skipping()
-            ));
+        Fault {
+            input: self.item.name(),
+            offset: Some(offset),
+            kind,
+            message,
         }
-        if data.is_empty() {
-            return None;
+    }
+
+    /// Finds out what format this is, once enough bytes are there.
+    fn detect(&mut self, window: &mut Window, is_ended: bool) -> Result<(), String> {
+        if self.format.is_some() {
+            return Ok(());
         }
-        let mut unusable = 0;
-        let indexed = format.index(
-            data,
-            &mut Output {
-                frames: &mut Vec::new(),
-                origin: 0,
-                max_frame: u32::MAX,
-                unusable: &mut unusable,
-            },
-        );
-        match indexed.need {
-            Need::More { what, wanted } => Some(cut(what, data.len(), wanted)),
-            Need::Damaged(message) => Some(message),
-            Need::Skip(_) => None,
+        let data = window.unread();
+        if is_ended && data.is_empty() {
+            return Err("the file is empty".to_owned());
         }
+        let is_last = is_ended || data.len() >= window.held_bytes();
+        let erf_named = matches!(&self.item.input, Input::Path(path)
+            if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("erf")));
+        match Format::detect(data, is_last, erf_named) {
+            Detection::Undecided(message) if is_last => Err(message),
+            Detection::Undecided(_) => Ok(()),
+            Detection::Unknown(message) => Err(message),
+            Detection::Found(format, header_bytes) => {
+                self.format = Some(format);
+                window.consume(header_bytes);
+                self.unit_offset = window.offset();
+                Ok(())
+            }
+        }
+    }
+
+    /// Indexes all that has arrived.
+    fn index(
+        &mut self,
+        window: &mut Window,
+        frames: &mut Vec<FrameRef>,
+        max_frame: u32,
+        unusable: &mut u64,
+    ) -> Result<(), String> {
+        let Some(format) = &mut self.format else {
+            return Ok(());
+        };
+        while window.skipping() == 0 {
+            let mut output = Output {
+                frames,
+                origin: window.origin(),
+                max_frame,
+                unusable,
+            };
+            let indexed = format.index(window.unread(), &mut output);
+            window.consume(indexed.consumed);
+            self.unit = indexed.unit;
+            self.unit_offset = window.offset().saturating_sub(indexed.unit.back);
+            match indexed.need {
+                Need::More => break,
+                Need::Skip(count) => window.skip(count),
+                Need::Damaged(message) => return Err(message),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the stream may end here.
+    fn check_end(&self, window: &Window) -> Result<(), String> {
+        let have = window.offset() - self.unit_offset + window.unread().len() as u64;
+        if self.format.is_none() || have == 0 {
+            return Ok(());
+        }
+        Err(cut(self.unit.what, have, self.unit.total))
+    }
+}
+
+impl fmt::Debug for Open {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Open")
+            .field("item", &self.item)
+            .field("format", &self.format)
+            .field("unit", &self.unit)
+            .field("unit_offset", &self.unit_offset)
+            .finish_non_exhaustive()
     }
 }
 
@@ -284,7 +362,7 @@ impl Source for CaptureFiles {
                 }
                 return Ok(SourceEvent::End);
             }
-            match self.step() {
+            match self.step()? {
                 Step::Again => {}
                 Step::Batch => break,
                 Step::Close => {
@@ -295,6 +373,7 @@ impl Source for CaptureFiles {
                 }
             }
         }
+        self.has_delivered = true;
         Ok(SourceEvent::Batch(Batch::new(
             self.window.buffer(),
             &self.frames,
@@ -321,18 +400,12 @@ impl Source for CaptureFiles {
 }
 
 /// The raw input, counting.
-struct Stream {
-    inner: Box<dyn Read + Send>,
+struct Counted {
+    inner: Bytes,
     count: Arc<AtomicU64>,
 }
 
-impl std::fmt::Debug for Stream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").finish_non_exhaustive()
-    }
-}
-
-impl Read for Stream {
+impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let got = self.inner.read(buffer)?;
         self.count.fetch_add(got as u64, Ordering::Relaxed);

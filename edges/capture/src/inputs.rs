@@ -83,7 +83,7 @@ pub(crate) fn expand(inputs: &[Input]) -> Result<Vec<Item>, SourceError> {
         } else {
             items.push(Item {
                 input: input.clone(),
-                size: meta.is_file().then(|| meta.len()),
+                size: meta.is_file().then_some(meta.len()),
             });
         }
     }

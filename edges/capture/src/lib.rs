@@ -12,7 +12,9 @@
 //! with the offset of the first byte that could not be used; the next file follows.
 #![forbid(unsafe_code)]
 
+mod decompress;
 pub mod files;
+mod filter;
 mod format;
 mod inputs;
 mod window;

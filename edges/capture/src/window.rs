@@ -18,6 +18,7 @@ pub(crate) struct Window {
     /// Where a chunk is read to.
     chunk_start: usize,
     chunk_bytes: usize,
+    held_bytes: usize,
     start: usize,
     end: usize,
     /// Stream offset of `start`.
@@ -37,6 +38,7 @@ impl Window {
             buffer,
             chunk_start,
             chunk_bytes,
+            held_bytes,
             start: chunk_start,
             end: chunk_start,
             offset: 0,
@@ -66,6 +68,11 @@ impl Window {
     /// Bytes that have arrived and are not consumed.
     pub(crate) fn unread(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// How many unread bytes may be carried over to the next fill.
+    pub(crate) const fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// Stream offset of the first unread byte.

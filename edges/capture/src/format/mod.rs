@@ -1,31 +1,56 @@
 //! Capture formats as state machines over bytes: given what has arrived, say where frames are.
 
+mod erf;
 mod pcap;
+mod pcapng;
+mod snoop;
 
 use linkweir_engine::FrameRef;
 
-pub(crate) use pcap::Pcap;
+use erf::Erf;
+use pcap::Pcap;
+use pcapng::Pcapng;
+use snoop::Snoop;
 
 /// What one call of an index function achieved.
 #[derive(Debug)]
 pub(crate) struct Indexed {
     /// Bytes of the given data that are done with.
     pub(crate) consumed: usize,
+    /// The record or block it stopped at.
+    pub(crate) unit: Unit,
     /// What stands in the way of going on.
     pub(crate) need: Need,
+}
+
+/// A record or block that is not done with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unit {
+    /// Its name, for messages.
+    pub(crate) what: &'static str,
+    /// Its length as far as known.
+    pub(crate) total: u64,
+    /// How many of its bytes are consumed already.
+    pub(crate) back: u64,
+}
+
+impl Unit {
+    /// A unit of which nothing is consumed yet.
+    pub(crate) const fn whole(what: &'static str, total: u64) -> Self {
+        Self {
+            what,
+            total,
+            back: 0,
+        }
+    }
 }
 
 /// What an index function waits for.
 #[derive(Debug)]
 pub(crate) enum Need {
-    /// The `what` that begins at the first unconsumed byte has `wanted` bytes.
-    More {
-        /// Name of the unit, for the message where the file ends here.
-        what: &'static str,
-        /// Its length.
-        wanted: u64,
-    },
-    /// The next bytes are of no use; drop them unseen.
+    /// More bytes behind those that are there.
+    More,
+    /// The next bytes are of no use; drop them unseen. Never zero.
     Skip(u64),
     /// The data cannot be what it claims to be.
     Damaged(String),
@@ -49,6 +74,12 @@ pub(crate) struct Output<'a> {
 pub(crate) enum Format {
     /// Classic pcap in all its variants.
     Pcap(Pcap),
+    /// pcapng.
+    Pcapng(Pcapng),
+    /// Endace ERF.
+    Erf(Erf),
+    /// Snoop.
+    Snoop(Snoop),
 }
 
 /// What the first bytes of a stream are.
@@ -64,7 +95,10 @@ pub(crate) enum Detection {
 
 impl Format {
     /// Recognises a capture by its first bytes.
-    pub(crate) fn detect(data: &[u8]) -> Detection {
+    ///
+    /// `ended`: nothing will follow them. `erf_named`: the name says that it is ERF, the one format
+    /// without a magic number.
+    pub(crate) fn detect(data: &[u8], ended: bool, erf_named: bool) -> Detection {
         let Some(magic) = data.first_chunk::<4>() else {
             return Detection::Undecided(format!(
                 "not a capture: only {} byte{} long",
@@ -72,31 +106,76 @@ impl Format {
                 if data.len() == 1 { "" } else { "s" }
             ));
         };
+        let header_cut = |wanted: usize| {
+            Detection::Undecided(cut("file header", data.len() as u64, wanted as u64))
+        };
         if let Some(variant) = Pcap::variant(*magic) {
-            return match data.first_chunk() {
-                Some(header) => {
+            return data.first_chunk().map_or_else(
+                || header_cut(Pcap::HEADER_BYTES),
+                |header| {
                     Detection::Found(Self::Pcap(Pcap::new(variant, header)), Pcap::HEADER_BYTES)
-                }
-                None => {
-                    Detection::Undecided(cut("file header", data.len(), Pcap::HEADER_BYTES as u64))
-                }
+                },
+            );
+        }
+        if *magic == Pcapng::MAGIC {
+            return match Pcapng::detect(data) {
+                None => header_cut(Pcapng::HEADER_BYTES),
+                Some(true) => Detection::Found(Self::Pcapng(Pcapng::new()), 0),
+                Some(false) => Detection::Unknown(
+                    "not a capture: it begins like pcapng but has no byte-order magic".to_owned(),
+                ),
+            };
+        }
+        if *magic == Snoop::MAGIC {
+            return match data.first_chunk() {
+                None => header_cut(Snoop::HEADER_BYTES),
+                Some(header) => match Snoop::new(header) {
+                    Ok(snoop) => Detection::Found(Self::Snoop(snoop), Snoop::HEADER_BYTES),
+                    Err(message) => Detection::Unknown(message),
+                },
             };
         }
         let [a, b, c, d] = magic;
-        Detection::Unknown(format!(
-            "not a capture: it begins with {a:02x} {b:02x} {c:02x} {d:02x}, which no known format does"
-        ))
+        match Erf::detect(data, ended, erf_named) {
+            Some(true) => Detection::Found(Self::Erf(Erf::new()), 0),
+            Some(false) => Detection::Unknown(format!(
+                "not a capture: it begins with {a:02x} {b:02x} {c:02x} {d:02x}, as no known format does"
+            )),
+            None => Detection::Undecided(format!(
+                "not a capture: {} bytes that no known format begins with",
+                data.len()
+            )),
+        }
     }
 
     /// Finds the frames in `data`, which begins at the first byte not yet consumed.
     pub(crate) fn index(&mut self, data: &[u8], out: &mut Output<'_>) -> Indexed {
         match self {
             Self::Pcap(pcap) => pcap.index(data, out),
+            Self::Pcapng(pcapng) => pcapng.index(data, out),
+            Self::Erf(erf) => erf.index(data, out),
+            Self::Snoop(snoop) => snoop.index(data, out),
         }
     }
 }
 
 /// The message for a unit that the end of the file cuts.
-pub(crate) fn cut(what: &str, have: usize, wanted: u64) -> String {
+pub(crate) fn cut(what: &str, have: u64, wanted: u64) -> String {
     format!("{what} cut: {have} of {wanted} bytes")
+}
+
+/// A header as words of four bytes.
+fn words<const BYTES: usize, const WORDS: usize>(header: &[u8; BYTES]) -> [[u8; 4]; WORDS] {
+    let (chunks, _) = header.as_chunks::<4>();
+    chunks.first_chunk().copied().unwrap_or([[0; 4]; WORDS])
+}
+
+/// A 32-bit number in the byte order of the file.
+#[inline]
+const fn number<const BIG: bool>(bytes: [u8; 4]) -> u32 {
+    if BIG {
+        u32::from_be_bytes(bytes)
+    } else {
+        u32::from_le_bytes(bytes)
+    }
 }

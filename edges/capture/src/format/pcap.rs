@@ -5,7 +5,7 @@
 use linkweir_engine::FrameRef;
 use linkweir_wire::{LinkType, Timestamp};
 
-use super::{Indexed, Need, Output};
+use super::{Indexed, Need, Output, Unit, number, words};
 
 /// A snapshot length beyond this is a lie; no link has such frames.
 const SNAPLEN_BELIEVED: u32 = 128 << 20;
@@ -34,11 +34,12 @@ impl Pcap {
 
     /// Reads the magic number.
     pub(crate) const fn variant(magic: [u8; 4]) -> Option<Variant> {
-        let (big_endian, number) = match magic {
-            [0xa1, ..] => (true, u32::from_be_bytes(magic)),
-            _ => (false, u32::from_le_bytes(magic)),
-        };
-        let (modified, nanos_per_tick) = match number {
+        let big_endian = matches!(magic, [0xa1, ..]);
+        let (modified, nanos_per_tick) = match if big_endian {
+            u32::from_be_bytes(magic)
+        } else {
+            u32::from_le_bytes(magic)
+        } {
             0xa1b2_c3d4 => (false, 1000),
             0xa1b2_3c4d => (false, 1),
             0xa1b2_cd34 => (true, 1000),
@@ -54,12 +55,10 @@ impl Pcap {
     /// Reads the rest of the file header.
     pub(crate) fn new(variant: Variant, header: &[u8; Self::HEADER_BYTES]) -> Self {
         let [_, version, _, _, snaplen, network] = words(header);
-        let order = |bytes| {
-            if variant.big_endian {
-                u32::from_be_bytes(bytes)
-            } else {
-                u32::from_le_bytes(bytes)
-            }
+        let order = if variant.big_endian {
+            number::<true>
+        } else {
+            number::<false>
         };
         let [v0, v1, v2, v3] = version;
         let (major, minor) = if variant.big_endian {
@@ -90,28 +89,19 @@ impl Pcap {
         data: &[u8],
         out: &mut Output<'_>,
     ) -> Indexed {
-        let order = |bytes: [u8; 4]| {
-            if BIG {
-                u32::from_be_bytes(bytes)
-            } else {
-                u32::from_le_bytes(bytes)
-            }
-        };
         let header_len = const { if HEADER == 16 { 16_u32 } else { 24 } };
         let mut rest = data;
         let mut at = out.origin;
-        let need = loop {
+        let (unit, need) = loop {
             let Some((header, body)) = rest.split_first_chunk::<HEADER>() else {
-                break Need::More {
-                    what: "record header",
-                    wanted: HEADER as u64,
-                };
+                break (Unit::whole("record header", HEADER as u64), Need::More);
             };
-            let [seconds, ticks, captured, wire, ..] = words::<HEADER, WORDS>(header)[..] else {
-                // Never: there are at least four words.
-                break Need::Skip(0);
+            let fields: [[u8; 4]; WORDS] = words(header);
+            let Some(&[seconds, ticks, captured, wire]) = fields.first_chunk() else {
+                // Never: a header has four words at least.
+                break (Unit::whole("record header", HEADER as u64), Need::More);
             };
-            let (mut captured, mut wire) = (order(captured), order(wire));
+            let (mut captured, mut wire) = (number::<BIG>(captured), number::<BIG>(wire));
             if self.old_lengths && captured > wire {
                 std::mem::swap(&mut captured, &mut wire);
             }
@@ -119,15 +109,12 @@ impl Pcap {
                 break self.overlong(captured, header_len, out);
             }
             let Some((_, after)) = body.split_at_checked(captured as usize) else {
-                break Need::More {
-                    what: "record",
-                    wanted: u64::from(header_len) + u64::from(captured),
-                };
+                break (record(header_len, captured), Need::More);
             };
             out.frames.push(FrameRef {
                 timestamp: Timestamp::from_nanos(
-                    u64::from(order(seconds)) * 1_000_000_000
-                        + u64::from(order(ticks)) * self.variant.nanos_per_tick,
+                    u64::from(number::<BIG>(seconds)) * 1_000_000_000
+                        + u64::from(number::<BIG>(ticks)) * self.variant.nanos_per_tick,
                 ),
                 offset: at.wrapping_add(header_len),
                 captured_len: captured,
@@ -140,32 +127,33 @@ impl Pcap {
         };
         Indexed {
             consumed: data.len() - rest.len(),
+            unit,
             need,
         }
     }
 
     /// A record longer than we hold: believed where the file header announced such frames.
     #[cold]
-    fn overlong(&self, captured: u32, header_len: u32, out: &mut Output<'_>) -> Need {
+    fn overlong(&self, captured: u32, header_len: u32, out: &mut Output<'_>) -> (Unit, Need) {
+        let unit = record(header_len, captured);
         if captured <= self.snaplen.min(SNAPLEN_BELIEVED) {
             *out.unusable += 1;
-            return Need::Skip(u64::from(header_len) + u64::from(captured));
+            return (unit, Need::Skip(unit.total));
         }
-        Need::Damaged(format!(
-            "record announces {captured} captured bytes, at most {} are possible",
+        let message = format!(
+            "record announces {captured} captured bytes where at most {} are possible",
             out.max_frame
-        ))
+        );
+        (unit, Need::Damaged(message))
     }
+}
+
+const fn record(header_len: u32, captured: u32) -> Unit {
+    Unit::whole("record", header_len as u64 + captured as u64)
 }
 
 /// The link type in the low bits; above them stand the length of the frame check sequence and its
 /// flag, and a class that only NetBSD used.
 fn link_type(network: u32) -> LinkType {
     LinkType(u16::try_from(network & 0x03ff_ffff).unwrap_or(u16::MAX))
-}
-
-/// A header as words of four bytes.
-fn words<const BYTES: usize, const WORDS: usize>(header: &[u8; BYTES]) -> [[u8; 4]; WORDS] {
-    let (chunks, _) = header.as_chunks::<4>();
-    chunks.first_chunk().copied().unwrap_or([[0; 4]; WORDS])
 }
