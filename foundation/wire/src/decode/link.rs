@@ -54,6 +54,17 @@ pub(super) fn ethertype<'a>(walk: &mut Walk<'a>, ethertype: u16, at: Cursor<'a>)
         0x0800 => Step::Into(Next::Ipv4, at),
         0x86dd => Step::Into(Next::Ipv6, at),
         0x8100 | 0x88a8 | 0x9100 | 0x9200 => return vlan(walk, at),
+        // A provider backbone's service tag, then a customer's frame (IEEE 802.1Q clause 9.7).
+        0x88e7 => {
+            walk.tag(Layer::Vlan, at)?;
+            Step::Into(Next::Ethernet, at.skip_all(Layer::Vlan, 4)?)
+        }
+        // A VN-Tag: interfaces of a switch, no VLAN (IEEE 802.1BR's predecessor).
+        0x8926 => {
+            walk.tag(Layer::Vlan, at)?;
+            let (tag, rest) = at.take::<6>(Layer::Vlan)?;
+            return behind_tag(walk, u16::from_be_bytes([tag[4], tag[5]]), rest);
+        }
         0x8847 | 0x8848 => Step::Into(Next::Mpls, at),
         0x8864 => Step::Into(Next::Pppoe, at),
         0x880b => Step::Into(Next::Ppp, at),
@@ -72,11 +83,15 @@ fn vlan<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     let (tag, rest) = at.take::<4>(Layer::Vlan)?;
     let id = u16::from_be_bytes([tag[0], tag[1]]) & 0x0fff;
     walk.vlan.get_or_insert(id);
-    let inner = u16::from_be_bytes([tag[2], tag[3]]);
-    if inner >= FIRST_ETHERTYPE {
-        Ok(Step::Into(Next::EtherType(inner), rest))
+    behind_tag(walk, u16::from_be_bytes([tag[2], tag[3]]), rest)
+}
+
+/// The field a tag hid; a type is left to the next turn, so that tags do not nest calls.
+fn behind_tag<'a>(walk: &mut Walk<'a>, field: u16, rest: Cursor<'a>) -> Result<'a> {
+    if field >= FIRST_ETHERTYPE {
+        Ok(Step::Into(Next::EtherType(field), rest))
     } else {
-        type_or_length(walk, inner, rest)
+        type_or_length(walk, field, rest)
     }
 }
 

@@ -1,8 +1,8 @@
 //! From a captured frame to the innermost IP packet.
 //!
 //! [`decode()`] first tries the shape that nearly all traffic has, inlined into the caller:
-//! Ethernet, at most one VLAN tag, IPv4 without options or IPv6 without extension headers, TCP, all
-//! lengths in order. Whatever differs starts again in the general walk (`walk`), which reads one
+//! Ethernet, at most one VLAN tag, IPv4 without options or IPv6 without extension headers, TCP or
+//! UDP, all lengths in order. Whatever differs starts again in the general walk (`walk`), which reads one
 //! header per turn: link layers in `link`, IP in `ip`, transport in `transport`, tunnels in
 //! `tunnel`.
 //!
@@ -19,12 +19,13 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-use crate::{DecodeError, LinkType, Network, Packet, Tcp, Transport};
+use crate::{DecodeError, LinkType, Network, Packet, Tcp, Transport, Udp};
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_VLAN: u16 = 0x8100;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
 
 /// Decodes a captured frame down to the innermost IP packet and its transport header.
 ///
@@ -42,7 +43,7 @@ const PROTOCOL_TCP: u8 = 6;
 #[inline]
 pub fn decode(link: LinkType, frame: &[u8], wire_len: u32) -> Result<Packet<'_>, DecodeError> {
     if link == LinkType::ETHERNET
-        && let Some(packet) = plain_tcp(frame, wire_len)
+        && let Some(packet) = plain(frame, wire_len)
     {
         return Ok(packet);
     }
@@ -51,7 +52,7 @@ pub fn decode(link: LinkType, frame: &[u8], wire_len: u32) -> Result<Packet<'_>,
 
 /// The plain shape, or nothing; faults are left to the walk.
 #[inline]
-fn plain_tcp(frame: &[u8], wire_len: u32) -> Option<Packet<'_>> {
+fn plain(frame: &[u8], wire_len: u32) -> Option<Packet<'_>> {
     let (ethernet, mut rest) = frame.split_first_chunk::<14>()?;
     // The bytes that were on the wire but not captured.
     let uncaptured = (wire_len as usize).saturating_sub(frame.len());
@@ -63,48 +64,71 @@ fn plain_tcp(frame: &[u8], wire_len: u32) -> Option<Packet<'_>> {
         ethertype = u16::from_be_bytes([tag[2], tag[3]]);
         rest = after;
     }
-    let (network, rest, segment_len) = match ethertype {
+    let on_wire = rest.len().saturating_add(uncaptured);
+    let (network, protocol, rest, len) = match ethertype {
         ETHERTYPE_IPV4 => {
-            let on_wire = rest.len().saturating_add(uncaptured);
             let (ip, rest) = rest.split_first_chunk::<20>()?;
             let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
-            // Version 4 without options, neither a fragment nor followed by one, and TCP.
-            let plain = ip[0] == 0x45
-                && (ip[6] & 0x3f) | ip[7] == 0
-                && ip[9] == PROTOCOL_TCP
-                && total <= on_wire;
-            let len = total.checked_sub(20).filter(|_| plain)?;
-            (Network::V4(ip), rest, len)
+            // Version 4 without options, neither a fragment nor followed by one.
+            let is_plain = ip[0] == 0x45 && (ip[6] & 0x3f) | ip[7] == 0 && total <= on_wire;
+            let len = total.checked_sub(20).filter(|_| is_plain)?;
+            (Network::V4(ip), ip[9], rest, len)
         }
         ETHERTYPE_IPV6 => {
             let (ip, rest) = rest.split_first_chunk::<40>()?;
             let len = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
-            let plain = ip[0] >> 4 == 6
-                && ip[6] == PROTOCOL_TCP
-                && len != 0
-                && len <= rest.len().saturating_add(uncaptured);
-            if !plain {
+            if ip[0] >> 4 != 6 || len == 0 || len.saturating_add(40) > on_wire {
                 return None;
             }
-            (Network::V6(ip), rest, len)
+            // An extension header is no protocol that matches below.
+            (Network::V6(ip), ip[6], rest, len)
         }
         _ => return None,
     };
-    let segment = rest.get(..segment_len).unwrap_or(rest);
-    let (header, body) = segment.split_first_chunk::<20>()?;
-    let header_len = usize::from(header[12] >> 4) << 2;
-    let (options, payload) = body.split_at_checked(header_len.checked_sub(20)?)?;
+    let body = rest.get(..len).unwrap_or(rest);
+    let transport = match protocol {
+        PROTOCOL_TCP => Transport::Tcp(plain_tcp(body, len)?),
+        PROTOCOL_UDP => Transport::Udp(plain_udp(body, len)?),
+        _ => return None,
+    };
     Some(Packet {
         network,
-        transport: Transport::Tcp(Tcp {
-            header,
-            options,
-            payload,
-            // Cannot fail: the header lies in the segment, whose length came from 16 bits.
-            payload_len: u32::try_from(segment_len.checked_sub(header_len)?).ok()?,
-        }),
+        transport,
         vlan,
         tunnels: 0,
         fault: None,
+    })
+}
+
+/// A segment of `len` bytes on the wire, options captured.
+#[inline]
+fn plain_tcp(segment: &[u8], len: usize) -> Option<Tcp<'_>> {
+    let (header, body) = segment.split_first_chunk::<20>()?;
+    let header_len = usize::from(header[12] >> 4) << 2;
+    let (options, payload) = body.split_at_checked(header_len.checked_sub(20)?)?;
+    Some(Tcp {
+        header,
+        options,
+        payload,
+        // Cannot fail: the header lies in the segment, whose length came from 16 bits.
+        payload_len: u32::try_from(len.checked_sub(header_len)?).ok()?,
+    })
+}
+
+/// A datagram in `len` bytes of an IP packet, between ports that no tunnel has.
+#[inline]
+fn plain_udp(bytes: &[u8], len: usize) -> Option<Udp<'_>> {
+    let (header, body) = bytes.split_first_chunk::<8>()?;
+    let src = u16::from_be_bytes([header[0], header[1]]);
+    let dst = u16::from_be_bytes([header[2], header[3]]);
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if transport::is_tunnel_port(src) || transport::is_tunnel_port(dst) || length > len {
+        return None;
+    }
+    let payload_len = length.checked_sub(8)?;
+    Some(Udp {
+        header,
+        payload: body.get(..payload_len).unwrap_or(body),
+        payload_len: u32::try_from(payload_len).ok()?,
     })
 }

@@ -104,31 +104,44 @@ fn udp<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     Ok(Step::Done(carrier))
 }
 
+/// Linux's number for VXLAN from before RFC 7348 gave one.
+const VXLAN_LINUX: u16 = 8472;
+const VXLAN: u16 = 4789;
+const GENEVE: u16 = 6081;
+const GTP_U: u16 = 2152;
+const TEREDO: u16 = 3544;
+
+/// Whether a datagram from or to this port may be a tunnel's.
+#[inline]
+pub(super) const fn is_tunnel_port(port: u16) -> bool {
+    matches!(port, VXLAN | VXLAN_LINUX | GENEVE | GTP_U | TEREDO)
+}
+
 /// A port is only a guess: the header behind it must look like the tunnel's.
 fn tunnel_by_port(network: Network<'_>, udp: Udp<'_>, body: Cursor<'_>) -> Option<(Next, Layer)> {
     let (src, dst) = (udp.src_port(), udp.dst_port());
-    match dst {
-        // The number of RFC 7348, and Linux's before there was one. The I flag must be set.
-        4789 | 8472 => {
+    match (src, dst) {
+        // The I flag must be set (RFC 7348 sec. 5). The source port is a hash of the inside.
+        (_, VXLAN | VXLAN_LINUX) => {
             let head = body.peek::<8>()?;
-            return (head[0] & 0x08 != 0).then_some((Next::Vxlan, Layer::Vxlan));
+            (head[0] & 0x08 != 0).then_some((Next::Vxlan, Layer::Vxlan))
         }
-        // RFC 8926 sec. 3.4: version 0.
-        6081 => {
+        // Version 0 (RFC 8926 sec. 3.4).
+        (_, GENEVE) => {
             let head = body.peek::<8>()?;
-            return (head[0] >> 6 == 0).then_some((Next::Geneve, Layer::Geneve));
+            (head[0] >> 6 == 0).then_some((Next::Geneve, Layer::Geneve))
         }
-        _ => {}
-    }
-    if src == 2152 || dst == 2152 {
         // Version 1, protocol type GTP, message G-PDU (TS 29.281 sec. 5.1 and 6.1).
-        let head = body.peek::<8>()?;
-        return (head[0] >> 4 == 0b0011 && head[1] == 255).then_some((Next::GtpU, Layer::GtpU));
+        (GTP_U, _) | (_, GTP_U) => {
+            let head = body.peek::<8>()?;
+            (head[0] >> 4 == 0b0011 && head[1] == 255).then_some((Next::GtpU, Layer::GtpU))
+        }
+        // Teredo runs over IPv4 alone (RFC 4380).
+        (TEREDO, _) | (_, TEREDO) if matches!(network, Network::V4(_)) => {
+            super::tunnel::teredo_packet(body).map(|_| (Next::Teredo, Layer::Teredo))
+        }
+        _ => None,
     }
-    // Teredo runs over IPv4 alone (RFC 4380).
-    let is_teredo = (src == 3544 || dst == 3544) && matches!(network, Network::V4(_));
-    (is_teredo && super::tunnel::teredo_packet(body).is_some())
-        .then_some((Next::Teredo, Layer::Teredo))
 }
 
 /// The authentication header; what it protects is in the clear (RFC 4302 sec. 2).
