@@ -182,10 +182,17 @@ pub(super) fn pppoe<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
 ///
 /// Source: RFC 1661 sec. 2 and 6.5, RFC 1662 sec. 3.1.
 pub(super) fn ppp(at: Cursor<'_>) -> Result<'_> {
-    let body = match at.peek::<2>() {
-        Some([0xff, 3]) => at.skip(2),
-        // Cisco HDLC under the same link type: address 0x0f or 0x8f, control zero.
-        Some([0x0f | 0x8f, 0]) => return Ok(Step::Into(Next::CiscoHdlc, at)),
+    let (&[address], _) = at.take::<1>(Layer::Ppp)?;
+    let body = match address {
+        0xff | 0x0f | 0x8f => {
+            let (&[_, control], rest) = at.take::<2>(Layer::Ppp)?;
+            match (address, control) {
+                (0xff, 3) => rest,
+                // Cisco HDLC under the same link type.
+                (0x0f | 0x8f, 0) => return Ok(Step::Into(Next::CiscoHdlc, at)),
+                _ => at,
+            }
+        }
         _ => at,
     };
     let (&[first], rest) = body.take::<1>(Layer::Ppp)?;

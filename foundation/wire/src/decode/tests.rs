@@ -108,6 +108,7 @@ fn carries(link: LinkType, frame: &[u8], sent: &TcpFrame<'_>, tunnels: u8) {
 }
 
 /// A stack of headers by name: what it is on, the frame, and the tunnels in it.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn stacks() -> Vec<(&'static str, LinkType, Vec<u8>, u8)> {
     let (packet, frame) = (inner().to_packet(), inner().to_vec());
     let (a, b) = (ip("203.0.113.1"), ip("203.0.113.2"));
