@@ -1,3 +1,84 @@
-//! Tasks of the project.
+//! Tasks of the project: `cargo xtask TASK`. What CI runs is what you run.
 #![forbid(unsafe_code)]
-fn main() {}
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a developer's tool: it prints, and it measures with the clock"
+)]
+
+mod bench;
+mod ci;
+mod deps;
+mod fuzz;
+mod oracle;
+mod shell;
+mod size;
+mod source;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  check                       format, lints, sizes, dependencies: the quick ones
+  ci [--skip STEP]... [--fuzz-seconds N]
+                              every check: fmt clippy deps size doc test fuzz-smoke oracle
+  fmt | clippy | doc | test   one of them
+  deps                        which crate imports which, against the floors
+  size                        lengths of files, unsafe code, unfinished work
+  fuzz-smoke [--seconds N] [--asan] [TARGET]...
+                              builds the fuzz targets and runs each for N seconds (default 30)
+  bench http [--packets N] [--capture FILE] [--tiny FILE] [--runs R] [--dir DIR] [--keep]
+                              speed and memory beside other tools; exit 1 where a bar is missed
+  bench record [--packets N] --dir DIR
+                              only makes the captures for it
+  oracle [--file PART] [--verbose] [--captures DIR]
+                              our records against tshark's, on a folder of captures
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (task, rest) = match args.split_first() {
+        Some((task, rest)) => (task.as_str(), rest),
+        None => ("help", args.as_slice()),
+    };
+    let outcome = match task {
+        "check" => ci::check(),
+        "ci" => ci::run(rest),
+        "fmt" => ci::fmt(),
+        "clippy" => ci::clippy(),
+        "doc" => ci::doc(),
+        "test" => ci::test(),
+        "deps" => deps::run(),
+        "size" => size::run(),
+        "fuzz-smoke" => fuzz::run(rest),
+        "bench" => bench::run(rest),
+        "oracle" => oracle::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(true)
+        }
+        // The two halves of a measurement: see `bench::measure` and `bench::repeat`.
+        "measured" => bench::measured(rest),
+        "repeated" => bench::repeated(rest),
+        other => Err(usage(&format!("no task `{other}`"))),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// An error that shows how the command is used.
+fn usage(what: &str) -> anyhow::Error {
+    anyhow::anyhow!("{what}\n\n{USAGE}")
+}
+
+/// What a task ends with: `true` if everything it checks holds.
+type Outcome = Result<bool>;

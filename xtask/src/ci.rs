@@ -1,0 +1,107 @@
+//! The checks as steps: each is a task of its own, `ci` runs them all.
+
+use crate::shell::{Options, cargo, passes, root};
+use crate::{Outcome, deps, fuzz, oracle, size, usage};
+use std::process::Command;
+use std::time::Instant;
+
+/// rustfmt has nothing to change.
+pub(crate) fn fmt() -> Outcome {
+    passes(cargo().args(["fmt", "--all", "--check"]))
+}
+
+/// No lint fires, in tests and benches neither.
+pub(crate) fn clippy() -> Outcome {
+    passes(cargo().args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+/// The documentation builds without a warning: no broken link, nothing public undocumented.
+pub(crate) fn doc() -> Outcome {
+    passes(
+        cargo()
+            .args([
+                "doc",
+                "--workspace",
+                "--no-deps",
+                "--document-private-items",
+            ])
+            .env(
+                "RUSTDOCFLAGS",
+                "-D warnings -A rustdoc::private_intra_doc_links",
+            ),
+    )
+}
+
+/// All tests, with what they need installed.
+pub(crate) fn test() -> Outcome {
+    passes(Command::new("make").arg("test").current_dir(root()))
+}
+
+type Step<'a> = (&'a str, Box<dyn Fn() -> Outcome + 'a>);
+
+/// The quick ones, for the hook before a commit.
+pub(crate) fn check() -> Outcome {
+    run_steps(&[
+        ("fmt", Box::new(fmt)),
+        ("size", Box::new(size::run)),
+        ("deps", Box::new(deps::run)),
+        ("clippy", Box::new(clippy)),
+    ])
+}
+
+/// `ci [--skip STEP]... [--fuzz-seconds N]`: every step, also behind one that failed.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let mut options = Options::new(args);
+    let seconds: u64 = options.value("--fuzz-seconds")?.unwrap_or(30);
+    let mut skipped = Vec::new();
+    while let Some(step) = options.value::<String>("--skip")? {
+        skipped.push(step);
+    }
+    options.rest()?;
+
+    let fuzz_args = ["--seconds".to_owned(), seconds.to_string()];
+    let mut steps: Vec<Step<'_>> = vec![
+        ("fmt", Box::new(fmt)),
+        ("size", Box::new(size::run)),
+        ("deps", Box::new(deps::run)),
+        ("clippy", Box::new(clippy)),
+        ("doc", Box::new(doc)),
+        ("test", Box::new(test)),
+        ("fuzz-smoke", Box::new(|| fuzz::run(&fuzz_args))),
+        ("oracle", Box::new(|| oracle::run(&[]))),
+    ];
+    if let Some(unknown) = skipped
+        .iter()
+        .find(|name| !steps.iter().any(|(step, _)| step == name))
+    {
+        return Err(usage(&format!("no step `{unknown}` to skip")));
+    }
+    steps.retain(|(name, _)| !skipped.iter().any(|skip| skip == name));
+    run_steps(&steps)
+}
+
+fn run_steps(steps: &[Step<'_>]) -> Outcome {
+    let mut verdicts = Vec::new();
+    for (name, step) in steps {
+        println!("--- {name}");
+        let begin = Instant::now();
+        let passed = step().unwrap_or_else(|error| {
+            eprintln!("{name}: {error:#}");
+            false
+        });
+        verdicts.push((*name, passed, begin.elapsed()));
+    }
+    println!();
+    for (name, passed, took) in &verdicts {
+        let verdict = if *passed { "pass" } else { "FAIL" };
+        println!("{verdict}  {name:<10} {:6.1} s", took.as_secs_f64());
+    }
+    Ok(verdicts.iter().all(|(_, passed, _)| *passed))
+}

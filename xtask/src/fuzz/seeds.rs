@@ -1,0 +1,145 @@
+//! The inputs that fuzzing starts from, cut from the bundled capture.
+
+use crate::shell::{read_unpacked, root};
+use anyhow::{Context as _, Result};
+use std::path::{Path, PathBuf};
+
+/// Packets of the bundled capture that become seeds.
+const PACKETS: usize = 60;
+const FILE_HEADER: usize = 24;
+
+/// Where the seeds of a target are.
+pub(super) fn folder(work: &Path, target: &str) -> PathBuf {
+    work.join("seeds").join(target)
+}
+
+/// Writes the seeds of all targets below `work`.
+///
+/// # Errors
+/// The bundled capture cannot be read, or a file cannot be written.
+pub(super) fn write(work: &Path) -> Result<()> {
+    let capture = read_unpacked(&root().join("app/testkit/captures/nginx-demo.pcap.gz"))?;
+    let (header, records) = capture
+        .split_at_checked(FILE_HEADER)
+        .context("a capture without header")?;
+    let mut frames = Vec::new();
+    let mut rest = records;
+    while let Some((record, behind)) = take_record(rest) {
+        frames.push(record);
+        rest = behind;
+        if frames.len() == PACKETS {
+            break;
+        }
+    }
+    let put = |target: &str, name: String, bytes: &[u8]| -> Result<()> {
+        let folder = folder(work, target);
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join(name), bytes)?;
+        Ok(())
+    };
+    for (index, record) in frames.iter().enumerate() {
+        let frame = record.get(RECORD_HEADER..).unwrap_or(&[]);
+        put("wire", format!("frame-{index}"), frame)?;
+        if let Some(head) = head(frame) {
+            put("http1", format!("head-{index}"), head)?;
+        }
+    }
+    for count in [0, 1, 20] {
+        let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
+        let pcap = [&[header], chosen.as_slice()].concat().concat();
+        put("pcap", format!("packets-{count}"), &pcap)?;
+        put("pcapng", format!("packets-{count}"), &pcapng(&chosen))?;
+    }
+    Ok(())
+}
+
+const RECORD_HEADER: usize = 16;
+
+/// The next record of a little-endian classic capture, header included, and what is behind it.
+fn take_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = u32::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
+    bytes.split_at_checked(RECORD_HEADER + usize::try_from(length).ok()?)
+}
+
+/// The start line and what follows it in a frame.
+fn head(frame: &[u8]) -> Option<&[u8]> {
+    let starts: [&[u8]; 5] = [b"GET /", b"POST /", b"HEAD /", b"OPTIONS /", b"HTTP/1."];
+    let at = (0..frame.len()).find(|at| {
+        frame
+            .get(*at..)
+            .is_some_and(|rest| starts.iter().any(|s| rest.starts_with(s)))
+    })?;
+    frame.get(at..)
+}
+
+/// The same packets as pcapng: a section, an Ethernet interface, a block per packet.
+fn pcapng(records: &[&[u8]]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut section = Vec::new();
+    section.extend(0x1A2B_3C4D_u32.to_le_bytes());
+    section.extend([1, 0, 0, 0]); // version 1.0
+    section.extend(u64::MAX.to_le_bytes()); // length not given
+    block(&mut file, 0x0A0D_0D0A, &section);
+    block(&mut file, 1, &[1, 0, 0, 0, 0, 0, 4, 0]); // Ethernet, 256 KiB
+    for record in records {
+        let Some((_, frame)) = record.split_at_checked(RECORD_HEADER) else {
+            continue;
+        };
+        let length = u32::try_from(frame.len()).unwrap_or(0);
+        let mut packet = Vec::new();
+        packet.extend([0; 12]); // interface 0, time 0
+        packet.extend(length.to_le_bytes());
+        packet.extend(length.to_le_bytes());
+        packet.extend_from_slice(frame);
+        block(&mut file, 6, &packet);
+    }
+    file
+}
+
+fn block(file: &mut Vec<u8>, kind: u32, body: &[u8]) {
+    let padding = body.len().next_multiple_of(4) - body.len();
+    let length = u32::try_from(12 + body.len() + padding)
+        .unwrap_or(0)
+        .to_le_bytes();
+    file.extend(kind.to_le_bytes());
+    file.extend(length);
+    file.extend(body);
+    file.extend(std::iter::repeat_n(0, padding));
+    file.extend(length);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_padded_and_carry_their_length_twice() {
+        let mut file = Vec::new();
+        block(&mut file, 6, &[1, 2, 3, 4, 5]);
+        assert_eq!(file.len(), 20);
+        assert_eq!(file[4..8], file[16..20]);
+        assert_eq!(file[8..16], [1, 2, 3, 4, 5, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_record_that_is_cut_is_none() {
+        let mut record = vec![0; 18];
+        record[8] = 2;
+        assert_eq!(take_record(&record), Some((&record[..], &[][..])));
+        record[8] = 3;
+        assert_eq!(take_record(&record), None);
+    }
+
+    #[test]
+    fn the_bundled_capture_gives_seeds_for_every_target() {
+        let folder_of_test = std::env::temp_dir().join(format!("seeds-{}", std::process::id()));
+        write(&folder_of_test).unwrap();
+        for target in ["wire", "http1", "pcap", "pcapng"] {
+            let count = std::fs::read_dir(folder(&folder_of_test, target))
+                .unwrap()
+                .count();
+            assert!(count >= 3, "{target}: {count}");
+        }
+        std::fs::remove_dir_all(&folder_of_test).unwrap();
+    }
+}

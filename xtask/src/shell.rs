@@ -1,0 +1,210 @@
+//! Running other programs, and reading the command line.
+
+use anyhow::{Context as _, Result, bail};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The root of the checkout.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Where cargo puts what it builds for this workspace.
+pub(crate) fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// The cargo that runs this task.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a command with its output on the terminal; `false` if it fails.
+pub(crate) fn passes(command: &mut Command) -> Result<bool> {
+    let status = command
+        .status()
+        .with_context(|| format!("run `{}`", command.get_program().to_string_lossy()))?;
+    Ok(status.success())
+}
+
+/// The standard output of a command that must succeed.
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("run `{name}`"))?;
+    if !output.status.success() {
+        bail!("`{name}` failed: {}", output.status);
+    }
+    Ok(output.stdout)
+}
+
+/// Builds the release binary and says where it is.
+pub(crate) fn release_binary() -> Result<PathBuf> {
+    let mut build = cargo();
+    build.args(["build", "--release", "--package", "linkweir"]);
+    if !passes(&mut build)? {
+        bail!("the release build failed");
+    }
+    Ok(target_dir().join("release/linkweir"))
+}
+
+/// Whether a program of this name is on the path (or where Debian puts those of the administrator).
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|dir| dir.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// The whole of a file, unpacked if its name ends in `.gz`.
+pub(crate) fn read_unpacked(path: &Path) -> Result<Vec<u8>> {
+    if path.extension() == Some(OsStr::new("gz")) {
+        output(Command::new("gzip").arg("-dc").arg(path))
+    } else {
+        std::fs::read(path).with_context(|| format!("read {}", path.display()))
+    }
+}
+
+/// The options of a task: `--name`, `--name value` and the rest.
+#[derive(Debug)]
+pub(crate) struct Options {
+    args: Vec<String>,
+}
+
+impl Options {
+    /// Takes the arguments behind the task's name.
+    pub(crate) fn new(args: &[String]) -> Self {
+        Self {
+            args: args.to_vec(),
+        }
+    }
+
+    /// Whether `name` is given.
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        match self.args.iter().position(|arg| arg == name) {
+            Some(at) => {
+                self.args.remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The value behind the first `name`, if it is given.
+    ///
+    /// # Errors
+    /// The value is missing or does not parse.
+    pub(crate) fn value<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>> {
+        let Some(at) = self.args.iter().position(|arg| arg == name) else {
+            return Ok(None);
+        };
+        self.args.remove(at);
+        if at >= self.args.len() {
+            bail!("{name} needs a value");
+        }
+        let text = self.args.remove(at);
+        match text.parse() {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => bail!("{name}: `{text}` is not a value for it"),
+        }
+    }
+
+    /// What is left: positional arguments.
+    ///
+    /// # Errors
+    /// An unknown option is left.
+    pub(crate) fn rest(self) -> Result<Vec<String>> {
+        if let Some(unknown) = self.args.iter().find(|arg| arg.starts_with('-')) {
+            bail!("unknown option {unknown}");
+        }
+        Ok(self.args)
+    }
+}
+
+/// A number with thousands separated, for tables.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Prints rows with columns aligned: the first to the left, the others to the right.
+pub(crate) fn print_table(rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    for row in rows {
+        let mut line = String::new();
+        for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            if index == 0 {
+                line.push_str(&format!("{cell:<width$}"));
+            } else if index + 1 == columns && row.len() == columns && !is_figure(cell) {
+                line.push_str(&format!("  {cell}"));
+            } else {
+                line.push_str(&format!("  {cell:>width$}"));
+            }
+        }
+        println!("{}", line.trim_end());
+    }
+}
+
+fn is_figure(cell: &str) -> bool {
+    cell.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(args: &[&str]) -> Options {
+        Options::new(&args.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_are_taken_in_any_order() {
+        let mut given = options(&["wire", "--seconds", "5", "--asan"]);
+        assert!(given.flag("--asan"));
+        assert_eq!(given.value::<u64>("--seconds").unwrap(), Some(5));
+        assert_eq!(given.value::<u64>("--runs").unwrap(), None);
+        assert_eq!(given.rest().unwrap(), ["wire"]);
+    }
+
+    #[test]
+    fn a_wrong_option_is_an_error() {
+        assert!(options(&["--seconds"]).value::<u64>("--seconds").is_err());
+        assert!(
+            options(&["--seconds", "x"])
+                .value::<u64>("--seconds")
+                .is_err()
+        );
+        assert!(options(&["--nonsense"]).rest().is_err());
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1000), "1,000");
+        assert_eq!(grouped(20_000_000), "20,000,000");
+    }
+}
