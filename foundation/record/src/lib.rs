@@ -5,8 +5,10 @@
 //! JSON key, CSV column and documentation table is derived from that list.
 #![forbid(unsafe_code)]
 
+pub mod anonymize;
 pub mod http;
 pub mod schema;
 
+pub use anonymize::Anonymizer;
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use schema::{Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

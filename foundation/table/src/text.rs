@@ -138,13 +138,19 @@ impl TextPool {
                 .unwrap_or_default();
         }
         scratch.clear();
+        self.copy_to(text, scratch);
+        scratch
+    }
+
+    /// Appends the whole text to `out`.
+    pub fn copy_to(&self, text: &TextChain, out: &mut Vec<u8>) {
+        let mut left = text.len();
         let mut at = text.first;
-        while let Some(chunk) = self.chunk(at) {
-            let left = text.len() - scratch.len();
-            scratch.extend_from_slice(chunk.bytes.get(..left.min(CHUNK)).unwrap_or_default());
+        while let Some(chunk) = self.chunk(at).filter(|_| left > 0) {
+            out.extend_from_slice(chunk.bytes.get(..left.min(CHUNK)).unwrap_or_default());
+            left = left.saturating_sub(CHUNK);
             at = chunk.next;
         }
-        scratch
     }
 
     /// Gives the chunks of a text back.

@@ -1,2 +1,37 @@
 //! HTTP transactions without TCP reassembly.
+//!
+//! The method of HTTPanalyzer (Vega et al. 2017): only segments that begin with a start line are
+//! looked at, and a response belongs to the request whose acknowledgment number is the response's
+//! sequence number ([`key`]). The table of halves that wait for one another ([`pending`]) is the
+//! only state; there is none per connection.
+//!
+//! What is added, still by local knowledge only:
+//! heads that span segments and messages that begin inside one ([`watch`]), pipelined requests
+//! (the sequence number of the next response is computed from head and body length), interim
+//! responses, retransmissions told from new messages, and time to last byte ([`body`]).
+//!
+//! ```text
+//! frame ─ decode ─► segment ─ classify ─► head ─► pending table ─► record
+//!                      └── watched flow? ─► gather, go on
+//! ```
 #![forbid(unsafe_code)]
+
+pub mod body;
+pub mod config;
+mod emit;
+pub mod key;
+mod message;
+pub mod pending;
+mod segment;
+pub mod sorted;
+mod stage;
+pub mod stats;
+pub mod watch;
+
+pub use config::{HttpConfig, PortSet};
+pub use sorted::Sorted;
+pub use stage::HttpStage;
+pub use stats::HttpStats;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Time to last byte: finished transactions that wait for the end of their response's body.
+//!
+//! One entry a connection, only with `--ttlb`: then every data segment is looked up here. Where
+//! the head declares a length, the last byte has a known sequence number; a chunked body ends with
+//! a segment that ends with the last chunk, and a body without a length ends with the connection.
+
+use linkweir_record::{HttpBatch, HttpRow, HttpState, RecordBatch, Text};
+use linkweir_table::{Id, Table, TextChain, TextPool};
+use linkweir_wire::SeqNumber;
+
+use crate::key::{Connection, ConnectionHash, Meaning};
+
+/// Where a body ends, with what the segment of the head already told.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyEnd {
+    /// The rule.
+    pub rule: EndRule,
+    /// Sequence number after the payload of the segment that held the head.
+    pub seen_to: SeqNumber,
+    /// Time of that segment, nanoseconds.
+    pub seen_ns: u64,
+}
+
+/// What ends a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndRule {
+    /// The byte before this sequence number is the last.
+    At(SeqNumber),
+    /// The last chunk.
+    LastChunk,
+    /// The end of the connection.
+    Close,
+}
+
+#[derive(Debug)]
+struct Body {
+    connection: Connection,
+    rule: EndRule,
+    last_ns: u64,
+    row: HttpRow,
+    text: TextChain,
+    lens: [u16; 5],
+}
+
+/// The records that wait.
+#[derive(Debug)]
+pub struct Bodies {
+    table: Table<Body>,
+    texts: TextPool,
+    scratch: Vec<u8>,
+    /// Records that left while another was put in.
+    spilled: HttpBatch,
+}
+
+const SEED: u64 = 0x7474_6c62;
+
+fn file_under(connection: &Connection) -> u32 {
+    let hash = ConnectionHash::new(SEED, connection).with(Meaning::Direction, 0);
+    u32::try_from(hash >> 32).unwrap_or_default()
+}
+
+fn connection_of(row: &HttpRow) -> Connection {
+    Connection {
+        client: (row.client_ip, row.client_port),
+        server: (row.server_ip, row.server_port),
+    }
+}
+
+impl Bodies {
+    /// Room for `capacity` records.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            table: Table::with_capacity(capacity),
+            texts: TextPool::with_capacity(capacity.saturating_mul(2)),
+            scratch: Vec::new(),
+            spilled: HttpBatch::default(),
+        }
+    }
+
+    /// Holds a record until its body ends; gives it back where that has happened already.
+    ///
+    /// A record of the same connection that still waits is over: see [`Bodies::take_spilled`].
+    pub fn hold(&mut self, mut row: HttpRow, text: &Text<'_>, end: BodyEnd) -> Option<HttpRow> {
+        let connection = connection_of(&row);
+        self.end_of_connection(&connection, false);
+        if let EndRule::At(last) = end.rule
+            && !end.seen_to.before(last)
+        {
+            row.ttlb_ns = span(&row, end.seen_ns);
+            return Some(row);
+        }
+        let mut chain = TextChain::default();
+        let parts = [
+            text.method,
+            text.uri,
+            text.host,
+            text.user_agent,
+            text.reason_phrase,
+        ];
+        while self.table.is_full()
+            || !self
+                .texts
+                .has_room(parts.iter().map(|p| p.len()).sum::<usize>() + text.content_type.len())
+        {
+            let Some((oldest, _)) = self.table.oldest() else {
+                break;
+            };
+            self.spill(oldest, None);
+        }
+        for part in parts.iter().chain([&text.content_type]) {
+            self.texts.append(&mut chain, part);
+        }
+        let lens = parts.map(|part| u16::try_from(part.len()).unwrap_or(u16::MAX));
+        let body = Body {
+            connection,
+            rule: end.rule,
+            last_ns: end.seen_ns,
+            row,
+            text: chain,
+            lens,
+        };
+        match self.table.insert(file_under(&connection), body) {
+            Ok(_) => None,
+            Err(body) => {
+                self.texts.release(body.text);
+                Some(body.row)
+            }
+        }
+    }
+
+    /// A segment from server to client: `connection` has the client first.
+    pub fn on_segment(
+        &mut self,
+        connection: &Connection,
+        seq: SeqNumber,
+        payload: &[u8],
+        payload_len: u32,
+        closes: bool,
+        ts_ns: u64,
+    ) {
+        let Some(id) = self.find(connection) else {
+            return;
+        };
+        let Some(body) = self.table.get_mut(id) else {
+            return;
+        };
+        if payload_len > 0 {
+            body.last_ns = body.last_ns.max(ts_ns);
+        }
+        let over = match body.rule {
+            EndRule::At(end) => {
+                let after = end - seq;
+                after > 0 && i64::from(after) <= i64::from(payload_len)
+            }
+            EndRule::LastChunk => payload.ends_with(b"0\r\n\r\n"),
+            EndRule::Close => closes,
+        };
+        if over || closes {
+            let ttlb = over.then(|| span(&body.row, body.last_ns)).flatten();
+            self.spill(id, ttlb);
+        } else {
+            self.table.refresh(id);
+        }
+    }
+
+    /// Nothing more comes for this connection, or another message of it begins.
+    pub fn end_of_connection(&mut self, connection: &Connection, closed: bool) {
+        if let Some(id) = self.find(connection) {
+            let ttlb = self.table.get(id).and_then(|body| match body.rule {
+                EndRule::At(_) => None,
+                // What follows on the connection shows that it was all.
+                EndRule::LastChunk => (!closed).then(|| span(&body.row, body.last_ns)).flatten(),
+                EndRule::Close => span(&body.row, body.last_ns),
+            });
+            self.spill(id, ttlb);
+        }
+    }
+
+    /// Gives up on the bodies of which nothing came since `limit_ns`.
+    pub fn expire(&mut self, limit_ns: u64) {
+        while let Some((id, body)) = self
+            .table
+            .oldest()
+            .filter(|(_, body)| body.last_ns <= limit_ns)
+        {
+            let ttlb = if body.rule == EndRule::Close {
+                span(&body.row, body.last_ns)
+            } else {
+                None
+            };
+            self.spill(id, ttlb);
+        }
+    }
+
+    /// Whether a record was set free since the last [`Bodies::take_spilled`].
+    #[must_use]
+    pub fn has_spilled(&self) -> bool {
+        !self.spilled.is_empty()
+    }
+
+    /// The records set free, oldest first; the caller gives the batch back for reuse.
+    pub fn take_spilled(&mut self) -> HttpBatch {
+        std::mem::take(&mut self.spilled)
+    }
+
+    /// Takes an emptied batch back.
+    pub fn give_back(&mut self, batch: HttpBatch) {
+        self.spilled = batch;
+    }
+
+    fn find(&self, connection: &Connection) -> Option<Id> {
+        self.table.find(file_under(connection), |body| {
+            body.connection == *connection
+        })
+    }
+
+    fn spill(&mut self, id: Id, ttlb_ns: Option<u64>) {
+        let Some(body) = self.table.remove(id) else {
+            return;
+        };
+        let row = HttpRow {
+            ttlb_ns,
+            state: HttpState::Complete,
+            ..body.row
+        };
+        let mut rest = self.texts.read(&body.text, &mut self.scratch);
+        let mut take = |len: u16| {
+            let (part, after) = rest.split_at(usize::from(len).min(rest.len()));
+            rest = after;
+            part
+        };
+        let [method, uri, host, user_agent, reason_phrase] = body.lens.map(&mut take);
+        self.spilled.push(
+            row,
+            &Text {
+                method,
+                uri,
+                host,
+                user_agent,
+                reason_phrase,
+                content_type: rest,
+            },
+        );
+        self.texts.release(body.text);
+    }
+}
+
+fn span(row: &HttpRow, last_ns: u64) -> Option<u64> {
+    Some(last_ns.saturating_sub(row.request_ts_ns?))
+}

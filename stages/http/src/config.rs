@@ -1,0 +1,90 @@
+//! What a run of the stage is told.
+
+use std::time::Duration;
+
+use linkweir_record::Anonymizer;
+
+/// A set of TCP ports.
+#[derive(Debug, Clone)]
+pub struct PortSet(Box<[u64; 1024]>);
+
+impl PortSet {
+    /// The empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Box::new([0; 1024]))
+    }
+
+    /// Adds a port.
+    #[inline]
+    pub fn insert(&mut self, port: u16) {
+        if let Some(word) = self.0.get_mut(usize::from(port >> 6)) {
+            *word |= 1 << (port & 63);
+        }
+    }
+
+    /// Whether a port is in the set.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, port: u16) -> bool {
+        self.0
+            .get(usize::from(port >> 6))
+            .is_some_and(|word| word >> (port & 63) & 1 == 1)
+    }
+}
+
+impl Default for PortSet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FromIterator<u16> for PortSet {
+    fn from_iter<I: IntoIterator<Item = u16>>(ports: I) -> Self {
+        let mut set = Self::new();
+        ports.into_iter().for_each(|port| set.insert(port));
+        set
+    }
+}
+
+/// Settings of [`crate::HttpStage`].
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// Capture time after which a message without its counterpart leaves the table.
+    ///
+    /// 60 s: Vega et al. 2017, sec. 2.2.4.
+    pub timeout: Duration,
+    /// Messages that may wait at once; with more, the oldest leaves and is counted.
+    pub max_pending: usize,
+    /// Whether a retransmitted message gives a record of its own (the paper's behaviour, sec. 2.2.2).
+    pub keep_duplicates: bool,
+    /// Only segments from or to one of these ports; `None`: all.
+    pub ports: Option<PortSet>,
+    /// Whether to wait for the last byte of each response.
+    pub ttlb: bool,
+    /// Only records whose host contains this.
+    pub host_contains: Vec<u8>,
+    /// Only records whose host and request target, one after the other, contain this.
+    pub url_contains: Vec<u8>,
+    /// How addresses are replaced in records.
+    pub anonymizer: Option<Anonymizer>,
+    /// Seed of the table's hash: with a secret one nobody can aim at a bucket. Records do not
+    /// depend on it.
+    pub hash_seed: u64,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(60),
+            max_pending: 131_072,
+            keep_duplicates: false,
+            ports: None,
+            ttlb: false,
+            host_contains: Vec::new(),
+            url_contains: Vec::new(),
+            anonymizer: None,
+            hash_seed: 0x6c69_6e6b_7765_6972,
+        }
+    }
+}

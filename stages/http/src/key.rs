@@ -1,0 +1,108 @@
+//! The key of a transaction: what both halves have in common.
+//!
+//! Eq. (2) of Vega et al. 2017 (sec. 2.1.3) hashes the 4-tuple together with the acknowledgment
+//! number of a request or the sequence number of a response. These are one number, because a client
+//! that sends a request has acknowledged all that came before the response. [`Connection`] and that
+//! number, the *link*, are the key here; the hash of them is a keyed one instead of the XOR
+//! ([`linkweir_engine::hash::eq2_transaction`]), which anybody could make collide.
+
+use std::net::IpAddr;
+
+use linkweir_engine::hash::{Endpoint, flow_hash, mix};
+use linkweir_wire::{Network, Tcp};
+
+/// The two sides of a TCP connection, in the order in which the holder uses them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connection {
+    /// The client; of a direction, the sender.
+    pub client: Endpoint,
+    /// The server; of a direction, the receiver.
+    pub server: Endpoint,
+}
+
+impl Connection {
+    /// From a segment that its first side sent.
+    #[inline]
+    #[must_use]
+    pub const fn sent_by_client(network: &Network<'_>, tcp: &Tcp<'_>) -> Self {
+        Self {
+            client: (network.src(), tcp.src_port()),
+            server: (network.dst(), tcp.dst_port()),
+        }
+    }
+
+    /// The same connection from the other side.
+    #[inline]
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self {
+            client: self.server,
+            server: self.client,
+        }
+    }
+
+    /// A 32-bit hash that is the same for both directions.
+    #[inline]
+    #[must_use]
+    pub const fn flow_hash(&self) -> u32 {
+        flow_hash(self.client, self.server)
+    }
+}
+
+/// The part of a hash that all numbers of one connection share.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionHash(u64);
+
+/// What a number hashed with a connection means; keeps the kinds apart.
+#[derive(Debug, Clone, Copy)]
+#[repr(u64)]
+pub enum Meaning {
+    /// Acknowledgment number of a request, sequence number of its response: Eq. (2).
+    Link = 0,
+    /// Sequence number of a request.
+    RequestSeq = 0x517c_c1b7_2722_0a95,
+    /// Sequence number of a response.
+    ResponseSeq = 0x8565_9e37_79b9_7f4b,
+    /// No number: the connection itself, in one direction.
+    Direction = 0x2545_f491_4f6c_dd1d,
+}
+
+impl ConnectionHash {
+    /// Mixes addresses and ports with `seed`. Not symmetric.
+    #[inline]
+    #[must_use]
+    pub const fn new(seed: u64, connection: &Connection) -> Self {
+        let (client, server) = (connection.client, connection.server);
+        let addresses = match (client.0, server.0) {
+            (IpAddr::V4(c), IpAddr::V4(s)) => {
+                mix(seed ^ ((c.to_bits() as u64) << 32 | s.to_bits() as u64))
+            }
+            (c, s) => wide(wide(seed, c), s),
+        };
+        Self(addresses ^ (client.1 as u64) << 48 ^ (server.1 as u64) << 32)
+    }
+
+    /// The hash of the connection together with a number.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, meaning: Meaning, number: u32) -> u64 {
+        mix(self.0 ^ meaning as u64 ^ number as u64)
+    }
+}
+
+#[cold]
+const fn wide(seed: u64, address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(v4) => mix(seed ^ v4.to_bits() as u64),
+        IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "both halves of 128 bits are used"
+            )]
+            {
+                mix(mix(seed ^ (bits >> 64) as u64) ^ bits as u64)
+            }
+        }
+    }
+}

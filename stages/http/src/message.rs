@@ -1,0 +1,631 @@
+//! What a request or response does to the table: pairing in either order, pipelines, interim
+//! responses, retransmissions.
+
+use linkweir_proto::http1::{BodyLength, RequestHead, ResponseHead, chunked_length, response_body};
+use linkweir_proto::http1::{Start, classify};
+use linkweir_record::HttpBatch;
+use linkweir_table::{Id, TextChain};
+use linkweir_wire::SeqNumber;
+
+use crate::body::{BodyEnd, EndRule};
+use crate::emit::{RequestParts, ResponseParts};
+use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest, WaitingResponse};
+use crate::segment::Segment;
+use crate::stage::HttpStage;
+
+/// Where and when a head begins, and the segment in which it ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// Sender first.
+    pub(crate) direction: Connection,
+    pub(crate) seq: SeqNumber,
+    pub(crate) ack: u32,
+    pub(crate) ts_ns: u64,
+    pub(crate) vlan: Option<u16>,
+    pub(crate) segment_end: SeqNumber,
+    pub(crate) segment_ns: u64,
+}
+
+impl Place {
+    #[inline]
+    pub(crate) fn new(segment: &Segment<'_>, offset: usize) -> Self {
+        Self {
+            direction: segment.direction,
+            seq: segment.seq_at(offset),
+            ack: segment.ack,
+            ts_ns: segment.ts_ns,
+            vlan: segment.vlan,
+            segment_end: segment.end(),
+            segment_ns: segment.ts_ns,
+        }
+    }
+}
+
+/// A text part's length as entries keep it; heads are at most 64 KiB.
+#[inline]
+fn short(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(u16::MAX)
+}
+
+/// The link after a response: where the next response to the same connection begins.
+const fn after(link: u32, head_len: usize, body_len: u64) -> u32 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "sequence numbers count modulo 2^32"
+    )]
+    link.wrapping_add(head_len as u32)
+        .wrapping_add(body_len as u32)
+}
+
+impl HttpStage {
+    /// A request whose head begins at `place`.
+    pub(crate) fn on_request(
+        &mut self,
+        place: &Place,
+        head: &RequestHead<'_>,
+        head_len: usize,
+        whole: bool,
+        out: &mut HttpBatch,
+    ) {
+        self.advance(place.ts_ns, out);
+        let connection = place.direction;
+        let hash = ConnectionHash::new(self.seed, &connection);
+        let bytes = (whole && !head.chunked)
+            .then(|| (head_len as u64).saturating_add(head.content_length.unwrap_or(0)));
+        let parts = RequestParts {
+            connection,
+            ts_ns: place.ts_ns,
+            vlan: place.vlan,
+            bytes,
+            minor: head.minor,
+            interim_responses: 0,
+            retransmissions: 0,
+            method: head.method,
+            target: head.target,
+            host: head.host,
+            user_agent: head.user_agent,
+        };
+        let fingerprint = hash.with(Meaning::RequestSeq, place.seq.0);
+        if self.seen.get(fingerprint, self.now_ms()).is_some() {
+            self.output.stats.retransmitted_requests += 1;
+            let found = self
+                .pending
+                .find_request(&connection, hash, place.ack, place.seq);
+            if let Some(waiting) = found.and_then(|id| self.pending.get_mut(id)) {
+                waiting.retransmissions = waiting.retransmissions.saturating_add(1);
+            }
+            if self.keep_duplicates {
+                self.output.unanswered(&parts, out);
+            }
+            return;
+        }
+        self.seen.put(fingerprint, self.now_ms(), None);
+        self.server_ports.insert(connection.server.1);
+        let stats = &mut self.output.stats;
+        stats.requests += 1;
+        stats.methods.record(head.method);
+        stats.truncated_heads += u64::from(!whole);
+        self.await_response(&parts, hash, place, out);
+    }
+
+    /// Pairs a new request with the response that is already there, or lets it wait.
+    fn await_response(
+        &mut self,
+        parts: &RequestParts<'_>,
+        hash: ConnectionHash,
+        place: &Place,
+        out: &mut HttpBatch,
+    ) {
+        let mut link = place.ack;
+        let mut leader = None;
+        for _ in 0..=MAX_PIPELINE {
+            leader = self.pending.find(&parts.connection, hash, link);
+            if let Some(id) = leader {
+                if self.is_response(id) {
+                    return self.answer_new(parts, id, hash, out);
+                }
+                break;
+            }
+            // The response at this link has gone by already: the request was pipelined behind one
+            // that is answered, and is answered where that response ends.
+            let answered = self
+                .seen
+                .get(hash.with(Meaning::ResponseSeq, link), self.now_ms());
+            match answered.and_then(|seen| seen.note) {
+                Some(next) if next != link => link = next,
+                _ => break,
+            }
+        }
+        let text_len =
+            parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
+        if self.make_room(text_len, out) {
+            // What led the queue may have had to leave.
+            leader = self.pending.find(&parts.connection, hash, link);
+        }
+        let mut text = TextChain::default();
+        for part in [parts.method, parts.target, parts.host, parts.user_agent] {
+            self.texts.append(&mut text, part);
+        }
+        let lens = [
+            short(parts.method.len()),
+            short(parts.target.len()),
+            short(parts.host.len()),
+        ];
+        let waiting = Waiting {
+            connection: parts.connection,
+            link,
+            ts_ns: parts.ts_ns,
+            changed_ns: self.now_ns,
+            text,
+            bytes: parts.bytes,
+            vlan: parts.vlan,
+            minor: parts.minor,
+            retransmissions: 0,
+            half: Half::Request(WaitingRequest::new(place.seq, lens)),
+        };
+        let inserted = match leader {
+            None => self.pending.insert(hash, waiting),
+            Some(leader) => self.pending.insert_behind(leader, hash, waiting),
+        };
+        if let Err(refused) = inserted {
+            // More requests in one pipeline than a server is asked at once.
+            self.output.stats.table_full += 1;
+            self.give_up(refused, out);
+        }
+    }
+
+    fn is_response(&self, id: Id) -> bool {
+        self.pending
+            .get(id)
+            .is_some_and(|waiting| matches!(waiting.half, Half::Response(_)))
+    }
+
+    /// The response came before its request.
+    fn answer_new(
+        &mut self,
+        parts: &RequestParts<'_>,
+        id: Id,
+        hash: ConnectionHash,
+        out: &mut HttpBatch,
+    ) {
+        let Some((waiting, _)) = self.pending.remove(id) else {
+            return;
+        };
+        let Half::Response(response) = waiting.half else {
+            return;
+        };
+        let next = next_link(&waiting, &response, parts.method);
+        self.seen.put(
+            hash.with(Meaning::ResponseSeq, waiting.link),
+            self.now_ms(),
+            next,
+        );
+        let text = self.texts.read(&waiting.text, &mut self.scratch);
+        let answer = response_parts(
+            &waiting,
+            &response,
+            text,
+            body_length(&response, parts.method),
+        );
+        self.output
+            .complete(parts, &answer, stored_end(&waiting, &response, next), out);
+        self.texts.release(waiting.text);
+        self.release_bodies(out);
+    }
+
+    /// A response whose head begins at `place`; `body` is what follows it in the segment.
+    ///
+    /// Returns the length of the body where it is known.
+    pub(crate) fn on_response(
+        &mut self,
+        place: &Place,
+        head: &ResponseHead<'_>,
+        head_len: usize,
+        body: &[u8],
+        whole: bool,
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
+        self.advance(place.ts_ns, out);
+        let connection = place.direction.reversed();
+        let hash = ConnectionHash::new(self.seed, &connection);
+        let link = place.seq.0;
+        let fingerprint = hash.with(Meaning::ResponseSeq, link);
+        let mut answer = ResponseParts {
+            connection,
+            ts_ns: place.ts_ns,
+            vlan: place.vlan,
+            bytes: None,
+            minor: head.minor,
+            retransmissions: 0,
+            status_code: head.status_code,
+            reason_phrase: head.reason_phrase,
+            content_type: head.content_type,
+        };
+        if self.seen.get(fingerprint, self.now_ms()).is_some() {
+            return self.on_response_again(&answer, hash, head, body, out);
+        }
+        self.server_ports.insert(connection.server.1);
+        let stats = &mut self.output.stats;
+        stats.responses += 1;
+        stats.count_status(head.status_code);
+        stats.truncated_heads += u64::from(!whole);
+        if head.is_interim() {
+            self.on_interim(&connection, hash, link, head_len, out);
+            return Some(0);
+        }
+        let Some(id) = self.request_at(&connection, hash, link, out) else {
+            let length = measured(response_body(head, b""), body).filter(|_| whole);
+            answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
+            let next = length.map(|length| after(link, head_len, length));
+            self.seen.put(fingerprint, self.now_ms(), next);
+            self.await_request(&answer, head, link, head_len, body, out);
+            return length.and_then(|length| usize::try_from(length).ok());
+        };
+        let (request, follower) = self.pending.remove(id)?;
+        let Half::Request(half) = &request.half else {
+            return None;
+        };
+        let text = self.texts.read(&request.text, &mut self.scratch);
+        let parts = request_parts(&request, half, text);
+        let rule = response_body(head, parts.method);
+        let length = measured(rule, body).filter(|_| whole);
+        let next = length.map(|length| after(link, head_len, length));
+        answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
+        let end = BodyEnd {
+            rule: end_rule(rule, next),
+            seen_to: place.segment_end,
+            seen_ns: place.segment_ns,
+        };
+        self.output.complete(&parts, &answer, end, out);
+        self.texts.release(request.text);
+        self.seen.put(fingerprint, self.now_ms(), next);
+        if let Some(follower) = follower {
+            self.pending.touch(follower, self.now_ns);
+            self.relocate(&connection, hash, follower, next.unwrap_or(link), out);
+            if let Some(next) = next.map(SeqNumber)
+                && place.segment_end.before(next)
+            {
+                self.watch.expect_start(place.direction, next, self.now_ns);
+            }
+        }
+        self.release_bodies(out);
+        length.and_then(|length| usize::try_from(length).ok())
+    }
+
+    /// The request that waits for the response at `link`; one whose head is still being gathered
+    /// is taken as far as it goes.
+    fn request_at(
+        &mut self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+        out: &mut HttpBatch,
+    ) -> Option<Id> {
+        let mut found = self.pending.find(connection, hash, link);
+        if found.is_none()
+            && let Some(partial) = self.watch.take_request(connection, link)
+        {
+            self.on_partial(partial, out);
+            found = self.pending.find(connection, hash, link);
+        }
+        found.filter(|id| !self.is_response(*id))
+    }
+
+    fn on_response_again(
+        &mut self,
+        answer: &ResponseParts<'_>,
+        hash: ConnectionHash,
+        head: &ResponseHead<'_>,
+        body: &[u8],
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
+        self.output.stats.retransmitted_responses += 1;
+        let _ = hash;
+        if self.keep_duplicates && !head.is_interim() {
+            self.output.orphan(answer, out);
+        }
+        measured(response_body(head, b""), body).and_then(|length| usize::try_from(length).ok())
+    }
+
+    /// An interim response: its request goes on waiting, for the response that begins behind it
+    /// (RFC 9110 sec. 15.2).
+    fn on_interim(
+        &mut self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+        head_len: usize,
+        out: &mut HttpBatch,
+    ) {
+        self.output.stats.interim_responses += 1;
+        let next = after(link, head_len, 0);
+        self.seen.put(
+            hash.with(Meaning::ResponseSeq, link),
+            self.now_ms(),
+            Some(next),
+        );
+        let Some(id) = self.request_at(connection, hash, link, out) else {
+            return;
+        };
+        self.pending.touch(id, self.now_ns);
+        if let Some(Half::Request(request)) =
+            self.pending.get_mut(id).map(|waiting| &mut waiting.half)
+        {
+            request.interim_responses = request.interim_responses.saturating_add(1);
+        }
+        self.relocate(connection, hash, id, next, out);
+        self.release_bodies(out);
+    }
+
+    /// Lets a leader and its queue wait at another link; what waits there already is met.
+    fn relocate(
+        &mut self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        mut leader: Id,
+        mut link: u32,
+        out: &mut HttpBatch,
+    ) {
+        for _ in 0..=MAX_PIPELINE {
+            let there = self
+                .pending
+                .find(connection, hash, link)
+                .filter(|id| *id != leader);
+            match there {
+                Some(id) if self.is_response(id) => {
+                    match self.answer_waiting(leader, id, hash, out) {
+                        Some((follower, next)) => {
+                            leader = follower;
+                            link = next;
+                        }
+                        None => return,
+                    }
+                }
+                Some(id) => {
+                    self.pending.move_to(leader, hash, link);
+                    self.pending.join(leader, id);
+                    return;
+                }
+                None => return self.pending.move_to(leader, hash, link),
+            }
+        }
+        self.pending.move_to(leader, hash, link);
+    }
+
+    /// Both halves are in the table. Returns the next of the queue and the link it waits at.
+    fn answer_waiting(
+        &mut self,
+        leader: Id,
+        response: Id,
+        hash: ConnectionHash,
+        out: &mut HttpBatch,
+    ) -> Option<(Id, u32)> {
+        let (stored, _) = self.pending.remove(response)?;
+        let Half::Response(answered) = stored.half else {
+            return None;
+        };
+        let (request, follower) = self.pending.remove(leader)?;
+        let Half::Request(half) = &request.half else {
+            return None;
+        };
+        let mut answer_text = std::mem::take(&mut self.head);
+        answer_text.clear();
+        self.texts.copy_to(&stored.text, &mut answer_text);
+        let text = self.texts.read(&request.text, &mut self.scratch);
+        let parts = request_parts(&request, half, text);
+        let next = next_link(&stored, &answered, parts.method);
+        let answer = response_parts(
+            &stored,
+            &answered,
+            &answer_text,
+            body_length(&answered, parts.method),
+        );
+        self.output
+            .complete(&parts, &answer, stored_end(&stored, &answered, next), out);
+        self.seen.put(
+            hash.with(Meaning::ResponseSeq, stored.link),
+            self.now_ms(),
+            next,
+        );
+        self.head = answer_text;
+        self.texts.release(request.text);
+        self.texts.release(stored.text);
+        follower.map(|follower| (follower, next.unwrap_or(stored.link)))
+    }
+
+    /// A response without a request so far.
+    fn await_request(
+        &mut self,
+        answer: &ResponseParts<'_>,
+        head: &ResponseHead<'_>,
+        link: u32,
+        head_len: usize,
+        body: &[u8],
+        out: &mut HttpBatch,
+    ) {
+        self.make_room(answer.reason_phrase.len() + answer.content_type.len(), out);
+        let mut text = TextChain::default();
+        self.texts.append(&mut text, answer.reason_phrase);
+        self.texts.append(&mut text, answer.content_type);
+        let chunked_len = if head.chunked {
+            chunked_length(body)
+        } else {
+            None
+        };
+        let waiting = Waiting {
+            connection: answer.connection,
+            link,
+            ts_ns: answer.ts_ns,
+            changed_ns: self.now_ns,
+            text,
+            bytes: answer.bytes,
+            vlan: answer.vlan,
+            minor: answer.minor,
+            retransmissions: 0,
+            half: Half::Response(WaitingResponse {
+                status_code: answer.status_code,
+                reason_len: short(answer.reason_phrase.len()),
+                head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
+                content_length: head.content_length,
+                chunked: head.chunked,
+                chunked_len: chunked_len.and_then(|len| u32::try_from(len).ok()),
+            }),
+        };
+        let hash = ConnectionHash::new(self.seed, &answer.connection);
+        if let Err(refused) = self.pending.insert(hash, waiting) {
+            self.output.stats.table_full += 1;
+            self.give_up(refused, out);
+        }
+    }
+
+    /// A message leaves the table without its counterpart.
+    pub(crate) fn give_up(&mut self, waiting: Waiting, out: &mut HttpBatch) {
+        let text = self.texts.read(&waiting.text, &mut self.scratch);
+        match &waiting.half {
+            Half::Request(request) => {
+                self.output.stats.unanswered += 1;
+                self.output
+                    .unanswered(&request_parts(&waiting, request, text), out);
+            }
+            Half::Response(response) => {
+                self.output.stats.orphans += 1;
+                let parts = response_parts(&waiting, response, text, waiting.bytes.map(|_| 0));
+                self.output.orphan(
+                    &ResponseParts {
+                        bytes: waiting.bytes,
+                        ..parts
+                    },
+                    out,
+                );
+            }
+        }
+        self.texts.release(waiting.text);
+    }
+
+    /// Whether the head that begins at `place` was seen before; counts it then.
+    pub(crate) fn count_if_retransmitted(
+        &mut self,
+        place: &Place,
+        bytes: &[u8],
+        _out: &mut HttpBatch,
+    ) -> bool {
+        let (connection, meaning) = match classify(bytes) {
+            Start::Request => (place.direction, Meaning::RequestSeq),
+            Start::Response => (place.direction.reversed(), Meaning::ResponseSeq),
+            Start::Unsure | Start::Neither => return false,
+        };
+        let fingerprint = ConnectionHash::new(self.seed, &connection).with(meaning, place.seq.0);
+        let again = self.seen.get(fingerprint, self.now_ms()).is_some();
+        if again {
+            match meaning {
+                Meaning::RequestSeq => self.output.stats.retransmitted_requests += 1,
+                _ => self.output.stats.retransmitted_responses += 1,
+            }
+        }
+        again
+    }
+}
+
+/// The length of a body as the head and the segment tell it.
+fn measured(rule: BodyLength, body: &[u8]) -> Option<u64> {
+    match rule {
+        BodyLength::Known(length) => Some(length),
+        BodyLength::Chunked => chunked_length(body).map(|len| len as u64),
+        BodyLength::UntilClose => None,
+    }
+}
+
+fn end_rule(rule: BodyLength, next: Option<u32>) -> EndRule {
+    match (rule, next) {
+        (_, Some(next)) => EndRule::At(SeqNumber(next)),
+        (BodyLength::Chunked, None) => EndRule::LastChunk,
+        (_, None) => EndRule::Close,
+    }
+}
+
+fn stored_rule(response: &WaitingResponse, method: &[u8]) -> BodyLength {
+    let head = ResponseHead {
+        status_code: response.status_code,
+        content_length: response.content_length,
+        chunked: response.chunked,
+        ..ResponseHead::default()
+    };
+    response_body(&head, method)
+}
+
+/// The body length of a response in the table, now that the method is known.
+fn body_length(response: &WaitingResponse, method: &[u8]) -> Option<u64> {
+    match stored_rule(response, method) {
+        BodyLength::Known(length) => Some(length),
+        BodyLength::Chunked => response.chunked_len.map(u64::from),
+        BodyLength::UntilClose => None,
+    }
+}
+
+fn next_link(waiting: &Waiting, response: &WaitingResponse, method: &[u8]) -> Option<u32> {
+    body_length(response, method)
+        .map(|length| after(waiting.link, response.head_len as usize, length))
+}
+
+/// The end of a body whose head waited in the table: segments since then were not watched.
+fn stored_end(waiting: &Waiting, response: &WaitingResponse, next: Option<u32>) -> BodyEnd {
+    let seen_to = SeqNumber(waiting.link.wrapping_add(response.head_len));
+    let rule = if response.chunked {
+        BodyLength::Chunked
+    } else {
+        BodyLength::UntilClose
+    };
+    BodyEnd {
+        rule: end_rule(rule, next),
+        seen_to,
+        seen_ns: waiting.ts_ns,
+    }
+}
+
+fn request_parts<'a>(
+    waiting: &Waiting,
+    request: &WaitingRequest,
+    text: &'a [u8],
+) -> RequestParts<'a> {
+    let mut rest = text;
+    let [method, target, host] = request.lens.map(|len| {
+        let (part, after) = rest.split_at(usize::from(len).min(rest.len()));
+        rest = after;
+        part
+    });
+    RequestParts {
+        connection: waiting.connection,
+        ts_ns: waiting.ts_ns,
+        vlan: waiting.vlan,
+        bytes: waiting.bytes,
+        minor: waiting.minor,
+        interim_responses: request.interim_responses,
+        retransmissions: waiting.retransmissions,
+        method,
+        target,
+        host,
+        user_agent: rest,
+    }
+}
+
+fn response_parts<'a>(
+    waiting: &Waiting,
+    response: &WaitingResponse,
+    text: &'a [u8],
+    body: Option<u64>,
+) -> ResponseParts<'a> {
+    let (reason_phrase, content_type) =
+        text.split_at(usize::from(response.reason_len).min(text.len()));
+    ResponseParts {
+        connection: waiting.connection,
+        ts_ns: waiting.ts_ns,
+        vlan: waiting.vlan,
+        bytes: body.map(|length| length.saturating_add(u64::from(response.head_len))),
+        minor: waiting.minor,
+        retransmissions: waiting.retransmissions,
+        status_code: response.status_code,
+        reason_phrase,
+        content_type,
+    }
+}

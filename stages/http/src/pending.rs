@@ -1,0 +1,398 @@
+//! Messages that wait for their counterpart.
+//!
+//! One entry a message, found by connection and link (Eq. 2). Pipelined requests have the same
+//! link; they stand in a queue behind the one that was sent first, and the queue moves to the link
+//! of the next response as each is answered.
+
+use linkweir_table::{Id, Table, TextChain};
+use linkweir_wire::SeqNumber;
+
+use crate::key::{Connection, ConnectionHash, Meaning};
+
+/// Requests that may wait behind one another at one link (Zeek's limit is 100).
+pub const MAX_PIPELINE: u32 = 256;
+
+/// A message in the table.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The connection, client first.
+    pub connection: Connection,
+    /// The number that both halves share.
+    pub link: u32,
+    /// Time of its first packet, nanoseconds.
+    pub ts_ns: u64,
+    /// Time of the last change, never falling, nanoseconds.
+    pub changed_ns: u64,
+    /// Texts, one after the other.
+    pub text: TextChain,
+    /// Head and declared body.
+    pub bytes: Option<u64>,
+    /// Outermost VLAN id.
+    pub vlan: Option<u16>,
+    /// HTTP minor version.
+    pub minor: u8,
+    /// Times it was seen again.
+    pub retransmissions: u16,
+    /// What it is.
+    pub half: Half,
+}
+
+/// Which half of a transaction an entry is, with what only that half has.
+#[derive(Debug)]
+pub enum Half {
+    /// A request.
+    Request(WaitingRequest),
+    /// A final response that came before its request, or without one.
+    Response(WaitingResponse),
+}
+
+/// What is kept of a request.
+#[derive(Debug)]
+pub struct WaitingRequest {
+    /// Sequence number of its first byte.
+    pub seq: SeqNumber,
+    /// Interim responses so far.
+    pub interim_responses: u16,
+    /// Lengths of method, target and host in the text; the agent is the rest.
+    pub lens: [u16; 3],
+    /// Whether it is the one that the next response answers.
+    leads: bool,
+    /// The request behind it.
+    behind: Option<Id>,
+    /// The request before it.
+    before: Option<Id>,
+    /// Of a leader: the last of its queue and how many follow.
+    last: Option<Id>,
+    followers: u32,
+}
+
+impl WaitingRequest {
+    /// A request that stands alone.
+    #[must_use]
+    pub const fn new(seq: SeqNumber, lens: [u16; 3]) -> Self {
+        Self {
+            seq,
+            interim_responses: 0,
+            lens,
+            leads: true,
+            behind: None,
+            before: None,
+            last: None,
+            followers: 0,
+        }
+    }
+}
+
+/// What is kept of a response.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitingResponse {
+    /// Status code.
+    pub status_code: u16,
+    /// Length of the reason phrase in the text; the content type is the rest.
+    pub reason_len: u16,
+    /// Bytes of the head.
+    pub head_len: u32,
+    /// `Content-Length`.
+    pub content_length: Option<u64>,
+    /// Whether the body is chunked; and its length where it was all in the segment.
+    pub chunked: bool,
+    /// Length of a chunked body that was seen whole.
+    pub chunked_len: Option<u32>,
+}
+
+/// The table of waiting messages.
+#[derive(Debug)]
+pub struct Pending {
+    table: Table<Waiting>,
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the table takes the low half of the hash"
+)]
+const fn low(hash: u64) -> u32 {
+    hash as u32
+}
+
+impl Pending {
+    /// A table for `capacity` messages.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            table: Table::with_capacity(capacity),
+        }
+    }
+
+    /// Messages in the table.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether no more fits.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.table.is_full()
+    }
+
+    /// The message that changed longest ago.
+    #[must_use]
+    pub fn oldest(&self) -> Option<(Id, &Waiting)> {
+        self.table.oldest()
+    }
+
+    /// A message by its id.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, id: Id) -> Option<&Waiting> {
+        self.table.get(id)
+    }
+
+    /// A message by its id.
+    #[inline]
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut Waiting> {
+        self.table.get_mut(id)
+    }
+
+    /// The response, or the request that the next response answers, at a link.
+    #[inline]
+    pub fn find(&self, connection: &Connection, hash: ConnectionHash, link: u32) -> Option<Id> {
+        self.table
+            .find(low(hash.with(Meaning::Link, link)), |waiting| {
+                waiting.link == link
+                    && waiting.connection == *connection
+                    && match &waiting.half {
+                        Half::Request(request) => request.leads,
+                        Half::Response(_) => true,
+                    }
+            })
+    }
+
+    /// The waiting request with this sequence number, wherever in a queue it stands.
+    pub fn find_request(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+        seq: SeqNumber,
+    ) -> Option<Id> {
+        let mut at = self.find(connection, hash, link);
+        for _ in 0..=MAX_PIPELINE {
+            let Half::Request(request) = &self.get(at?)?.half else {
+                return None;
+            };
+            if request.seq == seq {
+                return at;
+            }
+            at = request.behind;
+        }
+        None
+    }
+
+    /// Adds a message that stands alone at its link.
+    ///
+    /// # Errors
+    /// Gives it back when the table is full.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the message moves either way; the error path is rare"
+    )]
+    pub fn insert(&mut self, hash: ConnectionHash, waiting: Waiting) -> Result<Id, Waiting> {
+        self.table
+            .insert(low(hash.with(Meaning::Link, waiting.link)), waiting)
+    }
+
+    /// Adds a request to the queue of `leader`, in the order of sequence numbers.
+    ///
+    /// # Errors
+    /// Gives it back when the table or the queue is full.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the message moves either way; the error path is rare"
+    )]
+    pub fn insert_behind(
+        &mut self,
+        leader: Id,
+        hash: ConnectionHash,
+        waiting: Waiting,
+    ) -> Result<Id, Waiting> {
+        let Half::Request(new) = &waiting.half else {
+            return Err(waiting);
+        };
+        let Some(lead) = self.request(leader) else {
+            return Err(waiting);
+        };
+        if lead.followers >= MAX_PIPELINE {
+            return Err(waiting);
+        }
+        let seq = new.seq;
+        // Mostly it is the newest; else walk back from the last to what was sent before it.
+        let mut previous = lead.last.or(Some(leader));
+        while let Some(at) = previous {
+            let Some(request) = self.request(at) else {
+                break;
+            };
+            if !seq.before(request.seq) {
+                break;
+            }
+            previous = request.before;
+        }
+        let link_hash = low(hash.with(Meaning::Link, waiting.link));
+        let id = self.table.insert(link_hash, waiting)?;
+        match previous {
+            Some(previous) => self.splice_behind(leader, previous, id),
+            None => self.splice_before(leader, id),
+        }
+        Ok(id)
+    }
+
+    fn request(&self, id: Id) -> Option<&WaitingRequest> {
+        match &self.get(id)?.half {
+            Half::Request(request) => Some(request),
+            Half::Response(_) => None,
+        }
+    }
+
+    fn request_mut(&mut self, id: Id) -> Option<&mut WaitingRequest> {
+        match &mut self.get_mut(id)?.half {
+            Half::Request(request) => Some(request),
+            Half::Response(_) => None,
+        }
+    }
+
+    fn splice_behind(&mut self, leader: Id, previous: Id, id: Id) {
+        let after = self
+            .request_mut(previous)
+            .and_then(|p| p.behind.replace(id));
+        if let Some(request) = self.request_mut(id) {
+            request.leads = false;
+            request.before = Some(previous);
+            request.behind = after;
+        }
+        match after {
+            Some(after) => {
+                if let Some(request) = self.request_mut(after) {
+                    request.before = Some(id);
+                }
+            }
+            None => {
+                if let Some(request) = self.request_mut(leader) {
+                    request.last = Some(id);
+                }
+            }
+        }
+        if let Some(request) = self.request_mut(leader) {
+            request.followers += 1;
+        }
+    }
+
+    /// `id` was sent before the leader: it leads now.
+    fn splice_before(&mut self, leader: Id, id: Id) {
+        let (last, followers) = match self.request_mut(leader) {
+            Some(old) => {
+                old.leads = false;
+                old.before = Some(id);
+                (
+                    old.last.take().or(Some(leader)),
+                    std::mem::take(&mut old.followers) + 1,
+                )
+            }
+            None => return,
+        };
+        if let Some(request) = self.request_mut(id) {
+            request.behind = Some(leader);
+            request.last = last;
+            request.followers = followers;
+        }
+    }
+
+    /// Takes a message out; where it led a queue, the next one leads.
+    ///
+    /// Returns the message and the new leader, which the caller files with [`Pending::move_to`]:
+    /// a follower is not found by its link.
+    pub fn remove(&mut self, id: Id) -> Option<(Waiting, Option<Id>)> {
+        let waiting = self.table.remove(id)?;
+        let Half::Request(gone) = &waiting.half else {
+            return Some((waiting, None));
+        };
+        let next = gone.behind;
+        if gone.leads {
+            if let Some(request) = next.and_then(|next| self.request_mut(next)) {
+                request.leads = true;
+                request.before = None;
+                request.last = gone.last.filter(|last| Some(*last) != next);
+                request.followers = gone.followers.saturating_sub(1);
+            }
+            return Some((waiting, next));
+        }
+        if let Some(request) = gone.before.and_then(|before| self.request_mut(before)) {
+            request.behind = next;
+        }
+        if let Some(request) = next.and_then(|next| self.request_mut(next)) {
+            request.before = gone.before;
+        }
+        self.shorten_queue(gone.before, next);
+        Some((waiting, None))
+    }
+
+    /// A follower left from between `before` and `next`: tell the leader.
+    fn shorten_queue(&mut self, before: Option<Id>, next: Option<Id>) {
+        let mut at = before;
+        while let Some(id) = at {
+            let Some(request) = self.request_mut(id) else {
+                return;
+            };
+            if request.leads {
+                request.followers = request.followers.saturating_sub(1);
+                if next.is_none() {
+                    request.last = before.filter(|last| *last != id);
+                }
+                return;
+            }
+            at = request.before;
+        }
+    }
+
+    /// Files a leader, and with it its queue, under another link.
+    pub fn move_to(&mut self, id: Id, hash: ConnectionHash, link: u32) {
+        self.table.rehash(id, low(hash.with(Meaning::Link, link)));
+        if let Some(waiting) = self.table.get_mut(id) {
+            waiting.link = link;
+        }
+    }
+
+    /// Something happened to a message: its timeout starts anew.
+    pub fn touch(&mut self, id: Id, now_ns: u64) {
+        self.table.refresh(id);
+        if let Some(waiting) = self.table.get_mut(id) {
+            waiting.changed_ns = now_ns;
+        }
+    }
+
+    /// Puts the queue of `first` before that of `second`, which waits at the same link.
+    pub fn join(&mut self, first: Id, second: Id) {
+        let Some((last, followers)) = self
+            .request(first)
+            .map(|r| (r.last.unwrap_or(first), r.followers))
+        else {
+            return;
+        };
+        let Some((tail, more)) = self.request_mut(second).map(|request| {
+            request.leads = false;
+            request.before = Some(last);
+            (
+                request.last.take().unwrap_or(second),
+                std::mem::take(&mut request.followers),
+            )
+        }) else {
+            return;
+        };
+        if let Some(request) = self.request_mut(last) {
+            request.behind = Some(second);
+        }
+        if let Some(request) = self.request_mut(first) {
+            request.last = Some(tail);
+            request.followers = followers.saturating_add(more).saturating_add(1);
+        }
+    }
+}

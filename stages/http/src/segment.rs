@@ -1,0 +1,271 @@
+//! A TCP segment as the stage looks at it, and the way from its payload to messages.
+
+use linkweir_proto::http1::{Outcome, Start, classify, parse_request, parse_response};
+use linkweir_record::HttpBatch;
+use linkweir_wire::{Network, SeqNumber, Tcp, TcpFlags};
+
+use crate::key::Connection;
+use crate::message::Place;
+use crate::stage::HttpStage;
+use crate::watch::{Found, PartialHead};
+
+/// A segment with payload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment<'a> {
+    /// Sender first.
+    pub(crate) direction: Connection,
+    pub(crate) seq: SeqNumber,
+    pub(crate) ack: u32,
+    pub(crate) ts_ns: u64,
+    pub(crate) vlan: Option<u16>,
+    pub(crate) payload: &'a [u8],
+    /// Payload on the wire; more than `payload` where the capture cut the frame.
+    pub(crate) payload_len: u32,
+}
+
+impl<'a> Segment<'a> {
+    #[inline]
+    pub(crate) const fn new(
+        network: &Network<'_>,
+        tcp: &Tcp<'a>,
+        ts_ns: u64,
+        vlan: Option<u16>,
+    ) -> Self {
+        // Data on a SYN stands one behind the SYN's own number (RFC 9293 sec. 3.4).
+        let syn = tcp.flags().contains(TcpFlags::SYN) as u32;
+        Self {
+            direction: Connection::sent_by_client(network, tcp),
+            seq: SeqNumber(tcp.seq().0.wrapping_add(syn)),
+            ack: tcp.ack().0,
+            ts_ns,
+            vlan,
+            payload: tcp.payload,
+            payload_len: tcp.payload_len,
+        }
+    }
+
+    /// Whether the capture holds less than the wire had.
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.payload.len() < self.payload_len as usize
+    }
+
+    /// The sequence number of the byte at `offset`.
+    pub(crate) fn seq_at(&self, offset: usize) -> SeqNumber {
+        SeqNumber(
+            self.seq
+                .0
+                .wrapping_add(u32::try_from(offset).unwrap_or(u32::MAX)),
+        )
+    }
+
+    /// The sequence number after the payload.
+    pub(crate) const fn end(&self) -> SeqNumber {
+        SeqNumber(self.seq.0.wrapping_add(self.payload_len))
+    }
+}
+
+impl HttpStage {
+    /// Everything a segment with payload can do.
+    #[inline]
+    pub(crate) fn on_segment(
+        &mut self,
+        network: &Network<'_>,
+        tcp: &Tcp<'_>,
+        ts_ns: u64,
+        vlan: Option<u16>,
+        out: &mut HttpBatch,
+    ) {
+        if self.watch.watches(tcp.src_port(), tcp.dst_port()) {
+            let segment = Segment::new(network, tcp, ts_ns, vlan);
+            if self.on_watched(&segment, out) {
+                return;
+            }
+        }
+        match classify(tcp.payload) {
+            Start::Neither => {
+                // Perhaps the rest of a request head that overtook its beginning.
+                if self.server_ports.contains(tcp.dst_port()) {
+                    self.watch
+                        .keep_early(&Segment::new(network, tcp, ts_ns, vlan));
+                }
+            }
+            Start::Request | Start::Response => {
+                self.on_messages(&Segment::new(network, tcp, ts_ns, vlan), 0, out);
+            }
+            Start::Unsure => {
+                let segment = Segment::new(network, tcp, ts_ns, vlan);
+                if !segment.is_cut() {
+                    self.begin_head(&segment, 0, out);
+                }
+            }
+        }
+    }
+
+    /// Reads message after message from `offset` on.
+    pub(crate) fn on_messages(
+        &mut self,
+        segment: &Segment<'_>,
+        mut offset: usize,
+        out: &mut HttpBatch,
+    ) {
+        while let Some(bytes) = segment
+            .payload
+            .get(offset..)
+            .filter(|bytes| !bytes.is_empty())
+        {
+            let place = Place::new(segment, offset);
+            let after = match classify(bytes) {
+                Start::Request => match parse_request(bytes) {
+                    Outcome::Complete(head, len) => {
+                        self.on_request(&place, &head, len, true, out);
+                        message_end(len, request_rest(&head))
+                    }
+                    Outcome::Partial(head) if segment.is_cut() => {
+                        self.on_request(&place, &head, bytes.len(), false, out);
+                        None
+                    }
+                    Outcome::Partial(_) => return self.begin_head(segment, offset, out),
+                    Outcome::Invalid => None,
+                },
+                Start::Response => match parse_response(bytes) {
+                    Outcome::Complete(head, len) => {
+                        let body = bytes.get(len..).unwrap_or_default();
+                        let rest = self.on_response(&place, &head, len, body, true, out);
+                        message_end(len, rest)
+                    }
+                    Outcome::Partial(head) if segment.is_cut() && head.status_code > 0 => {
+                        self.on_response(&place, &head, bytes.len(), &[], false, out);
+                        None
+                    }
+                    Outcome::Partial(_) => return self.begin_head(segment, offset, out),
+                    Outcome::Invalid => None,
+                },
+                Start::Unsure if offset > 0 && !segment.is_cut() => {
+                    return self.begin_head(segment, offset, out);
+                }
+                Start::Unsure | Start::Neither => None,
+            };
+            let Some(after) = after else { return };
+            offset = offset.saturating_add(after);
+        }
+    }
+
+    /// Gathers a head that goes on in another segment.
+    fn begin_head(&mut self, segment: &Segment<'_>, offset: usize, out: &mut HttpBatch) {
+        let place = Place::new(segment, offset);
+        self.advance(segment.ts_ns, out);
+        if self.count_if_retransmitted(
+            &place,
+            segment.payload.get(offset..).unwrap_or_default(),
+            out,
+        ) {
+            return;
+        }
+        if let Some(old) = self.watch.begin(segment, offset) {
+            self.on_partial(old, out);
+        }
+        while let Some(early) = self.watch.take_early(&segment.direction) {
+            let bytes = std::mem::take(&mut self.scratch);
+            let bytes = self.watch.read_early(early, bytes);
+            let piece = Segment {
+                seq: early.seq,
+                payload: &bytes,
+                payload_len: early.len,
+                ts_ns: early.ts_ns,
+                ..*segment
+            };
+            self.on_watched(&piece, out);
+            self.scratch = bytes;
+        }
+    }
+
+    /// A segment of a direction that is watched; whether that was all there was to it.
+    fn on_watched(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) -> bool {
+        match self.watch.on_segment(segment) {
+            Found::Nothing => false,
+            Found::Taken => true,
+            Found::Start(offset) => {
+                self.on_messages(segment, offset, out);
+                true
+            }
+            Found::Whole(partial, offset) => {
+                let rest = self.on_whole(partial, segment, offset, out);
+                if let Some(rest) = rest.and_then(|rest| offset.checked_add(rest)) {
+                    self.on_messages(segment, rest, out);
+                }
+                true
+            }
+            Found::Broken(partial) => {
+                self.on_partial(partial, out);
+                false
+            }
+        }
+    }
+
+    /// A gathered head is whole; its last byte is before `offset` of `segment`.
+    fn on_whole(
+        &mut self,
+        partial: PartialHead,
+        segment: &Segment<'_>,
+        offset: usize,
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
+        let mut bytes = std::mem::take(&mut self.head);
+        self.watch.read_head(&partial, &mut bytes);
+        let place = partial.place();
+        let body = segment.payload.get(offset..).unwrap_or_default();
+        let rest = if partial.is_response(&bytes) {
+            match parse_response(&bytes) {
+                Outcome::Complete(head, len) => {
+                    self.on_response(&place, &head, len, body, true, out)
+                }
+                _ => None,
+            }
+        } else {
+            match parse_request(&bytes) {
+                Outcome::Complete(head, len) => {
+                    self.on_request(&place, &head, len, true, out);
+                    request_rest(&head)
+                }
+                _ => None,
+            }
+        };
+        self.head = bytes;
+        self.watch.release(partial);
+        rest
+    }
+
+    /// A gathered head will not become whole: what is there of it counts.
+    pub(crate) fn on_partial(&mut self, partial: PartialHead, out: &mut HttpBatch) {
+        let mut bytes = std::mem::take(&mut self.head);
+        self.watch.read_head(&partial, &mut bytes);
+        let place = partial.place();
+        if partial.is_response(&bytes) {
+            if let Outcome::Partial(head) = parse_response(&bytes)
+                && head.status_code > 0
+            {
+                self.on_response(&place, &head, bytes.len(), &[], false, out);
+            }
+        } else if classify(&bytes) == Start::Request
+            && let Outcome::Partial(head) = parse_request(&bytes)
+            && !head.target.is_empty()
+        {
+            self.on_request(&place, &head, bytes.len(), false, out);
+        }
+        self.head = bytes;
+        self.watch.release(partial);
+    }
+}
+
+/// Bytes of a request's body, where the head tells.
+fn request_rest(head: &linkweir_proto::http1::RequestHead<'_>) -> Option<usize> {
+    match linkweir_proto::http1::request_body(head) {
+        linkweir_proto::http1::BodyLength::Known(length) => usize::try_from(length).ok(),
+        _ => None,
+    }
+}
+
+/// Where the next message begins, where that is known.
+fn message_end(head_len: usize, body_len: Option<usize>) -> Option<usize> {
+    head_len.checked_add(body_len?)
+}

@@ -1,0 +1,298 @@
+//! The stage: decode, classify, keep time.
+
+use linkweir_engine::{Batch, Stage};
+use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
+use linkweir_table::{SeenCache, TextPool};
+use linkweir_wire::{DecodeFaults, Timestamp, Transport, decode};
+
+use crate::config::{HttpConfig, PortSet};
+use crate::emit::Output;
+use crate::key::{Connection, ConnectionHash};
+use crate::pending::{Half, Pending};
+use crate::stats::HttpStats;
+use crate::watch::WatchList;
+
+/// Bytes of heads that may be gathered at once.
+const GATHERED_BYTES: usize = 8 << 20;
+
+/// Measures HTTP/1.x transactions.
+///
+/// Memory: at most about 420 bytes a pending message and 12 MiB besides.
+#[derive(Debug)]
+pub struct HttpStage {
+    pub(crate) seed: u64,
+    pub(crate) keep_duplicates: bool,
+    ports: Option<PortSet>,
+    timeout_ns: u64,
+    /// The latest capture time of any message.
+    pub(crate) now_ns: u64,
+    /// Before this nothing times out.
+    deadline_ns: u64,
+    pub(crate) pending: Pending,
+    pub(crate) texts: TextPool,
+    pub(crate) seen: SeenCache,
+    pub(crate) watch: WatchList,
+    /// Ports that a request was sent to or a response came from.
+    pub(crate) server_ports: PortSet,
+    pub(crate) output: Output,
+    faults: DecodeFaults,
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) head: Vec<u8>,
+}
+
+impl HttpStage {
+    /// A stage with these settings.
+    #[must_use]
+    pub fn new(config: &HttpConfig) -> Self {
+        let capacity = config.max_pending.max(16);
+        let timeout_ns = u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let window_ms = u32::try_from(config.timeout.as_millis()).unwrap_or(u32::MAX / 2);
+        Self {
+            seed: config.hash_seed,
+            keep_duplicates: config.keep_duplicates,
+            ports: config.ports.clone(),
+            timeout_ns,
+            now_ns: 0,
+            deadline_ns: 0,
+            pending: Pending::new(capacity),
+            texts: TextPool::with_capacity(capacity.max(1024)),
+            seen: SeenCache::new(capacity * 2, window_ms),
+            watch: WatchList::new((capacity / 16).clamp(64, 8192), GATHERED_BYTES),
+            // A head may come in the wrong order on the first connection already.
+            server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]
+                .into_iter()
+                .collect(),
+            output: Output::new(config),
+            faults: DecodeFaults::default(),
+            scratch: Vec::new(),
+            head: Vec::new(),
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn stats(&self) -> &HttpStats {
+        &self.output.stats
+    }
+
+    /// Packets that did not decode, by layer and cause.
+    #[must_use]
+    pub const fn faults(&self) -> &DecodeFaults {
+        &self.faults
+    }
+
+    /// Messages that wait now.
+    #[must_use]
+    pub const fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// No record to come is older than this, nanoseconds: the oldest message that still waits.
+    ///
+    /// Held records (`--ttlb`) are not older by more than the timeout.
+    #[must_use]
+    pub fn watermark_ns(&self) -> u64 {
+        let waits = if self.output.bodies.is_some() {
+            self.timeout_ns.saturating_mul(2)
+        } else {
+            self.timeout_ns
+        };
+        self.now_ns.saturating_sub(waits)
+    }
+
+    /// Capture time in milliseconds, modulo 2^32.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32 by design")]
+    pub(crate) const fn now_ms(&self) -> u32 {
+        (self.now_ns / 1_000_000) as u32
+    }
+
+    /// Moves time on to a message at `ts_ns`; what is due leaves first.
+    #[inline]
+    pub(crate) fn advance(&mut self, ts_ns: u64, out: &mut HttpBatch) {
+        if ts_ns > self.now_ns {
+            self.now_ns = ts_ns;
+            if ts_ns >= self.deadline_ns {
+                self.expire(out);
+            }
+        }
+    }
+
+    #[cold]
+    fn expire(&mut self, out: &mut HttpBatch) {
+        let limit = self.now_ns.saturating_sub(self.timeout_ns);
+        while let Some(gone) = self.watch.expire(limit) {
+            if let Some(head) = gone {
+                self.on_partial(head, out);
+            }
+        }
+        while let Some((id, waiting)) = self.pending.oldest() {
+            if waiting.changed_ns > limit {
+                break;
+            }
+            self.drop_pending(id, out);
+        }
+        if let Some(bodies) = &mut self.output.bodies {
+            bodies.expire(limit);
+        }
+        self.release_bodies(out);
+        // Entries made from now on are due a timeout from now; those there by the oldest of them.
+        let oldest = self
+            .pending
+            .oldest()
+            .map_or(self.now_ns, |(_, waiting)| waiting.changed_ns);
+        let slack = if self.output.bodies.is_some() {
+            self.timeout_ns / 8
+        } else {
+            self.timeout_ns
+        };
+        self.deadline_ns = oldest
+            .saturating_add(self.timeout_ns)
+            .min(self.now_ns.saturating_add(slack))
+            .max(self.now_ns + 1);
+    }
+
+    /// A message leaves without its counterpart; what waited behind it moves up.
+    fn drop_pending(&mut self, id: linkweir_table::Id, out: &mut HttpBatch) {
+        let Some((waiting, follower)) = self.pending.remove(id) else {
+            return;
+        };
+        if let Some(follower) = follower {
+            let hash = ConnectionHash::new(self.seed, &waiting.connection);
+            self.pending.move_to(follower, hash, waiting.link);
+        }
+        self.give_up(waiting, out);
+    }
+
+    /// Sees to it that a message with `text_len` bytes of text fits; whether something had to go.
+    #[inline]
+    pub(crate) fn make_room(&mut self, text_len: usize, out: &mut HttpBatch) -> bool {
+        let mut gone = false;
+        while self.pending.is_full() || !self.texts.has_room(text_len) {
+            let Some((id, _)) = self.pending.oldest() else {
+                break;
+            };
+            self.output.stats.table_full += 1;
+            self.drop_pending(id, out);
+            gone = true;
+        }
+        gone
+    }
+
+    /// Writes the records whose bodies have ended.
+    #[inline]
+    pub(crate) fn release_bodies(&mut self, out: &mut HttpBatch) {
+        if self
+            .output
+            .bodies
+            .as_ref()
+            .is_some_and(crate::body::Bodies::has_spilled)
+        {
+            self.release_spilled(out);
+        }
+    }
+
+    #[cold]
+    fn release_spilled(&mut self, out: &mut HttpBatch) {
+        let Some(mut batch) = self
+            .output
+            .bodies
+            .as_mut()
+            .map(crate::body::Bodies::take_spilled)
+        else {
+            return;
+        };
+        for view in batch.views() {
+            self.output.record(*view.row, &view.text, out);
+        }
+        batch.clear();
+        if let Some(bodies) = &mut self.output.bodies {
+            bodies.give_back(batch);
+        }
+    }
+
+    /// With time to last byte every segment of a connection whose body is awaited counts.
+    #[cold]
+    fn watch_bodies(
+        &mut self,
+        packet: &linkweir_wire::Packet<'_>,
+        tcp: &linkweir_wire::Tcp<'_>,
+        ts_ns: u64,
+        out: &mut HttpBatch,
+    ) {
+        use linkweir_wire::TcpFlags;
+        let Some(bodies) = &mut self.output.bodies else {
+            return;
+        };
+        let connection = Connection::sent_by_client(&packet.network, tcp).reversed();
+        let closes = tcp.flags().intersects(TcpFlags::FIN | TcpFlags::RST);
+        bodies.on_segment(
+            &connection,
+            tcp.seq(),
+            tcp.payload,
+            tcp.payload_len,
+            closes,
+            ts_ns,
+        );
+        self.release_bodies(out);
+    }
+}
+
+impl Stage for HttpStage {
+    type Record = HttpKind;
+
+    fn on_batch(&mut self, batch: &Batch<'_>, out: &mut HttpBatch) {
+        for frame in batch.frames() {
+            let packet = match decode(frame.link, frame.bytes, frame.wire_len) {
+                Ok(packet) => packet,
+                Err(fault) => {
+                    self.faults.record(&fault);
+                    continue;
+                }
+            };
+            if let Some(fault) = &packet.fault {
+                self.faults.record(fault);
+            }
+            let Transport::Tcp(tcp) = packet.transport else {
+                continue;
+            };
+            if let Some(ports) = &self.ports
+                && !ports.contains(tcp.src_port())
+                && !ports.contains(tcp.dst_port())
+            {
+                continue;
+            }
+            let ts_ns = frame.timestamp.as_nanos();
+            if self.output.bodies.is_some() {
+                self.watch_bodies(&packet, &tcp, ts_ns, out);
+            }
+            if !tcp.payload.is_empty() {
+                self.on_segment(&packet.network, &tcp, ts_ns, packet.vlan, out);
+            }
+        }
+    }
+
+    fn on_tick(&mut self, now: Timestamp, out: &mut HttpBatch) {
+        self.advance(now.as_nanos(), out);
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        (self.pending.len() > 0).then(|| Timestamp::from_nanos(self.deadline_ns))
+    }
+
+    fn finish(&mut self, out: &mut HttpBatch) {
+        while let Some(gone) = self.watch.evict() {
+            if let Some(head) = gone {
+                self.on_partial(head, out);
+            }
+        }
+        while let Some((id, waiting)) = self.pending.oldest() {
+            debug_assert!(matches!(waiting.half, Half::Request(_) | Half::Response(_)));
+            self.drop_pending(id, out);
+        }
+        if let Some(bodies) = &mut self.output.bodies {
+            bodies.expire(u64::MAX);
+        }
+        self.release_bodies(out);
+    }
+}

@@ -1,0 +1,77 @@
+//! What a run counted: the `http` key of the summary.
+
+use linkweir_sketch::{BoundedCounts, LogLinear};
+
+/// Methods that are counted by name; further ones are counted together.
+const MAX_METHODS: usize = 64;
+
+/// Exact counters of all traffic, whatever the filters let through. Everything merges by addition.
+#[derive(Debug, Clone)]
+pub struct HttpStats {
+    /// Requests, each counted once.
+    pub requests: u64,
+    /// Responses, interim ones included, each counted once.
+    pub responses: u64,
+    /// Requests paired with their final response.
+    pub transactions: u64,
+    /// Requests that left without a response.
+    pub unanswered: u64,
+    /// Final responses that left without a request.
+    pub orphans: u64,
+    /// 1xx responses other than 101.
+    pub interim_responses: u64,
+    /// Requests seen again.
+    pub retransmitted_requests: u64,
+    /// Responses seen again.
+    pub retransmitted_responses: u64,
+    /// Heads of which a part is missing.
+    pub truncated_heads: u64,
+    /// Messages that left early because the table was full.
+    pub table_full: u64,
+    /// Records that the filters held back.
+    pub filtered: u64,
+    /// Requests by method.
+    pub methods: BoundedCounts,
+    /// Responses by status code, 0 to 999.
+    status_codes: Box<[u64; 1000]>,
+    /// Response times of all transactions, nanoseconds.
+    pub response_time: LogLinear,
+}
+
+impl Default for HttpStats {
+    fn default() -> Self {
+        Self {
+            requests: 0,
+            responses: 0,
+            transactions: 0,
+            unanswered: 0,
+            orphans: 0,
+            interim_responses: 0,
+            retransmitted_requests: 0,
+            retransmitted_responses: 0,
+            truncated_heads: 0,
+            table_full: 0,
+            filtered: 0,
+            methods: BoundedCounts::new(MAX_METHODS),
+            status_codes: Box::new([0; 1000]),
+            response_time: LogLinear::default(),
+        }
+    }
+}
+
+impl HttpStats {
+    /// Counts a response with this code.
+    #[inline]
+    pub fn count_status(&mut self, code: u16) {
+        if let Some(count) = self.status_codes.get_mut(usize::from(code)) {
+            *count += 1;
+        }
+    }
+
+    /// Status codes that occurred, rising, with their counts.
+    pub fn status_codes(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        (0_u16..)
+            .zip(self.status_codes.iter().copied())
+            .filter(|(_, count)| *count > 0)
+    }
+}

@@ -1,0 +1,571 @@
+//! Directions of connections that are watched for a while: a head is still coming, or a message is
+//! known to begin inside a segment.
+//!
+//! All other data segments are passed over after two loads: [`WatchList::watches`] keeps counts by
+//! a small hash of the ports.
+
+use linkweir_proto::http1::{MAX_HEAD, Outcome, Start, classify, parse_request, parse_response};
+use linkweir_table::{Id, Table, TextChain, TextPool};
+use linkweir_wire::SeqNumber;
+
+use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::message::Place;
+use crate::segment::Segment;
+
+/// Segments of a head that may wait for an earlier one.
+const MAX_LATE: usize = 8;
+/// Segments towards servers that are kept in case they are the rest of a head yet to come.
+const EARLY: usize = 64;
+/// Counters of the filter by ports.
+const FILTER: usize = 4096;
+const SEED: u64 = 0x7761_7463_6821;
+
+/// A head that is being gathered.
+#[derive(Debug)]
+pub struct PartialHead {
+    /// Where it begins.
+    place: Place,
+    next_seq: SeqNumber,
+    text: TextChain,
+    /// Whether the bytes so far are known to be a start line.
+    sure: bool,
+    /// Whether the start line is whole and good.
+    first_line: bool,
+    /// How far the empty line that ends the head has come: 0, or after LF, or after LF CR.
+    line_end: u8,
+    late: [Option<Late>; MAX_LATE],
+}
+
+#[derive(Debug)]
+struct Late {
+    seq: SeqNumber,
+    text: TextChain,
+}
+
+impl PartialHead {
+    /// Where and when the head begins.
+    pub(crate) const fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Whether `bytes`, the gathered head, is a response's.
+    pub(crate) fn is_response(&self, bytes: &[u8]) -> bool {
+        bytes.starts_with(b"HTTP")
+    }
+}
+
+#[derive(Debug)]
+enum Purpose {
+    Head(PartialHead),
+    Start(SeqNumber),
+}
+
+#[derive(Debug)]
+struct Watched {
+    direction: Connection,
+    changed_ns: u64,
+    purpose: Purpose,
+}
+
+/// What a segment was to the list.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Nothing: treat the segment as any other.
+    Nothing,
+    /// Part of a head; nothing else is in it yet.
+    Taken,
+    /// A message begins at this offset.
+    Start(usize),
+    /// A head is whole; it ends before this offset.
+    Whole(PartialHead, usize),
+    /// A head will not become whole; treat the segment as any other.
+    Broken(PartialHead),
+}
+
+/// A segment that may have come before the head it belongs to.
+#[derive(Debug)]
+struct EarlySegment {
+    direction: Connection,
+    seq: SeqNumber,
+    ts_ns: u64,
+    text: TextChain,
+}
+
+/// A piece that belongs behind a head being gathered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EarlyPiece {
+    slot: usize,
+    pub(crate) seq: SeqNumber,
+    pub(crate) len: u32,
+    pub(crate) ts_ns: u64,
+}
+
+/// The watched directions.
+#[derive(Debug)]
+pub struct WatchList {
+    table: Table<Watched>,
+    texts: TextPool,
+    filter: Box<[u16; FILTER]>,
+    early: Vec<EarlySegment>,
+    early_at: usize,
+    scratch: Vec<u8>,
+}
+
+const fn slot_of(src_port: u16, dst_port: u16) -> usize {
+    (((src_port as u32).wrapping_mul(0x9e37_79b1) ^ (dst_port as u32).wrapping_mul(0x85eb_ca77))
+        >> 20) as usize
+}
+
+fn file_under(direction: &Connection) -> u32 {
+    let hash = ConnectionHash::new(SEED, direction).with(Meaning::Direction, 0);
+    u32::try_from(hash >> 32).unwrap_or_default()
+}
+
+impl WatchList {
+    /// Room for `capacity` directions and `text_bytes` of heads.
+    #[must_use]
+    pub fn new(capacity: usize, text_bytes: usize) -> Self {
+        Self {
+            table: Table::with_capacity(capacity),
+            texts: TextPool::with_capacity(text_bytes / 256),
+            filter: Box::new([0; FILTER]),
+            early: Vec::with_capacity(EARLY),
+            early_at: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Whether a segment with these ports may be of a watched direction.
+    #[inline]
+    #[must_use]
+    pub fn watches(&self, src_port: u16, dst_port: u16) -> bool {
+        !self.table.is_empty()
+            && self
+                .filter
+                .get(slot_of(src_port, dst_port))
+                .is_some_and(|count| *count > 0)
+    }
+
+    fn find(&self, direction: &Connection) -> Option<Id> {
+        self.table.find(file_under(direction), |watched| {
+            watched.direction == *direction
+        })
+    }
+
+    fn count(&mut self, direction: &Connection, up: bool) {
+        if let Some(count) = self
+            .filter
+            .get_mut(slot_of(direction.client.1, direction.server.1))
+        {
+            *count = if up {
+                count.saturating_add(1)
+            } else {
+                count.saturating_sub(1)
+            };
+        }
+    }
+
+    fn put(&mut self, watched: Watched) {
+        let direction = watched.direction;
+        match self.table.insert(file_under(&direction), watched) {
+            Ok(_) => self.count(&direction, true),
+            Err(refused) => self.discard(refused),
+        }
+    }
+
+    fn take(&mut self, id: Id) -> Option<Watched> {
+        let watched = self.table.remove(id)?;
+        self.count(&watched.direction, false);
+        Some(watched)
+    }
+
+    fn discard(&mut self, watched: Watched) {
+        if let Purpose::Head(head) = watched.purpose {
+            self.release(head);
+        }
+    }
+
+    /// Begins to gather the head at `offset`; gives back one that was still being gathered there.
+    ///
+    /// The caller has seen to it that there is room ([`WatchList::lacks_room`]).
+    pub(crate) fn begin(&mut self, segment: &Segment<'_>, offset: usize) -> Option<PartialHead> {
+        let old = self.find(&segment.direction).and_then(|id| self.take(id));
+        let old = old.and_then(|watched| match watched.purpose {
+            Purpose::Head(head) => Some(head),
+            Purpose::Start(_) => None,
+        });
+        let place = Place::new(segment, offset);
+        let mut head = PartialHead {
+            place,
+            next_seq: place.seq,
+            text: TextChain::default(),
+            sure: false,
+            first_line: false,
+            line_end: 0,
+            late: Default::default(),
+        };
+        let bytes = segment.payload.get(offset..).unwrap_or_default();
+        // Never whole: it was parsed as far as it goes.
+        if self.gather(&mut head, bytes).is_ok() {
+            self.put(Watched {
+                direction: segment.direction,
+                changed_ns: segment.ts_ns,
+                purpose: Purpose::Head(head),
+            });
+        } else {
+            self.release(head);
+        }
+        old
+    }
+
+    /// Whether a head of `len` more bytes finds no room.
+    pub(crate) fn lacks_room(&self, len: usize) -> bool {
+        self.table.is_full() || !self.texts.has_room(len)
+    }
+
+    /// Takes out what was watched longest; `None` when nothing is.
+    #[expect(
+        clippy::option_option,
+        reason = "something was taken out; a head only sometimes"
+    )]
+    pub(crate) fn evict(&mut self) -> Option<Option<PartialHead>> {
+        let (id, _) = self.table.oldest()?;
+        self.take(id).map(|watched| match watched.purpose {
+            Purpose::Head(head) => Some(head),
+            Purpose::Start(_) => None,
+        })
+    }
+
+    /// Takes out what did not change since `limit_ns`.
+    #[expect(
+        clippy::option_option,
+        reason = "something was taken out; a head only sometimes"
+    )]
+    pub(crate) fn expire(&mut self, limit_ns: u64) -> Option<Option<PartialHead>> {
+        let (_, watched) = self.table.oldest()?;
+        if watched.changed_ns > limit_ns {
+            None
+        } else {
+            self.evict()
+        }
+    }
+
+    /// Expects a message to begin at `seq`.
+    pub(crate) fn expect_start(&mut self, direction: Connection, seq: SeqNumber, now_ns: u64) {
+        match self.find(&direction) {
+            Some(id) => {
+                if let Some(watched) = self.table.get_mut(id)
+                    && let Purpose::Start(at) = &mut watched.purpose
+                {
+                    *at = seq;
+                    watched.changed_ns = now_ns;
+                    self.table.refresh(id);
+                }
+            }
+            None => self.put(Watched {
+                direction,
+                changed_ns: now_ns,
+                purpose: Purpose::Start(seq),
+            }),
+        }
+    }
+
+    /// The request head that is being gathered and whose response begins at `link`.
+    pub(crate) fn take_request(
+        &mut self,
+        connection: &Connection,
+        link: u32,
+    ) -> Option<PartialHead> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let id = self.find(connection)?;
+        let Purpose::Head(head) = &self.table.get(id)?.purpose else {
+            return None;
+        };
+        if head.place.ack != link {
+            return None;
+        }
+        match self.take(id)?.purpose {
+            Purpose::Head(head) => Some(head),
+            Purpose::Start(_) => None,
+        }
+    }
+
+    /// Looks at a segment of a direction that may be watched.
+    pub(crate) fn on_segment(&mut self, segment: &Segment<'_>) -> Found {
+        let Some(id) = self.find(&segment.direction) else {
+            return Found::Nothing;
+        };
+        let Some(watched) = self.table.get(id) else {
+            return Found::Nothing;
+        };
+        match &watched.purpose {
+            Purpose::Start(at) => self.on_start(id, *at, segment),
+            Purpose::Head(head) => {
+                let ahead = segment.seq - head.next_seq;
+                if ahead > 0 {
+                    self.on_ahead(id, segment, ahead)
+                } else {
+                    self.on_rest(id, segment, ahead.unsigned_abs() as usize)
+                }
+            }
+        }
+    }
+
+    fn on_start(&mut self, id: Id, at: SeqNumber, segment: &Segment<'_>) -> Found {
+        let offset = at - segment.seq;
+        // Long past: the segment it was in is lost.
+        if offset < -1_000_000 {
+            self.take(id);
+            return Found::Nothing;
+        }
+        match usize::try_from(offset) {
+            Ok(offset) if offset < segment.payload.len() => {
+                self.take(id);
+                Found::Start(offset)
+            }
+            _ => Found::Nothing,
+        }
+    }
+
+    /// A segment behind a gap.
+    fn on_ahead(&mut self, id: Id, segment: &Segment<'_>, ahead: i32) -> Found {
+        if matches!(classify(segment.payload), Start::Request | Start::Response) {
+            // The next message already: the rest of the head was lost.
+            return self.break_off(id);
+        }
+        let room = self.texts.has_room(segment.payload.len());
+        if usize::try_from(ahead).is_ok_and(|ahead| ahead <= MAX_HEAD)
+            && room
+            && segment.payload.len() <= MAX_HEAD
+            && let Some(Purpose::Head(head)) =
+                self.table.get_mut(id).map(|watched| &mut watched.purpose)
+            && !head
+                .late
+                .iter()
+                .flatten()
+                .any(|late| late.seq == segment.seq)
+            && let Some(slot) = head.late.iter_mut().find(|late| late.is_none())
+        {
+            let mut text = TextChain::default();
+            self.texts.append(&mut text, segment.payload);
+            *slot = Some(Late {
+                seq: segment.seq,
+                text,
+            });
+            return Found::Taken;
+        }
+        Found::Nothing
+    }
+
+    fn break_off(&mut self, id: Id) -> Found {
+        match self.take(id).map(|watched| watched.purpose) {
+            Some(Purpose::Head(head)) => Found::Broken(head),
+            _ => Found::Nothing,
+        }
+    }
+
+    /// The next part of a head; the first `known` bytes of the segment were there before.
+    fn on_rest(&mut self, id: Id, segment: &Segment<'_>, known: usize) -> Found {
+        let Some(fresh) = segment
+            .payload
+            .get(known..)
+            .filter(|fresh| !fresh.is_empty())
+        else {
+            // All of it was there before, or it is not part of this head.
+            let Some(Purpose::Head(head)) = self.table.get(id).map(|watched| &watched.purpose)
+            else {
+                return Found::Nothing;
+            };
+            return if segment.seq.before(head.place.seq) {
+                Found::Nothing
+            } else {
+                Found::Taken
+            };
+        };
+        let Some(mut watched) = self.take(id) else {
+            return Found::Nothing;
+        };
+        watched.changed_ns = watched.changed_ns.max(segment.ts_ns);
+        let Purpose::Head(head) = &mut watched.purpose else {
+            return Found::Nothing;
+        };
+        head.place.segment_end = segment.end();
+        head.place.segment_ns = segment.ts_ns;
+        let mut gathered = self.gather(head, fresh);
+        let mut end = known;
+        if let Ok(Some(taken)) = gathered {
+            end += taken;
+        } else {
+            end = segment.payload.len();
+            while let Ok(None) = gathered {
+                let Some(bytes) = self.next_late(head) else {
+                    break;
+                };
+                gathered = self.gather(head, &bytes);
+                self.scratch = bytes;
+            }
+        }
+        match (gathered, watched.purpose) {
+            (Ok(Some(_)), Purpose::Head(head)) => Found::Whole(head, end),
+            (Ok(None), Purpose::Head(head)) if segment.is_cut() => Found::Broken(head),
+            (Ok(None), purpose) => {
+                self.put(Watched { purpose, ..watched });
+                Found::Taken
+            }
+            (Err(Refused::TooLong), Purpose::Head(head)) => Found::Broken(head),
+            (Err(Refused::NoHead), Purpose::Head(head)) => {
+                self.release(head);
+                Found::Nothing
+            }
+            (_, Purpose::Start(_)) => Found::Nothing,
+        }
+    }
+
+    /// A piece behind the gap that has just been filled.
+    fn next_late(&mut self, head: &mut PartialHead) -> Option<Vec<u8>> {
+        let next = head.next_seq;
+        let slot = head
+            .late
+            .iter_mut()
+            .find(|late| late.as_ref().is_some_and(|late| !next.before(late.seq)))?;
+        let late = slot.take()?;
+        let mut bytes = std::mem::take(&mut self.scratch);
+        bytes.clear();
+        self.texts.copy_to(&late.text, &mut bytes);
+        self.texts.release(late.text);
+        let known = usize::try_from(next - late.seq)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        bytes.drain(..known);
+        Some(bytes)
+    }
+
+    /// Appends to a head. Says how many bytes were taken where the head is whole with them.
+    fn gather(&mut self, head: &mut PartialHead, bytes: &[u8]) -> Result<Option<usize>, Refused> {
+        let end = scan(&mut head.line_end, bytes);
+        let taken = end.unwrap_or(bytes.len());
+        let fresh = bytes.get(..taken).unwrap_or_default();
+        if head.text.len() + taken > MAX_HEAD || !self.texts.append(&mut head.text, fresh) {
+            return Err(Refused::TooLong);
+        }
+        head.next_seq = SeqNumber(
+            head.next_seq
+                .0
+                .wrapping_add(u32::try_from(taken).unwrap_or(u32::MAX)),
+        );
+        if !head.first_line {
+            let text = self.texts.read(&head.text, &mut self.scratch);
+            if !head.sure {
+                match classify(text) {
+                    Start::Neither => return Err(Refused::NoHead),
+                    Start::Unsure => {}
+                    Start::Request | Start::Response => head.sure = true,
+                }
+            }
+            if fresh.contains(&b'\n') {
+                head.first_line = true;
+                let refused = if text.starts_with(b"HTTP") {
+                    parse_response(text) == Outcome::Invalid
+                } else {
+                    parse_request(text) == Outcome::Invalid
+                };
+                if refused {
+                    return Err(Refused::NoHead);
+                }
+            }
+        }
+        Ok(end.map(|_| taken))
+    }
+
+    /// The bytes of a head.
+    pub(crate) fn read_head(&self, head: &PartialHead, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        self.texts.copy_to(&head.text, bytes);
+    }
+
+    /// Gives the memory of a head back.
+    pub(crate) fn release(&mut self, head: PartialHead) {
+        self.texts.release(head.text);
+        for late in head.late.into_iter().flatten() {
+            self.texts.release(late.text);
+        }
+    }
+
+    /// Keeps a copy of a segment that may be the rest of a head yet to come.
+    pub(crate) fn keep_early(&mut self, segment: &Segment<'_>) {
+        if segment.is_cut()
+            || segment.payload.is_empty()
+            || !self.texts.has_room(segment.payload.len())
+        {
+            return;
+        }
+        let mut text = TextChain::default();
+        self.texts.append(&mut text, segment.payload);
+        let early = EarlySegment {
+            direction: segment.direction,
+            seq: segment.seq,
+            ts_ns: segment.ts_ns,
+            text,
+        };
+        if self.early.len() < EARLY {
+            self.early.push(early);
+        } else if let Some(slot) = self.early.get_mut(self.early_at) {
+            let old = std::mem::replace(slot, early);
+            self.early_at = (self.early_at + 1) % EARLY;
+            self.texts.release(old.text);
+        }
+    }
+
+    /// A kept segment that is the next part of the head being gathered in `direction`.
+    pub(crate) fn take_early(&mut self, direction: &Connection) -> Option<EarlyPiece> {
+        let Purpose::Head(head) = &self.table.get(self.find(direction)?)?.purpose else {
+            return None;
+        };
+        let slot = self.early.iter().position(|early| {
+            !early.text.is_empty() && early.seq == head.next_seq && early.direction == *direction
+        })?;
+        let early = self.early.get(slot)?;
+        let len = u32::try_from(early.text.len()).ok()?;
+        Some(EarlyPiece {
+            slot,
+            seq: early.seq,
+            len,
+            ts_ns: early.ts_ns,
+        })
+    }
+
+    /// The bytes of a kept segment, which is then no longer kept.
+    pub(crate) fn read_early(&mut self, piece: EarlyPiece, mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.clear();
+        if let Some(early) = self.early.get_mut(piece.slot) {
+            let text = std::mem::take(&mut early.text);
+            self.texts.copy_to(&text, &mut bytes);
+            self.texts.release(text);
+        }
+        bytes
+    }
+}
+
+/// Why bytes were not added to a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// It is no head after all.
+    NoHead,
+    /// It is longer than [`MAX_HEAD`], or the pool is exhausted.
+    TooLong,
+}
+
+/// Finds the end of a head: behind the line feed of an empty line.
+fn scan(state: &mut u8, bytes: &[u8]) -> Option<usize> {
+    for (at, byte) in bytes.iter().enumerate() {
+        *state = match (*state, byte) {
+            (1 | 2, b'\n') => return Some(at + 1),
+            (1, b'\r') => 2,
+            (_, b'\n') => 1,
+            _ => 0,
+        };
+    }
+    None
+}
