@@ -4,27 +4,9 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// `00` to `99`.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut table = [[0; 2]; 100];
-    let mut n = 0;
-    while n < 100 {
-        #[expect(
-            clippy::indexing_slicing,
-            clippy::cast_possible_truncation,
-            reason = "constant evaluation: n is below 100"
-        )]
-        {
-            table[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        }
-        n += 1;
-    }
-    table
-};
-
-/// `0.` to `255.`, padded to four bytes, and the length with the dot.
+/// `0.` to `255.`, padded with zeros to four bytes, and the length with the dot.
 const OCTETS: [([u8; 4], u8); 256] = {
-    let mut table = [([b'.'; 4], 0); 256];
+    let mut table = [([0; 4], 2); 256];
     let mut n = 0;
     while n < 256 {
         #[expect(
@@ -41,9 +23,9 @@ const OCTETS: [([u8; 4], u8); 256] = {
             table[n] = if n >= 100 {
                 ([h, t, o, b'.'], 4)
             } else if n >= 10 {
-                ([t, o, b'.', b'.'], 3)
+                ([t, o, b'.', 0], 3)
             } else {
-                ([o, b'.', b'.', b'.'], 2)
+                ([o, b'.', 0, 0], 2)
             };
         }
         n += 1;
@@ -51,31 +33,55 @@ const OCTETS: [([u8; 4], u8); 256] = {
     table
 };
 
-fn pair(n: u32) -> [u8; 2] {
-    PAIRS.get(n as usize % 100).copied().unwrap_or_default()
+/// The eight decimal digits of a number below 10^8, the first one in the lowest byte; as values, not
+/// yet as characters. Three multiplications for all digits instead of a division for each pair.
+#[inline]
+const fn eight_digits(number: u32) -> u64 {
+    const fn split(
+        halves: u64,
+        reciprocal: u64,
+        shift: u32,
+        mask: u64,
+        base: u64,
+        lane: u32,
+    ) -> u64 {
+        let high = ((halves * reciprocal) >> shift) & mask;
+        high | ((halves - base * high) << lane)
+    }
+    let (high, low) = (number / 10_000, number % 10_000);
+    let fours = high as u64 | ((low as u64) << 32);
+    let twos = split(fours, 10_486, 20, 0x7f_0000_007f, 100, 16);
+    split(twos, 103, 10, 0x000f_000f_000f_000f, 10, 8)
 }
+
+const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// A decimal number.
 #[inline]
 pub(crate) fn push_u64(out: &mut Vec<u8>, value: u64) {
-    if value < 10 {
-        // Most counters of a record are one digit.
-        out.push(b'0' | (value & 0xf) as u8);
-        return;
+    match u32::try_from(value) {
+        Ok(small @ 0..100_000_000) => {
+            let digits = eight_digits(small);
+            // All digits but the last may be leading zeros.
+            let zeros = (digits | 1 << 56).trailing_zeros() / 8;
+            let text = (digits | ASCII_ZEROS) >> (zeros * 8);
+            let len = out.len() + 8 - zeros as usize;
+            out.extend_from_slice(&text.to_le_bytes());
+            out.truncate(len);
+        }
+        _ => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
     }
-    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Nine decimals of a second with the point before them.
+/// A point and nine decimals as characters: ten bytes, the first one lowest.
 #[inline]
-fn nine_decimals(nanos: u32) -> [u8; 10] {
-    let [a, b] = pair(nanos / 10_000_000);
-    let [c, d] = pair(nanos / 100_000 % 100);
-    let [e, f] = pair(nanos / 1000 % 100);
-    let [g, h] = pair(nanos / 10 % 100);
-    [b'.', a, b, c, d, e, f, g, h, b'0' + (nanos % 10) as u8]
+const fn nine_decimals(nanos: u32) -> u128 {
+    let first = b'0' as u32 + nanos / 100_000_000;
+    let rest = eight_digits(nanos % 100_000_000) | ASCII_ZEROS;
+    b'.' as u128 | (first as u128) << 8 | (rest as u128) << 16
 }
 
+#[inline]
 fn split(nanos: u64) -> (u64, u32) {
     let rest = nanos % 1_000_000_000;
     (nanos / 1_000_000_000, u32::try_from(rest).unwrap_or(0))
@@ -85,17 +91,42 @@ fn split(nanos: u64) -> (u64, u32) {
 #[inline]
 pub(crate) fn push_seconds9(out: &mut Vec<u8>, nanos: u64) {
     let (seconds, rest) = split(nanos);
-    push_u64(out, seconds);
-    out.extend_from_slice(&nine_decimals(rest));
+    let decimals = nine_decimals(rest);
+    match u32::try_from(seconds) {
+        // A span.
+        Ok(seconds @ 0..10) => {
+            let text = u128::from(u32::from(b'0') | seconds) | decimals << 8;
+            let len = out.len() + 11;
+            out.extend_from_slice(&text.to_le_bytes());
+            out.truncate(len);
+        }
+        // A moment between 2001 and 2106.
+        Ok(seconds @ 1_000_000_000..) => {
+            let (high, low) = (seconds / 100_000_000, seconds % 100_000_000);
+            let high = u128::from((high / 10) | (high % 10) << 8 | 0x3030);
+            let low = u128::from(eight_digits(low) | ASCII_ZEROS);
+            let text = high | low << 16 | decimals << 80;
+            // Four of the ten bytes after the seconds do not fit into the first sixteen.
+            let rest = decimals >> 48;
+            let len = out.len() + 20;
+            out.extend_from_slice(&text.to_le_bytes());
+            out.extend_from_slice(&rest.to_le_bytes());
+            out.truncate(len);
+        }
+        _ => {
+            push_u64(out, seconds);
+            let len = out.len() + 10;
+            out.extend_from_slice(&decimals.to_le_bytes());
+            out.truncate(len);
+        }
+    }
 }
 
 /// Seconds with six decimals, cut off (not rounded) as Zeek and tcpdump do.
+#[inline]
 pub(crate) fn push_seconds6(out: &mut Vec<u8>, nanos: u64) {
-    let (seconds, rest) = split(nanos);
-    push_u64(out, seconds);
-    if let Some(part) = nine_decimals(rest).first_chunk::<7>() {
-        out.extend_from_slice(part);
-    }
+    push_seconds9(out, nanos);
+    out.truncate(out.len().saturating_sub(3));
 }
 
 /// An address as RFC 5952 writes it; an IPv4-mapped one as IPv4.
@@ -112,18 +143,17 @@ pub(crate) fn push_ip(out: &mut Vec<u8>, address: IpAddr) {
 
 #[inline]
 fn push_ipv4(out: &mut Vec<u8>, address: Ipv4Addr) {
-    // Each octet is written as four bytes where it starts; what was too much is overwritten by the
-    // next, and the last dot is cut off with the rest.
-    let mut text = [0_u8; 16];
-    let mut at = 0_usize;
+    // Each octet brings its digits and a dot to where it starts; the last dot is cut off.
+    let mut text = 0_u128;
+    let mut at = 0_u32;
     for octet in address.octets() {
-        let (digits, len) = OCTETS.get(octet as usize).copied().unwrap_or_default();
-        if let Some(place) = text.get_mut(at..at + 4) {
-            place.copy_from_slice(&digits);
-        }
-        at += usize::from(len);
+        let (digits, len) = OCTETS.get(usize::from(octet)).copied().unwrap_or_default();
+        text |= u128::from(u32::from_le_bytes(digits)) << (at * 8);
+        at += u32::from(len);
     }
-    out.extend_from_slice(text.get(..at.saturating_sub(1)).unwrap_or_default());
+    let len = out.len() + at as usize - 1;
+    out.extend_from_slice(&text.to_le_bytes());
+    out.truncate(len);
 }
 
 #[cold]

@@ -1,6 +1,9 @@
 //! Golden lines of every format, and what comes back when they are read.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may stop at the first surprise")]
-
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test may stop at the first surprise"
+)]
 
 use linkweir_engine::Sink;
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, HttpState, Text};
