@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
         Self {
             bytes: self.bytes.get(count as usize..).unwrap_or_default(),
             wire: self.wire.saturating_sub(count),
-            offset: self.offset.saturating_add(count),
+            offset: self.offset.saturating_add(count.min(self.wire)),
         }
     }
 

@@ -62,7 +62,7 @@ fn carried_by_gre<'a>(
         0x883e => {
             let (&[first], _) = at.take::<1>(Layer::Gre)?;
             let skipped = if first >> 4 == 4 { 0 } else { 4 };
-            Ok(Step::Into(Next::Ipv4, at.skip(skipped)))
+            Ok(Step::Into(Next::Ipv4, at.skip_all(Layer::Gre, skipped)?))
         }
         other => Ok(Step::Into(Next::EtherType(other), at)),
     }
