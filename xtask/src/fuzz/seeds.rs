@@ -39,7 +39,12 @@ pub(super) fn write(work: &Path) -> Result<()> {
     };
     for (index, record) in frames.iter().enumerate() {
         let frame = record.get(RECORD_HEADER..).unwrap_or(&[]);
-        put("wire", format!("frame-{index}"), frame)?;
+        // This target takes the link type (0: Ethernet) and what the wire had more in front.
+        put(
+            "wire",
+            format!("frame-{index}"),
+            &[&[0, 0, 0], frame].concat(),
+        )?;
         if let Some(head) = head(frame) {
             put("http1", format!("head-{index}"), head)?;
         }
