@@ -126,6 +126,25 @@ impl CaptureFiles {
         })
     }
 
+    /// Takes one stream that is open already as the trace. `name` stands in messages.
+    ///
+    /// # Errors
+    /// Where the filter is no valid expression.
+    pub fn from_reader(
+        name: &str,
+        reader: impl Read + Send + 'static,
+        options: ReadOptions,
+    ) -> Result<Self, SourceError> {
+        let mut files = Self::open(&[], options)?;
+        let item = Item {
+            input: Input::Path(name.into()),
+            size: None,
+        };
+        files.total_bytes = None;
+        files.current = Some(Open::new(item, Box::new(reader)));
+        Ok(files)
+    }
+
     /// Opens the next input; false where there is none.
     fn open_next(&mut self) -> bool {
         let Some(item) = self.waiting.pop_front() else {

@@ -1,0 +1,254 @@
+//! Lists of inputs: files, directories, pipes, compressed or not, filtered or not.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use common::{COMPRESSIONS, cases, compress, drain, read, sample};
+use linkweir_capture::{CaptureFiles, Input, ReadOptions};
+use linkweir_engine::{FaultKind, Source, SourceEvent};
+use linkweir_testkit::capture_writer::{
+    ByteOrder, CapturedFrame, PacketBlock, PcapVariant, PcapngInterface, pcap, pcapng,
+};
+use linkweir_wire::LinkType;
+
+fn usual(frames: &[CapturedFrame]) -> Vec<u8> {
+    pcap(frames, PcapVariant::usual(LinkType::ETHERNET))
+}
+
+fn open(paths: &[&Path]) -> CaptureFiles {
+    let inputs: Vec<Input> = paths.iter().map(|path| Input::from(*path)).collect();
+    CaptureFiles::open(&inputs, ReadOptions::default()).unwrap()
+}
+
+fn filtered(filter: &str) -> ReadOptions {
+    ReadOptions {
+        filter: Some(filter.to_owned()),
+        ..ReadOptions::default()
+    }
+}
+
+#[test]
+fn files_are_one_trace_in_the_order_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = sample(1);
+    let (first, second) = (folder.path().join("b.pcap"), folder.path().join("a.pcap"));
+    fs::write(&first, usual(&frames[..3])).unwrap();
+    fs::write(&second, compress("zstd", &usual(&frames[3..]))).unwrap();
+    let mut files = open(&[&first, &second]);
+    let total = files.progress().total_bytes.unwrap();
+    assert_eq!(
+        total,
+        fs::metadata(&first).unwrap().len() + fs::metadata(&second).unwrap().len()
+    );
+    assert_eq!(files.progress().consumed_bytes, 0);
+    while !matches!(files.next_event().unwrap(), SourceEvent::End) {}
+    assert_eq!(files.progress().consumed_bytes, total);
+    let trace = drain(open(&[&first, &second]));
+    assert_eq!(trace.frames, frames);
+    assert_eq!(trace.faults, []);
+}
+
+#[test]
+fn a_missing_file_is_refused_before_anything_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("there.pcap");
+    fs::write(&there, usual(&sample(1))).unwrap();
+    let inputs = [
+        Input::from(there.as_path()),
+        Input::from("no/such/trace.pcap"),
+    ];
+    let error = CaptureFiles::open(&inputs, ReadOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), "no/such/trace.pcap: no such file");
+    let error = CaptureFiles::open(
+        &[Input::from(folder.path().join("x"))],
+        ReadOptions::default(),
+    );
+    assert!(error.is_err());
+}
+
+#[test]
+fn a_directory_gives_its_files_in_name_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = sample(1);
+    let empty = CaptureFiles::open(&[Input::from(folder.path())], ReadOptions::default());
+    assert!(empty.unwrap_err().to_string().contains("has no files"));
+    for (name, bytes) in [
+        ("2.pcap", usual(&frames[2..4])),
+        ("1.pcap", usual(&frames[..2])),
+        ("3.txt", b"not a capture".to_vec()),
+        ("4.pcap", usual(&frames[4..])[..100].to_vec()),
+        ("5.pcap", usual(&frames[4..])),
+    ] {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    fs::create_dir(folder.path().join("0")).unwrap();
+    fs::write(folder.path().join("0/deeper.pcap"), usual(&frames)).unwrap();
+    let trace = drain(open(&[folder.path()]));
+    assert_eq!(trace.frames, frames);
+    let kinds: Vec<_> = trace.faults.iter().map(|fault| fault.kind).collect();
+    assert_eq!(kinds, [FaultKind::Unusable, FaultKind::Damaged]);
+    assert!(trace.faults[0].input.ends_with("3.txt"));
+    assert!(trace.faults[1].input.ends_with("4.pcap"));
+    assert_eq!(trace.faults[1].offset, Some(24));
+}
+
+#[test]
+fn erf_is_known_by_content_or_by_its_name() {
+    let case = cases().into_iter().find(|case| case.name == "erf").unwrap();
+    assert_eq!(
+        read("trace", &case.file, ReadOptions::default()).frames,
+        case.frames
+    );
+    // Two records and the end: short, but nothing contradicts.
+    let two = &case.file[..24 + 56];
+    assert_eq!(
+        read("trace", two, ReadOptions::default()).frames,
+        case.frames[..2]
+    );
+    // A cut first record tells too little without the name.
+    let cut = &case.file[..20];
+    let kind = |name: &str| read(name, cut, ReadOptions::default()).faults[0].kind;
+    assert_eq!(
+        (kind("trace"), kind("trace.ERF")),
+        (FaultKind::Unusable, FaultKind::Damaged)
+    );
+}
+
+#[test]
+fn a_fifo_gives_what_has_arrived() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    if !Command::new("mkfifo")
+        .arg(&fifo)
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        // Where the system has no `mkfifo` there is nothing to test.
+        return;
+    }
+    let frames = sample(1);
+    let file = usual(&frames);
+    let (told, wait) = std::sync::mpsc::channel();
+    let path = fifo.clone();
+    let writer = std::thread::spawn(move || {
+        let mut pipe = fs::OpenOptions::new().write(true).open(path).unwrap();
+        // Two whole frames and a part of the third.
+        pipe.write_all(&file[..24 + 16 + 16 + 37 + 5]).unwrap();
+        wait.recv().unwrap();
+        pipe.write_all(&file[24 + 16 + 16 + 37 + 5..]).unwrap();
+    });
+    let mut files = open(&[&fifo]);
+    assert_eq!(files.progress().total_bytes, None);
+    let SourceEvent::Batch(batch) = files.next_event().unwrap() else {
+        panic!("frames that have arrived are given");
+    };
+    assert_eq!(batch.len(), 2);
+    told.send(()).unwrap();
+    let trace = drain(files);
+    assert_eq!(trace.frames, frames[2..]);
+    writer.join().unwrap();
+}
+
+#[test]
+fn filters_apply_to_every_link_type() {
+    let mut frames = sample(2);
+    for frame in &mut frames {
+        // IPv4 to port 80, once with an Ethernet header and once without.
+        let mut packet = vec![
+            0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
+        packet.extend([
+            0xc0, 0, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0,
+        ]);
+        if frame.interface == 0 {
+            packet.splice(..0, [0; 12].into_iter().chain([8, 0]));
+        }
+        frame.wire_len = packet.len() as u32;
+        frame.bytes = packet;
+    }
+    let at = frames.len() - 1;
+    let end = frames[at].bytes.len() - 17;
+    frames[at].bytes[end] = 81;
+    let interfaces = [LinkType::ETHERNET, LinkType::RAW].map(PcapngInterface::usual);
+    let file = pcapng(
+        &frames,
+        ByteOrder::Little,
+        &interfaces,
+        PacketBlock::Enhanced,
+    );
+    let trace = read("test", &file, filtered("tcp dst port 80"));
+    assert_eq!(trace.faults, []);
+    assert_eq!(trace.frames, frames[..at]);
+    assert_eq!(
+        read("test", &file, filtered("tcp dst port 81")).frames,
+        frames[at..]
+    );
+    assert_eq!(read("test", &file, filtered("udp")).frames, []);
+}
+
+#[test]
+fn a_bad_filter_is_refused_before_anything_is_read() {
+    let error = CaptureFiles::open(&[Input::Stdin], filtered("tcp prot 80")).unwrap_err();
+    assert!(error.to_string().contains("syntax error"), "{error}");
+}
+
+#[test]
+fn a_filter_without_meaning_for_the_first_link_type_is_refused() {
+    let stream = std::io::Cursor::new(usual(&sample(1)));
+    let mut files = CaptureFiles::from_reader("test", stream, filtered("wlan type mgt")).unwrap();
+    let error = files.next_event().unwrap_err();
+    assert!(error.to_string().contains("link type 1"), "{error}");
+}
+
+#[test]
+fn a_filter_without_meaning_for_a_later_link_type_is_a_fault() {
+    let frames = sample(2);
+    let interfaces = [LinkType::ETHERNET, LinkType::RAW].map(PcapngInterface::usual);
+    let file = pcapng(
+        &frames,
+        ByteOrder::Little,
+        &interfaces,
+        PacketBlock::Enhanced,
+    );
+    let trace = read("test", &file, filtered("ether[0] = 0x5a or len >= 0"));
+    assert_eq!(trace.faults, []);
+    let trace = read("test", &file, filtered("ether broadcast or len >= 0"));
+    assert_eq!(trace.faults.len(), 1);
+    assert_eq!(trace.faults[0].kind, FaultKind::Damaged);
+    assert!(trace.faults[0].message.contains("link type 101"));
+    assert!(trace.frames.iter().all(|frame| frame.interface == 0));
+    assert_eq!(trace.drops.unusable_records, 3);
+}
+
+#[test]
+fn standard_input_is_a_dash() {
+    assert_eq!(Input::from("-"), Input::Stdin);
+    assert_eq!(Input::from("./-"), Input::Path("./-".into()));
+    let files = CaptureFiles::open(&[Input::Stdin], ReadOptions::default()).unwrap();
+    assert_eq!(files.progress().total_bytes, None);
+}
+
+#[test]
+fn compressed_files_of_other_tools() {
+    let file = usual(&sample(1));
+    for how in COMPRESSIONS {
+        let tool = Command::new(how)
+            .arg("-c")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn();
+        let Ok(mut tool) = tool else {
+            continue;
+        };
+        tool.stdin.take().unwrap().write_all(&file).unwrap();
+        let compressed = tool.wait_with_output().unwrap().stdout;
+        let trace = read("test", &compressed, ReadOptions::default());
+        assert_eq!(trace.frames, sample(1), "{how}");
+        assert_eq!(trace.faults, [], "{how}");
+    }
+}
