@@ -121,5 +121,5 @@ check_rust() {
     fi
 }
 
-install_packages
 check_rust
+install_packages

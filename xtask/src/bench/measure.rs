@@ -110,6 +110,7 @@ pub(super) struct Job<'a> {
 pub(super) fn cost(job: Job<'_>, dir: &Path) -> Result<Cost> {
     let result = dir.join("cost.json");
     let name = job.program.display().to_string();
+    let messages = dir.join("stderr");
     let status = Command::new(std::env::current_exe()?)
         .args(["measured", "--core", &CORE.to_string(), "--result"])
         .arg(&result)
@@ -119,10 +120,12 @@ pub(super) fn cost(job: Job<'_>, dir: &Path) -> Result<Cost> {
         .arg(job.program)
         .args(&job.args)
         .stdin(job.stdin)
+        .stderr(std::fs::File::create(&messages)?)
         .status()
         .context("run the measurement")?;
     if !status.success() {
-        bail!("{name} failed");
+        let messages = std::fs::read_to_string(&messages).unwrap_or_default();
+        bail!("{name} {} failed: {}", job.args.join(" "), messages.trim());
     }
     let result: Value = serde_json::from_slice(&std::fs::read(&result)?)?;
     let number = |name: &str| {

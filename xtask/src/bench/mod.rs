@@ -17,7 +17,7 @@ use bars::Bar;
 use captures::{Captures, Plan};
 use measure::{Cost, Series, median};
 use programs::{Program, Programs};
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -126,6 +126,13 @@ fn http(captures: &Captures, dir: &Path, runs: usize) -> Outcome {
     Ok(bars.iter().all(|bar| bar.passed))
 }
 
+/// Says on a terminal what runs.
+fn progress(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{what:<60}\r");
+    }
+}
+
 fn describe(captures: &Captures, runs: usize) {
     for (name, capture) in [
         ("mix", &captures.mix),
@@ -177,11 +184,11 @@ fn rounds(
             } else {
                 capture
             };
-            eprint!("\rround {}: {:<40}", round + 1, row.program.name());
+            progress(&format!("round {}: {}", round + 1, row.program.name()));
             row.costs.push(programs.run(row.program, input)?);
         }
     }
-    eprint!("\r{:<60}\r", "");
+    progress("");
     Ok(series)
 }
 
@@ -205,15 +212,14 @@ fn repeated_rounds(
     let (mut once, mut often) = (series(1), series(REPETITIONS));
     for round in 0..runs {
         for (times, row) in [(1, &mut once), (REPETITIONS, &mut often)] {
-            eprint!(
-                "\rround {}: {:<40}",
-                round + 1,
-                format!("linkweir http, {times} x through a pipe")
-            );
+            progress(&format!(
+                "round {}: linkweir http, {times} x through a pipe",
+                round + 1
+            ));
             row.costs.push(programs.run_repeated(&captures.mix, times)?);
         }
     }
-    eprint!("\r{:<60}\r", "");
+    progress("");
     Ok((once, often))
 }
 
