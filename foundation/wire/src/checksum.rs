@@ -115,7 +115,8 @@ pub fn update_bytes(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
     Sum::new().word(!checksum).word(of(old)).bytes(new).finish()
 }
 
-/// Whether the checksum of a segment holds; nothing where bytes of it were not captured.
+/// Whether the checksum of a segment holds; nothing where that cannot be told: bytes of it were not
+/// captured, it is a first fragment, or stands behind IPv6 extension headers.
 ///
 /// A segment that left this very machine often has none yet (checksum offload).
 #[must_use]
@@ -134,7 +135,8 @@ pub fn verify_tcp(network: &Network<'_>, tcp: &Tcp<'_>) -> Option<bool> {
     Some(sum.finish() == 0)
 }
 
-/// Whether the checksum of a datagram holds; nothing where it has none or was not captured whole.
+/// Whether the checksum of a datagram holds; nothing where it has none or, as for
+/// [`verify_tcp`], that cannot be told.
 #[must_use]
 pub fn verify_udp(network: &Network<'_>, udp: &Udp<'_>) -> Option<bool> {
     if udp.checksum() == 0 || udp.payload.len() != udp.payload_len as usize {
@@ -151,6 +153,8 @@ fn pseudo_header(network: &Network<'_>, protocol: u8, len: u32) -> Option<Sum> {
         Network::None => None,
         // A first fragment has the checksum of the whole packet.
         Network::V4(header) if header[6] & 0x20 != 0 => None,
+        // So it may be behind extension headers, or a route's last hop is the destination summed.
+        Network::V6(header) if header[6] != protocol => None,
         Network::V4(_) | Network::V6(_) => {
             Some(Sum::new().pseudo_header(network.src(), network.dst(), protocol, len))
         }

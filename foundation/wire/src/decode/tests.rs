@@ -104,7 +104,9 @@ fn carries(link: LinkType, frame: &[u8], sent: &TcpFrame<'_>, tunnels: u8) {
     assert_eq!(tcp.options, sent.options);
     assert_eq!(tcp.payload, sent.payload);
     assert_eq!(tcp.payload_len as usize, sent.payload.len());
-    assert_eq!(checksum::verify_tcp(&packet.network, &tcp), Some(true));
+    // Behind extension headers it cannot be told.
+    let known = (packet.network.protocol() == 6).then_some(true);
+    assert_eq!(checksum::verify_tcp(&packet.network, &tcp), known);
 }
 
 /// A stack of headers by name: what it is on, the frame, and the tunnels in it.
