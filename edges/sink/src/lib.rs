@@ -8,10 +8,13 @@
 mod csv;
 mod escape;
 mod format;
+pub mod human;
 mod jsonl;
 mod number;
 mod output;
+pub mod report;
 mod rotate;
+mod schema_doc;
 mod sink;
 pub mod summary;
 mod text;
@@ -19,4 +22,5 @@ mod zeek;
 
 pub use format::Format;
 pub use rotate::Rotation;
+pub use schema_doc::schema_markdown;
 pub use sink::{OutputOptions, open_sink};

@@ -87,7 +87,7 @@ impl TextEncoder {
     #[inline(never)]
     fn push_escaped_line<K: RecordKind>(&self, view: &K::View<'_>, out: &mut Vec<u8>) {
         self.push_line::<K>(view, out, |out, bytes| {
-            push_hex_escaped(out, bytes, is_special)
+            push_hex_escaped(out, bytes, is_special);
         });
     }
 }
@@ -136,8 +136,9 @@ mod tests {
                 let mut parts = field.split("\\x");
                 let mut bytes = parts.next().unwrap().as_bytes().to_vec();
                 for part in parts {
-                    bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
-                    bytes.extend_from_slice(part[2..].as_bytes());
+                    let (digits, rest) = part.split_at(2);
+                    bytes.push(u8::from_str_radix(digits, 16).unwrap());
+                    bytes.extend_from_slice(rest.as_bytes());
                 }
                 bytes
             };

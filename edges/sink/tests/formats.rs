@@ -6,7 +6,7 @@
 )]
 
 use linkweir_engine::Sink;
-use linkweir_record::{HttpBatch, HttpKind, HttpRow, HttpState, Text};
+use linkweir_record::{HttpBatch, HttpKind, HttpRow, HttpState, RecordKind, Text};
 use linkweir_sink::{Format, OutputOptions, open_sink};
 
 /// 2023-11-14T22:13:20.25Z
@@ -112,4 +112,147 @@ fn text_is_the_line_of_the_paper() {
 10.0.0.7|40000|192.168.255.1|80||1700000000.354130000||Not Found|404||||
 ";
     assert_eq!(written(Format::Text), expected);
+}
+
+#[test]
+fn jsonl_lines_are_whole_objects() {
+    let text = written(Format::Jsonl);
+    let first = text.lines().next().unwrap();
+    let expected = concat!(
+        r#"{"client_ip":"10.0.0.7","client_port":40000,"server_ip":"192.168.255.1","server_port":80,"#,
+        r#""request_ts_ns":1700000000250000000,"response_ts_ns":1700000000354130000,"response_time_ns":104130000,"#,
+        r#""status_code":200,"reason_phrase":"OK","method":"GET","user_agent":"curl/8.0 (x; y)","host":"example.org","#,
+        r#""uri":"/index.html?a=1","version":"1.1","state":"complete","request_bytes":78,"response_bytes":null,"#,
+        r#""ttlb_ns":null,"content_type":"text/html","interim_responses":0,"retransmissions":0,"vlan":null,"flow_hash":123456}"#
+    );
+    assert_eq!(first, expected);
+
+    // `written` gives bytes as Latin-1; back to bytes.
+    let bytes: Vec<u8> = text
+        .chars()
+        .map(|c| u8::try_from(u32::from(c)).unwrap())
+        .collect();
+    let objects: Vec<serde_json::Value> = bytes
+        .split(|b| *b == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_eq!(objects.len(), 4);
+    let hostile = objects.get(1).unwrap();
+    assert_eq!(hostile["uri"], "/a|b\\x5cx41\t,\"q\"\n");
+    assert_eq!(hostile["host"], "h\u{e9}te");
+    assert_eq!(hostile["user_agent"], "\\xff\0-");
+    assert_eq!(hostile["ttlb_ns"], 1);
+    let names: Vec<&str> = HttpKind::fields().iter().map(|field| field.name).collect();
+    for object in &objects {
+        assert_eq!(object.as_object().unwrap().len(), names.len());
+        assert!(names.iter().all(|name| object.get(name).is_some()));
+    }
+    let unanswered = objects.get(2).unwrap();
+    assert_eq!(unanswered["state"], "unanswered");
+    assert!(unanswered["status_code"].is_null() && unanswered["host"].is_null());
+}
+
+/// A reader of RFC 4180, for the test.
+fn parse_csv(text: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());
+    let mut quoted = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                field.push('"');
+                chars.next();
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(std::mem::take(&mut field)),
+            '\n' if !quoted => {
+                row.push(std::mem::take(&mut field));
+                rows.push(std::mem::take(&mut row));
+            }
+            c => field.push(c),
+        }
+    }
+    assert!(row.is_empty() && field.is_empty());
+    rows
+}
+
+#[test]
+fn csv_comes_back() {
+    let text = written(Format::Csv);
+    assert!(text.starts_with("client_ip,client_port,server_ip,server_port,request_ts_ns,"));
+    assert_eq!(
+        text.lines().nth(1).unwrap(),
+        "10.0.0.7,40000,192.168.255.1,80,1700000000250000000,1700000000354130000,104130000,200,OK,GET,\
+         curl/8.0 (x; y),example.org,/index.html?a=1,1.1,complete,78,,,text/html,0,0,,123456"
+    );
+    let rows = parse_csv(&text);
+    assert_eq!(rows.len(), 5);
+    assert!(rows.iter().all(|row| row.len() == HttpKind::fields().len()));
+    let column = HttpKind::column("uri").unwrap();
+    assert_eq!(rows[2][column], "/a|b\\x41\t,\"q\"\n");
+    assert_eq!(
+        rows[4][HttpKind::column("reason_phrase").unwrap()],
+        "Not Found"
+    );
+    assert_eq!(rows[4][HttpKind::column("request_ts_ns").unwrap()], "");
+}
+
+/// What `zeek-cut` does: finds the separator and the columns in the header, cuts them out.
+fn zeek_cut(log: &str, names: &[&str]) -> Vec<Vec<String>> {
+    let (mut columns, mut rows) = (Vec::new(), Vec::new());
+    for line in log.lines() {
+        if let Some(rest) = line.strip_prefix("#separator ") {
+            assert_eq!(rest, "\\x09");
+        } else if let Some(rest) = line.strip_prefix("#fields\t") {
+            let all: Vec<&str> = rest.split('\t').collect();
+            columns = names
+                .iter()
+                .map(|name| all.iter().position(|field| field == name).unwrap())
+                .collect();
+        } else if !line.starts_with('#') {
+            let fields: Vec<&str> = line.split('\t').collect();
+            rows.push(columns.iter().map(|at| fields[*at].to_owned()).collect());
+        }
+    }
+    rows
+}
+
+#[test]
+fn zeek_logs_are_read_by_zeek_cut() {
+    let log = written(Format::Zeek);
+    let expected = "\
+#separator \\x09
+#set_separator\t,
+#empty_field\t(empty)
+#unset_field\t-
+#path\thttp
+#open\t2023-11-14-22-13-20
+#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tmethod\thost\turi\tversion\tuser_agent\tstatus_code\tstatus_msg\tresp_mime_types\tresponse_time\tttlb\tstate
+#types\ttime\tstring\taddr\tport\taddr\tport\tstring\tstring\tstring\tstring\tstring\tcount\tstring\tvector[string]\tinterval\tinterval\tstring
+1700000000.250000\tCE7W\t10.0.0.7\t40000\t192.168.255.1\t80\tGET\texample.org\t/index.html?a=1\t1.1\tcurl/8.0 (x; y)\t200\tOK\ttext/html\t0.104130\t-\tcomplete
+";
+    assert!(log.starts_with(expected), "{log}");
+    assert!(log.ends_with("\n#close\t2023-11-14-22-13-20\n"));
+    let columns = HttpKind::zeek_columns().len();
+    assert!(
+        log.lines()
+            .filter(|line| !line.starts_with('#'))
+            .all(|line| line.split('\t').count() == columns)
+    );
+    let cut = zeek_cut(
+        &log,
+        &["uri", "host", "user_agent", "status_msg", "resp_mime_types"],
+    );
+    assert_eq!(
+        cut[1],
+        [
+            "/a|b\\x5cx41\\x09,\"q\"\\x0a",
+            "h\\xc3\\xa9te",
+            "\\xff\\x00-",
+            "\\x2d",
+            "\\x28empty)"
+        ]
+    );
+    assert_eq!(cut[3], ["-", "-", "-", "Not Found", "-"]);
 }

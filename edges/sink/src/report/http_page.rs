@@ -1,0 +1,481 @@
+//! The page of the HTTP report.
+
+use linkweir_sketch::{Coarse, LogLinear, RateSeries, TopEntry, TopK};
+
+use super::ReportMeta;
+use super::http::HttpReport;
+use super::page::{BarRow, Page, bar_table, escape};
+use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
+use crate::human::{moment, percent, scaled, span, thousands, to_f64};
+
+/// Rows of the tables of hosts and URLs.
+const TOP_ROWS: usize = 15;
+/// Most points of a series over time.
+const PLOT_BINS: usize = 320;
+/// A URL with fewer answers has no percentile worth comparing.
+const ENOUGH_ANSWERS: u64 = 5;
+
+impl HttpReport {
+    /// The report as one HTML page without references to anything outside it.
+    #[must_use]
+    pub fn render(&self, meta: &ReportMeta) -> String {
+        let mut page = Page::new(&meta.title);
+        page.raw(&about(meta));
+        page.cards(&loss_cards(meta));
+        page.cards(&self.count_cards(meta));
+        page.raw("<div class=\"grid2\">\n");
+        let times = self.response_times();
+        page.section("Response time", false, &(times.svg() + &times.table()));
+        page.section("Response time percentiles", false, &self.percentiles());
+        let rate = self.requests_over_time(meta);
+        page.section("Requests over time", true, &(rate.svg() + &rate.table()));
+        page.section("Status codes", false, &self.status_codes());
+        page.section("Methods", false, &self.method_table());
+        page.section("Hosts", true, &top_table("host", &self.hosts));
+        page.section(
+            "URLs, without their query",
+            true,
+            &top_table("URL", &self.urls),
+        );
+        page.section("Slowest URLs", true, &self.slowest());
+        let lengths = length_plot(
+            "URL length",
+            "URL length (bytes)",
+            "requests",
+            &self.uri_bytes,
+        );
+        page.section("URL length", false, &(lengths.svg() + &lengths.table()));
+        let sizes = length_plot(
+            "Response size",
+            "response size (bytes)",
+            "responses",
+            &self.response_bytes,
+        );
+        page.section("Response size", false, &(sizes.svg() + &sizes.table()));
+        let faults = self.faults_over_time(meta);
+        page.section(
+            "Unanswered requests and orphan responses",
+            true,
+            &(faults.svg() + &faults.table()),
+        );
+        page.raw("</div>\n");
+        page.finish(&format!(
+            "Made by {}. This page needs no network.",
+            meta.program
+        ))
+    }
+
+    fn count_cards(&self, meta: &ReportMeta) -> Vec<(String, &'static str, bool)> {
+        let mut cards = vec![
+            (thousands(self.requests), "requests", false),
+            (thousands(self.responses), "responses", false),
+            (thousands(self.unanswered), "unanswered requests", false),
+            (thousands(self.orphans), "orphan responses", false),
+        ];
+        if let (Some(first), Some(last)) = (meta.first_ts_ns, meta.last_ts_ns)
+            && last > first
+        {
+            let seconds = to_f64(last - first) / 1e9;
+            cards.push((
+                scaled(to_f64(self.requests) / seconds, ""),
+                "requests per second",
+                false,
+            ));
+        }
+        if let Some(median) = self.response_time.quantile(0.5) {
+            cards.push((span(median), "median response time", false));
+        }
+        cards
+    }
+
+    fn response_times(&self) -> Plot {
+        let points = self
+            .response_time
+            .ccdf()
+            .into_iter()
+            .map(|(nanos, share)| (to_f64(nanos.max(1)) / 1e9, share))
+            .filter(|(_, share)| *share > 0.0)
+            .collect();
+        let guide = |q: f64, name: &str| {
+            Some((
+                to_f64(self.response_time.quantile(q)?.max(1)) / 1e9,
+                name.to_owned(),
+            ))
+        };
+        Plot {
+            title: "Share of responses that took longer than a given time".to_owned(),
+            x: Axis::new("response time", Scale::Log, Unit::Seconds),
+            y: Axis::new(
+                "share of responses that took longer",
+                Scale::Log,
+                Unit::Share,
+            ),
+            series: vec![Series {
+                name: "responses".to_owned(),
+                marks: Marks::Line,
+                points,
+            }],
+            guides: [guide(0.5, "p50"), guide(0.95, "p95"), guide(0.99, "p99")]
+                .into_iter()
+                .flatten()
+                .collect(),
+        }
+    }
+
+    fn percentiles(&self) -> String {
+        let times = &self.response_time;
+        let (Some(min), Some(mean), Some(max)) = (times.min(), times.mean(), times.max()) else {
+            return "<p class=\"none\">No request was answered.</p>\n".to_owned();
+        };
+        let mut rows = vec![("minimum", min)];
+        let named = [
+            ("p50", 0.5),
+            ("p90", 0.9),
+            ("p95", 0.95),
+            ("p99", 0.99),
+            ("p99.9", 0.999),
+        ];
+        rows.extend(
+            named
+                .iter()
+                .filter_map(|(name, q)| Some((*name, times.quantile(*q)?))),
+        );
+        rows.extend([("maximum", max), ("mean", mean)]);
+        // The bars show orders of magnitude: the range is usually too wide for anything else.
+        let log = |nanos: u64| to_f64(nanos.max(1)).log10();
+        let (low, high) = (log(min).floor() - 0.2, log(max));
+        let rows: Vec<BarRow> = rows
+            .into_iter()
+            .map(|(name, nanos)| BarRow {
+                key: name.to_owned(),
+                share: (log(nanos) - low) / (high - low),
+                class: "",
+                cells: vec![span(nanos), seconds(nanos)],
+            })
+            .collect();
+        let note = format!(
+            "<p class=\"note\">{} responses. Percentiles are at most 0.1 % too large; minimum, maximum \
+             and mean are exact. Bars are logarithmic.</p>\n",
+            thousands(times.count())
+        );
+        bar_table(&["", "time", "seconds"], &rows) + &note
+    }
+
+    fn requests_over_time(&self, meta: &ReportMeta) -> Plot {
+        let clock = Clock::new(meta, [&self.requests_at, &self.orphans_at]);
+        clock.plot(
+            "Requests per second over time",
+            "requests per second",
+            vec![("requests", &self.requests_at)],
+        )
+    }
+
+    fn faults_over_time(&self, meta: &ReportMeta) -> Plot {
+        let clock = Clock::new(meta, [&self.requests_at, &self.orphans_at]);
+        clock.plot(
+            "Unanswered requests and orphan responses per second",
+            "per second",
+            vec![
+                ("unanswered requests", &self.unanswered_at),
+                ("orphan responses", &self.orphans_at),
+            ],
+        )
+    }
+
+    fn status_codes(&self) -> String {
+        let mut codes: Vec<(usize, u64)> = self
+            .codes
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(code, count)| (code, *count))
+            .collect();
+        codes.sort_by_key(|(code, count)| (std::cmp::Reverse(*count), *code));
+        let most = codes.first().map_or(1, |(_, count)| *count);
+        let total: u64 = codes.iter().map(|(_, count)| *count).sum();
+        let row = |(code, count): (usize, u64)| BarRow {
+            key: if code == 0 {
+                "above 999".to_owned()
+            } else {
+                format!("{code:03}")
+            },
+            share: to_f64(count) / to_f64(most),
+            class: match code / 100 {
+                1 => "c1",
+                2 => "c2",
+                3 => "c3",
+                4 => "c4",
+                5 => "c5",
+                _ => "",
+            },
+            cells: vec![thousands(count), percent(count, total)],
+        };
+        let shown: Vec<BarRow> = codes.iter().copied().take(24).map(row).collect();
+        let mut html = bar_table(&["code", "responses", "share"], &shown);
+        if codes.len() > 24 {
+            let rest: u64 = codes.iter().skip(24).map(|(_, count)| *count).sum();
+            html += &format!(
+                "<p class=\"note\">{} other codes: {} responses.</p>\n",
+                codes.len() - 24,
+                thousands(rest)
+            );
+        }
+        html
+    }
+
+    fn method_table(&self) -> String {
+        let methods = self.methods.by_count();
+        let most = methods.first().map_or(1, |(_, count)| *count).max(1);
+        let row = |key: String, count: u64| BarRow {
+            key,
+            share: to_f64(count) / to_f64(most),
+            class: "",
+            cells: vec![thousands(count), percent(count, self.methods.total())],
+        };
+        let mut rows: Vec<BarRow> = methods
+            .iter()
+            .take(16)
+            .map(|(key, count)| row(name_of(key, false), *count))
+            .collect();
+        let rest = self.methods.other() + methods.iter().skip(16).map(|(_, n)| *n).sum::<u64>();
+        if rest > 0 {
+            rows.push(row("other".to_owned(), rest));
+        }
+        bar_table(&["method", "requests", "share"], &rows)
+    }
+
+    fn slowest(&self) -> String {
+        let mut urls: Vec<(u64, TopEntry<'_, Coarse>)> = self
+            .urls
+            .entries()
+            .filter(|entry| entry.payload.count() >= ENOUGH_ANSWERS)
+            .filter_map(|entry| Some((entry.payload.quantile(950)?, entry)))
+            .collect();
+        urls.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.key.cmp(b.1.key)));
+        let most = urls.first().map_or(1, |(time, _)| *time).max(1);
+        let rows: Vec<BarRow> = urls
+            .iter()
+            .take(TOP_ROWS)
+            .map(|(p95, entry)| BarRow {
+                key: name_of(entry.key, entry.is_truncated),
+                share: to_f64(*p95) / to_f64(most),
+                class: "",
+                cells: vec![
+                    thousands(entry.payload.count()),
+                    about_span(entry.payload.quantile(500)),
+                    about_span(Some(*p95)),
+                    entry.payload.max().map_or_else(|| "–".to_owned(), span),
+                ],
+            })
+            .collect();
+        bar_table(&["URL", "responses", "p50", "p95", "max"], &rows)
+            + "<p class=\"note\">By 95th percentile of the response time, among the URLs most often \
+               asked for that have at least 5 responses.</p>\n"
+    }
+}
+
+/// The lines under the heading.
+fn about(meta: &ReportMeta) -> String {
+    let mut lines = Vec::new();
+    if !meta.inputs.is_empty() {
+        let shown: Vec<String> = meta
+            .inputs
+            .iter()
+            .take(8)
+            .map(|input| escape(input))
+            .collect();
+        let more = meta.inputs.len().saturating_sub(8);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        lines.push(format!("{}{more}", shown.join(", ")));
+    }
+    if let (Some(first), Some(last)) = (meta.first_ts_ns, meta.last_ts_ns) {
+        let length = span(last.saturating_sub(first));
+        lines.push(format!("{} to {} ({length})", moment(first), moment(last)));
+    }
+    if !meta.command_line.is_empty() {
+        lines.push(format!("<code>{}</code>", escape(&meta.command_line)));
+    }
+    format!("<p class=\"about\">{}</p>\n", lines.join("<br>\n"))
+}
+
+/// Losses first, for they say how far the rest can be trusted; then what was read.
+fn loss_cards(meta: &ReportMeta) -> Vec<(String, &str, bool)> {
+    let lost: u64 = meta
+        .drops
+        .iter()
+        .fold(0, |sum, (_, count)| sum.saturating_add(*count));
+    let mut cards = vec![(thousands(lost), "packets lost", lost > 0)];
+    let causes = meta.drops.iter().chain(&meta.notes);
+    cards.extend(causes.map(|(cause, count)| (thousands(*count), cause.as_str(), *count > 0)));
+    cards.push((thousands(meta.packets), "packets", false));
+    cards.push((scaled(to_f64(meta.bytes), "B"), "bytes", false));
+    cards
+}
+
+fn name_of(key: &[u8], is_truncated: bool) -> String {
+    let mut name = String::from_utf8_lossy(key).into_owned();
+    if is_truncated {
+        name.push('…');
+    }
+    if name.is_empty() {
+        "(none)".to_owned()
+    } else {
+        name
+    }
+}
+
+fn seconds(nanos: u64) -> String {
+    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+/// A span known within an eighth.
+fn about_span(nanos: Option<u64>) -> String {
+    nanos.map_or_else(
+        || "–".to_owned(),
+        |nanos| format!("≈ {}", span(two_digits(nanos))),
+    )
+}
+
+/// Rounded to two significant digits, all that a coarse histogram knows.
+fn two_digits(nanos: u64) -> u64 {
+    let unit = 10_u64.saturating_pow(nanos.max(1).ilog10().saturating_sub(1));
+    nanos.saturating_add(unit / 2) / unit * unit
+}
+
+fn top_table(what: &str, top: &TopK<Coarse>) -> String {
+    let entries = top.top(TOP_ROWS);
+    let most = entries.first().map_or(1, |entry| entry.count).max(1);
+    let rows: Vec<BarRow> = entries
+        .iter()
+        .map(|entry| BarRow {
+            key: name_of(entry.key, entry.is_truncated),
+            share: to_f64(entry.count) / to_f64(most),
+            class: "",
+            cells: vec![
+                thousands(entry.count),
+                percent(entry.count, top.total()),
+                about_span(entry.payload.quantile(500)),
+                about_span(entry.payload.quantile(950)),
+            ],
+        })
+        .collect();
+    let mut html = bar_table(&[what, "requests", "share", "p50", "p95"], &rows);
+    let error = entries.iter().map(|entry| entry.error).max().unwrap_or(0);
+    if error > 0 {
+        html += &format!(
+            "<p class=\"note\">Counts may be up to {} too high.</p>\n",
+            thousands(error)
+        );
+    }
+    html
+}
+
+/// A log-log histogram: events per byte of length, in bins that grow with the length.
+fn length_plot(title: &str, x: &str, what: &str, lengths: &LogLinear) -> Plot {
+    // Sixteen bins a decade, but never narrower than one byte.
+    let bin = |value: u64| (to_f64(value.max(1)).log10() * 16.0).floor();
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut current: Option<(f64, u64)> = None;
+    let mut close = |current: Option<(f64, u64)>| {
+        if let Some((number, count)) = current {
+            let (low, high) = (
+                10_f64.powf(number / 16.0).ceil(),
+                10_f64.powf((number + 1.0) / 16.0).ceil(),
+            );
+            let width = (high - low).max(1.0);
+            points.push(((low * (high - 1.0).max(low)).sqrt(), to_f64(count) / width));
+        }
+    };
+    for (length, count) in lengths.buckets().filter(|(length, _)| *length > 0) {
+        let number = bin(length);
+        current = match current {
+            Some((same, so_far)) if same.total_cmp(&number).is_eq() => Some((same, so_far + count)),
+            other => {
+                close(other);
+                Some((number, count))
+            }
+        };
+    }
+    close(current);
+    Plot {
+        title: format!("{title}: log-log histogram"),
+        x: Axis::new(x, Scale::Log, Unit::Count),
+        y: Axis::new(
+            format!("{what} per byte of length"),
+            Scale::Log,
+            Unit::Count,
+        ),
+        series: vec![Series {
+            name: what.to_owned(),
+            marks: Marks::Points,
+            points,
+        }],
+        guides: lengths
+            .quantile(0.5)
+            .map(|median| (to_f64(median), format!("median {}", thousands(median))))
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// The time axis of a trace: from its first packet, in a unit that suits its length.
+struct Clock {
+    start: u64,
+    unit_ns: f64,
+    label: String,
+}
+
+impl Clock {
+    fn new(meta: &ReportMeta, series: [&RateSeries; 2]) -> Self {
+        let from = |series: &RateSeries| series.bins().next().map(|(start, _)| start);
+        let to = |series: &RateSeries| series.bins().last().map(|(start, _)| start);
+        let start = meta
+            .first_ts_ns
+            .or_else(|| series.iter().filter_map(|s| from(s)).min());
+        let end = meta
+            .last_ts_ns
+            .or_else(|| series.iter().filter_map(|s| to(s)).max());
+        let (start, end) = (start.unwrap_or(0), end.unwrap_or(0));
+        let (unit_ns, unit) = match end.saturating_sub(start) / 1_000_000_000 {
+            0..300 => (1e9, "seconds"),
+            300..18_000 => (60e9, "minutes"),
+            18_000..432_000 => (3600e9, "hours"),
+            _ => (86_400e9, "days"),
+        };
+        Self {
+            start,
+            unit_ns,
+            label: format!("{unit} since {}", moment(start)),
+        }
+    }
+
+    fn plot(&self, title: &str, y: &str, series: Vec<(&str, &RateSeries)>) -> Plot {
+        let drawn = series.into_iter().map(|(name, series)| {
+            let series = series.coarsened(PLOT_BINS);
+            let mut points: Vec<(f64, f64)> = series
+                .per_second()
+                .map(|(time, rate)| (to_f64(time.saturating_sub(self.start)) / self.unit_ns, rate))
+                .collect();
+            // The last bin holds until its end.
+            if let Some((x, rate)) = points.last().copied() {
+                points.push((x + to_f64(series.width_ns()) / self.unit_ns, rate));
+            }
+            Series {
+                name: name.to_owned(),
+                marks: Marks::Step,
+                points,
+            }
+        });
+        Plot {
+            title: title.to_owned(),
+            x: Axis::new(self.label.clone(), Scale::Linear, Unit::Plain),
+            y: Axis::new(y, Scale::Linear, Unit::Count),
+            series: drawn.collect(),
+            guides: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! HTML reports: one self-contained page with plots, for any browser, without network.
+//!
+//! [`HttpReport`] collects bounded sketches from record batches and renders them; [`plot`] and
+//! [`page`] are the parts that reports of other record kinds share.
+
+mod http;
+mod http_page;
+pub mod page;
+pub mod plot;
+
+pub use http::HttpReport;
+
+use linkweir_engine::SinkError;
+
+/// What a report says of the run itself.
+#[derive(Debug, Clone, Default)]
+pub struct ReportMeta {
+    /// The heading.
+    pub title: String,
+    /// The inputs, as the user named them.
+    pub inputs: Vec<String>,
+    /// The command line that made the report.
+    pub command_line: String,
+    /// Name and version of the program.
+    pub program: String,
+    /// Packets read.
+    pub packets: u64,
+    /// Bytes read, as on the wire.
+    pub bytes: u64,
+    /// Time of the first packet, nanoseconds since the epoch.
+    pub first_ts_ns: Option<u64>,
+    /// Time of the last packet, nanoseconds since the epoch.
+    pub last_ts_ns: Option<u64>,
+    /// What was lost, by cause; zeros are shown too.
+    pub drops: Vec<(String, u64)>,
+    /// What else belongs to the run, such as faults of the input: name and number.
+    pub notes: Vec<(String, u64)>,
+}
+
+/// Writes a page to a file that appears under its name only when it is whole.
+///
+/// # Errors
+/// Where the destination cannot be written.
+pub fn write_report_file(destination: &str, html: &str) -> Result<(), SinkError> {
+    crate::output::write_whole(destination, html.as_bytes())
+}

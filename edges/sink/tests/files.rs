@@ -1,0 +1,367 @@
+//! What becomes of files: complete or not there, rotated, full disks, closed pipes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test stops at the first surprise and says what it skips"
+)]
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use linkweir_engine::{Sink, SinkError};
+use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, Text};
+use linkweir_sink::{Format, OutputOptions, Rotation, open_sink};
+
+const HOUR: u64 = 3_600_000_000_000;
+
+fn batch(times: impl IntoIterator<Item = u64>) -> HttpBatch {
+    let mut batch = HttpBatch::default();
+    for time in times {
+        let row = HttpRow {
+            request_ts_ns: Some(time),
+            ..HttpRow::default()
+        };
+        batch.push(
+            row,
+            &Text {
+                method: b"GET",
+                uri: b"/some/path,with \"quotes\"\n",
+                ..Text::default()
+            },
+        );
+    }
+    batch
+}
+
+fn open(path: &Path, rotation: Option<Rotation>) -> Result<Box<dyn Sink<HttpKind>>, SinkError> {
+    let options = OutputOptions {
+        rotation,
+        ..OutputOptions::default()
+    };
+    open_sink::<HttpKind>(path.to_str().unwrap(), None, options)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn lines(path: PathBuf) -> usize {
+    std::fs::read_to_string(path).unwrap().lines().count()
+}
+
+#[test]
+fn a_file_appears_when_it_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    std::fs::write(&path, "old").unwrap();
+    let mut sink = open(&path, None).unwrap();
+    sink.write(&batch(0..3)).unwrap();
+    sink.flush().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(names(folder.path()), [".out.jsonl.partial", "out.jsonl"]);
+    assert_eq!(lines(folder.path().join(".out.jsonl.partial")), 3);
+    sink.finish().unwrap();
+    sink.finish().unwrap();
+    assert_eq!(names(folder.path()), ["out.jsonl"]);
+    assert_eq!(lines(path), 3);
+    assert!(sink.write(&batch(0..1)).is_err());
+}
+
+#[test]
+fn an_unfinished_run_leaves_whole_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let mut sink = open(&path, None).unwrap();
+    sink.write(&batch(0..5000)).unwrap();
+    drop(sink);
+    let partial = std::fs::read_to_string(folder.path().join(".out.jsonl.partial")).unwrap();
+    assert!(!path.exists() && !partial.is_empty() && partial.ends_with("}\n"));
+    assert!(
+        partial
+            .lines()
+            .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+    );
+    // The next run replaces what was left, whatever it has become.
+    let mut sink = open(&path, None).unwrap();
+    sink.write(&batch(0..1)).unwrap();
+    sink.finish().unwrap();
+    assert_eq!((names(folder.path()).len(), lines(path)), (1, 1));
+}
+
+#[test]
+fn an_empty_run_leaves_a_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.csv");
+    open(&path, None).unwrap().finish().unwrap();
+    assert_eq!(lines(path), 1);
+}
+
+#[test]
+fn two_runs_on_one_file_do_not_mix() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.txt");
+    let mut first = open(&path, None).unwrap();
+    let mut second = open(&path, None).unwrap();
+    second.write(&batch(0..1)).unwrap();
+    first.write(&batch(0..7)).unwrap();
+    let error = first.finish().unwrap_err().to_string();
+    assert!(error.contains("another run"), "{error}");
+    second.finish().unwrap();
+    assert_eq!(lines(path), 1);
+}
+
+#[test]
+fn what_cannot_be_an_output_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = |name: &str, rotation| {
+        open(&folder.path().join(name), rotation)
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    assert!(refusal("no/out.csv", None).contains("does not exist; create it first"));
+    assert!(refusal("", None).contains("is a folder"));
+    assert!(refusal("out.parquet", None).contains("`.parquet`"));
+    let special = open_sink::<HttpKind>(
+        "/dev/null",
+        None,
+        OutputOptions {
+            rotation: Some(Rotation::Size(9)),
+            ..OutputOptions::default()
+        },
+    );
+    assert!(
+        special
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("only a file can be rotated")
+    );
+    let url = open_sink::<HttpKind>("kafka://b/t", None, OutputOptions::default());
+    assert!(url.err().unwrap().to_string().contains("kafka://"));
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn links_stay_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().join("real.txt");
+    let link = folder.path().join("link.txt");
+    std::fs::write(&real, "old").unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let mut sink = open(&link, None).unwrap();
+    sink.write(&batch(0..2)).unwrap();
+    sink.finish().unwrap();
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert_eq!(lines(real), 2);
+}
+
+#[test]
+fn files_rotate_by_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.csv");
+    let mut sink = open(&path, Some(Rotation::Size(2000))).unwrap();
+    sink.write(&batch(0..60)).unwrap();
+    sink.finish().unwrap();
+    let files = names(folder.path());
+    assert!(files.len() > 2, "{files:?}");
+    assert_eq!(files[0], "out-000001.csv");
+    let mut records = 0;
+    for file in &files {
+        let bytes = std::fs::read(folder.path().join(file)).unwrap();
+        assert!(
+            bytes.len() <= 2000 && bytes.starts_with(b"client_ip,"),
+            "{file}"
+        );
+        assert!(bytes.ends_with(b"\n"));
+        records += bytes.windows(3).filter(|w| w == b"GET").count();
+    }
+    assert_eq!(records, 60);
+    // The next run goes on counting and replaces nothing.
+    let mut sink = open(&path, Some(Rotation::Size(2000))).unwrap();
+    sink.write(&batch(0..1)).unwrap();
+    sink.finish().unwrap();
+    let expected = format!("out-{:06}.csv", files.len() + 1);
+    assert_eq!(names(folder.path()).last(), Some(&expected));
+}
+
+#[test]
+fn a_record_longer_than_a_file_gets_one_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = open(&folder.path().join("o.txt"), Some(Rotation::Size(1))).unwrap();
+    sink.write(&batch(0..3)).unwrap();
+    sink.finish().unwrap();
+    assert_eq!(
+        names(folder.path()),
+        ["o-000001.txt", "o-000002.txt", "o-000003.txt"]
+    );
+}
+
+#[test]
+fn files_rotate_by_capture_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.txt");
+    let hour = Rotation::Every(std::time::Duration::from_secs(3600));
+    let mut sink = open(&path, Some(hour)).unwrap();
+    // A late record stays in the file that is open.
+    let times = [
+        10 * HOUR,
+        10 * HOUR + 5,
+        11 * HOUR - 1,
+        11 * HOUR,
+        10 * HOUR,
+        14 * HOUR,
+    ];
+    sink.write(&batch(times)).unwrap();
+    sink.finish().unwrap();
+    let counts: Vec<usize> = names(folder.path())
+        .iter()
+        .map(|n| lines(folder.path().join(n)))
+        .collect();
+    assert_eq!(counts, [3, 2, 1]);
+}
+
+#[test]
+fn rotation_on_request_numbers_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let mut sink = open(&path, None).unwrap();
+    sink.rotate().unwrap();
+    sink.write(&batch(0..2)).unwrap();
+    sink.rotate().unwrap();
+    assert_eq!(
+        names(folder.path()),
+        [".out-000002.jsonl.partial", "out-000001.jsonl"]
+    );
+    sink.write(&batch(0..1)).unwrap();
+    sink.rotate().unwrap();
+    sink.finish().unwrap();
+    assert_eq!(
+        names(folder.path()),
+        ["out-000001.jsonl", "out-000002.jsonl"]
+    );
+}
+
+#[test]
+fn a_full_device_is_an_error_with_its_name() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: there is no /dev/full");
+        return;
+    }
+    let mut sink = open(Path::new("/dev/full"), None).unwrap();
+    sink.write(&batch(0..1)).unwrap();
+    let error = sink.flush().unwrap_err();
+    assert!(matches!(&error, SinkError::Io { destination, .. } if destination == "/dev/full"));
+    assert!(
+        error.to_string().starts_with("/dev/full: No space left"),
+        "{error}"
+    );
+    assert!(sink.finish().is_err() && sink.write(&batch(0..1)).is_err());
+}
+
+/// A tiny tmpfs; `None` where this user may not mount.
+fn tiny_disk(folder: &Path) -> Option<impl Drop> {
+    struct Mounted(PathBuf);
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            let _best_effort = Command::new("umount").arg(&self.0).status();
+        }
+    }
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(folder)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    mounted.then(|| Mounted(folder.to_owned()))
+}
+
+#[test]
+fn a_full_disk_leaves_no_torn_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = tiny_disk(folder.path()) else {
+        eprintln!("SKIPPED: no tiny file system could be mounted; run as root to test a full disk");
+        return;
+    };
+    for (name, rotation) in [
+        ("a.csv", None),
+        ("b.jsonl", None),
+        ("c.jsonl", Some(Rotation::Size(20_000))),
+    ] {
+        let mut sink = open(&folder.path().join(name), rotation).unwrap();
+        let records = batch(0..3000);
+        let error = sink
+            .write(&records)
+            .and_then(|()| sink.flush())
+            .unwrap_err();
+        assert!(error.to_string().contains("No space left"), "{error}");
+        assert!(sink.finish().is_err());
+        drop(sink);
+        for file in names(folder.path()) {
+            let path = folder.path().join(&file);
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(
+                file.ends_with(".partial") || rotation.is_some(),
+                "{file} is not complete"
+            );
+            assert!(!text.is_empty() || file.ends_with(".partial"));
+            if name.ends_with("jsonl") {
+                assert!(text.is_empty() || text.ends_with("}\n"));
+                assert!(
+                    text.lines()
+                        .all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok())
+                );
+            } else {
+                // Whole lines, and no quote left open.
+                assert!(text.ends_with('\n') && text.matches('"').count() % 2 == 0);
+                assert!(text.lines().count() > 100);
+            }
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    drop(disk);
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure_of_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    if !Command::new("mkfifo")
+        .arg(&path)
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        eprintln!("SKIPPED: no mkfifo");
+        return;
+    }
+    let reading = path.clone();
+    let reader = std::thread::spawn(move || {
+        let mut first = [0_u8; 10];
+        std::fs::File::open(reading)
+            .unwrap()
+            .read_exact(&mut first)
+            .unwrap();
+        first
+    });
+    let mut sink = open_sink::<HttpKind>(
+        path.to_str().unwrap(),
+        Some(Format::Jsonl),
+        OutputOptions::default(),
+    )
+    .unwrap();
+    sink.write(&batch(0..1)).unwrap();
+    sink.flush().unwrap();
+    assert_eq!(&reader.join().unwrap(), b"{\"client_i");
+    let records = batch(0..5000);
+    let error = (0..50).find_map(|_| sink.write(&records).err()).unwrap();
+    assert!(matches!(error, SinkError::ClosedPipe), "{error}");
+    assert!(matches!(sink.finish(), Err(SinkError::ClosedPipe)));
+    assert_eq!(records.len(), 5000);
+}
