@@ -264,7 +264,10 @@ fn pcapng_packet(
     pcapng_block(order, kind, &body)
 }
 
-/// Writes ERF: Ethernet or raw IP by `link`. Time is a binary fraction of 32 bits.
+/// Writes ERF: Ethernet, PPP or raw IP by `link`. Time is a binary fraction of 32 bits.
+///
+/// Records are padded to 8 bytes, and only `wire_len` tells where a frame ends: one that was cut
+/// reads back with its padding.
 #[must_use]
 pub fn erf(frames: &[CapturedFrame], link: LinkType) -> Vec<u8> {
     let mut file = Vec::new();

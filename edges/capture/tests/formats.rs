@@ -133,6 +133,7 @@ fn erf_types_have_their_link_types() {
     frames.retain(|frame| !frame.bytes.is_empty());
     for frame in &mut frames {
         frame.bytes[0] = 0xff;
+        frame.wire_len = frame.bytes.len() as u32;
     }
     for link in [
         LinkType::IPV4,
@@ -148,7 +149,10 @@ fn erf_types_have_their_link_types() {
 
 #[test]
 fn erf_extension_headers_are_skipped_and_other_types_counted() {
-    let frames = sample(1);
+    let mut frames = sample(1);
+    for frame in &mut frames {
+        frame.wire_len = frame.bytes.len() as u32;
+    }
     let mut file = erf(&frames[..1], LinkType::ETHERNET);
     let record = erf(&frames[1..2], LinkType::ETHERNET);
     let mut extended = record[..16].to_vec();

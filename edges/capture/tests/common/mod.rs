@@ -176,7 +176,15 @@ pub fn cases() -> Vec<Case> {
         sections,
         &[plain.clone(), plain.clone()].concat(),
     );
-    add("erf".to_owned(), erf(&plain, LinkType::ETHERNET), &plain);
+    // A cut frame comes back with the padding of its record: only the wire length ends a frame.
+    let whole: Vec<_> = plain
+        .iter()
+        .map(|frame| CapturedFrame {
+            wire_len: frame.bytes.len() as u32,
+            ..frame.clone()
+        })
+        .collect();
+    add("erf".to_owned(), erf(&whole, LinkType::ETHERNET), &whole);
     add("snoop".to_owned(), snoop(&plain), &plain);
     cases
 }
