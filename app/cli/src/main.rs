@@ -1,3 +1,44 @@
-//! Measures, controls and generates network traffic.
+//! `linkweir`: measures, controls and generates network traffic.
+//!
+//! This crate is glue: it reads the command line, opens sources and sinks, runs a stage between
+//! them and says how it went. Only here is the clock asked.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod args;
+mod config;
+mod documents;
+mod exit;
+mod http;
+mod progress;
+mod screen;
+mod signals;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let exit = match config::parse(std::env::args_os()) {
+        Ok(cli) => run(cli),
+        Err(error) => exit::usage(&error),
+    };
+    exit.into()
+}
+
+fn run(cli: Cli) -> Exit {
+    let outcome = match cli.command {
+        Command::Http(args) => http::run(*args),
+        Command::Man(args) => documents::man(&args),
+        Command::Completions(args) => documents::completions(&args),
+    };
+    outcome.unwrap_or_else(|error| exit::failure(&error))
+}
+
+/// The command line as clap sees it, for parsing twice.
+fn parse_from(words: Vec<std::ffi::OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(words)
+}

@@ -161,6 +161,13 @@ impl HttpStage {
         ) {
             return;
         }
+        while self.watch.lacks_room(segment.payload.len()) {
+            match self.watch.evict() {
+                Some(Some(oldest)) => self.on_partial(oldest, out),
+                Some(None) => {}
+                None => return,
+            }
+        }
         if let Some(old) = self.watch.begin(segment, offset) {
             self.on_partial(old, out);
         }

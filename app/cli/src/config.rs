@@ -1,0 +1,143 @@
+//! Flags from a TOML file.
+//!
+//! The file's keys are the long names of flags; unknown ones are errors that name the line. The
+//! file is turned into words that stand before the command line's own, and flags that are on the
+//! command line are left out of it: the command line wins.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, CommandFactory};
+
+use crate::args::Cli;
+
+/// Parses the command line together with the file that its `--config` names.
+pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let words: Vec<OsString> = words.collect();
+    let Some(path) = config_path(&words) else {
+        return crate::parse_from(words);
+    };
+    let command = Cli::command();
+    let Some((at, stage)) = words
+        .iter()
+        .enumerate()
+        .skip(1)
+        .find_map(|(at, word)| Some((at, command.find_subcommand(word.to_str()?)?)))
+    else {
+        return crate::parse_from(words);
+    };
+    let extra = read(&path, stage, words.get(at..).unwrap_or_default())
+        .map_err(|message| Cli::command().error(ErrorKind::InvalidValue, message))?;
+    let mut all = words.get(..=at).unwrap_or_default().to_vec();
+    all.extend(extra);
+    all.extend_from_slice(words.get(at + 1..).unwrap_or_default());
+    crate::parse_from(all)
+}
+
+fn config_path(words: &[OsString]) -> Option<PathBuf> {
+    let mut words = words.iter().take_while(|word| *word != "--");
+    while let Some(word) = words.next() {
+        if word == "--config" {
+            return words.next().map(PathBuf::from);
+        }
+        if let Some(path) = word
+            .to_str()
+            .and_then(|word| word.strip_prefix("--config="))
+        {
+            return Some(path.into());
+        }
+    }
+    None
+}
+
+/// The words that a configuration file stands for.
+fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<OsString>, String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
+    let mut words = Vec::new();
+    for (key, value) in &table {
+        let line = line_of(&text, key);
+        let Some(flag) = stage
+            .get_arguments()
+            .find(|arg| arg.get_long() == Some(key))
+        else {
+            let near = stage
+                .get_arguments()
+                .filter_map(clap::Arg::get_long)
+                .collect::<Vec<_>>()
+                .join(", ");
+            return Err(format!(
+                "{name}, line {line}: unknown key `{key}`; there are {near}"
+            ));
+        };
+        if key == "config" {
+            return Err(format!(
+                "{name}, line {line}: a configuration file cannot name another"
+            ));
+        }
+        if is_given(flag, given) {
+            continue;
+        }
+        let word = OsString::from(format!("--{key}"));
+        match (flag.get_action(), value) {
+            (ArgAction::SetTrue, toml::Value::Boolean(true)) => words.push(word),
+            (ArgAction::SetTrue, toml::Value::Boolean(false)) => {}
+            (ArgAction::SetTrue, _) => {
+                return Err(format!("{name}, line {line}: `{key}` is true or false"));
+            }
+            (ArgAction::Append, toml::Value::Array(values)) => {
+                for value in values {
+                    words.push(word.clone());
+                    words.push(scalar(value).ok_or_else(|| {
+                        format!("{name}, line {line}: `{key}` is a list of texts")
+                    })?);
+                }
+            }
+            (_, value) => {
+                words.push(word);
+                words.push(
+                    scalar(value)
+                        .ok_or_else(|| format!("{name}, line {line}: `{key}` takes one value"))?,
+                );
+            }
+        }
+    }
+    Ok(words)
+}
+
+fn scalar(value: &toml::Value) -> Option<OsString> {
+    match value {
+        toml::Value::String(text) => Some(text.into()),
+        toml::Value::Integer(number) => Some(number.to_string().into()),
+        toml::Value::Float(number) => Some(number.to_string().into()),
+        _ => None,
+    }
+}
+
+/// Whether a flag stands on the command line, in its long or short form.
+fn is_given(flag: &clap::Arg, given: &[OsString]) -> bool {
+    let long = flag.get_long().map(|name| format!("--{name}"));
+    let short = flag.get_short().map(|letter| format!("-{letter}"));
+    given
+        .iter()
+        .take_while(|word| *word != "--")
+        .filter_map(|word| word.to_str())
+        .any(|word| {
+            long.as_ref().is_some_and(|long| {
+                word == long
+                    || word
+                        .strip_prefix(long.as_str())
+                        .is_some_and(|rest| rest.starts_with('='))
+            }) || short
+                .as_ref()
+                .is_some_and(|short| word.starts_with(short.as_str()) && !word.starts_with("--"))
+        })
+}
+
+fn line_of(text: &str, key: &str) -> usize {
+    text.lines()
+        .position(|line| line.trim_start().trim_start_matches('"').starts_with(key))
+        .map_or(1, |at| at + 1)
+}

@@ -1,0 +1,64 @@
+//! Exit codes and the messages that go with them.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+/// How a run ended (the same for all commands).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// Done, but data was lost: drops, truncated or corrupt input.
+    DataLost = 1,
+    /// The command line or the configuration is wrong.
+    Usage = 2,
+    /// An input or an output failed.
+    Failed = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Says something on standard error; that it cannot be said is no reason to fail.
+pub(crate) fn say(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    if writeln!(stderr, "{text}").is_err() {
+        // Nobody listens.
+    }
+}
+
+/// Prints what clap has to say: help and versions on standard output, errors on standard error.
+pub(crate) fn usage(error: &clap::Error) -> Exit {
+    let printed = error.print();
+    if error.use_stderr() {
+        Exit::Usage
+    } else if printed.is_err() {
+        Exit::Failed
+    } else {
+        Exit::Done
+    }
+}
+
+/// A run that could not be done.
+pub(crate) fn failure(error: &anyhow::Error) -> Exit {
+    say(&format!("linkweir: {error:#}"));
+    match error.downcast_ref::<Wrong>() {
+        Some(_) => Exit::Usage,
+        None => Exit::Failed,
+    }
+}
+
+/// Marks an error as one of the command line or configuration.
+#[derive(Debug)]
+pub(crate) struct Wrong(pub(crate) String);
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Wrong {}

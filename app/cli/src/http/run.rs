@@ -1,0 +1,224 @@
+//! Wires a run of `linkweir http`: source, stage, sinks, signals, summary.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use linkweir_capture::{CaptureFiles, Input, ReadOptions};
+use linkweir_engine::{Directive, FaultKind, Run, RunError, RunReport, Sink, SinkError, Stage};
+use linkweir_http::{HttpConfig, HttpStage, Sorted};
+use linkweir_record::{Anonymizer, HttpKind};
+use linkweir_sink::{OutputOptions, open_sink, summary::write_summary_file};
+
+use super::args::{HttpArgs, TrackingArgs};
+use super::summary::Totals;
+use crate::exit::{Exit, Wrong, say};
+use crate::progress::Meter;
+use crate::signals::Signals;
+
+type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
+
+/// Runs the command.
+pub(crate) fn run(args: HttpArgs) -> anyhow::Result<Exit> {
+    let meter = Meter::start(args.output.quiet);
+    let signals = Signals::install()?;
+    let config = settings(&args.tracking)?;
+    let source = open_source(&args)?;
+    let mut sinks = open_sinks(&args)?;
+    let stage = HttpStage::new(&config);
+    let mut job = Job {
+        args: &args,
+        signals,
+        meter,
+    };
+    if args.tracking.sort {
+        let mut sorted = Sorted::new(stage);
+        let (report, outcome) = job.drive(source, &mut sorted, &mut sinks);
+        job.conclude(&report, outcome, sorted.inner(), sorted.late())
+    } else {
+        let mut stage = stage;
+        let (report, outcome) = job.drive(source, &mut stage, &mut sinks);
+        job.conclude(&report, outcome, &stage, 0)
+    }
+}
+
+fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
+    let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
+    Ok(HttpConfig {
+        timeout: args.timeout,
+        max_pending: args.max_pending as usize,
+        keep_duplicates: args.keep_duplicates,
+        ports: args.ports.clone(),
+        ttlb: args.ttlb,
+        host_contains: bytes(&args.host),
+        url_contains: bytes(&args.url),
+        anonymizer: args.anonymize.as_deref().map(read_key).transpose()?,
+        // A secret of this process: nobody can aim at a bucket of the table.
+        hash_seed: RandomState::new().hash_one(0_u8),
+    })
+}
+
+/// A key file: 32 bytes as they are, or as 64 hexadecimal digits.
+fn read_key(path: &Path) -> anyhow::Result<Anonymizer> {
+    let name = path.display();
+    let bytes = std::fs::read(path)
+        .map_err(|error| anyhow!(Wrong(format!("--anonymize {name}: {error}"))))?;
+    let from_hex = |text: &[u8]| -> Option<Vec<u8>> {
+        let (pairs, []) = text.as_chunks::<2>() else {
+            return None;
+        };
+        pairs
+            .iter()
+            .map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
+            .collect()
+    };
+    let key = <[u8; 32]>::try_from(bytes.as_slice())
+        .ok()
+        .or_else(|| from_hex(bytes.trim_ascii())?.try_into().ok());
+    let wrong = || {
+        format!(
+            "--anonymize {name}: a key is 32 bytes or 64 hexadecimal digits; make one with: head -c 32 /dev/urandom > {name}"
+        )
+    };
+    key.map(|key| Anonymizer::new(&key))
+        .ok_or_else(|| anyhow!(Wrong(wrong())))
+}
+
+fn open_source(args: &HttpArgs) -> anyhow::Result<CaptureFiles> {
+    let inputs: Vec<Input> = args.input.read.iter().cloned().map(Input::from).collect();
+    let options = ReadOptions {
+        filter: args.input.filter.clone(),
+        chunk_bytes: usize::try_from(args.input.read_size).unwrap_or(usize::MAX),
+        ..ReadOptions::default()
+    };
+    CaptureFiles::open(&inputs, options).map_err(|error| {
+        if error.input == "-f" {
+            anyhow!(Wrong(error.to_string()))
+        } else {
+            error.into()
+        }
+    })
+}
+
+fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
+    let options = OutputOptions {
+        rotation: args.output.rotate,
+        wall_clock_ns: wall_clock,
+    };
+    args.output
+        .write
+        .iter()
+        .map(|destination| open_sink(destination, args.output.format, options))
+        .map(|opened| {
+            opened.map_err(|error| match error {
+                SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
+                other => other.into(),
+            })
+        })
+        .collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the binary is where the clock is asked"
+)]
+fn wall_clock() -> u64 {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A run that is under way.
+struct Job<'a> {
+    args: &'a HttpArgs,
+    signals: Signals,
+    meter: Meter,
+}
+
+impl Job<'_> {
+    fn drive<T: Stage<Record = HttpKind>>(
+        &mut self,
+        source: CaptureFiles,
+        stage: &mut T,
+        sinks: &mut HttpSinks,
+    ) -> (RunReport, Result<(), RunError>) {
+        let (signals, meter) = (&self.signals, &mut self.meter);
+        let mut told = 0;
+        let outcome =
+            Run::new(source, stage, sinks, self.args.input.count).drive(|report, progress| {
+                for fault in report.faults.iter().skip(told) {
+                    say(&format!("linkweir: {}", describe(fault)));
+                }
+                told = report.faults.len();
+                let due = meter.tick(report, progress);
+                if signals.take_report() {
+                    meter.say(report, progress);
+                }
+                if signals.stop() {
+                    Directive::Stop
+                } else if signals.take_rotate() {
+                    Directive::Rotate
+                } else if due {
+                    Directive::Flush
+                } else {
+                    Directive::Continue
+                }
+            });
+        self.meter.clear();
+        outcome
+    }
+
+    /// Says how it went and chooses the exit code.
+    fn conclude(
+        &self,
+        report: &RunReport,
+        outcome: Result<(), RunError>,
+        stage: &HttpStage,
+        unsorted: u64,
+    ) -> anyhow::Result<Exit> {
+        let mut exit = Exit::Done;
+        match outcome {
+            Ok(()) => {}
+            Err(RunError::Sink(SinkError::ClosedPipe)) => return Ok(Exit::Done),
+            Err(error) => {
+                say(&format!("linkweir: {error}"));
+                exit = Exit::Failed;
+            }
+        }
+        let totals = Totals {
+            report,
+            stats: stage.stats(),
+            faults: stage.faults(),
+            elapsed: self.meter.elapsed(),
+            unsorted,
+        };
+        if let Some(destination) = &self.args.output.summary {
+            match write_summary_file(destination, &totals.to_json()) {
+                Err(SinkError::ClosedPipe) | Ok(()) => {}
+                Err(error) => return Err(error).context("--summary"),
+            }
+        }
+        if !self.args.output.quiet {
+            say(&totals.to_screen());
+        }
+        if report
+            .faults
+            .iter()
+            .any(|fault| fault.kind == FaultKind::Unusable)
+        {
+            exit = exit.max(Exit::Failed);
+        }
+        if totals.is_lossy() {
+            exit = exit.max(Exit::DataLost);
+        }
+        Ok(exit)
+    }
+}
+
+fn describe(fault: &linkweir_engine::Fault) -> String {
+    match fault.offset {
+        Some(offset) => format!("{}: at byte {offset}: {}", fault.input, fault.message),
+        None => format!("{}: {}", fault.input, fault.message),
+    }
+}

@@ -1,0 +1,234 @@
+//! The totals of a run: as JSON for programs, on one screen for people.
+
+use std::time::Duration;
+
+use linkweir_engine::RunReport;
+use linkweir_http::HttpStats;
+use linkweir_wire::DecodeFaults;
+use serde_json::{Map, Value, json};
+
+use crate::screen::{grouped, listed, rows, span};
+
+/// The quantiles of the summary, by their names.
+const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p95", 0.95),
+    ("p99", 0.99),
+    ("p999", 0.999),
+];
+
+/// Everything a summary is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Totals<'a> {
+    pub(crate) report: &'a RunReport,
+    pub(crate) stats: &'a HttpStats,
+    pub(crate) faults: &'a DecodeFaults,
+    pub(crate) elapsed: Duration,
+    /// Records that left the sorter out of order.
+    pub(crate) unsorted: u64,
+}
+
+impl Totals<'_> {
+    /// Losses by cause; every cause is there, also with zero.
+    pub(crate) fn drops(&self) -> [(&'static str, u64); 5] {
+        let drops = self.report.drops;
+        [
+            ("kernel", drops.kernel),
+            ("ring", drops.ring),
+            ("unusable_records", drops.unusable_records),
+            ("table_full", self.stats.table_full),
+            ("sink", 0),
+        ]
+    }
+
+    /// Whether anything was lost.
+    pub(crate) fn is_lossy(&self) -> bool {
+        !self.report.faults.is_empty() || self.drops().iter().any(|(_, count)| *count > 0)
+    }
+
+    /// The JSON object of `--summary`.
+    pub(crate) fn to_json(self) -> Value {
+        let report = self.report;
+        let nanos =
+            |time: Option<linkweir_wire::Timestamp>| time.map(linkweir_wire::Timestamp::as_nanos);
+        let dropped: Map<String, Value> = self
+            .drops()
+            .into_iter()
+            .map(|(cause, count)| (cause.to_owned(), count.into()))
+            .collect();
+        let mut errors = Map::new();
+        for (layer, cause, count) in self.faults.iter() {
+            let layer = errors
+                .entry(layer)
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(causes) = layer {
+                causes.insert(cause.to_owned(), count.into());
+            }
+        }
+        let faults: Vec<Value> = report
+            .faults
+            .iter()
+            .map(|fault| json!({ "input": fault.input, "offset": fault.offset, "message": fault.message }))
+            .collect();
+        json!({
+            "packets": report.packets,
+            "bytes": report.bytes,
+            "first_ts_ns": nanos(report.first),
+            "last_ts_ns": nanos(report.last),
+            "elapsed_s": self.elapsed.as_secs_f64(),
+            "records": report.records,
+            "dropped": dropped,
+            "decode_errors": errors,
+            "input_faults": faults,
+            "http": self.http(),
+        })
+    }
+
+    fn http(&self) -> Value {
+        let stats = self.stats;
+        let times = &stats.response_time;
+        let mut response_time = Map::new();
+        response_time.insert("count".into(), times.count().into());
+        response_time.insert("min".into(), times.min().into());
+        response_time.insert("mean".into(), times.mean().into());
+        for (name, q) in QUANTILES {
+            response_time.insert(name.into(), times.quantile(q).into());
+        }
+        response_time.insert("max".into(), times.max().into());
+        let methods: Map<String, Value> = self
+            .methods()
+            .into_iter()
+            .map(|(name, n)| (name, n.into()))
+            .collect();
+        let codes: Map<String, Value> = stats
+            .status_codes()
+            .map(|(code, n)| (code.to_string(), n.into()))
+            .collect();
+        json!({
+            "requests": stats.requests,
+            "responses": stats.responses,
+            "transactions": stats.transactions,
+            "unanswered": stats.unanswered,
+            "orphans": stats.orphans,
+            "interim_responses": stats.interim_responses,
+            "retransmitted_requests": stats.retransmitted_requests,
+            "retransmitted_responses": stats.retransmitted_responses,
+            "truncated_heads": stats.truncated_heads,
+            "filtered": stats.filtered,
+            "unsorted": self.unsorted,
+            "methods": methods,
+            "status_codes": codes,
+            "response_time_ns": response_time,
+        })
+    }
+
+    fn methods(&self) -> Vec<(String, u64)> {
+        let named = self
+            .stats
+            .methods
+            .iter()
+            .map(|(name, count)| (name.escape_ascii().to_string(), count));
+        let other = self.stats.methods.other();
+        named
+            .chain((other > 0).then(|| ("(other)".to_owned(), other)))
+            .collect()
+    }
+
+    /// One screen for people; what was lost comes first.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "rates are shown with three digits"
+    )]
+    pub(crate) fn to_screen(self) -> String {
+        let (report, stats) = (self.report, self.stats);
+        let damaged = ("damaged inputs", report.faults.len() as u64);
+        let lost: Vec<(String, u64)> = self
+            .drops()
+            .into_iter()
+            .chain([damaged])
+            .filter(|(_, n)| *n > 0)
+            .map(|(cause, n)| (cause.to_owned(), n))
+            .collect();
+        let seconds = self.elapsed.as_secs_f64().max(1e-9);
+        let times = &stats.response_time;
+        let at = |q| times.quantile(q).map_or_else(|| "-".to_owned(), span);
+        let capture = match (report.first, report.last) {
+            (Some(first), Some(last)) => span(last.nanos_since(first)),
+            _ => "-".to_owned(),
+        };
+        let mut lines = vec![
+            ("lost", listed(lost, 6)),
+            (
+                "read",
+                format!(
+                    "{} packets, {} bytes, {capture} of capture in {} ({:.2} Mpackets/s, {:.2} Gb/s)",
+                    grouped(report.packets),
+                    grouped(report.bytes),
+                    span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
+                    report.packets as f64 / seconds / 1e6,
+                    report.bytes as f64 * 8.0 / seconds / 1e9,
+                ),
+            ),
+        ];
+        if self.faults.total() > 0 {
+            let errors = self
+                .faults
+                .iter()
+                .map(|(layer, cause, n)| (format!("{layer} {cause}"), n))
+                .collect();
+            lines.push(("not decoded", listed(errors, 5)));
+        }
+        lines.extend([
+            (
+                "transactions",
+                format!(
+                    "{} complete, {} unanswered, {} orphan",
+                    grouped(stats.transactions),
+                    grouped(stats.unanswered),
+                    grouped(stats.orphans)
+                ),
+            ),
+            (
+                "messages",
+                format!(
+                    "{} requests, {} responses ({} interim), {} retransmitted, {} cut heads",
+                    grouped(stats.requests),
+                    grouped(stats.responses),
+                    grouped(stats.interim_responses),
+                    grouped(stats.retransmitted_requests + stats.retransmitted_responses),
+                    grouped(stats.truncated_heads)
+                ),
+            ),
+            ("methods", listed(self.methods(), 8)),
+            (
+                "status codes",
+                listed(
+                    stats
+                        .status_codes()
+                        .map(|(code, n)| (code.to_string(), n))
+                        .collect(),
+                    10,
+                ),
+            ),
+            (
+                "response time",
+                format!(
+                    "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",
+                    at(0.5),
+                    at(0.9),
+                    at(0.99),
+                    at(0.999),
+                    at(1.0)
+                ),
+            ),
+        ]);
+        if stats.filtered > 0 {
+            lines.push((
+                "not written",
+                format!("{} records, by --host or --url", grouped(stats.filtered)),
+            ));
+        }
+        rows(&lines)
+    }
+}

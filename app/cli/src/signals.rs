@@ -1,0 +1,47 @@
+//! Signals as flags that the run loop looks at between batches.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+
+/// What was asked of the process since it started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Signals {
+    stop: Arc<AtomicBool>,
+    rotate: Arc<AtomicBool>,
+    report: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Takes SIGINT, SIGTERM, SIGHUP and SIGUSR1 over.
+    ///
+    /// The first SIGINT or SIGTERM asks to finish; the second kills, as it would have without us.
+    pub(crate) fn install() -> anyhow::Result<Self> {
+        let signals = Self::default();
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&signals.stop))
+                .context("signals")?;
+            signal_hook::flag::register(signal, Arc::clone(&signals.stop)).context("signals")?;
+        }
+        signal_hook::flag::register(SIGHUP, Arc::clone(&signals.rotate)).context("signals")?;
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&signals.report)).context("signals")?;
+        Ok(signals)
+    }
+
+    /// Whether to finish.
+    pub(crate) fn stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether new files were asked for since the last look.
+    pub(crate) fn take_rotate(&self) -> bool {
+        self.rotate.load(Ordering::Relaxed) && self.rotate.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether a line of progress was asked for since the last look.
+    pub(crate) fn take_report(&self) -> bool {
+        self.report.load(Ordering::Relaxed) && self.report.swap(false, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,87 @@
+//! Values with units on the command line.
+
+use std::time::Duration;
+
+use linkweir_http::PortSet;
+
+/// A size: `65536`, `256KiB`, `1MB`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let at = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at_checked(at).ok_or("no size")?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("`{text}` does not begin with a whole number"))?;
+    let scale = match unit.trim() {
+        "" | "B" => 1,
+        "k" | "kB" | "KB" => 1_000,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MB" => 1_000_000,
+        "MiB" => 1 << 20,
+        "G" | "GB" => 1_000_000_000,
+        "GiB" => 1 << 30,
+        other => {
+            return Err(format!(
+                "unknown unit `{other}`: one of B, kB, KiB, MB, MiB, GB, GiB"
+            ));
+        }
+    };
+    number
+        .checked_mul(scale)
+        .filter(|n| *n > 0)
+        .ok_or_else(|| format!("`{text}` is out of range"))
+}
+
+/// A span of time: `60s`, `500ms`, `1h30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let span = humantime::parse_duration(text).map_err(|error| {
+        format!("{error}; give a number with a unit, such as 60s, 500ms or 1h30m")
+    })?;
+    if span.is_zero() {
+        Err("must be more than zero".to_owned())
+    } else {
+        Ok(span)
+    }
+}
+
+/// A list of ports: `80,8080,8000-8100`.
+pub(crate) fn ports(text: &str) -> Result<PortSet, String> {
+    let mut set = PortSet::new();
+    for part in text.split(',').map(str::trim) {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let port = |digits: &str| {
+            digits
+                .trim()
+                .parse::<u16>()
+                .map_err(|_| format!("`{part}` is no port or range of ports; write 80,8000-8100"))
+        };
+        let (from, to) = (port(from)?, port(to)?);
+        if from > to {
+            return Err(format!("`{part}` runs backwards"));
+        }
+        (from..=to).for_each(|port| set.insert(port));
+    }
+    Ok(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_spans() {
+        assert_eq!(size("256KiB"), Ok(262_144));
+        assert_eq!(size("7"), Ok(7));
+        assert!(size("0").is_err() && size("x").is_err() && size("9X").is_err());
+        assert_eq!(duration("1500ms"), Ok(Duration::from_millis(1500)));
+        assert!(duration("60").is_err() && duration("0s").is_err());
+    }
+
+    #[test]
+    fn port_lists() {
+        let set = ports("80, 8000-8002").unwrap();
+        assert!(set.contains(80) && set.contains(8001) && !set.contains(81));
+        assert!(ports("80-70").is_err() && ports("http").is_err() && ports("70000").is_err());
+    }
+}
