@@ -52,8 +52,24 @@ pub(super) fn write(work: &Path) -> Result<()> {
     for count in [0, 1, 20] {
         let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
         let pcap = [&[header], chosen.as_slice()].concat().concat();
-        put("pcap", format!("packets-{count}"), &pcap)?;
-        put("pcapng", format!("packets-{count}"), &pcapng(&chosen))?;
+        // These targets take the size of the reads in front. The one for pcapng has its section and
+        // its interface itself, in the byte order that the size's lowest bit gives.
+        let reads = [0x0F, 0xFE];
+        put(
+            "pcap",
+            format!("pcap-{count}"),
+            &[reads.as_slice(), &pcap].concat(),
+        )?;
+        put(
+            "pcap",
+            format!("pcapng-{count}"),
+            &[reads.as_slice(), &SECTION, &packets(&chosen)].concat(),
+        )?;
+        put(
+            "pcapng",
+            format!("packets-{count}"),
+            &[reads.as_slice(), &packets(&chosen)].concat(),
+        )?;
     }
     Ok(())
 }
@@ -77,15 +93,15 @@ fn head(frame: &[u8]) -> Option<&[u8]> {
     frame.get(at..)
 }
 
-/// The same packets as pcapng: a section, an Ethernet interface, a block per packet.
-fn pcapng(records: &[&[u8]]) -> Vec<u8> {
-    let mut file = Vec::new();
-    let mut section = Vec::new();
-    section.extend(0x1A2B_3C4D_u32.to_le_bytes());
-    section.extend([1, 0, 0, 0]); // version 1.0
-    section.extend(u64::MAX.to_le_bytes()); // length not given
-    block(&mut file, 0x0A0D_0D0A, &section);
-    block(&mut file, 1, &[1, 0, 0, 0, 0, 0, 4, 0]); // Ethernet, 256 KiB
+/// Of a little-endian pcapng file: the section (version 1.0, length not given) and an Ethernet interface.
+const SECTION: [u8; 48] = [
+    0x0A, 0x0D, 0x0D, 0x0A, 28, 0, 0, 0, 0x4D, 0x3C, 0x2B, 0x1A, 1, 0, 0, 0, 255, 255, 255, 255,
+    255, 255, 255, 255, 28, 0, 0, 0, 1, 0, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 20, 0, 0, 0,
+];
+
+/// The packets as blocks of pcapng.
+fn packets(records: &[&[u8]]) -> Vec<u8> {
+    let mut blocks = Vec::new();
     for record in records {
         let Some((_, frame)) = record.split_at_checked(RECORD_HEADER) else {
             continue;
@@ -96,9 +112,9 @@ fn pcapng(records: &[&[u8]]) -> Vec<u8> {
         packet.extend(length.to_le_bytes());
         packet.extend(length.to_le_bytes());
         packet.extend_from_slice(frame);
-        block(&mut file, 6, &packet);
+        block(&mut blocks, 6, &packet);
     }
-    file
+    blocks
 }
 
 fn block(file: &mut Vec<u8>, kind: u32, body: &[u8]) {
