@@ -712,6 +712,141 @@ fn a_tunnel_that_does_not_decode_leaves_its_carrier() {
     );
 }
 
+#[test]
+fn a_length_beyond_the_frame_is_noted_in_ipv6_and_udp_too() {
+    let frame = inner6().to_vec();
+    let packet = whole(ETHERNET, &frame[..frame.len() - 5]).expect("decodes");
+    let fault = packet.fault.expect("a fault");
+    assert_eq!(tcp_of(&packet).payload_len, 13);
+    assert_eq!((fault.layer, fault.offset), (Layer::Ipv6, 54));
+    assert_eq!(
+        fault.kind,
+        DecodeErrorKind::BeyondEnd { need: 50, have: 45 }
+    );
+
+    let udp = UdpFrame {
+        payload: b"hello",
+        ..UdpFrame::new(client(), server())
+    };
+    let mut frame = udp.to_vec();
+    frame[39] = 14;
+    let packet = whole(ETHERNET, &frame).expect("decodes");
+    assert_eq!(udp_of(&packet).payload, b"hello");
+    let fault = packet.fault.expect("a fault");
+    assert_eq!((fault.layer, fault.offset), (Layer::Udp, 34));
+    frame[39] = 7;
+    let error = whole(ETHERNET, &frame).expect_err("below its header");
+    assert_eq!(error.kind, DecodeErrorKind::BadLength(7));
+    frame[39] = 0;
+    let packet = whole(ETHERNET, &frame).expect("decodes");
+    assert_eq!((udp_of(&packet).payload_len, packet.fault), (5, None));
+}
+
+#[test]
+fn lengths_of_the_link_end_what_has_none_itself() {
+    // An offloaded packet says no length; the padding behind it is still none of it.
+    let sent = TcpFrame {
+        payload: b"x",
+        ..TcpFrame::new(client(), server())
+    };
+    let mut packet = sent.to_packet();
+    packet[2..4].fill(0);
+    let mut pppoe = wrap::ethernet(0x8864, &wrap::pppoe(1, &wrap::ppp(0x21, &packet)));
+    pppoe.extend_from_slice(&[0xee; 9]);
+    for frame in [wrap::ieee_802_3(0x0800, &packet), pppoe] {
+        let decoded = whole(ETHERNET, &frame).expect("decodes");
+        assert_eq!(tcp_of(&decoded).payload, b"x");
+        assert_eq!(tcp_of(&decoded).payload_len, 1);
+    }
+}
+
+#[test]
+fn first_fragments_of_ipv6_promise_more_than_they_hold() {
+    let (src, dst) = (addr("[2001:db8::1]:53"), addr("[2001:db8::2]:40000"));
+    let payload = [0; 100];
+    let datagram = UdpFrame {
+        payload: &payload,
+        ..UdpFrame::new(src, dst)
+    };
+    let datagram = datagram.to_packet().split_off(40);
+    let first = [&[17, 0, 0, 1, 0, 0, 0, 9], &datagram[..48]].concat();
+    let packet = wrap::ip(src.ip(), dst.ip(), 44, &first);
+    let packet = whole(LinkType::RAW, &packet).expect("decodes");
+    assert_eq!((udp_of(&packet).payload_len, packet.fault), (40, None));
+    assert_eq!(
+        checksum::verify_udp(&packet.network, &udp_of(&packet)),
+        None
+    );
+}
+
+#[test]
+fn priorities_acknowledgments_and_traffic_class() {
+    let mut frame = wrap::vlan(0x8100, 7, &inner().to_vec());
+    frame[14] |= 0xe0;
+    assert_eq!(whole(ETHERNET, &frame).expect("decodes").vlan, Some(7));
+    let mut frame = wrap::vlan(0x88a8, 8, &frame);
+    frame[14] |= 0x70;
+    assert_eq!(whole(ETHERNET, &frame).expect("decodes").vlan, Some(8));
+
+    // Enhanced GRE with an acknowledgment number behind the sequence number.
+    let mut gre = wrap::gre_pptp(3, 4, &wrap::ppp(0x21, &inner().to_packet()));
+    gre[1] |= 0x80;
+    gre.splice(12..12, [0, 0, 0, 1]);
+    let packet = wrap::ip(client().ip(), server().ip(), 47, &gre);
+    carries(LinkType::RAW, &packet, &inner(), 1);
+    // An acknowledgment alone carries nothing.
+    let packet = wrap::ip(
+        client().ip(),
+        server().ip(),
+        47,
+        &[0x20, 0x81, 0x88, 0x0b, 0, 0, 0, 3, 0, 0, 0, 1],
+    );
+    let packet = whole(LinkType::RAW, &packet).expect("decodes");
+    assert_eq!(
+        (packet.transport, packet.fault),
+        (Transport::Other(47), None)
+    );
+
+    let mut frame = inner6().to_vec();
+    frame[14..16].copy_from_slice(&[0x6b, 0x80]);
+    let packet = whole(ETHERNET, &frame).expect("decodes");
+    assert_eq!(packet.network.traffic_class(), 0xb8);
+    assert_eq!(
+        (packet.network.version(), packet.network.identification()),
+        (6, None)
+    );
+    let syn = TcpFrame {
+        flags: TcpFlags::SYN | TcpFlags::FIN,
+        payload: b"abc",
+        ..TcpFrame::new(client(), server())
+    };
+    let frame = syn.to_vec();
+    assert_eq!(
+        tcp_of(&whole(ETHERNET, &frame).expect("decodes")).sequence_len(),
+        5
+    );
+}
+
+#[test]
+fn a_computed_udp_checksum_of_zero_is_sent_as_ones() {
+    let empty = UdpFrame {
+        payload: &[0, 0],
+        ..UdpFrame::new(client(), server())
+    };
+    let sum = udp_of(&whole(ETHERNET, &empty.to_vec()).expect("decodes")).checksum();
+    let frame = UdpFrame {
+        payload: &sum.to_be_bytes(),
+        ..empty
+    }
+    .to_vec();
+    let packet = whole(ETHERNET, &frame).expect("decodes");
+    assert_eq!(udp_of(&packet).checksum(), 0xffff);
+    assert_eq!(
+        checksum::verify_udp(&packet.network, &udp_of(&packet)),
+        Some(true)
+    );
+}
+
 /// Reads all there is to read, and holds what every packet must hold.
 fn read_all(outcome: Result<Packet<'_>, DecodeError>, frame: &[u8], wire_len: u32) {
     let mut faults = DecodeFaults::default();
