@@ -26,7 +26,8 @@ pub fn short(number: f64) -> String {
         1.0..10.0 => format!("{number:.2}"),
         0.1..1.0 => format!("{number:.3}"),
         0.0 => "0".to_owned(),
-        _ => format!("{number:.4}"),
+        0.001..0.1 => format!("{number:.4}"),
+        _ => return format!("{number:.0e}"),
     };
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -78,7 +79,7 @@ pub fn moment(nanos: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
 }
 
-/// A share as per cent: `12.3 %`; below a hundredth of a per cent `< 0.01 %`.
+/// A share as per cent: `12.3 %`, `1.23 %`; below a hundredth of a per cent `< 0.01 %`.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -88,7 +89,11 @@ pub fn percent(part: u64, whole: u64) -> String {
     if part > 0 && share < 0.01 {
         return "< 0.01 %".to_owned();
     }
-    format!("{} %", short(share))
+    if share >= 10.0 {
+        format!("{share:.1} %")
+    } else {
+        format!("{share:.2} %")
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with at most four digits")]
@@ -110,6 +115,8 @@ mod tests {
         assert_eq!(scaled(0.0, ""), "0");
         assert_eq!(short(100.0), "100");
         assert_eq!(short(0.25), "0.25");
+        assert_eq!(short(0.05), "0.05");
+        assert_eq!(short(0.000_1), "1e-4");
         assert_eq!(percent(1, 8), "12.5 %");
         assert_eq!(percent(1, 1_000_000), "< 0.01 %");
         assert_eq!(percent(0, 0), "–");

@@ -14,6 +14,7 @@ const BUCKETS: usize = 256;
 pub struct Coarse {
     buckets: Option<Box<[u32; BUCKETS]>>,
     count: u64,
+    min: u64,
     max: u64,
 }
 
@@ -41,6 +42,11 @@ impl Coarse {
         if let Some(bucket) = buckets.get_mut(bucket(value)) {
             *bucket = bucket.saturating_add(1);
         }
+        self.min = if self.count == 0 {
+            value
+        } else {
+            self.min.min(value)
+        };
         self.count = self.count.saturating_add(1);
         self.max = self.max.max(value);
     }
@@ -65,7 +71,7 @@ impl Coarse {
     /// large between 2^10 and 2^42, never above the largest value.
     #[must_use]
     pub fn quantile(&self, per_mille: u16) -> Option<u64> {
-        let buckets = self.buckets.as_ref()?;
+        let buckets = self.buckets.as_ref().filter(|_| self.count > 0)?;
         let rank = (u128::from(self.count) * u128::from(per_mille))
             .div_ceil(1000)
             .max(1);
@@ -94,8 +100,26 @@ impl Payload for Coarse {
                 *a = a.saturating_add(*b);
             }
         }
+        if other.count > 0 {
+            self.min = if self.count == 0 {
+                other.min
+            } else {
+                self.min.min(other.min)
+            };
+        }
         self.count = self.count.saturating_add(other.count);
         self.max = self.max.max(other.max);
+    }
+
+    /// Clears only the buckets between the smallest and the largest value: in a stream of ever new
+    /// keys a payload rarely held more than a value or two.
+    fn reset(&mut self) {
+        if let Some(buckets) = &mut self.buckets
+            && let Some(used) = buckets.get_mut(bucket(self.min)..=bucket(self.max))
+        {
+            used.fill(0);
+        }
+        (self.count, self.min, self.max) = (0, 0, 0);
     }
 }
 
@@ -123,6 +147,13 @@ mod tests {
         assert_eq!((h.quantile(500), h.max()), (None, None));
         h.record(u64::MAX);
         assert_eq!(h.quantile(500), Some(u64::MAX));
+        h.record(5_000);
+        h.reset();
+        assert_eq!((h.quantile(500), h.max(), h.count()), (None, None, 0));
+        assert!(
+            h.buckets
+                .is_some_and(|buckets| buckets.iter().all(|n| *n == 0))
+        );
     }
 
     proptest! {

@@ -6,7 +6,8 @@
 //! exceeds `total / capacity` is in the table; a key that is not in it occurred at most
 //! [`TopK::floor`] times.
 //!
-//! Cost: one hash look-up and a step or two in a heap per key; at most `capacity` keys of at most
+//! Cost: one hash look-up and a step or two in a heap per key, and for a key that is new to a full
+//! table the way down the heap; at most `capacity` keys of at most
 //! `max_key_bytes` bytes. Each key may carry a payload of its own (a small histogram, say) that starts
 //! afresh when the key enters the table.
 //!
@@ -15,11 +16,17 @@
 //! PODS 2012, in the form for Space-Saving tables.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 /// What a [`TopK`] keeps with each key.
 pub trait Payload: Default {
     /// Adds what `other` holds.
     fn merge(&mut self, other: &Self);
+
+    /// Forgets everything; may keep its memory for the next key.
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
 }
 
 impl Payload for () {
@@ -41,9 +48,33 @@ pub struct TopEntry<'a, P> {
     pub payload: &'a P,
 }
 
+/// Passes on what is a good hash already.
+#[derive(Debug, Clone, Copy, Default)]
+struct Passed(u64);
+
+impl Hasher for Passed {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Slots by the hash of their key, which is keyed afresh in each process: nobody who sends keys can
+/// make two of them meet, and by chance two of 2048 do so once in 10^13 runs (and are then counted as
+/// one). For that, a new key costs no second copy in the index.
+type Index = HashMap<u64, usize, BuildHasherDefault<Passed>>;
+
 #[derive(Debug, Clone)]
 struct Slot<P> {
-    key: Box<[u8]>,
+    hash: u64,
+    key: Vec<u8>,
     is_truncated: bool,
     count: u64,
     error: u64,
@@ -59,7 +90,8 @@ pub struct TopK<P = ()> {
     max_key_bytes: usize,
     total: u64,
     slots: Vec<Slot<P>>,
-    index: HashMap<Box<[u8]>, usize>,
+    hasher: RandomState,
+    index: Index,
     /// Slots as a binary heap, the smallest count first.
     heap: Vec<usize>,
 }
@@ -73,7 +105,8 @@ impl<P: Payload> TopK<P> {
             max_key_bytes,
             total: 0,
             slots: Vec::new(),
-            index: HashMap::new(),
+            hasher: RandomState::new(),
+            index: Index::default(),
             heap: Vec::new(),
         }
     }
@@ -99,37 +132,47 @@ impl<P: Payload> TopK<P> {
         self.slots.get_mut(slot).map(|entry| &mut entry.payload)
     }
 
+    fn hash(&self, key: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key);
+        hasher.finish()
+    }
+
     /// The slot of `key`, made or taken over where there is none.
     fn slot_for(&mut self, key: &[u8]) -> Option<usize> {
-        if let Some(slot) = self.index.get(key) {
+        let hash = self.hash(key);
+        if let Some(slot) = self.index.get(&hash) {
             return Some(*slot);
         }
         if self.slots.len() < self.capacity {
-            return Some(self.insert(key, 0));
+            return Some(self.insert(hash, key));
         }
         let slot = *self.heap.first()?;
         let entry = self.slots.get_mut(slot)?;
-        self.index.remove(&entry.key);
-        entry.key = key.into();
+        self.index.remove(&entry.hash);
+        entry.hash = hash;
+        entry.key.clear();
+        entry.key.extend_from_slice(key);
         entry.error = entry.count;
         entry.is_truncated = false;
-        entry.payload = P::default();
-        self.index.insert(key.into(), slot);
+        entry.payload.reset();
+        self.index.insert(hash, slot);
         Some(slot)
     }
 
-    fn insert(&mut self, key: &[u8], count: u64) -> usize {
+    fn insert(&mut self, hash: u64, key: &[u8]) -> usize {
         let slot = self.slots.len();
         let at = self.heap.len();
         self.slots.push(Slot {
-            key: key.into(),
+            hash,
+            key: key.to_vec(),
             is_truncated: false,
-            count,
+            count: 0,
             error: 0,
             at,
             payload: P::default(),
         });
-        self.index.insert(key.into(), slot);
+        self.index.insert(hash, slot);
         self.heap.push(slot);
         self.rise(at);
         slot
@@ -233,14 +276,16 @@ impl<P: Payload> TopK<P> {
         let (my_floor, their_floor) = (self.floor(), other.floor());
         self.total = self.total.saturating_add(other.total);
         let mut slots = std::mem::take(&mut self.slots);
-        self.heap.clear();
         let mut index = std::mem::take(&mut self.index);
+        self.heap.clear();
         let mine = slots.len();
         for theirs in &other.slots {
             let key = theirs.key.get(..self.max_key_bytes).unwrap_or(&theirs.key);
-            let at = *index.entry(key.into()).or_insert_with(|| {
+            let hash = self.hash(key);
+            let at = *index.entry(hash).or_insert_with(|| {
                 slots.push(Slot {
-                    key: key.into(),
+                    hash,
+                    key: key.to_vec(),
                     is_truncated: false,
                     // It may have been here and have left.
                     count: my_floor,
@@ -259,8 +304,7 @@ impl<P: Payload> TopK<P> {
         }
         if their_floor > 0 {
             for slot in slots.iter_mut().take(mine) {
-                let cut = |key: &[u8]| key.len() <= other.max_key_bytes;
-                if !(cut(&slot.key) && other.index.contains_key(&slot.key)) {
+                if !other.index.contains_key(&other.hash(&slot.key)) {
                     slot.count = slot.count.saturating_add(their_floor);
                     slot.error = slot.error.saturating_add(their_floor);
                 }
@@ -275,12 +319,7 @@ impl<P: Payload> TopK<P> {
             slot.at = last - at;
         }
         index.clear();
-        index.extend(
-            slots
-                .iter()
-                .enumerate()
-                .map(|(at, slot)| (slot.key.clone(), at)),
-        );
+        index.extend(slots.iter().enumerate().map(|(at, slot)| (slot.hash, at)));
         self.index = index;
         self.slots = slots;
     }
@@ -304,8 +343,9 @@ mod tests {
             }
         }
         assert_eq!(top.index.len(), top.slots.len());
-        for (key, slot) in &top.index {
-            assert_eq!(&top.slots[*slot].key, key);
+        for (hash, slot) in &top.index {
+            assert_eq!(top.slots[*slot].hash, *hash);
+            assert_eq!(top.hash(&top.slots[*slot].key), *hash);
         }
     }
 

@@ -28,7 +28,13 @@ impl HttpReport {
         page.section("Response time", false, &(times.svg() + &times.table()));
         page.section("Response time percentiles", false, &self.percentiles());
         let rate = self.requests_over_time(meta);
-        page.section("Requests over time", true, &(rate.svg() + &rate.table()));
+        page.section("Requests over time", false, &(rate.svg() + &rate.table()));
+        let faults = self.faults_over_time(meta);
+        page.section(
+            "Unanswered requests and orphan responses over time",
+            false,
+            &(faults.svg() + &faults.table()),
+        );
         page.section("Status codes", false, &self.status_codes());
         page.section("Methods", false, &self.method_table());
         page.section("Hosts", true, &top_table("host", &self.hosts));
@@ -52,12 +58,6 @@ impl HttpReport {
             &self.response_bytes,
         );
         page.section("Response size", false, &(sizes.svg() + &sizes.table()));
-        let faults = self.faults_over_time(meta);
-        page.section(
-            "Unanswered requests and orphan responses",
-            true,
-            &(faults.svg() + &faults.table()),
-        );
         page.raw("</div>\n");
         page.finish(&format!(
             "Made by {}. This page needs no network.",
@@ -309,8 +309,16 @@ fn loss_cards(meta: &ReportMeta) -> Vec<(String, &str, bool)> {
         .iter()
         .fold(0, |sum, (_, count)| sum.saturating_add(*count));
     let mut cards = vec![(thousands(lost), "packets lost", lost > 0)];
-    let causes = meta.drops.iter().chain(&meta.notes);
-    cards.extend(causes.map(|(cause, count)| (thousands(*count), cause.as_str(), *count > 0)));
+    cards.extend(
+        meta.drops
+            .iter()
+            .map(|(cause, n)| (thousands(*n), cause.as_str(), *n > 0)),
+    );
+    cards.extend(
+        meta.notes
+            .iter()
+            .map(|(name, n)| (thousands(*n), name.as_str(), false)),
+    );
     cards.push((thousands(meta.packets), "packets", false));
     cards.push((scaled(to_f64(meta.bytes), "B"), "bytes", false));
     cards

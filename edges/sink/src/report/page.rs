@@ -70,10 +70,10 @@ th:first-child,td:first-child{text-align:left;padding-left:0;white-space:normal;
 .c1 i{background:var(--muted)}.c2 i{background:var(--ok)}.c3 i{background:var(--info)}.c4 i{background:var(--warn)}.c5 i{background:var(--bad)}\
 .c1 i,.c2 i,.c3 i,.c4 i,.c5 i{opacity:.34}\
 svg{display:block;width:100%;height:auto}\
-svg text{fill:var(--soft);font:12.5px system-ui,'Liberation Sans',sans-serif}\
-svg text.label{fill:var(--ink)}svg text.guide{font-size:11.5px}\
+svg text{fill:var(--soft);font:11.5px system-ui,'Liberation Sans',sans-serif}\
+svg text.label{fill:var(--ink)}svg text.guide{font-size:10.5px}\
 .grid{stroke:var(--grid)}.axis{stroke:var(--soft)}line.guide{stroke:var(--soft);stroke-dasharray:2 3;opacity:.7}\
-.line{fill:none;stroke-width:1.8;stroke-linejoin:round}\
+.line{fill:none;stroke-width:1.6;stroke-linejoin:round}\
 .line.s0{stroke:var(--s0)}.line.s1{stroke:var(--s1)}.line.s2{stroke:var(--s2)}.line.s3{stroke:var(--s3)}\
 .dot.s0,.bar.s0{fill:var(--s0)}.dot.s1,.bar.s1{fill:var(--s1)}.dot.s2,.bar.s2{fill:var(--s2)}.dot.s3,.bar.s3{fill:var(--s3)}\
 .hover{fill:transparent}.hover:hover{fill:var(--s0);fill-opacity:.35}\

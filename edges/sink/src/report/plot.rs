@@ -1,6 +1,6 @@
 //! Plots as inline SVG: lines, steps, points and bars over linear or logarithmic axes.
 //!
-//! A plot is drawn in a box of 640 by 300 units that the page scales. Colours come from the page's
+//! A plot is drawn in a box of 480 by 264 units that the page scales. Colours come from the page's
 //! style sheet by class (`s0`, `s1`, ...), so that light and dark mode need one drawing. Every series
 //! shows its values on hover (`<title>`), and [`Plot::table`] gives the same numbers as a table.
 
@@ -9,12 +9,12 @@ use std::fmt::Write;
 use crate::human::{scaled, short};
 use crate::report::page::escape;
 
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 68.0;
-const RIGHT: f64 = 14.0;
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 264.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 14.0;
-const BOTTOM: f64 = 48.0;
+const BOTTOM: f64 = 46.0;
 /// Points of a series that answer the pointer, and rows of its table.
 const MOST_LABELS: usize = 48;
 
@@ -186,7 +186,7 @@ impl<'a> Mapped<'a> {
         match self.axis.scale {
             Scale::Log => {
                 let decades = (self.high / self.low).log10().round();
-                let every = (decades / 8.0).ceil().max(1.0);
+                let every = (decades / 7.0).ceil().max(1.0);
                 let mut ticks = Vec::new();
                 let mut power = 0.0;
                 while power <= decades && ticks.len() < 64 {
