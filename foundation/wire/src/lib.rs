@@ -1,6 +1,6 @@
 //! Layers 2 to 4: frames, packets, segments, sequence arithmetic, checksums and emit.
 //!
-//! [`decode`] turns a captured frame into the innermost IP packet and its transport header, all of
+//! [`decode()`] turns a captured frame into the innermost IP packet and its transport header, all of
 //! them borrowed from the frame: nothing is copied or allocated. Plain Ethernet, IP and TCP take an
 //! inlined path of a few nanoseconds; everything else (tags, tunnels, options, fragments, faults)
 //! an out-of-line walk that is bounded by its nesting limits and by the length of the frame.
