@@ -710,6 +710,14 @@ fn a_tunnel_that_does_not_decode_leaves_its_carrier() {
         packet.fault.map(|f| f.kind),
         Some(DecodeErrorKind::BadVersion(5))
     );
+
+    // A redirection header that the packet ends in: the fault is where it starts.
+    let gre = wrap::gre(0x883e, Gre::default(), &[0, 0, 0]);
+    let packet = wrap::ip(client().ip(), server().ip(), 47, &gre);
+    let fault = whole(LinkType::RAW, &packet).expect("stands").fault;
+    let fault = fault.expect("a fault");
+    assert_eq!((fault.layer, fault.offset), (Layer::Gre, 24));
+    assert_eq!(fault.kind, DecodeErrorKind::TooShort { need: 4, have: 3 });
 }
 
 #[test]
