@@ -3,13 +3,12 @@
 //! All decoders are safe Rust or close to it; none is a C library. What they may allocate is bounded
 //! by [`MAX_WINDOW_BYTES`], whatever the stream asks for.
 
+mod gzip;
 mod lz4;
+mod xz;
 mod zstd;
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
-
-use flate2::bufread::MultiGzDecoder;
-use lzma_rust2::XzReader;
 
 /// The most a stream may ask for as its window: what `zstd` and `xz -9` write needs less.
 const MAX_WINDOW_BYTES: u32 = 128 << 20;
@@ -67,9 +66,9 @@ impl Compression {
     pub(crate) fn reader(self, seen: Vec<u8>, rest: Bytes) -> Bytes {
         let input = BufReader::with_capacity(INPUT_CHUNK, Cursor::new(seen).chain(rest));
         let inner: Bytes = match self {
-            Self::Gzip => Box::new(MultiGzDecoder::new(input)),
+            Self::Gzip => Box::new(gzip::Members::new(input)),
             Self::Zstd => Box::new(zstd::Frames::new(input)),
-            Self::Xz => Box::new(XzReader::new_mem_limit(input, true, MAX_WINDOW_BYTES >> 10)),
+            Self::Xz => Box::new(xz::Streams::new(input)),
             Self::Lz4 => Box::new(lz4::Frames::new(input)),
             Self::Skippable => Box::new(AfterSkippable {
                 input: Some(input),

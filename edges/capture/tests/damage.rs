@@ -7,7 +7,7 @@ use common::{COMPRESSIONS, Case, cases, compress, read, sample, with_chunk};
 use linkweir_capture::ReadOptions;
 use linkweir_engine::{Fault, FaultKind};
 use linkweir_testkit::capture_writer::{
-    ByteOrder, PacketBlock, PcapVariant, PcapngInterface, pcap, pcapng, pcapng_block,
+    ByteOrder, CapturedFrame, PacketBlock, PcapVariant, PcapngInterface, pcap, pcapng, pcapng_block,
 };
 use linkweir_wire::LinkType;
 use proptest::prelude::*;
@@ -124,6 +124,44 @@ fn compressed_files_that_end_early_say_so() {
                 "{how} cut at {cut}: {message}"
             );
             assert!(case.frames.starts_with(&trace.frames));
+        }
+    }
+}
+
+#[test]
+fn what_was_decompressed_before_the_damage_is_given() {
+    let mut state = 1_u32;
+    let frames: Vec<_> = (0..4000_u32)
+        .map(|i| CapturedFrame {
+            timestamp_ns: u64::from(i) * 1000,
+            interface: 0,
+            bytes: (0..300_u32)
+                .flat_map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    [state.to_be_bytes()[0], b'x', b'y', b'z']
+                })
+                .collect(),
+            wire_len: 1200,
+        })
+        .collect();
+    let file = pcap(&frames, PcapVariant::usual(LinkType::ETHERNET));
+    for how in COMPRESSIONS {
+        let compressed = compress(how, &file);
+        let at = compressed.len() / 10 * 7;
+        let mut flipped = compressed.clone();
+        flipped[at..at + 64].fill(0x77);
+        for bad in [&compressed[..at], &flipped] {
+            let trace = read("bad", bad, ReadOptions::default());
+            assert_eq!(trace, read("bad", bad, with_chunk(1000)), "{how}");
+            assert_eq!(trace.faults.len(), 1, "{how}");
+            let whole = trace
+                .frames
+                .iter()
+                .zip(&frames)
+                .take_while(|(a, b)| a == b)
+                .count();
+            // All but the block that is damaged, which here has 64 KiB at most.
+            assert!(whole > 2600, "{how}: {whole} {:?}", trace.faults);
         }
     }
 }

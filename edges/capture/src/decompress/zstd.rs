@@ -14,6 +14,8 @@ pub(super) struct Frames<R> {
     input: R,
     decoder: FrameDecoder,
     in_frame: bool,
+    /// What to say once everything decoded before it has been read.
+    broken: Option<io::Error>,
 }
 
 impl<R: BufRead> Frames<R> {
@@ -24,6 +26,22 @@ impl<R: BufRead> Frames<R> {
             input,
             decoder,
             in_frame: false,
+            broken: None,
+        }
+    }
+
+    /// Ends a frame that cannot be decoded further, so that the window, which the decoder keeps
+    /// back for references to it, can be read.
+    fn give_up(&mut self, error: &FrameDecoderError) -> io::Result<()> {
+        /// A last block without content (RFC 8878 sec. 3.1.1.2), and a checksum, should one follow.
+        const LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+        let one = BlockDecodingStrategy::UptoBlocks(1);
+        match self.decoder.decode_blocks(LAST_BLOCK.as_slice(), one) {
+            Ok(_) => {
+                self.broken = Some(invalid(error));
+                Ok(())
+            }
+            Err(_) => Err(invalid(error)),
         }
     }
 
@@ -58,15 +76,19 @@ impl<R: BufRead> Read for Frames<R> {
                 return Ok(0);
             }
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                self.decoder
-                    .decode_blocks(&mut self.input, BlockDecodingStrategy::UptoBlocks(1))
-                    .map_err(|error| invalid(&error))?;
+                let one = BlockDecodingStrategy::UptoBlocks(1);
+                if let Err(error) = self.decoder.decode_blocks(&mut self.input, one) {
+                    self.give_up(&error)?;
+                }
             }
             let got = self.decoder.read(buffer)?;
             if got > 0 {
                 return Ok(got);
             }
             self.in_frame = false;
+            if let Some(error) = self.broken.take() {
+                return Err(error);
+            }
             if let Some(expected) = self.decoder.get_checksum_from_data()
                 && self.decoder.get_calculated_checksum() != Some(expected)
             {

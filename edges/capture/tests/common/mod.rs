@@ -214,6 +214,7 @@ pub fn compress(how: &str, data: &[u8]) -> Vec<u8> {
             let info = lz4_flex::frame::FrameInfo::new()
                 .block_checksums(true)
                 .content_checksum(true)
+                .block_size(lz4_flex::frame::BlockSize::Max64KB)
                 .block_mode(lz4_flex::frame::BlockMode::Linked);
             let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
             encoder.write_all(data).unwrap();
