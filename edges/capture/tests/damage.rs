@@ -1,5 +1,11 @@
 //! Damaged files: what was readable is given, then one fault with the right offset.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a helper that fails is a failed test; lengths are small"
+)]
 
 mod common;
 

@@ -1,5 +1,11 @@
 //! Every format, byte order, resolution and compression gives the same frames, however it is read.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a helper that fails is a failed test; lengths are small"
+)]
 
 mod common;
 

@@ -3,6 +3,9 @@
     dead_code,
     unreachable_pub,
     clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
     reason = "each test binary uses a part; a helper that fails is a failed test"
 )]
 
