@@ -10,6 +10,7 @@ mod escape;
 mod format;
 pub mod human;
 mod jsonl;
+mod names;
 mod number;
 mod output;
 pub mod report;

@@ -320,7 +320,7 @@ fn a_full_disk_leaves_no_torn_record() {
                 );
             } else {
                 // Whole lines, and no quote left open.
-                assert!(text.ends_with('\n') && text.matches('"').count() % 2 == 0);
+                assert!(text.ends_with('\n') && text.matches('"').count().is_multiple_of(2));
                 assert!(text.lines().count() > 100);
             }
             std::fs::remove_file(path).unwrap();

@@ -1,8 +1,8 @@
 //! Golden lines of every format, and what comes back when they are read.
 #![allow(
     clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test may stop at the first surprise"
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
 )]
 
 use linkweir_engine::Sink;
