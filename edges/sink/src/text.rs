@@ -28,7 +28,10 @@ impl TextEncoder {
 }
 
 /// Longest line that is checked as a whole: no lane of [`is_clean_line`] can overflow.
-const WHOLE_LINE: usize = 16 * 255;
+const WHOLE_LINE: usize = LANES * 255;
+
+/// Bytes checked in one step.
+const LANES: usize = 16;
 
 #[inline]
 const fn is_special(byte: u8) -> bool {
@@ -38,26 +41,30 @@ const fn is_special(byte: u8) -> bool {
 /// Whether `line` holds exactly `separators` bytes `|`, no `\` and nothing outside printable ASCII:
 /// then none of its fields needs an escape.
 ///
-/// One pass over the line in steps of sixteen lanes: cheaper than a check of each short field.
+/// One pass over the line in steps of [`LANES`] bytes: cheaper than a check of each short field.
 #[inline]
 fn is_clean_line(line: &[u8], separators: usize) -> bool {
-    let (mut bars, mut bad) = ([0_u8; 16], [0_u8; 16]);
-    let steps = line.chunks_exact(16);
-    let rest = steps.remainder();
+    let (steps, rest) = line.as_chunks::<LANES>();
     // Padding that is neither special nor a separator.
-    let mut last = [b' '; 16];
+    let mut last = [b' '; LANES];
     for (to, from) in last.iter_mut().zip(rest) {
         *to = *from;
     }
-    for step in steps.chain(std::iter::once(&last[..])) {
-        for ((byte, bars), bad) in step.iter().zip(&mut bars).zip(&mut bad) {
-            *bars += u8::from(*byte == b'|');
-            *bad |= u8::from(is_unprintable(*byte) | (*byte == b'\\'));
-        }
+    let (mut bars, mut bad) = ([0_u8; LANES], [0_u8; LANES]);
+    for step in steps {
+        check_lanes(step, &mut bars, &mut bad);
     }
+    check_lanes(&last, &mut bars, &mut bad);
     let bars: usize = bars.iter().map(|n| usize::from(*n)).sum();
-    let bad = bad.iter().fold(0, |all, one| all | one);
-    bad == 0 && bars == separators
+    bad == [0; LANES] && bars == separators
+}
+
+#[inline]
+fn check_lanes(step: &[u8; LANES], bars: &mut [u8; LANES], bad: &mut [u8; LANES]) {
+    for ((byte, bars), bad) in step.iter().zip(bars).zip(bad) {
+        *bars += u8::from(*byte == b'|');
+        *bad |= u8::from(is_unprintable(*byte) | (*byte == b'\\'));
+    }
 }
 
 impl TextEncoder {
