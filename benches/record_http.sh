@@ -2,12 +2,14 @@
 # Records real HTTP traffic: nginx on one side of a veth pair, wrk and curl on the other, tcpdump
 # at the server.
 #
-#   record_http.sh OUT.pcap PACKETS [mix|tiny|demo]
+#   record_http.sh OUT.pcap PACKETS [mix|tiny|dense|demo]
 #
 #   mix   wrk with a weighted mix of methods, codes, agents, hosts and bodies of 0.2 to 200 KB, and
 #         curl beside it for HEAD and "Expect: 100-continue" (wrk cannot parse those); stops
 #         after PACKETS packets, so a few requests are unanswered at the cut
-#   tiny  requests and responses of one segment each: every packet with payload carries a start line
+#   tiny  requests and responses of one segment each, three on a connection, which makes about five
+#         packets per transaction: every packet with payload carries a start line
+#   dense the same without an end to the connections: nearly every packet is a start line
 #   demo  a fixed script of requests spread over some seconds, by curl only, every one answered and
 #         PACKETS ignored; fails if a packet was lost, so that the access log is the exact truth
 #
@@ -20,11 +22,11 @@
 set -euo pipefail
 
 PATH=$PATH:/usr/sbin:/sbin
-usage="usage: record_http.sh OUT.pcap PACKETS [mix|tiny|demo]"
+usage="usage: record_http.sh OUT.pcap PACKETS [mix|tiny|dense|demo]"
 out=${1:?$usage}
 packets=${2:?$usage}
 mode=${3:-mix}
-case $mode in mix | tiny | demo) ;; *) echo "$usage" >&2; exit 2 ;; esac
+case $mode in mix | tiny | dense | demo) ;; *) echo "$usage" >&2; exit 2 ;; esac
 
 missing=()
 for tool in nginx wrk curl tcpdump ip ethtool unshare nsenter; do
@@ -117,7 +119,7 @@ http {
     default_type text/plain;
     log_format truth escape=json '\$msec\t\$remote_addr\t\$remote_port\t\$request_method\t\$status\t\$http_expect\t\$http_host\t\$http_user_agent\t\$request_uri';
     access_log $work/access.tsv truth buffer=256k;
-    keepalive_requests $([ "$mode" = tiny ] && echo 20000 || echo 150);
+    keepalive_requests $(case $mode in tiny) echo 3 ;; dense) echo 1000000 ;; *) echo 150 ;; esac);
     keepalive_timeout 30;
     sendfile off;
     client_max_body_size 2m;
@@ -195,7 +197,7 @@ local chosen, total, threads = mix, 0, 0
 function setup(thread) thread:set("number", threads); threads = threads + 1 end
 function init(args)
   math.randomseed(77 + number)
-  if args[1] == "tiny" then chosen = tiny end
+  if args[1] ~= "mix" then chosen = tiny end
   for _, row in ipairs(chosen) do total = total + row[1] end
 end
 function request()
@@ -332,6 +334,7 @@ if [ "$mode" = demo ]; then
             printf "  \"responses\": %d,\n  \"interim_responses\": %d,\n", NR + interim, interim
             printf "  \"transactions\": %d,\n  \"unanswered\": 0,\n  \"orphans\": 0,\n", NR
             print object("methods", methods) ","
+            if (interim) codes[100] = interim
             print object("status_codes", codes) ","
             print object("methods_and_codes", paired) ","
             print object("hosts", hosts) ","

@@ -53,8 +53,10 @@ fn findings(summary: &Value, records: &str) -> Result<Findings> {
         Ok(counts.filter(|(_, count)| *count > 0).collect())
     };
     let mut found = Findings {
-        requests: count("requests")? + count("retransmitted_requests")?,
-        responses: count("responses")? + count("retransmitted_responses")?,
+        requests: count("requests")?,
+        repeated_requests: count("retransmitted_requests")?,
+        responses: count("responses")?,
+        repeated_responses: count("retransmitted_responses")?,
         interim: count("interim_responses")?,
         ..Findings::default()
     };
@@ -123,7 +125,8 @@ mod tests {
             "\n",
         );
         let found = findings(&summary, records).unwrap();
-        assert_eq!((found.requests, found.responses, found.interim), (3, 2, 1));
+        assert_eq!((found.requests, found.responses, found.interim), (2, 2, 1));
+        assert_eq!((found.repeated_requests, found.repeated_responses), (1, 0));
         assert_eq!(found.methods.len(), 1);
         let pair = found.pairs.first().unwrap();
         assert_eq!(

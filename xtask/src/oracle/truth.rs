@@ -45,9 +45,13 @@ fn findings(text: &str) -> Result<Findings> {
         let Some(frame) = frames.get(number) else {
             continue;
         };
-        found.requests += frame.methods.len() as u64;
-        found.responses += frame.codes.len() as u64;
-        if frame.original == *number {
+        let (requests, responses) = (frame.methods.len() as u64, frame.codes.len() as u64);
+        if frame.original != *number {
+            found.repeated_requests += requests;
+            found.repeated_responses += responses;
+        } else {
+            found.requests += requests;
+            found.responses += responses;
             for method in &frame.methods {
                 *found.methods.entry(method.clone()).or_default() += 1;
             }
@@ -207,9 +211,12 @@ mod tests {
         "6\t11.25\t10.0.0.2\t\t80\t10.0.0.1\t\t5000\t0\t99\t\t404\t\t5\teth:ip:tcp:http";
 
     #[test]
-    fn a_repeated_request_counts_as_message_and_pairs_with_its_first() {
+    fn a_repeated_request_counts_apart_and_pairs_as_its_first() {
         let found = rows(&[REQUEST, AGAIN, RESPONSE]);
-        assert_eq!((found.requests, found.responses), (2, 1));
+        assert_eq!(
+            (found.requests, found.repeated_requests, found.responses),
+            (1, 1, 1)
+        );
         assert_eq!(found.methods.get("GET"), Some(&1));
         assert_eq!(found.codes.get(&404), Some(&1));
         assert_eq!(found.pairs.len(), 1);
