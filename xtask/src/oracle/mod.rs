@@ -196,7 +196,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     total.extend(totals.map(grouped));
     total.extend([
         String::new(),
-        format!("{differing} differ, {excepted} with exceptions"),
+        format!("differ: {differing}, explained: {excepted}"),
     ]);
     table.push(total);
     print_table(&table);
