@@ -21,8 +21,10 @@ test: setup-test ## install what the tests need, run all of them
 build: setup-build ## build the release binary
 	cargo build --release --locked --package linkweir
 
-install: build ## install the binary (PREFIX=/usr/local)
+install: build ## install the binary and its manual pages (PREFIX=/usr/local)
 	install -D -m 755 "$(TARGET)/release/linkweir" "$(DESTDIR)$(PREFIX)/bin/linkweir"
+	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
+	"$(TARGET)/release/linkweir" man "$(DESTDIR)$(PREFIX)/share/man/man1"
 
 bench: build setup-bench ## measure speed and memory side by side with other tools
 	cargo xtask bench http
