@@ -6,33 +6,43 @@ const WAYS: usize = 4;
 /// One remembered fingerprint; all zero is "nothing".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Entry {
-    fingerprint: u64,
-    /// Milliseconds of capture time, modulo 2^32 (49 days).
-    stamp_ms: u32,
-    note: u32,
+    /// The low half of the fingerprint, never zero.
+    tag: u32,
+    /// Milliseconds of capture time modulo 2^32 (49 days); the lowest bit says whether there is a
+    /// second note.
+    stamp: u32,
+    notes: [u32; 2],
 }
 
 /// What is remembered of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// The number that was noted with it, if any.
-    pub note: Option<u32>,
+    /// The number that was noted with it.
+    pub note: u32,
+    /// The second number, where there was one.
+    pub second: Option<u32>,
 }
 
-/// A set-associative cache of 64-bit fingerprints with a time window.
+/// A set-associative cache of fingerprints with two notes each and a time window.
 ///
-/// Shape: sets of four, 64 bytes each; the oldest of a set makes room. It may forget early when it
-/// is small for the rate, and takes two things for one with probability 2^-62: good enough to
-/// recognise retransmissions, which come within seconds.
+/// Shape: sets of four, 64 bytes each; the oldest of a set makes room. What belongs together (the
+/// messages of one connection) shares a *home*, that is a set: so the cache lines in use are as
+/// many as there are busy connections, not as many as there were messages. Cost: one cache miss at
+/// most. It forgets all but the last four of a home, and takes one thing for another with a
+/// probability below 2^-30 a look-up: good enough to recognise retransmissions.
+/// Units: times are milliseconds of capture time, even ones (the lowest bit is lost).
 #[derive(Debug)]
 pub struct SeenCache {
     sets: Vec<[Entry; WAYS]>,
     window_ms: u32,
 }
 
-/// The lowest bit of a stored fingerprint says whether it has a note, the next that it is in use.
-const NOTED: u64 = 1;
-const IN_USE: u64 = 2;
+const HAS_SECOND: u32 = 1;
+
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the tag")]
+const fn tag_of(fingerprint: u64) -> u32 {
+    fingerprint as u32 | 1
+}
 
 impl SeenCache {
     /// A cache of about `entries` fingerprints that are valid for `window_ms` of capture time.
@@ -46,55 +56,62 @@ impl SeenCache {
     }
 
     #[inline]
-    fn set_of(&self, fingerprint: u64) -> usize {
-        // The high half: the low bits are taken by the flags.
-        (fingerprint >> 32) as usize & (self.sets.len() - 1)
+    fn set_of(&self, home: u32) -> usize {
+        home as usize & (self.sets.len() - 1)
     }
 
-    /// Whether `fingerprint` was remembered within the window before `now_ms`.
+    #[inline]
+    const fn age(entry: &Entry, now_ms: u32) -> u32 {
+        (now_ms & !HAS_SECOND).wrapping_sub(entry.stamp & !HAS_SECOND)
+    }
+
+    /// What was remembered of `fingerprint` within the window before `now_ms`.
     #[inline]
     #[must_use]
-    pub fn get(&self, fingerprint: u64, now_ms: u32) -> Option<Seen> {
-        let set = self.sets.get(self.set_of(fingerprint))?;
-        let wanted = fingerprint | NOTED | IN_USE;
-        set.iter()
-            .find(|e| {
-                e.fingerprint | NOTED == wanted && now_ms.wrapping_sub(e.stamp_ms) <= self.window_ms
-            })
-            .map(|e| Seen {
-                note: (e.fingerprint & NOTED != 0).then_some(e.note),
-            })
+    pub fn get(&self, home: u32, fingerprint: u64, now_ms: u32) -> Option<Seen> {
+        let set = self.sets.get(self.set_of(home))?;
+        let tag = tag_of(fingerprint);
+        let entry = set
+            .iter()
+            .find(|e| e.tag == tag && Self::age(e, now_ms) <= self.window_ms)?;
+        let [note, second] = entry.notes;
+        Some(Seen {
+            note,
+            second: (entry.stamp & HAS_SECOND != 0).then_some(second),
+        })
     }
 
-    /// Remembers `fingerprint` at `now_ms`, with a note if there is one.
+    /// Remembers `fingerprint` at `now_ms`.
     #[inline]
-    pub fn put(&mut self, fingerprint: u64, now_ms: u32, note: Option<u32>) {
-        let at = self.set_of(fingerprint);
+    pub fn put(&mut self, home: u32, fingerprint: u64, now_ms: u32, seen: Seen) {
+        let at = self.set_of(home);
         let Some(set) = self.sets.get_mut(at) else {
             return;
         };
-        let wanted = fingerprint | NOTED | IN_USE;
-        let same = set.iter().position(|e| e.fingerprint | NOTED == wanted);
-        let place = same.or_else(|| {
-            let age = |e: &Entry| {
-                if e.fingerprint == 0 {
-                    u32::MAX
-                } else {
-                    now_ms.wrapping_sub(e.stamp_ms)
-                }
-            };
-            (0..WAYS).max_by_key(|&way| set.get(way).map_or(0, age))
-        });
-        if let Some(entry) = place.and_then(|way| set.get_mut(way)) {
-            let fingerprint = if note.is_some() {
-                wanted
+        let tag = tag_of(fingerprint);
+        let age = |e: &Entry| {
+            if e.tag == 0 {
+                u32::MAX
             } else {
-                wanted & !NOTED
-            };
+                Self::age(e, now_ms)
+            }
+        };
+        let (mut place, mut most) = (0, 0);
+        for (way, entry) in set.iter().enumerate() {
+            if entry.tag == tag {
+                place = way;
+                break;
+            }
+            if age(entry) > most {
+                (place, most) = (way, age(entry));
+            }
+        }
+        if let Some(entry) = set.get_mut(place) {
+            let stamp = now_ms & !HAS_SECOND | u32::from(seen.second.is_some());
             *entry = Entry {
-                fingerprint,
-                stamp_ms: now_ms,
-                note: note.unwrap_or(0),
+                tag,
+                stamp,
+                notes: [seen.note, seen.second.unwrap_or(0)],
             };
         }
     }
@@ -104,26 +121,47 @@ impl SeenCache {
 mod tests {
     use super::*;
 
+    const fn seen(note: u32) -> Seen {
+        Seen { note, second: None }
+    }
+
     #[test]
     fn remembers_within_the_window_and_makes_room_by_age() {
         let mut cache = SeenCache::new(4, 1000);
-        for n in 0..4_u64 {
-            cache.put(n << 40 | 4, u32::try_from(n).unwrap(), None);
+        for n in 0..4_u32 {
+            cache.put(7, u64::from(n) << 1, n * 2, seen(n));
         }
-        cache.put(0x99 << 40, 10, Some(5));
-        assert_eq!(cache.get(4, 10), None, "the oldest made room");
-        assert_eq!(cache.get(1 << 40 | 4, 10), Some(Seen { note: None }));
-        assert_eq!(cache.get(0x99 << 40, 1010), Some(Seen { note: Some(5) }));
-        assert_eq!(cache.get(0x99 << 40, 1011), None);
-        cache.put(0x99 << 40, 20, Some(6));
-        assert_eq!(cache.get(0x99 << 40, 20), Some(Seen { note: Some(6) }));
-        assert_eq!(cache.get(0, 5), None, "an empty place is no fingerprint");
+        cache.put(
+            0x99,
+            10,
+            Seen {
+                note: 4,
+                second: Some(5),
+            },
+        );
+        assert_eq!(cache.get(7, 0, 10), None, "the oldest made room");
+        assert_eq!(cache.get(7, 2, 10), Some(seen(1)));
+        assert_eq!(
+            cache.get(7, 0x99, 1010),
+            Some(Seen {
+                note: 4,
+                second: Some(5)
+            })
+        );
+        assert_eq!(cache.get(7, 0x99, 1012), None);
+        cache.put(7, 0x99, 20, seen(6));
+        assert_eq!(
+            cache.get(7, 0x99, 20),
+            Some(seen(6)),
+            "the same place again"
+        );
+        assert_eq!(cache.get(7, 4, 20), Some(seen(2)));
     }
 
     #[test]
     fn the_clock_may_wrap() {
         let mut cache = SeenCache::new(64, 1000);
-        cache.put(77 << 20, u32::MAX - 5, None);
-        assert!(cache.get(77 << 20, 10).is_some());
+        cache.put(1, 77 << 20, u32::MAX - 5, seen(1));
+        assert!(cache.get(1, 77 << 20, 10).is_some());
     }
 }

@@ -128,6 +128,36 @@ impl TextPool {
         true
     }
 
+    /// Writes several parts, one after the other, into a new text; `false` as [`TextPool::append`].
+    #[inline]
+    pub fn append_all<const N: usize>(&mut self, text: &mut TextChain, parts: [&[u8]; N]) -> bool {
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        if total > CHUNK || total == 0 || !text.is_empty() {
+            return parts.into_iter().all(|part| self.append(text, part));
+        }
+        // The common case: one chunk, filled at once.
+        let Some(at) = self.take_chunk() else {
+            return false;
+        };
+        let Some(chunk) = self.chunk_mut(at) else {
+            return false;
+        };
+        let mut rest = chunk.bytes.as_mut_slice();
+        for part in parts {
+            let Some((room, after)) = rest.split_at_mut_checked(part.len()) else {
+                return false;
+            };
+            room.copy_from_slice(part);
+            rest = after;
+        }
+        *text = TextChain {
+            first: at,
+            last: at,
+            len: u32::try_from(total).unwrap_or(0),
+        };
+        true
+    }
+
     /// The whole text: in place where it is one chunk, gathered in `scratch` where it is more.
     #[inline]
     pub fn read<'a>(&'a self, text: &TextChain, scratch: &'a mut Vec<u8>) -> &'a [u8] {

@@ -20,7 +20,7 @@ pub mod tcp;
 pub mod time;
 pub mod udp;
 
-pub use decode::decode;
+pub use decode::{decode, decode_plain};
 pub use fault::{DecodeError, DecodeErrorKind, DecodeFaults, Layer};
 pub use link_type::LinkType;
 pub use packet::{Network, Packet, Transport};

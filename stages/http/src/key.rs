@@ -59,10 +59,8 @@ pub struct ConnectionHash(u64);
 pub enum Meaning {
     /// Acknowledgment number of a request, sequence number of its response: Eq. (2).
     Link = 0,
-    /// Sequence number of a request.
-    RequestSeq = 0x517c_c1b7_2722_0a95,
-    /// Sequence number of a response.
-    ResponseSeq = 0x8565_9e37_79b9_7f4b,
+    /// A link that nobody looks for.
+    Hidden = 0x517c_c1b7_2722_0a95,
     /// No number: the connection itself, in one direction.
     Direction = 0x2545_f491_4f6c_dd1d,
 }
@@ -80,6 +78,17 @@ impl ConnectionHash {
             (c, s) => wide(wide(seed, c), s),
         };
         Self(addresses ^ (client.1 as u64) << 48 ^ (server.1 as u64) << 32)
+    }
+
+    /// A hash of the connection alone.
+    #[inline]
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "32 bits are left after the shift"
+    )]
+    pub const fn home(self) -> u32 {
+        (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }
 
     /// The hash of the connection together with a number.

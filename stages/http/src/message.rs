@@ -4,7 +4,7 @@
 use linkweir_proto::http1::{BodyLength, RequestHead, ResponseHead, chunked_length, response_body};
 use linkweir_proto::http1::{Start, classify};
 use linkweir_record::HttpBatch;
-use linkweir_table::{Id, TextChain};
+use linkweir_table::{Id, Seen, TextChain};
 use linkweir_wire::SeqNumber;
 
 use crate::body::{BodyEnd, EndRule};
@@ -40,6 +40,16 @@ impl Place {
             segment_ns: segment.ts_ns,
         }
     }
+}
+
+/// Where a request belongs.
+#[derive(Debug, Clone, Copy)]
+struct Spot {
+    link: u32,
+    /// What waits there: the leader of a queue, or the response.
+    there: Option<Id>,
+    /// Whether the request was seen before.
+    is_known: bool,
 }
 
 /// A text part's length as entries keep it; heads are at most 64 KiB.
@@ -86,12 +96,12 @@ impl HttpStage {
             host: head.host,
             user_agent: head.user_agent,
         };
-        let fingerprint = hash.with(Meaning::RequestSeq, place.seq.0);
-        if self.seen.get(fingerprint, self.now_ms()).is_some() {
+        let spot = self.spot_of(&connection, hash, place);
+        if spot.is_known {
             self.output.stats.retransmitted_requests += 1;
             let found = self
                 .pending
-                .find_request(&connection, hash, place.ack, place.seq);
+                .find_request(&connection, hash, spot.link, place.seq);
             if let Some(waiting) = found.and_then(|id| self.pending.get_mut(id)) {
                 waiting.retransmissions = waiting.retransmissions.saturating_add(1);
             }
@@ -100,53 +110,80 @@ impl HttpStage {
             }
             return;
         }
-        self.seen.put(fingerprint, self.now_ms(), None);
         self.server_ports.insert(connection.server.1);
         let stats = &mut self.output.stats;
         stats.requests += 1;
-        stats.methods.record(head.method);
+        stats.count_method(head.method);
         stats.truncated_heads += u64::from(!whole);
-        self.await_response(&parts, hash, place, out);
+        match spot.there {
+            Some(id) if self.is_response(id) => self.answer_new(&parts, place, id, hash, out),
+            there => self.await_response(&parts, hash, place, spot.link, there, out),
+        }
     }
 
-    /// Pairs a new request with the response that is already there, or lets it wait.
+    /// Where a request waits, or would wait: usually at its acknowledgment number. Where the
+    /// response that begins there has gone by, the request was pipelined behind one that is
+    /// answered; its own response begins where that one ends.
+    #[inline]
+    fn spot_of(&self, connection: &Connection, hash: ConnectionHash, place: &Place) -> Spot {
+        let mut link = place.ack;
+        for _ in 0..=MAX_PIPELINE {
+            let there = self.pending.find(connection, hash, link);
+            if let Some(id) = there {
+                let is_known = self.pending.queue_has(id, place.seq);
+                return Spot {
+                    link,
+                    there,
+                    is_known,
+                };
+            }
+            let Some(answered) =
+                self.seen
+                    .get(hash.home(), hash.with(Meaning::Link, link), self.now_ms())
+            else {
+                break;
+            };
+            if answered.note == place.seq.0 {
+                return Spot {
+                    link,
+                    there: None,
+                    is_known: true,
+                };
+            }
+            match answered.second {
+                Some(next) if next != link => link = next,
+                _ => break,
+            }
+        }
+        Spot {
+            link,
+            there: None,
+            is_known: false,
+        }
+    }
+
+    /// Lets a new request wait for its response, behind the one that is `there`.
+    #[inline]
     fn await_response(
         &mut self,
         parts: &RequestParts<'_>,
         hash: ConnectionHash,
         place: &Place,
+        link: u32,
+        mut there: Option<Id>,
         out: &mut HttpBatch,
     ) {
-        let mut link = place.ack;
-        let mut leader = None;
-        for _ in 0..=MAX_PIPELINE {
-            leader = self.pending.find(&parts.connection, hash, link);
-            if let Some(id) = leader {
-                if self.is_response(id) {
-                    return self.answer_new(parts, id, hash, out);
-                }
-                break;
-            }
-            // The response at this link has gone by already: the request was pipelined behind one
-            // that is answered, and is answered where that response ends.
-            let answered = self
-                .seen
-                .get(hash.with(Meaning::ResponseSeq, link), self.now_ms());
-            match answered.and_then(|seen| seen.note) {
-                Some(next) if next != link => link = next,
-                _ => break,
-            }
-        }
         let text_len =
             parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
         if self.make_room(text_len, out) {
             // What led the queue may have had to leave.
-            leader = self.pending.find(&parts.connection, hash, link);
+            there = self.pending.find(&parts.connection, hash, link);
         }
         let mut text = TextChain::default();
-        for part in [parts.method, parts.target, parts.host, parts.user_agent] {
-            self.texts.append(&mut text, part);
-        }
+        self.texts.append_all(
+            &mut text,
+            [parts.method, parts.target, parts.host, parts.user_agent],
+        );
         let lens = [
             short(parts.method.len()),
             short(parts.target.len()),
@@ -164,7 +201,7 @@ impl HttpStage {
             retransmissions: 0,
             half: Half::Request(WaitingRequest::new(place.seq, lens)),
         };
-        let inserted = match leader {
+        let inserted = match there {
             None => self.pending.insert(hash, waiting),
             Some(leader) => self.pending.insert_behind(leader, hash, waiting),
         };
@@ -185,6 +222,7 @@ impl HttpStage {
     fn answer_new(
         &mut self,
         parts: &RequestParts<'_>,
+        place: &Place,
         id: Id,
         hash: ConnectionHash,
         out: &mut HttpBatch,
@@ -196,11 +234,7 @@ impl HttpStage {
             return;
         };
         let next = next_link(&waiting, &response, parts.method);
-        self.seen.put(
-            hash.with(Meaning::ResponseSeq, waiting.link),
-            self.now_ms(),
-            next,
-        );
+        self.remember(hash, waiting.link, place.seq, next);
         let text = self.texts.read(&waiting.text, &mut self.scratch);
         let answer = response_parts(
             &waiting,
@@ -230,7 +264,6 @@ impl HttpStage {
         let connection = place.direction.reversed();
         let hash = ConnectionHash::new(self.seed, &connection);
         let link = place.seq.0;
-        let fingerprint = hash.with(Meaning::ResponseSeq, link);
         let mut answer = ResponseParts {
             connection,
             ts_ns: place.ts_ns,
@@ -242,8 +275,9 @@ impl HttpStage {
             reason_phrase: head.reason_phrase,
             content_type: head.content_type,
         };
-        if self.seen.get(fingerprint, self.now_ms()).is_some() {
-            return self.on_response_again(&answer, hash, head, body, out);
+        let request = self.request_at(&connection, hash, link, out);
+        if request.is_none() && self.is_answered(&connection, hash, link) {
+            return self.on_response_again(&answer, head, body, out);
         }
         self.server_ports.insert(connection.server.1);
         let stats = &mut self.output.stats;
@@ -251,14 +285,12 @@ impl HttpStage {
         stats.count_status(head.status_code);
         stats.truncated_heads += u64::from(!whole);
         if head.is_interim() {
-            self.on_interim(&connection, hash, link, head_len, out);
+            self.on_interim(&connection, hash, link, head_len, request, out);
             return Some(0);
         }
-        let Some(id) = self.request_at(&connection, hash, link, out) else {
+        let Some(id) = request else {
             let length = measured(response_body(head, b""), body).filter(|_| whole);
             answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
-            let next = length.map(|length| after(link, head_len, length));
-            self.seen.put(fingerprint, self.now_ms(), next);
             self.await_request(&answer, head, link, head_len, body, out);
             return length.and_then(|length| usize::try_from(length).ok());
         };
@@ -267,7 +299,7 @@ impl HttpStage {
             return None;
         };
         let text = self.texts.read(&request.text, &mut self.scratch);
-        let parts = request_parts(&request, half, text);
+        let (parts, seq) = (request_parts(&request, half, text), half.seq);
         let rule = response_body(head, parts.method);
         let length = measured(rule, body).filter(|_| whole);
         let next = length.map(|length| after(link, head_len, length));
@@ -279,10 +311,10 @@ impl HttpStage {
         };
         self.output.complete(&parts, &answer, end, out);
         self.texts.release(request.text);
-        self.seen.put(fingerprint, self.now_ms(), next);
+        self.remember(hash, link, seq, next);
         if let Some(follower) = follower {
             self.pending.touch(follower, self.now_ns);
-            self.relocate(&connection, hash, follower, next.unwrap_or(link), out);
+            self.relocate(&connection, hash, follower, next, out);
             if let Some(next) = next.map(SeqNumber)
                 && place.segment_end.before(next)
             {
@@ -315,13 +347,11 @@ impl HttpStage {
     fn on_response_again(
         &mut self,
         answer: &ResponseParts<'_>,
-        hash: ConnectionHash,
         head: &ResponseHead<'_>,
         body: &[u8],
         out: &mut HttpBatch,
     ) -> Option<usize> {
         self.output.stats.retransmitted_responses += 1;
-        let _ = hash;
         if self.keep_duplicates && !head.is_interim() {
             self.output.orphan(answer, out);
         }
@@ -336,61 +366,64 @@ impl HttpStage {
         hash: ConnectionHash,
         link: u32,
         head_len: usize,
+        request: Option<Id>,
         out: &mut HttpBatch,
     ) {
         self.output.stats.interim_responses += 1;
         let next = after(link, head_len, 0);
-        self.seen.put(
-            hash.with(Meaning::ResponseSeq, link),
-            self.now_ms(),
-            Some(next),
-        );
-        let Some(id) = self.request_at(connection, hash, link, out) else {
-            return;
+        let Some(id) = request else {
+            // A request that comes later than this finds the way.
+            return self.remember(hash, link, SeqNumber(0), Some(next));
         };
+        let seq = self
+            .pending
+            .get(id)
+            .map_or(SeqNumber(0), Waiting::request_seq);
+        self.remember(hash, link, seq, Some(next));
         self.pending.touch(id, self.now_ns);
         if let Some(Half::Request(request)) =
             self.pending.get_mut(id).map(|waiting| &mut waiting.half)
         {
             request.interim_responses = request.interim_responses.saturating_add(1);
         }
-        self.relocate(connection, hash, id, next, out);
+        self.relocate(connection, hash, id, Some(next), out);
         self.release_bodies(out);
     }
 
     /// Lets a leader and its queue wait at another link; what waits there already is met.
+    ///
+    /// Without a link nobody knows where the next response begins: the queue stays until it times
+    /// out, where no response finds it.
     fn relocate(
         &mut self,
         connection: &Connection,
         hash: ConnectionHash,
         mut leader: Id,
-        mut link: u32,
+        mut link: Option<u32>,
         out: &mut HttpBatch,
     ) {
         for _ in 0..=MAX_PIPELINE {
+            let Some(at) = link else {
+                return self.pending.hide(leader, hash);
+            };
             let there = self
                 .pending
-                .find(connection, hash, link)
+                .find(connection, hash, at)
                 .filter(|id| *id != leader);
             match there {
                 Some(id) if self.is_response(id) => {
                     match self.answer_waiting(leader, id, hash, out) {
-                        Some((follower, next)) => {
-                            leader = follower;
-                            link = next;
-                        }
+                        Some((follower, next)) => (leader, link) = (follower, next),
                         None => return,
                     }
                 }
                 Some(id) => {
-                    self.pending.move_to(leader, hash, link);
-                    self.pending.join(leader, id);
-                    return;
+                    self.pending.move_to(leader, hash, at);
+                    return self.pending.join(leader, id);
                 }
-                None => return self.pending.move_to(leader, hash, link),
+                None => return self.pending.move_to(leader, hash, at),
             }
         }
-        self.pending.move_to(leader, hash, link);
     }
 
     /// Both halves are in the table. Returns the next of the queue and the link it waits at.
@@ -400,7 +433,7 @@ impl HttpStage {
         response: Id,
         hash: ConnectionHash,
         out: &mut HttpBatch,
-    ) -> Option<(Id, u32)> {
+    ) -> Option<(Id, Option<u32>)> {
         let (stored, _) = self.pending.remove(response)?;
         let Half::Response(answered) = stored.half else {
             return None;
@@ -423,15 +456,11 @@ impl HttpStage {
         );
         self.output
             .complete(&parts, &answer, stored_end(&stored, &answered, next), out);
-        self.seen.put(
-            hash.with(Meaning::ResponseSeq, stored.link),
-            self.now_ms(),
-            next,
-        );
+        self.remember(hash, stored.link, half.seq, next);
         self.head = answer_text;
         self.texts.release(request.text);
         self.texts.release(stored.text);
-        follower.map(|follower| (follower, next.unwrap_or(stored.link)))
+        follower.map(|follower| (follower, next))
     }
 
     /// A response without a request so far.
@@ -446,8 +475,8 @@ impl HttpStage {
     ) {
         self.make_room(answer.reason_phrase.len() + answer.content_type.len(), out);
         let mut text = TextChain::default();
-        self.texts.append(&mut text, answer.reason_phrase);
-        self.texts.append(&mut text, answer.content_type);
+        self.texts
+            .append_all(&mut text, [answer.reason_phrase, answer.content_type]);
         let chunked_len = if head.chunked {
             chunked_length(body)
         } else {
@@ -503,27 +532,52 @@ impl HttpStage {
         self.texts.release(waiting.text);
     }
 
+    /// Notes that the request with this sequence number was answered at `link`, and where the
+    /// next response begins.
+    #[inline]
+    fn remember(&mut self, hash: ConnectionHash, link: u32, seq: SeqNumber, next: Option<u32>) {
+        self.seen.put(
+            hash.home(),
+            hash.with(Meaning::Link, link),
+            self.now_ms(),
+            Seen {
+                note: seq.0,
+                second: next,
+            },
+        );
+    }
+
+    /// Whether the response at `link` was seen before: it waits, or its request was answered.
+    fn is_answered(&self, connection: &Connection, hash: ConnectionHash, link: u32) -> bool {
+        self.pending.find(connection, hash, link).is_some()
+            || self
+                .seen
+                .get(hash.home(), hash.with(Meaning::Link, link), self.now_ms())
+                .is_some()
+    }
+
     /// Whether the head that begins at `place` was seen before; counts it then.
-    pub(crate) fn count_if_retransmitted(
-        &mut self,
-        place: &Place,
-        bytes: &[u8],
-        _out: &mut HttpBatch,
-    ) -> bool {
-        let (connection, meaning) = match classify(bytes) {
-            Start::Request => (place.direction, Meaning::RequestSeq),
-            Start::Response => (place.direction.reversed(), Meaning::ResponseSeq),
-            Start::Unsure | Start::Neither => return false,
-        };
-        let fingerprint = ConnectionHash::new(self.seed, &connection).with(meaning, place.seq.0);
-        let again = self.seen.get(fingerprint, self.now_ms()).is_some();
-        if again {
-            match meaning {
-                Meaning::RequestSeq => self.output.stats.retransmitted_requests += 1,
-                _ => self.output.stats.retransmitted_responses += 1,
+    pub(crate) fn count_if_retransmitted(&mut self, place: &Place, bytes: &[u8]) -> bool {
+        match classify(bytes) {
+            Start::Request => {
+                let hash = ConnectionHash::new(self.seed, &place.direction);
+                let is_known = self.spot_of(&place.direction, hash, place).is_known;
+                self.output.stats.retransmitted_requests += u64::from(is_known);
+                is_known
             }
+            Start::Response => {
+                let connection = place.direction.reversed();
+                let hash = ConnectionHash::new(self.seed, &connection);
+                let is_known = !self
+                    .pending
+                    .find(&connection, hash, place.seq.0)
+                    .is_some_and(|id| !self.is_response(id))
+                    && self.is_answered(&connection, hash, place.seq.0);
+                self.output.stats.retransmitted_responses += u64::from(is_known);
+                is_known
+            }
+            Start::Unsure | Start::Neither => false,
         }
-        again
     }
 }
 

@@ -37,6 +37,17 @@ pub struct Waiting {
     pub half: Half,
 }
 
+impl Waiting {
+    /// The sequence number of a request; of a response, its link.
+    #[must_use]
+    pub const fn request_seq(&self) -> SeqNumber {
+        match &self.half {
+            Half::Request(request) => request.seq,
+            Half::Response(_) => SeqNumber(self.link),
+        }
+    }
+}
+
 /// Which half of a transaction an entry is, with what only that half has.
 #[derive(Debug)]
 pub enum Half {
@@ -359,6 +370,29 @@ impl Pending {
         if let Some(waiting) = self.table.get_mut(id) {
             waiting.link = link;
         }
+    }
+
+    /// Files a leader, and with it its queue, where no response finds it.
+    pub fn hide(&mut self, id: Id, hash: ConnectionHash) {
+        let link = self.get(id).map_or(0, |waiting| waiting.link);
+        self.table.rehash(id, low(hash.with(Meaning::Hidden, link)));
+        if let Some(request) = self.request_mut(id) {
+            request.leads = false;
+        }
+    }
+
+    /// Whether the queue of `leader` has a request with this sequence number.
+    #[inline]
+    #[must_use]
+    pub fn queue_has(&self, leader: Id, seq: SeqNumber) -> bool {
+        let mut at = Some(leader);
+        while let Some(request) = at.and_then(|id| self.request(id)) {
+            if request.seq == seq {
+                return true;
+            }
+            at = request.behind;
+        }
+        false
     }
 
     /// Something happened to a message: its timeout starts anew.

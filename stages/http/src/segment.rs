@@ -1,6 +1,8 @@
 //! A TCP segment as the stage looks at it, and the way from its payload to messages.
 
-use linkweir_proto::http1::{Outcome, Start, classify, parse_request, parse_response};
+use linkweir_proto::http1::{
+    BodyLength, Outcome, RequestHead, Start, classify, parse_request, parse_response, request_body,
+};
 use linkweir_record::HttpBatch;
 use linkweir_wire::{Network, SeqNumber, Tcp, TcpFlags};
 
@@ -89,8 +91,8 @@ impl HttpStage {
                         .keep_early(&Segment::new(network, tcp, ts_ns, vlan));
                 }
             }
-            Start::Request | Start::Response => {
-                self.on_messages(&Segment::new(network, tcp, ts_ns, vlan), 0, out);
+            start @ (Start::Request | Start::Response) => {
+                self.on_messages(&Segment::new(network, tcp, ts_ns, vlan), 0, start, out);
             }
             Start::Unsure => {
                 let segment = Segment::new(network, tcp, ts_ns, vlan);
@@ -101,52 +103,93 @@ impl HttpStage {
         }
     }
 
-    /// Reads message after message from `offset` on.
+    /// Reads message after message from `offset` on, where one of kind `start` begins.
     pub(crate) fn on_messages(
         &mut self,
         segment: &Segment<'_>,
         mut offset: usize,
+        mut start: Start,
         out: &mut HttpBatch,
     ) {
-        while let Some(bytes) = segment
-            .payload
-            .get(offset..)
-            .filter(|bytes| !bytes.is_empty())
-        {
-            let place = Place::new(segment, offset);
-            let after = match classify(bytes) {
-                Start::Request => match parse_request(bytes) {
-                    Outcome::Complete(head, len) => {
-                        self.on_request(&place, &head, len, true, out);
-                        message_end(len, request_rest(&head))
+        while let Some(bytes) = segment.payload.get(offset..) {
+            let after = match start {
+                Start::Request => self.read_request(segment, offset, bytes, out),
+                Start::Response => self.read_response(segment, offset, bytes, out),
+                Start::Unsure => {
+                    if !segment.is_cut() && !bytes.is_empty() {
+                        self.begin_head(segment, offset, out);
                     }
-                    Outcome::Partial(head) if segment.is_cut() => {
-                        self.on_request(&place, &head, bytes.len(), false, out);
-                        None
-                    }
-                    Outcome::Partial(_) => return self.begin_head(segment, offset, out),
-                    Outcome::Invalid => None,
-                },
-                Start::Response => match parse_response(bytes) {
-                    Outcome::Complete(head, len) => {
-                        let body = bytes.get(len..).unwrap_or_default();
-                        let rest = self.on_response(&place, &head, len, body, true, out);
-                        message_end(len, rest)
-                    }
-                    Outcome::Partial(head) if segment.is_cut() && head.status_code > 0 => {
-                        self.on_response(&place, &head, bytes.len(), &[], false, out);
-                        None
-                    }
-                    Outcome::Partial(_) => return self.begin_head(segment, offset, out),
-                    Outcome::Invalid => None,
-                },
-                Start::Unsure if offset > 0 && !segment.is_cut() => {
-                    return self.begin_head(segment, offset, out);
+                    return;
                 }
-                Start::Unsure | Start::Neither => None,
+                Start::Neither => return,
             };
             let Some(after) = after else { return };
             offset = offset.saturating_add(after);
+            let Some(next) = segment
+                .payload
+                .get(offset..)
+                .filter(|next| !next.is_empty())
+            else {
+                return;
+            };
+            start = classify(next);
+        }
+    }
+
+    /// Reads a request; says where the next message begins, where that is known.
+    #[inline]
+    fn read_request(
+        &mut self,
+        segment: &Segment<'_>,
+        offset: usize,
+        bytes: &[u8],
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
+        let place = Place::new(segment, offset);
+        match parse_request(bytes) {
+            Outcome::Complete(head, len) => {
+                self.on_request(&place, &head, len, true, out);
+                message_end(len, request_rest(&head))
+            }
+            Outcome::Partial(head) if segment.is_cut() => {
+                self.on_request(&place, &head, bytes.len(), false, out);
+                None
+            }
+            Outcome::Partial(_) => {
+                self.begin_head(segment, offset, out);
+                None
+            }
+            Outcome::Invalid => None,
+        }
+    }
+
+    /// Reads a response; says where the next message begins, where that is known.
+    #[inline]
+    fn read_response(
+        &mut self,
+        segment: &Segment<'_>,
+        offset: usize,
+        bytes: &[u8],
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
+        let place = Place::new(segment, offset);
+        match parse_response(bytes) {
+            Outcome::Complete(head, len) => {
+                let body = bytes.get(len..).unwrap_or_default();
+                let rest = self.on_response(&place, &head, len, body, true, out);
+                message_end(len, rest)
+            }
+            Outcome::Partial(head) if segment.is_cut() => {
+                if head.status_code > 0 {
+                    self.on_response(&place, &head, bytes.len(), &[], false, out);
+                }
+                None
+            }
+            Outcome::Partial(_) => {
+                self.begin_head(segment, offset, out);
+                None
+            }
+            Outcome::Invalid => None,
         }
     }
 
@@ -154,11 +197,7 @@ impl HttpStage {
     fn begin_head(&mut self, segment: &Segment<'_>, offset: usize, out: &mut HttpBatch) {
         let place = Place::new(segment, offset);
         self.advance(segment.ts_ns, out);
-        if self.count_if_retransmitted(
-            &place,
-            segment.payload.get(offset..).unwrap_or_default(),
-            out,
-        ) {
+        if self.count_if_retransmitted(&place, segment.payload.get(offset..).unwrap_or_default()) {
             return;
         }
         while self.watch.lacks_room(segment.payload.len()) {
@@ -192,13 +231,16 @@ impl HttpStage {
             Found::Nothing => false,
             Found::Taken => true,
             Found::Start(offset) => {
-                self.on_messages(segment, offset, out);
+                let bytes = segment.payload.get(offset..).unwrap_or_default();
+                self.on_messages(segment, offset, classify(bytes), out);
                 true
             }
             Found::Whole(partial, offset) => {
                 let rest = self.on_whole(partial, segment, offset, out);
-                if let Some(rest) = rest.and_then(|rest| offset.checked_add(rest)) {
-                    self.on_messages(segment, rest, out);
+                if let Some(rest) = rest.and_then(|rest| offset.checked_add(rest))
+                    && let Some(bytes) = segment.payload.get(rest..)
+                {
+                    self.on_messages(segment, rest, classify(bytes), out);
                 }
                 true
             }
@@ -265,9 +307,9 @@ impl HttpStage {
 }
 
 /// Bytes of a request's body, where the head tells.
-fn request_rest(head: &linkweir_proto::http1::RequestHead<'_>) -> Option<usize> {
-    match linkweir_proto::http1::request_body(head) {
-        linkweir_proto::http1::BodyLength::Known(length) => usize::try_from(length).ok(),
+fn request_rest(head: &RequestHead<'_>) -> Option<usize> {
+    match request_body(head) {
+        BodyLength::Known(length) => usize::try_from(length).ok(),
         _ => None,
     }
 }

@@ -1,9 +1,11 @@
 //! The stage: decode, classify, keep time.
 
-use linkweir_engine::{Batch, Stage};
+use linkweir_engine::{Batch, Frame, Stage};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
 use linkweir_table::{SeenCache, TextPool};
-use linkweir_wire::{DecodeFaults, Timestamp, Transport, decode};
+use linkweir_wire::{
+    DecodeFaults, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport, decode, decode_plain,
+};
 
 use crate::config::{HttpConfig, PortSet};
 use crate::emit::Output;
@@ -56,7 +58,7 @@ impl HttpStage {
             deadline_ns: 0,
             pending: Pending::new(capacity),
             texts: TextPool::with_capacity(capacity.max(1024)),
-            seen: SeenCache::new(capacity * 2, window_ms),
+            seen: SeenCache::new(capacity, window_ms),
             watch: WatchList::new((capacity / 16).clamp(64, 8192), GATHERED_BYTES),
             // A head may come in the wrong order on the first connection already.
             server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]
@@ -211,16 +213,52 @@ impl HttpStage {
         }
     }
 
+    /// A frame that is not of the plain shape: tags, tunnels, faults, or nothing of interest.
+    #[inline(never)]
+    fn on_unusual(&mut self, frame: &Frame<'_>, out: &mut HttpBatch) {
+        match decode(frame.link, frame.bytes, frame.wire_len) {
+            Ok(packet) => {
+                if let Some(fault) = &packet.fault {
+                    self.faults.record(fault);
+                }
+                self.on_packet(&packet, frame.timestamp, out);
+            }
+            Err(fault) => self.faults.record(&fault),
+        }
+    }
+
+    #[expect(
+        clippy::inline_always,
+        reason = "a data segment must be passed over without a call"
+    )]
+    #[inline(always)]
+    fn on_packet(&mut self, packet: &Packet<'_>, timestamp: Timestamp, out: &mut HttpBatch) {
+        let Transport::Tcp(tcp) = &packet.transport else {
+            return;
+        };
+        if let Some(ports) = &self.ports
+            && !ports.contains(tcp.src_port())
+            && !ports.contains(tcp.dst_port())
+        {
+            return;
+        }
+        if self.output.bodies.is_some() {
+            self.watch_bodies(packet, tcp, timestamp.as_nanos(), out);
+        }
+        if !tcp.payload.is_empty() {
+            self.on_segment(&packet.network, tcp, timestamp.as_nanos(), packet.vlan, out);
+        }
+    }
+
     /// With time to last byte every segment of a connection whose body is awaited counts.
     #[cold]
     fn watch_bodies(
         &mut self,
-        packet: &linkweir_wire::Packet<'_>,
-        tcp: &linkweir_wire::Tcp<'_>,
+        packet: &Packet<'_>,
+        tcp: &Tcp<'_>,
         ts_ns: u64,
         out: &mut HttpBatch,
     ) {
-        use linkweir_wire::TcpFlags;
         let Some(bodies) = &mut self.output.bodies else {
             return;
         };
@@ -243,31 +281,11 @@ impl Stage for HttpStage {
 
     fn on_batch(&mut self, batch: &Batch<'_>, out: &mut HttpBatch) {
         for frame in batch.frames() {
-            let packet = match decode(frame.link, frame.bytes, frame.wire_len) {
-                Ok(packet) => packet,
-                Err(fault) => {
-                    self.faults.record(&fault);
-                    continue;
-                }
-            };
-            if let Some(fault) = &packet.fault {
-                self.faults.record(fault);
-            }
-            let Transport::Tcp(tcp) = packet.transport else {
-                continue;
-            };
-            if let Some(ports) = &self.ports
-                && !ports.contains(tcp.src_port())
-                && !ports.contains(tcp.dst_port())
-            {
-                continue;
-            }
-            let ts_ns = frame.timestamp.as_nanos();
-            if self.output.bodies.is_some() {
-                self.watch_bodies(&packet, &tcp, ts_ns, out);
-            }
-            if !tcp.payload.is_empty() {
-                self.on_segment(&packet.network, &tcp, ts_ns, packet.vlan, out);
+            let plain = (frame.link == LinkType::ETHERNET)
+                .then(|| decode_plain(frame.bytes, frame.wire_len));
+            match plain.flatten() {
+                Some(packet) => self.on_packet(&packet, frame.timestamp, out),
+                None => self.on_unusual(&frame, out),
             }
         }
     }

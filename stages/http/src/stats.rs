@@ -5,6 +5,9 @@ use linkweir_sketch::{BoundedCounts, LogLinear};
 /// Methods that are counted by name; further ones are counted together.
 const MAX_METHODS: usize = 64;
 
+/// Methods that are nearly all of all traffic: counted without a search.
+const COMMON: [&[u8]; 5] = [b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS"];
+
 /// Exact counters of all traffic, whatever the filters let through. Everything merges by addition.
 #[derive(Debug, Clone)]
 pub struct HttpStats {
@@ -30,8 +33,10 @@ pub struct HttpStats {
     pub table_full: u64,
     /// Records that the filters held back.
     pub filtered: u64,
-    /// Requests by method.
-    pub methods: BoundedCounts,
+    /// Requests of the most common methods, in the order of [`COMMON`].
+    common: [u64; COMMON.len()],
+    /// Requests of other methods.
+    methods: BoundedCounts,
     /// Responses by status code, 0 to 999.
     status_codes: Box<[u64; 1000]>,
     /// Response times of all transactions, nanoseconds.
@@ -52,6 +57,7 @@ impl Default for HttpStats {
             truncated_heads: 0,
             table_full: 0,
             filtered: 0,
+            common: [0; COMMON.len()],
             methods: BoundedCounts::new(MAX_METHODS),
             status_codes: Box::new([0; 1000]),
             response_time: LogLinear::default(),
@@ -60,6 +66,34 @@ impl Default for HttpStats {
 }
 
 impl HttpStats {
+    /// Counts a request with this method.
+    #[inline]
+    pub fn count_method(&mut self, method: &[u8]) {
+        for (name, count) in COMMON.iter().zip(&mut self.common) {
+            if method == *name {
+                *count += 1;
+                return;
+            }
+        }
+        self.methods.record(method);
+    }
+
+    /// Methods that occurred with their counts; those beyond the bound are left out.
+    pub fn methods(&self) -> impl Iterator<Item = (&[u8], u64)> + '_ {
+        let common = COMMON
+            .iter()
+            .copied()
+            .zip(self.common)
+            .filter(|(_, count)| *count > 0);
+        common.chain(self.methods.iter())
+    }
+
+    /// Requests whose methods were not counted by name.
+    #[must_use]
+    pub const fn other_methods(&self) -> u64 {
+        self.methods.other()
+    }
+
     /// Counts a response with this code.
     #[inline]
     pub fn count_status(&mut self, code: u16) {

@@ -126,10 +126,9 @@ impl Totals<'_> {
     fn methods(&self) -> Vec<(String, u64)> {
         let named = self
             .stats
-            .methods
-            .iter()
+            .methods()
             .map(|(name, count)| (name.escape_ascii().to_string(), count));
-        let other = self.stats.methods.other();
+        let other = self.stats.other_methods();
         named
             .chain((other > 0).then(|| ("(other)".to_owned(), other)))
             .collect()

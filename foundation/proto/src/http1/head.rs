@@ -1,7 +1,6 @@
 //! The head of a request or response: start line and the fields that a measurement needs.
 
-use memchr::memchr;
-
+use super::lines::Lines;
 use super::start::is_tchar;
 use super::{MAX_HEAD, MAX_METHOD};
 
@@ -65,30 +64,31 @@ impl ResponseHead<'_> {
 /// Splits `METHOD SP target SP HTTP/1.x`; `None` where the line is not one.
 ///
 /// The version is searched from the end, so that a target with blanks stays whole.
+#[inline]
 pub(super) fn split_request_line(line: &[u8]) -> Option<(&[u8], &[u8], u8)> {
     let line = trim_end(line);
-    let method_len = line.iter().take(MAX_METHOD + 1).position(|&b| b == b' ')?;
+    let method_len = line
+        .iter()
+        .take(MAX_METHOD + 1)
+        .position(|&b| !is_tchar(b))?;
     let (method, rest) = line.split_at_checked(method_len)?;
-    if method.is_empty() || !method.iter().all(|&b| is_tchar(b)) {
+    let (target, version) = rest.split_last_chunk::<9>()?;
+    let [
+        b' ',
+        b'H',
+        b'T',
+        b'T',
+        b'P',
+        b'/',
+        b'1',
+        b'.',
+        minor @ b'0'..=b'9',
+    ] = version
+    else {
         return None;
-    }
-    let (target, version) = rest.split_at_checked(rest.len().checked_sub(9)?)?;
-    let minor = match version {
-        [
-            b' ',
-            b'H',
-            b'T',
-            b'T',
-            b'P',
-            b'/',
-            b'1',
-            b'.',
-            minor @ b'0'..=b'9',
-        ] => minor - b'0',
-        _ => return None,
     };
-    let target = target.trim_ascii();
-    (!target.is_empty()).then_some((method, target, minor))
+    let target = trim(target.strip_prefix(b" ")?);
+    (!method.is_empty() && !target.is_empty()).then_some((method, target, minor - b'0'))
 }
 
 /// Splits `HTTP/1.x SP code [SP reason]`.
@@ -128,6 +128,34 @@ fn trim_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
+/// The fields that are read, by the first eight bytes of their lines in lower case.
+const HOST: u64 = lower8(b"host    ");
+const USER_AGENT: u64 = lower8(b"user-age");
+const CONTENT: u64 = lower8(b"content-");
+const TRANSFER: u64 = lower8(b"transfer");
+
+/// Eight bytes with the bit set that makes letters lower case: a first sieve, not yet a match.
+const fn lower8(bytes: &[u8; 8]) -> u64 {
+    u64::from_le_bytes(*bytes) | 0x2020_2020_2020_2020
+}
+
+/// Walks over the field lines of a head: `on_field` gets the sieve and the line of each.
+///
+/// Says whether the empty line at the end was there.
+#[inline]
+fn fields<'a>(lines: &mut Lines<'a>, mut on_field: impl FnMut(u64, &'a [u8])) -> bool {
+    for line in lines {
+        let line = trim_end(line);
+        match line.first_chunk::<8>() {
+            Some(first) => on_field(lower8(first), line),
+            None if line.is_empty() => return true,
+            // Only `Host` has room for a name, a colon and a value in less.
+            None => on_field(HOST, line),
+        }
+    }
+    false
+}
+
 /// Parses a request head at the start of `bytes`.
 ///
 /// A partial head gives the fields of its whole lines, and of a cut request line as much of the
@@ -135,7 +163,8 @@ fn trim_end(line: &[u8]) -> &[u8] {
 #[inline]
 #[must_use]
 pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
-    let Some((line, mut rest)) = take_line(bytes) else {
+    let mut lines = Lines::new(bytes);
+    let Some(line) = lines.next() else {
         return cut_request_line(bytes);
     };
     let Some((method, target, minor)) = split_request_line(line) else {
@@ -147,50 +176,42 @@ pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
         minor,
         ..RequestHead::default()
     };
-    let whole = loop {
-        let Some((line, after)) = take_line(rest) else {
-            break false;
-        };
-        rest = after;
-        let line = trim_end(line);
-        let Some(&first) = line.first() else {
-            break true;
-        };
-        match first | 0x20 {
-            b'h' if head.host.is_empty() => {
-                if let Some(value) = field(line, b"host") {
-                    head.host = value;
-                }
+    let whole = fields(&mut lines, |sieve, line| match sieve {
+        USER_AGENT if head.user_agent.is_empty() => {
+            if let Some(value) = field(line, b"user-agent") {
+                head.user_agent = value;
             }
-            b'u' if head.user_agent.is_empty() => {
-                if let Some(value) = field(line, b"user-agent") {
-                    head.user_agent = value;
-                }
-            }
-            b'c' => {
-                if let Some(value) = field(line, b"content-length") {
-                    head.content_length = number(value);
-                }
-            }
-            b't' => {
-                if let Some(value) = field(line, b"transfer-encoding") {
-                    head.chunked = ends_with_chunked(value);
-                }
-            }
-            _ => {}
         }
-    };
+        CONTENT => {
+            if let Some(value) = field(line, b"content-length") {
+                head.content_length = number(value);
+            }
+        }
+        TRANSFER => {
+            if let Some(value) = field(line, b"transfer-encoding") {
+                head.chunked = ends_with_chunked(value);
+            }
+        }
+        // `Host:` or, as some write it, `Host :`
+        _ if sieve & 0xffff_ffff == HOST & 0xffff_ffff && head.host.is_empty() => {
+            if let Some(value) = field(line, b"host") {
+                head.host = value;
+            }
+        }
+        _ => {}
+    });
     if head.host.is_empty() {
         head.host = authority(method, target);
     }
-    finish(head, bytes, rest, whole)
+    finish(head, bytes, lines.passed(), whole)
 }
 
 /// Parses a response head at the start of `bytes`.
 #[inline]
 #[must_use]
 pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
-    let Some((line, mut rest)) = take_line(bytes) else {
+    let mut lines = Lines::new(bytes);
+    let Some(line) = lines.next() else {
         return cut_status_line(bytes);
     };
     let Some((status_code, reason_phrase, minor)) = split_status_line(line) else {
@@ -202,37 +223,26 @@ pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
         minor,
         ..ResponseHead::default()
     };
-    let whole = loop {
-        let Some((line, after)) = take_line(rest) else {
-            break false;
-        };
-        rest = after;
-        let line = trim_end(line);
-        let Some(&first) = line.first() else {
-            break true;
-        };
-        match first | 0x20 {
-            b'c' => {
-                if let Some(value) = field(line, b"content-length") {
-                    head.content_length = number(value);
-                } else if let Some(value) = field(line, b"content-type") {
-                    head.content_type = value;
-                }
+    let whole = fields(&mut lines, |sieve, line| match sieve {
+        CONTENT => {
+            if let Some(value) = field(line, b"content-length") {
+                head.content_length = number(value);
+            } else if let Some(value) = field(line, b"content-type") {
+                head.content_type = value;
             }
-            b't' => {
-                if let Some(value) = field(line, b"transfer-encoding") {
-                    head.chunked = ends_with_chunked(value);
-                }
-            }
-            _ => {}
         }
-    };
-    finish(head, bytes, rest, whole)
+        TRANSFER => {
+            if let Some(value) = field(line, b"transfer-encoding") {
+                head.chunked = ends_with_chunked(value);
+            }
+        }
+        _ => {}
+    });
+    finish(head, bytes, lines.passed(), whole)
 }
 
 #[inline]
-fn finish<'a, T>(head: T, bytes: &'a [u8], rest: &'a [u8], whole: bool) -> Outcome<T> {
-    let len = bytes.len() - rest.len();
+fn finish<T>(head: T, bytes: &[u8], len: usize, whole: bool) -> Outcome<T> {
     match whole {
         true if len <= MAX_HEAD => Outcome::Complete(head, len),
         false if bytes.len() <= MAX_HEAD => Outcome::Partial(head),
@@ -286,28 +296,43 @@ fn cut_status_line(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
     }
 }
 
-/// The next line without its line feed, and what follows it.
-///
-/// A lone LF ends a line too (RFC 9112 sec. 2.2).
+/// Without the white space around it; mostly there is one blank before it.
 #[inline]
-fn take_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = memchr(b'\n', bytes)?;
-    let (line, rest) = bytes.split_at_checked(end)?;
-    Some((line, rest.get(1..)?))
+fn trim(value: &[u8]) -> &[u8] {
+    match value {
+        [b'!'..=b'~', .., b'!'..=b'~'] => value,
+        [b' ', rest @ ..] if matches!(rest, [b'!'..=b'~', .., b'!'..=b'~']) => rest,
+        _ => value.trim_ascii(),
+    }
 }
 
 /// The value of `line` if its field name is `name` (given in lower case; names are case-insensitive).
 #[inline]
 fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (key, rest) = line.split_at_checked(name.len())?;
-    let value = rest
-        .strip_prefix(b":")
-        .or_else(|| rest.trim_ascii_start().strip_prefix(b":"))?;
-    key.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
+    let value = match rest {
+        [b':', value @ ..] => value,
+        _ => rest.trim_ascii_start().strip_prefix(b":")?,
+    };
+    key.eq_ignore_ascii_case(name).then(|| trim(value))
 }
 
 /// A `Content-Length`: digits only; a list of equal values counts as one (RFC 9110 sec. 8.6).
+#[inline]
 fn number(value: &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for byte in value {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 || number > u64::MAX / 10 - 1 {
+            return number_in_list(value);
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    (!value.is_empty()).then_some(number)
+}
+
+#[cold]
+fn number_in_list(value: &[u8]) -> Option<u64> {
     let mut parts = value.split(|&b| b == b',').map(|part| {
         let part = part.trim_ascii();
         if part.is_empty() {

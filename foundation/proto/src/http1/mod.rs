@@ -7,6 +7,7 @@
 
 mod body;
 mod head;
+mod lines;
 mod start;
 
 pub use body::{BodyLength, chunked_length, request_body, response_body};

@@ -1,7 +1,5 @@
 //! Does a payload begin with an HTTP/1 start line? The test that every data segment passes through.
 
-use super::MAX_METHOD;
-
 /// What the first bytes of a payload are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
@@ -42,27 +40,6 @@ const KNOWN: [(&[u8], u32); 14] = [
 const STATUS_LINE: &[u8] = b"HTTP/1.";
 
 /// `tchar` of RFC 9110 sec. 5.6.2.
-pub(super) const fn is_tchar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        )
-}
-
 static TCHAR: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -72,7 +49,24 @@ static TCHAR: [bool; 256] = {
             reason = "a u8 is within 256 entries; evaluated at compile time"
         )]
         {
-            table[byte as usize] = is_tchar(byte);
+            table[byte as usize] = byte.is_ascii_alphanumeric()
+                || matches!(
+                    byte,
+                    b'!' | b'#'
+                        | b'$'
+                        | b'%'
+                        | b'&'
+                        | b'\''
+                        | b'*'
+                        | b'+'
+                        | b'-'
+                        | b'.'
+                        | b'^'
+                        | b'_'
+                        | b'`'
+                        | b'|'
+                        | b'~'
+                );
         }
         if byte == 255 {
             break;
@@ -82,8 +76,9 @@ static TCHAR: [bool; 256] = {
     table
 };
 
+/// Whether a byte may stand in a method.
 #[inline]
-fn token_byte(byte: u8) -> bool {
+pub(super) fn is_tchar(byte: u8) -> bool {
     TCHAR.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
@@ -110,7 +105,7 @@ pub fn classify(payload: &[u8]) -> Start {
     }
     // A body segment ends here: binary, markup, or text without a blank in its first 24 bytes.
     let [leading, ..] = *first;
-    if !token_byte(leading) || !blank_within(payload) {
+    if !is_tchar(leading) || !blank_within(payload) {
         return Start::Neither;
     }
     classify_token(payload, four)
@@ -122,7 +117,7 @@ fn blank_within(payload: &[u8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let Some(head) = payload.first_chunk::<24>() else {
-        return payload.contains(&b' ') || payload.len() <= MAX_METHOD;
+        return true;
     };
     let (words, _) = head.as_chunks::<8>();
     // The classic "has a zero byte" test on each word xored with blanks.
@@ -132,6 +127,7 @@ fn blank_within(payload: &[u8]) -> bool {
     }) != 0
 }
 
+#[cold]
 #[inline(never)]
 fn classify_token(payload: &[u8], four: u32) -> Start {
     for (name, first) in KNOWN {
