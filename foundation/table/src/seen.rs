@@ -57,7 +57,8 @@ impl SeenCache {
 
     #[inline]
     fn set_of(&self, home: u32) -> usize {
-        home as usize & (self.sets.len() - 1)
+        // By the high bits: in a product they depend on all bits of its factors.
+        ((u64::from(home) * self.sets.len() as u64) >> 32) as usize
     }
 
     #[inline]
@@ -81,7 +82,7 @@ impl SeenCache {
         })
     }
 
-    /// Remembers `fingerprint` at `now_ms`.
+    /// Remembers `fingerprint` at `now_ms`, as the newest of its home.
     #[inline]
     pub fn put(&mut self, home: u32, fingerprint: u64, now_ms: u32, seen: Seen) {
         let at = self.set_of(home);
@@ -89,31 +90,20 @@ impl SeenCache {
             return;
         };
         let tag = tag_of(fingerprint);
-        let age = |e: &Entry| {
-            if e.tag == 0 {
-                u32::MAX
-            } else {
-                Self::age(e, now_ms)
-            }
+        let place = set
+            .iter()
+            .position(|entry| entry.tag == tag)
+            .unwrap_or(WAYS - 1);
+        if let Some(newer) = set.get_mut(..=place) {
+            newer.rotate_right(1);
+        }
+        let stamp = now_ms & !HAS_SECOND | u32::from(seen.second.is_some());
+        let [newest, ..] = set;
+        *newest = Entry {
+            tag,
+            stamp,
+            notes: [seen.note, seen.second.unwrap_or(0)],
         };
-        let (mut place, mut most) = (0, 0);
-        for (way, entry) in set.iter().enumerate() {
-            if entry.tag == tag {
-                place = way;
-                break;
-            }
-            if age(entry) > most {
-                (place, most) = (way, age(entry));
-            }
-        }
-        if let Some(entry) = set.get_mut(place) {
-            let stamp = now_ms & !HAS_SECOND | u32::from(seen.second.is_some());
-            *entry = Entry {
-                tag,
-                stamp,
-                notes: [seen.note, seen.second.unwrap_or(0)],
-            };
-        }
     }
 }
 
@@ -132,6 +122,7 @@ mod tests {
             cache.put(7, u64::from(n) << 1, n * 2, seen(n));
         }
         cache.put(
+            7,
             0x99,
             10,
             Seen {

@@ -102,8 +102,11 @@ impl HttpStage {
             let found = self
                 .pending
                 .find_request(&connection, hash, spot.link, place.seq);
-            if let Some(waiting) = found.and_then(|id| self.pending.get_mut(id)) {
-                waiting.retransmissions = waiting.retransmissions.saturating_add(1);
+            if let Some(id) = found {
+                self.pending.touch(id, self.now_ns);
+                if let Some(waiting) = self.pending.get_mut(id) {
+                    waiting.retransmissions = waiting.retransmissions.saturating_add(1);
+                }
             }
             if self.keep_duplicates {
                 self.output.unanswered(&parts, out);
@@ -143,7 +146,8 @@ impl HttpStage {
             else {
                 break;
             };
-            if answered.note == place.seq.0 {
+            // All requests with this acknowledgment number up to the noted one are answered.
+            if !SeqNumber(answered.note).before(place.seq) {
                 return Spot {
                     link,
                     there: None,
@@ -175,6 +179,9 @@ impl HttpStage {
     ) {
         let text_len =
             parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
+        if link != place.ack {
+            self.watch.expect_start(place.direction.reversed(), SeqNumber(link), self.now_ns);
+        }
         if self.make_room(text_len, out) {
             // What led the queue may have had to leave.
             there = self.pending.find(&parts.connection, hash, link);
@@ -199,7 +206,7 @@ impl HttpStage {
             vlan: parts.vlan,
             minor: parts.minor,
             retransmissions: 0,
-            half: Half::Request(WaitingRequest::new(place.seq, lens)),
+            half: Half::Request(WaitingRequest::new(place.seq, place.ack, lens)),
         };
         let inserted = match there {
             None => self.pending.insert(hash, waiting),
@@ -234,7 +241,7 @@ impl HttpStage {
             return;
         };
         let next = next_link(&waiting, &response, parts.method);
-        self.remember(hash, waiting.link, place.seq, next);
+        self.remember(hash, waiting.link, (place.ack, place.seq), next);
         let text = self.texts.read(&waiting.text, &mut self.scratch);
         let answer = response_parts(
             &waiting,
@@ -285,13 +292,16 @@ impl HttpStage {
         stats.count_status(head.status_code);
         stats.truncated_heads += u64::from(!whole);
         if head.is_interim() {
-            self.on_interim(&connection, hash, link, head_len, request, out);
+            self.on_interim(&connection, hash, (link, place.ack), head_len, request, out);
             return Some(0);
         }
         let Some(id) = request else {
             let length = measured(response_body(head, b""), body).filter(|_| whole);
             answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
             self.await_request(&answer, head, link, head_len, body, out);
+            if let Some(length) = length {
+                self.expect_start(place, after(link, head_len, length));
+            }
             return length.and_then(|length| usize::try_from(length).ok());
         };
         let (request, follower) = self.pending.remove(id)?;
@@ -299,7 +309,7 @@ impl HttpStage {
             return None;
         };
         let text = self.texts.read(&request.text, &mut self.scratch);
-        let (parts, seq) = (request_parts(&request, half, text), half.seq);
+        let (parts, sent) = (request_parts(&request, half, text), (half.origin, half.seq));
         let rule = response_body(head, parts.method);
         let length = measured(rule, body).filter(|_| whole);
         let next = length.map(|length| after(link, head_len, length));
@@ -311,14 +321,12 @@ impl HttpStage {
         };
         self.output.complete(&parts, &answer, end, out);
         self.texts.release(request.text);
-        self.remember(hash, link, seq, next);
+        self.remember(hash, link, sent, next);
         if let Some(follower) = follower {
             self.pending.touch(follower, self.now_ns);
             self.relocate(&connection, hash, follower, next, out);
-            if let Some(next) = next.map(SeqNumber)
-                && place.segment_end.before(next)
-            {
-                self.watch.expect_start(place.direction, next, self.now_ns);
+            if let Some(next) = next {
+                self.expect_start(place, next);
             }
         }
         self.release_bodies(out);
@@ -364,7 +372,7 @@ impl HttpStage {
         &mut self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: u32,
+        (link, ack): (u32, u32),
         head_len: usize,
         request: Option<Id>,
         out: &mut HttpBatch,
@@ -373,13 +381,9 @@ impl HttpStage {
         let next = after(link, head_len, 0);
         let Some(id) = request else {
             // A request that comes later than this finds the way.
-            return self.remember(hash, link, SeqNumber(0), Some(next));
+            return self.pass_by(hash, link, ack, next);
         };
-        let seq = self
-            .pending
-            .get(id)
-            .map_or(SeqNumber(0), Waiting::request_seq);
-        self.remember(hash, link, seq, Some(next));
+        self.pass_by(hash, link, ack, next);
         self.pending.touch(id, self.now_ns);
         if let Some(Half::Request(request)) =
             self.pending.get_mut(id).map(|waiting| &mut waiting.half)
@@ -456,7 +460,7 @@ impl HttpStage {
         );
         self.output
             .complete(&parts, &answer, stored_end(&stored, &answered, next), out);
-        self.remember(hash, stored.link, half.seq, next);
+        self.remember(hash, stored.link, (half.origin, half.seq), next);
         self.head = answer_text;
         self.texts.release(request.text);
         self.texts.release(stored.text);
@@ -532,18 +536,59 @@ impl HttpStage {
         self.texts.release(waiting.text);
     }
 
+    /// The next response may begin inside a segment to come.
+    fn expect_start(&mut self, place: &Place, next: u32) {
+        if place.segment_end.before(SeqNumber(next)) {
+            self.watch
+                .expect_start(place.direction, SeqNumber(next), self.now_ns);
+        }
+    }
+
     /// Notes that the request with this sequence number was answered at `link`, and where the
     /// next response begins.
+    ///
+    /// The same is noted at the link where its pipeline began (`origin`), by which a request finds
+    /// the way that is sent behind it without having seen the answers.
     #[inline]
-    fn remember(&mut self, hash: ConnectionHash, link: u32, seq: SeqNumber, next: Option<u32>) {
+    fn remember(
+        &mut self,
+        hash: ConnectionHash,
+        link: u32,
+        (origin, seq): (u32, SeqNumber),
+        next: Option<u32>,
+    ) {
+        let seen = Seen {
+            note: seq.0,
+            second: next,
+        };
+        if origin != link {
+            self.note(hash, origin, seen);
+        }
+        self.note(hash, link, seen);
+    }
+
+    #[inline]
+    fn note(&mut self, hash: ConnectionHash, link: u32, seen: Seen) {
         self.seen.put(
             hash.home(),
             hash.with(Meaning::Link, link),
             self.now_ms(),
-            Seen {
-                note: seq.0,
-                second: next,
-            },
+            seen,
+        );
+    }
+
+    /// Notes that an interim response went by at `link`: the final one begins at `next`. No request
+    /// is answered yet, so the note is far behind what the client sends (the response's `ack`).
+    fn pass_by(&mut self, hash: ConnectionHash, link: u32, ack: u32, next: u32) {
+        let seen = Seen {
+            note: ack.wrapping_sub(1 << 30),
+            second: Some(next),
+        };
+        self.seen.put(
+            hash.home(),
+            hash.with(Meaning::Link, link),
+            self.now_ms(),
+            seen,
         );
     }
 

@@ -62,6 +62,8 @@ pub enum Half {
 pub struct WaitingRequest {
     /// Sequence number of its first byte.
     pub seq: SeqNumber,
+    /// Its acknowledgment number: the link at which its pipeline began.
+    pub origin: u32,
     /// Interim responses so far.
     pub interim_responses: u16,
     /// Lengths of method, target and host in the text; the agent is the rest.
@@ -80,9 +82,10 @@ pub struct WaitingRequest {
 impl WaitingRequest {
     /// A request that stands alone.
     #[must_use]
-    pub const fn new(seq: SeqNumber, lens: [u16; 3]) -> Self {
+    pub const fn new(seq: SeqNumber, origin: u32, lens: [u16; 3]) -> Self {
         Self {
             seq,
+            origin,
             interim_responses: 0,
             lens,
             leads: true,
