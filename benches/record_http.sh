@@ -2,7 +2,7 @@
 # Records real HTTP traffic: nginx on one side of a veth pair, wrk and curl on the other, tcpdump
 # at the server.
 #
-#   record_http.sh OUT.pcap PACKETS [mix|tiny|dense|demo]
+#   record_http.sh OUT.pcap PACKETS [mix|tiny|dense|demo|uris]
 #
 #   mix   wrk with a weighted mix of methods, codes, agents, hosts and bodies of 0.2 to 200 KB, and
 #         curl beside it for HEAD and "Expect: 100-continue" (wrk cannot parse those); stops
@@ -12,9 +12,11 @@
 #   dense the same without an end to the connections: nearly every packet is a start line
 #   demo  a fixed script of requests spread over some seconds, by curl only, every one answered and
 #         PACKETS ignored; fails if a packet was lost, so that the access log is the exact truth
+#   uris  curl asks for 800 URIs of 20 to 60,000 characters, the lengths evenly spread on a
+#         logarithmic scale; as in demo PACKETS is ignored and the access log is the exact truth
 #
-# Beside OUT.pcap it leaves OUT.access.tsv, nginx's log (columns: the log_format below), and in demo
-# mode OUT.truth.json, its totals.
+# Beside OUT.pcap it leaves OUT.access.tsv, nginx's log (columns: the log_format below), and in the
+# modes demo and uris OUT.truth.json, its totals.
 #
 # Needs nginx, wrk, curl, tcpdump, ip, ethtool, unshare, nsenter. As root it uses network namespaces;
 # as an ordinary user the same inside a user namespace, where the kernel allows that. Nothing outlives
@@ -22,11 +24,11 @@
 set -euo pipefail
 
 PATH=$PATH:/usr/sbin:/sbin
-usage="usage: record_http.sh OUT.pcap PACKETS [mix|tiny|dense|demo]"
+usage="usage: record_http.sh OUT.pcap PACKETS [mix|tiny|dense|demo|uris]"
 out=${1:?$usage}
 packets=${2:?$usage}
 mode=${3:-mix}
-case $mode in mix | tiny | dense | demo) ;; *) echo "$usage" >&2; exit 2 ;; esac
+case $mode in mix | tiny | dense | demo | uris) ;; *) echo "$usage" >&2; exit 2 ;; esac
 
 missing=()
 for tool in nginx wrk curl tcpdump ip ethtool unshare nsenter; do
@@ -50,6 +52,9 @@ if [ -z "${LINKWEIR_RECORD_INSIDE:-}" ]; then
     fi
     LINKWEIR_RECORD_INSIDE=1 exec unshare "${flags[@]}" -- bash "$0" "$@"
 fi
+
+scripted=
+case $mode in demo | uris) scripted=yes ;; esac
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/record-http.XXXXXX")
 children=()
@@ -95,7 +100,7 @@ client sh -c 'echo "10000 65000" > /proc/sys/net/ipv4/ip_local_port_range' 2>/de
 mkdir -p "$work/www/pages" "$work/www/media" "$work/www/api" "$work/tmp"
 fill() { head -c "$2" /dev/urandom | base64 -w 72 | head -c "$2" >"$work/www/$1" || true; }
 size_index=0
-if [ "$mode" = demo ]; then
+if [ -n "$scripted" ]; then
     sizes="200 260 340 430 560 720 930 1200 1550 2000 2600 3400 4400 5700 7400 9600"
 else
     sizes="200 400 750 1100 1800 2900 4500 7200 11500 18500 29500 47000 75500 120000 160000 200000"
@@ -123,6 +128,7 @@ http {
     keepalive_timeout 30;
     sendfile off;
     client_max_body_size 2m;
+    large_client_header_buffers 4 64k;
     client_body_temp_path $work/tmp/1; proxy_temp_path $work/tmp/2; fastcgi_temp_path $work/tmp/3;
     uwsgi_temp_path $work/tmp/4; scgi_temp_path $work/tmp/5;
     limit_req_zone \$server_name zone=slow:1m rate=60r/s;
@@ -158,7 +164,7 @@ sleep 0.3
 
 # ---- the recorder --------------------------------------------------------------------------------
 count=(-c "$packets")
-[ "$mode" = demo ] && count=()
+[ -n "$scripted" ] && count=()
 # It gets the processor first: what it loses is lost for the truth as well.
 priority=(nice -n -15)
 [ -z "$("${priority[@]}" true 2>&1)" ] || priority=()
@@ -297,8 +303,35 @@ screenplay() {
     kill -INT "$recorder"
 }
 
-if [ "$mode" = demo ]; then screenplay; else flood; fi
-if kill -0 "$recorder" 2>/dev/null && [ "$mode" != demo ]; then
+long_uris() {
+    local source batch=()
+    for source in $(seq 11 18); do
+        # A kept-alive connection of 100 requests; the lengths of all eight interleave.
+        awk -v first="$((source - 11))" -v address="$server4" -v source="10.80.0.$source" 'BEGIN {
+            for (i = 0; i < 100; i++) {
+                len = int(20 * exp(log(3000) * (i * 8 + first) / 799) + 0.5)
+                uri = "/pages/p" (i % 16) ".html?q="
+                while (length(uri) < len) uri = uri "part" (i * 31 + length(uri)) "+"
+                uri = substr(uri, 1, len)
+                if (i) print "next"
+                printf "url = \"http://%s%s\"\noutput = \"/dev/null\"\nsilent\n", address, uri
+                printf "header = \"Host: www.example.test\"\ninterface = \"%s\"\n", source
+            }
+        }' >"$work/uris-$source"
+        client curl -s -K "$work/uris-$source" >/dev/null &
+        batch+=("$!")
+    done
+    wait "${batch[@]}"
+    sleep 0.5
+    kill -INT "$recorder"
+}
+
+case $mode in
+demo) screenplay ;;
+uris) long_uris ;;
+*) flood ;;
+esac
+if kill -0 "$recorder" 2>/dev/null && [ -z "$scripted" ]; then
     echo "record_http.sh: fewer than $packets packets in the time given" >&2
     exit 3
 fi
@@ -310,14 +343,14 @@ wait "$server" 2>/dev/null || true
 
 sed 's/^/tcpdump: /' "$work/tcpdump.log" >&2
 lost=$(awk '/dropped by kernel/ { print $1 }' "$work/tcpdump.log")
-if [ "$mode" = demo ] && [ "${lost:-1}" -ne 0 ]; then
+if [ -n "$scripted" ] && [ "${lost:-1}" -ne 0 ]; then
     echo "record_http.sh: the recorder lost ${lost:-some} packets; the log is not the truth" >&2
     exit 3
 fi
 base=${out%.pcap}
 cp "$work/capture.pcap" "$out"
 cp "$work/access.tsv" "$base.access.tsv"
-if [ "$mode" = demo ]; then
+if [ -n "$scripted" ]; then
     # The totals of the log, under the names of the summary of `linkweir http`.
     awk -F '\t' -v captured="$(awk '/packets captured/ { print $1 }' "$work/tcpdump.log")" '
         function object(name, values,   line, key, keys, n, i, j, t) {
