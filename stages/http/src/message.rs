@@ -113,6 +113,16 @@ impl HttpStage {
             }
             return;
         }
+        let last = Seen {
+            note: place.seq.0,
+            second: None,
+        };
+        self.seen.put(
+            hash.home(),
+            hash.with(Meaning::LastRequest, 0),
+            self.now_ms(),
+            last,
+        );
         self.server_ports.insert(connection.server.1);
         let stats = &mut self.output.stats;
         stats.requests += 1;
@@ -159,10 +169,17 @@ impl HttpStage {
                 _ => break,
             }
         }
+        // A retransmission may acknowledge more than the first time: a FIN, say.
+        let last = self.seen.get(
+            hash.home(),
+            hash.with(Meaning::LastRequest, 0),
+            self.now_ms(),
+        );
+        let is_known = last.is_some_and(|last| last.note == place.seq.0);
         Spot {
             link,
             there: None,
-            is_known: false,
+            is_known,
         }
     }
 
@@ -180,7 +197,8 @@ impl HttpStage {
         let text_len =
             parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
         if link != place.ack {
-            self.watch.expect_start(place.direction.reversed(), SeqNumber(link), self.now_ns);
+            self.watch
+                .expect_start(place.direction.reversed(), SeqNumber(link), self.now_ns);
         }
         if self.make_room(text_len, out) {
             // What led the queue may have had to leave.
