@@ -1,4 +1,11 @@
 //! Builders of traffic and captures for tests and benches.
+//!
+//! [`conversation`] tells a TCP connection segment by segment, [`script`] an HTTP one from requests
+//! and responses; [`capture_writer`] writes frames as files of every format, [`memory`] pushes them
+//! through a stage.
 #![forbid(unsafe_code)]
 
 pub mod capture_writer;
+pub mod conversation;
+pub mod memory;
+pub mod script;
