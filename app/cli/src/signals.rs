@@ -30,6 +30,11 @@ impl Signals {
         Ok(signals)
     }
 
+    /// The flag that is set when the run is to finish, for those who wait elsewhere.
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
     /// Whether to finish.
     pub(crate) fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

@@ -37,6 +37,7 @@ fn main() -> Result<(), SourceError> {
                     sum = sum.wrapping_add(frame.timestamp.as_nanos());
                 }
             }
+            SourceEvent::Idle => {}
             SourceEvent::Fault(fault) => println!("fault {fault:?}"),
             SourceEvent::End => break,
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linkweir_engine::{
     Batch, Drops, Fault, FaultKind, FrameRef, Progress, Source, SourceError, SourceEvent,
@@ -17,6 +17,7 @@ use crate::decompress::{Bytes, Compression};
 use crate::filter::Filter;
 use crate::format::{Detection, Format, Need, Output, Unit, cut};
 use crate::inputs::{self, Input, Item};
+use crate::pipe::{Manners, Pipe};
 use crate::window::Window;
 
 /// How captures are read.
@@ -26,6 +27,9 @@ pub struct ReadOptions {
     pub filter: Option<String>,
     /// Bytes per read; also the most that one batch spans. 256 KiB stay in a level 2 cache.
     pub chunk_bytes: usize,
+    /// Set from outside to end the trace: noticed between reads, and within a tenth of a second
+    /// where an input is a pipe that has nothing.
+    pub stop: Arc<AtomicBool>,
     /// Longest frame that is held. libpcap writes none above 262,144 bytes.
     pub max_frame_bytes: u32,
 }
@@ -35,6 +39,7 @@ impl Default for ReadOptions {
         Self {
             filter: None,
             chunk_bytes: 256 << 10,
+            stop: Arc::default(),
             max_frame_bytes: 256 << 10,
         }
     }
@@ -60,6 +65,7 @@ pub struct CaptureFiles {
     filter: Option<Filter>,
     /// Whether any frame has been given out.
     has_delivered: bool,
+    manners: Manners,
     max_frame: u32,
     unusable: u64,
     /// Bytes of inputs that are done with.
@@ -88,6 +94,8 @@ struct Open {
 enum Step {
     /// Nothing to give out yet.
     Again,
+    /// Nothing has come for a while.
+    Idle,
     /// There are frames.
     Batch,
     /// The file is done with; there may be frames too.
@@ -120,6 +128,10 @@ impl CaptureFiles {
             faults: VecDeque::new(),
             filter,
             has_delivered: false,
+            manners: Manners {
+                stop: options.stop,
+                may_idle: Arc::default(),
+            },
             max_frame,
             unusable: 0,
             finished_bytes: 0,
@@ -151,9 +163,16 @@ impl CaptureFiles {
             return false;
         };
         self.window.reset();
+        self.manners.may_idle.store(true, Ordering::Relaxed);
         let opened: io::Result<Bytes> = match &item.input {
-            Input::Stdin => Ok(Box::new(io::stdin())),
-            Input::Path(path) => File::open(path).map(|file| Box::new(file) as _),
+            Input::Stdin => Pipe::stdin(self.manners.clone()).map(|pipe| Box::new(pipe) as _),
+            // A regular file has its bytes at once.
+            Input::Path(path) if item.size.is_some() => {
+                File::open(path).map(|file| Box::new(file) as _)
+            }
+            Input::Path(path) => {
+                Pipe::open(path, self.manners.clone()).map(|pipe| Box::new(pipe) as _)
+            }
         };
         match opened {
             Ok(inner) => self.current = Some(Open::new(item, inner)),
@@ -176,7 +195,10 @@ impl CaptureFiles {
             return Ok(Step::Close);
         };
         let is_ended = match self.window.fill(&mut open.stream) {
+            // Cut off by the user, not damaged.
+            Ok(0) if self.manners.stop.load(Ordering::Relaxed) => return Ok(Step::Close),
             Ok(got) => got == 0,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Idle),
             Err(error) => {
                 let fault = open.fault(&self.window, inputs::reason(&error));
                 self.faults.push_back(fault);
@@ -189,6 +211,7 @@ impl CaptureFiles {
             }
             open.is_sniffed = true;
             if let Some(compression) = Compression::detect(self.window.unread()) {
+                self.manners.may_idle.store(false, Ordering::Relaxed);
                 open.decompress(compression, self.window.unread().to_vec());
                 self.window.reset();
                 return Ok(Step::Again);
@@ -383,6 +406,7 @@ impl Source for CaptureFiles {
             }
             match self.step()? {
                 Step::Again => {}
+                Step::Idle => return Ok(SourceEvent::Idle),
                 Step::Batch => break,
                 Step::Close => {
                     self.close();

@@ -17,6 +17,7 @@ pub mod files;
 mod filter;
 mod format;
 mod inputs;
+mod pipe;
 mod window;
 
 pub use files::{CaptureFiles, ReadOptions};

@@ -8,6 +8,7 @@
 )]
 
 mod libpcap;
+pub mod wait;
 
 pub mod bpf;
 

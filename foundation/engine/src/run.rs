@@ -72,7 +72,10 @@ impl<K: RecordKind> std::fmt::Debug for dyn Sink<K> {
 
 impl<S, T: Stage> std::fmt::Debug for Run<'_, S, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run").field("limit", &self.limit).field("report", &self.report).finish_non_exhaustive()
+        f.debug_struct("Run")
+            .field("limit", &self.limit)
+            .field("report", &self.report)
+            .finish_non_exhaustive()
     }
 }
 
@@ -124,8 +127,10 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
             if self.limit.is_some_and(|limit| self.report.packets >= limit) {
                 return Ok(());
             }
+            let mut is_idle = false;
             match self.source.next_event()? {
                 SourceEvent::End => return Ok(()),
+                SourceEvent::Idle => is_idle = true,
                 SourceEvent::Fault(fault) => self.report.faults.push(fault),
                 SourceEvent::Batch(mut batch) => {
                     if let Some(limit) = self.limit {
@@ -137,7 +142,10 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
                     self.stage.on_batch(&batch, &mut self.records);
                 }
             }
-            let directive = direct(&self.report, self.source.progress());
+            let mut directive = direct(&self.report, self.source.progress());
+            if is_idle && directive == Directive::Continue {
+                directive = Directive::Flush;
+            }
             if self.records.len() >= BATCH_RECORDS || directive != Directive::Continue {
                 self.hand_over()?;
             }

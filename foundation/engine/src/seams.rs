@@ -11,6 +11,8 @@ use crate::Batch;
 pub enum SourceEvent<'a> {
     /// Frames, in capture order; at least one.
     Batch(Batch<'a>),
+    /// Nothing has come for a while; ask again.
+    Idle,
     /// Part of the input is lost, and where; the run goes on with what follows.
     Fault(Fault),
     /// Nothing more will come.

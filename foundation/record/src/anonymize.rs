@@ -52,7 +52,6 @@ impl Anonymizer {
         match address {
             IpAddr::V4(v4) => {
                 let bits = u128::from(v4.to_bits()) << 96;
-                #[expect(clippy::cast_possible_truncation, reason = "the top 32 of 128 bits")]
                 let replaced = (self.replace_bits(bits, 32) >> 96) as u32;
                 IpAddr::V4(Ipv4Addr::from_bits(replaced))
             }

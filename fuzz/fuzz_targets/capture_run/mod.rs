@@ -41,6 +41,7 @@ fn run(file: Vec<u8>, options: ReadOptions) -> (u64, Vec<Fault>, Drops) {
                     }
                 }
             }
+            SourceEvent::Idle => {}
             SourceEvent::Fault(fault) => faults.push(fault),
             SourceEvent::End => return (hasher.finish(), faults, source.drops()),
         }

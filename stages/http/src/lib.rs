@@ -19,9 +19,13 @@
 pub mod body;
 pub mod config;
 mod emit;
+mod halves;
 pub mod key;
-mod message;
+mod memory;
 pub mod pending;
+mod place;
+mod request;
+mod response;
 mod segment;
 pub mod sorted;
 mod stage;

@@ -7,7 +7,7 @@ use linkweir_record::HttpBatch;
 use linkweir_wire::{Network, SeqNumber, Tcp, TcpFlags};
 
 use crate::key::Connection;
-use crate::message::Place;
+use crate::place::Place;
 use crate::stage::HttpStage;
 use crate::watch::{Found, PartialHead};
 

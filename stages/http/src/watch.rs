@@ -9,7 +9,7 @@ use linkweir_table::{Id, Table, TextChain, TextPool};
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::message::Place;
+use crate::place::Place;
 use crate::segment::Segment;
 
 /// Segments of a head that may wait for an earlier one.

@@ -1,14 +1,19 @@
 //! Wires a run of `linkweir http`: source, stage, sinks, signals, summary.
 
+use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::{Context, anyhow};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{Directive, FaultKind, Run, RunError, RunReport, Sink, SinkError, Stage};
 use linkweir_http::{HttpConfig, HttpStage, Sorted};
-use linkweir_record::{Anonymizer, HttpKind};
-use linkweir_sink::{OutputOptions, open_sink, summary::write_summary_file};
+use linkweir_record::{Anonymizer, HttpBatch, HttpKind};
+use linkweir_sink::report::{HttpReport, ReportMeta, write_report_file};
+use linkweir_sink::summary::write_summary_file;
+use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_wire::Timestamp;
 
 use super::args::{HttpArgs, TrackingArgs};
 use super::summary::Totals;
@@ -23,13 +28,18 @@ pub(crate) fn run(args: HttpArgs) -> anyhow::Result<Exit> {
     let meter = Meter::start(args.output.quiet);
     let signals = Signals::install()?;
     let config = settings(&args.tracking)?;
-    let source = open_source(&args)?;
+    let source = open_source(&args, &signals)?;
     let mut sinks = open_sinks(&args)?;
+    let report = args.output.report.as_ref().map(|_| SharedReport::default());
+    if let Some(report) = &report {
+        sinks.push(Box::new(report.clone()));
+    }
     let stage = HttpStage::new(&config);
     let mut job = Job {
         args: &args,
         signals,
         meter,
+        page: report,
     };
     if args.tracking.sort {
         let mut sorted = Sorted::new(stage);
@@ -84,10 +94,11 @@ fn read_key(path: &Path) -> anyhow::Result<Anonymizer> {
         .ok_or_else(|| anyhow!(Wrong(wrong())))
 }
 
-fn open_source(args: &HttpArgs) -> anyhow::Result<CaptureFiles> {
+fn open_source(args: &HttpArgs, signals: &Signals) -> anyhow::Result<CaptureFiles> {
     let inputs: Vec<Input> = args.input.read.iter().cloned().map(Input::from).collect();
     let options = ReadOptions {
         filter: args.input.filter.clone(),
+        stop: signals.stop_flag(),
         chunk_bytes: usize::try_from(args.input.read_size).unwrap_or(usize::MAX),
         ..ReadOptions::default()
     };
@@ -134,6 +145,7 @@ struct Job<'a> {
     args: &'a HttpArgs,
     signals: Signals,
     meter: Meter,
+    page: Option<SharedReport>,
 }
 
 impl Job<'_> {
@@ -199,6 +211,10 @@ impl Job<'_> {
                 Err(error) => return Err(error).context("--summary"),
             }
         }
+        if let (Some(page), Some(path)) = (&self.page, &self.args.output.report) {
+            let html = page.0.borrow().render(&report_meta(self.args, &totals));
+            write_report_file(&path.to_string_lossy(), &html).context("--report")?;
+        }
         if !self.args.output.quiet {
             say(&totals.to_screen());
         }
@@ -220,5 +236,66 @@ fn describe(fault: &linkweir_engine::Fault) -> String {
     match fault.offset {
         Some(offset) => format!("{}: at byte {offset}: {}", fault.input, fault.message),
         None => format!("{}: {}", fault.input, fault.message),
+    }
+}
+
+/// The report as one of the sinks and, after the run, as a page.
+#[derive(Debug, Clone, Default)]
+struct SharedReport(Rc<RefCell<HttpReport>>);
+
+impl Sink<HttpKind> for SharedReport {
+    fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
+        self.0.borrow_mut().write(batch)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
+    let report = totals.report;
+    let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
+    let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
+    let inputs: Vec<String> = args
+        .input
+        .read
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    ReportMeta {
+        title: "HTTP transactions".to_owned(),
+        inputs,
+        command_line: std::env::args().collect::<Vec<_>>().join(" "),
+        program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
+        packets: report.packets,
+        bytes: report.bytes,
+        first_ts_ns: nanos(report.first),
+        last_ts_ns: nanos(report.last),
+        drops: totals.drops().into_iter().map(owned).collect(),
+        notes: vec![
+            ("damaged inputs".to_owned(), report.faults.len() as u64),
+            (
+                "frames that did not decode".to_owned(),
+                totals.faults.total(),
+            ),
+            ("truncated heads".to_owned(), totals.stats.truncated_heads),
+            (
+                "retransmitted requests".to_owned(),
+                totals.stats.retransmitted_requests,
+            ),
+            (
+                "retransmitted responses".to_owned(),
+                totals.stats.retransmitted_responses,
+            ),
+            (
+                "interim responses".to_owned(),
+                totals.stats.interim_responses,
+            ),
+        ],
     }
 }

@@ -43,6 +43,7 @@ pub fn drain(mut files: CaptureFiles) -> Trace {
                     });
                 }
             }
+            SourceEvent::Idle => {}
             SourceEvent::Fault(fault) => trace.faults.push(fault),
             SourceEvent::End => break,
         }

@@ -1,0 +1,135 @@
+//! The halves of a transaction as the table keeps them and as a record needs them.
+
+use linkweir_proto::http1::{BodyLength, ResponseHead, chunked_length, response_body};
+use linkweir_wire::SeqNumber;
+
+use crate::body::{BodyEnd, EndRule};
+use crate::emit::{RequestParts, ResponseParts};
+use crate::pending::{Waiting, WaitingRequest, WaitingResponse};
+
+/// A text part's length as entries keep it; heads are at most 64 KiB.
+#[inline]
+pub(crate) fn short(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(u16::MAX)
+}
+
+/// The link after a response: where the next response to the same connection begins.
+pub(crate) const fn after(link: u32, head_len: usize, body_len: u64) -> u32 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "sequence numbers count modulo 2^32"
+    )]
+    link.wrapping_add(head_len as u32)
+        .wrapping_add(body_len as u32)
+}
+
+/// The length of a body as the head and the segment tell it.
+pub(crate) fn measured(rule: BodyLength, body: &[u8]) -> Option<u64> {
+    match rule {
+        BodyLength::Known(length) => Some(length),
+        BodyLength::Chunked => chunked_length(body).map(|len| len as u64),
+        BodyLength::UntilClose => None,
+    }
+}
+
+pub(crate) fn end_rule(rule: BodyLength, next: Option<u32>) -> EndRule {
+    match (rule, next) {
+        (_, Some(next)) => EndRule::At(SeqNumber(next)),
+        (BodyLength::Chunked, None) => EndRule::LastChunk,
+        (_, None) => EndRule::Close,
+    }
+}
+
+pub(crate) fn stored_rule(response: &WaitingResponse, method: &[u8]) -> BodyLength {
+    let head = ResponseHead {
+        status_code: response.status_code,
+        content_length: response.content_length,
+        chunked: response.chunked,
+        ..ResponseHead::default()
+    };
+    response_body(&head, method)
+}
+
+/// The body length of a response in the table, now that the method is known.
+pub(crate) fn body_length(response: &WaitingResponse, method: &[u8]) -> Option<u64> {
+    match stored_rule(response, method) {
+        BodyLength::Known(length) => Some(length),
+        BodyLength::Chunked => response.chunked_len.map(u64::from),
+        BodyLength::UntilClose => None,
+    }
+}
+
+pub(crate) fn next_link(
+    waiting: &Waiting,
+    response: &WaitingResponse,
+    method: &[u8],
+) -> Option<u32> {
+    body_length(response, method)
+        .map(|length| after(waiting.link, response.head_len as usize, length))
+}
+
+/// The end of a body whose head waited in the table: segments since then were not watched.
+pub(crate) fn stored_end(
+    waiting: &Waiting,
+    response: &WaitingResponse,
+    next: Option<u32>,
+) -> BodyEnd {
+    let seen_to = SeqNumber(waiting.link.wrapping_add(response.head_len));
+    let rule = if response.chunked {
+        BodyLength::Chunked
+    } else {
+        BodyLength::UntilClose
+    };
+    BodyEnd {
+        rule: end_rule(rule, next),
+        seen_to,
+        seen_ns: waiting.ts_ns,
+    }
+}
+
+pub(crate) fn request_parts<'a>(
+    waiting: &Waiting,
+    request: &WaitingRequest,
+    text: &'a [u8],
+) -> RequestParts<'a> {
+    let mut rest = text;
+    let [method, target, host] = request.lens.map(|len| {
+        let (part, after) = rest.split_at(usize::from(len).min(rest.len()));
+        rest = after;
+        part
+    });
+    RequestParts {
+        connection: waiting.connection,
+        ts_ns: waiting.ts_ns,
+        vlan: waiting.vlan,
+        bytes: waiting.bytes,
+        minor: waiting.minor,
+        interim_responses: request.interim_responses,
+        retransmissions: waiting.retransmissions,
+        method,
+        target,
+        host,
+        user_agent: rest,
+    }
+}
+
+pub(crate) fn response_parts<'a>(
+    waiting: &Waiting,
+    response: &WaitingResponse,
+    text: &'a [u8],
+    body: Option<u64>,
+) -> ResponseParts<'a> {
+    let (reason_phrase, content_type) =
+        text.split_at(usize::from(response.reason_len).min(text.len()));
+    ResponseParts {
+        connection: waiting.connection,
+        ts_ns: waiting.ts_ns,
+        vlan: waiting.vlan,
+        bytes: body.map(|length| length.saturating_add(u64::from(response.head_len))),
+        minor: waiting.minor,
+        retransmissions: waiting.retransmissions,
+        status_code: response.status_code,
+        reason_phrase,
+        content_type,
+    }
+}

@@ -1,0 +1,228 @@
+//! What a request does to the table: it waits, or is answered by a response that came before it.
+
+use linkweir_proto::http1::RequestHead;
+use linkweir_record::HttpBatch;
+use linkweir_table::{Id, Seen, TextChain};
+use linkweir_wire::SeqNumber;
+
+use crate::emit::RequestParts;
+use crate::halves::{body_length, next_link, response_parts, short, stored_end};
+use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
+use crate::place::Place;
+use crate::stage::HttpStage;
+
+/// Where a request belongs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spot {
+    pub(crate) link: u32,
+    /// What waits there: the leader of a queue, or the response.
+    pub(crate) there: Option<Id>,
+    /// Whether the request was seen before.
+    pub(crate) is_known: bool,
+}
+
+impl HttpStage {
+    /// A request whose head begins at `place`.
+    pub(crate) fn on_request(
+        &mut self,
+        place: &Place,
+        head: &RequestHead<'_>,
+        head_len: usize,
+        whole: bool,
+        out: &mut HttpBatch,
+    ) {
+        self.advance(place.ts_ns, out);
+        let connection = place.direction;
+        let hash = ConnectionHash::new(self.seed, &connection);
+        let bytes = (whole && !head.chunked)
+            .then(|| (head_len as u64).saturating_add(head.content_length.unwrap_or(0)));
+        let parts = RequestParts {
+            connection,
+            ts_ns: place.ts_ns,
+            vlan: place.vlan,
+            bytes,
+            minor: head.minor,
+            interim_responses: 0,
+            retransmissions: 0,
+            method: head.method,
+            target: head.target,
+            host: head.host,
+            user_agent: head.user_agent,
+        };
+        let spot = self.spot_of(&connection, hash, place);
+        if spot.is_known {
+            self.output.stats.retransmitted_requests += 1;
+            let found = self
+                .pending
+                .find_request(&connection, hash, spot.link, place.seq);
+            if let Some(id) = found {
+                self.pending.touch(id, self.now_ns);
+                if let Some(waiting) = self.pending.get_mut(id) {
+                    waiting.retransmissions = waiting.retransmissions.saturating_add(1);
+                }
+            }
+            if self.keep_duplicates {
+                self.output.unanswered(&parts, out);
+            }
+            return;
+        }
+        let last = Seen {
+            note: place.seq.0,
+            second: None,
+        };
+        self.seen.put(
+            hash.home(),
+            hash.with(Meaning::LastRequest, 0),
+            self.now_ms(),
+            last,
+        );
+        self.server_ports.insert(connection.server.1);
+        let stats = &mut self.output.stats;
+        stats.requests += 1;
+        stats.count_method(head.method);
+        stats.truncated_heads += u64::from(!whole);
+        match spot.there {
+            Some(id) if self.is_response(id) => self.answer_new(&parts, place, id, hash, out),
+            there => self.await_response(&parts, hash, place, spot.link, there, out),
+        }
+    }
+
+    /// Where a request waits, or would wait: usually at its acknowledgment number. Where the
+    /// response that begins there has gone by, the request was pipelined behind one that is
+    /// answered; its own response begins where that one ends.
+    #[inline]
+    pub(crate) fn spot_of(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        place: &Place,
+    ) -> Spot {
+        let mut link = place.ack;
+        for _ in 0..=MAX_PIPELINE {
+            let there = self.pending.find(connection, hash, link);
+            if let Some(id) = there {
+                let is_known = self.pending.queue_has(id, place.seq);
+                return Spot {
+                    link,
+                    there,
+                    is_known,
+                };
+            }
+            let Some(answered) =
+                self.seen
+                    .get(hash.home(), hash.with(Meaning::Link, link), self.now_ms())
+            else {
+                break;
+            };
+            // All requests with this acknowledgment number up to the noted one are answered.
+            if !SeqNumber(answered.note).before(place.seq) {
+                return Spot {
+                    link,
+                    there: None,
+                    is_known: true,
+                };
+            }
+            match answered.second {
+                Some(next) if next != link => link = next,
+                _ => break,
+            }
+        }
+        // A retransmission may acknowledge more than the first time: a FIN, say.
+        let last = self.seen.get(
+            hash.home(),
+            hash.with(Meaning::LastRequest, 0),
+            self.now_ms(),
+        );
+        let is_known = last.is_some_and(|last| last.note == place.seq.0);
+        Spot {
+            link,
+            there: None,
+            is_known,
+        }
+    }
+
+    /// Lets a new request wait for its response, behind the one that is `there`.
+    #[inline]
+    pub(crate) fn await_response(
+        &mut self,
+        parts: &RequestParts<'_>,
+        hash: ConnectionHash,
+        place: &Place,
+        link: u32,
+        mut there: Option<Id>,
+        out: &mut HttpBatch,
+    ) {
+        let text_len =
+            parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
+        if link != place.ack {
+            self.watch
+                .expect_start(place.direction.reversed(), SeqNumber(link), self.now_ns);
+        }
+        if self.make_room(text_len, out) {
+            // What led the queue may have had to leave.
+            there = self.pending.find(&parts.connection, hash, link);
+        }
+        let mut text = TextChain::default();
+        self.texts.append_all(
+            &mut text,
+            [parts.method, parts.target, parts.host, parts.user_agent],
+        );
+        let lens = [
+            short(parts.method.len()),
+            short(parts.target.len()),
+            short(parts.host.len()),
+        ];
+        let waiting = Waiting {
+            connection: parts.connection,
+            link,
+            ts_ns: parts.ts_ns,
+            changed_ns: self.now_ns,
+            text,
+            bytes: parts.bytes,
+            vlan: parts.vlan,
+            minor: parts.minor,
+            retransmissions: 0,
+            half: Half::Request(WaitingRequest::new(place.seq, place.ack, lens)),
+        };
+        let inserted = match there {
+            None => self.pending.insert(hash, waiting),
+            Some(leader) => self.pending.insert_behind(leader, hash, waiting),
+        };
+        if let Err(refused) = inserted {
+            // More requests in one pipeline than a server is asked at once.
+            self.output.stats.table_full += 1;
+            self.give_up(refused, out);
+        }
+    }
+
+    /// The response came before its request.
+    pub(crate) fn answer_new(
+        &mut self,
+        parts: &RequestParts<'_>,
+        place: &Place,
+        id: Id,
+        hash: ConnectionHash,
+        out: &mut HttpBatch,
+    ) {
+        let Some((waiting, _)) = self.pending.remove(id) else {
+            return;
+        };
+        let Half::Response(response) = waiting.half else {
+            return;
+        };
+        let next = next_link(&waiting, &response, parts.method);
+        self.remember(hash, waiting.link, (place.ack, place.seq), next);
+        let text = self.texts.read(&waiting.text, &mut self.scratch);
+        let answer = response_parts(
+            &waiting,
+            &response,
+            text,
+            body_length(&response, parts.method),
+        );
+        self.output
+            .complete(parts, &answer, stored_end(&waiting, &response, next), out);
+        self.texts.release(waiting.text);
+        self.release_bodies(out);
+    }
+}

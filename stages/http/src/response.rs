@@ -1,0 +1,308 @@
+//! What a response does to the table: it answers a request, moves it on, or waits for it.
+
+use linkweir_proto::http1::{ResponseHead, chunked_length, response_body};
+use linkweir_record::HttpBatch;
+use linkweir_table::{Id, TextChain};
+use linkweir_wire::SeqNumber;
+
+use crate::body::BodyEnd;
+use crate::emit::ResponseParts;
+use crate::halves::{
+    after, body_length, end_rule, measured, next_link, request_parts, response_parts, short,
+    stored_end,
+};
+use crate::key::{Connection, ConnectionHash};
+use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingResponse};
+use crate::place::Place;
+use crate::stage::HttpStage;
+
+impl HttpStage {
+    /// A response whose head begins at `place`; `body` is what follows it in the segment.
+    ///
+    /// Returns the length of the body where it is known.
+    pub(crate) fn on_response(
+        &mut self,
+        place: &Place,
+        head: &ResponseHead<'_>,
+        head_len: usize,
+        body: &[u8],
+        whole: bool,
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
+        self.advance(place.ts_ns, out);
+        let connection = place.direction.reversed();
+        let hash = ConnectionHash::new(self.seed, &connection);
+        let link = place.seq.0;
+        let mut answer = ResponseParts {
+            connection,
+            ts_ns: place.ts_ns,
+            vlan: place.vlan,
+            bytes: None,
+            minor: head.minor,
+            retransmissions: 0,
+            status_code: head.status_code,
+            reason_phrase: head.reason_phrase,
+            content_type: head.content_type,
+        };
+        let request = self.request_at(&connection, hash, link, out);
+        if request.is_none() && self.is_answered(&connection, hash, link) {
+            return self.on_response_again(&answer, head, body, out);
+        }
+        self.server_ports.insert(connection.server.1);
+        let stats = &mut self.output.stats;
+        stats.responses += 1;
+        stats.count_status(head.status_code);
+        stats.truncated_heads += u64::from(!whole);
+        if head.is_interim() {
+            self.on_interim(&connection, hash, (link, place.ack), head_len, request, out);
+            return Some(0);
+        }
+        let Some(id) = request else {
+            let length = measured(response_body(head, b""), body).filter(|_| whole);
+            answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
+            self.await_request(&answer, head, link, head_len, body, out);
+            if let Some(length) = length {
+                self.expect_start(place, after(link, head_len, length));
+            }
+            return length.and_then(|length| usize::try_from(length).ok());
+        };
+        let (request, follower) = self.pending.remove(id)?;
+        let Half::Request(half) = &request.half else {
+            return None;
+        };
+        let text = self.texts.read(&request.text, &mut self.scratch);
+        let (parts, sent) = (request_parts(&request, half, text), (half.origin, half.seq));
+        let rule = response_body(head, parts.method);
+        let length = measured(rule, body).filter(|_| whole);
+        let next = length.map(|length| after(link, head_len, length));
+        answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
+        let end = BodyEnd {
+            rule: end_rule(rule, next),
+            seen_to: place.segment_end,
+            seen_ns: place.segment_ns,
+        };
+        self.output.complete(&parts, &answer, end, out);
+        self.texts.release(request.text);
+        self.remember(hash, link, sent, next);
+        if let Some(follower) = follower {
+            self.pending.touch(follower, self.now_ns);
+            self.relocate(&connection, hash, follower, next, out);
+            if let Some(next) = next {
+                self.expect_start(place, next);
+            }
+        }
+        self.release_bodies(out);
+        length.and_then(|length| usize::try_from(length).ok())
+    }
+
+    /// The request that waits for the response at `link`; one whose head is still being gathered
+    /// is taken as far as it goes.
+    pub(crate) fn request_at(
+        &mut self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+        out: &mut HttpBatch,
+    ) -> Option<Id> {
+        let mut found = self.pending.find(connection, hash, link);
+        if found.is_none()
+            && let Some(partial) = self.watch.take_request(connection, link)
+        {
+            self.on_partial(partial, out);
+            found = self.pending.find(connection, hash, link);
+        }
+        found.filter(|id| !self.is_response(*id))
+    }
+
+    pub(crate) fn on_response_again(
+        &mut self,
+        answer: &ResponseParts<'_>,
+        head: &ResponseHead<'_>,
+        body: &[u8],
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
+        self.output.stats.retransmitted_responses += 1;
+        if self.keep_duplicates && !head.is_interim() {
+            self.output.orphan(answer, out);
+        }
+        measured(response_body(head, b""), body).and_then(|length| usize::try_from(length).ok())
+    }
+
+    /// An interim response: its request goes on waiting, for the response that begins behind it
+    /// (RFC 9110 sec. 15.2).
+    pub(crate) fn on_interim(
+        &mut self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        (link, ack): (u32, u32),
+        head_len: usize,
+        request: Option<Id>,
+        out: &mut HttpBatch,
+    ) {
+        self.output.stats.interim_responses += 1;
+        let next = after(link, head_len, 0);
+        let Some(id) = request else {
+            // A request that comes later than this finds the way.
+            return self.pass_by(hash, link, ack, next);
+        };
+        self.pass_by(hash, link, ack, next);
+        self.pending.touch(id, self.now_ns);
+        if let Some(Half::Request(request)) =
+            self.pending.get_mut(id).map(|waiting| &mut waiting.half)
+        {
+            request.interim_responses = request.interim_responses.saturating_add(1);
+        }
+        self.relocate(connection, hash, id, Some(next), out);
+        self.release_bodies(out);
+    }
+
+    /// Lets a leader and its queue wait at another link; what waits there already is met.
+    ///
+    /// Without a link nobody knows where the next response begins: the queue stays until it times
+    /// out, where no response finds it.
+    pub(crate) fn relocate(
+        &mut self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        mut leader: Id,
+        mut link: Option<u32>,
+        out: &mut HttpBatch,
+    ) {
+        for _ in 0..=MAX_PIPELINE {
+            let Some(at) = link else {
+                return self.pending.hide(leader, hash);
+            };
+            let there = self
+                .pending
+                .find(connection, hash, at)
+                .filter(|id| *id != leader);
+            match there {
+                Some(id) if self.is_response(id) => {
+                    match self.answer_waiting(leader, id, hash, out) {
+                        Some((follower, next)) => (leader, link) = (follower, next),
+                        None => return,
+                    }
+                }
+                Some(id) => {
+                    self.pending.move_to(leader, hash, at);
+                    return self.pending.join(leader, id);
+                }
+                None => return self.pending.move_to(leader, hash, at),
+            }
+        }
+    }
+
+    /// Both halves are in the table. Returns the next of the queue and the link it waits at.
+    pub(crate) fn answer_waiting(
+        &mut self,
+        leader: Id,
+        response: Id,
+        hash: ConnectionHash,
+        out: &mut HttpBatch,
+    ) -> Option<(Id, Option<u32>)> {
+        let (stored, _) = self.pending.remove(response)?;
+        let Half::Response(answered) = stored.half else {
+            return None;
+        };
+        let (request, follower) = self.pending.remove(leader)?;
+        let Half::Request(half) = &request.half else {
+            return None;
+        };
+        let mut answer_text = std::mem::take(&mut self.head);
+        answer_text.clear();
+        self.texts.copy_to(&stored.text, &mut answer_text);
+        let text = self.texts.read(&request.text, &mut self.scratch);
+        let parts = request_parts(&request, half, text);
+        let next = next_link(&stored, &answered, parts.method);
+        let answer = response_parts(
+            &stored,
+            &answered,
+            &answer_text,
+            body_length(&answered, parts.method),
+        );
+        self.output
+            .complete(&parts, &answer, stored_end(&stored, &answered, next), out);
+        self.remember(hash, stored.link, (half.origin, half.seq), next);
+        self.head = answer_text;
+        self.texts.release(request.text);
+        self.texts.release(stored.text);
+        follower.map(|follower| (follower, next))
+    }
+
+    /// A response without a request so far.
+    pub(crate) fn await_request(
+        &mut self,
+        answer: &ResponseParts<'_>,
+        head: &ResponseHead<'_>,
+        link: u32,
+        head_len: usize,
+        body: &[u8],
+        out: &mut HttpBatch,
+    ) {
+        self.make_room(answer.reason_phrase.len() + answer.content_type.len(), out);
+        let mut text = TextChain::default();
+        self.texts
+            .append_all(&mut text, [answer.reason_phrase, answer.content_type]);
+        let chunked_len = if head.chunked {
+            chunked_length(body)
+        } else {
+            None
+        };
+        let waiting = Waiting {
+            connection: answer.connection,
+            link,
+            ts_ns: answer.ts_ns,
+            changed_ns: self.now_ns,
+            text,
+            bytes: answer.bytes,
+            vlan: answer.vlan,
+            minor: answer.minor,
+            retransmissions: 0,
+            half: Half::Response(WaitingResponse {
+                status_code: answer.status_code,
+                reason_len: short(answer.reason_phrase.len()),
+                head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
+                content_length: head.content_length,
+                chunked: head.chunked,
+                chunked_len: chunked_len.and_then(|len| u32::try_from(len).ok()),
+            }),
+        };
+        let hash = ConnectionHash::new(self.seed, &answer.connection);
+        if let Err(refused) = self.pending.insert(hash, waiting) {
+            self.output.stats.table_full += 1;
+            self.give_up(refused, out);
+        }
+    }
+
+    /// A message leaves the table without its counterpart.
+    pub(crate) fn give_up(&mut self, waiting: Waiting, out: &mut HttpBatch) {
+        let text = self.texts.read(&waiting.text, &mut self.scratch);
+        match &waiting.half {
+            Half::Request(request) => {
+                self.output.stats.unanswered += 1;
+                self.output
+                    .unanswered(&request_parts(&waiting, request, text), out);
+            }
+            Half::Response(response) => {
+                self.output.stats.orphans += 1;
+                let parts = response_parts(&waiting, response, text, waiting.bytes.map(|_| 0));
+                self.output.orphan(
+                    &ResponseParts {
+                        bytes: waiting.bytes,
+                        ..parts
+                    },
+                    out,
+                );
+            }
+        }
+        self.texts.release(waiting.text);
+    }
+
+    /// The next response may begin inside a segment to come.
+    pub(crate) fn expect_start(&mut self, place: &Place, next: u32) {
+        if place.segment_end.before(SeqNumber(next)) {
+            self.watch
+                .expect_start(place.direction, SeqNumber(next), self.now_ns);
+        }
+    }
+}
