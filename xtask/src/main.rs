@@ -12,6 +12,7 @@ mod ci;
 mod deps;
 mod fuzz;
 mod oracle;
+mod papers;
 mod shell;
 mod size;
 mod source;
@@ -36,6 +37,9 @@ usage: cargo xtask TASK
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]
                               our records against tshark's, on a folder of captures
+  papers [--capture FILE] [--uris FILE] [--packets N] [--runs R] [--dir DIR] [--keep]
+                              figures and tables of the paper computed again, beside tshark: rows
+                              for docs/papers.md
 ";
 
 fn main() -> ExitCode {
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         "fuzz-smoke" => fuzz::run(rest),
         "bench" => bench::run(rest),
         "oracle" => oracle::run(rest),
+        "papers" => papers::run(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
             Ok(true)

@@ -57,6 +57,18 @@ pub(crate) fn release_binary() -> Result<PathBuf> {
     Ok(target_dir().join("release/linkweir"))
 }
 
+/// A folder in memory for what is measured, where a disk would be what is measured. Always the same for a
+/// purpose, so that what an interrupted run leaves there is removed by the next.
+pub(crate) fn memory_folder(purpose: &str) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let parent = if memory.is_dir() {
+        memory.to_path_buf()
+    } else {
+        std::env::temp_dir()
+    };
+    parent.join(format!("linkweir-{purpose}-{}", nix::unistd::getuid()))
+}
+
 /// Whether a program of this name is on the path (or where Debian puts those of the administrator).
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

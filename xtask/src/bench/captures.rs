@@ -45,16 +45,9 @@ pub(super) struct Captures {
     pub(super) walk: PathBuf,
 }
 
-/// A folder in memory: a disk would be what is measured. Always the same, so that what an interrupted
-/// run leaves there is removed by the next.
+/// Where the captures of the benchmark go by default.
 pub(super) fn default_dir() -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    let parent = if memory.is_dir() {
-        memory.to_path_buf()
-    } else {
-        std::env::temp_dir()
-    };
-    parent.join(format!("linkweir-bench-{}", nix::unistd::getuid()))
+    shell::memory_folder("bench")
 }
 
 /// Removes the folder of a plan.

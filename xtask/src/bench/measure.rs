@@ -23,13 +23,13 @@ pub(super) const FEEDER_CORE: usize = 0;
 
 /// The cost of one run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cost {
+pub(crate) struct Cost {
     /// User and system time.
-    pub(super) cpu_s: f64,
+    pub(crate) cpu_s: f64,
     /// Time on the clock.
-    pub(super) wall_s: f64,
+    pub(crate) wall_s: f64,
     /// Peak resident size.
-    pub(super) peak_bytes: u64,
+    pub(crate) peak_bytes: u64,
 }
 
 /// The runs of one program on one input.
@@ -80,7 +80,7 @@ impl Series {
 }
 
 /// The middle of some figures; not a number if there are none.
-pub(super) fn median(figures: &[f64]) -> f64 {
+pub(crate) fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -94,20 +94,20 @@ pub(super) fn median(figures: &[f64]) -> f64 {
 
 /// What to run and with which files.
 #[derive(Debug)]
-pub(super) struct Job<'a> {
-    pub(super) program: &'a Path,
-    pub(super) args: Vec<String>,
+pub(crate) struct Job<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) args: Vec<String>,
     /// Its standard input; nothing if not given.
-    pub(super) stdin: Stdio,
+    pub(crate) stdin: Stdio,
     /// Where its standard output goes.
-    pub(super) stdout: &'a Path,
+    pub(crate) stdout: &'a Path,
 }
 
 /// Runs a job on the core for it.
 ///
 /// # Errors
 /// It could not be run or it failed.
-pub(super) fn cost(job: Job<'_>, dir: &Path) -> Result<Cost> {
+pub(crate) fn cost(job: Job<'_>, dir: &Path) -> Result<Cost> {
     let result = dir.join("cost.json");
     let name = job.program.display().to_string();
     let messages = dir.join("stderr");

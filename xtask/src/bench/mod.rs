@@ -6,7 +6,7 @@
 
 mod bars;
 mod captures;
-mod measure;
+pub(crate) mod measure;
 mod programs;
 mod repeat;
 
