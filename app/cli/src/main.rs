@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Exit {
     let outcome = match cli.command {
-        Command::Http(args) => http::run(*args),
+        Command::Http(args) => http::run(&args),
         Command::Man(args) => documents::man(&args),
         Command::Completions(args) => documents::completions(&args),
     };

@@ -85,10 +85,6 @@ impl ConnectionHash {
     /// A hash of the connection alone.
     #[inline]
     #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "32 bits are left after the shift"
-    )]
     pub const fn home(self) -> u32 {
         (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }

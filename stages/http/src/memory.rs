@@ -91,11 +91,9 @@ impl HttpStage {
             Start::Response => {
                 let connection = place.direction.reversed();
                 let hash = ConnectionHash::new(self.seed, &connection);
-                let is_known = !self
-                    .pending
-                    .find(&connection, hash, place.seq.0)
-                    .is_some_and(|id| !self.is_response(id))
-                    && self.is_answered(&connection, hash, place.seq.0);
+                let there = self.pending.find(&connection, hash, place.seq.0);
+                let is_awaited = there.is_some_and(|id| !self.is_response(id));
+                let is_known = !is_awaited && self.is_answered(&connection, hash, place.seq.0);
                 self.output.stats.retransmitted_responses += u64::from(is_known);
                 is_known
             }

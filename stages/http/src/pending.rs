@@ -143,6 +143,12 @@ impl Pending {
         self.table.len()
     }
 
+    /// Whether nothing waits.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
     /// Whether no more fits.
     #[must_use]
     pub const fn is_full(&self) -> bool {

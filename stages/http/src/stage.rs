@@ -295,7 +295,7 @@ impl Stage for HttpStage {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        (self.pending.len() > 0).then(|| Timestamp::from_nanos(self.deadline_ns))
+        (!self.pending.is_empty()).then(|| Timestamp::from_nanos(self.deadline_ns))
     }
 
     fn finish(&mut self, out: &mut HttpBatch) {

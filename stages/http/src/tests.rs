@@ -1,1 +1,14 @@
+//! The stage in virtual time, by subject: scripted conversations in, records and counters out.
 
+mod bounds;
+mod carriers;
+mod heads;
+mod interim;
+mod invariants;
+mod last_byte;
+mod output;
+mod pairing;
+mod pipelines;
+mod retransmissions;
+mod sequence;
+mod support;

@@ -33,7 +33,8 @@ pub struct PartialHead {
     first_line: bool,
     /// How far the empty line that ends the head has come: 0, or after LF, or after LF CR.
     line_end: u8,
-    late: [Option<Late>; MAX_LATE],
+    /// Few and rare: the only allocation here.
+    late: Vec<Late>,
 }
 
 #[derive(Debug)]
@@ -202,7 +203,7 @@ impl WatchList {
             sure: false,
             first_line: false,
             line_end: 0,
-            late: Default::default(),
+            late: Vec::new(),
         };
         let bytes = segment.payload.get(offset..).unwrap_or_default();
         // Never whole: it was parsed as far as it goes.
@@ -341,19 +342,12 @@ impl WatchList {
             && segment.payload.len() <= MAX_HEAD
             && let Some(Purpose::Head(head)) =
                 self.table.get_mut(id).map(|watched| &mut watched.purpose)
-            && !head
-                .late
-                .iter()
-                .flatten()
-                .any(|late| late.seq == segment.seq)
-            && let Some(slot) = head.late.iter_mut().find(|late| late.is_none())
+            && head.late.len() < MAX_LATE
+            && !head.late.iter().any(|late| late.seq == segment.seq)
         {
             let mut text = TextChain::default();
             self.texts.append(&mut text, segment.payload);
-            *slot = Some(Late {
-                seq: segment.seq,
-                text,
-            });
+            head.late.push(Late { seq: segment.seq, text });
             return Found::Taken;
         }
         Found::Nothing
@@ -426,11 +420,8 @@ impl WatchList {
     /// A piece behind the gap that has just been filled.
     fn next_late(&mut self, head: &mut PartialHead) -> Option<Vec<u8>> {
         let next = head.next_seq;
-        let slot = head
-            .late
-            .iter_mut()
-            .find(|late| late.as_ref().is_some_and(|late| !next.before(late.seq)))?;
-        let late = slot.take()?;
+        let at = head.late.iter().position(|late| !next.before(late.seq))?;
+        let late = head.late.swap_remove(at);
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
         self.texts.copy_to(&late.text, &mut bytes);
@@ -488,7 +479,7 @@ impl WatchList {
     /// Gives the memory of a head back.
     pub(crate) fn release(&mut self, head: PartialHead) {
         self.texts.release(head.text);
-        for late in head.late.into_iter().flatten() {
+        for late in head.late {
             self.texts.release(late.text);
         }
     }

@@ -25,7 +25,7 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 ///
 /// A response belongs to the request whose acknowledgment number is the response's sequence number
 /// (the method of HTTPanalyzer). Records of format text are lines of
-/// client_ip|client_port|server_ip|server_port|request_ts|response_ts|response_time|reason_phrase|status_code|method|user_agent|host|uri
+/// `client_ip|client_port|server_ip|server_port|request_ts|response_ts|response_time|reason_phrase|status_code|method|user_agent|host|uri`
 /// with times in seconds; an unanswered request has empty response fields, an orphan response empty
 /// request fields.
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(crate) struct TrackingArgs {
     #[arg(long)]
     pub(crate) keep_duplicates: bool,
 
-    /// Measure the time to the last byte of each response (field ttlb_ns); records then wait for
+    /// Measure the time to the last byte of each response (field `ttlb_ns`); records then wait for
     /// the end of the body.
     #[arg(long)]
     pub(crate) ttlb: bool,

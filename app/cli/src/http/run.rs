@@ -24,19 +24,19 @@ use crate::signals::Signals;
 type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
 
 /// Runs the command.
-pub(crate) fn run(args: HttpArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     let meter = Meter::start(args.output.quiet);
     let signals = Signals::install()?;
     let config = settings(&args.tracking)?;
-    let source = open_source(&args, &signals)?;
-    let mut sinks = open_sinks(&args)?;
+    let source = open_source(args, &signals)?;
+    let mut sinks = open_sinks(args)?;
     let report = args.output.report.as_ref().map(|_| SharedReport::default());
     if let Some(report) = &report {
         sinks.push(Box::new(report.clone()));
     }
     let stage = HttpStage::new(&config);
     let mut job = Job {
-        args: &args,
+        args,
         signals,
         meter,
         page: report,

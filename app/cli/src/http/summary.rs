@@ -7,7 +7,9 @@ use linkweir_http::HttpStats;
 use linkweir_wire::DecodeFaults;
 use serde_json::{Map, Value, json};
 
-use crate::screen::{grouped, listed, rows, span};
+use linkweir_sink::human::{span, thousands};
+
+use crate::screen::{listed, rows};
 
 /// The quantiles of the summary, by their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -162,8 +164,8 @@ impl Totals<'_> {
                 "read",
                 format!(
                     "{} packets, {} bytes, {capture} of capture in {} ({:.2} Mpackets/s, {:.2} Gb/s)",
-                    grouped(report.packets),
-                    grouped(report.bytes),
+                    thousands(report.packets),
+                    thousands(report.bytes),
                     span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
                     report.packets as f64 / seconds / 1e6,
                     report.bytes as f64 * 8.0 / seconds / 1e9,
@@ -183,20 +185,20 @@ impl Totals<'_> {
                 "transactions",
                 format!(
                     "{} complete, {} unanswered, {} orphan",
-                    grouped(stats.transactions),
-                    grouped(stats.unanswered),
-                    grouped(stats.orphans)
+                    thousands(stats.transactions),
+                    thousands(stats.unanswered),
+                    thousands(stats.orphans)
                 ),
             ),
             (
                 "messages",
                 format!(
                     "{} requests, {} responses ({} interim), {} retransmitted, {} cut heads",
-                    grouped(stats.requests),
-                    grouped(stats.responses),
-                    grouped(stats.interim_responses),
-                    grouped(stats.retransmitted_requests + stats.retransmitted_responses),
-                    grouped(stats.truncated_heads)
+                    thousands(stats.requests),
+                    thousands(stats.responses),
+                    thousands(stats.interim_responses),
+                    thousands(stats.retransmitted_requests + stats.retransmitted_responses),
+                    thousands(stats.truncated_heads)
                 ),
             ),
             ("methods", listed(self.methods(), 8)),
@@ -225,7 +227,7 @@ impl Totals<'_> {
         if stats.filtered > 0 {
             lines.push((
                 "not written",
-                format!("{} records, by --host or --url", grouped(stats.filtered)),
+                format!("{} records, by --host or --url", thousands(stats.filtered)),
             ));
         }
         rows(&lines)

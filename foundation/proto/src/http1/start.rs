@@ -122,7 +122,7 @@ fn blank_within(payload: &[u8]) -> bool {
     let (words, _) = head.as_chunks::<8>();
     // The classic "has a zero byte" test on each word xored with blanks.
     words.iter().fold(0, |found, bytes| {
-        let x = u64::from_le_bytes(*bytes) ^ (ONES * b' ' as u64);
+        let x = u64::from_le_bytes(*bytes) ^ (ONES * u64::from(b' '));
         found | (x.wrapping_sub(ONES) & !x & HIGH)
     }) != 0
 }

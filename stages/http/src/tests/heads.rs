@@ -1,0 +1,169 @@
+//! Heads that span segments, in every cut and order.
+
+use std::time::Duration;
+
+use linkweir_testkit::conversation::{Conversation, Side};
+
+use super::support::{Outcome, Record, answer, get, look, orders};
+
+const REQUEST: &str = "POST /a/b?c=d HTTP/1.1\r\nHost: www.example.test\r\n\
+    User-Agent: Agent/1 (x)\r\nContent-Length: 4\r\n\r\nbody";
+const RESPONSE: &str = "HTTP/1.1 201 Made It\r\nServer: s\r\nContent-Type: text/x\r\n\
+    Content-Length: 6\r\n\r\nanswer";
+
+/// One exchange with both messages cut; segments of one message at one time.
+fn cut(request_cuts: &[usize], response_cuts: &[usize]) -> Conversation {
+    let mut talk = Conversation::v4(40_000).spaced(0);
+    talk.sends(Side::Client, REQUEST.as_bytes(), request_cuts)
+        .wait(Duration::from_millis(5))
+        .sends(Side::Server, RESPONSE.as_bytes(), response_cuts);
+    talk
+}
+
+fn whole() -> Outcome {
+    look(&cut(&[], &[]))
+}
+
+#[test]
+fn a_head_cut_at_every_byte() {
+    let expected = whole().only().clone();
+    for at in 1..REQUEST.len() {
+        let outcome = look(&cut(&[at], &[]));
+        assert_eq!(outcome.only(), &expected, "request cut at {at}");
+        assert_eq!(outcome.stats.truncated_heads, 0);
+    }
+    for at in 1..RESPONSE.len() {
+        let outcome = look(&cut(&[], &[at]));
+        assert_eq!(outcome.only(), &expected, "response cut at {at}");
+        assert_eq!(outcome.stats.truncated_heads, 0);
+    }
+}
+
+#[test]
+fn heads_in_segments_of_one_byte() {
+    let every: Vec<usize> = (1..RESPONSE.len().max(REQUEST.len())).collect();
+    let outcome = look(&cut(&every, &every));
+    assert_eq!(outcome.only(), whole().only());
+}
+
+#[test]
+fn a_head_has_the_time_of_its_first_segment() {
+    let mut talk = Conversation::v4(40_000);
+    talk.sends(Side::Client, REQUEST.as_bytes(), &[20, 40])
+        .sends(Side::Server, RESPONSE.as_bytes(), &[10, 30]);
+    let outcome = look(&talk);
+    let row = &outcome.only().row;
+    assert_eq!(row.request_ts_ns, Some(talk.segments()[0].at_ns));
+    assert_eq!(row.response_ts_ns, Some(talk.segments()[3].at_ns));
+}
+
+#[test]
+fn a_target_of_sixty_thousand_characters_is_whole() {
+    let target = format!("/{}", "long-".repeat(12_000));
+    for (one, other) in [(0, 0), (5, 6), (0, 1), (20, 23)] {
+        let mut talk = Conversation::v4(40_000);
+        talk.client_sends(get(&target));
+        talk.exchange(one, other).server_sends(answer(414, 0));
+        let outcome = look(&talk);
+        assert_eq!(outcome.only().uri, target, "segments {one} and {other} exchanged");
+        assert_eq!(outcome.only().row.status_code, Some(414));
+        assert_eq!(outcome.stats.truncated_heads, 0);
+    }
+}
+
+#[test]
+fn a_head_beyond_the_bound_counts_once_and_is_truncated() {
+    let mut talk = Conversation::v4(40_000);
+    talk.client_sends(get(&format!("/{}", "x".repeat(100_000)))).server_sends(answer(414, 0));
+    // The connection goes on.
+    talk.client_sends(get("/next")).server_sends(answer(200, 0));
+    let outcome = look(&talk);
+    assert_eq!(outcome.stats.requests, 2, "{:?}", outcome.stats);
+    assert_eq!(outcome.stats.truncated_heads, 1);
+    assert_eq!(outcome.stats.transactions, 2);
+    assert!(outcome.records[0].uri.len() > 60_000);
+}
+
+fn without_time(record: &Record) -> Record {
+    let mut record = record.clone();
+    record.row.request_ts_ns = None;
+    record.row.response_ts_ns = None;
+    record
+}
+
+#[test]
+fn segments_of_a_request_head_in_any_order() {
+    let expected = without_time(whole().only());
+    for cuts in [vec![30, 60], vec![10, 11], vec![12, 40, 70], vec![5, 23, 24]] {
+        for order in orders(cuts.len() + 1) {
+            let mut talk = Conversation::v4(40_000);
+            talk.sends(Side::Client, REQUEST.as_bytes(), &cuts);
+            for (at, place) in order.iter().enumerate() {
+                talk.segments_mut()[at].at_ns =
+                    Conversation::START_NS + *place as u64 * Conversation::SPACING_NS;
+            }
+            talk.wait(Duration::from_millis(5)).server_sends(RESPONSE);
+            let outcome = look(&talk);
+            let record = outcome.only();
+            assert_eq!(without_time(record), expected, "{cuts:?} in order {order:?}");
+            assert_eq!(outcome.stats.truncated_heads, 0);
+        }
+    }
+}
+
+#[test]
+fn later_segments_of_a_response_head_in_any_order() {
+    let expected = without_time(whole().only());
+    let cuts = [9, 30, 55];
+    for order in orders(3) {
+        let mut talk = Conversation::v4(40_000);
+        talk.client_sends(REQUEST).sends(Side::Server, RESPONSE.as_bytes(), &cuts);
+        let first = talk.segments()[1].at_ns;
+        for (at, place) in order.iter().enumerate() {
+            talk.segments_mut()[2 + at].at_ns = first + (*place as u64 + 1) * 1000;
+        }
+        let outcome = look(&talk);
+        assert_eq!(without_time(outcome.only()), expected, "order {order:?}");
+    }
+}
+
+#[test]
+fn overlapping_retransmissions_within_a_head() {
+    let expected = without_time(whole().only());
+    let bytes = REQUEST.as_bytes();
+    for (from, to) in [(0, 30), (10, 50), (25, 60), (0, bytes.len()), (30, 60), (29, 31)] {
+        let mut talk = Conversation::v4(40_000);
+        talk.sends(Side::Client, bytes, &[30, 60]);
+        // Between the second and the third: what was sent, cut in another way.
+        let mut again = talk.segments()[1].clone();
+        again.seq.0 = talk.segments()[0].seq.0 + from as u32;
+        again.payload = bytes[from..to].to_vec();
+        again.at_ns += 1;
+        talk.segments_mut().push(again);
+        talk.server_sends(RESPONSE);
+        let outcome = look(&talk);
+        let mut record = without_time(outcome.only());
+        record.row.retransmissions = 0;
+        assert_eq!(record, expected, "{from}..{to} again");
+        assert_eq!(outcome.stats.requests, 1);
+    }
+}
+
+#[test]
+fn a_head_whose_rest_is_lost_is_paired_and_counted() {
+    let mut talk = Conversation::v4(40_000);
+    talk.sends(Side::Client, REQUEST.as_bytes(), &[30, 60]).server_sends(answer(200, 0));
+    talk.lose(1);
+    let outcome = look(&talk);
+    assert_eq!(outcome.short(), ["complete /a/b?c=d 200"]);
+    assert_eq!(outcome.stats.truncated_heads, 1);
+    assert_eq!(outcome.only().row.request_bytes, None, "not known");
+
+    let mut talk = Conversation::v4(40_000);
+    talk.client_sends(get("/a")).sends(Side::Server, RESPONSE.as_bytes(), &[25, 50]);
+    talk.lose(2).client_sends(get("/b")).server_sends(answer(200, 0));
+    let outcome = look(&talk);
+    assert_eq!(outcome.short(), ["complete /a 201", "complete /b 200"]);
+    assert_eq!(outcome.stats.truncated_heads, 1);
+    assert_eq!(outcome.records[0].reason_phrase, "Made It");
+}
