@@ -1,7 +1,7 @@
 //! The checks as steps: each is a task of its own, `ci` runs them all.
 
 use crate::shell::{Options, cargo, passes, root};
-use crate::{Outcome, deps, fuzz, oracle, size, usage};
+use crate::{Outcome, deps, docs, fuzz, oracle, size, usage};
 use std::process::Command;
 use std::time::Instant;
 
@@ -73,6 +73,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         ("deps", Box::new(deps::run)),
         ("clippy", Box::new(clippy)),
         ("doc", Box::new(doc)),
+        ("docs", Box::new(docs::check)),
         ("test", Box::new(test)),
         ("fuzz-smoke", Box::new(|| fuzz::run(&fuzz_args))),
         ("oracle", Box::new(|| oracle::run(&[]))),

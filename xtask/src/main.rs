@@ -10,6 +10,7 @@
 mod bench;
 mod ci;
 mod deps;
+mod docs;
 mod fuzz;
 mod oracle;
 mod papers;
@@ -25,12 +26,13 @@ usage: cargo xtask TASK
 
   check                       format, lints, sizes, dependencies: the quick ones
   ci [--skip STEP]... [--fuzz-seconds N]
-                              every check: fmt clippy deps size doc test fuzz-smoke oracle
+                              every check: fmt size deps clippy doc docs test fuzz-smoke oracle
   fmt | clippy | doc | test   one of them
   deps                        which crate imports which, against the floors
   size                        lengths of files, unsafe code, unfinished work
   fuzz-smoke [--seconds N] [--asan] [TARGET]...
                               builds the fuzz targets and runs each for N seconds (default 30)
+  docs [--check]              examples and field tables of the manual, from the program itself
   bench http [--packets N] [--capture FILE] [--tiny FILE] [--runs R] [--dir DIR] [--keep]
                               speed and memory beside other tools; exit 1 where a bar is missed
   bench record [--packets N] --dir DIR
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         "fuzz-smoke" => fuzz::run(rest),
         "bench" => bench::run(rest),
         "oracle" => oracle::run(rest),
+        "docs" => docs::run(rest),
         "papers" => papers::run(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

@@ -1,0 +1,179 @@
+//! `docs`: the parts of the manual that a program knows better than its author.
+//!
+//! In `docs/http.md` a comment says where the block behind it comes from:
+//! `<!-- run: COMMAND -->` is followed by a fenced block with the output of a shell command that finds the
+//! release binary as `linkweir` and runs at the root of the checkout; `<!-- fields: http_transaction -->`
+//! by the table of the fields, up to the next empty line.
+
+use crate::Outcome;
+use crate::shell::{self, Options, root};
+use anyhow::{Context as _, Result, bail};
+use linkweir_record::HttpKind;
+use linkweir_sink::schema_markdown;
+use std::path::Path;
+use std::process::Command;
+
+const MANUALS: [&str; 1] = ["docs/http.md"];
+
+/// `docs [--check]`: writes those parts anew, or only says whether they would change.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let mut options = Options::new(args);
+    let only_check = options.flag("--check");
+    options.rest()?;
+    if only_check { check() } else { write() }
+}
+
+/// The manuals say what the program does.
+pub(crate) fn check() -> Outcome {
+    let linkweir = shell::release_binary()?;
+    let mut passed = true;
+    for manual in MANUALS {
+        let old = read(manual)?;
+        let new = renewed(&old, &mut |block| made(block, &linkweir))
+            .with_context(|| manual.to_owned())?;
+        let changed = old.lines().zip(new.lines()).position(|(a, b)| a != b);
+        let changed =
+            changed.or_else(|| (old != new).then(|| old.lines().count().min(new.lines().count())));
+        if let Some(at) = changed {
+            passed = false;
+            println!(
+                "docs: {manual}, line {}: `cargo xtask docs` would change it to: {}",
+                at + 1,
+                new.lines().nth(at).unwrap_or("(nothing)")
+            );
+        }
+    }
+    println!(
+        "docs: {} {}",
+        MANUALS.join(", "),
+        if passed { "up to date" } else { "out of date" }
+    );
+    Ok(passed)
+}
+
+fn write() -> Outcome {
+    let linkweir = shell::release_binary()?;
+    for manual in MANUALS {
+        let old = read(manual)?;
+        let new = renewed(&old, &mut |block| made(block, &linkweir))
+            .with_context(|| manual.to_owned())?;
+        if old == new {
+            println!("docs: {manual} is up to date");
+        } else {
+            std::fs::write(root().join(manual), new).with_context(|| format!("write {manual}"))?;
+            println!("docs: {manual} written");
+        }
+    }
+    Ok(true)
+}
+
+fn read(manual: &str) -> Result<String> {
+    std::fs::read_to_string(root().join(manual)).with_context(|| format!("read {manual}"))
+}
+
+/// What a comment asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Block<'a> {
+    Run(&'a str),
+    Fields(&'a str),
+}
+
+impl<'a> Block<'a> {
+    fn of(line: &'a str) -> Option<Self> {
+        let comment = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+        let run = comment.strip_prefix("run: ").map(Self::Run);
+        run.or_else(|| comment.strip_prefix("fields: ").map(Self::Fields))
+    }
+}
+
+/// The text with every block made anew by `made`, whose text ends with a line feed.
+fn renewed(text: &str, made: &mut dyn FnMut(&Block<'_>) -> Result<String>) -> Result<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut lines = text.lines().enumerate();
+    while let Some((at, line)) = lines.next() {
+        out.push_str(line);
+        out.push('\n');
+        let Some(block) = Block::of(line) else {
+            continue;
+        };
+        let fresh = made(&block).with_context(|| format!("line {}", at + 1))?;
+        match block {
+            Block::Run(_) => {
+                let Some((_, fence)) = lines.next().filter(|(_, line)| line.starts_with("```"))
+                else {
+                    bail!("line {}: no fenced block behind it", at + 1);
+                };
+                out.push_str(fence);
+                out.push('\n');
+                out.push_str(&fresh);
+                if !lines.by_ref().any(|(_, line)| line == "```") {
+                    bail!("line {}: the block has no end", at + 1);
+                }
+                out.push_str("```\n");
+            }
+            Block::Fields(_) => {
+                out.push_str(&fresh);
+                // A table ends at the first empty line.
+                if lines.by_ref().any(|(_, line)| line.is_empty()) {
+                    out.push('\n');
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
+    match block {
+        Block::Fields("http_transaction") => Ok(schema_markdown::<HttpKind>()),
+        Block::Fields(other) => bail!("no fields of `{other}`"),
+        Block::Run(command) => {
+            let folder = linkweir
+                .parent()
+                .context("the folder of the binary")?
+                .to_owned();
+            let others = std::env::var_os("PATH").unwrap_or_default();
+            let path = std::env::join_paths(
+                std::iter::once(folder).chain(std::env::split_paths(&others)),
+            )?;
+            let output = shell::output(
+                Command::new("sh")
+                    .args(["-c", command])
+                    .env("PATH", path)
+                    .current_dir(root()),
+            )?;
+            Ok(String::from_utf8(output)?)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renew(text: &str) -> Result<String> {
+        renewed(text, &mut |block| match block {
+            Block::Run(command) => Ok(format!("output of {command}\n")),
+            Block::Fields(kind) => Ok(format!("| {kind} |\n")),
+        })
+    }
+
+    #[test]
+    fn blocks_are_made_anew_and_the_rest_stays() {
+        let text = "# A\n<!-- run: ls | wc -->\n```text\nold\nold\n```\nb\n\
+                    <!-- fields: kind -->\n| old |\n| old |\n\nc\n<!-- a comment -->\n";
+        let new = renew(text).unwrap();
+        assert_eq!(
+            new,
+            "# A\n<!-- run: ls | wc -->\n```text\noutput of ls | wc\n```\nb\n\
+             <!-- fields: kind -->\n| kind |\n\nc\n<!-- a comment -->\n"
+        );
+        assert_eq!(renew(&new).unwrap(), new);
+    }
+
+    #[test]
+    fn a_block_that_is_none_is_an_error() {
+        assert!(renew("<!-- run: ls -->\ntext\n").is_err());
+        assert!(renew("<!-- run: ls -->\n```\ntext\n").is_err());
+    }
+}
