@@ -208,7 +208,7 @@ impl Conversation {
         )
     }
 
-    /// From a port of 2001:db8::1 to port 80 of 2001:db8:1::2.
+    /// From a port of `2001:db8::1` to port 80 of `2001:db8:1::2`.
     #[must_use]
     pub const fn v6(port: u16) -> Self {
         let client = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
@@ -311,8 +311,9 @@ impl Conversation {
     pub fn sends(&mut self, from: Side, bytes: &[u8], cuts: &[usize]) -> &mut Self {
         let mut done = 0;
         for end in cuts.iter().copied().chain([bytes.len()]) {
+            let end = end.min(bytes.len());
             let part = bytes.get(done..end).unwrap_or_default();
-            done = done.max(end.min(bytes.len()));
+            done = done.max(end);
             for payload in part.chunks(self.mss) {
                 let (seq, ack) = self.numbers(from);
                 self.put(from, seq, ack, TcpFlags::ACK | TcpFlags::PSH, payload);

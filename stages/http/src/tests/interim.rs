@@ -23,11 +23,21 @@ fn continue_then_the_body_then_the_answer() {
     let record = outcome.only();
     assert_eq!(record.short(), "complete /up 201");
     assert_eq!(record.row.interim_responses, 1);
-    assert_eq!(record.row.response_time_ns(), Some(141_000_000), "to the final one");
+    assert_eq!(
+        record.row.response_time_ns(),
+        Some(141_000_000),
+        "to the final one"
+    );
     assert_eq!(record.row.request_bytes, Some(EXPECTING.len() as u64 + 4));
     let stats = &outcome.stats;
-    assert_eq!((stats.requests, stats.responses, stats.interim_responses), (1, 2, 1));
-    assert_eq!(stats.status_codes().collect::<Vec<_>>(), [(100, 1), (201, 1)]);
+    assert_eq!(
+        (stats.requests, stats.responses, stats.interim_responses),
+        (1, 2, 1)
+    );
+    assert_eq!(
+        stats.status_codes().collect::<Vec<_>>(),
+        [(100, 1), (201, 1)]
+    );
 }
 
 #[test]
@@ -40,7 +50,11 @@ fn interim_and_final_in_one_segment() {
         .server_sends([HINTS, &answer(201, 0)].concat());
     let outcome = look(&talk);
     assert_eq!(outcome.short(), ["complete /a 200", "complete /b 201"]);
-    let interim: Vec<_> = outcome.records.iter().map(|r| r.row.interim_responses).collect();
+    let interim: Vec<_> = outcome
+        .records
+        .iter()
+        .map(|r| r.row.interim_responses)
+        .collect();
     assert_eq!(interim, [3, 2]);
     assert_eq!(outcome.stats.interim_responses, 5);
     assert_eq!(outcome.stats.requests, 2);
@@ -49,7 +63,10 @@ fn interim_and_final_in_one_segment() {
 #[test]
 fn interim_before_its_request() {
     let mut talk = Conversation::v4(40_000);
-    talk.client_sends(EXPECTING).server_sends(CONTINUE).client_sends("body").server_sends(answer(200, 0));
+    talk.client_sends(EXPECTING)
+        .server_sends(CONTINUE)
+        .client_sends("body")
+        .server_sends(answer(200, 0));
     // The request comes after the interim response, or after both.
     for by in [1_500_000, 10_000_000] {
         let mut late = talk.clone();
@@ -64,7 +81,9 @@ fn interim_before_its_request() {
 #[test]
 fn interim_seen_again() {
     let mut talk = Conversation::v4(40_000);
-    talk.client_sends(EXPECTING).server_sends(CONTINUE).repeat(1, 10);
+    talk.client_sends(EXPECTING)
+        .server_sends(CONTINUE)
+        .repeat(1, 10);
     talk.client_sends("body").server_sends(answer(200, 0));
     let outcome = look(&talk);
     assert_eq!(outcome.short(), ["complete /up 200"]);
@@ -76,7 +95,9 @@ fn interim_seen_again() {
 #[test]
 fn the_request_again_after_the_interim_response() {
     let mut talk = Conversation::v4(40_000);
-    talk.client_sends(EXPECTING).server_sends(CONTINUE).repeat(0, 1_500_000);
+    talk.client_sends(EXPECTING)
+        .server_sends(CONTINUE)
+        .repeat(0, 1_500_000);
     talk.client_sends("body").server_sends(answer(200, 0));
     let outcome = look(&talk);
     assert_eq!(outcome.short(), ["complete /up 200"]);
@@ -93,8 +114,15 @@ fn interim_responses_in_a_pipeline() {
         .server_sends(answer(201, 1))
         .server_sends(answer(202, 1));
     let outcome = look(&talk);
-    assert_eq!(outcome.short(), ["complete /a 200", "complete /b 201", "complete /c 202"]);
-    let interim: Vec<_> = outcome.records.iter().map(|r| r.row.interim_responses).collect();
+    assert_eq!(
+        outcome.short(),
+        ["complete /a 200", "complete /b 201", "complete /c 202"]
+    );
+    let interim: Vec<_> = outcome
+        .records
+        .iter()
+        .map(|r| r.row.interim_responses)
+        .collect();
     assert_eq!(interim, [1, 1, 0]);
 }
 
@@ -113,7 +141,10 @@ fn an_interim_response_that_nobody_asked_for_gives_no_record() {
     talk.server_sends(CONTINUE);
     let outcome = look(&talk);
     assert_eq!(outcome.short(), [""; 0]);
-    assert_eq!((outcome.stats.responses, outcome.stats.interim_responses), (1, 1));
+    assert_eq!(
+        (outcome.stats.responses, outcome.stats.interim_responses),
+        (1, 1)
+    );
 }
 
 #[test]

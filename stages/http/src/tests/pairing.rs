@@ -23,8 +23,14 @@ fn every_field_of_a_record() {
     talk.fin(Side::Server).fin(Side::Client);
     let outcome = look(&talk);
     let record = outcome.only();
-    let (client, server) = ("192.0.2.1".parse().unwrap(), "198.51.100.2".parse().unwrap());
-    assert_eq!((record.row.client_ip, record.row.client_port), (client, 40_001));
+    let (client, server) = (
+        "192.0.2.1".parse().unwrap(),
+        "198.51.100.2".parse().unwrap(),
+    );
+    assert_eq!(
+        (record.row.client_ip, record.row.client_port),
+        (client, 40_001)
+    );
     assert_eq!((record.row.server_ip, record.row.server_port), (server, 80));
     let request_ns = Conversation::START_NS + 3 * Conversation::SPACING_NS;
     assert_eq!(record.row.request_ts_ns, Some(request_ns));
@@ -33,12 +39,24 @@ fn every_field_of_a_record() {
     assert_eq!(record.row.status_code, Some(404));
     assert_eq!(record.row.version, (1, 0), "of the response");
     assert_eq!(record.row.state, HttpState::Complete);
-    assert_eq!(record.row.request_bytes, Some(talk.segments()[3].payload.len() as u64));
-    assert_eq!(record.row.response_bytes, Some(talk.segments()[4].payload.len() as u64));
+    assert_eq!(
+        record.row.request_bytes,
+        Some(talk.segments()[3].payload.len() as u64)
+    );
+    assert_eq!(
+        record.row.response_bytes,
+        Some(talk.segments()[4].payload.len() as u64)
+    );
     assert_eq!(record.row.ttlb_ns, None, "only on demand");
-    assert_eq!((record.row.interim_responses, record.row.retransmissions), (0, 0));
+    assert_eq!(
+        (record.row.interim_responses, record.row.retransmissions),
+        (0, 0)
+    );
     assert_eq!(record.row.vlan, None);
-    assert_eq!(record.row.flow_hash, flow_hash((client, 40_001), (server, 80)));
+    assert_eq!(
+        record.row.flow_hash,
+        flow_hash((client, 40_001), (server, 80))
+    );
     assert_eq!(record.method, "POST");
     assert_eq!(record.uri, "/form?a=1|2");
     assert_eq!(record.host, "shop.example.test:8080");
@@ -46,7 +64,10 @@ fn every_field_of_a_record() {
     assert_eq!(record.reason_phrase, "Not Found Here");
     assert_eq!(record.content_type, "text/html; charset=utf-8");
     let stats = &outcome.stats;
-    assert_eq!((stats.requests, stats.responses, stats.transactions), (1, 1, 1));
+    assert_eq!(
+        (stats.requests, stats.responses, stats.transactions),
+        (1, 1, 1)
+    );
     assert_eq!(stats.methods().collect::<Vec<_>>(), [(&b"POST"[..], 1)]);
     assert_eq!(stats.status_codes().collect::<Vec<_>>(), [(404, 1)]);
     assert_eq!(stats.response_time.max(), Some(2_234_000));
@@ -64,7 +85,10 @@ fn a_response_before_its_request() {
     assert_eq!(back.row.response_time_ns(), Some(0), "never negative");
     assert_eq!(back.row.request_ts_ns, there.row.response_ts_ns);
     assert_eq!(back.row.response_bytes, there.row.response_bytes);
-    assert_eq!((&back.content_type, &back.uri), (&there.content_type, &there.uri));
+    assert_eq!(
+        (&back.content_type, &back.uri),
+        (&there.content_type, &there.uri)
+    );
 }
 
 #[test]
@@ -74,7 +98,10 @@ fn halves_alone() {
     let outcome = look(&talk);
     assert_eq!(outcome.short(), ["unanswered /lonely"]);
     let row = &outcome.only().row;
-    assert_eq!((row.response_ts_ns, row.status_code, row.response_bytes), (None, None, None));
+    assert_eq!(
+        (row.response_ts_ns, row.status_code, row.response_bytes),
+        (None, None, None)
+    );
     assert_eq!(outcome.stats.unanswered, 1);
 
     let mut talk = Conversation::v4(40_000);
@@ -83,7 +110,10 @@ fn halves_alone() {
     assert_eq!(outcome.short(), ["orphan 503"]);
     let record = outcome.only();
     assert_eq!(record.row.request_ts_ns, None);
-    assert_eq!(record.row.client_port, 40_000, "who asked is known all the same");
+    assert_eq!(
+        record.row.client_port, 40_000,
+        "who asked is known all the same"
+    );
     assert_eq!(record.row.response_bytes, Some(answer(503, 4).len() as u64));
     assert_eq!(outcome.stats.orphans, 1);
 }
@@ -94,10 +124,10 @@ fn a_kept_alive_connection_and_others_beside_it() {
         .map(|n| {
             let mut talk = Conversation::v4(40_000 + n)
                 .starting_at(Conversation::START_NS + u64::from(n) * 777);
-            for k in 0..10 {
+            for k in 0..10_usize {
                 // Bodies in several segments, the last of which begins like nothing in HTTP.
                 talk.client_sends(get(&format!("/{n}/{k}")))
-                    .server_sends(answer(200 + n, usize::from(k) * 500));
+                    .server_sends(answer(200 + n, k * 500));
             }
             talk
         })
@@ -108,7 +138,10 @@ fn a_kept_alive_connection_and_others_beside_it() {
         let n = record.row.client_port - 40_000;
         assert!(record.uri.starts_with(&format!("/{n}/")), "{record:?}");
         assert_eq!(record.row.status_code, Some(200 + n));
-        assert_eq!(record.row.response_time_ns(), Some(Conversation::SPACING_NS));
+        assert_eq!(
+            record.row.response_time_ns(),
+            Some(Conversation::SPACING_NS)
+        );
     }
 }
 
@@ -118,11 +151,18 @@ fn connections_that_differ_in_one_part_of_the_key_do_not_meet() {
     asked.client_sends(get("/a"));
     // Same numbers, another port; same ports, another number.
     let mut other = Conversation::v4(40_001);
-    other.client_sends("").skips(Side::Client, get("/a").len()).server_sends(answer(200, 0));
+    other
+        .client_sends("")
+        .skips(Side::Client, get("/a").len())
+        .server_sends(answer(200, 0));
     let mut later = Conversation::v4(40_000).numbered(1001, 500_002);
     later.server_sends(answer(201, 0));
     let frames = together(&[asked, other, later]);
-    let outcome = observe(&HttpConfig::default(), &frames, linkweir_wire::LinkType::ETHERNET);
+    let outcome = observe(
+        &HttpConfig::default(),
+        &frames,
+        linkweir_wire::LinkType::ETHERNET,
+    );
     let mut short = outcome.short();
     short.sort();
     assert_eq!(short, ["orphan 200", "orphan 201", "unanswered /a"]);
@@ -140,7 +180,9 @@ fn what_is_not_http_is_left_alone() {
         b"\r\n\r\n",
         b" GET / HTTP/1.1\r\n\r\n",
     ] {
-        talk.client_sends(bytes).server_sends("HTTP/2 200\r\n\r\n").server_sends(bytes);
+        talk.client_sends(bytes)
+            .server_sends("HTTP/2 200\r\n\r\n")
+            .server_sends(bytes);
     }
     let outcome = look(&talk);
     assert_eq!(outcome.short(), [""; 0]);
@@ -159,7 +201,11 @@ fn unusual_but_good_heads() {
     let outcome = look(&talk);
     assert_eq!(
         outcome.short(),
-        ["complete http://dav.example.test/x y 207", "complete /pot 418", "complete * 200"]
+        [
+            "complete http://dav.example.test/x y 207",
+            "complete /pot 418",
+            "complete * 200"
+        ]
     );
     let hosts: Vec<_> = outcome.records.iter().map(|r| r.host.as_str()).collect();
     assert_eq!(hosts, ["dav.example.test", "tea.test", "all.test"]);

@@ -5,14 +5,22 @@ use linkweir_testkit::conversation::{Conversation, Side};
 use super::support::{answer, chunked_answer, get, look};
 
 const TARGETS: [&str; 4] = ["/a", "/b", "/c", "/d"];
-const ALL: [&str; 4] = ["complete /a 200", "complete /b 201", "complete /c 202", "complete /d 203"];
+const ALL: [&str; 4] = [
+    "complete /a 200",
+    "complete /b 201",
+    "complete /c 202",
+    "complete /d 203",
+];
 
 fn requests() -> Vec<String> {
     TARGETS.map(get).to_vec()
 }
 
 fn answers(bodies: [usize; 4]) -> Vec<String> {
-    (200..).zip(bodies).map(|(code, body)| answer(code, body)).collect()
+    (200..)
+        .zip(bodies)
+        .map(|(code, body)| answer(code, body))
+        .collect()
 }
 
 #[test]
@@ -35,9 +43,16 @@ fn requests_in_one_segment_or_each_in_its_own_and_answers_likewise() {
                     answers.iter().for_each(|a| _ = talk.server_sends(a));
                 }
                 let outcome = look(&talk);
-                assert_eq!(outcome.short(), ALL, "{bodies:?} {one_segment} {one_stream}");
+                assert_eq!(
+                    outcome.short(),
+                    ALL,
+                    "{bodies:?} {one_segment} {one_stream}"
+                );
                 for (record, body) in outcome.records.iter().zip(bodies) {
-                    assert_eq!(record.row.response_bytes, Some(answer(200, body).len() as u64));
+                    assert_eq!(
+                        record.row.response_bytes,
+                        Some(answer(200, body).len() as u64)
+                    );
                     assert!(record.row.request_ts_ns < Some(sent));
                     assert!(record.row.response_ts_ns >= Some(sent));
                 }
@@ -49,13 +64,18 @@ fn requests_in_one_segment_or_each_in_its_own_and_answers_likewise() {
 #[test]
 fn answers_have_the_times_of_the_segments_they_begin_in() {
     let mut talk = Conversation::v4(40_000).mss(1000);
-    talk.client_sends(requests().concat()).server_sends(answers([1500, 100, 100, 2000]).concat());
+    talk.client_sends(requests().concat())
+        .server_sends(answers([1500, 100, 100, 2000]).concat());
     let outcome = look(&talk);
     assert_eq!(outcome.short(), ALL);
     let starts: Vec<usize> = outcome
         .records
         .iter()
-        .map(|r| talk.segments().iter().position(|s| Some(s.at_ns) == r.row.response_ts_ns))
+        .map(|r| {
+            talk.segments()
+                .iter()
+                .position(|s| Some(s.at_ns) == r.row.response_ts_ns)
+        })
         .map(Option::unwrap)
         .collect();
     assert_eq!(starts, [1, 2, 2, 2], "segment of each answer");
@@ -66,7 +86,8 @@ fn answers_in_two_segments_cut_at_every_byte() {
     let stream = answers([7, 0, 3, 1]).concat();
     for cut in 1..stream.len() {
         let mut talk = Conversation::v4(40_000);
-        talk.client_sends(requests().concat()).sends(Side::Server, stream.as_bytes(), &[cut]);
+        talk.client_sends(requests().concat())
+            .sends(Side::Server, stream.as_bytes(), &[cut]);
         assert_eq!(look(&talk).short(), ALL, "cut at {cut}");
     }
 }
@@ -77,7 +98,9 @@ fn requests_in_two_segments_cut_at_every_byte() {
     for cut in 1..stream.len() {
         let mut talk = Conversation::v4(40_000);
         talk.sends(Side::Client, stream.as_bytes(), &[cut]);
-        answers([7, 0, 3, 1]).iter().for_each(|a| _ = talk.server_sends(a));
+        answers([7, 0, 3, 1])
+            .iter()
+            .for_each(|a| _ = talk.server_sends(a));
         assert_eq!(look(&talk).short(), ALL, "cut at {cut}");
     }
 }
@@ -85,12 +108,25 @@ fn requests_in_two_segments_cut_at_every_byte() {
 #[test]
 fn requests_with_bodies() {
     let post = |target: &str, body: &str| {
-        format!("POST {target} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+        format!(
+            "POST {target} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
     };
     let mut talk = Conversation::v4(40_000);
     // The body looks like a request.
-    talk.client_sends([post("/a", &get("/not-this")), get("/b"), post("/c", ""), get("/d")].concat());
-    answers([0; 4]).iter().for_each(|a| _ = talk.server_sends(a));
+    talk.client_sends(
+        [
+            post("/a", &get("/not-this")),
+            get("/b"),
+            post("/c", ""),
+            get("/d"),
+        ]
+        .concat(),
+    );
+    answers([0; 4])
+        .iter()
+        .for_each(|a| _ = talk.server_sends(a));
     assert_eq!(look(&talk).short(), ALL);
 }
 
@@ -106,7 +142,10 @@ fn chunked_answers_that_fit_a_segment() {
     for (record, target) in outcome.records.iter().zip(TARGETS) {
         assert_eq!(record.uri, target);
     }
-    assert_eq!(outcome.records[0].row.response_bytes, Some(chunked_answer(&[5, 300]).len() as u64));
+    assert_eq!(
+        outcome.records[0].row.response_bytes,
+        Some(chunked_answer(&[5, 300]).len() as u64)
+    );
 }
 
 #[test]
@@ -120,7 +159,15 @@ fn an_answer_of_unknown_length_ends_what_can_be_told() {
     let outcome = look(&talk);
     let mut short = outcome.short();
     short.sort();
-    assert_eq!(short, ["complete /a 200", "complete /c 201", "orphan 200", "unanswered /b"]);
+    assert_eq!(
+        short,
+        [
+            "complete /a 200",
+            "complete /c 201",
+            "orphan 200",
+            "unanswered /b"
+        ]
+    );
     assert_eq!(outcome.stats.requests, 3);
 }
 
@@ -143,7 +190,9 @@ fn requests_that_overtake_one_another() {
         let mut talk = Conversation::v4(40_000);
         requests().iter().for_each(|r| _ = talk.client_sends(r));
         talk.exchange(one, other);
-        answers([5; 4]).iter().for_each(|a| _ = talk.server_sends(a));
+        answers([5; 4])
+            .iter()
+            .for_each(|a| _ = talk.server_sends(a));
         let outcome = look(&talk);
         assert_eq!(outcome.short(), ALL, "{one} and {other} exchanged");
     }
@@ -153,7 +202,9 @@ fn requests_that_overtake_one_another() {
 fn a_response_overtakes_a_pipelined_one() {
     let mut talk = Conversation::v4(40_000);
     requests().iter().for_each(|r| _ = talk.client_sends(r));
-    answers([5; 4]).iter().for_each(|a| _ = talk.server_sends(a));
+    answers([5; 4])
+        .iter()
+        .for_each(|a| _ = talk.server_sends(a));
     talk.exchange(4, 5);
     let outcome = look(&talk);
     let mut short = outcome.short();
@@ -165,7 +216,9 @@ fn a_response_overtakes_a_pipelined_one() {
 fn all_answers_before_all_requests() {
     let mut talk = Conversation::v4(40_000);
     requests().iter().for_each(|r| _ = talk.client_sends(r));
-    answers([5; 4]).iter().for_each(|a| _ = talk.server_sends(a));
+    answers([5; 4])
+        .iter()
+        .for_each(|a| _ = talk.server_sends(a));
     for segment in &mut talk.segments_mut()[..4] {
         segment.at_ns += 50_000_000;
     }
@@ -178,9 +231,12 @@ fn all_answers_before_all_requests() {
 fn a_lost_answer_costs_itself_and_what_depends_on_it() {
     let mut talk = Conversation::v4(40_000);
     talk.client_sends(requests().concat());
-    answers([5; 4]).iter().for_each(|a| _ = talk.server_sends(a));
+    answers([5; 4])
+        .iter()
+        .for_each(|a| _ = talk.server_sends(a));
     talk.lose(2);
-    talk.client_sends(get("/after")).server_sends(answer(204, 0));
+    talk.client_sends(get("/after"))
+        .server_sends(answer(204, 0));
     let outcome = look(&talk);
     let mut short = outcome.short();
     short.sort();
@@ -212,7 +268,10 @@ fn a_pipeline_beyond_the_bound_is_counted() {
     assert_eq!(outcome.stats.requests, count);
     assert!(outcome.stats.transactions > 256, "{:?}", outcome.stats);
     assert_eq!(outcome.stats.table_full, count - outcome.stats.transactions);
-    let answered = outcome.records.iter().filter(|r| r.row.status_code == Some(200));
+    let answered = outcome
+        .records
+        .iter()
+        .filter(|r| r.row.status_code == Some(200));
     for (n, record) in answered.filter(|r| !r.uri.is_empty()).enumerate() {
         assert_eq!(record.uri, format!("/{n}"), "in order");
     }

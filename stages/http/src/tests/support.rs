@@ -95,7 +95,11 @@ pub(super) fn observe_in(
 
 /// Whatever the input, these hold at the end of a run.
 pub(super) fn check_counters(stats: &HttpStats) {
-    assert_eq!(stats.requests, stats.transactions + stats.unanswered, "{stats:?}");
+    assert_eq!(
+        stats.requests,
+        stats.transactions + stats.unanswered,
+        "{stats:?}"
+    );
     assert_eq!(
         stats.responses,
         stats.transactions + stats.orphans + stats.interim_responses,
@@ -157,7 +161,10 @@ pub(super) fn chunks(sizes: &[usize]) -> String {
 
 /// A chunked response.
 pub(super) fn chunked_answer(sizes: &[usize]) -> String {
-    format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}", chunks(sizes))
+    format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        chunks(sizes)
+    )
 }
 
 /// All orders of `0..count`.
