@@ -56,7 +56,7 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
         out.extend_from_slice(&self.header);
     }
 
-    fn record(&self, view: &K::View<'_>, out: &mut Vec<u8>) {
+    fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
         for column in 0..self.columns {
             if column > 0 {
                 out.push(b',');

@@ -78,7 +78,7 @@ pub(crate) trait Encoder<K: RecordKind>: 'static {
     fn header(&self, _now_ns: u64, _out: &mut Vec<u8>) {}
 
     /// Appends one record with its line end.
-    fn record(&self, view: &K::View<'_>, out: &mut Vec<u8>);
+    fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>);
 
     /// Appends what stands at the end of a file completed at wall-clock time `now_ns`.
     fn footer(&self, _now_ns: u64, _out: &mut Vec<u8>) {}

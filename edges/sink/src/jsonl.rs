@@ -33,7 +33,7 @@ impl JsonlEncoder {
 }
 
 impl<K: RecordKind> Encoder<K> for JsonlEncoder {
-    fn record(&self, view: &K::View<'_>, out: &mut Vec<u8>) {
+    fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
         for (column, key) in self.keys.iter().enumerate() {
             out.extend_from_slice(key);
             match K::value(view, column) {

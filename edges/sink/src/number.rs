@@ -87,6 +87,49 @@ fn split(nanos: u64) -> (u64, u32) {
     (nanos / 1_000_000_000, u32::try_from(rest).unwrap_or(0))
 }
 
+/// Moments with nine decimals, most of which are in the same second as the one before.
+#[derive(Debug)]
+pub(crate) struct Moments {
+    second: u64,
+    /// The ten digits of the second and the point, in the first eleven bytes.
+    text: [u8; 12],
+}
+
+impl Moments {
+    pub(crate) const fn new() -> Self {
+        Self {
+            second: u64::MAX,
+            text: [0; 12],
+        }
+    }
+
+    /// Seconds with nine decimals.
+    #[inline]
+    pub(crate) fn push(&mut self, out: &mut Vec<u8>, nanos: u64) {
+        let (second, rest) = split(nanos);
+        if second != self.second {
+            return self.push_new(out, nanos);
+        }
+        let [.., first] = &mut self.text;
+        let hundreds = u8::try_from(rest / 100_000_000).unwrap_or(0);
+        *first = b'0' + hundreds;
+        let digits = eight_digits(rest % 100_000_000) | ASCII_ZEROS;
+        out.extend_from_slice(&self.text);
+        out.extend_from_slice(&digits.to_le_bytes());
+    }
+
+    #[cold]
+    fn push_new(&mut self, out: &mut Vec<u8>, nanos: u64) {
+        let start = out.len();
+        push_seconds9(out, nanos);
+        if let Some(text) = out.get(start..).filter(|text| text.len() == 20)
+            && let Some((head, _)) = text.split_first_chunk::<12>()
+        {
+            (self.second, self.text) = (nanos / 1_000_000_000, *head);
+        }
+    }
+}
+
 /// Seconds with nine decimals.
 #[inline]
 pub(crate) fn push_seconds9(out: &mut Vec<u8>, nanos: u64) {
@@ -189,6 +232,19 @@ mod tests {
         for (nanos, nine, six) in cases {
             assert_eq!(made(|o| push_seconds9(o, nanos)), nine);
             assert_eq!(made(|o| push_seconds6(o, nanos)), six);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn moments_are_seconds_whatever_came_before(nanos in prop::collection::vec(prop_oneof![
+            1_700_000_000_000_000_000..1_700_000_002_000_000_000_u64, any::<u64>(), 0..3_000_000_000_u64
+        ], 1..20)) {
+            let mut moments = Moments::new();
+            for n in nanos {
+                let with = made(|out| moments.push(out, n));
+                prop_assert_eq!(with, made(|out| push_seconds9(out, n)));
+            }
         }
     }
 

@@ -9,12 +9,13 @@ use linkweir_record::{RecordKind, Value};
 
 use crate::escape::{is_unprintable, push_hex_escaped};
 use crate::format::Encoder;
-use crate::number::{push_ip, push_seconds9, push_u64};
+use crate::number::{Moments, push_ip, push_seconds9, push_u64};
 
 /// Writes the columns of the text line.
 #[derive(Debug)]
 pub(crate) struct TextEncoder {
     columns: Vec<usize>,
+    moments: Moments,
 }
 
 impl TextEncoder {
@@ -23,7 +24,10 @@ impl TextEncoder {
             .iter()
             .filter_map(|name| K::column(name))
             .collect();
-        Self { columns }
+        Self {
+            columns,
+            moments: Moments::new(),
+        }
     }
 }
 
@@ -70,7 +74,7 @@ fn check_lanes(step: &[u8; LANES], bars: &mut [u8; LANES], bad: &mut [u8; LANES]
 impl TextEncoder {
     #[inline]
     fn push_line<K: RecordKind>(
-        &self,
+        &mut self,
         view: &K::View<'_>,
         out: &mut Vec<u8>,
         push_text: impl Fn(&mut Vec<u8>, &[u8]),
@@ -79,7 +83,8 @@ impl TextEncoder {
             match K::value(view, column) {
                 Value::Null => {}
                 Value::U64(n) => push_u64(out, n),
-                Value::TimeNs(n) | Value::SpanNs(n) => push_seconds9(out, n),
+                Value::TimeNs(n) => self.moments.push(out, n),
+                Value::SpanNs(n) => push_seconds9(out, n),
                 Value::Ip(address) => push_ip(out, address),
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Text(bytes) => push_text(out, bytes),
@@ -92,7 +97,7 @@ impl TextEncoder {
 
     #[cold]
     #[inline(never)]
-    fn push_escaped_line<K: RecordKind>(&self, view: &K::View<'_>, out: &mut Vec<u8>) {
+    fn push_escaped_line<K: RecordKind>(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
         self.push_line::<K>(view, out, |out, bytes| {
             push_hex_escaped(out, bytes, is_special);
         });
@@ -101,7 +106,7 @@ impl TextEncoder {
 
 impl<K: RecordKind> Encoder<K> for TextEncoder {
     #[inline]
-    fn record(&self, view: &K::View<'_>, out: &mut Vec<u8>) {
+    fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         self.push_line::<K>(view, out, |out, bytes| out.extend_from_slice(bytes));
         let line = out.get(start..).unwrap_or_default();
@@ -131,10 +136,10 @@ mod tests {
             let mut batch = HttpBatch::default();
             let text = Text { uri: &uri, host: host.as_bytes(), user_agent: &agent, ..Text::default() };
             batch.push(HttpRow::default(), &text);
-            let encoder = TextEncoder::new::<HttpKind>();
+            let mut encoder = TextEncoder::new::<HttpKind>();
             let mut out = Vec::new();
             for view in batch.views() {
-                Encoder::<HttpKind>::record(&encoder, &view, &mut out);
+                Encoder::<HttpKind>::record(&mut encoder, &view, &mut out);
             }
             let line = String::from_utf8(out).unwrap();
             let fields: Vec<&str> = line.strip_suffix('\n').unwrap().split('|').collect();

@@ -140,7 +140,7 @@ impl<K: RecordKind> Encoder<K> for ZeekEncoder {
         out.extend_from_slice(self.names_and_types.as_bytes());
     }
 
-    fn record(&self, view: &K::View<'_>, out: &mut Vec<u8>) {
+    fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
         let mut first = true;
         for &(column, shape) in &self.columns {
             if !first {

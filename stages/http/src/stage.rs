@@ -58,7 +58,7 @@ impl HttpStage {
             deadline_ns: 0,
             pending: Pending::new(capacity),
             texts: TextPool::with_capacity(capacity.max(1024)),
-            seen: SeenCache::new(capacity, window_ms),
+            seen: SeenCache::new(capacity / 2, window_ms),
             watch: WatchList::new((capacity / 16).clamp(64, 8192), GATHERED_BYTES),
             // A head may come in the wrong order on the first connection already.
             server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]

@@ -306,15 +306,26 @@ fn trim(value: &[u8]) -> &[u8] {
     }
 }
 
+/// Whether `bytes` is `name` (given in lower case) in letters of any case: one step for all bytes.
+#[inline]
+fn is_name<const N: usize>(bytes: &[u8; N], name: &[u8; N]) -> bool {
+    let mut differs = 0;
+    for (byte, name) in bytes.iter().zip(name) {
+        let case = if name.is_ascii_lowercase() { 0x20 } else { 0 };
+        differs |= (byte ^ name) & !case;
+    }
+    differs == 0
+}
+
 /// The value of `line` if its field name is `name` (given in lower case; names are case-insensitive).
 #[inline]
-fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let (key, rest) = line.split_at_checked(name.len())?;
+fn field<'a, const N: usize>(line: &'a [u8], name: &[u8; N]) -> Option<&'a [u8]> {
+    let (key, rest) = line.split_first_chunk::<N>()?;
     let value = match rest {
         [b':', value @ ..] => value,
         _ => rest.trim_ascii_start().strip_prefix(b":")?,
     };
-    key.eq_ignore_ascii_case(name).then(|| trim(value))
+    is_name(key, name).then(|| trim(value))
 }
 
 /// A `Content-Length`: digits only; a list of equal values counts as one (RFC 9110 sec. 8.6).

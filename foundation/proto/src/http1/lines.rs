@@ -32,12 +32,17 @@ fn feeds_of(block: &[u8; BLOCK]) -> u64 {
     })
 }
 
-/// The feeds of the bytes from `at` on; a short rest counts as filled up with zeros.
+/// The feeds of the bytes from `at` on, as far as one block goes.
 #[inline]
 fn feeds_at(bytes: &[u8], at: usize) -> Option<u64> {
     let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
     if let Some(block) = rest.first_chunk::<BLOCK>() {
         return Some(feeds_of(block));
+    }
+    // The last block: read it with what is before it, and push that out.
+    let before = BLOCK - rest.len();
+    if let Some(block) = bytes.last_chunk::<BLOCK>() {
+        return Some(feeds_of(block) >> before);
     }
     let mut block = [0; BLOCK];
     block.get_mut(..rest.len())?.copy_from_slice(rest);
