@@ -227,6 +227,11 @@ function request()
 end
 LUA
 
+stop_recorder() {
+    sleep 2 # the kernel hands over what it holds once a second
+    kill -INT "$recorder"
+}
+
 flood() { # until the recorder has its packets; short rounds, so that connections open and close too
     local deadline=$((SECONDS + 60 + packets / 20000))
     if [ "$mode" = mix ]; then
@@ -299,8 +304,7 @@ screenplay() {
         wait "${batch[@]}"
         sleep 0.$((2 + round % 5))
     done
-    sleep 0.5
-    kill -INT "$recorder"
+    stop_recorder
 }
 
 long_uris() {
@@ -322,8 +326,7 @@ long_uris() {
         batch+=("$!")
     done
     wait "${batch[@]}"
-    sleep 0.5
-    kill -INT "$recorder"
+    stop_recorder
 }
 
 case $mode in
