@@ -50,6 +50,33 @@ impl HttpStage {
         );
     }
 
+    /// What is remembered of a number of a connection.
+    #[inline]
+    pub(crate) fn recall(
+        &self,
+        hash: ConnectionHash,
+        meaning: Meaning,
+        number: u32,
+    ) -> Option<Seen> {
+        self.seen
+            .get(hash.home(), hash.with(meaning, number), self.now_ms())
+    }
+
+    /// Notes that what waited at `link` left without an answer: a request that was pipelined behind
+    /// it must not take its place.
+    pub(crate) fn give_up_link(&mut self, hash: ConnectionHash, link: u32) {
+        let seen = Seen {
+            note: link,
+            second: None,
+        };
+        self.seen.put(
+            hash.home(),
+            hash.with(Meaning::Hidden, link),
+            self.now_ms(),
+            seen,
+        );
+    }
+
     /// Notes that an interim response went by at `link`: the final one begins at `next`. No request
     /// is answered yet, so the note is far behind what the client sends (the response's `ack`).
     pub(crate) fn pass_by(&mut self, hash: ConnectionHash, link: u32, ack: u32, next: u32) {
@@ -73,14 +100,16 @@ impl HttpStage {
         link: u32,
     ) -> bool {
         self.pending.find(connection, hash, link).is_some()
-            || self
-                .seen
-                .get(hash.home(), hash.with(Meaning::Link, link), self.now_ms())
-                .is_some()
+            || self.recall(hash, Meaning::Link, link).is_some()
     }
 
     /// Whether the head that begins at `place` was seen before; counts it then.
+    ///
+    /// Where duplicates are kept it must be gathered all the same, for its record.
     pub(crate) fn count_if_retransmitted(&mut self, place: &Place, bytes: &[u8]) -> bool {
+        if self.keep_duplicates {
+            return false;
+        }
         match classify(bytes) {
             Start::Request => {
                 let hash = ConnectionHash::new(self.seed, &place.direction);

@@ -38,12 +38,12 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The sequence number of a request; of a response, its link.
+    /// The link at which the pipeline of a request began; of a response, its own.
     #[must_use]
-    pub const fn request_seq(&self) -> SeqNumber {
+    pub const fn origin(&self) -> u32 {
         match &self.half {
-            Half::Request(request) => request.seq,
-            Half::Response(_) => SeqNumber(self.link),
+            Half::Request(request) => request.origin,
+            Half::Response(_) => self.link,
         }
     }
 }

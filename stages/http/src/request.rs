@@ -20,6 +20,8 @@ pub(crate) struct Spot {
     pub(crate) there: Option<Id>,
     /// Whether the request was seen before.
     pub(crate) is_known: bool,
+    /// Whether nobody can know where its response begins.
+    is_lost: bool,
 }
 
 impl HttpStage {
@@ -84,7 +86,7 @@ impl HttpStage {
         stats.truncated_heads += u64::from(!whole);
         match spot.there {
             Some(id) if self.is_response(id) => self.answer_new(&parts, place, id, hash, out),
-            there => self.await_response(&parts, hash, place, spot.link, there, out),
+            _ => self.await_response(&parts, hash, place, spot, out),
         }
     }
 
@@ -98,48 +100,40 @@ impl HttpStage {
         hash: ConnectionHash,
         place: &Place,
     ) -> Spot {
-        let mut link = place.ack;
+        let mut spot = Spot {
+            link: place.ack,
+            there: None,
+            is_known: false,
+            is_lost: false,
+        };
         for _ in 0..=MAX_PIPELINE {
-            let there = self.pending.find(connection, hash, link);
-            if let Some(id) = there {
-                let is_known = self.pending.queue_has(id, place.seq);
-                return Spot {
-                    link,
-                    there,
-                    is_known,
-                };
+            spot.there = self.pending.find(connection, hash, spot.link);
+            if let Some(id) = spot.there {
+                spot.is_known = self.pending.queue_has(id, place.seq);
+                return spot;
             }
-            let Some(answered) =
-                self.seen
-                    .get(hash.home(), hash.with(Meaning::Link, link), self.now_ms())
-            else {
+            let Some(answered) = self.recall(hash, Meaning::Link, spot.link) else {
+                // The one before it left without an answer, whose length nobody knows then.
+                spot.is_lost = self.recall(hash, Meaning::Hidden, spot.link).is_some();
                 break;
             };
             // All requests with this acknowledgment number up to the noted one are answered.
             if !SeqNumber(answered.note).before(place.seq) {
-                return Spot {
-                    link,
-                    there: None,
-                    is_known: true,
-                };
+                spot.is_known = true;
+                return spot;
             }
             match answered.second {
-                Some(next) if next != link => link = next,
-                _ => break,
+                Some(next) if next != spot.link => spot.link = next,
+                _ => {
+                    spot.is_lost = true;
+                    break;
+                }
             }
         }
         // A retransmission may acknowledge more than the first time: a FIN, say.
-        let last = self.seen.get(
-            hash.home(),
-            hash.with(Meaning::LastRequest, 0),
-            self.now_ms(),
-        );
-        let is_known = last.is_some_and(|last| last.note == place.seq.0);
-        Spot {
-            link,
-            there: None,
-            is_known,
-        }
+        let last = self.recall(hash, Meaning::LastRequest, 0);
+        spot.is_known = last.is_some_and(|last| last.note == place.seq.0);
+        spot
     }
 
     /// Lets a new request wait for its response, behind the one that is `there`.
@@ -149,19 +143,21 @@ impl HttpStage {
         parts: &RequestParts<'_>,
         hash: ConnectionHash,
         place: &Place,
-        link: u32,
-        mut there: Option<Id>,
+        mut spot: Spot,
         out: &mut HttpBatch,
     ) {
         let text_len =
             parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
-        if link != place.ack {
-            self.watch
-                .expect_start(place.direction.reversed(), SeqNumber(link), self.now_ns);
+        if spot.link != place.ack {
+            self.watch.expect_start(
+                place.direction.reversed(),
+                SeqNumber(spot.link),
+                self.now_ns,
+            );
         }
         if self.make_room(text_len, out) {
             // What led the queue may have had to leave.
-            there = self.pending.find(&parts.connection, hash, link);
+            spot = self.spot_of(&parts.connection, hash, place);
         }
         let mut text = TextChain::default();
         self.texts.append_all(
@@ -175,7 +171,7 @@ impl HttpStage {
         ];
         let waiting = Waiting {
             connection: parts.connection,
-            link,
+            link: spot.link,
             ts_ns: parts.ts_ns,
             changed_ns: self.now_ns,
             text,
@@ -185,14 +181,18 @@ impl HttpStage {
             retransmissions: 0,
             half: Half::Request(WaitingRequest::new(place.seq, place.ack, lens)),
         };
-        let inserted = match there {
+        let inserted = match spot.there {
             None => self.pending.insert(hash, waiting),
             Some(leader) => self.pending.insert_behind(leader, hash, waiting),
         };
-        if let Err(refused) = inserted {
-            // More requests in one pipeline than a server is asked at once.
-            self.output.stats.table_full += 1;
-            self.give_up(refused, out);
+        match inserted {
+            Ok(id) if spot.is_lost => self.pending.hide(id, hash),
+            Ok(_) => {}
+            Err(refused) => {
+                // More requests in one pipeline than a server is asked at once.
+                self.output.stats.table_full += 1;
+                self.give_up(refused, out);
+            }
         }
     }
 

@@ -46,6 +46,12 @@ impl HttpStage {
         };
         let request = self.request_at(&connection, hash, link, out);
         if request.is_none() && self.is_answered(&connection, hash, link) {
+            if let Some(id) = self.pending.find(&connection, hash, link) {
+                self.pending.touch(id, self.now_ns);
+                if let Some(waiting) = self.pending.get_mut(id) {
+                    waiting.retransmissions = waiting.retransmissions.saturating_add(1);
+                }
+            }
             return self.on_response_again(&answer, head, body, out);
         }
         self.server_ports.insert(connection.server.1);

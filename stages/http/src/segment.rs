@@ -210,6 +210,11 @@ impl HttpStage {
         if let Some(old) = self.watch.begin(segment, offset) {
             self.on_partial(old, out);
         }
+        self.take_up_early(segment, out);
+    }
+
+    /// Parts of a head that came before the one in `segment`.
+    fn take_up_early(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) {
         while let Some(early) = self.watch.take_early(&segment.direction) {
             let bytes = std::mem::take(&mut self.scratch);
             let bytes = self.watch.read_early(early, bytes);
@@ -220,14 +225,25 @@ impl HttpStage {
                 ts_ns: early.ts_ns,
                 ..*segment
             };
-            self.on_watched(&piece, out);
+            let found = self.watch.on_segment(&piece);
+            self.on_found(found, &piece, out);
             self.scratch = bytes;
         }
     }
 
     /// A segment of a direction that is watched; whether that was all there was to it.
     fn on_watched(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) -> bool {
-        match self.watch.on_segment(segment) {
+        let found = self.watch.on_segment(segment);
+        let was_taken = matches!(found, Found::Taken);
+        let is_done = self.on_found(found, segment, out);
+        if was_taken {
+            self.take_up_early(segment, out);
+        }
+        is_done
+    }
+
+    fn on_found(&mut self, found: Found, segment: &Segment<'_>, out: &mut HttpBatch) -> bool {
+        match found {
             Found::Nothing => false,
             Found::Taken => true,
             Found::Start(offset) => {

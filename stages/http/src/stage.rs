@@ -151,17 +151,22 @@ impl HttpStage {
         self.deadline_ns = oldest
             .saturating_add(self.timeout_ns)
             .min(self.now_ns.saturating_add(slack))
-            .max(self.now_ns + 1);
+            .max(self.now_ns.saturating_add(1));
     }
 
-    /// A message leaves without its counterpart; what waited behind it moves up.
+    /// A message leaves without its counterpart; what waited behind it can no longer be found.
     fn drop_pending(&mut self, id: linkweir_table::Id, out: &mut HttpBatch) {
         let Some((waiting, follower)) = self.pending.remove(id) else {
             return;
         };
+        let hash = ConnectionHash::new(self.seed, &waiting.connection);
         if let Some(follower) = follower {
-            let hash = ConnectionHash::new(self.seed, &waiting.connection);
-            self.pending.move_to(follower, hash, waiting.link);
+            // Its response begins where that of the one that left ends, which nobody will know.
+            self.pending.hide(follower, hash);
+        }
+        if matches!(waiting.half, Half::Request(_)) {
+            self.give_up_link(hash, waiting.link);
+            self.give_up_link(hash, waiting.origin());
         }
         self.give_up(waiting, out);
     }

@@ -347,7 +347,10 @@ impl WatchList {
         {
             let mut text = TextChain::default();
             self.texts.append(&mut text, segment.payload);
-            head.late.push(Late { seq: segment.seq, text });
+            head.late.push(Late {
+                seq: segment.seq,
+                text,
+            });
             return Found::Taken;
         }
         Found::Nothing
