@@ -1,0 +1,201 @@
+//! What the tests of the whole binary share.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "each test binary uses a part; a helper that fails is a failed test"
+)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use linkweir_capture::{CaptureFiles, Input, ReadOptions};
+use linkweir_engine::{Source, SourceEvent};
+use linkweir_testkit::capture_writer::{CapturedFrame, PcapVariant, pcap};
+use linkweir_wire::LinkType;
+use serde_json::Value;
+
+/// How a run of the binary ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The same, where it ended with this code.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        self
+    }
+
+    /// The same, where standard error says this.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(
+            self.stderr.contains(text),
+            "no `{text}` in: {}",
+            self.stderr
+        );
+        self
+    }
+
+    pub fn lines(&self) -> Vec<&str> {
+        self.stdout.lines().collect()
+    }
+}
+
+/// The binary, with nothing of the surroundings that changes what it prints.
+pub fn linkweir() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linkweir"));
+    command
+        .env_remove("COLUMNS")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs the binary with words; paths and texts alike.
+pub fn run<S: AsRef<std::ffi::OsStr>>(words: &[S]) -> Ran {
+    ended(linkweir().args(words).output().unwrap())
+}
+
+pub fn ended(output: std::process::Output) -> Ran {
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Runs `linkweir http -q -r PATH` with further words.
+pub fn http(path: &Path, words: &[&str]) -> Ran {
+    ended(
+        linkweir()
+            .args(["http", "-q", "-r"])
+            .arg(path)
+            .args(words)
+            .output()
+            .unwrap(),
+    )
+}
+
+/// Runs `linkweir http -q -r -` with these bytes on standard input.
+pub fn http_stdin(bytes: &[u8], words: &[&str]) -> Ran {
+    let mut child = linkweir()
+        .args(["http", "-q", "-r", "-"])
+        .args(words)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+    let ran = ended(child.wait_with_output().unwrap());
+    // A run that stops early does not read the rest.
+    drop(writer.join().unwrap());
+    ran
+}
+
+fn captures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/captures")
+}
+
+/// The bundled capture.
+pub fn demo() -> PathBuf {
+    captures().join("nginx-demo.pcap.gz")
+}
+
+/// What is true of the bundled capture.
+pub fn demo_truth() -> Value {
+    let text = std::fs::read_to_string(captures().join("nginx-demo.truth.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The frames of the bundled capture.
+pub fn demo_frames() -> Vec<CapturedFrame> {
+    let inputs = [Input::from(demo())];
+    let mut source = CaptureFiles::open(&inputs, ReadOptions::default()).unwrap();
+    let mut frames = Vec::new();
+    loop {
+        match source.next_event().unwrap() {
+            SourceEvent::Batch(batch) => frames.extend(batch.frames().map(|f| CapturedFrame {
+                timestamp_ns: f.timestamp.as_nanos(),
+                interface: 0,
+                bytes: f.bytes.to_vec(),
+                wire_len: f.wire_len,
+            })),
+            SourceEvent::Idle => {}
+            SourceEvent::Fault(fault) => panic!("{fault:?}"),
+            SourceEvent::End => return frames,
+        }
+    }
+}
+
+/// Frames as the pcap that tcpdump would write.
+pub fn plain(frames: &[CapturedFrame]) -> Vec<u8> {
+    pcap(frames, PcapVariant::usual(LinkType::ETHERNET))
+}
+
+/// The summary of a run over a capture, which must end with 0.
+pub fn summary(path: &Path, words: &[&str]) -> Value {
+    let words: Vec<&str> = words
+        .iter()
+        .copied()
+        .chain(["-w", "/dev/null", "--summary", "-"])
+        .collect();
+    serde_json::from_str(&http(path, &words).exits(0).stdout).unwrap()
+}
+
+/// Says loudly that a test did not do its work.
+pub fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
+/// Whether a program can be started.
+pub fn installed(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if found.is_err() {
+        skipped(&format!("{program} is not installed"));
+    }
+    found.is_ok()
+}
+
+/// Compares with `tests/golden/NAME`; with `LINKWEIR_BLESS=1` writes it.
+#[track_caller]
+pub fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("LINKWEIR_BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    if expected != text {
+        let at = expected
+            .lines()
+            .zip(text.lines())
+            .take_while(|(a, b)| a == b)
+            .count();
+        panic!(
+            "{name} differs from line {} on (LINKWEIR_BLESS=1 writes it anew):\nexpected: {:?}\n     got: {:?}",
+            at + 1,
+            expected.lines().nth(at),
+            text.lines().nth(at)
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! What goes wrong: everything before it is written, the message says where, the exit code which
+//! kind.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+
+use common::{demo, demo_frames, http, http_stdin, linkweir, plain, run};
+use linkweir_testkit::capture_writer::{
+    ByteOrder, CapturedFrame, PacketBlock, PcapngInterface, pcapng,
+};
+use linkweir_wire::LinkType;
+use tempfile::{TempDir, tempdir};
+
+fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("input");
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+/// The first packets of the bundled capture.
+fn some() -> Vec<CapturedFrame> {
+    let mut frames = demo_frames();
+    frames.truncate(600);
+    frames
+}
+
+/// The records of these frames alone.
+fn records(frames: &[CapturedFrame]) -> String {
+    let (_folder, path) = written(&plain(frames));
+    http(&path, &[]).exits(0).stdout
+}
+
+/// The input ends with 1, names its place, and gives the records of these frames.
+fn loses_the_rest(bytes: &[u8], frames: &[CapturedFrame]) {
+    let (_folder, path) = written(bytes);
+    let ran = http(&path, &[]).exits(1).says("input: at byte ");
+    assert!(!ran.stdout.is_empty());
+    assert_eq!(ran.stdout, records(frames));
+    let ran = http_stdin(bytes, &[]).exits(1);
+    assert_eq!(ran.stdout, records(frames), "from standard input too");
+}
+
+#[test]
+fn inputs_that_give_nothing() {
+    run(&["http", "-q", "-r", "/no/such/file.pcap"])
+        .exits(3)
+        .says("/no/such/file.pcap");
+    for bytes in [
+        &b""[..],
+        b"not a capture, but some text",
+        &[0; 500],
+        &plain(&some())[..10],
+    ] {
+        let (_folder, path) = written(bytes);
+        let ran = http(&path, &[]).exits(3).says("linkweir: ").says("input");
+        assert_eq!(ran.stdout, "");
+        assert_eq!(http_stdin(bytes, &[]).exits(3).stdout, "");
+    }
+    let folder = tempdir().unwrap();
+    http(folder.path(), &[]).exits(3);
+}
+
+#[test]
+fn a_file_without_packets_is_no_fault() {
+    let (_folder, path) = written(&plain(&[]));
+    assert_eq!(http(&path, &[]).exits(0).stdout, "");
+}
+
+#[test]
+fn a_bad_file_among_good_ones_costs_only_itself() {
+    let (_bad_folder, bad) = written(b"no capture at all");
+    let mut command = linkweir();
+    command
+        .args(["http", "-q"])
+        .arg("-r")
+        .arg(demo())
+        .arg("-r")
+        .arg(&bad);
+    let ran = common::ended(command.output().unwrap())
+        .exits(3)
+        .says("input");
+    assert_eq!(ran.lines().len(), 800);
+    let mut command = linkweir();
+    command
+        .args(["http", "-q"])
+        .arg("-r")
+        .arg(&bad)
+        .arg("-r")
+        .arg(demo());
+    let ran = common::ended(command.output().unwrap()).exits(3);
+    assert_eq!(ran.lines().len(), 800);
+}
+
+#[test]
+fn a_record_that_is_cut() {
+    let frames = some();
+    let file = plain(&frames);
+    let last = frames.last().unwrap().bytes.len();
+    let before = &frames[..frames.len() - 1];
+    for cut in [1, last / 2, last, last + 1, last + 15] {
+        loses_the_rest(&file[..file.len() - cut], before);
+    }
+}
+
+#[test]
+fn an_absurd_record_length() {
+    let frames = some();
+    let before = &frames[..frames.len() - 1];
+    let mut file = plain(before);
+    let at = file.len();
+    file.extend_from_slice(&plain(&frames)[at..]);
+    for length in [u32::MAX, 0x7fff_ffff, 100_000_000] {
+        let mut bad = file.clone();
+        bad[at + 8..at + 12].copy_from_slice(&length.to_le_bytes());
+        loses_the_rest(&bad, before);
+    }
+}
+
+#[test]
+fn a_gzip_that_ends_early() {
+    let packed = std::fs::read(demo()).unwrap();
+    let (_folder, path) = written(&packed[..packed.len() / 2]);
+    let ran = http(&path, &[]).exits(1).says("input");
+    let whole = http(&demo(), &[]).exits(0).stdout;
+    // All but the requests that were open when it ended.
+    let complete: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter(|line| !line.contains("||||"))
+        .collect();
+    assert!(complete.len() > 100);
+    assert!(whole.lines().zip(&complete).all(|(a, b)| a == *b));
+}
+
+#[test]
+fn a_corrupt_block_of_pcapng() {
+    let frames = some();
+    let interface = PcapngInterface::usual(LinkType::ETHERNET);
+    let file = |frames| {
+        pcapng(
+            frames,
+            ByteOrder::Little,
+            &[interface],
+            PacketBlock::Enhanced,
+        )
+    };
+    let before = &frames[..400];
+    // Without the statistics block of 24 bytes at the end.
+    let at = file(before).len() - 24;
+    for length in [0_u32, 3, 11, 13, u32::MAX, 0x4000_0000] {
+        let mut bad = file(&frames);
+        bad[at + 4..at + 8].copy_from_slice(&length.to_le_bytes());
+        loses_the_rest(&bad, before);
+    }
+}
+
+#[test]
+fn wrong_usage() {
+    let demo = demo();
+    let demo = demo.to_str().unwrap();
+    run(&["http", "--nope", "-r", demo]).exits(2).says("--nope");
+    run(&["http"]).exits(2).says("--read");
+    run(&["nope"]).exits(2);
+    let nothing: [&str; 0] = [];
+    run(&nothing).exits(2);
+    for (flag, value) in [
+        ("--timeout", "0s"),
+        ("--timeout", "60"),
+        ("--max-pending", "3"),
+        ("--read-size", "0"),
+        ("--ports", "80-70"),
+        ("--format", "xml"),
+        ("--rotate", "often"),
+        ("-c", "many"),
+    ] {
+        let ran = run(&["http", "-r", demo, flag, value]).exits(2).says(value);
+        assert_eq!(ran.stdout, "", "{flag} {value}");
+    }
+}
+
+#[test]
+fn a_bad_filter() {
+    let ran = http(&demo(), &["-f", "tcp prt 80"]).exits(2);
+    assert_eq!(ran.stdout, "");
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    http(&demo(), &["-w", "/no/such/folder/out.jsonl"])
+        .exits(2)
+        .says("/no/such/folder");
+    let folder = tempdir().unwrap();
+    http(&demo(), &["-w", folder.path().to_str().unwrap()]).exits(2);
+    http(&demo(), &["-w", "/dev/full"])
+        .exits(3)
+        .says("/dev/full");
+    http(&demo(), &["-w", "/dev/null", "--summary", "/dev/full"])
+        .exits(3)
+        .says("/dev/full");
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let mut child = linkweir().args(["http", "-r"]).arg(demo()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert!(line.starts_with("10.80.0."));
+    drop(stdout);
+    let mut stderr = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut stderr)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn random_bytes_behind_a_good_header() {
+    let mut state = 7_u32;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    })
+    .take(100_000)
+    .collect();
+    let interface = PcapngInterface::usual(LinkType::ETHERNET);
+    let ng = pcapng(&[], ByteOrder::Big, &[interface], PacketBlock::Enhanced);
+    for header in [plain(&[]), ng, b"snoop\0\0\0\0\0\0\x02\0\0\0\x04".to_vec()] {
+        let (_folder, path) = written(&[header, noise.clone()].concat());
+        http(&path, &[]).exits(1).says("at byte");
+    }
+}

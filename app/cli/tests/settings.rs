@@ -1,0 +1,140 @@
+//! Configuration files, manual pages, completions.
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::{Ran, demo, http, run};
+use tempfile::{TempDir, tempdir};
+
+fn config(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("linkweir.toml");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn with(text: &str, words: &[&str]) -> Ran {
+    let (_folder, path) = config(text);
+    let words: Vec<&str> = ["--config", path.to_str().unwrap()]
+        .iter()
+        .chain(words)
+        .copied()
+        .collect();
+    http(&demo(), &words)
+}
+
+#[test]
+fn flags_from_a_file() {
+    let ran = with(
+        "format = \"csv\"\nhost = \"www\" # a comment\nsort = true\ncount = 2000\n",
+        &[],
+    )
+    .exits(0);
+    let flags = ["--format", "csv", "--host", "www", "--sort", "-c", "2000"];
+    assert_eq!(ran.stdout, http(&demo(), &flags).exits(0).stdout);
+}
+
+#[test]
+fn the_command_line_wins() {
+    let text = "format = \"csv\"\ncount = 10\nhost = \"nowhere\"";
+    let ran = with(text, &["--format=jsonl", "-c", "2000", "--host", "www"]).exits(0);
+    let flags = ["--format", "jsonl", "-c", "2000", "--host", "www"];
+    assert_eq!(ran.stdout, http(&demo(), &flags).exits(0).stdout);
+    let ran = with("count = 10", &["-c2000"]).exits(0);
+    assert_eq!(ran.stdout, http(&demo(), &["-c", "2000"]).exits(0).stdout);
+}
+
+#[test]
+fn inputs_and_outputs_in_the_file() {
+    let folder = tempdir().unwrap();
+    let (one, two) = (folder.path().join("1.jsonl"), folder.path().join("2.csv"));
+    let (_folder, path) = config(&format!(
+        "read = [{:?}]\nwrite = [{one:?}, {two:?}]\nquiet = true\n",
+        demo()
+    ));
+    let ran = run(&["http", "--config", path.to_str().unwrap()]).exits(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert_eq!(std::fs::read_to_string(one).unwrap().lines().count(), 800);
+    assert_eq!(std::fs::read_to_string(two).unwrap().lines().count(), 801);
+}
+
+#[test]
+fn wrong_files() {
+    with("format = \"csv\"\n\nhots = \"www\"\n", &[])
+        .exits(2)
+        .says("line 3")
+        .says("hots");
+    with("format = \"csv\"\nhost = [\"a\"]\n", &[])
+        .exits(2)
+        .says("line 2")
+        .says("host");
+    with("sort = \"yes\"\n", &[])
+        .exits(2)
+        .says("line 1")
+        .says("sort");
+    with("format = \n", &[]).exits(2).says("linkweir.toml");
+    with("timeout = \"60\"\n", &[]).exits(2).says("60");
+    with("config = \"other.toml\"\n", &[]).exits(2);
+    http(&demo(), &["--config", "/no/such.toml"])
+        .exits(2)
+        .says("/no/such.toml");
+}
+
+#[test]
+fn manual_pages() {
+    let folder = tempdir().unwrap();
+    let inside = folder.path().join("man/man1");
+    run(&["man", inside.to_str().unwrap()]).exits(0);
+    let page = std::fs::read_to_string(inside.join("linkweir-http.1")).unwrap();
+    for flag in [
+        "max\\-pending",
+        "keep\\-duplicates",
+        "anonymize",
+        "read\\-size",
+        "Exit codes",
+    ] {
+        assert!(page.contains(flag), "{flag}");
+    }
+    let page = std::fs::read_to_string(inside.join("linkweir.1")).unwrap();
+    assert!(page.contains(".TH linkweir 1"));
+}
+
+#[test]
+fn completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(&["completions", shell]).exits(0).stdout;
+        for word in ["linkweir", "http", "max-pending", "completions"] {
+            assert!(script.contains(word), "{word} in {shell}");
+        }
+    }
+    run(&["completions", "cobol"]).exits(2).says("cobol");
+}
+
+#[test]
+fn every_flag_is_explained_with_its_default() {
+    let help = run(&["http", "--help"]).exits(0).stdout;
+    for code in ["0  done", "1  ", "2  ", "3  "] {
+        assert!(help.contains(code), "{code}");
+    }
+    assert_eq!(
+        help.matches("\n  linkweir http -r").count(),
+        2,
+        "two examples"
+    );
+    // Whatever takes a value without being an address for something says what holds without it.
+    let valued = help.split("\n      --").skip(1).filter(|part| {
+        let name = part.lines().next().unwrap_or_default();
+        ["DURATION", "<N>", "SIZE", "LIST", "SUBSTRING"]
+            .iter()
+            .any(|unit| name.contains(unit))
+    });
+    for part in valued {
+        let end = part.find("\n\nExamples").unwrap_or(part.len());
+        assert!(
+            part.get(..end)
+                .is_some_and(|part| part.contains("[default")),
+            "{part}"
+        );
+    }
+}

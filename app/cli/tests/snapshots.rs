@@ -1,0 +1,83 @@
+//! What users see, word for word: formats, help, summary.
+
+mod common;
+
+use common::{demo, golden, http, run, summary};
+use serde_json::Value;
+
+#[test]
+fn every_format() {
+    for format in ["text", "jsonl", "csv", "zeek"] {
+        let ran = http(&demo(), &["--format", format]).exits(0);
+        let first: Vec<String> = ran
+            .stdout
+            .lines()
+            .take(16)
+            .map(|line| match line.split_once('\t') {
+                // When the file was opened.
+                Some(("#open", _)) => "#open\t(redacted)".to_owned(),
+                _ => line.to_owned(),
+            })
+            .collect();
+        golden(&format!("first.{format}"), &(first.join("\n") + "\n"));
+        let comments = ran
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with('#'))
+            .count();
+        let heading = usize::from(format == "csv");
+        assert_eq!(ran.lines().len() - comments - heading, 800, "{format}");
+    }
+}
+
+#[test]
+fn every_format_with_times_to_last_byte_sorted() {
+    for format in ["text", "jsonl", "csv", "zeek"] {
+        let ran = http(&demo(), &["--format", format, "--ttlb", "--sort"]).exits(0);
+        let records = ran.stdout.lines().filter(|line| !line.starts_with('#'));
+        let text: Vec<&str> = records.take(6).collect();
+        golden(&format!("sorted.{format}"), &(text.join("\n") + "\n"));
+    }
+}
+
+#[test]
+fn help() {
+    golden("help.txt", &run(&["--help"]).exits(0).stdout);
+    golden("http-help.txt", &run(&["http", "--help"]).exits(0).stdout);
+    golden("http-h.txt", &run(&["http", "-h"]).exits(0).stdout);
+}
+
+#[test]
+fn the_version() {
+    let version = format!("linkweir {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(run(&["--version"]).exits(0).stdout, version);
+}
+
+#[test]
+fn the_summary() {
+    let mut value = summary(&demo(), &[]);
+    assert!(value["elapsed_s"].as_f64().unwrap() > 0.0);
+    value["elapsed_s"] = Value::from("(redacted)");
+    golden(
+        "summary.json",
+        &(serde_json::to_string_pretty(&value).unwrap() + "\n"),
+    );
+}
+
+#[test]
+fn the_screen_goes_to_standard_error_unless_quiet() {
+    let demo = demo();
+    let loud = run(&["http".as_ref(), "-r".as_ref(), demo.as_os_str()]).exits(0);
+    for word in [
+        "2,869 packets",
+        "800 complete",
+        "GET 636",
+        "transactions",
+        "response time",
+    ] {
+        assert!(loud.stderr.contains(word), "{word}: {}", loud.stderr);
+    }
+    let quiet = http(&demo, &[]).exits(0);
+    assert_eq!(quiet.stderr, "");
+    assert_eq!(quiet.stdout, loud.stdout);
+}
