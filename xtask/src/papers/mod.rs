@@ -100,10 +100,10 @@ fn print(runs: &Runs, traffic: &runs::Results, uris: &runs::Results, rounds: usi
         runs::version(&runs.linkweir)?,
         runs::version(&runs.tshark)?,
     );
-    println!("| claim | paper | ours | remark |\n| --- | --- | --- | --- |");
+    println!("| claim | paper | ours | command | remark |\n| --- | --- | --- | --- | --- |");
     for row in rows::all(traffic, uris) {
         println!(
-            "| {} | {} | {} | {} |",
+            "| {} | {} | {} | `cargo xtask papers` | {} |",
             row.claim, row.paper, row.ours, row.remark
         );
     }
