@@ -151,7 +151,6 @@ fn a_full_table_lets_the_oldest_go_and_counts() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn a_full_table_with_one_pipeline_in_it() {
     let mut talk = Conversation::v4(40_000);
     for n in 0..40 {

@@ -97,7 +97,6 @@ fn without_time(record: &Record) -> Record {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn segments_of_a_request_head_in_any_order() {
     let expected = without_time(whole().only());
     for cuts in [

@@ -61,7 +61,6 @@ fn a_request_and_a_response_again_after_the_answer() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn a_response_again_before_its_request() {
     let mut talk = Conversation::v4(40_000);
     talk.client_sends(get("/a"))
@@ -81,7 +80,6 @@ fn a_response_again_before_its_request() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn heads_that_span_segments_again() {
     for config in [HttpConfig::default(), keeping()] {
         let (request, response) = (get("/a"), answer(200, 0));
