@@ -47,6 +47,11 @@ pub(super) fn write(work: &Path) -> Result<()> {
         )?;
         if let Some(head) = head(frame) {
             put("http1", format!("head-{index}"), head)?;
+            // This target takes records: flags, then control, sequence number and length in front.
+            let part = head.get(..head.len().min(255)).unwrap_or(head);
+            let len = u8::try_from(part.len()).unwrap_or(u8::MAX);
+            let back = u8::from(part.starts_with(b"HTTP"));
+            put("http", format!("segment-{index}"), &[&[0, back, 0, 0, len], part].concat())?;
         }
     }
     for count in [0, 1, 20] {
@@ -155,7 +160,7 @@ mod tests {
     fn the_bundled_capture_gives_seeds_for_every_target() {
         let folder_of_test = std::env::temp_dir().join(format!("seeds-{}", std::process::id()));
         write(&folder_of_test).unwrap();
-        for target in ["wire", "http1", "pcap", "pcapng"] {
+        for target in ["wire", "http1", "http", "pcap", "pcapng"] {
             let count = std::fs::read_dir(folder(&folder_of_test, target))
                 .unwrap()
                 .count();
