@@ -237,10 +237,24 @@ pub fn mishap() -> impl Strategy<Value = Mishap> {
 
 /// Lets mishaps happen.
 pub fn suffer(talk: &mut Conversation, mishaps: &[Mishap]) {
+    suffer_where(talk, mishaps, |_, _| true);
+}
+
+/// Lets mishaps happen to the segments to which they may.
+pub fn suffer_where(
+    talk: &mut Conversation,
+    mishaps: &[Mishap],
+    may: impl Fn(&Mishap, &Segment) -> bool,
+) {
     for mishap in mishaps {
+        let (Mishap::Loss(at)
+        | Mishap::Repetition(at, _)
+        | Mishap::Delay(at, _)
+        | Mishap::Repacketized(at)) = mishap;
         let count = talk.segments().len();
-        if count == 0 {
-            return;
+        let hit = (count > 0).then(|| talk.segments().get(at.index(count)));
+        if !hit.flatten().is_some_and(|segment| may(mishap, segment)) {
+            continue;
         }
         match mishap {
             Mishap::Loss(at) => {

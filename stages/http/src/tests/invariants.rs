@@ -3,7 +3,7 @@
 use linkweir_record::HttpState;
 use linkweir_testkit::conversation::{Conversation, Side};
 use linkweir_testkit::script::{
-    Exchange, Expected, Framing, Mishap, exchange, mishap, suffer, tell,
+    Exchange, Expected, Framing, Mishap, exchange, mishap, suffer, suffer_where, tell,
 };
 use linkweir_wire::LinkType;
 use proptest::collection::vec;
@@ -192,5 +192,74 @@ proptest! {
         }
         let config = HttpConfig { ttlb: true, ..HttpConfig::default() };
         observe_in(&config, &talk.frames(), talk.link(), &[3]);
+    }
+}
+
+/// Exchanges whose answers say which they are: target `/0007` is answered with 407.
+fn numbered(shapes: &[(usize, bool, bool, bool)]) -> Vec<Exchange> {
+    (0..)
+        .zip(shapes)
+        .map(|(n, (body, pipelined, interim, chunked))| Exchange {
+            status: 400 + n,
+            pipelined: *pipelined,
+            interim: *interim,
+            framing: if *chunked {
+                Framing::Chunked
+            } else {
+                Framing::Length
+            },
+            ..Exchange::get(format!("/{n:04}"), *body)
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is lost, repeated, delayed or evicted: what is paired belongs together. But for
+    /// pipelined requests that are not seen in time, or again when they are forgotten: nothing in
+    /// them tells where they stood.
+    #[test]
+    fn no_pair_is_ever_wrong(
+        shapes in vec((0_usize..900, proptest::bool::weighted(0.3), proptest::bool::weighted(0.2), proptest::bool::weighted(0.2)), 1..30),
+        may_pipeline in any::<bool>(),
+        mishaps in vec(mishap(), 0..8),
+        mss in prop_oneof![Just(100_usize), Just(536), Just(1460)],
+        numbers in any::<(u32, u32)>(),
+        config in any_config(),
+    ) {
+        let mut talk = talk(40_000, numbers, mss, 0);
+        let mut exchanges = numbered(&shapes);
+        exchanges.iter_mut().for_each(|e| e.pipelined &= may_pipeline);
+        tell(&mut talk, &exchanges);
+        let is_pipelined = exchanges.iter().any(|e| e.pipelined);
+        suffer_where(&mut talk, &mishaps, |_, segment| !is_pipelined || segment.from == Side::Server);
+        let outcome = observe_in(&config, &talk.frames(), talk.link(), &[]);
+        for record in outcome.records.iter().filter(|r| r.row.state == HttpState::Complete) {
+            let Some(number) = record.uri.get(1..5) else {
+                continue;
+            };
+            let code = record.row.status_code.map(|code| format!("{:04}", code - 400));
+            prop_assert_eq!(code.as_deref(), Some(number), "{:?}", outcome.short());
+        }
+    }
+
+    /// Without pipelines a loss costs the exchange it happens to and no other; what comes twice or
+    /// late costs nothing. (Of interim responses that overtake their request only the last few are
+    /// remembered: none here.)
+    #[test]
+    fn a_loss_costs_one_exchange(
+        shapes in vec((0_usize..900, Just(false), Just(false), any::<bool>()), 1..20),
+        mishaps in vec(mishap(), 0..8),
+        mss in prop_oneof![Just(60_usize), Just(536), Just(1460)],
+        numbers in any::<(u32, u32)>(),
+    ) {
+        let mut talk = talk(40_000, numbers, mss, 0);
+        tell(&mut talk, &numbered(&shapes));
+        suffer(&mut talk, &mishaps);
+        let outcome = observe_in(&HttpConfig::default(), &talk.frames(), talk.link(), &[]);
+        let losses = mishaps.iter().filter(|m| matches!(m, Mishap::Loss(_))).count();
+        let least = shapes.len().saturating_sub(losses) as u64;
+        prop_assert!(outcome.stats.transactions >= least, "{:?}", outcome.short());
     }
 }
