@@ -1,4 +1,9 @@
 //! The same capture in every shape gives the same records, and they are true.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
 
 mod common;
 

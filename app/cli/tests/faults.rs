@@ -1,5 +1,10 @@
 //! What goes wrong: everything before it is written, the message says where, the exit code which
 //! kind.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
 
 mod common;
 

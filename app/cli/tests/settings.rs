@@ -1,4 +1,9 @@
 //! Configuration files, manual pages, completions.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
 
 mod common;
 

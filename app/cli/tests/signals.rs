@@ -1,4 +1,9 @@
 //! Runs that are ended from outside.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
 
 mod common;
 

@@ -1,4 +1,9 @@
 //! What users see, word for word: formats, help, summary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
 
 mod common;
 

@@ -1,5 +1,10 @@
 //! What tshark finds in the same capture: messages, codes, and every response time to the
 //! microsecond.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
 
 mod common;
 
