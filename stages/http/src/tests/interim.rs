@@ -159,3 +159,33 @@ fn switching_protocols_is_final() {
     assert_eq!(outcome.stats.interim_responses, 0);
     assert_eq!(outcome.only().row.response_bytes, None, "without end");
 }
+
+#[test]
+fn interim_and_final_in_one_segment_before_their_request() {
+    let mut talk = Conversation::v4(40_000);
+    talk.client_sends(get("/a"))
+        .server_sends([HINTS, &answer(200, 3)].concat())
+        .exchange(0, 1);
+    talk.client_sends(get("/b")).server_sends(answer(201, 3));
+    let outcome = look(&talk);
+    assert_eq!(outcome.short(), ["complete /a 200", "complete /b 201"]);
+    assert_eq!(outcome.stats.interim_responses, 1);
+}
+
+#[test]
+fn an_interim_response_sent_again_together_with_the_final_one() {
+    let mut talk = Conversation::v4(40_000);
+    talk.client_sends(EXPECTING)
+        .server_sends(CONTINUE)
+        .client_sends("body")
+        .server_sends(answer(200, 0));
+    let (interim, last) = (talk.segments()[1].clone(), talk.segments()[3].clone());
+    let mut joined = interim;
+    joined.at_ns = last.at_ns;
+    joined.payload.extend_from_slice(&last.payload);
+    talk.segments_mut()[3] = joined;
+    let outcome = look(&talk);
+    assert_eq!(outcome.short(), ["complete /up 200"]);
+    assert_eq!(outcome.stats.interim_responses, 1);
+    assert_eq!(outcome.stats.retransmitted_responses, 1);
+}

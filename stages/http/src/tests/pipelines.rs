@@ -276,3 +276,57 @@ fn a_pipeline_beyond_the_bound_is_counted() {
         assert_eq!(record.uri, format!("/{n}"), "in order");
     }
 }
+
+#[test]
+#[ignore = "a known defect"]
+fn a_request_behind_a_body_of_several_segments() {
+    for (length, mss) in [(2000, 1460), (5000, 536), (1400, 1460)] {
+        let post = format!(
+            "POST /a HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{}",
+            "u".repeat(length)
+        );
+        let mut talk = Conversation::v4(40_000).mss(mss);
+        talk.client_sends([post, get("/b"), get("/c"), get("/d")].concat());
+        answers([0; 4])
+            .iter()
+            .for_each(|a| _ = talk.server_sends(a));
+        assert_eq!(look(&talk).short(), ALL, "{length}");
+    }
+}
+
+#[test]
+#[ignore = "a known defect"]
+fn requests_behind_chunked_bodies() {
+    let post = |target: &str, body: &str| {
+        format!("POST {target} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{body}")
+    };
+    let mut talk = Conversation::v4(40_000);
+    let first = post("/a", &super::support::chunks(&[10, 20]));
+    let third = post("/c", &super::support::chunks(&[]));
+    talk.client_sends([first, get("/b"), third, get("/d")].concat());
+    answers([0; 4])
+        .iter()
+        .for_each(|a| _ = talk.server_sends(a));
+    assert_eq!(look(&talk).short(), ALL);
+}
+
+#[test]
+fn a_segment_of_a_pipelined_stream_again() {
+    let stream = answers([700, 900, 50, 300]).concat();
+    let mut talk = Conversation::v4(40_000).mss(500);
+    talk.client_sends(requests().concat()).server_sends(&stream);
+    let expected = look(&talk).records;
+    for at in 1..talk.segments().len() {
+        for after_ns in [100, 1_500_000, 20_000_000] {
+            let mut again = talk.clone();
+            again.repeat(at, after_ns);
+            let outcome = look(&again);
+            let mut records = outcome.records;
+            records
+                .iter_mut()
+                .for_each(|record| record.row.retransmissions = 0);
+            assert_eq!(records, expected, "segment {at} after {after_ns}");
+            assert_eq!(outcome.stats.responses, 4);
+        }
+    }
+}
