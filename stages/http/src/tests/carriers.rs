@@ -94,6 +94,19 @@ fn a_cut_head_is_not_joined_with_what_follows() {
 }
 
 #[test]
+#[ignore = "a known defect"]
+fn an_interim_response_cut_by_the_capture() {
+    let mut talk = Conversation::v4(40_000).snaplen(54 + 14);
+    talk.client_sends(get("/up"))
+        .server_sends("HTTP/1.1 100 Continue\r\n\r\n")
+        .client_sends("body")
+        .server_sends(answer(200, 0));
+    let outcome = look(&talk);
+    assert_eq!(outcome.stats.transactions, 1, "{:?}", outcome.short());
+    assert_eq!(outcome.stats.interim_responses, 1);
+}
+
+#[test]
 fn data_on_a_syn_stands_one_behind_its_number() {
     let request = get("/fast");
     let (first, rest) = request.split_at(25);
