@@ -48,7 +48,7 @@ fuzz_target!(|input: &[u8]| {
         }];
         stage.on_batch(&Batch::new(&bytes, &index), &mut out);
     }
-    stage.finish(&mut out);
+    while !stage.finish(&mut out) {}
     let stats = stage.stats();
     assert_eq!(stage.pending(), 0);
     assert_eq!(stats.requests, stats.transactions + stats.unanswered);

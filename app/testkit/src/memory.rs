@@ -83,6 +83,6 @@ pub fn drive<T: Stage>(
         }
         stage.on_batch(&batch, &mut out);
     }
-    stage.finish(&mut out);
+    while !stage.finish(&mut out) {}
     out
 }

@@ -171,8 +171,13 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
     }
 
     fn complete(&mut self) -> Result<(), SinkError> {
-        self.stage.finish(&mut self.records);
-        self.hand_over()?;
+        loop {
+            let was_all = self.stage.finish(&mut self.records);
+            self.hand_over()?;
+            if was_all {
+                break;
+            }
+        }
         self.sinks.iter_mut().try_for_each(|sink| sink.finish())
     }
 }

@@ -106,8 +106,10 @@ pub trait Stage {
     /// When it wants [`Stage::on_tick`] at the latest.
     fn next_deadline(&self) -> Option<Timestamp>;
 
-    /// The trace has ended; appends everything still held.
-    fn finish(&mut self, out: &mut <Self::Record as RecordKind>::Batch);
+    /// The trace has ended; appends what is still held, at most about a thousand records.
+    ///
+    /// Returns whether that was all: else it is called again, with `out` emptied.
+    fn finish(&mut self, out: &mut <Self::Record as RecordKind>::Batch) -> bool;
 }
 
 /// What a sink could not do.

@@ -1,8 +1,18 @@
 //! A bounded hash table whose entries stand in order of age.
 
+use std::num::NonZeroU32;
+
 /// Names an entry while it is in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Id(u32);
+pub struct Id(NonZeroU32);
+
+impl Id {
+    /// The id of a slot by its number plus one.
+    #[inline]
+    fn of(at: u32) -> Option<Self> {
+        NonZeroU32::new(at).map(Self)
+    }
+}
 
 /// "No slot": slots are stored plus one, so that fresh zeroed memory is an empty table and pages
 /// nobody used are never touched.
@@ -94,7 +104,7 @@ impl<T> Table<T> {
         let mut at = self.buckets.get(self.bucket_of(hash)).copied()?;
         while let Some(slot) = self.slot(at) {
             if slot.hash == hash && slot.value.as_ref().is_some_and(&is_key) {
-                return Some(Id(at));
+                return Id::of(at);
             }
             at = slot.next;
         }
@@ -105,14 +115,14 @@ impl<T> Table<T> {
     #[inline]
     #[must_use]
     pub fn get(&self, id: Id) -> Option<&T> {
-        self.slot(id.0)?.value.as_ref()
+        self.slot(id.0.get())?.value.as_ref()
     }
 
     /// The entry `id`, where it is still there.
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
-        self.slot_mut(id.0)?.value.as_mut()
+        self.slot_mut(id.0.get())?.value.as_mut()
     }
 
     /// Adds an entry as the newest.
@@ -120,16 +130,17 @@ impl<T> Table<T> {
     /// # Errors
     /// Gives the value back when the table is full.
     pub fn insert(&mut self, hash: u32, value: T) -> Result<Id, T> {
-        let at = self.free;
-        let at = if let Some(slot) = self.slot_mut(at) {
+        let mut at = self.free;
+        if let Some(slot) = self.slot_mut(at) {
             let next = slot.next;
             slot.value = Some(value);
             self.free = next;
-            at
         } else {
             if self.slots.len() >= self.capacity {
                 return Err(value);
             }
+            // At most 2^31 slots: the number fits.
+            at = u32::try_from(self.slots.len() + 1).unwrap_or(NONE);
             self.slots.push(Slot {
                 hash,
                 next: NONE,
@@ -137,24 +148,24 @@ impl<T> Table<T> {
                 newer: NONE,
                 value: Some(value),
             });
-            u32::try_from(self.slots.len()).unwrap_or(NONE)
-        };
+        }
+        let id = Id(NonZeroU32::new(at).unwrap_or(NonZeroU32::MAX));
         self.len += 1;
         self.link_bucket(at, hash);
         self.link_newest(at);
-        Ok(Id(at))
+        Ok(id)
     }
 
     /// Takes an entry out.
     pub fn remove(&mut self, id: Id) -> Option<T> {
-        let value = self.slot_mut(id.0)?.value.take()?;
-        self.unlink_bucket(id.0);
-        self.unlink_age(id.0);
+        let value = self.slot_mut(id.0.get())?.value.take()?;
+        self.unlink_bucket(id.0.get());
+        self.unlink_age(id.0.get());
         let free = self.free;
-        if let Some(slot) = self.slot_mut(id.0) {
+        if let Some(slot) = self.slot_mut(id.0.get()) {
             slot.next = free;
         }
-        self.free = id.0;
+        self.free = id.0.get();
         self.len -= 1;
         Some(value)
     }
@@ -162,16 +173,16 @@ impl<T> Table<T> {
     /// Files an entry under another hash; its age stays.
     pub fn rehash(&mut self, id: Id, hash: u32) {
         if self.get(id).is_some() {
-            self.unlink_bucket(id.0);
-            self.link_bucket(id.0, hash);
+            self.unlink_bucket(id.0.get());
+            self.link_bucket(id.0.get(), hash);
         }
     }
 
     /// Makes an entry the newest.
     pub fn refresh(&mut self, id: Id) {
         if self.get(id).is_some() {
-            self.unlink_age(id.0);
-            self.link_newest(id.0);
+            self.unlink_age(id.0.get());
+            self.link_newest(id.0.get());
         }
     }
 
@@ -180,7 +191,7 @@ impl<T> Table<T> {
     #[must_use]
     pub fn oldest(&self) -> Option<(Id, &T)> {
         let slot = self.slot(self.oldest)?;
-        Some((Id(self.oldest), slot.value.as_ref()?))
+        Some((Id::of(self.oldest)?, slot.value.as_ref()?))
     }
 
     fn link_bucket(&mut self, at: u32, hash: u32) {

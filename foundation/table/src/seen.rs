@@ -29,7 +29,7 @@ pub struct Seen {
 /// messages of one connection) shares a *home*, that is a set: so the cache lines in use are as
 /// many as there are busy connections, not as many as there were messages. Cost: one cache miss at
 /// most. It forgets all but the last four of a home, and takes one thing for another with a
-/// probability below 2^-30 a look-up: good enough to recognise retransmissions.
+/// probability below 2^-29 a look-up: good enough to recognise retransmissions.
 /// Units: times are milliseconds of capture time, even ones (the lowest bit is lost).
 #[derive(Debug)]
 pub struct SeenCache {

@@ -185,7 +185,10 @@ impl TextPool {
 
     /// Gives the chunks of a text back.
     #[inline]
-    #[expect(clippy::needless_pass_by_value, reason = "the text is no more: nobody may read it again")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the text is no more: nobody may read it again"
+    )]
     pub fn release(&mut self, text: TextChain) {
         let free = self.free;
         if let Some(last) = self.chunk_mut(text.last) {

@@ -77,7 +77,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(60),
-            max_pending: 131_072,
+            max_pending: 100_000,
             keep_duplicates: false,
             ports: None,
             ttlb: false,

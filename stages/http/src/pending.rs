@@ -118,6 +118,8 @@ pub struct WaitingResponse {
 #[derive(Debug)]
 pub struct Pending {
     table: Table<Waiting>,
+    /// What did not change since then has timed out, though it may still be here.
+    expired_ns: Option<u64>,
 }
 
 #[expect(
@@ -134,6 +136,7 @@ impl Pending {
     pub fn new(capacity: usize) -> Self {
         Self {
             table: Table::with_capacity(capacity),
+            expired_ns: None,
         }
     }
 
@@ -153,6 +156,11 @@ impl Pending {
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.table.is_full()
+    }
+
+    /// From now on nothing that changed at `limit_ns` or before is found.
+    pub fn expire_before(&mut self, limit_ns: u64) {
+        self.expired_ns = self.expired_ns.max(Some(limit_ns));
     }
 
     /// The message that changed longest ago.
@@ -180,6 +188,7 @@ impl Pending {
         self.table
             .find(low(hash.with(Meaning::Link, link)), |waiting| {
                 waiting.link == link
+                    && Some(waiting.changed_ns) > self.expired_ns
                     && waiting.connection == *connection
                     && match &waiting.half {
                         Half::Request(request) => request.leads,

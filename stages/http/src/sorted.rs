@@ -11,6 +11,8 @@ use crate::stage::HttpStage;
 
 /// Records that may wait to be sorted; with more, the earliest go out early.
 const MAX_RECORDS: usize = 1 << 20;
+/// Records that leave at a time in the end.
+const PIECE: usize = 1024;
 /// Bytes of text they may have.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -130,15 +132,20 @@ impl Stage for Sorted {
         self.stage.next_deadline()
     }
 
-    fn finish(&mut self, out: &mut HttpBatch) {
-        self.stage.finish(&mut self.fresh);
+    fn finish(&mut self, out: &mut HttpBatch) -> bool {
+        while !self.stage.finish(&mut self.fresh) {
+            self.take_in();
+        }
         self.take_in();
-        self.release(u64::MAX, out);
-        while let Some(Reverse((_, at))) = self.order.pop() {
+        for _ in 0..PIECE {
+            let Some(Reverse((_, at))) = self.order.pop() else {
+                self.held.clear();
+                return true;
+            };
             if let Some(view) = self.held.get(at) {
                 out.push_view(&view);
             }
         }
-        self.held.clear();
+        false
     }
 }

@@ -51,8 +51,8 @@ pub(crate) struct TrackingArgs {
     pub(crate) timeout: Duration,
 
     /// Messages that may wait for their counterpart at once; with more, the oldest leaves and is
-    /// counted. Each takes at most about 420 bytes.
-    #[arg(long, value_name = "N", default_value_t = 131_072, value_parser = clap::value_parser!(u32).range(16..=1 << 28))]
+    /// counted. Each takes at most about 430 bytes (long URIs take the room of several).
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(16..=1 << 28))]
     pub(crate) max_pending: u32,
 
     /// Write a record for every retransmitted message too, instead of only counting them.
