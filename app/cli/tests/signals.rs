@@ -10,7 +10,7 @@ mod common;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{demo_frames, ended, http, linkweir, plain};
@@ -96,6 +96,38 @@ fn asked_to_end_it_writes_everything() {
         let summary = std::fs::read_to_string(folder.path().join("s.json")).unwrap();
         assert!(summary.contains("\"packets\": 1500"));
     }
+}
+
+#[test]
+fn asked_to_end_while_standard_input_stays_open() {
+    let folder = tempdir().unwrap();
+    let mut child = linkweir()
+        .args(["http", "-q", "-r", "-", "--format", "jsonl"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&plain(&demo_frames()[..PACKETS])).unwrap();
+    pause();
+    signal(&child, "-TERM");
+    let ran = ended(child.wait_with_output().unwrap()).exits(0);
+    drop(stdin);
+    assert!(ran.stdout == expected(folder.path()));
+}
+
+#[test]
+fn asked_to_end_before_anything_came() {
+    let mut child = linkweir()
+        .args(["http", "-q", "-r", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdin = child.stdin.take();
+    pause();
+    signal(&child, "-INT");
+    let ran = ended(child.wait_with_output().unwrap()).exits(0);
+    drop(stdin);
+    assert_eq!(ran.stdout, "");
 }
 
 #[test]
