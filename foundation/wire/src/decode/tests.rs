@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{decode, plain, walk};
+use super::{decode, decode_plain as plain, walk};
 use crate::emit::wrap::{self, Gre};
 use crate::emit::{TcpFrame, UdpFrame};
 use crate::{
