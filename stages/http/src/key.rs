@@ -51,7 +51,15 @@ impl Connection {
 
 /// The part of a hash that all numbers of one connection share.
 #[derive(Debug, Clone, Copy)]
-pub struct ConnectionHash(u64);
+pub struct ConnectionHash {
+    /// For tables that must not be filled on purpose.
+    keyed: u64,
+    /// For what may be forgotten.
+    plain: u64,
+}
+
+/// 2^64 divided by the golden ratio: multiplication spreads low bits over the high ones.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What a number hashed with a connection means; keeps the kinds apart.
 #[derive(Debug, Clone, Copy)]
@@ -68,32 +76,51 @@ pub enum Meaning {
 }
 
 impl ConnectionHash {
-    /// Mixes addresses and ports with `seed`. Not symmetric.
+    /// Mixes addresses and ports, with `seed` and without. Not symmetric.
     #[inline]
     #[must_use]
     pub const fn new(seed: u64, connection: &Connection) -> Self {
         let (client, server) = (connection.client, connection.server);
-        let addresses = match (client.0, server.0) {
+        let ports = (client.1 as u64) << 48 | (server.1 as u64) << 32;
+        match (client.0, server.0) {
             (IpAddr::V4(c), IpAddr::V4(s)) => {
-                mix(seed ^ ((c.to_bits() as u64) << 32 | s.to_bits() as u64))
+                let addresses = (c.to_bits() as u64) << 32 | s.to_bits() as u64;
+                let plain = addresses.wrapping_mul(GOLDEN) ^ ports;
+                Self {
+                    keyed: mix(seed ^ addresses) ^ ports,
+                    plain,
+                }
             }
-            (c, s) => wide(wide(seed, c), s),
-        };
-        Self(addresses ^ (client.1 as u64) << 48 ^ (server.1 as u64) << 32)
+            (c, s) => {
+                let plain = wide(wide(0, c), s) ^ ports;
+                Self {
+                    keyed: wide(wide(seed, c), s) ^ ports,
+                    plain,
+                }
+            }
+        }
     }
 
-    /// A hash of the connection alone.
+    /// A hash of the connection alone, without the seed.
     #[inline]
     #[must_use]
     pub const fn home(self) -> u32 {
-        (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+        (self.plain.wrapping_mul(GOLDEN) >> 32) as u32
     }
 
-    /// The hash of the connection together with a number.
+    /// The hash of the connection together with a number, under the seed.
     #[inline]
     #[must_use]
     pub const fn with(self, meaning: Meaning, number: u32) -> u64 {
-        mix(self.0 ^ meaning as u64 ^ number as u64)
+        mix(self.keyed ^ meaning as u64 ^ number as u64)
+    }
+
+    /// The same without the seed: for what is remembered, so that what is forgotten, and with it
+    /// every record, is the same in every run.
+    #[inline]
+    #[must_use]
+    pub const fn fingerprint(self, meaning: Meaning, number: u32) -> u64 {
+        mix(self.plain ^ meaning as u64 ^ number as u64)
     }
 }
 

@@ -2,21 +2,14 @@
 //! and finds the way for requests that come after the answers of those before them.
 
 use linkweir_proto::http1::{Start, classify};
-use linkweir_table::{Id, Seen};
+use linkweir_table::Seen;
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::pending::Half;
 use crate::place::Place;
 use crate::stage::HttpStage;
 
 impl HttpStage {
-    pub(crate) fn is_response(&self, id: Id) -> bool {
-        self.pending
-            .get(id)
-            .is_some_and(|waiting| matches!(waiting.half, Half::Response(_)))
-    }
-
     /// Notes that the request with this sequence number was answered at `link`, and where the
     /// next response begins.
     ///
@@ -44,7 +37,7 @@ impl HttpStage {
     pub(crate) fn note(&mut self, hash: ConnectionHash, link: u32, seen: Seen) {
         self.seen.put(
             hash.home(),
-            hash.with(Meaning::Link, link),
+            hash.fingerprint(Meaning::Link, link),
             self.now_ms(),
             seen,
         );
@@ -58,8 +51,11 @@ impl HttpStage {
         meaning: Meaning,
         number: u32,
     ) -> Option<Seen> {
-        self.seen
-            .get(hash.home(), hash.with(meaning, number), self.now_ms())
+        self.seen.get(
+            hash.home(),
+            hash.fingerprint(meaning, number),
+            self.now_ms(),
+        )
     }
 
     /// Notes that what waited at `link` left without an answer: a request that was pipelined behind
@@ -71,7 +67,7 @@ impl HttpStage {
         };
         self.seen.put(
             hash.home(),
-            hash.with(Meaning::Hidden, link),
+            hash.fingerprint(Meaning::Hidden, link),
             self.now_ms(),
             seen,
         );
@@ -86,7 +82,7 @@ impl HttpStage {
         };
         self.seen.put(
             hash.home(),
-            hash.with(Meaning::Link, link),
+            hash.fingerprint(Meaning::Link, link),
             self.now_ms(),
             seen,
         );
@@ -99,7 +95,7 @@ impl HttpStage {
         hash: ConnectionHash,
         link: u32,
     ) -> bool {
-        self.pending.find(connection, hash, link).is_some()
+        self.pending.find_response(connection, hash, link).is_some()
             || self.recall(hash, Meaning::Link, link).is_some()
     }
 
@@ -120,8 +116,10 @@ impl HttpStage {
             Start::Response => {
                 let connection = place.direction.reversed();
                 let hash = ConnectionHash::new(self.seed, &connection);
-                let there = self.pending.find(&connection, hash, place.seq.0);
-                let is_awaited = there.is_some_and(|id| !self.is_response(id));
+                let is_awaited = self
+                    .pending
+                    .find_leader(&connection, hash, place.seq.0)
+                    .is_some();
                 let is_known = !is_awaited && self.is_answered(&connection, hash, place.seq.0);
                 self.output.stats.retransmitted_responses += u64::from(is_known);
                 is_known

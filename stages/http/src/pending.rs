@@ -8,6 +8,7 @@ use linkweir_table::{Id, Table, TextChain};
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::place::Place;
 
 /// Requests that may wait behind one another at one link (Zeek's limit is 100).
 pub const MAX_PIPELINE: u32 = 256;
@@ -38,6 +39,15 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// The sequence number of a request; of a response, its link.
+    #[must_use]
+    pub const fn request_seq(&self) -> SeqNumber {
+        match &self.half {
+            Half::Request(request) => request.seq,
+            Half::Response(_) => SeqNumber(self.link),
+        }
+    }
+
     /// The link at which the pipeline of a request began; of a response, its own.
     #[must_use]
     pub const fn origin(&self) -> u32 {
@@ -68,6 +78,8 @@ pub struct WaitingRequest {
     pub interim_responses: u16,
     /// Lengths of method, target and host in the text; the agent is the rest.
     pub lens: [u16; 3],
+    /// Whether it came on a SYN, without an acknowledgment number (RFC 7413).
+    pub on_syn: bool,
     /// Whether it is the one that the next response answers.
     leads: bool,
     /// The request behind it.
@@ -82,12 +94,13 @@ pub struct WaitingRequest {
 impl WaitingRequest {
     /// A request that stands alone.
     #[must_use]
-    pub const fn new(seq: SeqNumber, origin: u32, lens: [u16; 3]) -> Self {
+    pub(crate) const fn new(place: &Place, lens: [u16; 3]) -> Self {
         Self {
-            seq,
-            origin,
+            seq: place.seq,
+            origin: place.ack,
             interim_responses: 0,
             lens,
+            on_syn: !place.has_ack,
             leads: true,
             behind: None,
             before: None,
@@ -97,9 +110,19 @@ impl WaitingRequest {
     }
 }
 
+impl WaitingResponse {
+    /// Whether the server had seen a request that begins at `seq` when it sent this.
+    #[must_use]
+    pub fn acknowledges(&self, seq: SeqNumber) -> bool {
+        self.ack.is_none_or(|ack| seq.before(ack))
+    }
+}
+
 /// What is kept of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingResponse {
+    /// Its acknowledgment number: it answers no request from there on.
+    pub ack: Option<SeqNumber>,
     /// Status code.
     pub status_code: u16,
     /// Length of the reason phrase in the text; the content type is the rest.
@@ -182,19 +205,68 @@ impl Pending {
         self.table.get_mut(id)
     }
 
-    /// The response, or the request that the next response answers, at a link.
+    /// What waits at a link and has not timed out.
     #[inline]
-    pub fn find(&self, connection: &Connection, hash: ConnectionHash, link: u32) -> Option<Id> {
+    fn find(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+        is_wanted: impl Fn(&Half) -> bool,
+    ) -> Option<Id> {
         self.table
             .find(low(hash.with(Meaning::Link, link)), |waiting| {
                 waiting.link == link
                     && Some(waiting.changed_ns) > self.expired_ns
                     && waiting.connection == *connection
-                    && match &waiting.half {
-                        Half::Request(request) => request.leads,
-                        Half::Response(_) => true,
-                    }
+                    && is_wanted(&waiting.half)
             })
+    }
+
+    /// The request that the next response at a link answers.
+    #[inline]
+    pub fn find_leader(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+    ) -> Option<Id> {
+        self.find(
+            connection,
+            hash,
+            link,
+            |half| matches!(half, Half::Request(request) if request.leads),
+        )
+    }
+
+    /// The response that waits at a link.
+    #[inline]
+    pub fn find_response(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+    ) -> Option<Id> {
+        self.find(connection, hash, link, |half| {
+            matches!(half, Half::Response(_))
+        })
+    }
+
+    /// The response at a link to a request that begins at `seq`: one that acknowledges it.
+    #[inline]
+    pub fn find_answer(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+        seq: SeqNumber,
+    ) -> Option<Id> {
+        self.find(
+            connection,
+            hash,
+            link,
+            |half| matches!(half, Half::Response(response) if response.acknowledges(seq)),
+        )
     }
 
     /// The waiting request with this sequence number, wherever in a queue it stands.
@@ -205,7 +277,7 @@ impl Pending {
         link: u32,
         seq: SeqNumber,
     ) -> Option<Id> {
-        let mut at = self.find(connection, hash, link);
+        let mut at = self.find_leader(connection, hash, link);
         for _ in 0..=MAX_PIPELINE {
             let Half::Request(request) = &self.get(at?)?.half else {
                 return None;

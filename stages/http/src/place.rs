@@ -11,7 +11,9 @@ pub(crate) struct Place {
     /// Sender first.
     pub(crate) direction: Connection,
     pub(crate) seq: SeqNumber,
+    /// The acknowledgment number; zero where there is none.
     pub(crate) ack: u32,
+    pub(crate) has_ack: bool,
     pub(crate) ts_ns: u64,
     pub(crate) vlan: Option<u16>,
     pub(crate) segment_end: SeqNumber,
@@ -25,6 +27,7 @@ impl Place {
             direction: segment.direction,
             seq: segment.seq_at(offset),
             ack: segment.ack,
+            has_ack: segment.has_ack,
             ts_ns: segment.ts_ns,
             vlan: segment.vlan,
             segment_end: segment.end(),

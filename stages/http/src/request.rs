@@ -16,8 +16,10 @@ use crate::stage::HttpStage;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spot {
     pub(crate) link: u32,
-    /// What waits there: the leader of a queue, or the response.
-    pub(crate) there: Option<Id>,
+    /// The leader of the queue that waits there.
+    there: Option<Id>,
+    /// The response that came before it.
+    answer: Option<Id>,
     /// Whether the request was seen before.
     pub(crate) is_known: bool,
     /// Whether nobody can know where its response begins.
@@ -65,7 +67,13 @@ impl HttpStage {
                 }
             }
             if self.keep_duplicates {
-                self.output.unanswered(&parts, out);
+                self.output.unanswered(
+                    &RequestParts {
+                        retransmissions: 1,
+                        ..parts
+                    },
+                    out,
+                );
             }
             return;
         }
@@ -75,7 +83,7 @@ impl HttpStage {
         };
         self.seen.put(
             hash.home(),
-            hash.with(Meaning::LastRequest, 0),
+            hash.fingerprint(Meaning::LastRequest, 0),
             self.now_ms(),
             last,
         );
@@ -84,9 +92,9 @@ impl HttpStage {
         stats.requests += 1;
         stats.count_method(head.method);
         stats.truncated_heads += u64::from(!whole);
-        match spot.there {
-            Some(id) if self.is_response(id) => self.answer_new(&parts, place, id, hash, out),
-            _ => self.await_response(&parts, hash, place, spot, out),
+        match spot.answer {
+            Some(id) => self.answer_new(&parts, place, id, hash, out),
+            None => self.await_response(&parts, hash, place, spot, out),
         }
     }
 
@@ -103,13 +111,22 @@ impl HttpStage {
         let mut spot = Spot {
             link: place.ack,
             there: None,
+            answer: None,
             is_known: false,
             is_lost: false,
         };
         for _ in 0..=MAX_PIPELINE {
-            spot.there = self.pending.find(connection, hash, spot.link);
-            if let Some(id) = spot.there {
-                spot.is_known = self.pending.queue_has(id, place.seq);
+            spot.there = self.pending.find_leader(connection, hash, spot.link);
+            if let Some(id) = spot.there
+                && self.pending.queue_has(id, place.seq)
+            {
+                spot.is_known = true;
+                return spot;
+            }
+            spot.answer = self
+                .pending
+                .find_answer(connection, hash, spot.link, place.seq);
+            if spot.there.is_some() || spot.answer.is_some() {
                 return spot;
             }
             let Some(answered) = self.recall(hash, Meaning::Link, spot.link) else {
@@ -179,7 +196,7 @@ impl HttpStage {
             vlan: parts.vlan,
             minor: parts.minor,
             retransmissions: 0,
-            half: Half::Request(WaitingRequest::new(place.seq, place.ack, lens)),
+            half: Half::Request(WaitingRequest::new(place, lens)),
         };
         let inserted = match spot.there {
             None => self.pending.insert(hash, waiting),
@@ -223,6 +240,13 @@ impl HttpStage {
         self.output
             .complete(parts, &answer, stored_end(&waiting, &response, next), out);
         self.texts.release(waiting.text);
+        if let Some(leader) = self
+            .pending
+            .find_leader(&parts.connection, hash, waiting.link)
+        {
+            // It was sent behind this one.
+            self.relocate(&parts.connection, hash, leader, next, out);
+        }
         self.release_bodies(out);
     }
 }

@@ -44,9 +44,9 @@ impl HttpStage {
             reason_phrase: head.reason_phrase,
             content_type: head.content_type,
         };
-        let request = self.request_at(&connection, hash, link, out);
+        let request = self.request_at(&connection, hash, place, out);
         if request.is_none() && self.is_answered(&connection, hash, link) {
-            if let Some(id) = self.pending.find(&connection, hash, link) {
+            if let Some(id) = self.pending.find_response(&connection, hash, link) {
                 self.pending.touch(id, self.now_ns);
                 if let Some(waiting) = self.pending.get_mut(id) {
                     waiting.retransmissions = waiting.retransmissions.saturating_add(1);
@@ -66,7 +66,7 @@ impl HttpStage {
         let Some(id) = request else {
             let length = measured(response_body(head, b""), body).filter(|_| whole);
             answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
-            self.await_request(&answer, head, link, head_len, body, out);
+            self.await_request(&answer, head, place, head_len, body, out);
             if let Some(length) = length {
                 self.expect_start(place, after(link, head_len, length));
             }
@@ -107,17 +107,33 @@ impl HttpStage {
         &mut self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: u32,
+        place: &Place,
         out: &mut HttpBatch,
     ) -> Option<Id> {
-        let mut found = self.pending.find(connection, hash, link);
+        let link = place.seq.0;
+        let mut found = self.pending.find_leader(connection, hash, link);
         if found.is_none()
             && let Some(partial) = self.watch.take_request(connection, link)
         {
             self.on_partial(partial, out);
-            found = self.pending.find(connection, hash, link);
+            found = self.pending.find_leader(connection, hash, link);
         }
-        found.filter(|id| !self.is_response(*id))
+        let id = found.or_else(|| self.request_on_syn(connection, hash))?;
+        let ack = place.has_ack.then_some(SeqNumber(place.ack));
+        let Half::Request(request) = &self.pending.get(id)?.half else {
+            return None;
+        };
+        // What the server has not seen it does not answer: the one it answers was lost or is late.
+        ack.is_none_or(|ack| request.seq.before(ack)).then_some(id)
+    }
+
+    /// A request that came with the SYN knows no link: the first response is its.
+    fn request_on_syn(&self, connection: &Connection, hash: ConnectionHash) -> Option<Id> {
+        let id = self.pending.find_leader(connection, hash, 0)?;
+        match &self.pending.get(id)?.half {
+            Half::Request(request) if request.on_syn => Some(id),
+            _ => None,
+        }
     }
 
     pub(crate) fn on_response_again(
@@ -129,7 +145,13 @@ impl HttpStage {
     ) -> Option<usize> {
         self.output.stats.retransmitted_responses += 1;
         if self.keep_duplicates && !head.is_interim() {
-            self.output.orphan(answer, out);
+            self.output.orphan(
+                &ResponseParts {
+                    retransmissions: 1,
+                    ..*answer
+                },
+                out,
+            );
         }
         measured(response_body(head, b""), body).and_then(|length| usize::try_from(length).ok())
     }
@@ -178,17 +200,22 @@ impl HttpStage {
             let Some(at) = link else {
                 return self.pending.hide(leader, hash);
             };
-            let there = self
-                .pending
-                .find(connection, hash, at)
-                .filter(|id| *id != leader);
-            match there {
-                Some(id) if self.is_response(id) => {
-                    match self.answer_waiting(leader, id, hash, out) {
-                        Some((follower, next)) => (leader, link) = (follower, next),
-                        None => return,
-                    }
+            let answer = self.pending.get(leader).and_then(|waiting| {
+                self.pending
+                    .find_answer(connection, hash, at, waiting.request_seq())
+            });
+            if let Some(id) = answer {
+                match self.answer_waiting(leader, id, hash, out) {
+                    Some((follower, next)) => (leader, link) = (follower, next),
+                    None => return,
                 }
+                continue;
+            }
+            match self
+                .pending
+                .find_leader(connection, hash, at)
+                .filter(|id| *id != leader)
+            {
                 Some(id) => {
                     self.pending.move_to(leader, hash, at);
                     return self.pending.join(leader, id);
@@ -240,7 +267,7 @@ impl HttpStage {
         &mut self,
         answer: &ResponseParts<'_>,
         head: &ResponseHead<'_>,
-        link: u32,
+        place: &Place,
         head_len: usize,
         body: &[u8],
         out: &mut HttpBatch,
@@ -256,7 +283,7 @@ impl HttpStage {
         };
         let waiting = Waiting {
             connection: answer.connection,
-            link,
+            link: place.seq.0,
             ts_ns: answer.ts_ns,
             changed_ns: self.now_ns,
             text,
@@ -265,6 +292,7 @@ impl HttpStage {
             minor: answer.minor,
             retransmissions: 0,
             half: Half::Response(WaitingResponse {
+                ack: place.has_ack.then_some(SeqNumber(place.ack)),
                 status_code: answer.status_code,
                 reason_len: short(answer.reason_phrase.len()),
                 head_len: u32::try_from(head_len).unwrap_or(u32::MAX),

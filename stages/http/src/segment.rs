@@ -17,7 +17,9 @@ pub(crate) struct Segment<'a> {
     /// Sender first.
     pub(crate) direction: Connection,
     pub(crate) seq: SeqNumber,
+    /// The acknowledgment number; zero where there is none.
     pub(crate) ack: u32,
+    pub(crate) has_ack: bool,
     pub(crate) ts_ns: u64,
     pub(crate) vlan: Option<u16>,
     pub(crate) payload: &'a [u8],
@@ -35,10 +37,12 @@ impl<'a> Segment<'a> {
     ) -> Self {
         // Data on a SYN stands one behind the SYN's own number (RFC 9293 sec. 3.4).
         let syn = tcp.flags().contains(TcpFlags::SYN) as u32;
+        let has_ack = tcp.flags().contains(TcpFlags::ACK);
         Self {
+            has_ack,
             direction: Connection::sent_by_client(network, tcp),
             seq: SeqNumber(tcp.seq().0.wrapping_add(syn)),
-            ack: tcp.ack().0,
+            ack: if has_ack { tcp.ack().0 } else { 0 },
             ts_ns,
             vlan,
             payload: tcp.payload,
@@ -159,7 +163,10 @@ impl HttpStage {
                 self.begin_head(segment, offset, out);
                 None
             }
-            Outcome::Invalid => None,
+            Outcome::Invalid => {
+                self.output.stats.malformed_heads += 1;
+                None
+            }
         }
     }
 
@@ -189,7 +196,10 @@ impl HttpStage {
                 self.begin_head(segment, offset, out);
                 None
             }
-            Outcome::Invalid => None,
+            Outcome::Invalid => {
+                self.output.stats.malformed_heads += 1;
+                None
+            }
         }
     }
 

@@ -29,6 +29,8 @@ pub struct HttpStats {
     pub retransmitted_responses: u64,
     /// Heads of which a part is missing.
     pub truncated_heads: u64,
+    /// What began like a head and is none: a broken start line, or text that looks like one.
+    pub malformed_heads: u64,
     /// Messages that left early because the table was full.
     pub table_full: u64,
     /// Records that the filters held back.
@@ -55,6 +57,7 @@ impl Default for HttpStats {
             retransmitted_requests: 0,
             retransmitted_responses: 0,
             truncated_heads: 0,
+            malformed_heads: 0,
             table_full: 0,
             filtered: 0,
             common: [0; COMMON.len()],
