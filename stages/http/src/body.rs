@@ -6,7 +6,7 @@
 
 use linkweir_record::{HttpBatch, HttpRow, HttpState, RecordBatch, Text};
 use linkweir_table::{Id, Table, TextChain, TextPool};
-use linkweir_wire::SeqNumber;
+use linkweir_wire::{SeqNumber, TcpFlags};
 
 use crate::key::{Connection, ConnectionHash, Meaning};
 
@@ -24,8 +24,8 @@ pub struct BodyEnd {
 /// What ends a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndRule {
-    /// The byte before this sequence number is the last.
-    At(SeqNumber),
+    /// So many bytes after what was seen.
+    After(u64),
     /// The last chunk.
     LastChunk,
     /// The end of the connection.
@@ -36,6 +36,7 @@ pub enum EndRule {
 struct Body {
     connection: Connection,
     rule: EndRule,
+    seen_to: SeqNumber,
     last_ns: u64,
     row: HttpRow,
     text: TextChain,
@@ -45,6 +46,7 @@ struct Body {
 /// The records that wait.
 #[derive(Debug)]
 pub struct Bodies {
+    seed: u64,
     table: Table<Body>,
     texts: TextPool,
     scratch: Vec<u8>,
@@ -52,10 +54,8 @@ pub struct Bodies {
     spilled: HttpBatch,
 }
 
-const SEED: u64 = 0x7474_6c62;
-
-fn file_under(connection: &Connection) -> u32 {
-    let hash = ConnectionHash::new(SEED, connection).with(Meaning::Direction, 0);
+fn file_under(seed: u64, connection: &Connection) -> u32 {
+    let hash = ConnectionHash::new(seed, connection).with(Meaning::Direction, 0);
     u32::try_from(hash >> 32).unwrap_or_default()
 }
 
@@ -67,10 +67,11 @@ fn connection_of(row: &HttpRow) -> Connection {
 }
 
 impl Bodies {
-    /// Room for `capacity` records.
+    /// Room for `capacity` records; `seed` is that of the hash.
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize, seed: u64) -> Self {
         Self {
+            seed,
             table: Table::with_capacity(capacity),
             texts: TextPool::with_capacity(capacity.saturating_mul(2)),
             scratch: Vec::new(),
@@ -84,9 +85,7 @@ impl Bodies {
     pub fn hold(&mut self, mut row: HttpRow, text: &Text<'_>, end: BodyEnd) -> Option<HttpRow> {
         let connection = connection_of(&row);
         self.end_of_connection(&connection, false);
-        if let EndRule::At(last) = end.rule
-            && !end.seen_to.before(last)
-        {
+        if end.rule == EndRule::After(0) {
             row.ttlb_ns = span(&row, end.seen_ns);
             return Some(row);
         }
@@ -115,12 +114,13 @@ impl Bodies {
         let body = Body {
             connection,
             rule: end.rule,
+            seen_to: end.seen_to,
             last_ns: end.seen_ns,
             row,
             text: chain,
             lens,
         };
-        match self.table.insert(file_under(&connection), body) {
+        match self.table.insert(file_under(self.seed, &connection), body) {
             Ok(_) => None,
             Err(body) => {
                 self.texts.release(body.text);
@@ -136,7 +136,7 @@ impl Bodies {
         seq: SeqNumber,
         payload: &[u8],
         payload_len: u32,
-        closes: bool,
+        flags: TcpFlags,
         ts_ns: u64,
     ) {
         let Some(id) = self.find(connection) else {
@@ -145,18 +145,29 @@ impl Bodies {
         let Some(body) = self.table.get_mut(id) else {
             return;
         };
+        if body.rule == EndRule::LastChunk && payload.starts_with(b"HTTP/1.") {
+            return self.end_of_connection(connection, false);
+        }
         if payload_len > 0 {
             body.last_ns = body.last_ns.max(ts_ns);
         }
-        let over = match body.rule {
-            EndRule::At(end) => {
-                let after = end - seq;
-                after > 0 && i64::from(after) <= i64::from(payload_len)
+        let start = i64::from(seq - body.seen_to);
+        let end = start + i64::from(payload_len);
+        let over = match &mut body.rule {
+            EndRule::After(missing) => {
+                let last = i64::try_from(*missing).unwrap_or(i64::MAX);
+                let is_last = start < last && last <= end;
+                if !is_last && (0..last).contains(&end) {
+                    *missing -= u64::try_from(end).unwrap_or(0);
+                    body.seen_to = SeqNumber(seq.0.wrapping_add(payload_len));
+                }
+                is_last
             }
-            EndRule::LastChunk => payload.ends_with(b"0\r\n\r\n"),
-            EndRule::Close => closes,
+            // A last chunk with trailer fields, or in two segments, shows when the server closes.
+            EndRule::LastChunk => payload.ends_with(b"0\r\n\r\n") || flags.contains(TcpFlags::FIN),
+            EndRule::Close => flags.intersects(TcpFlags::FIN | TcpFlags::RST),
         };
-        if over || closes {
+        if over || flags.intersects(TcpFlags::FIN | TcpFlags::RST) {
             let ttlb = over.then(|| span(&body.row, body.last_ns)).flatten();
             self.spill(id, ttlb);
         } else {
@@ -168,7 +179,7 @@ impl Bodies {
     pub fn end_of_connection(&mut self, connection: &Connection, closed: bool) {
         if let Some(id) = self.find(connection) {
             let ttlb = self.table.get(id).and_then(|body| match body.rule {
-                EndRule::At(_) => None,
+                EndRule::After(_) => None,
                 // What follows on the connection shows that it was all.
                 EndRule::LastChunk => (!closed).then(|| span(&body.row, body.last_ns)).flatten(),
                 EndRule::Close => span(&body.row, body.last_ns),
@@ -210,7 +221,7 @@ impl Bodies {
     }
 
     fn find(&self, connection: &Connection) -> Option<Id> {
-        self.table.find(file_under(connection), |body| {
+        self.table.find(file_under(self.seed, connection), |body| {
             body.connection == *connection
         })
     }

@@ -78,7 +78,9 @@ impl Output {
             },
             anonymizer: config.anonymizer.clone(),
             stats: HttpStats::default(),
-            bodies: config.ttlb.then(|| Bodies::new(config.max_pending)),
+            bodies: config
+                .ttlb
+                .then(|| Bodies::new(config.max_pending, config.hash_seed)),
         }
     }
 

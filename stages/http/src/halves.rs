@@ -32,11 +32,28 @@ pub(crate) fn measured(rule: BodyLength, body: &[u8]) -> Option<u64> {
     }
 }
 
-pub(crate) fn end_rule(rule: BodyLength, next: Option<u32>) -> EndRule {
-    match (rule, next) {
-        (_, Some(next)) => EndRule::At(SeqNumber(next)),
+/// What ends the body that follows `head_len` bytes from `link`, of which bytes up to `seen_to` were
+/// seen.
+pub(crate) fn body_end(
+    rule: BodyLength,
+    length: Option<u64>,
+    (link, head_len): (u32, usize),
+    (seen_to, seen_ns): (SeqNumber, u64),
+) -> BodyEnd {
+    let seen = u64::from(seen_to.0.wrapping_sub(link));
+    let rule = match (rule, length) {
+        (_, Some(length)) => EndRule::After(
+            (head_len as u64)
+                .saturating_add(length)
+                .saturating_sub(seen),
+        ),
         (BodyLength::Chunked, None) => EndRule::LastChunk,
         (_, None) => EndRule::Close,
+    };
+    BodyEnd {
+        rule,
+        seen_to,
+        seen_ns,
     }
 }
 
@@ -68,23 +85,14 @@ pub(crate) fn next_link(
         .map(|length| after(waiting.link, response.head_len as usize, length))
 }
 
-/// The end of a body whose head waited in the table: segments since then were not watched.
-pub(crate) fn stored_end(
-    waiting: &Waiting,
-    response: &WaitingResponse,
-    next: Option<u32>,
-) -> BodyEnd {
-    let seen_to = SeqNumber(waiting.link.wrapping_add(response.head_len));
-    let rule = if response.chunked {
-        BodyLength::Chunked
-    } else {
-        BodyLength::UntilClose
-    };
-    BodyEnd {
-        rule: end_rule(rule, next),
-        seen_to,
-        seen_ns: waiting.ts_ns,
-    }
+/// The end of a body whose head waited in the table: later segments than its own were not watched.
+pub(crate) fn stored_end(waiting: &Waiting, response: &WaitingResponse, method: &[u8]) -> BodyEnd {
+    body_end(
+        stored_rule(response, method),
+        body_length(response, method),
+        (waiting.link, response.head_len as usize),
+        (response.seen_to, response.seen_ns),
+    )
 }
 
 pub(crate) fn request_parts<'a>(

@@ -121,6 +121,10 @@ impl WaitingResponse {
 /// What is kept of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingResponse {
+    /// The sequence number after the segment in which its head ended.
+    pub seen_to: SeqNumber,
+    /// Time of that segment, nanoseconds.
+    pub seen_ns: u64,
     /// Its acknowledgment number: it answers no request from there on.
     pub ack: Option<SeqNumber>,
     /// Status code.
@@ -476,7 +480,10 @@ impl Pending {
     #[must_use]
     pub fn queue_has(&self, leader: Id, seq: SeqNumber) -> bool {
         let mut at = Some(leader);
-        while let Some(request) = at.and_then(|id| self.request(id)) {
+        for _ in 0..=MAX_PIPELINE {
+            let Some(request) = at.and_then(|id| self.request(id)) else {
+                break;
+            };
             if request.seq == seq {
                 return true;
             }
@@ -493,14 +500,19 @@ impl Pending {
         }
     }
 
-    /// Puts the queue of `first` before that of `second`, which waits at the same link.
-    pub fn join(&mut self, first: Id, second: Id) {
+    /// Puts the queue of `first` before that of `second`, which waits at the same link; where both
+    /// are too long together, `second` is hidden.
+    pub fn join(&mut self, first: Id, second: Id, hash: ConnectionHash) {
         let Some((last, followers)) = self
             .request(first)
             .map(|r| (r.last.unwrap_or(first), r.followers))
         else {
             return;
         };
+        let more = self.request(second).map_or(0, |request| request.followers);
+        if followers + more >= MAX_PIPELINE {
+            return self.hide(second, hash);
+        }
         let Some((tail, more)) = self.request_mut(second).map(|request| {
             request.leads = false;
             request.before = Some(last);

@@ -237,8 +237,12 @@ impl HttpStage {
             text,
             body_length(&response, parts.method),
         );
-        self.output
-            .complete(parts, &answer, stored_end(&waiting, &response, next), out);
+        self.output.complete(
+            parts,
+            &answer,
+            stored_end(&waiting, &response, parts.method),
+            out,
+        );
         self.texts.release(waiting.text);
         if let Some(leader) = self
             .pending

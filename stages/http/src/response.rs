@@ -5,10 +5,9 @@ use linkweir_record::HttpBatch;
 use linkweir_table::{Id, TextChain};
 use linkweir_wire::SeqNumber;
 
-use crate::body::BodyEnd;
 use crate::emit::ResponseParts;
 use crate::halves::{
-    after, body_length, end_rule, measured, next_link, request_parts, response_parts, short,
+    after, body_end, body_length, measured, next_link, request_parts, response_parts, short,
     stored_end,
 };
 use crate::key::{Connection, ConnectionHash};
@@ -82,11 +81,8 @@ impl HttpStage {
         let length = measured(rule, body).filter(|_| whole);
         let next = length.map(|length| after(link, head_len, length));
         answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
-        let end = BodyEnd {
-            rule: end_rule(rule, next),
-            seen_to: place.segment_end,
-            seen_ns: place.segment_ns,
-        };
+        let seen = (place.segment_end, place.segment_ns);
+        let end = body_end(rule, length, (link, head_len), seen);
         self.output.complete(&parts, &answer, end, out);
         self.texts.release(request.text);
         self.remember(hash, link, sent, next);
@@ -218,7 +214,7 @@ impl HttpStage {
             {
                 Some(id) => {
                     self.pending.move_to(leader, hash, at);
-                    return self.pending.join(leader, id);
+                    return self.pending.join(leader, id, hash);
                 }
                 None => return self.pending.move_to(leader, hash, at),
             }
@@ -253,8 +249,12 @@ impl HttpStage {
             &answer_text,
             body_length(&answered, parts.method),
         );
-        self.output
-            .complete(&parts, &answer, stored_end(&stored, &answered, next), out);
+        self.output.complete(
+            &parts,
+            &answer,
+            stored_end(&stored, &answered, parts.method),
+            out,
+        );
         self.remember(hash, stored.link, (half.origin, half.seq), next);
         self.head = answer_text;
         self.texts.release(request.text);
@@ -293,6 +293,8 @@ impl HttpStage {
             retransmissions: 0,
             half: Half::Response(WaitingResponse {
                 ack: place.has_ack.then_some(SeqNumber(place.ack)),
+                seen_to: place.segment_end,
+                seen_ns: place.segment_ns,
                 status_code: answer.status_code,
                 reason_len: short(answer.reason_phrase.len()),
                 head_len: u32::try_from(head_len).unwrap_or(u32::MAX),

@@ -1,11 +1,12 @@
 //! A TCP segment as the stage looks at it, and the way from its payload to messages.
 
 use linkweir_proto::http1::{
-    BodyLength, Outcome, RequestHead, Start, classify, parse_request, parse_response, request_body,
+    Outcome, RequestHead, Start, classify, parse_request, parse_response, request_body,
 };
 use linkweir_record::HttpBatch;
 use linkweir_wire::{Network, SeqNumber, Tcp, TcpFlags};
 
+use crate::halves::measured;
 use crate::key::Connection;
 use crate::place::Place;
 use crate::stage::HttpStage;
@@ -153,7 +154,9 @@ impl HttpStage {
         match parse_request(bytes) {
             Outcome::Complete(head, len) => {
                 self.on_request(&place, &head, len, true, out);
-                message_end(len, request_rest(&head))
+                let rest = request_rest(&head, bytes.get(len..).unwrap_or_default());
+                self.expect_behind(segment, offset.saturating_add(len), rest);
+                message_end(len, rest)
             }
             Outcome::Partial(head) if segment.is_cut() => {
                 self.on_request(&place, &head, bytes.len(), false, out);
@@ -187,8 +190,10 @@ impl HttpStage {
                 message_end(len, rest)
             }
             Outcome::Partial(head) if segment.is_cut() => {
+                // All that the segment had on the wire: right for an interim response, which has no body.
+                let len = (segment.payload_len as usize).saturating_sub(offset);
                 if head.status_code > 0 {
-                    self.on_response(&place, &head, bytes.len(), &[], false, out);
+                    self.on_response(&place, &head, len, &[], false, out);
                 }
                 None
             }
@@ -200,6 +205,18 @@ impl HttpStage {
                 self.output.stats.malformed_heads += 1;
                 None
             }
+        }
+    }
+
+    /// The next request may begin inside a segment to come: behind a body from `offset` on that is
+    /// longer than the rest of this one.
+    fn expect_behind(&mut self, segment: &Segment<'_>, offset: usize, body: Option<usize>) {
+        if let Some(end) = body.and_then(|body| offset.checked_add(body))
+            && end > segment.payload_len as usize
+            && end < 1 << 31
+        {
+            self.watch
+                .expect_start(segment.direction, segment.seq_at(end), self.now_ns);
         }
     }
 
@@ -300,7 +317,9 @@ impl HttpStage {
             match parse_request(&bytes) {
                 Outcome::Complete(head, len) => {
                     self.on_request(&place, &head, len, true, out);
-                    request_rest(&head)
+                    let rest = request_rest(&head, body);
+                    self.expect_behind(segment, offset, rest);
+                    rest
                 }
                 _ => None,
             }
@@ -332,12 +351,9 @@ impl HttpStage {
     }
 }
 
-/// Bytes of a request's body, where the head tells.
-fn request_rest(head: &RequestHead<'_>) -> Option<usize> {
-    match request_body(head) {
-        BodyLength::Known(length) => usize::try_from(length).ok(),
-        _ => None,
-    }
+/// Bytes of a request's body, where the head or the segment tells.
+fn request_rest(head: &RequestHead<'_>, body: &[u8]) -> Option<usize> {
+    usize::try_from(measured(request_body(head), body)?).ok()
 }
 
 /// Where the next message begins, where that is known.

@@ -4,7 +4,7 @@ use linkweir_engine::{Batch, Frame, Stage};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
 use linkweir_table::{SeenCache, TextPool};
 use linkweir_wire::{
-    DecodeFaults, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport, decode, decode_plain,
+    DecodeFaults, LinkType, Packet, Tcp, Timestamp, Transport, decode, decode_plain,
 };
 
 use crate::config::{HttpConfig, PortSet};
@@ -63,7 +63,11 @@ impl HttpStage {
             pending: Pending::new(capacity),
             texts: TextPool::with_capacity(capacity.max(1024)),
             seen: SeenCache::new(capacity / 2, window_ms),
-            watch: WatchList::new((capacity / 16).clamp(64, 8192), GATHERED_BYTES),
+            watch: WatchList::new(
+                (capacity / 16).clamp(64, 8192),
+                GATHERED_BYTES,
+                config.hash_seed,
+            ),
             // A head may come in the wrong order on the first connection already.
             server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]
                 .into_iter()
@@ -285,13 +289,12 @@ impl HttpStage {
             return;
         };
         let connection = Connection::sent_by_client(&packet.network, tcp).reversed();
-        let closes = tcp.flags().intersects(TcpFlags::FIN | TcpFlags::RST);
         bodies.on_segment(
             &connection,
             tcp.seq(),
             tcp.payload,
             tcp.payload_len,
-            closes,
+            tcp.flags(),
             ts_ns,
         );
         self.release_bodies(out);

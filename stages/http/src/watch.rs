@@ -18,7 +18,6 @@ const MAX_LATE: usize = 8;
 const EARLY: usize = 64;
 /// Counters of the filter by ports.
 const FILTER: usize = 4096;
-const SEED: u64 = 0x7761_7463_6821;
 
 /// A head that is being gathered.
 #[derive(Debug)]
@@ -104,6 +103,7 @@ pub(crate) struct EarlyPiece {
 /// The watched directions.
 #[derive(Debug)]
 pub struct WatchList {
+    seed: u64,
     table: Table<Watched>,
     texts: TextPool,
     filter: Box<[u16; FILTER]>,
@@ -117,16 +117,17 @@ const fn slot_of(src_port: u16, dst_port: u16) -> usize {
         >> 20) as usize
 }
 
-fn file_under(direction: &Connection) -> u32 {
-    let hash = ConnectionHash::new(SEED, direction).with(Meaning::Direction, 0);
+fn file_under(seed: u64, direction: &Connection) -> u32 {
+    let hash = ConnectionHash::new(seed, direction).with(Meaning::Direction, 0);
     u32::try_from(hash >> 32).unwrap_or_default()
 }
 
 impl WatchList {
-    /// Room for `capacity` directions and `text_bytes` of heads.
+    /// Room for `capacity` directions and `text_bytes` of heads; `seed` is that of the hash.
     #[must_use]
-    pub fn new(capacity: usize, text_bytes: usize) -> Self {
+    pub fn new(capacity: usize, text_bytes: usize, seed: u64) -> Self {
         Self {
+            seed,
             table: Table::with_capacity(capacity),
             texts: TextPool::with_capacity(text_bytes / 256),
             filter: Box::new([0; FILTER]),
@@ -148,9 +149,10 @@ impl WatchList {
     }
 
     fn find(&self, direction: &Connection) -> Option<Id> {
-        self.table.find(file_under(direction), |watched| {
-            watched.direction == *direction
-        })
+        self.table
+            .find(file_under(self.seed, direction), |watched| {
+                watched.direction == *direction
+            })
     }
 
     fn count(&mut self, direction: &Connection, up: bool) {
@@ -168,7 +170,10 @@ impl WatchList {
 
     fn put(&mut self, watched: Watched) {
         let direction = watched.direction;
-        match self.table.insert(file_under(&direction), watched) {
+        match self
+            .table
+            .insert(file_under(self.seed, &direction), watched)
+        {
             Ok(_) => self.count(&direction, true),
             Err(refused) => self.discard(refused),
         }

@@ -94,7 +94,6 @@ fn a_cut_head_is_not_joined_with_what_follows() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn an_interim_response_cut_by_the_capture() {
     let mut talk = Conversation::v4(40_000).snaplen(54 + 14);
     talk.client_sends(get("/up"))

@@ -228,7 +228,6 @@ fn a_body_that_never_ends_times_out() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn a_last_chunk_cut_at_every_byte() {
     for trailer in ["", "Expires: never\r\n"] {
         let text = chunked_answer(&[10]);
@@ -259,7 +258,6 @@ fn a_last_chunk_cut_at_every_byte() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn a_body_longer_than_the_sequence_space_sees() {
     for length in [0x7fff_ffff_u64, 0x8000_0000, 3_000_000_000, 5_000_000_000] {
         let mut talk = Conversation::v4(40_000);
@@ -280,7 +278,6 @@ fn a_body_longer_than_the_sequence_space_sees() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn a_response_before_its_request_has_its_whole_body() {
     let mut talk = Conversation::v4(40_000);
     talk.client_sends(get("/a")).server_sends(answer(200, 100));

@@ -278,7 +278,6 @@ fn a_pipeline_beyond_the_bound_is_counted() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn a_request_behind_a_body_of_several_segments() {
     for (length, mss) in [(2000, 1460), (5000, 536), (1400, 1460)] {
         let post = format!(
@@ -295,7 +294,6 @@ fn a_request_behind_a_body_of_several_segments() {
 }
 
 #[test]
-#[ignore = "a known defect"]
 fn requests_behind_chunked_bodies() {
     let post = |target: &str, body: &str| {
         format!("POST {target} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{body}")
