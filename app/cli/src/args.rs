@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
@@ -12,6 +13,7 @@ use crate::units;
 #[derive(Debug, Parser)]
 #[command(
     name = "linkweir",
+    bin_name = "linkweir",
     version,
     about,
     max_term_width = 100,
@@ -51,7 +53,7 @@ pub(crate) struct CompletionArgs {
 pub(crate) struct InputArgs {
     /// Capture to read: a file, a directory (its files by name) or `-` for standard input; may be
     /// given several times, all are one trace in this order. pcap, pcapng, ERF and snoop, plain or
-    /// compressed by gzip, zstd, xz or lz4, are told by their content.
+    /// compressed by gzip, zstd, xz or lz4, are told by their content. Subdirectories are not read.
     #[arg(short = 'r', long = "read", value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<PathBuf>,
 
@@ -74,16 +76,19 @@ pub(crate) struct InputArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Where the records go: a path, or `-` for standard output; may be given several times. A
-    /// file appears under its name when it is complete (until then it is `.NAME.partial`).
+    /// file appears under its name, replacing one that is there, when it is complete (until then it
+    /// is `.NAME.partial`).
     #[arg(short = 'w', long = "write", value_name = "DEST", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
-    /// Format of the records [default: by the ending of the path, else text].
-    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .zeek or http.log,
+    /// .txt .text .log; text where there is none].
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub(crate) format: Option<Format>,
 
     /// Begin a new file after this size (`100MB`, `64MiB`) or capture time (`300s`, `1h`):
-    /// out.jsonl becomes out-000001.jsonl and so on [default: one file].
+    /// out.jsonl becomes out-000001.jsonl and so on, after the highest number there is [default: one
+    /// file; after a SIGHUP also numbered].
     #[arg(long, value_name = "SIZE|DURATION")]
     pub(crate) rotate: Option<Rotation>,
 
@@ -99,16 +104,13 @@ pub(crate) struct OutputArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Flags from a TOML file: keys are flag names, and the command line wins.
+    /// Flags from a TOML file: keys are the long flag names (`read = ["a.pcap"]`, `sort = true`), and
+    /// the command line wins.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 }
 
-fn parse_format(name: &str) -> Result<Format, String> {
-    Format::from_name(name).ok_or_else(|| {
-        format!(
-            "no such format; there are {}",
-            Format::ALL.map(Format::as_str).join(", ")
-        )
-    })
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::as_str))
+        .try_map(|name| Format::from_name(&name).ok_or("no such format"))
 }

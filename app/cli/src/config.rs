@@ -5,18 +5,36 @@
 //! command line are left out of it: the command line wins.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory};
 
 use crate::args::Cli;
 
+/// Why there is nothing to run.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// What clap has to say: help too.
+    Clap(clap::Error),
+    /// The configuration file is wrong.
+    File(String),
+}
+
+impl From<clap::Error> for Refused {
+    fn from(error: clap::Error) -> Self {
+        Self::Clap(error)
+    }
+}
+
+/// Bytes of the longest configuration file.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// Parses the command line together with the file that its `--config` names.
-pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Refused> {
     let words: Vec<OsString> = words.collect();
     let Some(path) = config_path(&words) else {
-        return crate::parse_from(words);
+        return Ok(crate::parse_from(words)?);
     };
     let command = Cli::command();
     let Some((at, stage)) = words
@@ -25,14 +43,13 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::
         .skip(1)
         .find_map(|(at, word)| Some((at, command.find_subcommand(word.to_str()?)?)))
     else {
-        return crate::parse_from(words);
+        return Ok(crate::parse_from(words)?);
     };
-    let extra = read(&path, stage, words.get(at..).unwrap_or_default())
-        .map_err(|message| Cli::command().error(ErrorKind::InvalidValue, message))?;
+    let extra = read(&path, stage, words.get(at..).unwrap_or_default()).map_err(Refused::File)?;
     let mut all = words.get(..=at).unwrap_or_default().to_vec();
     all.extend(extra);
     all.extend_from_slice(words.get(at + 1..).unwrap_or_default());
-    crate::parse_from(all)
+    Ok(crate::parse_from(all)?)
 }
 
 fn config_path(words: &[OsString]) -> Option<PathBuf> {
@@ -54,7 +71,11 @@ fn config_path(words: &[OsString]) -> Option<PathBuf> {
 /// The words that a configuration file stands for.
 fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<OsString>, String> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| format!("{name}: {error}"))?;
+    file.take(MAX_BYTES)
+        .read_to_string(&mut text)
+        .map_err(|error| format!("{name}: {error}"))?;
     let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
     let mut words = Vec::new();
     for (key, value) in &table {
@@ -66,6 +87,7 @@ fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<Os
             let near = stage
                 .get_arguments()
                 .filter_map(clap::Arg::get_long)
+                .filter(|name| *name != "config")
                 .collect::<Vec<_>>()
                 .join(", ");
             return Err(format!(
@@ -77,7 +99,7 @@ fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<Os
                 "{name}, line {line}: a configuration file cannot name another"
             ));
         }
-        if is_given(flag, given) {
+        if is_given(flag, stage, given) {
             continue;
         }
         let word = OsString::from(format!("--{key}"));
@@ -89,50 +111,56 @@ fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<Os
             }
             (ArgAction::Append, toml::Value::Array(values)) => {
                 for value in values {
-                    words.push(word.clone());
-                    words.push(scalar(value).ok_or_else(|| {
+                    let value = scalar(value).ok_or_else(|| {
                         format!("{name}, line {line}: `{key}` is a list of texts")
-                    })?);
+                    })?;
+                    words.push(format!("--{key}={value}").into());
                 }
             }
             (_, value) => {
-                words.push(word);
-                words.push(
-                    scalar(value)
-                        .ok_or_else(|| format!("{name}, line {line}: `{key}` takes one value"))?,
-                );
+                let value = scalar(value)
+                    .ok_or_else(|| format!("{name}, line {line}: `{key}` takes one value"))?;
+                words.push(format!("--{key}={value}").into());
             }
         }
     }
     Ok(words)
 }
 
-fn scalar(value: &toml::Value) -> Option<OsString> {
+fn scalar(value: &toml::Value) -> Option<String> {
     match value {
-        toml::Value::String(text) => Some(text.into()),
-        toml::Value::Integer(number) => Some(number.to_string().into()),
-        toml::Value::Float(number) => Some(number.to_string().into()),
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
         _ => None,
     }
 }
 
-/// Whether a flag stands on the command line, in its long or short form.
-fn is_given(flag: &clap::Arg, given: &[OsString]) -> bool {
+/// Whether a flag stands on the command line, in its long form or its short one, alone or in a
+/// cluster (`-qr trace.pcap`).
+fn is_given(flag: &clap::Arg, stage: &clap::Command, given: &[OsString]) -> bool {
     let long = flag.get_long().map(|name| format!("--{name}"));
-    let short = flag.get_short().map(|letter| format!("-{letter}"));
+    let takes_value = |letter: char| {
+        let other = stage
+            .get_arguments()
+            .find(|arg| arg.get_short() == Some(letter));
+        other.is_some_and(|arg| !matches!(arg.get_action(), ArgAction::SetTrue))
+    };
     given
         .iter()
         .take_while(|word| *word != "--")
         .filter_map(|word| word.to_str())
-        .any(|word| {
-            long.as_ref().is_some_and(|long| {
-                word == long
-                    || word
-                        .strip_prefix(long.as_str())
-                        .is_some_and(|rest| rest.starts_with('='))
-            }) || short
-                .as_ref()
-                .is_some_and(|short| word.starts_with(short.as_str()) && !word.starts_with("--"))
+        .any(|word| match word.strip_prefix("--") {
+            Some(_) => long.as_ref().is_some_and(|long| {
+                word.strip_prefix(long.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            }),
+            None => word.strip_prefix('-').is_some_and(|letters| {
+                let end = letters.find(takes_value).map_or(letters.len(), |at| at + 1);
+                flag.get_short().is_some_and(|short| {
+                    letters.get(..end).is_some_and(|part| part.contains(short))
+                })
+            }),
         })
 }
 

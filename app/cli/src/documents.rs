@@ -11,7 +11,32 @@ pub(crate) fn man(args: &ManArgs) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(&args.folder).with_context(|| args.folder.display().to_string())?;
     clap_mangen::generate_to(Cli::command(), &args.folder)
         .with_context(|| args.folder.display().to_string())?;
+    for entry in
+        std::fs::read_dir(&args.folder).with_context(|| args.folder.display().to_string())?
+    {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "1") {
+            keep_lines(&path).with_context(|| path.display().to_string())?;
+        }
+    }
     Ok(Exit::Done)
+}
+
+/// The examples and exit codes at the end of a page are lines, not a paragraph to be filled.
+fn keep_lines(page: &std::path::Path) -> std::io::Result<()> {
+    let text = std::fs::read_to_string(page)?;
+    let Some((before, rest)) = text.split_once(".SH EXTRA\n") else {
+        return Ok(());
+    };
+    let (extra, after) = rest
+        .split_once("\n.SH ")
+        .map_or((rest, None), |(extra, after)| (extra, Some(after)));
+    let mut page_text = format!("{before}.SH \"EXAMPLES AND EXIT STATUS\"\n.nf\n{extra}\n.fi\n");
+    if let Some(after) = after {
+        page_text.push_str(".SH ");
+        page_text.push_str(after);
+    }
+    std::fs::write(page, page_text)
 }
 
 /// Prints a completion script.

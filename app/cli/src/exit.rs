@@ -30,6 +30,21 @@ pub(crate) fn say(text: &str) {
     }
 }
 
+/// A message with names from outside in it: nothing in it may act on a terminal or begin a line.
+pub(crate) fn warn(text: &str) {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control()
+            || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        {
+            safe.extend(letter.escape_default());
+        } else {
+            safe.push(letter);
+        }
+    }
+    say(&format!("linkweir: {safe}"));
+}
+
 /// Prints what clap has to say: help and versions on standard output, errors on standard error.
 pub(crate) fn usage(error: &clap::Error) -> Exit {
     let printed = error.print();
@@ -44,7 +59,7 @@ pub(crate) fn usage(error: &clap::Error) -> Exit {
 
 /// A run that could not be done.
 pub(crate) fn failure(error: &anyhow::Error) -> Exit {
-    say(&format!("linkweir: {error:#}"));
+    warn(&format!("{error:#}"));
     match error.downcast_ref::<Wrong>() {
         Some(_) => Exit::Usage,
         None => Exit::Failed,

@@ -6,6 +6,7 @@
 
 mod args;
 mod config;
+mod conflicts;
 mod documents;
 mod exit;
 mod http;
@@ -24,7 +25,8 @@ use crate::exit::Exit;
 fn main() -> ExitCode {
     let exit = match config::parse(std::env::args_os()) {
         Ok(cli) => run(cli),
-        Err(error) => exit::usage(&error),
+        Err(config::Refused::Clap(error)) => exit::usage(&error),
+        Err(config::Refused::File(message)) => exit::failure(&exit::Wrong(message).into()),
     };
     exit.into()
 }

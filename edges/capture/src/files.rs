@@ -1,6 +1,6 @@
 //! [`CaptureFiles`]: a list of capture files as one trace.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -87,7 +87,7 @@ struct Open {
     unit: Unit,
     unit_offset: u64,
     /// Link types for which the filter has no meaning.
-    refused: Vec<LinkType>,
+    refused: HashSet<LinkType>,
 }
 
 /// What a step came to.
@@ -150,6 +150,7 @@ impl CaptureFiles {
         let mut files = Self::open(&[], options)?;
         let item = Item {
             input: Input::Path(name.into()),
+            is_listed: false,
             size: None,
         };
         files.total_bytes = None;
@@ -180,7 +181,7 @@ impl CaptureFiles {
                 self.faults.push_back(Fault {
                     input: item.name(),
                     offset: None,
-                    kind: FaultKind::Unusable,
+                    kind: item.unusable(),
                     message: inputs::reason(&error),
                 });
                 self.finished_bytes += item.size.unwrap_or(0);
@@ -289,7 +290,7 @@ impl Open {
             format: None,
             unit: Unit::whole("file header", 0),
             unit_offset: 0,
-            refused: Vec::new(),
+            refused: HashSet::new(),
         }
     }
 
@@ -304,7 +305,7 @@ impl Open {
         let (kind, offset) = if self.format.is_some() {
             (FaultKind::Damaged, self.unit_offset)
         } else {
-            (FaultKind::Unusable, window.offset())
+            (self.item.unusable(), window.offset())
         };
         Fault {
             input: self.item.name(),

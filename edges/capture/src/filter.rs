@@ -1,5 +1,7 @@
 //! The filter expression of a run, compiled per link type when that first occurs.
 
+use std::collections::{HashMap, HashSet};
+
 use linkweir_engine::{Batch, FrameRef};
 use linkweir_sys::{BpfError, BpfFilter};
 use linkweir_wire::LinkType;
@@ -9,7 +11,7 @@ use linkweir_wire::LinkType;
 pub(crate) struct Filter {
     expression: String,
     snaplen: u32,
-    programs: Vec<(LinkType, Result<BpfFilter, BpfError>)>,
+    programs: HashMap<LinkType, Result<BpfFilter, BpfError>>,
 }
 
 /// A link type for which the expression has no meaning.
@@ -38,7 +40,7 @@ impl Filter {
                     return Ok(Self {
                         expression,
                         snaplen,
-                        programs: vec![(link, Ok(program))],
+                        programs: HashMap::from([(link, Ok(program))]),
                     });
                 }
                 Err(error) => first_error = first_error.or(Some(error)),
@@ -53,39 +55,29 @@ impl Filter {
         &mut self,
         buffer: &[u8],
         frames: &mut Vec<FrameRef>,
-        refused: &mut Vec<LinkType>,
+        refused: &mut HashSet<LinkType>,
         unusable: &mut u64,
     ) -> Option<Refused> {
         let mut reason = None;
         frames.retain(|reference| {
-            let at = match self
+            let link = reference.link;
+            let program = self
                 .programs
-                .iter()
-                .position(|(link, _)| *link == reference.link)
-            {
-                Some(at) => at,
-                None => {
-                    let program =
-                        BpfFilter::compile(&self.expression, reference.link.0, self.snaplen);
-                    self.programs.push((reference.link, program));
-                    self.programs.len() - 1
-                }
-            };
-            match self.programs.get(at) {
-                Some((_, Ok(program))) => Batch::new(buffer, std::slice::from_ref(reference))
+                .entry(link)
+                .or_insert_with(|| BpfFilter::compile(&self.expression, link.0, self.snaplen));
+            match program {
+                Ok(program) => Batch::new(buffer, std::slice::from_ref(reference))
                     .frames()
                     .next()
                     .is_some_and(|frame| program.matches(frame.bytes, frame.wire_len)),
-                Some((link, Err(error))) => {
+                Err(error) => {
                     *unusable += 1;
-                    if !refused.contains(link) {
-                        refused.push(*link);
+                    if refused.insert(link) {
                         let message = format!("link type {}: {error}", link.0);
                         reason.get_or_insert(Refused { message });
                     }
                     false
                 }
-                None => false,
             }
         });
         reason

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use linkweir_engine::SourceError;
+use linkweir_engine::{FaultKind, SourceError};
 
 /// One input of a trace, as named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +43,20 @@ pub(crate) struct Item {
     pub(crate) input: Input,
     /// Bytes of a regular file; nothing for pipes.
     pub(crate) size: Option<u64>,
+    /// Whether a directory listed it, rather than the user.
+    pub(crate) is_listed: bool,
 }
 
 impl Item {
+    /// How bad it is that nothing of it can be read: a directory may hold other files too.
+    pub(crate) const fn unusable(&self) -> FaultKind {
+        if self.is_listed {
+            FaultKind::Damaged
+        } else {
+            FaultKind::Unusable
+        }
+    }
+
     /// The name for messages.
     pub(crate) fn name(&self) -> String {
         match &self.input {
@@ -63,6 +74,7 @@ pub(crate) fn expand(inputs: &[Input]) -> Result<Vec<Item>, SourceError> {
             items.push(Item {
                 input: Input::Stdin,
                 size: None,
+                is_listed: false,
             });
             continue;
         };
@@ -76,7 +88,9 @@ pub(crate) fn expand(inputs: &[Input]) -> Result<Vec<Item>, SourceError> {
             if listed.is_empty() {
                 return Err(SourceError {
                     input: path.display().to_string(),
-                    message: "the directory has no files".to_owned(),
+                    message:
+                        "the directory has no files (those of its subdirectories are not read)"
+                            .to_owned(),
                 });
             }
             items.extend(listed);
@@ -84,6 +98,7 @@ pub(crate) fn expand(inputs: &[Input]) -> Result<Vec<Item>, SourceError> {
             items.push(Item {
                 input: input.clone(),
                 size: meta.is_file().then_some(meta.len()),
+                is_listed: false,
             });
         }
     }
@@ -108,6 +123,7 @@ fn directory(path: &Path) -> std::io::Result<Vec<Item>> {
         .map(|(path, size)| Item {
             input: Input::Path(path),
             size: Some(size),
+            is_listed: true,
         })
         .collect())
 }

@@ -97,7 +97,7 @@ fn a_directory_gives_its_files_in_name_order() {
     let trace = drain(open(&[folder.path()]));
     assert_eq!(trace.frames, frames);
     let kinds: Vec<_> = trace.faults.iter().map(|fault| fault.kind).collect();
-    assert_eq!(kinds, [FaultKind::Unusable, FaultKind::Damaged]);
+    assert_eq!(kinds, [FaultKind::Damaged, FaultKind::Damaged]);
     assert!(trace.faults[0].input.ends_with("3.txt"));
     assert!(trace.faults[1].input.ends_with("4.pcap"));
     assert_eq!(trace.faults[1].offset, Some(24));

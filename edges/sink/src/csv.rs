@@ -2,12 +2,13 @@
 //!
 //! Lines end with a line feed alone, as every Unix tool writes them (RFC 4180 says CR LF; its readers
 //! take both). Times and spans are integer nanoseconds, what is not there is empty. A field with a
-//! comma, a quote, a CR or a line feed is quoted, quotes in it doubled. Text from the network goes out
-//! byte for byte: it need not be UTF-8, and formulas are not defused.
+//! comma or a quote is quoted, quotes in it doubled. In text from the network control characters,
+//! `\` and bytes that are not ASCII are `\xHH`: every line is one record, and nothing acts on a
+//! terminal. Formulas are not defused.
 
 use linkweir_record::{RecordKind, Value};
 
-use crate::escape::is_clean;
+use crate::escape::{is_clean, is_unprintable, push_hex};
 use crate::format::Encoder;
 use crate::number::{push_ip, push_u64};
 
@@ -32,7 +33,12 @@ impl CsvEncoder {
 
 #[inline]
 const fn is_special(byte: u8) -> bool {
-    (byte == b',') | (byte == b'"') | (byte == b'\n') | (byte == b'\r')
+    (byte == b',') | (byte == b'"') | must_be_hex(byte)
+}
+
+#[inline]
+const fn must_be_hex(byte: u8) -> bool {
+    is_unprintable(byte) | (byte == b'\\')
 }
 
 #[inline]
@@ -42,10 +48,14 @@ fn push_text(out: &mut Vec<u8>, bytes: &[u8]) {
         return;
     }
     out.push(b'"');
-    for part in bytes.split_inclusive(|b| *b == b'"') {
-        out.extend_from_slice(part);
-        if part.last() == Some(&b'"') {
-            out.push(b'"');
+    for &byte in bytes {
+        if must_be_hex(byte) {
+            push_hex(out, byte);
+        } else {
+            out.push(byte);
+            if byte == b'"' {
+                out.push(b'"');
+            }
         }
     }
     out.push(b'"');
@@ -72,26 +82,11 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
         }
         out.push(b'\n');
     }
-
-    /// A line feed inside quotes ends no record.
-    fn whole(&self, bytes: &[u8]) -> usize {
-        let mut quoted = false;
-        let mut whole = 0;
-        for (at, byte) in bytes.iter().enumerate() {
-            match byte {
-                b'"' => quoted = !quoted,
-                b'\n' if !quoted => whole = at + 1,
-                _ => {}
-            }
-        }
-        whole
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linkweir_record::HttpKind;
 
     #[test]
     fn quoting() {
@@ -100,17 +95,11 @@ mod tests {
             push_text(&mut out, text);
             out
         };
-        assert_eq!(made(b"plain text; \xff"), b"plain text; \xff");
+        assert_eq!(
+            made(b"plain text; \x1b[31m\xff\\"),
+            b"\"plain text; \\x1b[31m\\xff\\x5c\""
+        );
         assert_eq!(made(b"a,b"), b"\"a,b\"");
-        assert_eq!(made(b"say \"hi\"\n"), b"\"say \"\"hi\"\"\n\"");
-    }
-
-    #[test]
-    fn whole_records_end_outside_quotes() {
-        let encoder = CsvEncoder::new::<HttpKind>();
-        let whole = |bytes: &[u8]| Encoder::<HttpKind>::whole(&encoder, bytes);
-        assert_eq!(whole(b"a,b\nc,\"x\ny\"\"\nz"), 4);
-        assert_eq!(whole(b"a,b\nc,\"x\ny\"\nz"), 12);
-        assert_eq!(whole(b"a"), 0);
+        assert_eq!(made(b"say \"hi\"\n"), b"\"say \"\"hi\"\"\\x0a\"");
     }
 }

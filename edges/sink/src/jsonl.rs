@@ -74,8 +74,17 @@ fn push_slow(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid().as_bytes();
         while let Some((&byte, after)) = rest.split_first() {
-            push_char_byte(out, byte, after);
             rest = after;
+            if byte == 0xc2
+                && let [control @ 0x80..=0x9f, after @ ..] = after
+            {
+                // U+0080 to U+009F: some terminals act on them.
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&hex(*control));
+                rest = after;
+            } else {
+                push_char_byte(out, byte, after);
+            }
         }
         for &byte in chunk.invalid() {
             out.push(b'\\');

@@ -190,7 +190,7 @@ fn csv_comes_back() {
     assert_eq!(rows.len(), 5);
     assert!(rows.iter().all(|row| row.len() == HttpKind::fields().len()));
     let column = HttpKind::column("uri").unwrap();
-    assert_eq!(rows[2][column], "/a|b\\x41\t,\"q\"\n");
+    assert_eq!(rows[2][column], "/a|b\\x5cx41\\x09,\"q\"\\x0a");
     assert_eq!(
         rows[4][HttpKind::column("reason_phrase").unwrap()],
         "Not Found"

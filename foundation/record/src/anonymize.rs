@@ -5,7 +5,7 @@
 //! Source: Xu, Fan, Ammar, Moon 2002, "Prefix-preserving IP address anonymization"; the published
 //! reference implementation for the use of the key.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
@@ -59,6 +59,26 @@ impl Anonymizer {
         }
     }
 
+    /// A host that is an address, with a port or not, with its replacement in place; `None` for a
+    /// name.
+    #[must_use]
+    pub fn replace_host(&self, host: &[u8]) -> Option<Vec<u8>> {
+        let text = str::from_utf8(host).ok()?;
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Some(self.replace(address).to_string().into_bytes());
+        }
+        if let Ok(socket) = text.parse::<SocketAddr>() {
+            return Some(
+                SocketAddr::new(self.replace(socket.ip()), socket.port())
+                    .to_string()
+                    .into_bytes(),
+            );
+        }
+        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+        let address: IpAddr = inner.parse().ok()?;
+        Some(format!("[{}]", self.replace(address)).into_bytes())
+    }
+
     /// Flips each of the first `len` bits by a pseudo-random function of the bits before it.
     fn replace_bits(&self, bits: u128, len: u32) -> u128 {
         (0..len).fold(bits, |replaced, at| {
@@ -97,6 +117,24 @@ mod tests {
             let from: IpAddr = from.parse().unwrap();
             assert_eq!(anonymizer.replace(from).to_string(), to, "{from}");
         }
+    }
+
+    #[test]
+    fn hosts_that_are_addresses_are_replaced() {
+        let anonymizer = Anonymizer::new(&KEY);
+        let of = |host: &str| {
+            anonymizer
+                .replace_host(host.as_bytes())
+                .map(|host| String::from_utf8(host).unwrap())
+        };
+        assert_eq!(of("128.11.68.132").as_deref(), Some("135.242.180.132"));
+        assert_eq!(
+            of("128.11.68.132:8080").as_deref(),
+            Some("135.242.180.132:8080")
+        );
+        assert!(of("[2001:db8::1]:80").is_some_and(|host| host.ends_with("]:80")));
+        assert!(of("[2001:db8::1]").is_some_and(|host| host != "[2001:db8::1]"));
+        assert_eq!(of("www.example.test"), None);
     }
 
     #[test]

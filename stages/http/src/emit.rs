@@ -63,7 +63,8 @@ impl Filter {
         let contains = |whole: &[u8], part: &[u8]| {
             part.is_empty() || memchr::memmem::find(whole, part).is_some()
         };
-        contains(text.host, &self.host)
+        // Host names have no case (RFC 9110 sec. 4.2.3); paths have.
+        contains(&text.host.to_ascii_lowercase(), &self.host)
             && (contains(text.uri, &self.url)
                 || contains(&[text.host, text.uri].concat(), &self.url))
     }
@@ -73,7 +74,7 @@ impl Output {
     pub(crate) fn new(config: &HttpConfig) -> Self {
         Self {
             filter: Filter {
-                host: config.host_contains.clone(),
+                host: config.host_contains.to_ascii_lowercase(),
                 url: config.url_contains.clone(),
             },
             anonymizer: config.anonymizer.clone(),
@@ -91,17 +92,40 @@ impl Output {
             self.stats.filtered += 1;
             return;
         }
-        if let Some(anonymizer) = &self.anonymizer {
-            row.client_ip = anonymizer.replace(row.client_ip);
-            row.server_ip = anonymizer.replace(row.server_ip);
-            // The hash of the real addresses would give them away.
-            let connection = Connection {
-                client: (row.client_ip, row.client_port),
-                server: (row.server_ip, row.server_port),
-            };
-            row.flow_hash = connection.flow_hash();
-        }
-        out.push(row, text);
+        let Some(anonymizer) = &self.anonymizer else {
+            return out.push(row, text);
+        };
+        row.client_ip = anonymizer.replace(row.client_ip);
+        row.server_ip = anonymizer.replace(row.server_ip);
+        // The hash of the real addresses would give them away, and so would a host that is one.
+        let connection = Connection {
+            client: (row.client_ip, row.client_port),
+            server: (row.server_ip, row.server_port),
+        };
+        row.flow_hash = connection.flow_hash();
+        let Some(host) = anonymizer.replace_host(text.host) else {
+            return out.push(row, text);
+        };
+        let uri = match memchr::memmem::find(text.uri, text.host) {
+            Some(at) if text.uri.first() != Some(&b'/') => {
+                let (before, rest) = text.uri.split_at(at);
+                [
+                    before,
+                    &host,
+                    rest.get(text.host.len()..).unwrap_or_default(),
+                ]
+                .concat()
+            }
+            _ => text.uri.to_vec(),
+        };
+        out.push(
+            row,
+            &Text {
+                host: &host,
+                uri: &uri,
+                ..*text
+            },
+        );
     }
 
     /// A request and its final response; with time to last byte the record waits for the body.

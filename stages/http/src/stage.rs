@@ -4,7 +4,8 @@ use linkweir_engine::{Batch, Frame, Stage};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
 use linkweir_table::{SeenCache, TextPool};
 use linkweir_wire::{
-    DecodeFaults, LinkType, Packet, Tcp, Timestamp, Transport, decode, decode_plain,
+    DecodeErrorKind, DecodeFaults, LinkType, Packet, Tcp, Timestamp, Transport, decode,
+    decode_plain,
 };
 
 use crate::config::{HttpConfig, PortSet};
@@ -42,6 +43,7 @@ pub struct HttpStage {
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
     faults: DecodeFaults,
+    unsupported_link: Option<LinkType>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) head: Vec<u8>,
 }
@@ -74,6 +76,7 @@ impl HttpStage {
                 .collect(),
             output: Output::new(config),
             faults: DecodeFaults::default(),
+            unsupported_link: None,
             scratch: Vec::new(),
             head: Vec::new(),
         }
@@ -89,6 +92,12 @@ impl HttpStage {
     #[must_use]
     pub const fn faults(&self) -> &DecodeFaults {
         &self.faults
+    }
+
+    /// The first link type that was not decoded.
+    #[must_use]
+    pub const fn unsupported_link(&self) -> Option<LinkType> {
+        self.unsupported_link
     }
 
     /// Messages that wait now.
@@ -249,7 +258,12 @@ impl HttpStage {
                 }
                 self.on_packet(&packet, frame.timestamp, out);
             }
-            Err(fault) => self.faults.record(&fault),
+            Err(fault) => {
+                if let DecodeErrorKind::UnsupportedLinkType(link) = fault.kind {
+                    self.unsupported_link.get_or_insert(LinkType(link));
+                }
+                self.faults.record(&fault);
+            }
         }
     }
 

@@ -51,7 +51,11 @@ pub(super) fn write(work: &Path) -> Result<()> {
             let part = head.get(..head.len().min(255)).unwrap_or(head);
             let len = u8::try_from(part.len()).unwrap_or(u8::MAX);
             let back = u8::from(part.starts_with(b"HTTP"));
-            put("http", format!("segment-{index}"), &[&[0, back, 0, 0, len], part].concat())?;
+            put(
+                "http",
+                format!("segment-{index}"),
+                &[&[0, back, 0, 0, len], part].concat(),
+            )?;
         }
     }
     for count in [0, 1, 20] {

@@ -15,9 +15,9 @@ const AFTER_HELP: &str = "Examples:
 
 Exit codes:
   0  done
-  1  done, but data was lost (truncated or corrupt input, drops)
+  1  done, but data was lost (input truncated or corrupt in the middle, drops)
   2  wrong usage or configuration
-  3  an input or output failed
+  3  an input gave nothing (no such file, no capture), or an output failed
 SIGINT or SIGTERM ends a run early with everything written and 0; a second one aborts.
 SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 
@@ -27,7 +27,15 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 /// (the method of HTTPanalyzer). Records of format text are lines of
 /// `client_ip|client_port|server_ip|server_port|request_ts|response_ts|response_time|reason_phrase|status_code|method|user_agent|host|uri`
 /// with times in seconds; an unanswered request has empty response fields, an orphan response empty
-/// request fields.
+/// request fields. `|`, `\` and bytes outside printable ASCII in a field are `\xHH`.
+///
+/// Heads may span segments, and requests may be pipelined; where the length of a response is not
+/// known (chunked over several segments, until close), those pipelined behind it are unanswered.
+/// A request line or status line must be one of HTTP/1.x; what only looks like one is counted as
+/// malformed. HTTP/2 and TLS are not read.
+///
+/// Link layers: Ethernet with VLAN tags, MPLS, PPPoE; Linux cooked, null/loop, raw IP, PPP, HDLC.
+/// Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, IP in IP, 6in4, Teredo.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct HttpArgs {
@@ -55,12 +63,13 @@ pub(crate) struct TrackingArgs {
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(16..=1 << 28))]
     pub(crate) max_pending: u32,
 
-    /// Write a record for every retransmitted message too, instead of only counting them.
+    /// Write a record for every retransmitted message too, instead of only counting them: an
+    /// unanswered or orphan one whose field `retransmissions` is 1.
     #[arg(long)]
     pub(crate) keep_duplicates: bool,
 
-    /// Measure the time to the last byte of each response (field `ttlb_ns`); records then wait for
-    /// the end of the body.
+    /// Measure the time to the last byte of each response (field `ttlb_ns` of jsonl and csv, `ttlb` of
+    /// zeek; text has no column for it); records then wait for the end of the body.
     #[arg(long)]
     pub(crate) ttlb: bool,
 
@@ -68,11 +77,12 @@ pub(crate) struct TrackingArgs {
     #[arg(long, value_name = "LIST", value_parser = units::ports)]
     pub(crate) ports: Option<PortSet>,
 
-    /// Only records whose host contains this [default: all].
+    /// Only records whose host contains this, in letters of any case; totals count all [default: all].
     #[arg(long, value_name = "SUBSTRING", help_heading = "Output")]
     pub(crate) host: Option<String>,
 
-    /// Only records whose host and request target together contain this [default: all].
+    /// Only records whose host and request target together contain this; totals count all [default:
+    /// all].
     #[arg(long, value_name = "SUBSTRING", help_heading = "Output")]
     pub(crate) url: Option<String>,
 
@@ -81,7 +91,7 @@ pub(crate) struct TrackingArgs {
     pub(crate) sort: bool,
 
     /// Replace addresses by the prefix-preserving Crypto-PAn under the key in this file: 32 bytes,
-    /// or 64 hexadecimal digits.
+    /// or 64 hexadecimal digits. Hosts that are addresses are replaced too; other texts stay.
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) anonymize: Option<PathBuf>,
 }

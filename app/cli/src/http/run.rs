@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -17,7 +18,8 @@ use linkweir_wire::Timestamp;
 
 use super::args::{HttpArgs, TrackingArgs};
 use super::summary::Totals;
-use crate::exit::{Exit, Wrong, say};
+use crate::conflicts;
+use crate::exit::{Exit, Wrong, say, warn};
 use crate::progress::Meter;
 use crate::signals::Signals;
 
@@ -27,6 +29,7 @@ type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
 pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     let meter = Meter::start(args.output.quiet);
     let signals = Signals::install()?;
+    check_conflicts(args)?;
     let config = settings(&args.tracking)?;
     let source = open_source(args, &signals)?;
     let mut sinks = open_sinks(args)?;
@@ -71,7 +74,9 @@ fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
 /// A key file: 32 bytes as they are, or as 64 hexadecimal digits.
 fn read_key(path: &Path) -> anyhow::Result<Anonymizer> {
     let name = path.display();
-    let bytes = std::fs::read(path)
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(1024).read_to_end(&mut bytes))
         .map_err(|error| anyhow!(Wrong(format!("--anonymize {name}: {error}"))))?;
     let from_hex = |text: &[u8]| -> Option<Vec<u8>> {
         let (pairs, []) = text.as_chunks::<2>() else {
@@ -160,7 +165,7 @@ impl Job<'_> {
         let outcome =
             Run::new(source, stage, sinks, self.args.input.count).drive(|report, progress| {
                 for fault in report.faults.iter().skip(told) {
-                    say(&format!("linkweir: {}", describe(fault)));
+                    warn(&describe(fault));
                 }
                 told = report.faults.len();
                 let due = meter.tick(report, progress);
@@ -194,7 +199,7 @@ impl Job<'_> {
             Ok(()) => {}
             Err(RunError::Sink(SinkError::ClosedPipe)) => return Ok(Exit::Done),
             Err(error) => {
-                say(&format!("linkweir: {error}"));
+                warn(&error.to_string());
                 exit = Exit::Failed;
             }
         }
@@ -218,6 +223,19 @@ impl Job<'_> {
         if !self.args.output.quiet {
             say(&totals.to_screen());
         }
+        let undecoded = totals
+            .faults
+            .iter()
+            .find(|(_, cause, _)| *cause == "unsupported_link_type");
+        if let Some((_, _, count)) = undecoded {
+            let link = stage.unsupported_link().map_or(0, |link| link.0);
+            warn(&format!(
+                "{count} packets have a link type that is not decoded (the first: {link}); see `linkweir http --help`"
+            ));
+            if count == report.packets {
+                exit = exit.max(Exit::DataLost);
+            }
+        }
         if report
             .faults
             .iter()
@@ -230,6 +248,44 @@ impl Job<'_> {
         }
         Ok(exit)
     }
+}
+
+/// The words of the command line; long lists are cut.
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(500) {
+        Some((end, _)) => format!("{} ...", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// Refuses outputs that would replace an input or one another.
+fn check_conflicts(args: &HttpArgs) -> anyhow::Result<()> {
+    let output = &args.output;
+    let written = output.write.iter().map(|path| ("-w", Path::new(path)));
+    let outputs: Vec<(&str, &Path)> = written
+        .chain(
+            output
+                .summary
+                .as_deref()
+                .map(|path| ("--summary", Path::new(path))),
+        )
+        .chain(output.report.as_deref().map(|path| ("--report", path)))
+        .collect();
+    let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
+    let inputs: Vec<(&str, &Path)> = read
+        .chain(
+            args.tracking
+                .anonymize
+                .as_deref()
+                .map(|path| ("--anonymize", path)),
+        )
+        .chain(output.config.as_deref().map(|path| ("--config", path)))
+        .collect();
+    conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
 }
 
 fn describe(fault: &linkweir_engine::Fault) -> String {
@@ -270,7 +326,7 @@ fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
     ReportMeta {
         title: "HTTP transactions".to_owned(),
         inputs,
-        command_line: std::env::args().collect::<Vec<_>>().join(" "),
+        command_line: command_line(),
         program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
         packets: report.packets,
         bytes: report.bytes,

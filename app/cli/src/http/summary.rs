@@ -117,6 +117,7 @@ impl Totals<'_> {
             "retransmitted_requests": stats.retransmitted_requests,
             "retransmitted_responses": stats.retransmitted_responses,
             "truncated_heads": stats.truncated_heads,
+            "malformed_heads": stats.malformed_heads,
             "filtered": stats.filtered,
             "unsorted": self.unsorted,
             "methods": methods,
@@ -193,12 +194,13 @@ impl Totals<'_> {
             (
                 "messages",
                 format!(
-                    "{} requests, {} responses ({} interim), {} retransmitted, {} cut heads",
+                    "{} requests, {} responses ({} interim), {} retransmitted, {} cut heads, {} malformed",
                     thousands(stats.requests),
                     thousands(stats.responses),
                     thousands(stats.interim_responses),
                     thousands(stats.retransmitted_requests + stats.retransmitted_responses),
-                    thousands(stats.truncated_heads)
+                    thousands(stats.truncated_heads),
+                    thousands(stats.malformed_heads)
                 ),
             ),
             ("methods", listed(self.methods(), 8)),

@@ -265,15 +265,17 @@ fn cut_request_line(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
     {
         head.method = method;
         let target = target.trim_ascii_start();
-        // The blank before a cut `HTTP/1.` ends the target; one earlier blank may be part of it.
-        let end = target.iter().rposition(|&b| b == b' ').filter(|&at| {
-            target.get(at + 1..).is_some_and(|tail| {
-                b"HTTP/1.1\r".starts_with(tail) || b"HTTP/1.0\r".starts_with(tail)
-            })
-        });
-        head.target = target
-            .get(..end.unwrap_or(target.len()))
-            .unwrap_or_default();
+        let end = target
+            .iter()
+            .position(|&b| b == b' ')
+            .unwrap_or(target.len());
+        let (target, tail) = target.split_at_checked(end).unwrap_or((target, &[]));
+        // What follows a blank must be the beginning of a version: else it is text.
+        let is_version = |version: &[u8]| version.starts_with(tail.get(1..).unwrap_or_default());
+        if !tail.is_empty() && !is_version(b"HTTP/1.1\r") && !is_version(b"HTTP/1.0\r") {
+            return Outcome::Invalid;
+        }
+        head.target = target;
         head.host = authority(head.method, head.target);
     }
     Outcome::Partial(head)

@@ -54,7 +54,10 @@ pub fn decode(link: LinkType, frame: &[u8], wire_len: u32) -> Result<Packet<'_>,
 ///
 /// A caller that tries this first and calls [`decode()`] out of line keeps the packet in registers,
 /// which halves the cost of a frame that turns out to be of no interest.
-#[expect(clippy::inline_always, reason = "called once per packet; as a call it copies a packet of 96 bytes")]
+#[expect(
+    clippy::inline_always,
+    reason = "called once per packet; as a call it copies a packet of 96 bytes"
+)]
 #[inline(always)]
 #[must_use]
 pub fn decode_plain(frame: &[u8], wire_len: u32) -> Option<Packet<'_>> {

@@ -66,7 +66,12 @@ fn filters_by_host_and_url() {
     assert_eq!(lines("", "shop.test/buy"), ["complete /buy 200"]);
     assert_eq!(lines("www", "shop"), ["complete /shop 200"]);
     assert_eq!(lines("nothing", ""), [""; 0]);
-    assert_eq!(lines("WWW", ""), [""; 0], "as it was sent");
+    assert_eq!(
+        lines("WWW", ""),
+        lines("www", ""),
+        "host names have no case"
+    );
+    assert_eq!(lines("", "SHOP"), [""; 0], "paths have");
 }
 
 #[test]

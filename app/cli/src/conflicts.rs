@@ -1,0 +1,92 @@
+//! No output may replace an input, or another output.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A destination that is a regular file, or will be one.
+#[derive(Debug, PartialEq, Eq)]
+struct Spot {
+    /// The folder as the system sees it, and the name in it.
+    path: PathBuf,
+    /// Device and inode, where it exists.
+    identity: Option<(u64, u64)>,
+}
+
+impl Spot {
+    /// `None` for standard streams, devices, FIFOs and what cannot be looked at: those have other
+    /// errors.
+    fn of(path: &Path) -> Option<Self> {
+        if path.as_os_str() == "-" {
+            return None;
+        }
+        let identity = match fs::metadata(path) {
+            Ok(meta) if meta.is_file() => Some((meta.dev(), meta.ino())),
+            Ok(_) => return None,
+            Err(_) => None,
+        };
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let path = fs::canonicalize(folder).ok()?.join(path.file_name()?);
+        Some(Self { path, identity })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.path == other.path || (self.identity.is_some() && self.identity == other.identity)
+    }
+}
+
+/// Refuses outputs that would replace one another or one of `inputs` (a directory stands for its
+/// files). Outputs and inputs come with the flag that named them.
+pub(crate) fn check(outputs: &[(&str, &Path)], inputs: &[(&str, &Path)]) -> Result<(), String> {
+    let mut taken: Vec<(&str, Spot)> = Vec::new();
+    for (flag, path) in inputs {
+        if let Ok(entries) = fs::read_dir(path) {
+            let files = entries
+                .flatten()
+                .filter_map(|entry| Spot::of(&entry.path()));
+            taken.extend(files.map(|spot| (*flag, spot)));
+        } else if let Some(spot) = Spot::of(path) {
+            taken.push((flag, spot));
+        }
+    }
+    for (flag, path) in outputs {
+        let Some(spot) = Spot::of(path) else { continue };
+        if let Some((other, _)) = taken.iter().find(|(_, there)| there.is_same(&spot)) {
+            return Err(format!(
+                "{flag} {}: is {other} already; name another file",
+                path.display()
+            ));
+        }
+        taken.push((flag, spot));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_has_one_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("in.pcap"), b"x").unwrap();
+        fs::hard_link(at("in.pcap"), at("link")).unwrap();
+        let (input, link, new, dotted) = (at("in.pcap"), at("link"), at("new"), at("./new"));
+        assert!(check(&[("-w", &new)], &[("-r", &input)]).is_ok());
+        assert!(check(&[("-w", &link)], &[("-r", &input)]).is_err());
+        assert!(check(&[("-w", &input)], &[("-r", folder.path())]).is_err());
+        assert!(check(&[("-w", &new), ("--summary", &dotted)], &[]).is_err());
+        let (stdout, null) = (Path::new("-"), Path::new("/dev/null"));
+        assert!(
+            check(
+                &[("-w", stdout), ("-w", stdout), ("-w", null), ("-w", null)],
+                &[]
+            )
+            .is_ok()
+        );
+    }
+}
