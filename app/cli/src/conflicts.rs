@@ -28,7 +28,7 @@ impl Spot {
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+            .unwrap_or_else(|| Path::new("."));
         let path = fs::canonicalize(folder).ok()?.join(path.file_name()?);
         Some(Self { path, identity })
     }

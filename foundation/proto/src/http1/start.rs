@@ -111,7 +111,7 @@ pub fn classify(payload: &[u8]) -> Start {
     classify_token(payload, four)
 }
 
-/// Whether one of the first [`MAX_METHOD`]` + 1` bytes is a blank: three words at a time.
+/// Whether one of the first 24 bytes (a method and more) is a blank: three words at a time.
 #[inline]
 fn blank_within(payload: &[u8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
