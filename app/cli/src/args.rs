@@ -67,7 +67,7 @@ pub(crate) struct InputArgs {
     pub(crate) count: Option<u64>,
 
     /// Bytes per read of a file.
-    #[arg(long, value_name = "SIZE", default_value = "256KiB", value_parser = units::size, help_heading = "Performance")]
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = units::size, help_heading = "Performance")]
     pub(crate) read_size: u64,
 }
 

@@ -4,7 +4,7 @@ use linkweir_wire::{LinkType, Timestamp};
 
 /// Where one frame stands in the buffer of its batch, and what the capture says of it.
 ///
-/// Shape: 24 bytes, so that a batch of 256 KiB of full frames indexes within 6 KiB.
+/// Shape: 24 bytes, so that a batch of 512 KiB of full frames indexes within 9 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameRef {
     /// Capture time of the frame.
