@@ -3,8 +3,8 @@
 /// Fingerprints a set holds: with 16 bytes each, one cache line.
 const WAYS: usize = 4;
 
-/// One remembered fingerprint; all zero is "nothing".
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// One remembered fingerprint; a tag of zero is "nothing".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     /// The low half of the fingerprint, never zero.
     tag: u32,
@@ -39,6 +39,14 @@ pub struct SeenCache {
 
 const HAS_SECOND: u32 = 1;
 
+/// No fingerprint. Not all zero, so that the memory is written when it is made: a run that uses
+/// more of the cache does not use more memory.
+const EMPTY: Entry = Entry {
+    tag: 0,
+    stamp: HAS_SECOND,
+    notes: [0; 2],
+};
+
 #[expect(clippy::cast_possible_truncation, reason = "the low half is the tag")]
 const fn tag_of(fingerprint: u64) -> u32 {
     fingerprint as u32 | 1
@@ -50,7 +58,7 @@ impl SeenCache {
     pub fn new(entries: usize, window_ms: u32) -> Self {
         let sets = entries.div_ceil(WAYS).clamp(1, 1 << 28).next_power_of_two();
         Self {
-            sets: vec![[Entry::default(); WAYS]; sets],
+            sets: vec![[EMPTY; WAYS]; sets],
             window_ms,
         }
     }
