@@ -31,6 +31,8 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/sys", May::Only(&[])),
     ("edges/capture", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/sink", May::FoundationAnd(&["linkweir-sys"])),
+    ("edges/feed", May::FoundationAnd(&["linkweir-sys"])),
+    ("edges/console", May::FoundationAnd(&["linkweir-sys"])),
     ("app/cli", May::Everything),
     ("app/testkit", May::Everything),
     // The manual's tables come from the schema.

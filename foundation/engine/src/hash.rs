@@ -40,6 +40,28 @@ pub const fn eq2_transaction(src: Endpoint, dst: Endpoint, link: u32) -> u32 {
     eq1_connection(src, dst) ^ link
 }
 
+/// Eq. (3): Eq. (2) with the four bytes of `link` folded into the lowest one, because a shard number
+/// is the remainder of a small division, which only the low bits decide.
+#[inline]
+#[must_use]
+pub const fn eq3_balance(src: Endpoint, dst: Endpoint, link: u32) -> u32 {
+    let [a, b, c, d] = link.to_be_bytes();
+    eq2_transaction(src, dst, link) ^ (a ^ b ^ c ^ d) as u32
+}
+
+/// A modern hash in the place of Eq. (3): all bits of all parts reach every bit.
+#[inline]
+#[must_use]
+pub const fn mixed_balance(src: Endpoint, dst: Endpoint, link: u32) -> u32 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the low half of a mixed value"
+    )]
+    {
+        mix((flow_hash(src, dst) as u64) << 32 | link as u64) as u32
+    }
+}
+
 /// Spreads a hash over all its bits: the finalizer of `splitmix64` (Steele et al. 2014).
 ///
 /// The XOR of addresses and ports differs between connections in few and mostly low bits; a table

@@ -10,9 +10,12 @@ pub mod batch;
 pub mod hash;
 pub mod run;
 pub mod seams;
+pub mod split;
 
 pub use batch::{Batch, Frame, FrameRef};
 pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{
     Drops, Fault, FaultKind, Progress, Sink, SinkError, Source, SourceError, SourceEvent, Stage,
+    TableFill,
 };
+pub use split::{FlowSplitter, Splitter, TransactionSplitter};

@@ -5,7 +5,7 @@ use linkweir_wire::Timestamp;
 use thiserror::Error;
 
 use crate::seams::{
-    Drops, Fault, Progress, Sink, SinkError, Source, SourceError, SourceEvent, Stage,
+    Drops, Fault, Progress, Sink, SinkError, Source, SourceError, SourceEvent, Stage, TableFill,
 };
 
 /// Records that are gathered before the sinks see them, where nobody watches.
@@ -39,6 +39,8 @@ pub struct RunReport {
     pub faults: Vec<Fault>,
     /// Packets lost on the way to the stage.
     pub drops: Drops,
+    /// How full the stage's table was when last asked.
+    pub fill: TableFill,
     /// Records handed to the sinks.
     pub records: u64,
 }
@@ -130,7 +132,12 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
             let mut is_idle = false;
             match self.source.next_event()? {
                 SourceEvent::End => return Ok(()),
-                SourceEvent::Idle => is_idle = true,
+                SourceEvent::Idle => {
+                    is_idle = true;
+                    if let Some(now) = self.source.now() {
+                        self.stage.on_tick(now, &mut self.records);
+                    }
+                }
                 SourceEvent::Fault(fault) => self.report.faults.push(fault),
                 SourceEvent::Batch(mut batch) => {
                     if let Some(limit) = self.limit {
@@ -142,6 +149,8 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
                     self.stage.on_batch(&batch, &mut self.records);
                 }
             }
+            self.report.drops = self.source.drops();
+            self.report.fill = self.stage.fill();
             let mut directive = direct(&self.report, self.source.progress());
             if is_idle && directive == Directive::Continue {
                 directive = Directive::Flush;

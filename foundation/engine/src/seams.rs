@@ -60,6 +60,14 @@ pub struct Progress {
     pub total_bytes: Option<u64>,
 }
 
+impl std::ops::AddAssign for Drops {
+    fn add_assign(&mut self, other: Self) {
+        self.kernel += other.kernel;
+        self.ring += other.ring;
+        self.unusable_records += other.unusable_records;
+    }
+}
+
 /// Packets that were there and did not reach the stage, by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drops {
@@ -84,9 +92,31 @@ pub trait Source {
         Progress::default()
     }
 
-    /// Losses so far, by cause.
+    /// Losses so far, by cause. Asked after every batch: a source keeps the numbers at hand.
     fn drops(&self) -> Drops {
         Drops::default()
+    }
+
+    /// The time now by the clock of the capture, for a source whose time goes on without packets:
+    /// an interface. A file has none: its time is that of its packets.
+    fn now(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// How full the main table of a stage is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableFill {
+    /// Entries now.
+    pub entries: u64,
+    /// Entries at most.
+    pub capacity: u64,
+}
+
+impl std::ops::AddAssign for TableFill {
+    fn add_assign(&mut self, other: Self) {
+        self.entries += other.entries;
+        self.capacity += other.capacity;
     }
 }
 
@@ -96,6 +126,23 @@ pub trait Source {
 pub trait Stage {
     /// What it produces.
     type Record: RecordKind;
+
+    /// What one shard of the stage hands to another: state whose counterpart will turn up there.
+    /// [`std::convert::Infallible`] for a stage that has none.
+    type Parcel: Send + 'static;
+
+    /// The next parcel for another shard, and its number. Asked after every batch.
+    fn take_parcel(&mut self) -> Option<(usize, Self::Parcel)> {
+        None
+    }
+
+    /// Takes a parcel of another shard; appends what it completes to `out`.
+    fn accept(&mut self, parcel: Self::Parcel, out: &mut <Self::Record as RecordKind>::Batch);
+
+    /// How full its table is.
+    fn fill(&self) -> TableFill {
+        TableFill::default()
+    }
 
     /// Takes a batch; appends finished records to `out`.
     fn on_batch(&mut self, batch: &Batch<'_>, out: &mut <Self::Record as RecordKind>::Batch);

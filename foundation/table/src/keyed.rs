@@ -71,6 +71,12 @@ impl<T> Table<T> {
         self.len
     }
 
+    /// Entries at most.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// Whether nothing is in the table.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -173,6 +173,12 @@ impl Pending {
         self.table.len()
     }
 
+    /// Messages at most.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.table.capacity()
+    }
+
     /// Whether nothing waits.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

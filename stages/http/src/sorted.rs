@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use linkweir_engine::{Batch, Stage};
+use linkweir_engine::{Batch, Stage, TableFill};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch, RecordKind};
 use linkweir_wire::Timestamp;
 
@@ -115,6 +115,21 @@ impl Sorted {
 
 impl Stage for Sorted {
     type Record = HttpKind;
+    type Parcel = <HttpStage as Stage>::Parcel;
+
+    fn take_parcel(&mut self) -> Option<(usize, Self::Parcel)> {
+        self.stage.take_parcel()
+    }
+
+    fn accept(&mut self, parcel: Self::Parcel, out: &mut HttpBatch) {
+        self.stage.accept(parcel, &mut self.fresh);
+        self.take_in();
+        self.release(self.stage.watermark_ns(), out);
+    }
+
+    fn fill(&self) -> TableFill {
+        self.stage.fill()
+    }
 
     fn on_batch(&mut self, batch: &Batch<'_>, out: &mut HttpBatch) {
         self.stage.on_batch(batch, &mut self.fresh);

@@ -1,6 +1,6 @@
 //! The stage: decode, classify, keep time.
 
-use linkweir_engine::{Batch, Frame, Stage};
+use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
 use linkweir_table::{SeenCache, TextPool};
 use linkweir_wire::{
@@ -317,6 +317,18 @@ impl HttpStage {
 
 impl Stage for HttpStage {
     type Record = HttpKind;
+    type Parcel = std::convert::Infallible;
+
+    fn accept(&mut self, parcel: Self::Parcel, _: &mut HttpBatch) {
+        match parcel {}
+    }
+
+    fn fill(&self) -> TableFill {
+        TableFill {
+            entries: self.pending.len() as u64,
+            capacity: self.pending.capacity() as u64,
+        }
+    }
 
     fn on_batch(&mut self, batch: &Batch<'_>, out: &mut HttpBatch) {
         for frame in batch.frames() {

@@ -1,0 +1,2 @@
+//! What people look at while a run goes on.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Frames dealt to consumer processes through rings in shared memory.
+#![forbid(unsafe_code)]

@@ -1,0 +1,97 @@
+//! Who of several equal workers gets a frame.
+
+use linkweir_wire::{LinkType, Network, Packet, Tcp, Transport, decode, decode_plain};
+
+use crate::Frame;
+use crate::hash::{eq3_balance, flow_hash};
+
+/// Chooses a shard for every frame of a trace, seen in capture order.
+///
+/// The frame goes to shard `hash % shards`. What must meet in one worker (both halves of a
+/// transaction, all packets of a flow) gets the same hash.
+pub trait Splitter {
+    /// The hash of this frame.
+    fn hash(&mut self, frame: &Frame<'_>) -> u32;
+}
+
+/// The shard of a hash; 0 where there are none to choose from.
+#[inline]
+#[must_use]
+pub const fn shard_of(hash: u32, shards: u32) -> u32 {
+    match hash.checked_rem(shards) {
+        Some(shard) => shard,
+        None => 0,
+    }
+}
+
+/// Packets of one flow to one worker: a symmetric hash of addresses and ports.
+///
+/// Frames without TCP or UDP go by their addresses, those without IP to shard 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FlowSplitter;
+
+impl Splitter for FlowSplitter {
+    #[inline]
+    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
+        with_packet(frame, |packet| {
+            let (src, dst) = match &packet.transport {
+                Transport::Tcp(tcp) => (tcp.src_port(), tcp.dst_port()),
+                Transport::Udp(udp) => (udp.src_port(), udp.dst_port()),
+                _ => (0, 0),
+            };
+            flow_hash((packet.network.src(), src), (packet.network.dst(), dst))
+        })
+        .unwrap_or(0)
+    }
+}
+
+/// Eq. (3) on every packet by itself, without memory: what the kernel's program computes.
+///
+/// A segment whose payload begins with `HTTP` counts as from the server, one that begins with an
+/// upper-case letter as from the client; any other as from the side with the lower port.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TransactionSplitter;
+
+impl Splitter for TransactionSplitter {
+    #[inline]
+    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
+        with_packet(frame, |packet| match &packet.transport {
+            Transport::Tcp(tcp) => transaction_hash(&packet.network, tcp),
+            Transport::Udp(udp) => flow_hash(
+                (packet.network.src(), udp.src_port()),
+                (packet.network.dst(), udp.dst_port()),
+            ),
+            _ => flow_hash((packet.network.src(), 0), (packet.network.dst(), 0)),
+        })
+        .unwrap_or(0)
+    }
+}
+
+/// Eq. (3) of a segment; see [`TransactionSplitter`].
+#[inline]
+#[must_use]
+pub fn transaction_hash(network: &Network<'_>, tcp: &Tcp<'_>) -> u32 {
+    let is_server = match tcp.payload.first_chunk::<4>() {
+        Some(b"HTTP") => true,
+        Some([b'A'..=b'Z', ..]) => false,
+        _ => tcp.src_port() < tcp.dst_port(),
+    };
+    let link = if is_server { tcp.seq() } else { tcp.ack() };
+    eq3_balance(
+        (network.src(), tcp.src_port()),
+        (network.dst(), tcp.dst_port()),
+        link.0,
+    )
+}
+
+#[inline]
+fn with_packet<T>(frame: &Frame<'_>, then: impl FnOnce(&Packet<'_>) -> T) -> Option<T> {
+    if frame.link == LinkType::ETHERNET
+        && let Some(packet) = decode_plain(frame.bytes, frame.wire_len)
+    {
+        return Some(then(&packet));
+    }
+    decode(frame.link, frame.bytes, frame.wire_len)
+        .ok()
+        .map(|packet| then(&packet))
+}
