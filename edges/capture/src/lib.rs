@@ -17,8 +17,10 @@ pub mod files;
 mod filter;
 mod format;
 mod inputs;
+pub mod live;
 mod pipe;
 mod window;
 
 pub use files::{CaptureFiles, ReadOptions};
 pub use inputs::Input;
+pub use live::{Fanout, LiveCapture, LiveOptions, LiveSource};

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use thiserror::Error;
 
+use crate::cbpf::Instruction;
 use crate::libpcap::{self, BpfProgram, Libpcap, PacketHeader, PcapHandle};
 
 /// Why an expression could not be compiled.
@@ -118,6 +119,27 @@ impl BpfFilter {
         // SAFETY: not null, ends in NUL, and lives as long as the handle, which outlives this use.
         let message = unsafe { CStr::from_ptr(message) };
         Err(invalid(message.to_string_lossy().into_owned()))
+    }
+
+    /// The program as the kernel takes it.
+    #[must_use]
+    pub fn instructions(&self) -> Vec<Instruction> {
+        let len = usize::try_from(self.program.len).unwrap_or(0);
+        if self.program.instructions.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: a compiled program (type invariant) has `len` instructions at this address, which
+        // nothing changes while it is borrowed.
+        let compiled = unsafe { std::slice::from_raw_parts(self.program.instructions, len) };
+        compiled
+            .iter()
+            .map(|one| Instruction {
+                code: one.code,
+                jump_true: one.jump_true,
+                jump_false: one.jump_false,
+                operand: one.operand,
+            })
+            .collect()
     }
 
     /// Whether a frame matches. `wire_len` is its length on the wire, of which `frame` may be the

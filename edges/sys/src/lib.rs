@@ -8,8 +8,14 @@
 )]
 
 mod libpcap;
+mod mapping;
+mod socket;
 pub mod wait;
 
 pub mod bpf;
+pub mod shm;
+pub mod cbpf;
+pub mod interface;
+pub mod packet_socket;
 
 pub use bpf::{BpfError, BpfFilter};

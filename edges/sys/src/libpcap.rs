@@ -30,10 +30,10 @@ pub(crate) struct BpfProgram {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct BpfInstruction {
-    code: u16,
-    jump_true: u8,
-    jump_false: u8,
-    operand: u32,
+    pub(crate) code: u16,
+    pub(crate) jump_true: u8,
+    pub(crate) jump_false: u8,
+    pub(crate) operand: u32,
 }
 
 /// `struct pcap_pkthdr`; the time is `struct timeval` of the platform, which is two C longs.

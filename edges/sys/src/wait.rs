@@ -6,6 +6,16 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+/// The time by the clock of the system, in nanoseconds since the epoch: what the kernel stamps
+/// frames with.
+#[must_use]
+pub fn wall_clock_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
 /// Waits until `file` can be read without blocking, or has ended; false after `limit`.
 ///
 /// # Errors
@@ -20,6 +30,16 @@ pub fn readable(file: &impl AsFd, limit: Duration) -> io::Result<bool> {
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Waits for `limit`, or less where a signal comes.
+pub fn pause(limit: Duration) {
+    let limit = Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    // Without descriptors the only failure is the signal that ends the wait.
+    poll(&mut [], Some(&limit)).ok();
 }
 
 #[cfg(test)]

@@ -39,6 +39,9 @@ pub enum FaultKind {
     Unusable,
     /// The input gave frames up to the offset (exit code 1).
     Damaged,
+    /// An interface went away, came back or changed: nothing that was captured is lost, and the
+    /// capture goes on by itself (no exit code of its own).
+    Interrupted,
 }
 
 /// A source that cannot go on at all.
@@ -138,6 +141,11 @@ pub trait Stage {
 
     /// Takes a parcel of another shard; appends what it completes to `out`.
     fn accept(&mut self, parcel: Self::Parcel, out: &mut <Self::Record as RecordKind>::Batch);
+
+    /// No record to come is older than this, so that records can be sorted.
+    fn watermark(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
 
     /// How full its table is.
     fn fill(&self) -> TableFill {

@@ -1,0 +1,147 @@
+//! Live capture: interfaces as [`Source`]s.
+//!
+//! ```text
+//! eth0, lo, any ─► AF_PACKET, ring of blocks (TPACKET_V3) ─► index ─► Batch
+//! ```
+//! Frames borrow from the ring block that the kernel wrote; the block goes back to the kernel when
+//! the next event is asked for. What is written to it here is only what the kernel took out: the
+//! VLAN tag, and the cooked header of [`ANY`].
+//!
+//! Several sockets share one interface as a fanout group: the kernel runs the program of
+//! [`fanout`] on every frame, whose result is Eq. (3) of the HTTPanalyzer paper, so both halves of
+//! a transaction reach the same [`LiveSource`] with no thread in between.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use linkweir_engine::{Drops, Source, SourceError, SourceEvent};
+use linkweir_wire::Timestamp;
+
+mod block;
+mod open;
+mod packet;
+
+pub use linkweir_sys::interface::Interface;
+
+use packet::PacketSource;
+
+/// The name that stands for all interfaces.
+pub const ANY: &str = "any";
+
+/// How the frames of an interface are shared out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fanout {
+    /// One socket takes all.
+    #[default]
+    None,
+    /// Every frame goes to socket `TransactionSplitter::hash % sockets`, computed in the kernel.
+    Transaction,
+}
+
+/// How an interface is captured.
+#[derive(Debug, Clone)]
+pub struct LiveOptions {
+    /// Name of the interface, or [`ANY`].
+    pub interface: String,
+    /// A libpcap filter expression; the kernel leaves out what it does not match.
+    pub filter: Option<String>,
+    /// Bytes kept of a frame.
+    pub snaplen: u32,
+    /// Whether frames for other machines are asked for.
+    pub promiscuous: bool,
+    /// Bytes of the ring of one socket.
+    pub buffer_bytes: usize,
+    /// How frames are shared out among the sockets.
+    pub fanout: Fanout,
+    /// Number of sockets, hence of sources; more than one needs a [`Fanout`].
+    pub sockets: usize,
+    /// How long nothing comes before [`SourceEvent::Idle`].
+    pub idle: Duration,
+    /// How often an interface that went away is looked for.
+    pub retry: Duration,
+    /// Whether the stamps of the network card are used where it makes any.
+    pub hardware_stamps: bool,
+    /// Set from outside to end the capture after what is in the ring.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self {
+            interface: String::new(),
+            filter: None,
+            snaplen: 256 << 10,
+            promiscuous: true,
+            buffer_bytes: 64 << 20,
+            fanout: Fanout::None,
+            sockets: 1,
+            idle: Duration::from_millis(100),
+            retry: Duration::from_secs(1),
+            hardware_stamps: false,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// Opens interfaces.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveCapture;
+
+impl LiveCapture {
+    /// Opens an interface as `options.sockets` sources, source K being shard K.
+    ///
+    /// Nothing is captured before all sources are ready to take their share.
+    ///
+    /// # Errors
+    /// Where there is no such interface, it is down, the filter is no valid expression (then the
+    /// input named is `-f`), or the privilege is missing; the message says what to do.
+    pub fn open(options: &LiveOptions) -> Result<Vec<LiveSource>, SourceError> {
+        let sources = open::packet_sources(options)?;
+        Ok(sources.into_iter().map(LiveSource::from).collect())
+    }
+}
+
+/// One share of what passes an interface.
+#[derive(Debug)]
+pub struct LiveSource {
+    inner: PacketSource,
+}
+
+impl From<PacketSource> for LiveSource {
+    fn from(inner: PacketSource) -> Self {
+        Self { inner }
+    }
+}
+
+impl LiveSource {
+    /// What to tell the user of how the capture was opened; empty the second time.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        self.inner.take_notices()
+    }
+}
+
+impl Source for LiveSource {
+    fn next_event(&mut self) -> Result<SourceEvent<'_>, SourceError> {
+        self.inner.next_event()
+    }
+
+    fn drops(&self) -> Drops {
+        self.inner.drops()
+    }
+
+    fn now(&self) -> Option<Timestamp> {
+        Some(Timestamp::from_nanos(linkweir_sys::wait::wall_clock_ns()))
+    }
+}
+
+/// The interfaces of the machine: names, state, link types, addresses; for a list.
+///
+/// # Errors
+/// Where the system does not tell.
+pub fn interfaces() -> Result<Vec<Interface>, SourceError> {
+    linkweir_sys::interface::interfaces().map_err(|error| SourceError {
+        input: "interfaces".to_owned(),
+        message: error.to_string(),
+    })
+}

@@ -1,0 +1,290 @@
+//! From a name and a filter to a ring that receives.
+
+use std::io;
+use std::time::Duration;
+
+use linkweir_engine::SourceError;
+use linkweir_sys::BpfFilter;
+use linkweir_sys::cbpf::{Instruction, MAX_INSTRUCTIONS};
+use linkweir_sys::interface::{self, Interface};
+use linkweir_sys::packet_socket::{Framing, PacketRing, PacketSocket, RingShape};
+use linkweir_wire::LinkType;
+
+use super::block::{Layout, RESERVE};
+use super::packet::PacketSource;
+use super::{ANY, LiveOptions};
+
+/// When the kernel hands over a block that is not full: the delay of records on a quiet link.
+pub(super) const RETIRE: Duration = Duration::from_millis(10);
+
+const BLOCK_BYTES: usize = 1 << 20;
+const MIN_BLOCKS: usize = 4;
+const MIN_BLOCK_BYTES: usize = 128 << 10;
+
+/// A ring that is bound and receives.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) ring: PacketRing,
+    /// Number of the interface, 0 for all.
+    pub(super) interface: u32,
+    pub(super) layout: Layout,
+    /// The filter, where the kernel cannot run it.
+    pub(super) filter: Option<BpfFilter>,
+    pub(super) notices: Vec<String>,
+}
+
+/// Opens the sockets of a capture.
+pub(super) fn packet_sources(options: &LiveOptions) -> Result<Vec<PacketSource>, SourceError> {
+    let opened = open_one(options)?;
+    Ok(vec![PacketSource::new(opened, options)])
+}
+
+/// Opens one socket that takes everything.
+pub(super) fn open_one(options: &LiveOptions) -> Result<Opened, SourceError> {
+    let target = Target::find(options)?;
+    let prepared = target.prepare(options)?;
+    prepared.admit()?;
+    prepared.bind()?;
+    Ok(prepared.finish())
+}
+
+/// What is captured.
+#[derive(Debug)]
+pub(super) struct Target {
+    name: String,
+    pub(super) index: u32,
+    pub(super) layout: Layout,
+    is_loopback: bool,
+}
+
+/// A socket with its ring and program that is not bound yet.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    name: String,
+    ring: PacketRing,
+    index: u32,
+    layout: Layout,
+    program: Vec<Instruction>,
+    filter: Option<BpfFilter>,
+    notices: Vec<String>,
+}
+
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_RAWIP: u16 = 519;
+const ARPHRD_LOOPBACK: u16 = 772;
+const ARPHRD_NONE: u16 = 0xfffe;
+
+impl Target {
+    /// Looks for the interface.
+    pub(super) fn find(options: &LiveOptions) -> Result<Self, SourceError> {
+        let name = options.interface.clone();
+        if name == ANY {
+            return Ok(Self {
+                name,
+                index: 0,
+                layout: Layout::Cooked,
+                is_loopback: false,
+            });
+        }
+        let all = interface::interfaces().map_err(|error| wrong(&name, error.to_string()))?;
+        let Some(found) = all.iter().find(|one| one.name == name) else {
+            return Err(wrong(&name, missing(&all)));
+        };
+        if !found.is_up() {
+            return Err(wrong(
+                &name,
+                format!("the interface is down (ip link set dev {name} up)"),
+            ));
+        }
+        let layout = match found.hardware_type {
+            ARPHRD_ETHER | ARPHRD_LOOPBACK => Layout::Plain(LinkType::ETHERNET),
+            ARPHRD_NONE | ARPHRD_RAWIP => Layout::Plain(LinkType::RAW),
+            _ => Layout::Cooked,
+        };
+        Ok(Self {
+            index: found.index,
+            layout,
+            is_loopback: found.is_loopback(),
+            name,
+        })
+    }
+
+    /// Everything but the bind: until then no frame can come.
+    pub(super) fn prepare(&self, options: &LiveOptions) -> Result<Prepared, SourceError> {
+        let mut notices = Vec::new();
+        let (program, filter) = self.compile(options)?;
+        let framing = match self.layout {
+            Layout::Plain(_) => Framing::Link,
+            Layout::Cooked => Framing::Network,
+        };
+        let failed = |error: &io::Error| wrong(&self.name, reason(error));
+        let ring = loop_over_sizes(options.buffer_bytes, &mut notices, |shape| {
+            let socket = PacketSocket::open(framing)?;
+            socket.into_ring(shape, RESERVE)
+        })
+        .map_err(|error| failed(&error))?;
+        let socket = ring.socket();
+        // Without it frames carry the time at which the socket saw them: later, and another one in
+        // every socket.
+        if let Err(error) = socket.stamp_early() {
+            notices.push(format!("time stamps are taken late: {error}"));
+        }
+        if self.is_loopback {
+            // Where the kernel has no such option, the copies are left out when a block is read.
+            socket.ignore_outgoing().ok();
+        }
+        if options.promiscuous && self.index != 0 && !self.is_loopback {
+            if let Err(error) = socket.set_promiscuous(self.index) {
+                notices.push(format!("no promiscuous mode: {error}"));
+            }
+        }
+        Ok(Prepared {
+            name: self.name.clone(),
+            ring,
+            index: self.index,
+            layout: self.layout,
+            program,
+            filter,
+            notices,
+        })
+    }
+
+    /// The program for the kernel and, where it cannot decide, the filter to run here.
+    fn compile(
+        &self,
+        options: &LiveOptions,
+    ) -> Result<(Vec<Instruction>, Option<BpfFilter>), SourceError> {
+        let keep_all = vec![Instruction::keep(options.snaplen)];
+        let Some(expression) = options.filter.as_deref() else {
+            return Ok((keep_all, None));
+        };
+        let link = match self.layout {
+            Layout::Plain(link) => link,
+            Layout::Cooked => LinkType::LINUX_SLL2,
+        };
+        let filter = BpfFilter::compile(expression, link.0, options.snaplen)
+            .map_err(|error| wrong("-f", error.to_string()))?;
+        // The kernel sees frames without their outer tag, hence cannot decide what is asked of it.
+        let asks_for_tags = expression
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|word| word == "vlan");
+        let program = filter.instructions();
+        if asks_for_tags || program.len() > MAX_INSTRUCTIONS {
+            return Ok((keep_all, Some(filter)));
+        }
+        Ok((program, None))
+    }
+}
+
+impl Prepared {
+    /// Lets nothing through for now.
+    pub(super) fn reject(&self) -> Result<(), SourceError> {
+        self.attach(&[Instruction::keep(0)])
+    }
+
+    /// Lets through what the filter matches.
+    pub(super) fn admit(&self) -> Result<(), SourceError> {
+        self.attach(&self.program)
+    }
+
+    fn attach(&self, program: &[Instruction]) -> Result<(), SourceError> {
+        let socket = self.ring.socket();
+        socket
+            .attach(program)
+            .map_err(|error| wrong(&self.name, format!("the kernel refused the filter: {error}")))
+    }
+
+    /// Starts to receive.
+    pub(super) fn bind(&self) -> Result<(), SourceError> {
+        let socket = self.ring.socket();
+        socket
+            .bind(self.index)
+            .map_err(|error| wrong(&self.name, reason(&error)))
+    }
+
+    pub(super) const fn ring(&self) -> &PacketRing {
+        &self.ring
+    }
+
+    pub(super) fn finish(self) -> Opened {
+        Opened {
+            ring: self.ring,
+            interface: self.index,
+            layout: self.layout,
+            filter: self.filter,
+            notices: self.notices,
+        }
+    }
+}
+
+/// Opens a ring of the size asked for, or the largest for which there is memory.
+fn loop_over_sizes(
+    buffer_bytes: usize,
+    notices: &mut Vec<String>,
+    mut open: impl FnMut(RingShape) -> io::Result<PacketRing>,
+) -> io::Result<PacketRing> {
+    let mut bytes = buffer_bytes;
+    loop {
+        match open(shape(bytes)) {
+            Err(error)
+                if error.raw_os_error() == Some(ENOMEM) && bytes > MIN_BLOCKS * MIN_BLOCK_BYTES =>
+            {
+                bytes /= 2;
+            }
+            Err(error) => return Err(error),
+            Ok(ring) => {
+                if bytes != buffer_bytes {
+                    notices.push(format!(
+                        "no memory for a ring of {} KiB: it has {} KiB",
+                        buffer_bytes >> 10,
+                        bytes >> 10
+                    ));
+                }
+                return Ok(ring);
+            }
+        }
+    }
+}
+
+const ENOMEM: i32 = 12;
+
+/// Blocks of a ring: large ones, but several, so that one can be read while others fill.
+fn shape(buffer_bytes: usize) -> RingShape {
+    let block = (buffer_bytes / 8)
+        .max(1)
+        .next_power_of_two()
+        .clamp(MIN_BLOCK_BYTES, BLOCK_BYTES);
+    let blocks = (buffer_bytes / block).clamp(MIN_BLOCKS, 4096);
+    RingShape {
+        block_bytes: u32::try_from(block).unwrap_or(1 << 20),
+        blocks: u32::try_from(blocks).unwrap_or(4),
+        retire: RETIRE,
+    }
+}
+
+pub(super) fn wrong(input: &str, message: String) -> SourceError {
+    SourceError {
+        input: input.to_owned(),
+        message,
+    }
+}
+
+fn missing(all: &[Interface]) -> String {
+    let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+    format!("no such interface (there are: {}, any)", names.join(", "))
+}
+
+/// What the system said, and what to do about it.
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let program = std::env::current_exe().unwrap_or_else(|_| "linkweir".into());
+            format!(
+                "capturing needs the capability CAP_NET_RAW: run as root, or once: sudo setcap cap_net_raw+ep {}",
+                program.display()
+            )
+        }
+        io::ErrorKind::NetworkDown => "the interface is down".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,185 @@
+//! The network interfaces of the machine (of the network namespace of the caller).
+
+use std::ffi::CStr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+/// What the kernel says of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its number; never given to another one while the system runs.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Hardware type, an `ARPHRD_*` value.
+    pub hardware_type: u16,
+    /// Hardware address, where it has one of six bytes.
+    pub hardware_address: Option<[u8; 6]>,
+    /// `IFF_*` flags.
+    pub flags: u32,
+    /// Addresses of IP, version 4 first as the kernel lists them.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Interface {
+    /// Whether it is up (set so by the administrator).
+    #[must_use]
+    pub const fn is_up(&self) -> bool {
+        self.flags & libc::IFF_UP.cast_unsigned() != 0
+    }
+
+    /// Whether it has a link.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        self.flags & libc::IFF_RUNNING.cast_unsigned() != 0
+    }
+
+    /// Whether it is the loopback interface.
+    #[must_use]
+    pub const fn is_loopback(&self) -> bool {
+        self.flags & libc::IFF_LOOPBACK.cast_unsigned() != 0
+    }
+}
+
+/// The list of `getifaddrs`.
+///
+/// Invariant: the head of a list that `getifaddrs` made, freed once, on drop.
+struct List(NonNull<libc::ifaddrs>);
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: the head came from `getifaddrs` and is not used after this.
+        unsafe { libc::freeifaddrs(self.0.as_ptr()) }
+    }
+}
+
+/// All interfaces, in the order of their numbers.
+///
+/// # Errors
+/// What `getifaddrs(3)` says.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
+    let mut head = std::ptr::null_mut();
+    // SAFETY: `head` is writable; the list is freed by `List`.
+    if unsafe { libc::getifaddrs(&raw mut head) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let Some(head) = NonNull::new(head) else {
+        return Ok(Vec::new());
+    };
+    let list = List(head);
+    let mut found: Vec<Interface> = Vec::new();
+    let mut addresses: Vec<(String, IpAddr)> = Vec::new();
+    let mut next = Some(list.0);
+    while let Some(entry) = next {
+        // SAFETY: an entry of the list, which lives until `list` is dropped and is only read.
+        let entry = unsafe { entry.as_ref() };
+        next = NonNull::new(entry.ifa_next);
+        // SAFETY: every entry has a name that ends in NUL and lives as long as the list.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        let name = name.to_string_lossy().into_owned();
+        let Some(address) = NonNull::new(entry.ifa_addr) else {
+            continue;
+        };
+        // SAFETY: every address begins with its family; only that is read here.
+        let family = unsafe { address.as_ref() }.sa_family;
+        match i32::from(family) {
+            libc::AF_PACKET => {
+                // SAFETY: an address of this family is a `sockaddr_ll`.
+                let link = unsafe { address.cast::<libc::sockaddr_ll>().as_ref() };
+                let hardware = link.sll_addr.first_chunk::<6>();
+                found.push(Interface {
+                    index: link.sll_ifindex.cast_unsigned(),
+                    name,
+                    hardware_type: link.sll_hatype,
+                    hardware_address: hardware.copied().filter(|_| link.sll_halen == 6),
+                    flags: entry.ifa_flags,
+                    addresses: Vec::new(),
+                });
+            }
+            libc::AF_INET => {
+                // SAFETY: an address of this family is a `sockaddr_in`.
+                let inet = unsafe { address.cast::<libc::sockaddr_in>().as_ref() };
+                let bits = u32::from_be(inet.sin_addr.s_addr);
+                addresses.push((name, IpAddr::V4(Ipv4Addr::from_bits(bits))));
+            }
+            libc::AF_INET6 => {
+                // SAFETY: an address of this family is a `sockaddr_in6`.
+                let inet = unsafe { address.cast::<libc::sockaddr_in6>().as_ref() };
+                let bytes = inet.sin6_addr.s6_addr;
+                addresses.push((name, IpAddr::V6(Ipv6Addr::from(bytes))));
+            }
+            _ => {}
+        }
+    }
+    for (name, address) in addresses {
+        // A label (`eth0:1`) belongs to the interface before the colon.
+        let owner = name.split(':').next().unwrap_or(&name);
+        if let Some(interface) = found.iter_mut().find(|one| one.name == owner) {
+            interface.addresses.push(address);
+        }
+    }
+    found.sort_by_key(|one| one.index);
+    Ok(found)
+}
+
+/// The number of the interface with this name.
+#[must_use]
+pub fn index_of(name: &str) -> Option<u32> {
+    let socket = any_socket().ok()?;
+    rustix::net::netdevice::name_to_index(&socket, name).ok()
+}
+
+/// The name that the interface with this number has now.
+#[must_use]
+pub fn name_of(index: u32) -> Option<String> {
+    let socket = any_socket().ok()?;
+    rustix::net::netdevice::index_to_name(&socket, index).ok()
+}
+
+/// The longest packet of the interface with this name, in bytes without the link header.
+#[must_use]
+pub fn mtu_of(name: &str) -> Option<u32> {
+    let socket = any_socket().ok()?;
+    // SAFETY: a structure of integers and one pointer that this request does not use; zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.get_mut(..libc::IFNAMSIZ - 1)?;
+    for (to, from) in room.iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    // SAFETY: the request reads the name, which ends in NUL, and writes the answer in place.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } != 0 {
+        return None;
+    }
+    // SAFETY: the answer to this request is this member.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
+}
+
+fn any_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
+    rustix::net::socket_with(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::DGRAM,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_interface_is_there() {
+        let all = interfaces().unwrap();
+        let lo = all.iter().find(|one| one.name == "lo").unwrap();
+        assert!(lo.is_loopback());
+        assert_eq!(lo.hardware_type, libc::ARPHRD_LOOPBACK);
+        assert_eq!(index_of("lo"), Some(lo.index));
+        assert_eq!(name_of(lo.index).as_deref(), Some("lo"));
+        assert!(mtu_of("lo").unwrap() > 1000);
+        assert_eq!(mtu_of("no-such-one"), None);
+        assert_eq!(index_of("no-such-one"), None);
+        assert_eq!(name_of(u32::MAX / 2), None);
+    }
+}
