@@ -7,15 +7,24 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod deal;
+mod exchange;
 pub mod hash;
+pub mod limit;
 pub mod run;
 pub mod seams;
+pub mod sort;
 pub mod split;
+pub mod workers;
 
 pub use batch::{Batch, Frame, FrameRef};
+pub use deal::{DealState, Port, deal};
+pub use limit::Limit;
 pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{
     Drops, Fault, FaultKind, Progress, Sink, SinkError, Source, SourceError, SourceEvent, Stage,
     TableFill,
 };
+pub use sort::Sorter;
 pub use split::{FlowSplitter, Splitter, TransactionSplitter};
+pub use workers::{Crew, CrewReport, run_workers};

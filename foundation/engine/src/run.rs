@@ -4,9 +4,12 @@ use linkweir_record::{RecordBatch, RecordKind};
 use linkweir_wire::Timestamp;
 use thiserror::Error;
 
+use crate::exchange::Desk;
+use crate::limit::Limit;
 use crate::seams::{
     Drops, Fault, Progress, Sink, SinkError, Source, SourceError, SourceEvent, Stage, TableFill,
 };
+use crate::sort::Sorter;
 
 /// Records that are gathered before the sinks see them, where nobody watches.
 const BATCH_RECORDS: usize = 512;
@@ -43,6 +46,10 @@ pub struct RunReport {
     pub fill: TableFill,
     /// Records handed to the sinks.
     pub records: u64,
+    /// Of these, records out of order though they were to be sorted.
+    pub unsorted: u64,
+    /// All records from before this were handed to the sinks.
+    pub complete_to: Timestamp,
 }
 
 /// What ended a run before its time.
@@ -61,8 +68,10 @@ pub struct Run<'s, S, T: Stage> {
     source: S,
     stage: &'s mut T,
     sinks: &'s mut [Box<dyn Sink<T::Record>>],
-    limit: Option<u64>,
+    limit: Limit,
     records: <T::Record as RecordKind>::Batch,
+    sorter: Option<Sorter<T::Record>>,
+    desk: Option<Desk<T::Parcel>>,
     report: RunReport,
 }
 
@@ -87,7 +96,7 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
         source: S,
         stage: &'s mut T,
         sinks: &'s mut [Box<dyn Sink<T::Record>>],
-        limit: Option<u64>,
+        limit: Limit,
     ) -> Self {
         Self {
             source,
@@ -95,8 +104,23 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
             sinks,
             limit,
             records: Default::default(),
+            sorter: None,
+            desk: None,
             report: RunReport::default(),
         }
+    }
+
+    /// Lets the records leave in the order of their time.
+    #[must_use]
+    pub fn sorted(mut self, is_sorted: bool) -> Self {
+        self.sorter = is_sorted.then(Sorter::default);
+        self
+    }
+
+    /// Makes this one of several shards that hand parcels to one another.
+    pub(crate) fn at(mut self, desk: Desk<T::Parcel>) -> Self {
+        self.desk = Some(desk);
+        self
     }
 
     /// Runs to the end of the source, to the limit, or until `direct` says stop.
@@ -126,7 +150,7 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
         direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
     ) -> Result<(), RunError> {
         loop {
-            if self.limit.is_some_and(|limit| self.report.packets >= limit) {
+            if self.limit.is_used_up() {
                 return Ok(());
             }
             let mut is_idle = false;
@@ -139,15 +163,14 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
                     }
                 }
                 SourceEvent::Fault(fault) => self.report.faults.push(fault),
-                SourceEvent::Batch(mut batch) => {
-                    if let Some(limit) = self.limit {
-                        let left =
-                            usize::try_from(limit - self.report.packets).unwrap_or(usize::MAX);
-                        batch = batch.first(left);
-                    }
+                SourceEvent::Batch(batch) => {
+                    let batch = self.limit.apply(batch);
                     account(&mut self.report, &batch);
                     self.stage.on_batch(&batch, &mut self.records);
                 }
+            }
+            if let Some(desk) = &self.desk {
+                desk.exchange(self.stage, &mut self.records);
             }
             self.report.drops = self.source.drops();
             self.report.fill = self.stage.fill();
@@ -157,6 +180,9 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
             }
             if self.records.len() >= BATCH_RECORDS || directive != Directive::Continue {
                 self.hand_over()?;
+            }
+            if self.records.is_empty() {
+                self.report.complete_to = self.stage.watermark();
             }
             match directive {
                 Directive::Continue => {}
@@ -168,27 +194,58 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
     }
 
     fn hand_over(&mut self) -> Result<(), SinkError> {
-        if self.records.is_empty() {
-            return Ok(());
+        let before = self.stage.watermark().as_nanos();
+        self.write_out(before)
+    }
+
+    /// Writes the records, when sorted those from before `before_ns`.
+    fn write_out(&mut self, before_ns: u64) -> Result<(), SinkError> {
+        let Some(sorter) = &mut self.sorter else {
+            return write_to(self.sinks, &mut self.records, &mut self.report.records);
+        };
+        sorter.take_in(&mut self.records);
+        loop {
+            let was_all = sorter.release(before_ns, &mut self.records);
+            write_to(self.sinks, &mut self.records, &mut self.report.records)?;
+            if was_all {
+                self.report.unsorted = sorter.late();
+                return Ok(());
+            }
         }
-        for sink in self.sinks.iter_mut() {
-            sink.write(&self.records)?;
-        }
-        self.report.records += self.records.len() as u64;
-        self.records.clear();
-        Ok(())
     }
 
     fn complete(&mut self) -> Result<(), SinkError> {
+        if let Some(desk) = &mut self.desk {
+            desk.settle(self.stage, &mut self.records);
+        }
         loop {
             let was_all = self.stage.finish(&mut self.records);
-            self.hand_over()?;
             if was_all {
                 break;
             }
+            self.hand_over()?;
         }
+        self.write_out(u64::MAX)?;
+        self.report.complete_to = Timestamp::MAX;
         self.sinks.iter_mut().try_for_each(|sink| sink.finish())
     }
+}
+
+/// Writes a batch to all sinks, counts it and empties it.
+pub(crate) fn write_to<K: RecordKind>(
+    sinks: &mut [Box<dyn Sink<K>>],
+    records: &mut K::Batch,
+    count: &mut u64,
+) -> Result<(), SinkError> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    for sink in sinks.iter_mut() {
+        sink.write(records)?;
+    }
+    *count += records.len() as u64;
+    records.clear();
+    Ok(())
 }
 
 fn account(report: &mut RunReport, batch: &crate::Batch<'_>) {

@@ -27,13 +27,11 @@ mod place;
 mod request;
 mod response;
 mod segment;
-pub mod sorted;
-mod stage;
+pub mod stage;
 pub mod stats;
 pub mod watch;
 
 pub use config::{HttpConfig, PortSet};
-pub use sorted::Sorted;
 pub use stage::HttpStage;
 pub use stats::HttpStats;
 

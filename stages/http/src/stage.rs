@@ -106,19 +106,6 @@ impl HttpStage {
         self.pending.len()
     }
 
-    /// No record to come is older than this, nanoseconds: the oldest message that still waits.
-    ///
-    /// Held records (`--ttlb`) are not older by more than the timeout.
-    #[must_use]
-    pub fn watermark_ns(&self) -> u64 {
-        let waits = if self.output.bodies.is_some() {
-            self.timeout_ns.saturating_mul(2)
-        } else {
-            self.timeout_ns
-        };
-        self.now_ns.saturating_sub(waits)
-    }
-
     /// Capture time in milliseconds, modulo 2^32.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32 by design")]
@@ -321,6 +308,17 @@ impl Stage for HttpStage {
 
     fn accept(&mut self, parcel: Self::Parcel, _: &mut HttpBatch) {
         match parcel {}
+    }
+
+    /// The oldest message that still waits. Held records (`--ttlb`) are not older by more than the
+    /// timeout.
+    fn watermark(&self) -> Timestamp {
+        let waits = if self.output.bodies.is_some() {
+            self.timeout_ns.saturating_mul(2)
+        } else {
+            self.timeout_ns
+        };
+        Timestamp::from_nanos(self.now_ns.saturating_sub(waits))
     }
 
     fn fill(&self) -> TableFill {

@@ -1,16 +1,41 @@
 //! What is let through to the output, and how: filters, ports, order, anonymised addresses.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use linkweir_engine::hash::flow_hash;
-use linkweir_record::Anonymizer;
+use linkweir_engine::{
+    Directive, Limit, Run, Sink, SinkError, Sorter, Source, SourceEvent, Stage,
+};
+use linkweir_record::{Anonymizer, HttpBatch, HttpKind, RecordBatch};
 use linkweir_testkit::conversation::Conversation;
-use linkweir_testkit::memory::drive;
+use linkweir_testkit::memory::MemorySource;
 use linkweir_wire::LinkType;
 
 use super::support::{Outcome, answer, get, look_with, observe, records_of, together};
-use crate::{HttpConfig, HttpStage, PortSet, Sorted};
+use crate::{HttpConfig, HttpStage, PortSet};
+
+/// Keeps what was written.
+struct Collect(Rc<RefCell<HttpBatch>>);
+
+impl Sink<HttpKind> for Collect {
+    fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
+        for view in batch.views() {
+            self.0.borrow_mut().push_view(&view);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
 
 fn shop() -> Conversation {
     let mut talk = Conversation::v4(40_000);
@@ -137,17 +162,21 @@ fn sorted_by_the_time_of_the_request() {
         .collect();
     let frames = together(&talks);
     let unsorted = observe(&HttpConfig::default(), &frames, LinkType::ETHERNET);
-    for sizes in [&[][..], &[1], &[3, 1, 7]] {
-        let mut stage = Sorted::new(HttpStage::new(&HttpConfig::default()));
-        let records = records_of(&drive(&mut stage, &frames, LinkType::ETHERNET, sizes));
+    for size in [1, 3, 1000] {
+        let mut stage = HttpStage::new(&HttpConfig::default());
+        let source = MemorySource::new(&frames, LinkType::ETHERNET, size);
+        let written = Rc::new(RefCell::new(HttpBatch::default()));
+        let mut sinks: [Box<dyn Sink<HttpKind>>; 1] = [Box::new(Collect(Rc::clone(&written)))];
+        let (report, outcome) = Run::new(source, &mut stage, &mut sinks, Limit::default())
+            .sorted(true)
+            .drive(|_, _| Directive::Continue);
+        outcome.unwrap();
+        let records = records_of(&written.borrow());
         let order: Vec<String> = records.iter().map(|r| r.uri.clone()).collect();
         let expected: Vec<String> = (0..50).map(|n| format!("/{n}")).collect();
         assert_eq!(order, expected);
-        assert_eq!(stage.late(), 0);
-        assert_eq!(
-            stage.inner().stats().transactions,
-            unsorted.stats.transactions
-        );
+        assert_eq!(report.unsorted, 0);
+        assert_eq!(stage.stats().transactions, unsorted.stats.transactions);
     }
     assert_ne!(unsorted.records[0].uri, "/0", "there was something to sort");
 }
@@ -161,15 +190,16 @@ fn sorted_records_leave_a_timeout_behind_the_capture() {
         talk.wait(Duration::from_secs(1));
     }
     let frames = talk.frames();
-    let mut stage = Sorted::new(HttpStage::new(&HttpConfig::default()));
-    let mut out = linkweir_record::HttpBatch::default();
-    let mut source = linkweir_testkit::memory::MemorySource::new(&frames, talk.link(), 800);
-    if let Ok(linkweir_engine::SourceEvent::Batch(batch)) =
-        linkweir_engine::Source::next_event(&mut source)
-    {
-        linkweir_engine::Stage::on_batch(&mut stage, &batch, &mut out);
+    let mut stage = HttpStage::new(&HttpConfig::default());
+    let mut sorter = Sorter::<HttpKind>::default();
+    let mut fresh = HttpBatch::default();
+    let mut source = MemorySource::new(&frames, talk.link(), 800);
+    if let Ok(SourceEvent::Batch(batch)) = source.next_event() {
+        stage.on_batch(&batch, &mut fresh);
     }
-    let left = records_of(&out).len();
+    sorter.take_in(&mut fresh);
+    assert!(sorter.release(stage.watermark().as_nanos(), &mut fresh));
+    let left = records_of(&fresh).len();
     assert!(
         (330..=342).contains(&left),
         "400 s of records, 60 s of them held: {left}"

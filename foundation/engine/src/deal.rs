@@ -1,0 +1,111 @@
+//! One reader, many workers: frames dealt by hash.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::limit::Limit;
+use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent};
+use crate::split::{Splitter, shard_of};
+use crate::{Batch, Frame};
+
+/// Where a dealer puts the frames of one shard.
+pub trait Port {
+    /// Takes a frame; waits where there is no room. False where nobody will read it any more.
+    fn push(&mut self, frame: &Frame<'_>) -> bool;
+
+    /// Lets the reader see what was pushed.
+    fn flush(&mut self);
+}
+
+/// What a dealer and those who watch it have in common.
+#[derive(Debug, Default)]
+pub struct DealState {
+    stop: AtomicBool,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    progress: Progress,
+    drops: Drops,
+    faults: Vec<Fault>,
+    error: Option<SourceError>,
+}
+
+impl DealState {
+    /// Asks the dealer to read no more.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn with<R>(&self, then: impl FnOnce(&mut Seen) -> R) -> R {
+        then(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How far the reading has come.
+    pub fn progress(&self) -> Progress {
+        self.with(|seen| seen.progress)
+    }
+
+    /// What the source lost.
+    pub fn drops(&self) -> Drops {
+        self.with(|seen| seen.drops)
+    }
+
+    /// Faults of the input since the last call.
+    pub fn take_faults(&self) -> Vec<Fault> {
+        self.with(|seen| std::mem::take(&mut seen.faults))
+    }
+
+    /// Adds what a worker says of its own source.
+    pub(crate) fn add_fault(&self, fault: Fault) {
+        self.with(|seen| seen.faults.push(fault));
+    }
+
+    /// What ended the reading before its time, if anything.
+    pub fn take_error(&self) -> Option<SourceError> {
+        self.with(|seen| seen.error.take())
+    }
+}
+
+/// Reads `source` to its end, its limit or until stopped, and deals its frames to `ports` by the
+/// hash that `splitter` gives them. Dropping the ports tells their readers that this was all.
+pub fn deal<S: Source, P: Port>(
+    mut source: S,
+    splitter: &mut impl Splitter,
+    ports: &mut [P],
+    limit: &Limit,
+    state: &DealState,
+) {
+    let mut is_read = true;
+    while is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
+        match source.next_event() {
+            Ok(SourceEvent::Batch(batch)) => {
+                is_read = deal_batch(&limit.apply(batch), splitter, ports);
+            }
+            Ok(SourceEvent::Idle) => {}
+            Ok(SourceEvent::Fault(fault)) => state.with(|seen| seen.faults.push(fault)),
+            Ok(SourceEvent::End) => is_read = false,
+            Err(error) => {
+                state.with(|seen| seen.error = Some(error));
+                is_read = false;
+            }
+        }
+        let (progress, drops) = (source.progress(), source.drops());
+        state.with(|seen| (seen.progress, seen.drops) = (progress, drops));
+    }
+}
+
+/// False when no port is read any more.
+fn deal_batch<P: Port>(batch: &Batch<'_>, splitter: &mut impl Splitter, ports: &mut [P]) -> bool {
+    let shards = u32::try_from(ports.len()).unwrap_or(u32::MAX);
+    let mut is_read = false;
+    for frame in batch.frames() {
+        let shard = shard_of(splitter.hash(&frame), shards);
+        if let Some(port) = ports.get_mut(shard as usize) {
+            is_read |= port.push(&frame);
+        }
+    }
+    ports.iter_mut().for_each(Port::flush);
+    is_read
+}

@@ -1,0 +1,361 @@
+//! Several shards of a stage, a thread each, into one set of sinks.
+//!
+//! ```text
+//! reader ─ deal ─► port 0 ─► worker 0 (source, stage) ─┐
+//!               └► port 1 ─► worker 1 (source, stage) ─┴► records ─► (sorter) ─► sinks
+//! ```
+//! or, where the kernel deals, workers with sockets of their own and no reader. Workers share
+//! nothing but parcels: what they produce merges by addition.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use linkweir_record::RecordKind;
+
+use crate::deal::DealState;
+use crate::exchange::Desk;
+use crate::limit::Limit;
+use crate::run::{Directive, Run, RunError, RunReport, write_to};
+use crate::seams::{Progress, Sink, SinkError, Source, SourceError, Stage};
+use crate::sort::Sorter;
+
+/// Batches of records that wait for the sinks before the workers do.
+const QUEUE: usize = 64;
+/// How often the caller is asked for a directive where no records come.
+const EVERY: Duration = Duration::from_millis(20);
+
+type Batch<T> = <<T as Stage>::Record as RecordKind>::Batch;
+
+/// What several workers are to do.
+pub struct Crew<'d, S, T> {
+    /// A source and a stage for each worker.
+    pub shards: Vec<(S, T)>,
+    /// Reads the input and deals it to the sources of the shards, on a thread of its own.
+    pub dealer: Option<Box<dyn FnOnce(&DealState) + Send + 'd>>,
+    /// At most this many packets are taken by the workers; a dealer has its own limit.
+    pub limit: Limit,
+    /// Whether the records leave in the order of their time.
+    pub is_sorted: bool,
+}
+
+impl<S, T> std::fmt::Debug for Crew<'_, S, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Crew")
+            .field("shards", &self.shards.len())
+            .field("dealer", &self.dealer.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the workers have come to.
+#[derive(Debug)]
+pub struct CrewReport<T> {
+    /// All of them together.
+    pub total: RunReport,
+    /// Each of them.
+    pub each: Vec<RunReport>,
+    /// Their stages.
+    pub stages: Vec<T>,
+}
+
+/// What a worker and the caller's thread have in common.
+#[derive(Debug, Default)]
+struct Watch {
+    report: Mutex<(RunReport, Progress)>,
+    flush: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Watch {
+    fn with<R>(&self, then: impl FnOnce(&mut (RunReport, Progress)) -> R) -> R {
+        then(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Sends the records of a worker to the thread that writes.
+struct Outbox<K: RecordKind>(SyncSender<K::Batch>);
+
+impl<K: RecordKind> Sink<K> for Outbox<K>
+where
+    K::Batch: Clone,
+{
+    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
+        self.0
+            .send(batch.clone())
+            .map_err(|_| SinkError::ClosedPipe)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+/// Runs all shards to the end of their sources, or until `direct` says stop.
+///
+/// `direct` is asked on the caller's thread, some 50 times a second and after every batch of
+/// records, with what all have reached together. Sinks are used on the caller's thread only.
+pub fn run_workers<S, T>(
+    crew: Crew<'_, S, T>,
+    sinks: &mut [Box<dyn Sink<T::Record>>],
+    mut direct: impl FnMut(&RunReport, Progress) -> Directive,
+) -> (CrewReport<T>, Result<(), RunError>)
+where
+    S: Source + Send,
+    T: Stage + Send,
+    Batch<T>: Clone + Send,
+{
+    let watches: Vec<Watch> = crew.shards.iter().map(|_| Watch::default()).collect();
+    let state = DealState::default();
+    let (outbox, inbox) = sync_channel::<Batch<T>>(QUEUE);
+    thread::scope(|scope| {
+        let dealer = crew
+            .dealer
+            .map(|dealer| scope.spawn(|| dealer(&state)));
+        let desks = Desk::all(crew.shards.len());
+        let workers: Vec<_> = crew
+            .shards
+            .into_iter()
+            .zip(desks)
+            .zip(&watches)
+            .map(|(((source, stage), desk), watch)| {
+                let (outbox, limit) = (outbox.clone(), crew.limit.clone());
+                let state = &state;
+                scope.spawn(move || work(source, stage, desk, (watch, state), outbox, limit))
+            })
+            .collect();
+        drop(outbox);
+        let mut writer = Writer {
+            inbox,
+            watches: &watches,
+            state: &state,
+            sorter: crew.is_sorted.then(Sorter::default),
+            total: RunReport::default(),
+        };
+        let mut result = writer.write_all(sinks, &mut direct);
+        // Whoever still runs finds that nobody takes its records.
+        let Writer { mut total, .. } = writer;
+        state.stop();
+        for watch in &watches {
+            watch.stop.store(true, Ordering::Relaxed);
+        }
+        let mut report = CrewReport {
+            total: RunReport::default(),
+            each: Vec::new(),
+            stages: Vec::new(),
+        };
+        for worker in workers {
+            match worker.join() {
+                Ok((each, stage, outcome)) => {
+                    report.each.push(each);
+                    report.stages.push(stage);
+                    if result.is_ok() {
+                        result = outcome;
+                    }
+                }
+                Err(_) => result = result.and(Err(failed("a worker"))),
+            }
+        }
+        if dealer.is_some_and(|dealer| dealer.join().is_err()) {
+            result = result.and(Err(failed("the reader")));
+        }
+        if let Some(error) = state.take_error() {
+            result = result.and(Err(error.into()));
+        }
+        total.faults.extend(state.take_faults());
+        merge(&mut total, report.each.iter(), &state);
+        report.total = total;
+        (report, result)
+    })
+}
+
+fn failed(who: &str) -> RunError {
+    RunError::Source(SourceError {
+        input: who.to_owned(),
+        message: "stopped by a fault of this program; please report it".to_owned(),
+    })
+}
+
+/// One worker, on its own thread.
+fn work<S: Source, T: Stage>(
+    source: S,
+    mut stage: T,
+    desk: Desk<T::Parcel>,
+    (watch, state): (&Watch, &DealState),
+    outbox: SyncSender<Batch<T>>,
+    limit: Limit,
+) -> (RunReport, T, Result<(), RunError>)
+where
+    Batch<T>: Clone + Send,
+{
+    let mut sinks: [Box<dyn Sink<T::Record>>; 1] = [Box::new(Outbox::<T::Record>(outbox))];
+    let mut told = 0;
+    let (report, outcome) =
+        Run::new(source, &mut stage, &mut sinks, limit)
+            .at(desk)
+            .drive(|report, progress| {
+                for fault in report.faults.iter().skip(told) {
+                    state.add_fault(fault.clone());
+                }
+                told = report.faults.len();
+                watch.with(|seen| {
+                    seen.0.clone_from(report);
+                    seen.1 = progress;
+                });
+                if watch.stop.load(Ordering::Relaxed) {
+                    Directive::Stop
+                } else if watch.flush.swap(false, Ordering::Relaxed) {
+                    Directive::Flush
+                } else {
+                    Directive::Continue
+                }
+            });
+    watch.with(|seen| seen.0.clone_from(&report));
+    (report, stage, outcome)
+}
+
+/// The caller's thread: takes the records of all workers and writes them.
+struct Writer<'w, K: RecordKind> {
+    inbox: Receiver<K::Batch>,
+    watches: &'w [Watch],
+    state: &'w DealState,
+    sorter: Option<Sorter<K>>,
+    total: RunReport,
+}
+
+impl<K: RecordKind> Writer<'_, K> {
+    fn write_all(
+        &mut self,
+        sinks: &mut [Box<dyn Sink<K>>],
+        direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
+    ) -> Result<(), RunError> {
+        loop {
+            let is_over = match self.inbox.recv_timeout(EVERY) {
+                Ok(batch) => {
+                    self.take(batch, sinks)?;
+                    false
+                }
+                Err(RecvTimeoutError::Timeout) => false,
+                Err(RecvTimeoutError::Disconnected) => true,
+            };
+            self.release(is_over, sinks)?;
+            let progress = self.refresh();
+            match direct(&self.total, progress) {
+                Directive::Continue => {}
+                Directive::Flush => {
+                    for watch in self.watches {
+                        watch.flush.store(true, Ordering::Relaxed);
+                    }
+                    sinks.iter_mut().try_for_each(|sink| sink.flush())?;
+                }
+                Directive::Rotate => sinks.iter_mut().try_for_each(|sink| sink.rotate())?,
+                Directive::Stop => {
+                    self.state.stop();
+                    for watch in self.watches {
+                        watch.stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+            if is_over {
+                break;
+            }
+        }
+        Ok(sinks.iter_mut().try_for_each(|sink| sink.finish())?)
+    }
+
+    fn take(
+        &mut self,
+        mut batch: K::Batch,
+        sinks: &mut [Box<dyn Sink<K>>],
+    ) -> Result<(), SinkError> {
+        match &mut self.sorter {
+            Some(sorter) => {
+                sorter.take_in(&mut batch);
+                Ok(())
+            }
+            None => write_to(sinks, &mut batch, &mut self.total.records),
+        }
+    }
+
+    /// When sorted, lets those records go before which none can come any more.
+    fn release(&mut self, is_over: bool, sinks: &mut [Box<dyn Sink<K>>]) -> Result<(), SinkError> {
+        if self.sorter.is_none() {
+            return Ok(());
+        }
+        let complete_to = self
+            .watches
+            .iter()
+            .map(|watch| watch.with(|seen| seen.0.complete_to.as_nanos()))
+            .min();
+        let before = if is_over {
+            u64::MAX
+        } else {
+            complete_to.unwrap_or_default()
+        };
+        // What was handed over before the workers said so is in the queue.
+        while let Ok(batch) = self.inbox.try_recv() {
+            self.take(batch, sinks)?;
+        }
+        let Some(sorter) = &mut self.sorter else {
+            return Ok(());
+        };
+        let mut out = K::Batch::default();
+        loop {
+            let was_all = sorter.release(before, &mut out);
+            write_to(sinks, &mut out, &mut self.total.records)?;
+            if was_all {
+                self.total.unsorted = sorter.late();
+                return Ok(());
+            }
+        }
+    }
+
+    fn refresh(&mut self) -> Progress {
+        let reports: Vec<(RunReport, Progress)> = self
+            .watches
+            .iter()
+            .map(|watch| watch.with(|seen| seen.clone()))
+            .collect();
+        self.total.faults.extend(self.state.take_faults());
+        merge(
+            &mut self.total,
+            reports.iter().map(|(report, _)| report),
+            self.state,
+        );
+        self.state.progress()
+    }
+}
+
+/// Makes `total` the sum of `each`; what only the caller's thread knows stays.
+fn merge<'r>(
+    total: &mut RunReport,
+    each: impl Iterator<Item = &'r RunReport>,
+    state: &DealState,
+) {
+    let mut sum = RunReport {
+        faults: std::mem::take(&mut total.faults),
+        drops: state.drops(),
+        records: total.records,
+        unsorted: total.unsorted,
+        complete_to: total.complete_to,
+        ..RunReport::default()
+    };
+    for report in each {
+        sum.packets += report.packets;
+        sum.bytes += report.bytes;
+        sum.first = match (sum.first, report.first) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        sum.last = sum.last.max(report.last);
+        sum.drops += report.drops;
+        sum.fill += report.fill;
+    }
+    *total = sum;
+}
