@@ -24,6 +24,4 @@ mod memory;
 mod ring;
 
 pub use cursor::Corrupt;
-pub use ring::{
-    ABANDONED, FINISHED, READER_NOTES, RUNNING, RingReader, RingWriter, WRITER_NOTES,
-};
+pub use ring::{ABANDONED, FINISHED, READER_NOTES, RUNNING, RingReader, RingWriter, WRITER_NOTES};

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -33,7 +33,7 @@ pub(super) fn seal_for_others(file: &OwnedFd) -> io::Result<()> {
 }
 
 /// The length of a file that somebody else made; an error where it could still shrink.
-pub(super) fn sealed_len(file: &OwnedFd) -> io::Result<usize> {
+pub(super) fn sealed_len(file: BorrowedFd<'_>) -> io::Result<usize> {
     let wrong = |text| io::Error::new(io::ErrorKind::InvalidData, text);
     if !rustix::fs::fcntl_get_seals(file)?.contains(SIZE_SEALS) {
         return Err(wrong("the memory is not sealed"));

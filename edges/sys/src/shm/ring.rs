@@ -151,7 +151,7 @@ impl RingWriter {
     /// # Errors
     /// As of [`RingReader::open`].
     pub fn reader(&self) -> io::Result<RingReader> {
-        RingReader::open(self.data_file.try_clone()?, self.control_file.try_clone()?)
+        RingReader::open(self.data_file.as_fd(), self.control_file.as_fd())
     }
 
     /// The files of the ring, for [`RingReader::open`] in another process: data, control.
@@ -181,7 +181,10 @@ impl RingWriter {
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Result<Option<&mut [u8]>, Corrupt> {
         self.reserved = 0;
-        if !self.head.has_room(len as u64, &self.control.reader.0.consumed)? {
+        if !self
+            .head
+            .has_room(len as u64, &self.control.reader.0.consumed)?
+        {
             return Ok(None);
         }
         self.reserved = len;
@@ -318,13 +321,14 @@ pub struct RingReader {
 }
 
 impl RingReader {
-    /// The reader of a ring whose files came from [`RingWriter::files`], maybe of another process.
+    /// The reader of a ring whose files came from [`RingWriter::files`], maybe of another process. The
+    /// files may be closed after this.
     ///
     /// # Errors
     /// `InvalidData` where the files are no ring of this version, `ResourceBusy` where it has a
     /// reader, and what the system says.
-    pub fn open(data_file: OwnedFd, control_file: OwnedFd) -> io::Result<Self> {
-        if sealed_len(&control_file)? < PAGE {
+    pub fn open(data_file: BorrowedFd<'_>, control_file: BorrowedFd<'_>) -> io::Result<Self> {
+        if sealed_len(control_file)? < PAGE {
             return Err(wrong("the control page is too small"));
         }
         let control = ControlPage(Mapping::whole(&control_file, PAGE)?);
@@ -332,7 +336,7 @@ impl RingReader {
         if magic.load(Acquire) != MAGIC {
             return Err(wrong("no ring of this version"));
         }
-        let capacity = sealed_len(&data_file)?;
+        let capacity = sealed_len(data_file)?;
         if !capacity.is_power_of_two()
             || !CAPACITIES.contains(&capacity)
             || size.load(Relaxed) != capacity as u64

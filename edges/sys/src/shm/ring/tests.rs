@@ -37,14 +37,14 @@ fn pieces_come_out_whole_over_the_wrap() {
 fn a_ring_of_another_size_or_without_seals_is_refused() {
     let writer = RingWriter::create(1 << 16).unwrap();
     let other = RingWriter::create(1 << 17).unwrap();
-    let file = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
-    let opened = RingReader::open(file(other.files().0), file(writer.files().1));
+    let (data, control) = writer.files();
+    let opened = RingReader::open(other.files().0, control);
     assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::InvalidData);
     let plain = rustix::fs::memfd_create("plain", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&plain, 1 << 16).unwrap();
-    let opened = RingReader::open(plain.try_clone().unwrap(), file(writer.files().1));
+    let opened = RingReader::open(plain.as_fd(), control);
     assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::InvalidData);
-    let opened = RingReader::open(file(writer.files().0), plain);
+    let opened = RingReader::open(data, plain.as_fd());
     assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::InvalidData);
 }
 
