@@ -2,10 +2,11 @@
 //!
 //! [`conversation`] tells a TCP connection segment by segment, [`script`] an HTTP one from requests
 //! and responses; [`capture_writer`] writes frames as files of every format, [`memory`] pushes them
-//! through a stage.
+//! through a stage; [`netns`] joins two network namespaces for traffic that is live.
 #![forbid(unsafe_code)]
 
 pub mod capture_writer;
 pub mod conversation;
 pub mod memory;
+pub mod netns;
 pub mod script;

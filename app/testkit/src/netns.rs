@@ -1,0 +1,472 @@
+//! Two network namespaces joined by a veth pair, for tests and benches of live traffic.
+//!
+//! ```text
+//! namespace of the server            namespace of the clients
+//! srv0 10.80.0.1, fd00:80::1  <veth>  cli0 10.80.0.11 to .18, fd00:80::11
+//! ```
+//! As root these are network namespaces of the machine; as an ordinary user they lie within a user
+//! namespace of their own, where the kernel allows that. They have no names: each lives as long as a
+//! process that reads from a pipe of ours, so they go when a [`Wire`] is dropped and also when the
+//! program is killed. What runs in them is told apart by process id and gets a signal when the thread
+//! that started it ends.
+//!
+//! Frames are as they are on a cable: offloads are off, checksums are real, the MTU is 1500.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Read as _};
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::conversation::Side;
+
+/// The server's address.
+pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 80, 0, 1));
+/// How many addresses the clients have.
+pub const CLIENTS: u8 = 8;
+
+/// Where Debian keeps programs of the administrator, which are not on everybody's path.
+const SBIN: &str = "/usr/local/sbin:/usr/sbin:/sbin";
+
+/// The address of a client, of [`CLIENTS`].
+#[must_use]
+pub const fn client(number: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 80, 0, 11 + number % CLIENTS))
+}
+
+/// The interface of a side.
+#[must_use]
+pub const fn interface(side: Side) -> &'static str {
+    match side {
+        Side::Client => "cli0",
+        Side::Server => "srv0",
+    }
+}
+
+/// Why there is no wire: this kernel, this user or this machine does not allow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// For a person who reads that a test did not run.
+    pub why: String,
+}
+
+impl Unavailable {
+    fn new(why: impl fmt::Display) -> Self {
+        Self {
+            why: why.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no network namespaces: {}", self.why)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// Two namespaces and the cable between them.
+#[derive(Debug)]
+pub struct Wire {
+    server: Holder,
+    client: Holder,
+    has_own_users: bool,
+}
+
+impl Wire {
+    /// Makes the namespaces, the interfaces and their addresses.
+    ///
+    /// # Errors
+    /// A program is missing, or the kernel does not allow it.
+    pub fn new() -> Result<Self, Unavailable> {
+        let has_own_users = !is_root();
+        let mut first = tool("unshare");
+        if has_own_users {
+            first.args(["--user", "--map-root-user"]);
+        }
+        let server = Holder::start(first.arg("--net"))?;
+        let mut second = if has_own_users {
+            let mut inside = tool("nsenter");
+            inside
+                .args(["--user", "--preserve-credentials", "--target"])
+                .arg(server.id().to_string())
+                .args(["--", "unshare"]);
+            inside
+        } else {
+            tool("unshare")
+        };
+        let client = Holder::start(second.arg("--net"))?;
+        let wire = Self {
+            server,
+            client,
+            has_own_users,
+        };
+        wire.connect()?;
+        wire.give_addresses()?;
+        Ok(wire)
+    }
+
+    /// Makes the veth pair; also again, after an interface was deleted.
+    ///
+    /// # Errors
+    /// The kernel does not allow it.
+    pub fn connect(&self) -> Result<(), Unavailable> {
+        let (near, far) = (interface(Side::Server), interface(Side::Client));
+        let peer = self.client.id().to_string();
+        let words = ["link", "add", near, "type", "veth", "peer", "name", far];
+        self.must(Side::Server, "ip", &words)?;
+        self.must(Side::Server, "ip", &["link", "set", far, "netns", &peer])?;
+        for side in [Side::Server, Side::Client] {
+            self.set_up(side)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the interfaces their addresses.
+    ///
+    /// # Errors
+    /// The kernel does not allow it.
+    pub fn give_addresses(&self) -> Result<(), Unavailable> {
+        let addresses = |side| match side {
+            Side::Server => vec![SERVER],
+            Side::Client => (0..CLIENTS).map(client).collect(),
+        };
+        for side in [Side::Server, Side::Client] {
+            let interface = interface(side);
+            for address in addresses(side) {
+                let words = ["addr", "add", &format!("{address}/24"), "dev", interface];
+                self.must(side, "ip", &words)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_up(&self, side: Side) -> Result<(), Unavailable> {
+        let interface = interface(side);
+        // Nobody asks for routers or neighbours of his own accord: what is counted is what was sent.
+        let quiet = "net.ipv6.conf.all.disable_ipv6=1";
+        self.must(side, "sysctl", &["-q", "-w", quiet])?;
+        let mut words = vec!["-K", interface];
+        for offload in ["tx", "rx", "sg", "tso", "gso", "gro"] {
+            words.extend([offload, "off"]);
+        }
+        self.must(side, "ethtool", &words)?;
+        self.must(side, "ip", &["link", "set", "lo", "up"])?;
+        let words = ["link", "set", interface, "mtu", "1500", "up"];
+        self.must(side, "ip", &words)
+    }
+
+    /// Runs a short command in a namespace; a failure is an error with what it said.
+    ///
+    /// # Errors
+    /// It could not be run, or it failed.
+    pub fn must(&self, side: Side, program: &str, words: &[&str]) -> Result<(), Unavailable> {
+        let output = self
+            .command(side, program)
+            .args(words)
+            .output()
+            .map_err(|error| Unavailable::new(format!("{program}: {error}")))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Unavailable::new(format!(
+            "{program} {}: {}",
+            words.join(" "),
+            said.trim()
+        )))
+    }
+
+    /// A command that will run in the namespace of a side. Its process id is that of the program.
+    ///
+    /// It is killed when the thread that starts it ends, so start it on the thread that waits for it.
+    #[must_use]
+    pub fn command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
+        let mut command = tool("nsenter");
+        if self.has_own_users {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command
+            .args(["--net", "--target"])
+            .arg(self.holder(side).id().to_string())
+            .args(["--", "setpriv", "--pdeathsig", "KILL", "--"])
+            .arg(program)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Whether the namespaces belong to an ordinary user.
+    #[must_use]
+    pub const fn is_unprivileged(&self) -> bool {
+        self.has_own_users
+    }
+
+    /// How many packet sockets are open in the namespace of a side and bound to an interface: a
+    /// capture that has begun is one of them.
+    #[must_use]
+    pub fn packet_sockets(&self, side: Side) -> usize {
+        let path = format!("/proc/{}/net/packet", self.holder(side).id());
+        let table = std::fs::read_to_string(path).unwrap_or_default();
+        // sk RefCnt Type Proto Iface R Rmem User Inode; protocol 0 is a socket that takes nothing.
+        let is_open = |line: &&str| {
+            let field = |at| line.split_whitespace().nth(at);
+            field(3).is_some_and(|protocol| protocol != "0000") && field(4) != Some("0")
+        };
+        table.lines().skip(1).filter(is_open).count()
+    }
+
+    /// The kernel's counters of an interface: packets received, packets sent, packets dropped on the
+    /// way in.
+    #[must_use]
+    pub fn link_counters(&self, side: Side) -> Option<LinkCounters> {
+        let path = format!("/proc/{}/net/dev", self.holder(side).id());
+        let table = std::fs::read_to_string(path).ok()?;
+        let own = |line: &str| {
+            line.trim()
+                .strip_prefix(interface(side))?
+                .strip_prefix(':')
+                .map(str::to_owned)
+        };
+        let line = table.lines().find_map(own)?;
+        let mut fields = line.split_whitespace().map(str::parse);
+        let mut field = |at| fields.nth(at)?.ok();
+        // bytes packets errs drop fifo frame compressed multicast | bytes packets
+        let (received, dropped, sent) = (field(1)?, field(1)?, field(5)?);
+        Some(LinkCounters {
+            received,
+            dropped,
+            sent,
+        })
+    }
+
+    const fn holder(&self, side: Side) -> &Holder {
+        match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        }
+    }
+}
+
+/// What an interface has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets received.
+    pub received: u64,
+    /// Packets that came and were dropped before anybody saw them.
+    pub dropped: u64,
+    /// Packets sent.
+    pub sent: u64,
+}
+
+/// A process that does nothing but keep a namespace.
+#[derive(Debug)]
+struct Holder(Child);
+
+impl Holder {
+    /// Appends to a command that makes a namespace what keeps it, and waits until it is there.
+    fn start(command: &mut Command) -> Result<Self, Unavailable> {
+        let mut child = command
+            .args(["--", "sh", "-c", "echo; exec cat >/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| Unavailable::new(format!("unshare: {error}")))?;
+        let mut ready = [0];
+        let came = child.stdout.take().map(|mut out| out.read(&mut ready));
+        if matches!(came, Some(Ok(1))) {
+            return Ok(Self(child));
+        }
+        let mut said = String::new();
+        if let Some(mut stderr) = child.stderr.take() {
+            // What it could not say is not said.
+            stderr.read_to_string(&mut said).unwrap_or_default();
+        }
+        drop(Self(child));
+        Err(Unavailable::new(said.trim()))
+    }
+
+    fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        // With the end of its input it ends; there is nobody to tell if it does not.
+        drop(self.0.wait());
+    }
+}
+
+/// A program that runs beside the test; dropped, it is killed and waited for.
+#[derive(Debug)]
+pub struct Running {
+    child: Option<Child>,
+    id: u32,
+}
+
+impl Running {
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        let child = command.spawn()?;
+        Ok(Self {
+            id: child.id(),
+            child: Some(child),
+        })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Sends it a signal by name, as `kill -NAME` does.
+    ///
+    /// # Errors
+    /// It has ended already, or `kill` is not there.
+    pub fn signal(&self, name: &str) -> io::Result<()> {
+        let status = Command::new("kill")
+            .args(["-s", name, &self.id.to_string()])
+            .stderr(Stdio::null())
+            .status()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("{} has ended", self.id)))
+        }
+    }
+
+    /// Its end, if it has come.
+    ///
+    /// # Errors
+    /// The system cannot say.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.as_mut().map_or(Ok(None), Child::try_wait)
+    }
+
+    /// Waits for its end; gives what it wrote to pipes.
+    ///
+    /// # Errors
+    /// The system cannot say.
+    pub fn output(mut self) -> io::Result<Output> {
+        let child = self.child.take();
+        child.map_or_else(
+            || Err(io::Error::other("waited for twice")),
+            Child::wait_with_output,
+        )
+    }
+
+    /// Asks it to end (SIGINT) and waits for that.
+    ///
+    /// # Errors
+    /// The system cannot say.
+    pub fn finish(self) -> io::Result<Output> {
+        // One that has ended already has an output too.
+        drop(self.signal("INT"));
+        self.output()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended before.
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// Asks again and again until something is so; `false` if it is not after `patience`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what other programs do takes time of the clock"
+)]
+pub fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let begin = Instant::now();
+    loop {
+        if is_so() {
+            return true;
+        }
+        if begin.elapsed() > patience {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A program that comes with the system, wherever it keeps it.
+fn tool(program: &str) -> Command {
+    let mut command = Command::new(program);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{path}:{SBIN}"));
+    command
+}
+
+fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    // Real, effective, saved, of the file system.
+    ids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wire, or a word about why there is none.
+    #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
+    fn wire() -> Option<Wire> {
+        Wire::new()
+            .map_err(|error| eprintln!("SKIPPED: {error}"))
+            .ok()
+    }
+
+    #[test]
+    fn the_two_sides_hear_each_other() {
+        let Some(wire) = wire() else { return };
+        let before = wire.link_counters(Side::Server).unwrap();
+        // A datagram, and the question for the address before it.
+        let say = format!("echo hello > /dev/udp/{SERVER}/9");
+        wire.must(Side::Client, "bash", &["-c", &say]).unwrap();
+        let heard = || wire.link_counters(Side::Server).unwrap().received >= before.received + 2;
+        assert!(until(Duration::from_secs(5), heard));
+        assert_eq!(wire.packet_sockets(Side::Server), 0);
+    }
+
+    #[test]
+    fn nothing_of_it_is_seen_outside_or_stays() {
+        let Some(wire) = wire() else { return };
+        let ours = std::fs::read_to_string("/proc/self/net/dev").unwrap();
+        assert!(!ours.contains("srv0") && !ours.contains("cli0"));
+        let namespaces = [wire.server.id(), wire.client.id()];
+        let mut sleeper = wire.command(Side::Client, "sleep");
+        let mut sleeper = Running::start(sleeper.arg("60")).unwrap();
+        assert!(sleeper.ended().unwrap().is_none());
+        let sleeping = sleeper.id();
+        drop(sleeper);
+        drop(wire);
+        for id in namespaces.into_iter().chain([sleeping]) {
+            let path = format!("/proc/{id}/ns/net");
+            assert!(std::fs::read_link(path).is_err(), "{id} is still there");
+        }
+    }
+
+    #[test]
+    fn patience_ends() {
+        let mut asked = 0;
+        let so = until(Duration::from_millis(20), || {
+            asked += 1;
+            false
+        });
+        assert!(!so && asked > 1);
+        assert!(until(Duration::ZERO, || true));
+    }
+}
