@@ -1,0 +1,38 @@
+// Before the first message: what to check, in the order in which it is usually wrong.
+
+import { computed } from "@preact/signals";
+import * as format from "./format";
+import { meta, shown } from "./state";
+
+export const nothingYet = computed(() =>
+  shown.value.every((tick) => tick.requests === 0 && tick.responses === 0));
+
+export function Empty() {
+  const packets = shown.value.reduce((sum, tick) => sum + tick.packets, 0);
+  const live = meta.value?.live ?? true;
+  return (
+    <section class="card empty" data-empty>
+      <h2>No HTTP seen yet</h2>
+      {packets === 0 ? (
+        <>
+          <p>{live ? "No packet has arrived either. Check that" : "No packet has been read yet. Check that"}</p>
+          <ul>
+            {live ? <li><b>{meta.value?.source ?? "the interface"}</b> is up and is the one that carries the traffic; on a switch, that its port is a mirror port</li> : null}
+            <li>the filter given with <code>-f</code> lets the traffic through</li>
+            {live ? <li>VLAN tags or tunnels are in the filter (<code>vlan and …</code>) if the traffic has them</li> : null}
+          </ul>
+        </>
+      ) : (
+        <>
+          <p>{format.exact(packets)} packets have been seen, but no HTTP/1 transaction among them. Check that</p>
+          <ul>
+            <li>the traffic is not encrypted: HTTPS, HTTP/2 and HTTP/3 cannot be read from the wire; measure behind the point where TLS ends</li>
+            <li><code>-f</code>, <code>--ports</code>, <code>--host</code> and <code>--url</code> let it through</li>
+            <li>both directions are on this link: a request counts when its response is there, or after <code>--timeout</code> without one</li>
+            <li>heads are not cut off by <code>-s</code></li>
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,192 @@
+// Everything the page knows, as signals; what a reader chose is kept in the address.
+
+import { batch, computed, effect, signal } from "@preact/signals";
+import { GROUPS, WINDOWS, type By, type Meta, type Tick, type Totals, type Window } from "./api";
+import type { Zone } from "./format";
+
+/** Intervals kept, whatever the range: an hour at one second. */
+const KEEP = 3600;
+
+export const RANGES = [60, 300, 900, 0] as const;
+/** Seconds that the charts go back; 0 is everything that is kept. */
+export type Range = (typeof RANGES)[number];
+
+export const COLUMNS = [
+  "key", "requests", "errors_4xx", "errors_5xx", "unanswered", "bytes", "p50", "p95", "p99", "max",
+] as const;
+export type Column = (typeof COLUMNS)[number];
+
+export const THEMES = ["auto", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+export type Overlay = Window | "none";
+
+// What the server said.
+export const meta = signal<Meta | null>(null);
+export const totals = signal<Totals | null>(null);
+export const ticks = signal<readonly Tick[]>([]);
+/** connecting: nothing has come yet; lost: it was there. */
+export const link = signal<"connecting" | "open" | "lost" | "ended">("connecting");
+/** When the last interval came, by the clock of this page. */
+export const arrivedAt = signal(0);
+/** The clock of this page, a few times a second. */
+export const now = signal(Date.now());
+
+// What the reader chose.
+export const range = signal<Range>(300);
+export const zone = signal<Zone>("local");
+export const theme = signal<Theme>("auto");
+export const group = signal<By>("host");
+export const topWindow = signal<Window>("300");
+export const sort = signal<Column>("requests");
+export const descending = signal(true);
+export const search = signal("");
+export const ccdfWindow = signal<Window>("60");
+export const ccdfOverlay = signal<Overlay>("all");
+
+/** What was on the screen when it was paused. */
+const frozen = signal<readonly Tick[] | null>(null);
+export const paused = computed(() => frozen.value !== null);
+export const shown = computed(() => frozen.value ?? ticks.value);
+export const latest = computed(() => shown.value.at(-1) ?? null);
+export const missed = computed(() => {
+  const last = frozen.value?.at(-1)?.id ?? 0;
+  return frozen.value === null ? 0 : Math.max(0, (ticks.value.at(-1)?.id ?? 0) - last);
+});
+
+export function togglePause(): void {
+  frozen.value = frozen.value === null ? ticks.value : null;
+}
+
+/** The intervals of the chosen range, which ends with the last one. */
+export const view = computed<readonly Tick[]>(() => {
+  const all = shown.value;
+  const last = all.at(-1);
+  if (last === undefined || range.value === 0) return all;
+  const from = last.t_ms - range.value * 1000;
+  const first = all.findIndex((tick) => tick.t_ms > from);
+  return first > 0 ? all.slice(first) : all;
+});
+
+/** Where the pointer is on the charts over time: an index into `view`. */
+export const cursor = signal<number | null>(null);
+
+export const stale = computed(() => {
+  const run = meta.value;
+  if (run === null || !run.live || run.finished || arrivedAt.value === 0) return false;
+  // A second for the network and for a browser that is busy.
+  return now.value - arrivedAt.value > 3 * run.interval_s * 1000 + 1000;
+});
+
+/** Takes the intervals of a snapshot; those of another run replace what is there. */
+export function take(run: Meta, sums: Totals, fresh: readonly Tick[]): void {
+  batch(() => {
+    const same = meta.value !== null && (meta.value.started_ms === run.started_ms || meta.value.started_ms === 0)
+      && meta.value.source === run.source;
+    const first = fresh[0]?.id ?? 0;
+    const before = same ? ticks.value.filter((tick) => tick.id < first) : [];
+    if (!same) frozen.value = null;
+    meta.value = run;
+    totals.value = sums;
+    if (fresh.length > 0 || !same) {
+      ticks.value = [...before, ...fresh].slice(-KEEP);
+      arrivedAt.value = Date.now();
+    }
+  });
+}
+
+/** Takes one interval. False: some before it are missing. */
+export function append(tick: Tick): boolean {
+  const last = ticks.value.at(-1);
+  if (last !== undefined && tick.id <= last.id) return true;
+  const gap = last !== undefined && tick.id > last.id + 1;
+  batch(() => {
+    ticks.value = [...ticks.value, tick].slice(-KEEP);
+    arrivedAt.value = Date.now();
+    now.value = Date.now();
+    const run = meta.value;
+    if (run !== null && run.started_ms === 0) {
+      meta.value = { ...run, started_ms: tick.t_ms - tick.interval_s * 1000 };
+    }
+  });
+  return !gap;
+}
+
+// The address: only what differs from the defaults.
+
+type Choice = { get: () => string; set: (word: string) => void; normal: string };
+
+function oneOf<T extends string>(words: readonly T[], target: { value: T }): Choice {
+  return {
+    get: () => target.value,
+    set: (word) => {
+      const found = words.find((known) => known === word);
+      if (found !== undefined) target.value = found;
+    },
+    normal: target.value,
+  };
+}
+
+const choices: Readonly<Record<string, Choice>> = {
+  range: {
+    get: () => String(range.value),
+    set: (word) => {
+      const found = RANGES.find((known) => String(known) === word);
+      if (found !== undefined) range.value = found;
+    },
+    normal: String(range.value),
+  },
+  zone: oneOf<Zone>(["utc", "local"], zone),
+  theme: oneOf<Theme>(THEMES, theme),
+  by: oneOf<By>(GROUPS, group),
+  window: oneOf<Window>(WINDOWS, topWindow),
+  sort: oneOf<Column>(COLUMNS, sort),
+  order: {
+    get: () => (descending.value ? "desc" : "asc"),
+    set: (word) => {
+      descending.value = word !== "asc";
+    },
+    normal: "desc",
+  },
+  q: {
+    get: () => search.value,
+    set: (word) => {
+      search.value = word.slice(0, 200);
+    },
+    normal: "",
+  },
+  ccdf: oneOf<Window>(WINDOWS, ccdfWindow),
+  overlay: oneOf<Overlay>([...WINDOWS, "none"], ccdfOverlay),
+};
+
+function readAddress(): void {
+  const words = new URLSearchParams(location.hash.slice(1));
+  batch(() => {
+    for (const [name, choice] of Object.entries(choices)) choice.set(words.get(name) ?? choice.normal);
+  });
+}
+
+/** Keeps the address and the theme in step with the choices. */
+export function keepChoices(): void {
+  readAddress();
+  addEventListener("hashchange", readAddress);
+  effect(() => {
+    const words = new URLSearchParams();
+    for (const [name, choice] of Object.entries(choices)) {
+      const word = choice.get();
+      if (word !== choice.normal) words.set(name, word);
+    }
+    const hash = words.size > 0 ? `#${words.toString()}` : "";
+    if (hash !== location.hash) history.replaceState(null, "", location.pathname + location.search + hash);
+  });
+  effect(() => {
+    document.documentElement.dataset["theme"] = dark.value ? "dark" : "light";
+  });
+}
+
+const darkByDefault = matchMedia("(prefers-color-scheme: dark)");
+const systemDark = signal(darkByDefault.matches);
+darkByDefault.addEventListener("change", (event) => {
+  systemDark.value = event.matches;
+});
+export const dark = computed(() => (theme.value === "auto" ? systemDark.value : theme.value === "dark"));

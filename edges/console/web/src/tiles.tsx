@@ -1,0 +1,86 @@
+// What is read from across the room: losses first, then how full the table is, then the rates.
+
+import type { ComponentChildren } from "preact";
+import type { Dropped } from "./api";
+import * as format from "./format";
+import { lostIn } from "./chart";
+import { latest, meta } from "./state";
+
+const CAUSES: Readonly<Record<string, string>> = {
+  kernel: "kernel",
+  ring: "ring",
+  unusable_records: "unusable",
+  table_full: "table full",
+  sink: "output",
+};
+
+interface TileProps {
+  id: string;
+  label: string;
+  value: string;
+  /** The exact number, for tests and tools. */
+  raw?: number;
+  level?: "bad" | "warn" | "good" | undefined;
+  children?: ComponentChildren;
+}
+
+function Tile({ id, label, value, raw, level, children }: TileProps) {
+  return (
+    <div class={`tile ${level === undefined ? "" : `tile-${level}`}`} data-tile={id} data-value={raw}>
+      <span class="tile-label">{label}</span>
+      <strong class="tile-value">{value}</strong>
+      <span class="tile-note">{children}</span>
+    </div>
+  );
+}
+
+/** "1,204 kernel, 3 table full". */
+function causes(dropped: Dropped): string {
+  return Object.entries(dropped)
+    .filter(([, lost]) => lost > 0)
+    .map(([cause, lost]) => `${format.count(lost)} ${CAUSES[cause] ?? cause}`)
+    .join(", ");
+}
+
+export function Tiles() {
+  const tick = latest.value;
+  const lost = tick === null ? 0 : Object.values(tick.dropped_total).reduce((sum, each) => sum + each, 0);
+  const lostNow = tick === null ? 0 : lostIn(tick);
+  const fill = tick !== null && tick.table.capacity > 0 ? tick.table.entries / tick.table.capacity : 0;
+  const firing = tick?.alerts.filter((alert) => alert.state === "firing").length ?? 0;
+  const pending = tick?.alerts.filter((alert) => alert.state === "pending").length ?? 0;
+  const each = (count: number): number => (tick === null || tick.interval_s <= 0 ? 0 : count / tick.interval_s);
+  const times = tick?.response_time_ns ?? null;
+  const started = meta.value?.started_ms ?? 0;
+  const none = tick === null;
+  return (
+    <section class="tiles" aria-label="Now">
+      <Tile id="dropped" label="Dropped" value={none ? "–" : format.count(lost)} raw={lost} level={lost > 0 ? "bad" : none ? undefined : "good"}>
+        {none ? "" : lost === 0 ? "nothing lost" : causes(tick.dropped_total)}
+        {lostNow > 0 ? <b> · now +{format.count(lostNow)}</b> : null}
+      </Tile>
+      <Tile id="table" label="Table fill" value={none ? "–" : format.percent(fill)} raw={tick?.table.entries ?? 0} level={fill > 0.9 ? "bad" : fill > 0.7 ? "warn" : undefined}>
+        <meter class="fill" min={0} max={1} high={0.7} optimum={0} value={fill} aria-label="Table fill" />
+        {tick === null ? "" : `${format.count(tick.table.entries)} of ${format.count(tick.table.capacity)}`}
+      </Tile>
+      <Tile id="alerts" label="Alerts firing" value={none ? "–" : String(firing)} raw={firing} level={firing > 0 ? "bad" : pending > 0 ? "warn" : undefined}>
+        {tick === null ? "" : tick.alerts.length === 0 ? "no rules" : pending > 0 ? `${pending} pending` : `of ${tick.alerts.length} rules`}
+      </Tile>
+      <Tile id="uptime" label="Uptime" value={none || started === 0 ? "–" : format.span((tick.t_ms - started) / 1000)}>
+        {meta.value === null ? "" : `every ${format.time(meta.value.interval_s * 1e9)}`}
+      </Tile>
+      <Tile id="pps" label="Packets/s" value={none ? "–" : format.si(each(tick.packets))} raw={tick?.packets ?? 0}>
+        {tick === null || tick.packets === 0 ? "no packets" : `${format.si(tick.bytes / tick.packets)} bytes each`}
+      </Tile>
+      <Tile id="bps" label="Throughput" value={none ? "–" : format.si(each(tick.bytes * 8), "b/s")} raw={tick?.bytes ?? 0}>
+        {none ? "" : "on the wire"}
+      </Tile>
+      <Tile id="rps" label="Requests/s" value={none ? "–" : format.si(each(tick.requests))} raw={tick?.requests ?? 0}>
+        {tick === null ? "" : tick.unanswered > 0 ? `${format.percent(tick.unanswered / Math.max(1, tick.requests))} unanswered` : "all answered"}
+      </Tile>
+      <Tile id="p99" label="Response p99" value={times === null ? "–" : format.time(times.p99)} raw={times?.p99 ?? 0}>
+        {times === null ? "" : `median ${format.time(times.p50)}`}
+      </Tile>
+    </section>
+  );
+}
