@@ -1,6 +1,7 @@
 //! The command line: commands, and the flags that several have in common.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -54,11 +55,22 @@ pub(crate) struct InputArgs {
     /// Capture to read: a file, a directory (its files by name) or `-` for standard input; may be
     /// given several times, all are one trace in this order. pcap, pcapng, ERF and snoop, plain or
     /// compressed by gzip, zstd, xz or lz4, are told by their content. Subdirectories are not read.
-    #[arg(short = 'r', long = "read", value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    #[arg(short = 'r', long = "read", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<PathBuf>,
 
-    /// Only packets that match this libpcap filter expression, for example `tcp port 80`
-    /// [default: all packets].
+    /// Interface to capture on, for example `eth0`, or `any`; `xdp:eth0` takes its frames by AF_XDP.
+    /// Needs CAP_NET_RAW (xdp: also CAP_BPF and CAP_NET_ADMIN); runs until a signal or `-c`.
+    #[arg(
+        short = 'i',
+        long,
+        value_name = "IFACE",
+        conflicts_with = "read",
+        value_hint = ValueHint::Other
+    )]
+    pub(crate) interface: Option<String>,
+
+    /// Only packets that match this libpcap filter expression, for example `tcp port 80`; on an
+    /// interface the kernel applies it [default: all packets].
     #[arg(short = 'f', long, value_name = "BPF")]
     pub(crate) filter: Option<String>,
 
@@ -66,9 +78,82 @@ pub(crate) struct InputArgs {
     #[arg(short = 'c', long, value_name = "PACKETS")]
     pub(crate) count: Option<u64>,
 
+    /// Bytes kept of each packet of an interface.
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(64..=262_144), hide_default_value = false)]
+    pub(crate) snaplen: u32,
+
+    /// Do not put the interface into promiscuous mode.
+    #[arg(short = 'p', long)]
+    pub(crate) no_promiscuous: bool,
+
+    /// Size of the capture ring of each worker, in KiB.
+    #[arg(short = 'B', long = "buffer-size", value_name = "KIB", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1024..=16_777_216), help_heading = "Performance")]
+    pub(crate) buffer_size: u32,
+
     /// Bytes per read of a file.
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = units::size, help_heading = "Performance")]
     pub(crate) read_size: u64,
+}
+
+/// On how many cores a passive command works.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Performance")]
+pub(crate) struct WorkerArgs {
+    /// Threads that share the work; `auto` is one a core. Records and totals are those of one.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = units::workers)]
+    pub(crate) workers: usize,
+
+    /// Who deals the packets of an interface to several workers: the `kernel` (PACKET_FANOUT, by
+    /// Eq. (3) of each packet) or a `reader` thread, which also keeps together what spans shards:
+    /// pipelines, heads over several segments. Files always have a reader, and so has `--ttlb`.
+    #[arg(long, value_name = "WHO", default_value = "kernel")]
+    pub(crate) fanout: Fanout,
+}
+
+/// Who deals packets to workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Fanout {
+    /// The kernel.
+    Kernel,
+    /// A thread of the process.
+    Reader,
+}
+
+/// What can be looked at while a command runs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Live view")]
+pub(crate) struct ViewArgs {
+    /// Length of an interval of the live statistics; without `--console` and `--top` each one is a
+    /// line on standard error [default: 1s, and no lines].
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    pub(crate) interval: Option<Duration>,
+
+    /// Serve a web page with the live statistics, and `/metrics` for Prometheus, at this address, for
+    /// example `127.0.0.1:8080`. An address that others reach needs a token.
+    #[arg(long, value_name = "ADDR", value_hint = ValueHint::Other)]
+    pub(crate) console: Option<String>,
+
+    /// Token that the page and `/metrics` ask for, as `?token=` or `Authorization: Bearer` [default: none
+    /// on loopback, else made and printed].
+    #[arg(long, value_name = "TEXT", requires = "console")]
+    pub(crate) console_token: Option<String>,
+
+    /// Name under which browsers reach the page, where that is no address; may be repeated.
+    #[arg(long, value_name = "HOST", requires = "console")]
+    pub(crate) console_host: Vec<String>,
+
+    /// Show the live statistics in the terminal; q ends the run.
+    #[arg(long)]
+    pub(crate) top: bool,
+
+    /// Alert when this holds, for example `p95 of host shop > 500 ms for 3 intervals` or
+    /// `5xx share > 2 %`; may be repeated. Alerts go to standard error, `/metrics` and `--webhook`.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) alert: Vec<String>,
+
+    /// POST alerts as JSON to this URL.
+    #[arg(long, value_name = "URL", requires = "alert", value_hint = ValueHint::Url)]
+    pub(crate) webhook: Option<String>,
 }
 
 /// What a command writes.
@@ -77,8 +162,8 @@ pub(crate) struct InputArgs {
 pub(crate) struct OutputArgs {
     /// Where the records go: a path, or `-` for standard output; may be given several times. A
     /// file appears under its name, replacing one that is there, when it is complete (until then it
-    /// is `.NAME.partial`).
-    #[arg(short = 'w', long = "write", value_name = "DEST", default_value = "-", value_hint = ValueHint::FilePath)]
+    /// is `.NAME.partial`) [default: `-`; nowhere with `--top`].
+    #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
     /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .zeek or http.log,

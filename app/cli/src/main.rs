@@ -10,10 +10,12 @@ mod conflicts;
 mod documents;
 mod exit;
 mod http;
+mod input;
 mod progress;
 mod screen;
 mod signals;
 mod units;
+mod view;
 
 use std::process::ExitCode;
 

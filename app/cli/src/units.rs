@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use linkweir_http::PortSet;
 
+/// Threads that may share the work.
+const MAX_WORKERS: usize = 256;
+
 /// A size: `65536`, `256KiB`, `1MB`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let at = text
@@ -42,6 +45,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         Err("must be more than zero".to_owned())
     } else {
         Ok(span)
+    }
+}
+
+/// A number of threads: `4`, or `auto` for one a core.
+pub(crate) fn workers(text: &str) -> Result<usize, String> {
+    if text == "auto" {
+        return Ok(std::thread::available_parallelism().map_or(1, usize::from));
+    }
+    match text.parse() {
+        Ok(workers @ 1..=MAX_WORKERS) => Ok(workers),
+        _ => Err(format!("give a number from 1 to {MAX_WORKERS}, or auto")),
     }
 }
 

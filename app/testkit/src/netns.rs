@@ -422,7 +422,6 @@ mod tests {
     use super::*;
 
     /// A wire, or a word about why there is none.
-    #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
     fn wire() -> Option<Wire> {
         Wire::new()
             .map_err(|error| eprintln!("SKIPPED: {error}"))

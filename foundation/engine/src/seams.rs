@@ -114,12 +114,15 @@ pub struct TableFill {
     pub entries: u64,
     /// Entries at most.
     pub capacity: u64,
+    /// Entries that had to leave so far because it was full.
+    pub evicted: u64,
 }
 
 impl std::ops::AddAssign for TableFill {
     fn add_assign(&mut self, other: Self) {
         self.entries += other.entries;
         self.capacity += other.capacity;
+        self.evicted += other.evicted;
     }
 }
 

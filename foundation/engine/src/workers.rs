@@ -115,9 +115,7 @@ where
     let state = DealState::default();
     let (outbox, inbox) = sync_channel::<Batch<T>>(QUEUE);
     thread::scope(|scope| {
-        let dealer = crew
-            .dealer
-            .map(|dealer| scope.spawn(|| dealer(&state)));
+        let dealer = crew.dealer.map(|dealer| scope.spawn(|| dealer(&state)));
         let desks = Desk::all(crew.shards.len());
         let workers: Vec<_> = crew
             .shards
@@ -196,26 +194,25 @@ where
 {
     let mut sinks: [Box<dyn Sink<T::Record>>; 1] = [Box::new(Outbox::<T::Record>(outbox))];
     let mut told = 0;
-    let (report, outcome) =
-        Run::new(source, &mut stage, &mut sinks, limit)
-            .at(desk)
-            .drive(|report, progress| {
-                for fault in report.faults.iter().skip(told) {
-                    state.add_fault(fault.clone());
-                }
-                told = report.faults.len();
-                watch.with(|seen| {
-                    seen.0.clone_from(report);
-                    seen.1 = progress;
-                });
-                if watch.stop.load(Ordering::Relaxed) {
-                    Directive::Stop
-                } else if watch.flush.swap(false, Ordering::Relaxed) {
-                    Directive::Flush
-                } else {
-                    Directive::Continue
-                }
+    let (report, outcome) = Run::new(source, &mut stage, &mut sinks, limit)
+        .at(desk)
+        .drive(|report, progress| {
+            for fault in report.faults.iter().skip(told) {
+                state.add_fault(fault.clone());
+            }
+            told = report.faults.len();
+            watch.with(|seen| {
+                seen.0.clone_from(report);
+                seen.1 = progress;
             });
+            if watch.stop.load(Ordering::Relaxed) {
+                Directive::Stop
+            } else if watch.flush.swap(false, Ordering::Relaxed) {
+                Directive::Flush
+            } else {
+                Directive::Continue
+            }
+        });
     watch.with(|seen| seen.0.clone_from(&report));
     (report, stage, outcome)
 }
@@ -333,11 +330,7 @@ impl<K: RecordKind> Writer<'_, K> {
 }
 
 /// Makes `total` the sum of `each`; what only the caller's thread knows stays.
-fn merge<'r>(
-    total: &mut RunReport,
-    each: impl Iterator<Item = &'r RunReport>,
-    state: &DealState,
-) {
+fn merge<'r>(total: &mut RunReport, each: impl Iterator<Item = &'r RunReport>, state: &DealState) {
     let mut sum = RunReport {
         faults: std::mem::take(&mut total.faults),
         drops: state.drops(),

@@ -89,6 +89,9 @@ pub struct TopK<P = ()> {
     capacity: usize,
     max_key_bytes: usize,
     total: u64,
+    /// How often a key may have occurred that is not in the table though it is not full: what smaller
+    /// tables lost that were merged into this one. No count is below it.
+    absent: u64,
     slots: Vec<Slot<P>>,
     hasher: RandomState,
     index: Index,
@@ -104,6 +107,7 @@ impl<P: Payload> TopK<P> {
             capacity: capacity.max(1),
             max_key_bytes,
             total: 0,
+            absent: 0,
             slots: Vec::new(),
             hasher: RandomState::new(),
             index: Index::default(),
@@ -167,8 +171,8 @@ impl<P: Payload> TopK<P> {
             hash,
             key: key.to_vec(),
             is_truncated: false,
-            count: 0,
-            error: 0,
+            count: self.absent,
+            error: self.absent,
             at,
             payload: P::default(),
         });
@@ -241,11 +245,12 @@ impl<P: Payload> TopK<P> {
         self.slots.is_empty()
     }
 
-    /// The most often a key can have occurred that is not in the table: 0 as long as all fit.
+    /// The most often a key can have occurred that is not in the table: 0 as long as all fit. No
+    /// error is larger.
     #[must_use]
     pub fn floor(&self) -> u64 {
         if self.slots.len() < self.capacity {
-            return 0;
+            return self.absent;
         }
         self.count_at(0).unwrap_or(0)
     }
@@ -270,11 +275,37 @@ impl<P: Payload> TopK<P> {
         })
     }
 
+    /// Adds all keys of a table that has lost none, where they fit.
+    fn take_in(&mut self, other: &Self) {
+        for theirs in &other.slots {
+            let key = theirs.key.get(..self.max_key_bytes).unwrap_or(&theirs.key);
+            let Some(slot) = self.slot_for(key) else {
+                continue;
+            };
+            let Some(entry) = self.slots.get_mut(slot) else {
+                continue;
+            };
+            entry.count = entry.count.saturating_add(theirs.count);
+            entry.error = entry.error.saturating_add(theirs.error);
+            entry.is_truncated |= theirs.is_truncated || key.len() < theirs.key.len();
+            entry.payload.merge(&theirs.payload);
+            let at = entry.at;
+            self.sink(at);
+        }
+    }
+
     /// Adds the table of another part of the stream. The guarantees hold for the whole stream, with
-    /// errors at most the sum of both.
+    /// errors at most the sum of both. The tables may differ in capacity.
+    ///
+    /// Cost: where all keys of both fit and `other` has lost none, a look-up for each key of `other`;
+    /// else all keys of both are sorted.
     pub fn merge(&mut self, other: &Self) {
         let (my_floor, their_floor) = (self.floor(), other.floor());
         self.total = self.total.saturating_add(other.total);
+        if their_floor == 0 && self.slots.len() + other.slots.len() <= self.capacity {
+            return self.take_in(other);
+        }
+        self.absent = my_floor.saturating_add(their_floor);
         let mut slots = std::mem::take(&mut self.slots);
         let mut index = std::mem::take(&mut self.index);
         self.heap.clear();
@@ -417,6 +448,25 @@ mod tests {
                 *truth.entry(n).or_insert(0_u64) += 1;
             }
             guarantees(&top, &truth, true);
+        }
+
+        #[test]
+        fn tables_merged_into_a_larger_one_keep_them(
+            parts in prop::collection::vec(prop::collection::vec(0_u8..30, 0..60), 0..6),
+            after in prop::collection::vec(0_u8..40, 0..50),
+            capacity in 1_usize..12, times in 1_usize..4,
+        ) {
+            let mut all = TopK::new(capacity * times, 8);
+            let mut truth = HashMap::new();
+            for part in parts {
+                let mut one = TopK::new(capacity, 8);
+                part.iter().for_each(|n| { one.record(&key(*n)); *truth.entry(*n).or_insert(0_u64) += 1; });
+                all.merge(&one);
+                guarantees(&all, &truth, false);
+                prop_assert!(all.entries().all(|entry| entry.error <= all.floor()));
+            }
+            after.iter().for_each(|n| { all.record(&key(*n)); *truth.entry(*n).or_insert(0_u64) += 1; });
+            guarantees(&all, &truth, false);
         }
 
         #[test]

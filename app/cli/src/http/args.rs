@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use linkweir_http::PortSet;
 
-use crate::args::{InputArgs, OutputArgs};
+use crate::args::{InputArgs, OutputArgs, ViewArgs, WorkerArgs};
 use crate::units;
 
 const AFTER_HELP: &str = "Examples:
   linkweir http -r trace.pcap.zst
-  linkweir http -r captures/ -f 'tcp port 80' -w http.jsonl --summary - --report http.html
+  linkweir http -i eth0 -f 'tcp port 80' --workers 4 -w http.jsonl --rotate 1h --console 127.0.0.1:8080
 
 Exit codes:
   0  done
@@ -42,11 +42,26 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
+    /// Be a consumer of a feeder: `NAME/K`, its consumer number K (see `linkweir feed`).
+    #[arg(
+        long,
+        value_name = "NAME/K",
+        conflicts_with_all = ["read", "interface"],
+        help_heading = "Input"
+    )]
+    pub(crate) feed: Option<String>,
+
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+
+    #[command(flatten)]
+    pub(crate) workers: WorkerArgs,
 }
 
 /// How transactions are followed.

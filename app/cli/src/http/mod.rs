@@ -1,7 +1,9 @@
 //! `linkweir http`: HTTP transactions from captures.
 
 mod args;
+mod conclude;
 mod run;
+mod setup;
 mod summary;
 
 pub(crate) use args::HttpArgs;

@@ -1,29 +1,26 @@
-//! Wires a run of `linkweir http`: source, stage, sinks, signals, summary.
+//! Wires a run of `linkweir http`: source, stages, sinks, signals.
 
-use std::cell::RefCell;
-use std::hash::{BuildHasher, RandomState};
-use std::io::Read;
-use std::path::Path;
-use std::rc::Rc;
+use anyhow::anyhow;
+use linkweir_capture::live::LiveSource;
+use linkweir_engine::TransactionSplitter as TransactionGroups;
+use linkweir_engine::{
+    Crew, Directive, Limit, Port, Progress, Run, RunReport, Source, deal, run_workers,
+};
+use linkweir_feed::{Consumer, Producer};
+use linkweir_http::{HttpConfig, HttpStage};
 
-use anyhow::{Context, anyhow};
-use linkweir_capture::{CaptureFiles, Input, ReadOptions};
-use linkweir_engine::{Directive, FaultKind, Run, RunError, RunReport, Sink, SinkError, Stage};
-use linkweir_http::{HttpConfig, HttpStage, Sorted};
-use linkweir_record::{Anonymizer, HttpBatch, HttpKind};
-use linkweir_sink::report::{HttpReport, ReportMeta, write_report_file};
-use linkweir_sink::summary::write_summary_file;
-use linkweir_sink::{OutputOptions, open_sink};
-use linkweir_wire::Timestamp;
-
-use super::args::{HttpArgs, TrackingArgs};
-use super::summary::Totals;
-use crate::conflicts;
-use crate::exit::{Exit, Wrong, say, warn};
+use super::args::HttpArgs;
+use super::conclude::Ended;
+use super::setup::{HttpSinks, SharedReport, check_conflicts, open_sinks, settings};
+use crate::args::Fanout;
+use crate::exit::{Exit, warn};
+use crate::input::{self, Opened};
 use crate::progress::Meter;
 use crate::signals::Signals;
+use crate::view::View;
 
-type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
+/// Bytes of the ring between the reader and each worker.
+const RING_BYTES: usize = 8 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
@@ -31,327 +28,207 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install()?;
     check_conflicts(args)?;
     let config = settings(&args.tracking)?;
-    let source = open_source(args, &signals)?;
-    let mut sinks = open_sinks(args)?;
-    let report = args.output.report.as_ref().map(|_| SharedReport::default());
-    if let Some(report) = &report {
-        sinks.push(Box::new(report.clone()));
-    }
-    let stage = HttpStage::new(&config);
-    let mut job = Job {
-        args,
-        signals,
-        meter,
-        page: report,
-    };
-    if args.tracking.sort {
-        let mut sorted = Sorted::new(stage);
-        let (report, outcome) = job.drive(source, &mut sorted, &mut sinks);
-        job.conclude(&report, outcome, sorted.inner(), sorted.late())
-    } else {
-        let mut stage = stage;
-        let (report, outcome) = job.drive(source, &mut stage, &mut sinks);
-        job.conclude(&report, outcome, &stage, 0)
+    let page = args.output.report.as_ref().map(|_| SharedReport::default());
+    let workers = args.workers.workers;
+    let by_kernel = args.workers.fanout == Fanout::Kernel && !args.tracking.ttlb;
+    let sockets = if by_kernel { workers } else { 1 };
+    let opened = input::open(&args.input, sockets, &signals)?;
+    let job = Job::start(args, config, signals, meter, page)?;
+    match opened {
+        Opened::Files(source) => job.one_or_dealt(source, workers),
+        Opened::Live(sources) if sources.len() > 1 => job.by_kernel(sources),
+        Opened::Live(sources) => match sources.into_iter().next() {
+            Some(source) => job.one_or_dealt(source, workers),
+            None => Err(anyhow!("the interface gave no source")),
+        },
     }
 }
 
-fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
-    let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
-    Ok(HttpConfig {
-        timeout: args.timeout,
-        max_pending: args.max_pending as usize,
-        keep_duplicates: args.keep_duplicates,
-        ports: args.ports.clone(),
-        ttlb: args.ttlb,
-        host_contains: bytes(&args.host),
-        url_contains: bytes(&args.url),
-        anonymizer: args.anonymize.as_deref().map(read_key).transpose()?,
-        // A secret of this process: nobody can aim at a bucket of the table.
-        hash_seed: RandomState::new().hash_one(0_u8),
-    })
-}
-
-/// A key file: 32 bytes as they are, or as 64 hexadecimal digits.
-fn read_key(path: &Path) -> anyhow::Result<Anonymizer> {
-    let name = path.display();
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(1024).read_to_end(&mut bytes))
-        .map_err(|error| anyhow!(Wrong(format!("--anonymize {name}: {error}"))))?;
-    let from_hex = |text: &[u8]| -> Option<Vec<u8>> {
-        let (pairs, []) = text.as_chunks::<2>() else {
-            return None;
-        };
-        pairs
-            .iter()
-            .map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
-            .collect()
-    };
-    let key = <[u8; 32]>::try_from(bytes.as_slice())
-        .ok()
-        .or_else(|| from_hex(bytes.trim_ascii())?.try_into().ok());
-    let wrong = || {
-        format!(
-            "--anonymize {name}: a key is 32 bytes or 64 hexadecimal digits; make one with: head -c 32 /dev/urandom > {name}"
-        )
-    };
-    key.map(|key| Anonymizer::new(&key))
-        .ok_or_else(|| anyhow!(Wrong(wrong())))
-}
-
-fn open_source(args: &HttpArgs, signals: &Signals) -> anyhow::Result<CaptureFiles> {
-    let inputs: Vec<Input> = args.input.read.iter().cloned().map(Input::from).collect();
-    let options = ReadOptions {
-        filter: args.input.filter.clone(),
-        stop: signals.stop_flag(),
-        chunk_bytes: usize::try_from(args.input.read_size).unwrap_or(usize::MAX),
-        ..ReadOptions::default()
-    };
-    CaptureFiles::open(&inputs, options).map_err(|error| {
-        if error.input == "-f" {
-            anyhow!(Wrong(error.to_string()))
-        } else {
-            error.into()
-        }
-    })
-}
-
-fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
-    let options = OutputOptions {
-        rotation: args.output.rotate,
-        wall_clock_ns: wall_clock,
-    };
-    args.output
-        .write
-        .iter()
-        .map(|destination| open_sink(destination, args.output.format, options))
-        .map(|opened| {
-            opened.map_err(|error| match error {
-                SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
-                other => other.into(),
-            })
-        })
-        .collect()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the binary is where the clock is asked"
-)]
-fn wall_clock() -> u64 {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A run that is under way.
+/// A run with everything opened but its source.
 struct Job<'a> {
     args: &'a HttpArgs,
+    config: HttpConfig,
+    sinks: HttpSinks,
+    page: Option<SharedReport>,
+    watcher: Watcher,
+}
+
+impl<'a> Job<'a> {
+    fn start(
+        args: &'a HttpArgs,
+        config: HttpConfig,
+        signals: Signals,
+        meter: Meter,
+        page: Option<SharedReport>,
+    ) -> anyhow::Result<Self> {
+        let mut sinks = open_sinks(args)?;
+        if let Some(page) = &page {
+            sinks.push(Box::new(page.clone()));
+        }
+        let view = View::start(args, &signals)?;
+        sinks.extend(view.sink());
+        Ok(Self {
+            args,
+            config,
+            sinks,
+            page,
+            watcher: Watcher {
+                signals,
+                meter,
+                told: 0,
+                view,
+            },
+        })
+    }
+
+    /// One source on this thread, or dealt to several workers by a reader.
+    fn one_or_dealt<S: Source + Send>(self, source: S, workers: usize) -> anyhow::Result<Exit> {
+        if workers > 1 {
+            self.by_reader(source, workers)
+        } else {
+            self.alone(source)
+        }
+    }
+
+    fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
+        let mut stage = HttpStage::new(&self.config);
+        let limit = Limit::new(self.args.input.count);
+        let (report, outcome) = Run::new(source, &mut stage, &mut self.sinks, limit)
+            .sorted(self.args.tracking.sort)
+            .drive(|report, progress| self.watcher.look(report, progress));
+        let elapsed = self.watcher.finish(&report);
+        Ended::new(self.args, report, &[], &[stage], elapsed, self.page).conclude(outcome)
+    }
+
+    /// Sources that the kernel deals to, each with a worker.
+    fn by_kernel(self, sources: Vec<LiveSource>) -> anyhow::Result<Exit> {
+        let count = sources.len();
+        let shards = sources
+            .into_iter()
+            .enumerate()
+            .map(|(_shard, source)| {
+                let config = self.share_of(count);
+                (source, HttpStage::new(&config))
+            })
+            .collect();
+        let crew = Crew {
+            shards,
+            dealer: None,
+            limit: Limit::new(self.args.input.count),
+            is_sorted: self.args.tracking.sort,
+        };
+        self.by_crew(crew)
+    }
+
+    /// A thread reads the source and deals its frames to the workers.
+    fn by_reader<S: Source + Send>(self, source: S, workers: usize) -> anyhow::Result<Exit> {
+        let config = self.share_of(workers);
+        let (mut ports, mut shards) = (Vec::new(), Vec::new());
+        for shard in 0..workers {
+            let (port, consumer) = linkweir_feed::ring(RING_BYTES, &format!("worker {shard}"))?;
+            ports.push(RingPort(port));
+            shards.push((consumer, HttpStage::new(&config)));
+        }
+        let limit = Limit::new(self.args.input.count);
+        let crew = Crew::<Consumer, HttpStage> {
+            shards,
+            dealer: Some(Box::new(move |state| {
+                let mut splitter = TransactionGroups::default();
+                deal(source, &mut splitter, &mut ports, &limit, state);
+            })),
+            limit: Limit::default(),
+            is_sorted: self.args.tracking.sort,
+        };
+        self.by_crew(crew)
+    }
+
+    fn by_crew<S: Source + Send>(mut self, crew: Crew<'_, S, HttpStage>) -> anyhow::Result<Exit> {
+        let watcher = &mut self.watcher;
+        let (report, outcome) = run_workers(crew, &mut self.sinks, |report, progress| {
+            watcher.look(report, progress)
+        });
+        let elapsed = self.watcher.finish(&report.total);
+        Ended::new(
+            self.args,
+            report.total,
+            &report.each,
+            &report.stages,
+            elapsed,
+            self.page,
+        )
+        .conclude(outcome)
+    }
+
+    /// The settings of one of several stages: the bound on waiting messages is for all together.
+    fn share_of(&self, workers: usize) -> HttpConfig {
+        HttpConfig {
+            max_pending: self.config.max_pending.div_ceil(workers),
+            ..self.config.clone()
+        }
+    }
+}
+
+/// The reader's end of a ring.
+struct RingPort(Producer);
+
+impl Port for RingPort {
+    fn push(&mut self, frame: &linkweir_engine::Frame<'_>) -> bool {
+        self.0.push_wait(frame).is_ok()
+    }
+
+    fn flush(&mut self) {
+        self.0.flush();
+    }
+}
+
+impl Drop for RingPort {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+/// Looks at a run between batches: progress, signals, live view.
+struct Watcher {
     signals: Signals,
     meter: Meter,
-    page: Option<SharedReport>,
+    told: usize,
+    view: View,
 }
 
-impl Job<'_> {
-    fn drive<T: Stage<Record = HttpKind>>(
-        &mut self,
-        source: CaptureFiles,
-        stage: &mut T,
-        sinks: &mut HttpSinks,
-    ) -> (RunReport, Result<(), RunError>) {
-        let (signals, meter) = (&self.signals, &mut self.meter);
-        let mut told = 0;
-        let outcome =
-            Run::new(source, stage, sinks, self.args.input.count).drive(|report, progress| {
-                for fault in report.faults.iter().skip(told) {
-                    warn(&describe(fault));
-                }
-                told = report.faults.len();
-                let due = meter.tick(report, progress);
-                if signals.take_report() {
-                    meter.say(report, progress);
-                }
-                if signals.stop() {
-                    Directive::Stop
-                } else if signals.take_rotate() {
-                    Directive::Rotate
-                } else if due {
-                    Directive::Flush
-                } else {
-                    Directive::Continue
-                }
-            });
+impl Watcher {
+    fn look(&mut self, report: &RunReport, progress: Progress) -> Directive {
+        for fault in report.faults.iter().skip(self.told) {
+            warn(&describe(fault));
+        }
+        self.told = report.faults.len();
+        let due = self.meter.tick(report, progress);
+        if due {
+            self.view.tick(report);
+        }
+        if self.signals.take_report() {
+            self.meter.say(report, progress);
+        }
+        if self.signals.stop() {
+            Directive::Stop
+        } else if self.signals.take_rotate() {
+            Directive::Rotate
+        } else if due {
+            Directive::Flush
+        } else {
+            Directive::Continue
+        }
+    }
+
+    fn finish(&mut self, report: &RunReport) -> std::time::Duration {
         self.meter.clear();
-        outcome
+        self.view.finish(report);
+        self.meter.elapsed()
     }
-
-    /// Says how it went and chooses the exit code.
-    fn conclude(
-        &self,
-        report: &RunReport,
-        outcome: Result<(), RunError>,
-        stage: &HttpStage,
-        unsorted: u64,
-    ) -> anyhow::Result<Exit> {
-        let mut exit = Exit::Done;
-        match outcome {
-            Ok(()) => {}
-            Err(RunError::Sink(SinkError::ClosedPipe)) => return Ok(Exit::Done),
-            Err(error) => {
-                warn(&error.to_string());
-                exit = Exit::Failed;
-            }
-        }
-        let totals = Totals {
-            report,
-            stats: stage.stats(),
-            faults: stage.faults(),
-            elapsed: self.meter.elapsed(),
-            unsorted,
-        };
-        if let Some(destination) = &self.args.output.summary {
-            match write_summary_file(destination, &totals.to_json()) {
-                Err(SinkError::ClosedPipe) | Ok(()) => {}
-                Err(error) => return Err(error).context("--summary"),
-            }
-        }
-        if let (Some(page), Some(path)) = (&self.page, &self.args.output.report) {
-            let html = page.0.borrow().render(&report_meta(self.args, &totals));
-            write_report_file(&path.to_string_lossy(), &html).context("--report")?;
-        }
-        if !self.args.output.quiet {
-            say(&totals.to_screen());
-        }
-        let undecoded = totals
-            .faults
-            .iter()
-            .find(|(_, cause, _)| *cause == "unsupported_link_type");
-        if let Some((_, _, count)) = undecoded {
-            let link = stage.unsupported_link().map_or(0, |link| link.0);
-            warn(&format!(
-                "{count} packets have a link type that is not decoded (the first: {link}); see `linkweir http --help`"
-            ));
-            if count == report.packets {
-                exit = exit.max(Exit::DataLost);
-            }
-        }
-        if report
-            .faults
-            .iter()
-            .any(|fault| fault.kind == FaultKind::Unusable)
-        {
-            exit = exit.max(Exit::Failed);
-        }
-        if totals.is_lossy() {
-            exit = exit.max(Exit::DataLost);
-        }
-        Ok(exit)
-    }
-}
-
-/// The words of the command line; long lists are cut.
-fn command_line() -> String {
-    let words: Vec<String> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(500) {
-        Some((end, _)) => format!("{} ...", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
-}
-
-/// Refuses outputs that would replace an input or one another.
-fn check_conflicts(args: &HttpArgs) -> anyhow::Result<()> {
-    let output = &args.output;
-    let written = output.write.iter().map(|path| ("-w", Path::new(path)));
-    let outputs: Vec<(&str, &Path)> = written
-        .chain(
-            output
-                .summary
-                .as_deref()
-                .map(|path| ("--summary", Path::new(path))),
-        )
-        .chain(output.report.as_deref().map(|path| ("--report", path)))
-        .collect();
-    let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
-    let inputs: Vec<(&str, &Path)> = read
-        .chain(
-            args.tracking
-                .anonymize
-                .as_deref()
-                .map(|path| ("--anonymize", path)),
-        )
-        .chain(output.config.as_deref().map(|path| ("--config", path)))
-        .collect();
-    conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
 }
 
 fn describe(fault: &linkweir_engine::Fault) -> String {
     match fault.offset {
         Some(offset) => format!("{}: at byte {offset}: {}", fault.input, fault.message),
         None => format!("{}: {}", fault.input, fault.message),
-    }
-}
-
-/// The report as one of the sinks and, after the run, as a page.
-#[derive(Debug, Clone, Default)]
-struct SharedReport(Rc<RefCell<HttpReport>>);
-
-impl Sink<HttpKind> for SharedReport {
-    fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
-        self.0.borrow_mut().write(batch)
-    }
-
-    fn flush(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-}
-
-fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
-    let report = totals.report;
-    let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
-    let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
-    let inputs: Vec<String> = args
-        .input
-        .read
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    ReportMeta {
-        title: "HTTP transactions".to_owned(),
-        inputs,
-        command_line: command_line(),
-        program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
-        packets: report.packets,
-        bytes: report.bytes,
-        first_ts_ns: nanos(report.first),
-        last_ts_ns: nanos(report.last),
-        drops: totals.drops().into_iter().map(owned).collect(),
-        notes: vec![
-            ("damaged inputs".to_owned(), report.faults.len() as u64),
-            (
-                "frames that did not decode".to_owned(),
-                totals.faults.total(),
-            ),
-            ("truncated heads".to_owned(), totals.stats.truncated_heads),
-            (
-                "retransmitted requests".to_owned(),
-                totals.stats.retransmitted_requests,
-            ),
-            (
-                "retransmitted responses".to_owned(),
-                totals.stats.retransmitted_responses,
-            ),
-            (
-                "interim responses".to_owned(),
-                totals.stats.interim_responses,
-            ),
-        ],
     }
 }

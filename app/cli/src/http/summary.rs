@@ -27,8 +27,40 @@ pub(crate) struct Totals<'a> {
     pub(crate) stats: &'a HttpStats,
     pub(crate) faults: &'a DecodeFaults,
     pub(crate) elapsed: Duration,
-    /// Records that left the sorter out of order.
-    pub(crate) unsorted: u64,
+    /// The share of each worker, where there were several.
+    pub(crate) workers: &'a [WorkerTotals],
+}
+
+/// What one of several workers did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkerTotals {
+    packets: u64,
+    bytes: u64,
+    requests: u64,
+    transactions: u64,
+    dropped: u64,
+}
+
+impl WorkerTotals {
+    pub(crate) fn new(report: &RunReport, stats: &HttpStats) -> Self {
+        Self {
+            packets: report.packets,
+            bytes: report.bytes,
+            requests: stats.requests,
+            transactions: stats.transactions,
+            dropped: report.drops.kernel + report.drops.ring,
+        }
+    }
+
+    fn to_json(self) -> Value {
+        json!({
+            "packets": self.packets,
+            "bytes": self.bytes,
+            "requests": self.requests,
+            "transactions": self.transactions,
+            "dropped": self.dropped,
+        })
+    }
 }
 
 impl Totals<'_> {
@@ -83,6 +115,7 @@ impl Totals<'_> {
             "dropped": dropped,
             "decode_errors": errors,
             "input_faults": faults,
+            "workers": self.workers.iter().map(|worker| worker.to_json()).collect::<Vec<_>>(),
             "http": self.http(),
         })
     }
@@ -119,7 +152,7 @@ impl Totals<'_> {
             "truncated_heads": stats.truncated_heads,
             "malformed_heads": stats.malformed_heads,
             "filtered": stats.filtered,
-            "unsorted": self.unsorted,
+            "unsorted": self.report.unsorted,
             "methods": methods,
             "status_codes": codes,
             "response_time_ns": response_time,
@@ -230,6 +263,24 @@ impl Totals<'_> {
             lines.push((
                 "not written",
                 format!("{} records, by --host or --url", thousands(stats.filtered)),
+            ));
+        }
+        if !self.workers.is_empty() {
+            let share = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
+            let shares: Vec<String> = self
+                .workers
+                .iter()
+                .map(|worker| {
+                    format!(
+                        "{:.2} % ({:.2} %)",
+                        share(worker.packets, report.packets),
+                        share(worker.transactions, stats.transactions)
+                    )
+                })
+                .collect();
+            lines.push((
+                "workers",
+                format!("packets (transactions): {}", shares.join("  ")),
             ));
         }
         rows(&lines)

@@ -1,0 +1,174 @@
+//! How a run of `linkweir http` went: summary, report, exit code.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use linkweir_engine::{FaultKind, RunError, RunReport, SinkError};
+use linkweir_http::{HttpStage, HttpStats};
+use linkweir_sink::report::{ReportMeta, write_report_file};
+use linkweir_sink::summary::write_summary_file;
+use linkweir_wire::{DecodeFaults, LinkType, Timestamp};
+
+use super::args::HttpArgs;
+use super::setup::SharedReport;
+use super::summary::{Totals, WorkerTotals};
+use crate::exit::{Exit, say, warn};
+use crate::input;
+
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended<'a> {
+    args: &'a HttpArgs,
+    report: RunReport,
+    stats: HttpStats,
+    faults: DecodeFaults,
+    unsupported_link: Option<LinkType>,
+    workers: Vec<WorkerTotals>,
+    elapsed: Duration,
+    page: Option<SharedReport>,
+}
+
+impl<'a> Ended<'a> {
+    /// A run whose stages have come to `report` together and to `each`, where there were several.
+    pub(crate) fn new(
+        args: &'a HttpArgs,
+        report: RunReport,
+        each: &[RunReport],
+        stages: &[HttpStage],
+        elapsed: Duration,
+        page: Option<SharedReport>,
+    ) -> Self {
+        let mut ended = Self {
+            args,
+            report,
+            stats: HttpStats::default(),
+            faults: DecodeFaults::default(),
+            unsupported_link: None,
+            workers: Vec::new(),
+            elapsed,
+            page,
+        };
+        for stage in stages {
+            ended.stats.merge(stage.stats());
+            ended.faults.merge(stage.faults());
+            ended.unsupported_link = ended.unsupported_link.or(stage.unsupported_link());
+        }
+        ended.workers = each
+            .iter()
+            .zip(stages)
+            .map(|(report, stage)| WorkerTotals::new(report, stage.stats()))
+            .collect();
+        ended
+    }
+
+    /// Says how it went and chooses the exit code.
+    pub(crate) fn conclude(self, outcome: Result<(), RunError>) -> anyhow::Result<Exit> {
+        let Self { args, report, .. } = &self;
+        let mut exit = Exit::Done;
+        match outcome {
+            Ok(()) => {}
+            Err(RunError::Sink(SinkError::ClosedPipe)) => return Ok(Exit::Done),
+            Err(error) => {
+                warn(&error.to_string());
+                exit = Exit::Failed;
+            }
+        }
+        let totals = Totals {
+            report,
+            stats: &self.stats,
+            faults: &self.faults,
+            elapsed: self.elapsed,
+            workers: &self.workers,
+        };
+        if let Some(destination) = &args.output.summary {
+            match write_summary_file(destination, &totals.to_json()) {
+                Err(SinkError::ClosedPipe) | Ok(()) => {}
+                Err(error) => return Err(error).context("--summary"),
+            }
+        }
+        if let (Some(page), Some(path)) = (self.page.as_ref(), &args.output.report) {
+            let html = page.0.borrow().render(&report_meta(args, &totals));
+            write_report_file(&path.to_string_lossy(), &html).context("--report")?;
+        }
+        if !args.output.quiet {
+            say(&totals.to_screen());
+        }
+        let undecoded = totals
+            .faults
+            .iter()
+            .find(|(_, cause, _)| *cause == "unsupported_link_type");
+        if let Some((_, _, count)) = undecoded {
+            let link = self.unsupported_link.map_or(0, |link| link.0);
+            warn(&format!(
+                "{count} packets have a link type that is not decoded (the first: {link}); see `linkweir http --help`"
+            ));
+            if count == report.packets {
+                exit = exit.max(Exit::DataLost);
+            }
+        }
+        if report
+            .faults
+            .iter()
+            .any(|fault| fault.kind == FaultKind::Unusable)
+        {
+            exit = exit.max(Exit::Failed);
+        }
+        if totals.is_lossy() {
+            exit = exit.max(Exit::DataLost);
+        }
+        Ok(exit)
+    }
+}
+
+/// The words of the command line; long lists are cut.
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(500) {
+        Some((end, _)) => format!("{} ...", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
+    let report = totals.report;
+    let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
+    let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
+    let inputs = match &args.feed {
+        Some(feed) => vec![feed.clone()],
+        None => input::names(&args.input),
+    };
+    ReportMeta {
+        title: "HTTP transactions".to_owned(),
+        inputs,
+        command_line: command_line(),
+        program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
+        packets: report.packets,
+        bytes: report.bytes,
+        first_ts_ns: nanos(report.first),
+        last_ts_ns: nanos(report.last),
+        drops: totals.drops().into_iter().map(owned).collect(),
+        notes: vec![
+            ("damaged inputs".to_owned(), report.faults.len() as u64),
+            (
+                "frames that did not decode".to_owned(),
+                totals.faults.total(),
+            ),
+            ("truncated heads".to_owned(), totals.stats.truncated_heads),
+            (
+                "retransmitted requests".to_owned(),
+                totals.stats.retransmitted_requests,
+            ),
+            (
+                "retransmitted responses".to_owned(),
+                totals.stats.retransmitted_responses,
+            ),
+            (
+                "interim responses".to_owned(),
+                totals.stats.interim_responses,
+            ),
+        ],
+    }
+}

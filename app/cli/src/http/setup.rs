@@ -1,0 +1,142 @@
+//! What a run of `linkweir http` is made of: settings, outputs, and what must not be the same file.
+
+use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::anyhow;
+use linkweir_engine::{Sink, SinkError};
+use linkweir_http::HttpConfig;
+use linkweir_record::{Anonymizer, HttpBatch, HttpKind};
+use linkweir_sink::report::HttpReport;
+use linkweir_sink::{OutputOptions, open_sink};
+
+use super::args::{HttpArgs, TrackingArgs};
+use crate::conflicts;
+use crate::exit::Wrong;
+
+pub(crate) type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
+
+pub(crate) fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
+    let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
+    Ok(HttpConfig {
+        timeout: args.timeout,
+        max_pending: args.max_pending as usize,
+        keep_duplicates: args.keep_duplicates,
+        ports: args.ports.clone(),
+        ttlb: args.ttlb,
+        host_contains: bytes(&args.host),
+        url_contains: bytes(&args.url),
+        anonymizer: args.anonymize.as_deref().map(read_key).transpose()?,
+        // A secret of this process: nobody can aim at a bucket of the table.
+        hash_seed: RandomState::new().hash_one(0_u8),
+    })
+}
+
+/// A key file: 32 bytes as they are, or as 64 hexadecimal digits.
+fn read_key(path: &Path) -> anyhow::Result<Anonymizer> {
+    let name = path.display();
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(1024).read_to_end(&mut bytes))
+        .map_err(|error| anyhow!(Wrong(format!("--anonymize {name}: {error}"))))?;
+    let from_hex = |text: &[u8]| -> Option<Vec<u8>> {
+        let (pairs, []) = text.as_chunks::<2>() else {
+            return None;
+        };
+        pairs
+            .iter()
+            .map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
+            .collect()
+    };
+    let key = <[u8; 32]>::try_from(bytes.as_slice())
+        .ok()
+        .or_else(|| from_hex(bytes.trim_ascii())?.try_into().ok());
+    let wrong = || {
+        format!(
+            "--anonymize {name}: a key is 32 bytes or 64 hexadecimal digits; make one with: head -c 32 /dev/urandom > {name}"
+        )
+    };
+    key.map(|key| Anonymizer::new(&key))
+        .ok_or_else(|| anyhow!(Wrong(wrong())))
+}
+
+pub(crate) fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
+    let options = OutputOptions {
+        rotation: args.output.rotate,
+        wall_clock_ns: wall_clock,
+    };
+    let destinations = match args.output.write.as_slice() {
+        // The terminal shows the live view.
+        [] if args.view.top => Vec::new(),
+        [] => vec!["-".to_owned()],
+        named => named.to_vec(),
+    };
+    destinations
+        .iter()
+        .map(|destination| open_sink(destination, args.output.format, options))
+        .map(|opened| {
+            opened.map_err(|error| match error {
+                SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
+                other => other.into(),
+            })
+        })
+        .collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the binary is where the clock is asked"
+)]
+fn wall_clock() -> u64 {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Refuses outputs that would replace an input or one another.
+pub(crate) fn check_conflicts(args: &HttpArgs) -> anyhow::Result<()> {
+    let output = &args.output;
+    let written = output.write.iter().map(|path| ("-w", Path::new(path)));
+    let outputs: Vec<(&str, &Path)> = written
+        .chain(
+            output
+                .summary
+                .as_deref()
+                .map(|path| ("--summary", Path::new(path))),
+        )
+        .chain(output.report.as_deref().map(|path| ("--report", path)))
+        .collect();
+    let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
+    let inputs: Vec<(&str, &Path)> = read
+        .chain(
+            args.tracking
+                .anonymize
+                .as_deref()
+                .map(|path| ("--anonymize", path)),
+        )
+        .chain(output.config.as_deref().map(|path| ("--config", path)))
+        .collect();
+    conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
+}
+
+/// The report as one of the sinks and, after the run, as a page.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedReport(pub(crate) Rc<RefCell<HttpReport>>);
+
+impl Sink<HttpKind> for SharedReport {
+    fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
+        self.0.borrow_mut().write(batch)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Opens what a passive command reads.
+
+use anyhow::anyhow;
+use linkweir_capture::live::{Fanout, LiveCapture, LiveOptions, LiveSource};
+use linkweir_capture::{CaptureFiles, Input, ReadOptions};
+use linkweir_engine::SourceError;
+
+use crate::args::InputArgs;
+use crate::exit::{Wrong, warn};
+use crate::signals::Signals;
+
+/// What was opened.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// Capture files, one after another.
+    Files(CaptureFiles),
+    /// An interface, as one source or as several that the kernel deals to.
+    Live(Vec<LiveSource>),
+}
+
+/// Opens `-r` or `-i`; an interface as `sockets` sources.
+pub(crate) fn open(args: &InputArgs, sockets: usize, signals: &Signals) -> anyhow::Result<Opened> {
+    let opened = match &args.interface {
+        Some(interface) => open_live(args, interface, sockets, signals).map(Opened::Live),
+        None if args.read.is_empty() => {
+            return Err(anyhow!(Wrong(
+                "nothing to read: name a capture with -r, an interface with -i, or a feeder with --feed"
+                    .to_owned()
+            )));
+        }
+        None => open_files(args, signals).map(Opened::Files),
+    };
+    opened.map_err(|error| {
+        if error.input == "-f" {
+            anyhow!(Wrong(error.to_string()))
+        } else {
+            error.into()
+        }
+    })
+}
+
+fn open_files(args: &InputArgs, signals: &Signals) -> Result<CaptureFiles, SourceError> {
+    let inputs: Vec<Input> = args.read.iter().cloned().map(Input::from).collect();
+    let options = ReadOptions {
+        filter: args.filter.clone(),
+        stop: signals.stop_flag(),
+        chunk_bytes: usize::try_from(args.read_size).unwrap_or(usize::MAX),
+        ..ReadOptions::default()
+    };
+    CaptureFiles::open(&inputs, options)
+}
+
+fn open_live(
+    args: &InputArgs,
+    interface: &str,
+    sockets: usize,
+    signals: &Signals,
+) -> Result<Vec<LiveSource>, SourceError> {
+    let options = LiveOptions {
+        interface: interface.to_owned(),
+        filter: args.filter.clone(),
+        snaplen: args.snaplen,
+        promiscuous: !args.no_promiscuous,
+        buffer_bytes: (args.buffer_size as usize) << 10,
+        fanout: if sockets > 1 {
+            Fanout::Transaction
+        } else {
+            Fanout::None
+        },
+        sockets,
+        stop: signals.stop_flag(),
+        ..LiveOptions::default()
+    };
+    let mut sources = LiveCapture::open(&options)?;
+    for notice in sources.iter_mut().flat_map(LiveSource::take_notices) {
+        warn(&notice);
+    }
+    Ok(sources)
+}
+
+/// What is read, in words.
+pub(crate) fn names(args: &InputArgs) -> Vec<String> {
+    match &args.interface {
+        Some(interface) => vec![interface.clone()],
+        None => args
+            .read
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect(),
+    }
+}
