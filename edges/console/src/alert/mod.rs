@@ -1,0 +1,25 @@
+//! Alerts: rules over the numbers of an interval, and where each rule stands.
+//!
+//! Pure: the caller brings the numbers of every closed interval and gets the changes. A rule fires
+//! when its limit is broken in N intervals in a row and is resolved when the limit holds for N in a
+//! row (its hysteresis). An interval with too few samples breaks no limit, so that one slow request at
+//! night is no alert; see [`Rule`] for how many that is.
+//!
+//! ```text
+//! p95 of host shop > 500 ms for 3 intervals
+//! 5xx share > 2 %
+//! requests rate < 10 /s for 5 intervals
+//! drops > 0
+//! p99 of server 10.0.0.1:80 > 1 s
+//! unanswered share of url shop/cart > 5 % min 50 samples
+//! ```
+
+mod rule;
+mod scan;
+mod watch;
+
+pub use rule::{Comparison, Metric, Part, Rule, RuleError, Scope, Thing};
+pub use watch::{AlertEvent, Numbers, ScopeNumbers, Watch};
+
+/// Rules of one run at most: each costs a histogram per interval.
+pub const MAX_RULES: usize = 64;

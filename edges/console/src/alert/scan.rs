@@ -1,0 +1,87 @@
+//! Words of a rule with the columns where they stand.
+
+/// One word, operator or quoted name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Token {
+    /// The text, without quotes.
+    pub(super) text: String,
+    /// Column of its first character, from 1.
+    pub(super) column: usize,
+    /// Whether it was quoted, and therefore is a name.
+    pub(super) is_quoted: bool,
+}
+
+/// Splits a rule at spaces and around `<`, `>`, `<=`, `>=`; `"..."` is one name.
+///
+/// The error is the column of a quote that is not closed.
+pub(super) fn tokens(rule: &str) -> Result<Vec<Token>, usize> {
+    let mut out: Vec<Token> = Vec::new();
+    let mut word: Option<Token> = None;
+    let mut chars = rule.chars().enumerate().peekable();
+    while let Some((at, c)) = chars.next() {
+        let column = at + 1;
+        if c.is_whitespace() {
+            out.extend(word.take());
+        } else if matches!(c, '<' | '>') {
+            out.extend(word.take());
+            let mut text = String::from(c);
+            if chars.next_if(|(_, next)| *next == '=').is_some() {
+                text.push('=');
+            }
+            out.push(Token {
+                text,
+                column,
+                is_quoted: false,
+            });
+        } else if c == '"' && word.is_none() {
+            let mut text = String::new();
+            loop {
+                match chars.next() {
+                    Some((_, '"')) => break,
+                    Some((_, inside)) => text.push(inside),
+                    None => return Err(column),
+                }
+            }
+            out.push(Token {
+                text,
+                column,
+                is_quoted: true,
+            });
+        } else {
+            word.get_or_insert_with(|| Token {
+                text: String::new(),
+                column,
+                is_quoted: false,
+            })
+            .text
+            .push(c);
+        }
+    }
+    out.extend(word);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters() {
+        let got: Vec<_> = tokens("p95 of host \"é b\">=5ms")
+            .unwrap()
+            .into_iter()
+            .map(|t| (t.text, t.column, t.is_quoted))
+            .collect();
+        let want = [
+            ("p95", 1, false),
+            ("of", 5, false),
+            ("host", 8, false),
+            ("é b", 13, true),
+            (">=", 18, false),
+            ("5ms", 20, false),
+        ];
+        assert_eq!(got, want.map(|(t, c, q)| (t.to_owned(), c, q)));
+        assert_eq!(tokens("of \"x"), Err(4));
+        assert_eq!(tokens("  "), Ok(vec![]));
+    }
+}

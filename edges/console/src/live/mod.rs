@@ -1,0 +1,472 @@
+//! Live statistics: intervals, windows, top tables, alerts; written by one run, read by many.
+//!
+//! ```text
+//! run ─ sink(): records ─┐                       ┌─ snapshot(), ticks_after(), wait_tick()
+//!     └ tick(): counters ┴► intervals ─► board ──┼─ top(), ccdf()
+//!                                                └─ metrics(), events_after()
+//! ```
+//! The writer works under a lock that readers take for moments only: what they get are shared copies
+//! (closed intervals and parts never change), and they merge and sort on their own time.
+//!
+//! Time is capture time. Of an interface an interval closes a quarter of a second after its end, of a
+//! file as soon as all its records have come; a file that is read a hundred times faster than it was
+//! captured gives its intervals a hundred times faster.
+//!
+//! Memory, whatever the traffic: 3,600 closed intervals of about 1 KiB (more with many codes and
+//! rules) and as many of the coarse series; at most 33 parts (a window of five minutes) of 1.7 MB with 256 keys each and one of four times as many
+//! keys for the whole run; 140 KiB of histograms by server. Tens of megabytes at the worst, one or two
+//! in a small network.
+
+mod interval;
+mod metrics;
+mod part;
+mod scopes;
+mod servers;
+mod windows;
+mod writer;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linkweir_engine::{RunReport, Sink, SinkError};
+use linkweir_record::{HttpBatch, HttpKind};
+use linkweir_wire::Timestamp;
+
+use self::interval::{Open, response_times};
+use self::part::Part;
+use self::windows::Windows;
+use self::writer::{Outlet, Writer};
+use crate::alert::{AlertEvent, MAX_RULES, Rule, Watch};
+use crate::api::{
+    AlertStatus, By, Ccdf, Dropped, Meta, Snapshot, Sort, Tick, TopTable, Totals, Window,
+};
+use crate::text::{clean, to_f64};
+
+/// Closed intervals that are kept.
+pub const MAX_TICKS: usize = 3600;
+/// Closed intervals in a [`Snapshot`].
+pub const SNAPSHOT_TICKS: usize = 900;
+/// Alert events that are kept for readers that are behind.
+const MAX_EVENTS: usize = 1024;
+
+/// What is watched, and how.
+#[derive(Debug, Clone)]
+pub struct LiveOptions {
+    /// Length of an interval of capture time; at least a millisecond.
+    pub interval: Duration,
+    /// What is read, as the user named it.
+    pub source: String,
+    /// Whether it is an interface: intervals follow the clock, with or without packets.
+    pub is_live: bool,
+    /// Alert rules; those after the first [`MAX_RULES`] are left out.
+    pub alerts: Vec<Rule>,
+    /// Keys that each table of a part keeps (four times as many for the whole run): every key with
+    /// more than one in `max_keys` of the requests is among them.
+    pub max_keys: usize,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            source: String::new(),
+            is_live: true,
+            alerts: Vec::new(),
+            max_keys: 256,
+        }
+    }
+}
+
+/// What readers see.
+#[derive(Debug)]
+struct Board {
+    source: String,
+    max_keys: usize,
+    ticks: VecDeque<Arc<Tick>>,
+    last_id: u64,
+    started_ms: u64,
+    windows: Windows,
+    alerts: Vec<AlertStatus>,
+    events: VecDeque<(u64, AlertEvent)>,
+    last_event: u64,
+    is_finished: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: LiveOptions,
+    writer: Mutex<Writer>,
+    board: Mutex<Board>,
+    /// Tables of the whole run: locked by the writer when a part closes, by a reader for one table.
+    whole: Mutex<Part>,
+    changed: Condvar,
+}
+
+/// The live statistics of one run. A clone is another handle on the same.
+#[derive(Debug, Clone)]
+pub struct Live(Arc<Shared>);
+
+/// A panic elsewhere must not take the statistics with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Seconds of so many nanoseconds.
+pub(crate) fn seconds(nanos: u64) -> f64 {
+    to_f64(nanos) / 1e9
+}
+
+/// Hands closed intervals to the board.
+struct Publisher<'a>(&'a Shared);
+
+impl Outlet for Publisher<'_> {
+    fn interval(
+        &mut self,
+        closed: &Open,
+        length_ns: u64,
+        watches: &[Watch],
+        changed: &[usize],
+        dropped_total: &Dropped,
+    ) {
+        let counts = &closed.counts;
+        let alerts: Vec<AlertStatus> = watches.iter().map(Watch::status).collect();
+        let mut tick = Tick {
+            id: 0,
+            t_ms: closed.end / 1_000_000,
+            interval_s: seconds(length_ns),
+            packets: counts.packets,
+            bytes: counts.bytes,
+            requests: counts.all.requests,
+            responses: counts.all.responses,
+            complete: counts.all.requests - counts.all.unanswered,
+            unanswered: counts.all.unanswered,
+            orphans: counts.all.orphans,
+            retransmissions: counts.all.retransmissions,
+            codes: counts.codes(),
+            methods: counts.methods(),
+            response_time_ns: response_times(&counts.all.response_time),
+            dropped: counts.dropped,
+            dropped_total: *dropped_total,
+            table: counts.table,
+            alerts,
+        };
+        let mut board = lock(&self.0.board);
+        let board = &mut *board;
+        board.last_id += 1;
+        tick.id = board.last_id;
+        if board.last_id == 1 {
+            board.started_ms = closed.start / 1_000_000;
+        }
+        for at in changed {
+            if let Some(status) = tick.alerts.get(*at) {
+                board.last_event += 1;
+                let event = AlertEvent {
+                    source: board.source.clone(),
+                    status: status.clone(),
+                    t_ms: tick.t_ms,
+                };
+                board.events.push_back((board.last_event, event));
+            }
+        }
+        while board.events.len() > MAX_EVENTS {
+            board.events.pop_front();
+        }
+        board.alerts.clone_from(&tick.alerts);
+        board.ticks.push_back(Arc::new(tick));
+        while board.ticks.len() > MAX_TICKS {
+            board.ticks.pop_front();
+        }
+        self.0.changed.notify_all();
+    }
+
+    fn part(&mut self, part: Part) {
+        lock(&self.0.whole).merge(&part);
+        // What is to be merged is taken out and put back: readers do not wait for it.
+        let max_keys = self.0.options.max_keys;
+        let old = lock(&self.0.board).windows.push(part);
+        if let Some(old) = old {
+            let merged = windows::join(&old, max_keys);
+            lock(&self.0.board).windows.replace(old.len(), merged);
+        }
+    }
+}
+
+impl Live {
+    /// Statistics of nothing yet.
+    #[must_use]
+    pub fn new(mut options: LiveOptions) -> Self {
+        options.alerts.truncate(MAX_RULES);
+        options.max_keys = options.max_keys.clamp(1, 65_536);
+        let writer = Writer::new(
+            options.interval,
+            options.is_live,
+            &options.alerts,
+            options.max_keys,
+        );
+        let board = Board {
+            source: clean(options.source.as_bytes()),
+            max_keys: options.max_keys,
+            ticks: VecDeque::new(),
+            last_id: 0,
+            started_ms: 0,
+            windows: Windows::default(),
+            alerts: options
+                .alerts
+                .iter()
+                .map(|rule| Watch::new(rule.clone()).status())
+                .collect(),
+            events: VecDeque::new(),
+            last_event: 0,
+            is_finished: false,
+        };
+        let whole = Part::new(u64::MAX, options.max_keys.saturating_mul(4));
+        Self(Arc::new(Shared {
+            options,
+            writer: Mutex::new(writer),
+            board: Mutex::new(board),
+            whole: Mutex::new(whole),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// A sink that counts the records of the run. It never fails.
+    #[must_use]
+    pub fn sink(&self) -> Box<dyn Sink<HttpKind> + Send> {
+        Box::new(LiveSink(self.clone()))
+    }
+
+    /// Takes the counters of the run at `now`: the clock of an interface, the latest packet of a
+    /// file. Cheap (a lock and a few additions), so that it may be called after every batch; the
+    /// more often, the more exactly packets fall into intervals.
+    pub fn tick(&self, report: &RunReport, now: Timestamp) {
+        lock(&self.0.writer).tick(report, now.as_nanos(), &mut Publisher(&self.0));
+    }
+
+    /// Losses that no source knows of, since the start of the run: transactions evicted from a full
+    /// table and records an output refused. Takes effect with the next tick.
+    pub fn set_losses(&self, table_full: u64, sink: u64) {
+        lock(&self.0.writer).elsewhere = writer::Elsewhere { table_full, sink };
+    }
+
+    /// Packets that could not be decoded, since the start of the run: layer, cause, count. For
+    /// [`Live::metrics`].
+    pub fn set_decode_errors(
+        &self,
+        errors: impl IntoIterator<Item = (&'static str, &'static str, u64)>,
+    ) {
+        let mut writer = lock(&self.0.writer);
+        writer.decode_errors.clear();
+        writer
+            .decode_errors
+            .extend(errors.into_iter().filter(|(_, _, count)| *count > 0));
+    }
+
+    /// The run has ended: closes what is open. Readers are told.
+    pub fn finish(&self, report: &RunReport) {
+        {
+            let mut writer = lock(&self.0.writer);
+            let outlet = &mut Publisher(&self.0);
+            let now = report.last.map_or(0, Timestamp::as_nanos);
+            writer.tick(report, now, outlet);
+            writer.finish(outlet);
+        }
+        lock(&self.0.board).is_finished = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Whether [`Live::finish`] was called.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        lock(&self.0.board).is_finished
+    }
+
+    /// Id of the last closed interval; 0 before the first.
+    #[must_use]
+    pub fn last_id(&self) -> u64 {
+        lock(&self.0.board).last_id
+    }
+
+    /// The closed intervals after `id` that are still kept, oldest first.
+    #[must_use]
+    pub fn ticks_after(&self, id: u64) -> Vec<Arc<Tick>> {
+        ticks_after(&lock(&self.0.board), id)
+    }
+
+    /// Waits until there is an interval after `id` or the run has ended, at most `timeout`; gives
+    /// the intervals after `id`.
+    #[must_use]
+    pub fn wait_tick(&self, id: u64, timeout: Duration) -> Vec<Arc<Tick>> {
+        let (board, _) = self
+            .0
+            .changed
+            .wait_timeout_while(lock(&self.0.board), timeout, |board| {
+                board.last_id <= id && !board.is_finished
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        ticks_after(&board, id)
+    }
+
+    /// The alert events after number `after` that are still kept, with their numbers.
+    #[must_use]
+    pub fn events_after(&self, after: u64) -> Vec<(u64, AlertEvent)> {
+        events_after(&lock(&self.0.board), after)
+    }
+
+    /// Waits until there is an alert event after number `after` or the run has ended, at most
+    /// `timeout`; gives the events after it.
+    #[must_use]
+    pub fn wait_event(&self, after: u64, timeout: Duration) -> Vec<(u64, AlertEvent)> {
+        let (board, _) = self
+            .0
+            .changed
+            .wait_timeout_while(lock(&self.0.board), timeout, |board| {
+                board.last_event <= after && !board.is_finished
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        events_after(&board, after)
+    }
+
+    /// Where every rule stands.
+    #[must_use]
+    pub fn alerts(&self) -> Vec<AlertStatus> {
+        lock(&self.0.board).alerts.clone()
+    }
+
+    /// What the run is.
+    #[must_use]
+    pub fn meta(&self) -> Meta {
+        let interval = lock(&self.0.writer).interval_ns();
+        let board = lock(&self.0.board);
+        Meta {
+            version: env!("CARGO_PKG_VERSION"),
+            source: board.source.clone(),
+            live: self.0.options.is_live,
+            interval_s: seconds(interval),
+            started_ms: board.started_ms,
+            finished: board.is_finished,
+        }
+    }
+
+    /// Sums since the start, with what is not in a closed interval yet.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let writer = lock(&self.0.writer);
+        let counts = writer.totals();
+        let (seen, dropped, late_records) = (writer.seen, writer.dropped, writer.late);
+        drop(writer);
+        let millis = |time: Timestamp| time.as_nanos() / 1_000_000;
+        let all = &counts.all;
+        Totals {
+            packets: seen.packets,
+            bytes: seen.bytes,
+            first_ms: seen.first.map(millis),
+            last_ms: seen.last.map(millis),
+            requests: all.requests,
+            responses: all.responses,
+            complete: all.requests - all.unanswered,
+            unanswered: all.unanswered,
+            orphans: all.orphans,
+            retransmissions: all.retransmissions,
+            codes: counts.codes(),
+            methods: counts.methods(),
+            response_time_ns: response_times(&all.response_time),
+            dropped,
+            table: counts.table,
+            late_records,
+        }
+    }
+
+    /// The run, its sums, and the last [`SNAPSHOT_TICKS`] intervals.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let ticks = {
+            let board = lock(&self.0.board);
+            let skip = board.ticks.len().saturating_sub(SNAPSHOT_TICKS);
+            board.ticks.iter().skip(skip).cloned().collect()
+        };
+        Snapshot {
+            meta: self.meta(),
+            ticks,
+            totals: self.totals(),
+        }
+    }
+
+    /// The `n` largest keys of a window. A window ends with the last closed part, at most five
+    /// seconds or one interval ago.
+    #[must_use]
+    pub fn top(&self, by: By, sort: Sort, window: Window, n: usize) -> TopTable {
+        let (rows, floor) = if window == Window::All {
+            let whole = lock(&self.0.whole);
+            let table = whole.table(by);
+            (part::rows(table, by, sort, n), table.floor())
+        } else {
+            let (parts, max_keys) = {
+                let board = lock(&self.0.board);
+                (board.windows.parts(window), board.max_keys)
+            };
+            let mut table = part::merged(by, max_keys.saturating_mul(2));
+            for part in &parts {
+                table.merge(part.table(by));
+            }
+            (part::rows(&table, by, sort, n), table.floor())
+        };
+        TopTable {
+            by,
+            window,
+            rows,
+            floor,
+        }
+    }
+
+    /// The complementary distribution of the response time over a window, at most 300 points.
+    #[must_use]
+    pub fn ccdf(&self, window: Window) -> Ccdf {
+        if window == Window::All {
+            return windows::ccdf(&lock(&self.0.writer).totals().all.response_time);
+        }
+        let parts = lock(&self.0.board).windows.parts(window);
+        let mut times = linkweir_sketch::LogLinear::new();
+        for part in &parts {
+            times.merge(&part.response_time);
+        }
+        windows::ccdf(&times)
+    }
+}
+
+fn ticks_after(board: &Board, id: u64) -> Vec<Arc<Tick>> {
+    let behind = usize::try_from(board.last_id.saturating_sub(id)).unwrap_or(usize::MAX);
+    let skip = board.ticks.len().saturating_sub(behind);
+    board.ticks.iter().skip(skip).cloned().collect()
+}
+
+fn events_after(board: &Board, after: u64) -> Vec<(u64, AlertEvent)> {
+    board
+        .events
+        .iter()
+        .filter(|(number, _)| *number > after)
+        .cloned()
+        .collect()
+}
+
+/// Counts the records of a run.
+#[derive(Debug)]
+struct LiveSink(Live);
+
+impl Sink<HttpKind> for LiveSink {
+    fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
+        let shared = &self.0.0;
+        lock(&shared.writer).records(batch, &mut Publisher(shared));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        let shared = &self.0.0;
+        lock(&shared.writer).flushed(&mut Publisher(shared));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! The scopes of the alert rules, matched against every transaction.
+//!
+//! Cost: a comparison or two per scope and transaction; what a rule measures is exact, whether or not
+//! its host or URL is among the most frequent.
+
+use std::net::IpAddr;
+
+use linkweir_record::HttpRow;
+
+use super::part::Keys;
+use crate::alert::{Rule, Scope};
+
+/// The distinct scopes of a set of rules.
+#[derive(Debug, Default)]
+pub(super) struct Scopes(Vec<Scope>);
+
+/// Whether two addresses are the same, in whatever form.
+fn is_same(a: IpAddr, b: IpAddr) -> bool {
+    a.to_canonical() == b.to_canonical()
+}
+
+/// Whether the host field `field` names `host`: equal, or equal without its port where `host` has
+/// none.
+fn names_host(field: &[u8], host: &[u8]) -> bool {
+    match field.strip_prefix(host) {
+        Some([]) => true,
+        Some([b':', port @ ..]) => !port.is_empty() && port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+impl Scopes {
+    pub(super) fn of(rules: &[Rule]) -> Self {
+        let mut scopes: Vec<Scope> = Vec::new();
+        for rule in rules {
+            if rule.scope != Scope::Run && !scopes.contains(&rule.scope) {
+                scopes.push(rule.scope.clone());
+            }
+        }
+        Self(scopes)
+    }
+
+    /// The number of a scope; `None` for the whole run.
+    pub(super) fn position(&self, scope: &Scope) -> Option<usize> {
+        self.0.iter().position(|known| known == scope)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Numbers of the scopes that a transaction belongs to.
+    pub(super) fn matching<'a>(
+        &'a self,
+        row: &'a HttpRow,
+        keys: Keys<'a>,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let matches = move |scope: &Scope| match scope {
+            Scope::Run => true,
+            Scope::Host(host) => names_host(keys.host, host.as_bytes()),
+            Scope::Url(url) => keys.url == url.as_bytes(),
+            Scope::Client(address) => is_same(row.client_ip, *address),
+            Scope::Server(address, port) => {
+                port.is_none_or(|port| port == row.server_port) && is_same(row.server_ip, *address)
+            }
+        };
+        self.0
+            .iter()
+            .enumerate()
+            .filter(move |(_, scope)| matches(scope))
+            .map(|(at, _)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_without_a_port_matches_every_port() {
+        assert!(names_host(b"shop", b"shop"));
+        assert!(names_host(b"shop:8080", b"shop"));
+        assert!(!names_host(b"shop:8080", b"shop:80"));
+        assert!(!names_host(b"shop:", b"shop"));
+        assert!(!names_host(b"shop.example", b"shop"));
+        assert!(!names_host(b"shop", b"shop:80"));
+    }
+}

@@ -1,0 +1,468 @@
+//! The writing side: one thread's records and counters become intervals and parts.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use linkweir_engine::RunReport;
+use linkweir_record::{HttpBatch, HttpState, HttpTransaction, RecordBatch as _};
+use linkweir_wire::Timestamp;
+
+use super::interval::{Counts, Open, record_scope};
+use super::part::{Keys, Part};
+use super::scopes::Scopes;
+use super::servers::Servers;
+use crate::alert::{Numbers, Rule, ScopeNumbers, Watch};
+use crate::api::{Dropped, TableState};
+use crate::url_template::path_template;
+
+/// How long after its end an interval of an interface waits for records: longer than the time
+/// between two hand-overs (a tenth of a second).
+const GRACE: u64 = 250_000_000;
+/// Intervals that may be open at once; with more the oldest is closed, come what may. Only the two or
+/// three that records have reached hold more than zeros.
+const MAX_OPEN: usize = 3600;
+/// A jump in time over more intervals than this starts a new row of intervals where time has gone:
+/// one absurd time stamp must not cost a million empty intervals.
+const MAX_JUMP: u64 = 3600;
+/// Length of a part of the windows, nanoseconds.
+const PART: u64 = 5_000_000_000;
+/// The first parts last one interval each, so that tables show something at once.
+const SHORT_PARTS: u32 = 5;
+
+/// What the writer hands out when intervals close.
+pub(super) trait Outlet {
+    /// An interval has closed; its counts, its rules, and the losses since the start.
+    fn interval(
+        &mut self,
+        closed: &Open,
+        length_ns: u64,
+        watches: &[Watch],
+        changed: &[usize],
+        dropped_total: &Dropped,
+    );
+    /// A part is full. Called after [`Outlet::interval`] for its last interval.
+    fn part(&mut self, part: Part);
+}
+
+/// What is known of losses that are not in the run's report.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Elsewhere {
+    pub(super) table_full: u64,
+    pub(super) sink: u64,
+}
+
+/// What the run's report said last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) first: Option<Timestamp>,
+    pub(super) last: Option<Timestamp>,
+    pub(super) faults: u64,
+}
+
+/// Open intervals, the open part, and sums since the start.
+#[derive(Debug)]
+pub(super) struct Writer {
+    interval: u64,
+    is_live: bool,
+    max_keys: usize,
+    scopes: Scopes,
+    /// A rule and the number of its scope.
+    watches: Vec<Watch>,
+    scope_of: Vec<Option<usize>>,
+    /// Contiguous, oldest first.
+    open: VecDeque<Open>,
+    /// End of the last closed interval, where the next one begins.
+    next_start: Option<u64>,
+    /// Latest time that records reached, that ticks reached, that ticks had reached at the last flush.
+    records_to: u64,
+    ticks_to: u64,
+    flushed_to: u64,
+    part: Option<Part>,
+    parts: u32,
+    pub(super) started: Option<u64>,
+    /// Sums of the closed intervals.
+    pub(super) closed: Counts,
+    pub(super) servers: Servers,
+    pub(super) seen: Seen,
+    pub(super) dropped: Dropped,
+    pub(super) elsewhere: Elsewhere,
+    pub(super) decode_errors: Vec<(&'static str, &'static str, u64)>,
+    pub(super) late: u64,
+    host: Vec<u8>,
+    url: Vec<u8>,
+    /// What a scope came to that nothing belonged to.
+    nothing: ScopeNumbers,
+    /// The time of the last tick.
+    last_now: u64,
+}
+
+impl Writer {
+    pub(super) fn new(interval: Duration, is_live: bool, rules: &[Rule], max_keys: usize) -> Self {
+        let scopes = Scopes::of(rules);
+        Self {
+            interval: u64::try_from(interval.as_nanos())
+                .unwrap_or(u64::MAX / 2)
+                .clamp(1_000_000, u64::MAX / 1_000_000),
+            is_live,
+            max_keys,
+            scope_of: rules
+                .iter()
+                .map(|rule| scopes.position(&rule.scope))
+                .collect(),
+            scopes,
+            watches: rules.iter().cloned().map(Watch::new).collect(),
+            open: VecDeque::new(),
+            next_start: None,
+            records_to: 0,
+            ticks_to: 0,
+            flushed_to: 0,
+            part: None,
+            parts: 0,
+            started: None,
+            closed: Counts::default(),
+            servers: Servers::default(),
+            seen: Seen::default(),
+            dropped: Dropped::default(),
+            elsewhere: Elsewhere::default(),
+            decode_errors: Vec::new(),
+            late: 0,
+            host: Vec::new(),
+            url: Vec::new(),
+            nothing: ScopeNumbers::default(),
+            last_now: 0,
+        }
+    }
+
+    /// Nanoseconds of an interval.
+    pub(super) const fn interval_ns(&self) -> u64 {
+        self.interval
+    }
+
+    /// Sums since the start, with what is still open.
+    pub(super) fn totals(&self) -> Counts {
+        let mut sum = Counts::default();
+        sum.merge(&self.closed);
+        for open in &self.open {
+            sum.merge(&open.counts);
+        }
+        sum
+    }
+
+    /// Takes the counters of the run at `now`.
+    pub(super) fn tick(&mut self, report: &RunReport, now: u64, outlet: &mut impl Outlet) {
+        let packets = report.packets.saturating_sub(self.seen.packets);
+        let bytes = report.bytes.saturating_sub(self.seen.bytes);
+        let from = self.ticks_to;
+        // The time of a file is its latest packet's: one absurd stamp holds it still for good.
+        if now != self.last_now && now > 0 && (now > from || self.open.is_empty()) {
+            self.last_now = now;
+            self.reach(now, outlet);
+            self.ticks_to = self.ticks_to.max(now);
+        }
+        self.spread(packets, bytes, from);
+        self.seen = Seen {
+            packets: report.packets,
+            bytes: report.bytes,
+            first: report.first,
+            last: report.last,
+            faults: report.faults.len() as u64,
+        };
+        let dropped = Dropped {
+            kernel: report.drops.kernel,
+            ring: report.drops.ring,
+            unusable_records: report.drops.unusable_records,
+            table_full: self.elsewhere.table_full,
+            sink: self.elsewhere.sink,
+        };
+        if let Some(open) = self.open.back_mut() {
+            open.counts.dropped.add(&dropped.since(&self.dropped));
+            self.dropped = dropped;
+        }
+        let table = TableState {
+            entries: report.fill.entries,
+            capacity: report.fill.capacity,
+        };
+        for open in self
+            .open
+            .iter_mut()
+            .rev()
+            .take_while(|open| open.end > from)
+        {
+            open.counts.table = table;
+        }
+        self.close_due(outlet);
+    }
+
+    /// Gives packets and bytes that came between two ticks to the intervals between them, by time.
+    fn spread(&mut self, packets: u64, bytes: u64, from: u64) {
+        if packets == 0 && bytes == 0 {
+            return;
+        }
+        let to = self.ticks_to;
+        let from = from.max(self.open.front().map_or(0, |open| open.start));
+        let in_one = self
+            .open
+            .back_mut()
+            .filter(|last| from >= last.start || to <= from);
+        if let Some(last) = in_one {
+            last.counts.packets += packets;
+            last.counts.bytes += bytes;
+            return;
+        }
+        let span = u128::from(to.saturating_sub(from)).max(1);
+        let share = |count: u64, until: u64| {
+            let part = u128::from(count) * u128::from(until.saturating_sub(from)).min(span) / span;
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        let (mut given_packets, mut given_bytes) = (0, 0);
+        let last = self.open.len().saturating_sub(1);
+        for (at, open) in self.open.iter_mut().enumerate() {
+            let until = if at == last { u64::MAX } else { open.end };
+            let (packets_to, bytes_to) = (share(packets, until), share(bytes, until));
+            open.counts.packets += packets_to - given_packets;
+            open.counts.bytes += bytes_to - given_bytes;
+            (given_packets, given_bytes) = (packets_to, bytes_to);
+        }
+    }
+
+    /// Opens intervals up to the one that holds `time`.
+    fn reach(&mut self, time: u64, outlet: &mut impl Outlet) {
+        self.started.get_or_insert(time);
+        let start = match self.open.back() {
+            Some(last) if time < last.end => {
+                if is_far(time, last.start, self.interval) {
+                    // Time has gone back by more than any disorder of packets.
+                    self.restart(time, outlet);
+                }
+                return;
+            }
+            Some(last) => last.end,
+            None => self.next_start.unwrap_or(time),
+        };
+        if is_far(start, time, self.interval)
+            || (self.open.is_empty() && is_far(time, start, self.interval))
+        {
+            self.restart(time, outlet);
+            return;
+        }
+        let mut start = start;
+        loop {
+            let end = start.saturating_add(self.interval);
+            self.push(start, end);
+            if time < end || end == u64::MAX {
+                break;
+            }
+            start = end;
+        }
+    }
+
+    /// Closes everything and begins anew at `time`.
+    fn restart(&mut self, time: u64, outlet: &mut impl Outlet) {
+        while !self.open.is_empty() {
+            self.close_front(outlet, None);
+        }
+        self.close_part(outlet);
+        (self.records_to, self.ticks_to, self.flushed_to) = (0, time, 0);
+        self.push(time, time.saturating_add(self.interval));
+    }
+
+    fn push(&mut self, start: u64, end: u64) {
+        self.open.push_back(Open {
+            start,
+            end,
+            ..Open::default()
+        });
+        self.next_start = Some(end);
+    }
+
+    /// Takes records.
+    pub(super) fn records(&mut self, batch: &HttpBatch, outlet: &mut impl Outlet) {
+        for view in batch.views() {
+            self.record(&view, outlet);
+        }
+        self.close_due(outlet);
+    }
+
+    fn record(&mut self, view: &HttpTransaction<'_>, outlet: &mut impl Outlet) {
+        let row = view.row;
+        // What has no response is known to have none only now.
+        let time = match row.response_ts_ns {
+            Some(time) if row.state != HttpState::Unanswered => time,
+            _ => self.records_to.max(self.ticks_to),
+        };
+        let is_inside = self
+            .open
+            .back()
+            .is_some_and(|last| time >= last.start && time < last.end);
+        if !is_inside && (time > 0 || self.open.is_empty()) {
+            self.reach(time.max(1), outlet);
+        }
+        self.records_to = self.records_to.max(time);
+        let response_time = match row.state {
+            HttpState::Complete => row.response_time_ns(),
+            _ => None,
+        };
+        let at = place(&self.open, time, self.interval);
+        if at.is_none() {
+            self.late += 1;
+        }
+        let Some(open) = self.open.get_mut(at.unwrap_or(0)) else {
+            return;
+        };
+        open.counts.record(row, view.text.method, response_time);
+        if let (Some(nanos), Some(code)) = (response_time, row.status_code) {
+            self.servers
+                .record((row.server_ip, row.server_port), code, nanos);
+        }
+        let has_request = row.state != HttpState::Orphan;
+        self.host.clear();
+        self.url.clear();
+        if has_request {
+            self.host.extend_from_slice(view.text.host);
+            self.host.make_ascii_lowercase();
+            let host = self.host.get(..96).unwrap_or(&self.host);
+            self.url.extend_from_slice(host);
+            path_template(view.text.uri, &mut self.url);
+        }
+        let keys = Keys {
+            host: &self.host,
+            url: &self.url,
+        };
+        for scope in self.scopes.matching(row, keys) {
+            if open.scoped.is_empty() {
+                open.scoped
+                    .resize_with(self.scopes.len(), ScopeNumbers::default);
+            }
+            if let Some(numbers) = open.scoped.get_mut(scope) {
+                record_scope(numbers, row, response_time);
+            }
+        }
+        if has_request {
+            let start = open.start;
+            self.part
+                .get_or_insert_with(|| Part::new(start, self.max_keys))
+                .record(row, keys, response_time);
+        }
+    }
+
+    /// Every record of the packets up to the last tick has been taken.
+    pub(super) fn flushed(&mut self, outlet: &mut impl Outlet) {
+        self.flushed_to = self.ticks_to;
+        self.close_due(outlet);
+    }
+
+    fn close_due(&mut self, outlet: &mut impl Outlet) {
+        while let Some(front) = self.open.front() {
+            // Records come in the order of their responses, but for those of other workers.
+            let slack = if self.is_live { GRACE } else { 0 };
+            let is_due = self.records_to >= front.end.saturating_add(self.interval.max(slack))
+                || if self.is_live {
+                    self.ticks_to >= front.end.saturating_add(GRACE)
+                } else {
+                    self.flushed_to >= front.end
+                };
+            if !is_due && self.open.len() <= MAX_OPEN {
+                return;
+            }
+            self.close_front(outlet, None);
+        }
+    }
+
+    /// Closes the oldest interval. `until` is where time has ended inside it.
+    fn close_front(&mut self, outlet: &mut impl Outlet, until: Option<u64>) {
+        let Some(mut front) = self.open.pop_front() else {
+            return;
+        };
+        let mut changed = Vec::new();
+        let length = match until {
+            // Half an interval says nothing of rates: the rules do not see it.
+            Some(until) => {
+                let length = until.saturating_sub(front.start);
+                // A rate over a moment is nonsense: a very short rest counts as a whole interval.
+                let length = if length < self.interval / 10 {
+                    self.interval
+                } else {
+                    length
+                };
+                front.end = front.start.saturating_add(length);
+                length
+            }
+            None => {
+                changed = self.watch(&front);
+                self.interval
+            }
+        };
+        let mut total = self.closed.dropped;
+        total.add(&front.counts.dropped);
+        outlet.interval(&front, length, &self.watches, &changed, &total);
+        self.closed.merge(&front.counts);
+        if let Some(part) = &mut self.part {
+            part.response_time.merge(&front.counts.all.response_time);
+            part.end = part.end.max(front.end);
+            let length = if self.parts < SHORT_PARTS { 0 } else { PART };
+            if part.end.saturating_sub(part.start) >= length {
+                self.close_part(outlet);
+            }
+        } else if front.counts.all.response_time.count() > 0 {
+            // Its tables went with a part that is closed already: only the times are left.
+            let mut part = Part::new(front.start, self.max_keys);
+            part.end = front.end;
+            part.response_time.merge(&front.counts.all.response_time);
+            self.part = Some(part);
+        }
+    }
+
+    fn close_part(&mut self, outlet: &mut impl Outlet) {
+        if let Some(part) = self.part.take() {
+            self.parts = self.parts.saturating_add(1);
+            outlet.part(part);
+        }
+    }
+
+    /// Shows a closed interval to the rules; gives those that began to fire or were resolved.
+    fn watch(&mut self, closed: &Open) -> Vec<usize> {
+        let numbers = Numbers {
+            interval_s: super::seconds(self.interval),
+            t_ms: closed.end / 1_000_000,
+            packets: closed.counts.packets,
+            bytes: closed.counts.bytes,
+            dropped: &closed.counts.dropped,
+            table: closed.counts.table,
+        };
+        let mut changed = Vec::new();
+        for (at, (watch, scope)) in self.watches.iter_mut().zip(&self.scope_of).enumerate() {
+            let scope = match scope {
+                None => &closed.counts.all,
+                Some(scope) => closed.scoped.get(*scope).unwrap_or(&self.nothing),
+            };
+            if watch.interval(scope, &numbers) {
+                changed.push(at);
+            }
+        }
+        changed
+    }
+
+    /// The run has ended: closes everything.
+    pub(super) fn finish(&mut self, outlet: &mut impl Outlet) {
+        let end = self.records_to.max(self.ticks_to);
+        while let Some(front) = self.open.front() {
+            let until = (front.end > end).then_some(end);
+            self.close_front(outlet, until);
+        }
+        self.close_part(outlet);
+    }
+}
+
+/// Whether `to` lies more intervals after `from` than are worth showing.
+const fn is_far(from: u64, to: u64, interval: u64) -> bool {
+    to.saturating_sub(from) / interval > MAX_JUMP
+}
+
+/// The open interval that holds `time`, `None` where it is closed already.
+fn place(open: &VecDeque<Open>, time: u64, interval: u64) -> Option<usize> {
+    let first = open.front()?.start;
+    let at = time.checked_sub(first)? / interval;
+    usize::try_from(at).ok().map(|at| at.min(open.len() - 1))
+}
