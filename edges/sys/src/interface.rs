@@ -141,19 +141,66 @@ pub fn name_of(index: u32) -> Option<String> {
 /// The longest packet of the interface with this name, in bytes without the link header.
 #[must_use]
 pub fn mtu_of(name: &str) -> Option<u32> {
-    let socket = any_socket().ok()?;
-    // SAFETY: a structure of integers and one pointer that this request does not use; zero is valid.
+    let mut request = request(name)?;
+    ioctl(libc::SIOCGIFMTU, &mut request).ok()?;
+    // SAFETY: the answer to this request is this member.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
+}
+
+/// `struct hwtstamp_config` of `linux/net_tstamp.h`.
+#[repr(C)]
+struct StampConfig {
+    flags: i32,
+    sent: i32,
+    received: i32,
+}
+
+/// Has the network card stamp every frame that it receives.
+///
+/// # Errors
+/// What the driver says; `PermissionDenied` without `CAP_NET_ADMIN`.
+pub fn enable_hardware_stamps(name: &str) -> io::Result<()> {
+    const SIOCSHWTSTAMP: libc::Ioctl = 0x89b0;
+    const EVERY_FRAME: i32 = 1;
+    let mut config = StampConfig {
+        flags: 0,
+        sent: 0,
+        received: EVERY_FRAME,
+    };
+    let mut request = request(name).ok_or(io::ErrorKind::InvalidInput)?;
+    request.ifr_ifru.ifru_data = (&raw mut config).cast();
+    ioctl(SIOCSHWTSTAMP, &mut request)?;
+    if config.received == EVERY_FRAME {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// A request about the interface with this name; nothing where no interface can have it.
+fn request(name: &str) -> Option<libc::ifreq> {
+    // SAFETY: a structure of integers and one pointer, for all of which zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let room = request.ifr_name.get_mut(..libc::IFNAMSIZ - 1)?;
+    if name.len() > room.len() {
+        return None;
+    }
     for (to, from) in room.iter_mut().zip(name.bytes()) {
         *to = from.cast_signed();
     }
-    // SAFETY: the request reads the name, which ends in NUL, and writes the answer in place.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } != 0 {
-        return None;
+    Some(request)
+}
+
+/// Asks the kernel; the pointer in the request, where one is used, must be good for the call.
+fn ioctl(what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    let socket = any_socket()?;
+    let request: *mut libc::ifreq = request;
+    // SAFETY: `request` is a whole `ifreq`, whose name ends in NUL.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), what, request) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
-    // SAFETY: the answer to this request is this member.
-    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
 }
 
 fn any_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {

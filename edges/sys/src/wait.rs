@@ -16,6 +16,15 @@ pub fn wall_clock_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
+/// A clock that only goes forward, in nanoseconds since an arbitrary moment.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
 /// Waits until `file` can be read without blocking, or has ended; false after `limit`.
 ///
 /// # Errors

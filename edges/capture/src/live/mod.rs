@@ -19,8 +19,12 @@ use linkweir_engine::{Drops, Source, SourceError, SourceEvent};
 use linkweir_wire::Timestamp;
 
 mod block;
+mod cooked;
+pub mod fanout;
+mod group;
 mod open;
 mod packet;
+mod watch;
 
 pub use linkweir_sys::interface::Interface;
 
@@ -97,7 +101,7 @@ impl LiveCapture {
     /// Where there is no such interface, it is down, the filter is no valid expression (then the
     /// input named is `-f`), or the privilege is missing; the message says what to do.
     pub fn open(options: &LiveOptions) -> Result<Vec<LiveSource>, SourceError> {
-        let sources = open::packet_sources(options)?;
+        let sources = PacketSource::open(options)?;
         Ok(sources.into_iter().map(LiveSource::from).collect())
     }
 }

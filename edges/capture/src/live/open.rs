@@ -11,8 +11,9 @@ use linkweir_sys::packet_socket::{Framing, PacketRing, PacketSocket, RingShape};
 use linkweir_wire::LinkType;
 
 use super::block::{Layout, RESERVE};
-use super::packet::PacketSource;
-use super::{ANY, LiveOptions};
+use super::cooked::without_header;
+use super::fanout::{Shape, transaction_program};
+use super::{ANY, Fanout, LiveOptions};
 
 /// When the kernel hands over a block that is not full: the delay of records on a quiet link.
 pub(super) const RETIRE: Duration = Duration::from_millis(10);
@@ -33,33 +34,53 @@ pub(super) struct Opened {
     pub(super) notices: Vec<String>,
 }
 
-/// Opens the sockets of a capture.
-pub(super) fn packet_sources(options: &LiveOptions) -> Result<Vec<PacketSource>, SourceError> {
-    let opened = open_one(options)?;
-    Ok(vec![PacketSource::new(opened, options)])
+/// Opens all sockets of a capture: socket K takes shard K.
+///
+/// No frame is taken before all have joined their group, for the kernel divides by the number of
+/// sockets that there are.
+pub(super) fn open_all(options: &LiveOptions) -> Result<Vec<Opened>, SourceError> {
+    let target = Target::find(options)?;
+    if options.sockets <= 1 {
+        let prepared = target.prepare(options)?;
+        prepared.admit()?;
+        prepared.bind()?;
+        return Ok(vec![prepared.finish()]);
+    }
+    if options.fanout == Fanout::None || options.sockets > MAX_SOCKETS {
+        let message = format!("{} sockets cannot share it", options.sockets);
+        return Err(wrong(&target.name, message));
+    }
+    let mut all = Vec::new();
+    let mut group = 0;
+    for number in 0..options.sockets {
+        let prepared = target.prepare(options)?;
+        prepared.reject()?;
+        prepared.bind()?;
+        group = prepared.join(group, target.is_loopback)?;
+        if number == 0 {
+            prepared.set_fanout_program(target.shape())?;
+        }
+        all.push(prepared);
+    }
+    all.iter().try_for_each(Prepared::admit)?;
+    Ok(all.into_iter().map(Prepared::finish).collect())
 }
 
-/// Opens one socket that takes everything.
-pub(super) fn open_one(options: &LiveOptions) -> Result<Opened, SourceError> {
-    let target = Target::find(options)?;
-    let prepared = target.prepare(options)?;
-    prepared.admit()?;
-    prepared.bind()?;
-    Ok(prepared.finish())
-}
+/// `PACKET_FANOUT_MAX` of Linux before 5.11.
+const MAX_SOCKETS: usize = 256;
 
 /// What is captured.
 #[derive(Debug)]
-pub(super) struct Target {
+struct Target {
     name: String,
-    pub(super) index: u32,
-    pub(super) layout: Layout,
+    index: u32,
+    layout: Layout,
     is_loopback: bool,
 }
 
-/// A socket with its ring and program that is not bound yet.
+/// A socket with its ring and its program, which nothing has reached yet.
 #[derive(Debug)]
-pub(super) struct Prepared {
+struct Prepared {
     name: String,
     ring: PacketRing,
     index: u32,
@@ -76,7 +97,7 @@ const ARPHRD_NONE: u16 = 0xfffe;
 
 impl Target {
     /// Looks for the interface.
-    pub(super) fn find(options: &LiveOptions) -> Result<Self, SourceError> {
+    fn find(options: &LiveOptions) -> Result<Self, SourceError> {
         let name = options.interface.clone();
         if name == ANY {
             return Ok(Self {
@@ -109,8 +130,17 @@ impl Target {
         })
     }
 
+    /// How frames of the interface come to the program of a group.
+    const fn shape(&self) -> Shape {
+        match self.layout {
+            Layout::Plain(LinkType::RAW) => Shape::Ip,
+            Layout::Plain(_) => Shape::Ethernet,
+            Layout::Cooked => Shape::Any,
+        }
+    }
+
     /// Everything but the bind: until then no frame can come.
-    pub(super) fn prepare(&self, options: &LiveOptions) -> Result<Prepared, SourceError> {
+    fn prepare(&self, options: &LiveOptions) -> Result<Prepared, SourceError> {
         let mut notices = Vec::new();
         let (program, filter) = self.compile(options)?;
         let framing = match self.layout {
@@ -133,10 +163,19 @@ impl Target {
             // Where the kernel has no such option, the copies are left out when a block is read.
             socket.ignore_outgoing().ok();
         }
-        if options.promiscuous && self.index != 0 && !self.is_loopback {
-            if let Err(error) = socket.set_promiscuous(self.index) {
-                notices.push(format!("no promiscuous mode: {error}"));
-            }
+        if options.promiscuous
+            && self.index != 0
+            && !self.is_loopback
+            && let Err(error) = socket.set_promiscuous(self.index)
+        {
+            notices.push(format!("no promiscuous mode: {error}"));
+        }
+        if options.hardware_stamps
+            && let Err(error) = self.stamp_in_hardware(socket)
+        {
+            notices.push(format!(
+                "the interface makes no time stamps ({error}): the kernel's are used"
+            ));
         }
         Ok(Prepared {
             name: self.name.clone(),
@@ -147,6 +186,11 @@ impl Target {
             filter,
             notices,
         })
+    }
+
+    fn stamp_in_hardware(&self, socket: &PacketSocket) -> io::Result<()> {
+        interface::enable_hardware_stamps(&self.name)?;
+        socket.use_hardware_stamps()
     }
 
     /// The program for the kernel and, where it cannot decide, the filter to run here.
@@ -168,22 +212,27 @@ impl Target {
         let asks_for_tags = expression
             .split(|c: char| !c.is_ascii_alphanumeric())
             .any(|word| word == "vlan");
-        let program = filter.instructions();
-        if asks_for_tags || program.len() > MAX_INSTRUCTIONS {
-            return Ok((keep_all, Some(filter)));
+        let program = match self.layout {
+            Layout::Plain(_) => Some(filter.instructions()),
+            Layout::Cooked => without_header(&filter.instructions()),
+        };
+        match program {
+            Some(program) if !asks_for_tags && program.len() <= MAX_INSTRUCTIONS => {
+                Ok((program, None))
+            }
+            _ => Ok((keep_all, Some(filter))),
         }
-        Ok((program, None))
     }
 }
 
 impl Prepared {
     /// Lets nothing through for now.
-    pub(super) fn reject(&self) -> Result<(), SourceError> {
+    fn reject(&self) -> Result<(), SourceError> {
         self.attach(&[Instruction::keep(0)])
     }
 
     /// Lets through what the filter matches.
-    pub(super) fn admit(&self) -> Result<(), SourceError> {
+    fn admit(&self) -> Result<(), SourceError> {
         self.attach(&self.program)
     }
 
@@ -195,18 +244,38 @@ impl Prepared {
     }
 
     /// Starts to receive.
-    pub(super) fn bind(&self) -> Result<(), SourceError> {
+    fn bind(&self) -> Result<(), SourceError> {
         let socket = self.ring.socket();
         socket
             .bind(self.index)
             .map_err(|error| wrong(&self.name, reason(&error)))
     }
 
-    pub(super) const fn ring(&self) -> &PacketRing {
-        &self.ring
+    /// Joins the group of the capture (0: a new one).
+    fn join(&self, group: u16, is_loopback: bool) -> Result<u16, SourceError> {
+        let socket = self.ring.socket();
+        let joined = match socket.join_fanout(group, is_loopback) {
+            // A kernel that does not know of outgoing copies: they are left out later.
+            Err(_) if is_loopback => socket.join_fanout(group, false),
+            joined => joined,
+        };
+        joined.map_err(|error| {
+            let message = format!("the sockets cannot share the interface: {error}");
+            wrong(&self.name, message)
+        })
     }
 
-    pub(super) fn finish(self) -> Opened {
+    fn set_fanout_program(&self, shape: Shape) -> Result<(), SourceError> {
+        let socket = self.ring.socket();
+        socket
+            .set_fanout_program(&transaction_program(shape))
+            .map_err(|error| {
+                let message = format!("the kernel refused the program that shares out: {error}");
+                wrong(&self.name, message)
+            })
+    }
+
+    fn finish(self) -> Opened {
         Opened {
             ring: self.ring,
             interface: self.index,
@@ -275,7 +344,7 @@ fn missing(all: &[Interface]) -> String {
 }
 
 /// What the system said, and what to do about it.
-pub(super) fn reason(error: &io::Error) -> String {
+fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             let program = std::env::current_exe().unwrap_or_else(|_| "linkweir".into());

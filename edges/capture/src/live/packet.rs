@@ -1,19 +1,18 @@
-//! [`PacketSource`]: one ring of an interface.
+//! [`PacketSource`]: one ring of an interface, for as long as the interface lives and after.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linkweir_engine::{Batch, Drops, Fault, FrameRef, SourceError, SourceEvent};
-use linkweir_sys::BpfFilter;
+use linkweir_engine::{Batch, Drops, FrameRef, SourceError, SourceEvent};
 use linkweir_sys::cbpf::Instruction;
-use linkweir_sys::packet_socket::PacketRing;
-use linkweir_sys::wait::wall_clock_ns;
+use linkweir_sys::wait::{monotonic_ns, pause, wall_clock_ns};
 
 use super::LiveOptions;
-use super::block::{Layout, index_block};
+use super::block::index_block;
+use super::group::Group;
 use super::open::{Opened, RETIRE};
+use super::watch::{Change, Watch};
 
 /// How often the kernel is asked for its counters.
 const STATISTICS_EVERY_NS: u64 = 100_000_000;
@@ -21,34 +20,43 @@ const STATISTICS_EVERY_NS: u64 = 100_000_000;
 /// Frames of one socket.
 #[derive(Debug)]
 pub(super) struct PacketSource {
-    ring: PacketRing,
-    layout: Layout,
-    filter: Option<BpfFilter>,
+    group: Arc<Group>,
+    /// Which of the group it is: its shard.
+    member: usize,
+    /// Nothing while there is no interface.
+    opened: Option<Opened>,
+    watch: Watch,
     frames: Vec<FrameRef>,
     notices: Vec<String>,
-    faults: VecDeque<Fault>,
     drops: Drops,
     statistics_due_ns: u64,
     idle: Duration,
+    retry: Duration,
+    reopen_due_ns: u64,
     stop: Arc<AtomicBool>,
     is_closing: bool,
 }
 
 impl PacketSource {
-    pub(super) fn new(opened: Opened, options: &LiveOptions) -> Self {
-        Self {
-            ring: opened.ring,
-            layout: opened.layout,
-            filter: opened.filter,
+    /// All sources of a capture.
+    pub(super) fn open(options: &LiveOptions) -> Result<Vec<Self>, SourceError> {
+        let (group, opened) = Group::open(options)?;
+        let source = |(member, mut opened): (usize, Opened)| Self {
+            group: Arc::clone(&group),
+            member,
+            watch: Watch::new(&options.interface, opened.interface, member == 0),
+            notices: std::mem::take(&mut opened.notices),
+            opened: Some(opened),
             frames: Vec::new(),
-            notices: opened.notices,
-            faults: VecDeque::new(),
             drops: Drops::default(),
             statistics_due_ns: 0,
             idle: options.idle,
+            retry: options.retry,
+            reopen_due_ns: 0,
             stop: Arc::clone(&options.stop),
             is_closing: false,
-        }
+        };
+        Ok(opened.into_iter().enumerate().map(source).collect())
     }
 
     pub(super) fn take_notices(&mut self) -> Vec<String> {
@@ -61,50 +69,66 @@ impl PacketSource {
 
     pub(super) fn next_event(&mut self) -> Result<SourceEvent<'_>, SourceError> {
         loop {
-            if let Some(fault) = self.faults.pop_front() {
+            if let Some(fault) = self.watch.take_fault() {
                 return Ok(SourceEvent::Fault(fault));
             }
             if self.take_block() {
-                return Ok(SourceEvent::Batch(Batch::new(
-                    self.ring.block(),
-                    &self.frames,
-                )));
+                let block = self.opened.as_ref().map_or(&[][..], |o| o.ring.block());
+                return Ok(SourceEvent::Batch(Batch::new(block, &self.frames)));
             }
-            if self.stop.load(Ordering::Relaxed) {
+            let is_stopped = self.stop.load(Ordering::Relaxed);
+            let Some(opened) = &self.opened else {
+                if is_stopped {
+                    return Ok(SourceEvent::End);
+                }
+                self.reopen();
+                if self.opened.is_none() {
+                    pause(self.idle);
+                    return Ok(SourceEvent::Idle);
+                }
+                continue;
+            };
+            if is_stopped {
                 self.close();
                 // What the kernel still holds back comes within one retirement.
-                let has_more = self.ring.wait(RETIRE * 4).unwrap_or(false);
-                if !has_more {
+                if !self.wait(RETIRE * 4) {
                     self.count_drops();
                     return Ok(SourceEvent::End);
                 }
                 continue;
             }
-            if !self.ring.wait(self.idle).unwrap_or(false) {
+            if opened.ring.wait(self.idle).unwrap_or(false) {
+                self.look_after_error();
+            } else {
                 self.count_drops();
-                return Ok(SourceEvent::Idle);
+                self.look_around();
+                if !self.watch.has_fault() {
+                    return Ok(SourceEvent::Idle);
+                }
             }
         }
     }
 
     /// Takes blocks until one has a frame; false where none is ready.
     fn take_block(&mut self) -> bool {
-        while self.ring.advance() {
+        while let Some(opened) = &mut self.opened
+            && opened.ring.advance()
+        {
             self.frames.clear();
-            let report = index_block(self.ring.block_mut(), self.layout, &mut self.frames);
+            let block = opened.ring.block_mut();
+            let report = index_block(block, opened.layout, &mut self.frames);
             self.drops.unusable_records += report.unusable;
-            if let Some(filter) = &self.filter {
-                let block = self.ring.block();
+            if let Some(filter) = &opened.filter {
+                let block = opened.ring.block();
                 self.frames.retain(|one| {
-                    let mut frames = Batch::new(block, std::slice::from_ref(one));
-                    frames
+                    Batch::new(block, std::slice::from_ref(one))
                         .frames()
-                        .next()
-                        .is_some_and(|frame| filter.matches(frame.bytes, frame.wire_len))
+                        .any(|frame| filter.matches(frame.bytes, frame.wire_len))
                 });
             }
             if report.last_ns >= self.statistics_due_ns {
                 self.count_drops();
+                self.look_around();
             }
             if !self.frames.is_empty() {
                 return true;
@@ -113,19 +137,87 @@ impl PacketSource {
         false
     }
 
+    fn wait(&self, limit: Duration) -> bool {
+        self.opened
+            .as_ref()
+            .is_some_and(|opened| opened.ring.wait(limit).unwrap_or(false))
+    }
+
     /// Takes no more from the kernel than what is in the ring.
     fn close(&mut self) {
-        if !self.is_closing {
+        if !self.is_closing
+            && let Some(opened) = &self.opened
+        {
             self.is_closing = true;
             // Refused only where the socket is broken, and then nothing comes anyway.
-            self.ring.socket().attach(&[Instruction::keep(0)]).ok();
+            opened.ring.socket().attach(&[Instruction::keep(0)]).ok();
+        }
+        // An error that waits at the socket would look like frames.
+        if let Some(opened) = &self.opened {
+            opened.ring.socket().take_error().ok();
         }
     }
 
+    /// Adds what the kernel dropped since it was last asked.
     fn count_drops(&mut self) {
         self.statistics_due_ns = wall_clock_ns().saturating_add(STATISTICS_EVERY_NS);
-        if let Ok(counted) = self.ring.socket().statistics() {
+        if let Some(opened) = &self.opened
+            && let Ok(counted) = opened.ring.socket().statistics()
+        {
             self.drops.kernel += u64::from(counted.drops);
+        }
+    }
+
+    /// The socket woke up: for a block that is ready, or for an error.
+    fn look_after_error(&mut self) {
+        let Some(opened) = &mut self.opened else {
+            return;
+        };
+        match opened.ring.socket().take_error() {
+            Ok(Some(_)) => self.look_around_now(),
+            _ => {
+                if !opened.ring.is_ready() {
+                    // Nothing of what it woke up for: not to be asked again and again.
+                    pause(Duration::from_millis(1));
+                }
+            }
+        }
+    }
+
+    /// Notices changes of the interface, at most once in `retry`.
+    fn look_around(&mut self) {
+        if self.watch.is_due(self.retry) {
+            self.look_around_now();
+        }
+    }
+
+    fn look_around_now(&mut self) {
+        let Some(opened) = &self.opened else {
+            return;
+        };
+        let socket = opened.ring.socket();
+        if self.watch.look(socket.interface().ok().flatten()) == Change::Vanished
+            && !opened.ring.is_ready()
+        {
+            self.count_drops();
+            self.opened = None;
+        }
+    }
+
+    /// Opens the interface again, if it is back and the time has come.
+    fn reopen(&mut self) {
+        let now = monotonic_ns();
+        if now < self.reopen_due_ns {
+            return;
+        }
+        let retry_ns = u64::try_from(self.retry.as_nanos()).unwrap_or(u64::MAX);
+        self.reopen_due_ns = now.saturating_add(retry_ns);
+        match self.group.reopen(self.member) {
+            Ok(opened) => {
+                self.watch.is_back(opened.interface);
+                self.opened = Some(opened);
+            }
+            Err(error) => self.watch.is_still_away(&error.message),
         }
     }
 }

@@ -57,11 +57,15 @@ impl PacketRing {
     /// Gives the held block back to the kernel and takes the next one, if it is ready.
     pub fn advance(&mut self) -> bool {
         self.release();
-        let is_ready = self
-            .status()
-            .is_some_and(|status| status.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0);
-        self.is_held = is_ready;
-        is_ready
+        self.is_held = self.is_ready();
+        self.is_held
+    }
+
+    /// Whether the current block is the reader's.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.status()
+            .is_some_and(|status| status.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0)
     }
 
     /// Gives the held block back, if one is held.
