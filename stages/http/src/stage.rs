@@ -325,6 +325,7 @@ impl Stage for HttpStage {
         TableFill {
             entries: self.pending.len() as u64,
             capacity: self.pending.capacity() as u64,
+            evicted: self.output.stats.table_full,
         }
     }
 

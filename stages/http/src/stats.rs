@@ -69,6 +69,30 @@ impl Default for HttpStats {
 }
 
 impl HttpStats {
+    /// Adds what another shard counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.responses += other.responses;
+        self.transactions += other.transactions;
+        self.unanswered += other.unanswered;
+        self.orphans += other.orphans;
+        self.interim_responses += other.interim_responses;
+        self.retransmitted_requests += other.retransmitted_requests;
+        self.retransmitted_responses += other.retransmitted_responses;
+        self.truncated_heads += other.truncated_heads;
+        self.malformed_heads += other.malformed_heads;
+        self.table_full += other.table_full;
+        self.filtered += other.filtered;
+        for (mine, theirs) in self.common.iter_mut().zip(other.common) {
+            *mine += theirs;
+        }
+        self.methods.merge(&other.methods);
+        for (mine, theirs) in self.status_codes.iter_mut().zip(*other.status_codes) {
+            *mine += theirs;
+        }
+        self.response_time.merge(&other.response_time);
+    }
+
     /// Counts a request with this method.
     #[inline]
     pub fn count_method(&mut self, method: &[u8]) {
