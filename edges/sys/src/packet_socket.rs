@@ -84,9 +84,30 @@ impl PacketSocket {
     /// # Errors
     /// What `bind(2)` says: `NetworkDown` for an interface that is down.
     pub fn bind(&self, interface: u32) -> io::Result<()> {
+        self.bind_protocol(interface, EVERY_PROTOCOL)
+    }
+
+    /// Chooses the interface to send through, without receiving.
+    ///
+    /// # Errors
+    /// What `bind(2)` says.
+    pub fn bind_to_send(&self, interface: u32) -> io::Result<()> {
+        self.bind_protocol(interface, 0)
+    }
+
+    /// Sends a frame as it is, link header included.
+    ///
+    /// # Errors
+    /// What `send(2)` says: `NetworkDown` for an interface that is down.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        rustix::net::send(&self.fd, frame, rustix::net::SendFlags::empty())?;
+        Ok(())
+    }
+
+    fn bind_protocol(&self, interface: u32, protocol: u16) -> io::Result<()> {
         let address = libc::sockaddr_ll {
             sll_family: crate::socket::family(libc::AF_PACKET),
-            sll_protocol: EVERY_PROTOCOL,
+            sll_protocol: protocol,
             sll_ifindex: interface.cast_signed(),
             sll_hatype: 0,
             sll_pkttype: 0,

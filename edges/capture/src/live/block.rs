@@ -178,6 +178,9 @@ impl Described {
             Layout::Cooked => {
                 let mut protocol = self.protocol;
                 if let Some([a, b, c, d]) = self.tag() {
+                    if hides_inner_tag(protocol, block.get(start..)?) {
+                        protocol = ETH_P_8021Q;
+                    }
                     start = start.checked_sub(TAG_BYTES)?;
                     let [e, f] = protocol.to_be_bytes();
                     *block.get_mut(start..)?.first_chunk_mut::<4>()? = [c, d, e, f];
@@ -240,6 +243,20 @@ impl Described {
             h,
         ]
     }
+}
+
+/// Whether a frame whose outer tag was taken out begins with the rest of an inner one. Kernels since
+/// 6.11 look through it for the protocol, but leave it where it is.
+fn hides_inner_tag(protocol: u16, bytes: &[u8]) -> bool {
+    let Some(&[first, _, high, low]) = bytes.first_chunk::<4>() else {
+        return false;
+    };
+    let version = match protocol {
+        0x0800 => 4,
+        0x86dd => 6,
+        _ => return false,
+    };
+    first >> 4 != version && u16::from_be_bytes([high, low]) == protocol
 }
 
 #[inline]

@@ -94,7 +94,8 @@ impl Watch {
             self.tell("the interface went down; capture goes on when it is up again".to_owned());
         }
         if found.name != self.seen_name {
-            self.tell(format!("is called {} now; capture goes on", found.name));
+            let state = if found.is_up() { "" } else { " while down" };
+            self.tell(format!("is called {} now; capture goes on{state}", found.name));
             self.seen_name = found.name;
         }
         let mtu = interface::mtu_of(&self.seen_name);
