@@ -30,6 +30,18 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
+/// Nanoseconds since the epoch.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the binary is where the clock is asked"
+)]
+pub(crate) fn wall_clock() -> u64 {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Meter {
     /// Starts the clock. A bar appears where standard error is a terminal, unless `quiet`.
     pub(crate) fn start(quiet: bool) -> Self {
@@ -59,8 +71,17 @@ impl Meter {
             let bar = self
                 .bar
                 .get_or_insert_with(|| new_bar(progress.total_bytes));
-            bar.set_position(progress.consumed_bytes);
-            bar.set_message(rate(report, time.duration_since(self.started)));
+            bar.set_position(if progress == Progress::default() {
+                report.bytes
+            } else {
+                progress.consumed_bytes
+            });
+            let lost = report.drops.kernel + report.drops.ring;
+            let mut message = rate(report, time.duration_since(self.started));
+            if lost > 0 {
+                message = format!("{lost} packets LOST, {message}");
+            }
+            bar.set_message(message);
         }
         true
     }

@@ -65,7 +65,12 @@ impl<'a> Job<'a> {
         if let Some(page) = &page {
             sinks.push(Box::new(page.clone()));
         }
-        let view = View::start(args, &signals)?;
+        let is_live = args.input.interface.is_some() || args.feed.is_some();
+        let source = match &args.feed {
+            Some(feed) => feed.clone(),
+            None => input::names(&args.input).join(" "),
+        };
+        let view = View::start(&args.view, &source, is_live)?;
         sinks.extend(view.sink());
         Ok(Self {
             args,

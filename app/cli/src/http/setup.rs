@@ -16,6 +16,7 @@ use linkweir_sink::{OutputOptions, open_sink};
 use super::args::{HttpArgs, TrackingArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
+use crate::progress::wall_clock;
 
 pub(crate) type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
 
@@ -84,17 +85,6 @@ pub(crate) fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
             })
         })
         .collect()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the binary is where the clock is asked"
-)]
-fn wall_clock() -> u64 {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Refuses outputs that would replace an input or one another.
