@@ -64,7 +64,7 @@ impl View {
             .map(|shown| -> Box<dyn Sink<HttpKind>> { shown.live.sink() })
     }
 
-    /// Called about ten times a second.
+    /// Called between batches.
     pub(crate) fn tick(&mut self, report: &RunReport) {
         if let Some(shown) = &mut self.0 {
             let now = if shown.is_live {

@@ -207,9 +207,7 @@ impl Watcher {
         }
         self.told = report.faults.len();
         let due = self.meter.tick(report, progress);
-        if due {
-            self.view.tick(report);
-        }
+        self.view.tick(report);
         if self.signals.take_report() {
             self.meter.say(report, progress);
         }
