@@ -1,11 +1,10 @@
 //! The end of a ring that frames go in at.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use linkweir_engine::Frame;
-use linkweir_sys::shm::{FINISHED, RingReader, RingWriter};
+use linkweir_sys::shm::{FINISHED, RingKeeper, RingReader, RingWriter};
 use linkweir_wire::Timestamp;
 use thiserror::Error;
 
@@ -84,8 +83,8 @@ impl Producer {
         self.writer.reader()
     }
 
-    pub(crate) fn files(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        self.writer.files()
+    pub(crate) fn keeper(&self) -> io::Result<RingKeeper> {
+        self.writer.keeper()
     }
 
     /// Puts a frame in. The consumer sees it with the next 32, or after [`Self::flush`].
@@ -149,6 +148,16 @@ impl Producer {
             .map_err(|_| Refused::Corrupt)
     }
 
+    /// Waits until the consumer has done with everything; false where it has not after `limit` at the
+    /// latest (or sooner).
+    pub(crate) fn wait_until_empty(&mut self, limit: Duration) -> Result<bool, Refused> {
+        self.flush();
+        let everything = self.writer.capacity();
+        self.writer
+            .wait_for_room(everything, limit)
+            .map_err(|_| Refused::Corrupt)
+    }
+
     /// Counts a frame that is not put in; the consumer sees the number.
     #[inline]
     pub fn count_drop(&mut self) {
@@ -183,11 +192,6 @@ impl Producer {
     #[must_use]
     pub fn has_consumer(&self) -> bool {
         self.writer.has_reader()
-    }
-
-    /// The consumer's process is known to have ended: the next one may come.
-    pub(crate) fn forget_consumer(&self) {
-        self.writer.forget_reader();
     }
 
     /// Bytes the ring holds.

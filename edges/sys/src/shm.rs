@@ -24,4 +24,6 @@ mod memory;
 mod ring;
 
 pub use cursor::Corrupt;
-pub use ring::{ABANDONED, FINISHED, READER_NOTES, RUNNING, RingReader, RingWriter, WRITER_NOTES};
+pub use ring::{
+    ABANDONED, FINISHED, READER_NOTES, RUNNING, RingKeeper, RingReader, RingWriter, WRITER_NOTES,
+};

@@ -154,12 +154,6 @@ impl RingWriter {
         RingReader::open(self.data_file.as_fd(), self.control_file.as_fd())
     }
 
-    /// The files of the ring, for [`RingReader::open`] in another process: data, control.
-    #[must_use]
-    pub fn files(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        (self.data_file.as_fd(), self.control_file.as_fd())
-    }
-
     /// Bytes the ring holds.
     #[inline]
     #[must_use]
@@ -282,12 +276,50 @@ impl RingWriter {
         self.control.attached.0.load(Acquire) != 0
     }
 
+    /// The ring's files and its readers' comings and goings, for another thread.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn keeper(&self) -> io::Result<RingKeeper> {
+        Ok(RingKeeper {
+            control: ControlPage(Mapping::whole(&self.control_file, PAGE)?),
+            data_file: self.data_file.try_clone()?,
+            control_file: self.control_file.try_clone()?,
+        })
+    }
+}
+
+/// Lets readers of other processes in.
+#[derive(Debug)]
+pub struct RingKeeper {
+    control: ControlPage,
+    data_file: OwnedFd,
+    control_file: OwnedFd,
+}
+
+impl RingKeeper {
+    /// The files of the ring, for [`RingReader::open`] in another process: data, control.
+    #[must_use]
+    pub fn files(&self) -> [BorrowedFd<'_>; 2] {
+        [self.data_file.as_fd(), self.control_file.as_fd()]
+    }
+
+    /// Counter `index` of the reader, as it says; 0 where there is none.
+    #[must_use]
+    pub fn reader_note(&self, index: usize) -> u64 {
+        let notes = &self.control.reader.0.notes;
+        notes.get(index).map_or(0, |note| note.load(Acquire))
+    }
+
     /// A reader in another process is known to have ended without saying so: lets the next one in,
     /// which goes on at the last position released. A reader in this process stays.
     pub fn forget_reader(&self) {
         let attached = &self.control.attached.0;
         if attached.load(Acquire) != std::process::id() {
             attached.store(0, Release);
+        }
+        if must_wake(&self.control.writer_sleeps.0) {
+            wake(&self.control.writer_sleeps.0);
         }
     }
 }
@@ -321,7 +353,7 @@ pub struct RingReader {
 }
 
 impl RingReader {
-    /// The reader of a ring whose files came from [`RingWriter::files`], maybe of another process. The
+    /// The reader of a ring whose files came from [`RingKeeper::files`], maybe of another process. The
     /// files may be closed after this.
     ///
     /// # Errors

@@ -37,8 +37,9 @@ fn pieces_come_out_whole_over_the_wrap() {
 fn a_ring_of_another_size_or_without_seals_is_refused() {
     let writer = RingWriter::create(1 << 16).unwrap();
     let other = RingWriter::create(1 << 17).unwrap();
-    let (data, control) = writer.files();
-    let opened = RingReader::open(other.files().0, control);
+    let (keeper, other) = (writer.keeper().unwrap(), other.keeper().unwrap());
+    let [data, control] = keeper.files();
+    let opened = RingReader::open(other.files()[0], control);
     assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::InvalidData);
     let plain = rustix::fs::memfd_create("plain", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&plain, 1 << 16).unwrap();
@@ -51,12 +52,12 @@ fn a_ring_of_another_size_or_without_seals_is_refused() {
 #[test]
 fn nobody_else_can_write_into_the_data_or_cut_it() {
     let writer = RingWriter::create(1 << 16).unwrap();
-    let data = writer.files().0.try_clone_to_owned().unwrap();
+    let keeper = writer.keeper().unwrap();
+    let [data, control] = keeper.files();
     assert!(Mapping::mirrored(&data, 1 << 16, true).is_err());
-    assert!(rustix::fs::ftruncate(&data, 0).is_err());
-    assert!(rustix::io::write(&data, b"x").is_err());
-    let control = writer.files().1.try_clone_to_owned().unwrap();
-    assert!(rustix::fs::ftruncate(&control, 0).is_err());
+    assert!(rustix::fs::ftruncate(data, 0).is_err());
+    assert!(rustix::io::write(data, b"x").is_err());
+    assert!(rustix::fs::ftruncate(control, 0).is_err());
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn one_reader_at_a_time() {
         writer.reader().unwrap_err().kind(),
         io::ErrorKind::ResourceBusy
     );
-    writer.forget_reader();
+    writer.keeper().unwrap().forget_reader();
     assert!(
         writer.has_reader(),
         "it is in this process, hence not forgotten"
