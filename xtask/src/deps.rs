@@ -35,8 +35,11 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/console", May::FoundationAnd(&["linkweir-sys"])),
     ("app/cli", May::Everything),
     ("app/testkit", May::Everything),
-    // The manual's tables come from the schema.
-    ("xtask", May::Only(&["linkweir-record", "linkweir-sink"])),
+    // The manual's tables come from the schema, the benches' traffic from the testkit.
+    (
+        "xtask",
+        May::FoundationAnd(&["linkweir-sink", "linkweir-testkit"]),
+    ),
 ];
 
 const TESTKIT: &str = "linkweir-testkit";

@@ -35,6 +35,9 @@ usage: cargo xtask TASK
   docs [--check]              examples and field tables of the manual, from the program itself
   bench http [--packets N] [--capture FILE] [--tiny FILE] [--runs R] [--dir DIR] [--keep]
                               speed and memory beside other tools; exit 1 where a bar is missed
+  bench live [--packets N] [--transactions N] [--capture FILE] [--binary FILE] [--runs R]
+             [--seconds S] [--only speed|shares|feed]
+                              packets from an interface, in network namespaces made for it
   bench record [--packets N] --dir DIR
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]

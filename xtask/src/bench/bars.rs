@@ -70,6 +70,19 @@ pub(super) fn all(
     bars
 }
 
+/// Says of each whether it is reached.
+pub(super) fn print(bars: &[Bar]) {
+    for Bar {
+        what,
+        figure,
+        passed,
+    } in bars
+    {
+        let verdict = if *passed { "PASS" } else { "MISS" };
+        println!("{verdict}  {what}: {figure}");
+    }
+}
+
 fn speed(capture: &str, rows: &[Series], against: Program, least: f64) -> Bar {
     let what = format!(
         "{capture}: at least {least} x the packets/s of {}",

@@ -6,6 +6,7 @@
 
 mod bars;
 mod captures;
+mod live;
 pub(crate) mod measure;
 mod programs;
 mod repeat;
@@ -13,7 +14,6 @@ mod repeat;
 use crate::shell::{self, Options, print_table, root};
 use crate::{Outcome, usage};
 use anyhow::{Context as _, Result};
-use bars::Bar;
 use captures::{Captures, Plan};
 use measure::{Cost, Series, median};
 use programs::{Program, Programs};
@@ -35,6 +35,9 @@ const STARTS: usize = 20;
 /// `bench http ...` and `bench record ...`
 pub(crate) fn run(args: &[String]) -> Outcome {
     let (what, rest) = args.split_first().ok_or_else(|| usage("bench what?"))?;
+    if what == "live" {
+        return live::run(rest);
+    }
     let mut options = Options::new(rest);
     let dir: Option<PathBuf> = options.value("--dir")?;
     let plan = Plan {
@@ -112,17 +115,7 @@ fn http(captures: &Captures, dir: &Path, runs: usize) -> Outcome {
     let [once, often] = &piped;
     let bars = bars::all(&mix, &tiny, once, often, median(&starts));
     println!();
-    for Bar {
-        what,
-        figure,
-        passed,
-    } in &bars
-    {
-        println!(
-            "{}  {what}: {figure}",
-            if *passed { "PASS" } else { "MISS" }
-        );
-    }
+    bars::print(&bars);
     Ok(bars.iter().all(|bar| bar.passed))
 }
 

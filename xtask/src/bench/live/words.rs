@@ -1,0 +1,61 @@
+//! Figures in the words of other programs.
+
+use anyhow::{Context as _, Result};
+use std::str::FromStr;
+
+/// A line of `key=value`.
+#[derive(Debug)]
+pub(super) struct Words<'a>(&'a str);
+
+impl<'a> Words<'a> {
+    pub(super) const fn of(line: &'a str) -> Self {
+        Self(line)
+    }
+
+    fn get<T: FromStr>(&self, name: &str) -> Result<T> {
+        let mut pairs = self.0.split_whitespace();
+        let value = pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        value
+            .and_then(|value| value.parse().ok())
+            .with_context(|| format!("no `{name}=` in `{}`", self.0.trim()))
+    }
+
+    pub(super) fn whole(&self, name: &str) -> Result<u64> {
+        self.get(name)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<f64> {
+        self.get(name)
+    }
+}
+
+/// The number that stands before the first of these phrases (`12 packets captured`).
+pub(super) fn before(text: &str, phrases: &[&str]) -> Option<u64> {
+    let found = |line: &str, phrase: &str| {
+        let at = line.find(phrase)?;
+        line.get(..at)?.split_whitespace().last()?.parse().ok()
+    };
+    phrases
+        .iter()
+        .find_map(|phrase| text.lines().find_map(|line| found(line, phrase)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_and_phrases() {
+        let words = Words::of("mode=xdp sent=12 link=13 pps=1.5\n");
+        assert_eq!(words.whole("sent").unwrap(), 12);
+        assert_eq!(words.number("pps").unwrap(), 1.5);
+        assert!(words.whole("en").is_err());
+        let said = "tcpdump: listening\n5 packets captured\n0 packets dropped by kernel\n";
+        assert_eq!(before(said, &[" packets captured"]), Some(5));
+        assert_eq!(
+            before(said, &[" packets lost", " packets dropped by kernel"]),
+            Some(0)
+        );
+        assert_eq!(before(said, &[" nothing"]), None);
+    }
+}
