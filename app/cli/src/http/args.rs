@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use linkweir_feed::ConsumerName;
 use linkweir_http::PortSet;
 
 use crate::args::{InputArgs, OutputArgs, ViewArgs, WorkerArgs};
@@ -42,14 +43,18 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Be a consumer of a feeder: `NAME/K`, its consumer number K (see `linkweir feed`).
+    /// Be a consumer of a feeder: `NAME/K`, its consumer number K, from 0 (see `linkweir feed`).
     #[arg(
         long,
         value_name = "NAME/K",
         conflicts_with_all = ["read", "interface"],
         help_heading = "Input"
     )]
-    pub(crate) feed: Option<String>,
+    pub(crate) feed: Option<ConsumerName>,
+
+    /// How long to wait for a feeder that is not there yet.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration, help_heading = "Input")]
+    pub(crate) feed_wait: Duration,
 
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,

@@ -137,7 +137,7 @@ fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
     let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
     let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
     let inputs = match &args.feed {
-        Some(feed) => vec![feed.clone()],
+        Some(feed) => vec![feed.to_string()],
         None => input::names(&args.input),
     };
     ReportMeta {

@@ -32,6 +32,13 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     let workers = args.workers.workers;
     let by_kernel = args.workers.fanout == Fanout::Kernel && !args.tracking.ttlb;
     let sockets = if by_kernel { workers } else { 1 };
+    if let Some(feed) = &args.feed {
+        let wait = || warn(&format!("waiting for feeder {}", feed.feed));
+        let source =
+            linkweir_feed::attach(feed, signals.stop_flag(), args.feed_wait, &mut { wait })?;
+        let job = Job::start(args, config, signals, meter, page)?;
+        return job.one_or_dealt(source, workers);
+    }
     let opened = input::open(&args.input, sockets, &signals)?;
     let job = Job::start(args, config, signals, meter, page)?;
     match opened {
@@ -67,7 +74,7 @@ impl<'a> Job<'a> {
         }
         let is_live = args.input.interface.is_some() || args.feed.is_some();
         let source = match &args.feed {
-            Some(feed) => feed.clone(),
+            Some(feed) => feed.to_string(),
             None => input::names(&args.input).join(" "),
         };
         let view = View::start(&args.view, &source, is_live)?;
