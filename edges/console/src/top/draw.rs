@@ -1,0 +1,529 @@
+//! Draws the view: losses first, then rates, curves, percentiles, codes and the table.
+//!
+//! Nothing here depends on the size of the terminal: what has no room is left out, from the curves
+//! on. Text of the network has no control characters (see [`clean`](crate::text::clean)).
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, SparklineBar, Table};
+
+use super::lines::{bits_per_second, in_class};
+use super::number::{clock, count, maybe_time, percent, si, span, time};
+use super::screen::Screen;
+use crate::api::{AlertState, AlertStatus, By, Sort, Tick, TopRow, Window};
+
+/// Styles by what they say; without colours weight and reversal say it.
+struct Look {
+    is_coloured: bool,
+}
+
+impl Look {
+    const fn fg(&self, colour: Color) -> Style {
+        if self.is_coloured {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
+    }
+
+    /// Something is lost or broken.
+    const fn bad(&self) -> Style {
+        if self.is_coloured {
+            Style::new()
+                .fg(Color::White)
+                .bg(Color::Red)
+                .add_modifier(Modifier::BOLD)
+        } else {
+            Style::new().add_modifier(Modifier::REVERSED.union(Modifier::BOLD))
+        }
+    }
+
+    /// Something may become so.
+    const fn warn(&self) -> Style {
+        self.fg(Color::Yellow).add_modifier(Modifier::BOLD)
+    }
+
+    /// Names of numbers.
+    const fn quiet(&self) -> Style {
+        if self.is_coloured {
+            Style::new().fg(Color::DarkGray)
+        } else {
+            Style::new()
+        }
+    }
+
+    const fn strong() -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// Cool for what is well, warm for what is not.
+    const fn class(&self, class: u16) -> Style {
+        match class {
+            2 => self.fg(Color::Blue),
+            3 => self.fg(Color::Cyan),
+            4 => self.fg(Color::Yellow),
+            _ => self.fg(Color::Red),
+        }
+    }
+}
+
+/// Draws `screen`; notes how many rows of the table have room.
+pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
+    let look = Look {
+        is_coloured: screen.is_coloured,
+    };
+    let area = frame.area();
+    let alerts = u16::from(screen.last().is_some_and(|tick| worst(tick).is_some()));
+    // From 20 lines on there is room for curves and codes above a table of some rows.
+    let (curves, codes) = match area.height {
+        0..16 => (0, 0),
+        16..20 => (4, 0),
+        20..32 => (4, 4),
+        _ => (7, 4),
+    };
+    let [title, health, alert, rates, curve, times, bars, table, keys] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Length(alerts),
+        Constraint::Length(1),
+        Constraint::Length(curves),
+        Constraint::Length(1),
+        Constraint::Length(codes),
+        Constraint::Min(0),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    draw_title(frame, title, screen, &look);
+    if let Some(tick) = screen.last() {
+        draw_health(frame, health, tick, &look);
+        draw_alert(frame, alert, tick, &look);
+        draw_rates(frame, rates, tick, &look);
+        draw_curves(frame, curve, screen, &look);
+        draw_times(frame, times, tick, &look);
+        draw_codes(frame, bars, tick, &look);
+    } else {
+        let waiting = "waiting for packets: no interval has ended yet";
+        frame.render_widget(Paragraph::new(waiting), health);
+    }
+    draw_table(frame, table, screen, &look);
+    draw_keys(frame, keys, &look);
+}
+
+/// A name and a value.
+fn pair<'a>(name: &'a str, value: String, look: &Look) -> [Span<'a>; 3] {
+    [
+        Span::styled(name, look.quiet()),
+        Span::raw(" "),
+        Span::styled(value, Look::strong()),
+    ]
+}
+
+/// Names and values in one line, three spaces between them.
+fn pairs<'a>(all: impl IntoIterator<Item = (&'a str, String)>, look: &Look) -> Line<'a> {
+    let mut line = Line::default();
+    for (name, value) in all {
+        if !line.spans.is_empty() {
+            line.push_span("   ");
+        }
+        line.spans.extend(pair(name, value, look));
+    }
+    line
+}
+
+fn draw_title(frame: &mut Frame<'_>, area: Rect, screen: &Screen, look: &Look) {
+    let mut left = Line::from(Span::styled(
+        "linkweir",
+        look.fg(Color::Cyan).add_modifier(Modifier::BOLD),
+    ));
+    let mut right = Line::default();
+    if let Some(meta) = &screen.meta {
+        left.push_span("  ");
+        left.push_span(Span::styled(meta.source.as_str(), Look::strong()));
+        if let Some(tick) = screen.last() {
+            let up = span(tick.t_ms.saturating_sub(meta.started_ms));
+            left.push_span("  ");
+            left.spans.extend(pair("up", up, look));
+        }
+        if screen.is_paused {
+            right.push_span(Span::styled(" PAUSED ", look.warn().reversed()));
+            right.push_span(" ");
+        }
+        if meta.finished {
+            right.push_span(Span::styled(" FINISHED ", Look::strong().reversed()));
+            right.push_span(" ");
+        }
+    }
+    if let Some(tick) = screen.last() {
+        right.push_span(clock(tick.t_ms));
+    }
+    let width = u16::try_from(right.width()).unwrap_or(u16::MAX);
+    let [left_area, right_area] =
+        Layout::horizontal([Constraint::Min(0), Constraint::Length(width)]).areas(area);
+    frame.render_widget(Paragraph::new(left), left_area);
+    frame.render_widget(
+        Paragraph::new(right).alignment(Alignment::Right),
+        right_area,
+    );
+}
+
+fn draw_health(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
+    let total = tick.dropped_total.total();
+    let mut line = Line::default();
+    if total == 0 {
+        line.spans.extend(pair("dropped", "0".to_owned(), look));
+    } else {
+        let causes: Vec<String> = tick
+            .dropped_total
+            .by_cause()
+            .iter()
+            .filter(|(_, lost)| *lost > 0)
+            .map(|(cause, lost)| format!("{cause} {}", count(*lost)))
+            .collect();
+        let mut text = format!(" DROPPED {}: {} ", count(total), causes.join(", "));
+        let now = tick.dropped.total();
+        if now > 0 {
+            text.push_str(&format!("(now +{}) ", count(now)));
+        }
+        line.push_span(Span::styled(text, look.bad()));
+    }
+    line.push_span("   ");
+    let (entries, capacity) = (tick.table.entries, tick.table.capacity);
+    line.spans
+        .extend(pair("table", percent(entries, capacity), look));
+    line.push_span(Span::styled(
+        format!(" {} of {}", count(entries), count(capacity)),
+        look.quiet(),
+    ));
+    if !tick.alerts.is_empty() {
+        let firing = in_state(tick, AlertState::Firing).count();
+        line.push_span("   ");
+        line.spans
+            .extend(pair("alerts firing", firing.to_string(), look));
+    }
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+fn in_state(tick: &Tick, state: AlertState) -> impl Iterator<Item = &AlertStatus> {
+    tick.alerts.iter().filter(move |alert| alert.state == state)
+}
+
+/// The alert to show where there is one line for all: firing before pending.
+fn worst(tick: &Tick) -> Option<&AlertStatus> {
+    in_state(tick, AlertState::Firing)
+        .next()
+        .or_else(|| in_state(tick, AlertState::Pending).next())
+}
+
+fn draw_alert(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
+    let Some(alert) = worst(tick) else { return };
+    let more = in_state(tick, alert.state).count().saturating_sub(1);
+    let style = if alert.state == AlertState::Firing {
+        look.bad()
+    } else {
+        look.warn()
+    };
+    let mut line = Line::from(Span::styled(
+        format!(" {} ", alert.state.as_str().to_uppercase()),
+        style,
+    ));
+    line.push_span(" ");
+    line.push_span(Span::styled(alert.rule.as_str(), Look::strong()));
+    let since = span(tick.t_ms.saturating_sub(alert.since_ms));
+    line.push_span(Span::styled(format!("  for {since}"), look.quiet()));
+    if more > 0 {
+        line.push_span(format!("  and {more} more"));
+    }
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+fn draw_rates(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
+    let rate = |count| si(tick.per_second(count));
+    let line = pairs(
+        [
+            ("req/s", rate(tick.requests)),
+            ("pkt/s", rate(tick.packets)),
+            ("bit/s", si(bits_per_second(tick))),
+            ("unanswered/s", rate(tick.unanswered)),
+            ("retrans/s", rate(tick.retransmissions)),
+        ],
+        look,
+    );
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+fn draw_times(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
+    let line = match &tick.response_time_ns {
+        Some(times) => pairs(
+            [
+                ("p50", time(times.p50)),
+                ("p90", time(times.p90)),
+                ("p95", time(times.p95)),
+                ("p99", time(times.p99)),
+                ("p99.9", time(times.p999)),
+                ("max", time(times.max)),
+            ],
+            look,
+        ),
+        None => Line::styled("no response in this interval", look.quiet()),
+    };
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+fn draw_curves(frame: &mut Frame<'_>, area: Rect, screen: &Screen, look: &Look) {
+    let [left, _, right] = Layout::horizontal([
+        Constraint::Fill(1),
+        Constraint::Length(2),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    let requests = |tick: &Tick| Some(tick.requests);
+    let p95 = |tick: &Tick| tick.response_time_ns.map(|times| times.p95);
+    let rate = |value: u64| {
+        screen
+            .last()
+            .map_or_else(String::new, |tick| si(tick.per_second(value)))
+    };
+    draw_curve(
+        frame,
+        left,
+        screen,
+        look,
+        Color::Blue,
+        "req/s",
+        requests,
+        rate,
+    );
+    draw_curve(frame, right, screen, look, Color::Yellow, "p95", p95, time);
+}
+
+/// A curve with its name and its largest value; the last interval is at the right edge.
+#[expect(clippy::too_many_arguments, reason = "what differs between two curves")]
+fn draw_curve(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    screen: &Screen,
+    look: &Look,
+    colour: Color,
+    name: &str,
+    value: impl Fn(&Tick) -> Option<u64>,
+    show: impl Fn(u64) -> String,
+) {
+    let [head, plot] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    let width = usize::from(plot.width);
+    let shown = screen.ticks.len().min(width);
+    let values: Vec<Option<u64>> = screen
+        .ticks
+        .iter()
+        .skip(screen.ticks.len() - shown)
+        .map(|tick| value(tick))
+        .collect();
+    let most = values.iter().flatten().max().copied();
+    let mut title = Line::from(Span::styled(name, Look::strong()));
+    if let Some(most) = most {
+        title.push_span(Span::styled(
+            format!("  up to {}", show(most)),
+            look.quiet(),
+        ));
+    }
+    frame.render_widget(Paragraph::new(title), head);
+    let bars: Vec<SparklineBar> = std::iter::repeat_n(None, width - shown)
+        .chain(values)
+        .map(SparklineBar::from)
+        .collect();
+    let curve = Sparkline::default()
+        .data(bars)
+        .max(most.unwrap_or(0).max(1))
+        .style(look.fg(colour))
+        .absent_value_symbol(" ");
+    frame.render_widget(curve, plot);
+}
+
+fn draw_codes(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
+    let [left, _, right] = Layout::horizontal([
+        Constraint::Fill(1),
+        Constraint::Length(2),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    let all = tick.responses;
+    // Class, bar, count and share in fixed columns; what is left is the bar's.
+    let room = usize::from(left.width).saturating_sub(19);
+    let bars: Vec<Line<'_>> = (2..=5)
+        .map(|class| {
+            let responses = in_class(tick, class);
+            let length = part_of(room, responses, all);
+            Line::from(vec![
+                Span::styled(format!("{class}xx "), Look::strong()),
+                Span::styled("█".repeat(length), look.class(class)),
+                Span::raw(" ".repeat(room - length)),
+                Span::raw(format!(
+                    "{:>7}{:>8}",
+                    count(responses),
+                    percent(responses, all)
+                )),
+            ])
+        })
+        .collect();
+    frame.render_widget(Paragraph::new(bars), left);
+
+    let codes = largest(tick.codes.iter().map(|(code, n)| (code.to_string(), *n)));
+    let methods = largest(tick.methods.iter().map(|(name, n)| (name.clone(), *n)));
+    let lists: Vec<Line<'_>> = codes
+        .chunks(4)
+        .take(2)
+        .map(|row| listed(row, look))
+        .chain(methods.chunks(4).take(2).map(|row| listed(row, look)))
+        .collect();
+    frame.render_widget(Paragraph::new(lists), right);
+}
+
+/// Columns of a bar: some for what is not zero, and not more than there are.
+fn part_of(room: usize, part: u64, whole: u64) -> usize {
+    if part == 0 || whole == 0 {
+        return 0;
+    }
+    let columns = u128::from(part) * (room as u128) / u128::from(whole);
+    usize::try_from(columns).map_or(room, |columns| columns.clamp(1, room.max(1)).min(room))
+}
+
+/// Names and counts, largest first.
+fn largest(all: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
+    let mut all: Vec<(String, u64)> = all.collect();
+    all.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    all
+}
+
+/// `200 7.3k  404 12`, a line of a list.
+fn listed(row: &[(String, u64)], look: &Look) -> Line<'static> {
+    let mut line = Line::default();
+    for (name, n) in row {
+        if !line.spans.is_empty() {
+            line.push_span("  ");
+        }
+        line.push_span(Span::styled(name.clone(), look.quiet()));
+        line.push_span(format!(" {}", count(*n)));
+    }
+    line
+}
+
+const fn name_of(by: By) -> &'static str {
+    match by {
+        By::Host => "hosts",
+        By::Server => "servers",
+        By::Url => "urls",
+        By::Client => "clients",
+    }
+}
+
+const fn span_of(window: Window) -> &'static str {
+    match window {
+        Window::Minute => "last minute",
+        Window::FiveMinutes => "last 5 minutes",
+        Window::All => "whole run",
+    }
+}
+
+/// Heading, width, and the sort that it stands for.
+const COLUMNS: [(&str, u16, Option<Sort>); 7] = [
+    ("REQUESTS", 8, Some(Sort::Requests)),
+    ("4XX+5XX", 7, Some(Sort::Errors)),
+    ("UNANSW", 6, Some(Sort::Unanswered)),
+    ("BYTES", 6, Some(Sort::Bytes)),
+    ("P50", 6, None),
+    ("P95", 6, Some(Sort::P95)),
+    ("MAX", 6, None),
+];
+
+fn cells(row: &TopRow) -> [String; 7] {
+    [
+        count(row.requests),
+        count(row.errors_4xx.saturating_add(row.errors_5xx)),
+        count(row.unanswered),
+        si(crate::text::to_f64(row.bytes)),
+        maybe_time(row.p50),
+        maybe_time(row.p95),
+        maybe_time(row.max),
+    ]
+}
+
+fn draw_table(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen, look: &Look) {
+    let [tabs, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    screen.page = usize::from(body.height.saturating_sub(1));
+    let mut line = Line::default();
+    for by in By::ALL {
+        let style = if *by == screen.by {
+            Look::strong().reversed()
+        } else {
+            look.quiet()
+        };
+        line.push_span(Span::styled(format!(" {} ", name_of(*by)), style));
+    }
+    line.push_span(Span::styled(
+        format!("  {}, by {}", span_of(screen.window), screen.sort.as_str()),
+        look.quiet(),
+    ));
+    frame.render_widget(Paragraph::new(line), tabs);
+
+    let rows = screen.table.as_ref().map_or(&[][..], |table| &table.rows);
+    let heading = |text: &'static str, is_sorted: bool| {
+        let style = if is_sorted {
+            Look::strong().underlined()
+        } else {
+            look.quiet()
+        };
+        Cell::from(Line::styled(text, style).alignment(Alignment::Right))
+    };
+    let header = Row::new(
+        std::iter::once(Cell::from(Span::styled("KEY", look.quiet()))).chain(
+            COLUMNS
+                .iter()
+                .map(|(text, _, sort)| heading(text, *sort == Some(screen.sort))),
+        ),
+    );
+    let shown = rows
+        .iter()
+        .skip(screen.offset)
+        .take(screen.page)
+        .map(|row| {
+            let key = if row.key.is_empty() {
+                "(none)"
+            } else {
+                &row.key
+            };
+            Row::new(
+                std::iter::once(Cell::from(key)).chain(
+                    cells(row)
+                        .into_iter()
+                        .map(|text| Cell::from(Line::from(text).alignment(Alignment::Right))),
+                ),
+            )
+        });
+    let widths = std::iter::once(Constraint::Min(12)).chain(
+        COLUMNS
+            .iter()
+            .map(|(_, width, _)| Constraint::Length(*width)),
+    );
+    frame.render_widget(
+        Table::new(shown, widths).header(header).column_spacing(1),
+        body,
+    );
+}
+
+fn draw_keys(frame: &mut Frame<'_>, area: Rect, look: &Look) {
+    let keys = [
+        ("q", "quit"),
+        ("tab", "table"),
+        ("s", "sort"),
+        ("w", "window"),
+        ("p", "pause"),
+        ("up/down", "scroll"),
+    ];
+    let mut line = Line::default();
+    for (key, what) in keys {
+        line.push_span(Span::styled(key, Look::strong()));
+        line.push_span(Span::styled(format!(" {what}   "), look.quiet()));
+    }
+    frame.render_widget(Paragraph::new(line), area);
+}
