@@ -80,7 +80,13 @@ fn mixture() -> Vec<Vec<u8>> {
         let port = 40_000 + u16::from(low) % 5;
         let (seq, ack) = (n * 7919, n.wrapping_mul(2_654_435_761));
         let request = tcp(port, 80, seq, ack, b"GET /index.html HTTP/1.1\r\n\r\n");
-        let response = tcp(80, port, ack, seq + 28, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let response = tcp(
+            80,
+            port,
+            ack,
+            seq + 28,
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        );
         let bare = tcp(port, 80, seq + 28, ack + 38, b"");
         let large = tcp(80, port, ack + 38, seq + 28, &[b'x'; 1300]);
         for segment in [&request, &response, &bare, &large] {
@@ -121,7 +127,13 @@ fn every_socket_of_a_group_gets_its_shard() {
     veth("one", "other");
     let sent = mixture();
     // What arrives, what leaves, and all interfaces at once.
-    for (interface, sockets) in [("other", 2), ("other", 3), ("other", 4), ("one", 3), ("any", 3)] {
+    for (interface, sockets) in [
+        ("other", 2),
+        ("other", 3),
+        ("other", 4),
+        ("one", 3),
+        ("any", 3),
+    ] {
         let options = LiveOptions {
             sockets: usize::try_from(sockets).unwrap(),
             fanout: Fanout::Transaction,
@@ -166,7 +178,18 @@ fn frames_are_those_of_tcpdump() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump.pcap");
     let dump = Command::new("tcpdump")
-        .args(["-i", "other", "-U", "-s", "2000", "-B", "16384", "--immediate-mode", "--time-stamp-precision=nano", "-w"])
+        .args([
+            "-i",
+            "other",
+            "-U",
+            "-s",
+            "2000",
+            "-B",
+            "16384",
+            "--immediate-mode",
+            "--time-stamp-precision=nano",
+            "-w",
+        ])
         .arg(&path)
         .stderr(Stdio::piped())
         .spawn();
@@ -237,15 +260,31 @@ fn the_filter_runs_in_the_kernel() {
     assert_eq!(of("other", "arp", 65_535).len(), 40);
     let tagged = of("other", "vlan", 65_535);
     assert_eq!(tagged.len(), 40 * 6);
-    assert!(tagged.iter().all(|frame| matches!(frame.bytes[12..14], [0x81, 0] | [0x88, 0xa8])));
+    assert!(
+        tagged
+            .iter()
+            .all(|frame| matches!(frame.bytes[12..14], [0x81, 0] | [0x88, 0xa8]))
+    );
     let cut = of("other", "icmp", 30);
-    assert!(cut.iter().all(|frame| frame.bytes.len() == 30 && frame.wire_len == 40), "{cut:?}");
+    assert!(
+        cut.iter()
+            .all(|frame| frame.bytes.len() == 30 && frame.wire_len == 40),
+        "{cut:?}"
+    );
     assert_eq!(cut.len(), 40);
     // A tag of a frame that leaves is a part of it, one of a frame that arrives was taken out.
-    for (filter, count) in [("udp port 53", 80), ("ip6", 200), ("link[0:2] != 0 and greater 1", 2 * 680)] {
+    for (filter, count) in [
+        ("udp port 53", 80),
+        ("ip6", 200),
+        ("link[0:2] != 0 and greater 1", 2 * 680),
+    ] {
         let cooked = of("any", filter, 65_535);
         assert_eq!(cooked.len(), count, "{filter}");
-        assert!(cooked.iter().all(|frame| frame.link == LinkType::LINUX_SLL2));
+        assert!(
+            cooked
+                .iter()
+                .all(|frame| frame.link == LinkType::LINUX_SLL2)
+        );
     }
 }
 
@@ -325,7 +364,11 @@ fn an_interface_may_go_and_come() {
             for (shard, taken) in (0..).zip(&taken) {
                 let count = u32::try_from(sockets).unwrap();
                 for frame in &taken.frames {
-                    assert_eq!(hash(&frame.bytes, frame.link) % count, shard, "after: {words}");
+                    assert_eq!(
+                        hash(&frame.bytes, frame.link) % count,
+                        shard,
+                        "after: {words}"
+                    );
                 }
             }
         };
@@ -342,7 +385,10 @@ fn an_interface_may_go_and_come() {
         ip("link set dev other down");
         expect(&mut sources, "the interface went down");
         ip("link set dev other name renamed");
-        expect(&mut sources, "is called renamed now; capture goes on while down");
+        expect(
+            &mut sources,
+            "is called renamed now; capture goes on while down",
+        );
         ip("link set dev renamed up");
         expect(&mut sources, "is up again");
         for (source, taken) in sources.iter_mut().zip(&mut taken) {
@@ -367,11 +413,120 @@ fn what_cannot_be_opened_says_why() {
         LiveCapture::open(&options).unwrap_err().to_string()
     };
     let missing = refused("eth9", None);
-    assert!(missing.starts_with("eth9: no such interface (there are: lo, "), "{missing}");
+    assert!(
+        missing.starts_with("eth9: no such interface (there are: lo, "),
+        "{missing}"
+    );
     assert_eq!(
         refused("one", None),
         "one: the interface is down (ip link set dev one up)"
     );
     let filter = refused("other", Some("tcp prot 80"));
     assert!(filter.starts_with("-f: filter `tcp prot 80`: "), "{filter}");
+}
+
+#[test]
+fn af_xdp_gives_the_same_frames() {
+    if !is_inside("af_xdp_gives_the_same_frames") {
+        return;
+    }
+    veth("one", "other");
+    let xdp = |filter: Option<&str>| LiveOptions {
+        filter: filter.map(str::to_owned),
+        ..options("xdp:other")
+    };
+    // Twice: the program goes with the source.
+    for (filter, count) in [(None, 680), (Some("udp port 53"), 40)] {
+        let options = xdp(filter);
+        let mut source = open(&options);
+        let notices = source.take_notices();
+        println!("{notices:?}");
+        if notices.iter().any(|notice| notice.contains("CAP_BPF")) {
+            println!("skipped: af_xdp_gives_the_same_frames is not allowed here");
+            return;
+        }
+        assert!(
+            notices[0].contains("does not reach this machine"),
+            "{notices:?}"
+        );
+        let sent = mixture();
+        let out = sender("one");
+        let before = linkweir_sys::wait::wall_clock_ns();
+        let mut taken = Taken::default();
+        for (number, frame) in (0..).zip(&sent) {
+            out.send(frame).unwrap();
+            if number % 100 == 99 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        let after = linkweir_sys::wait::wall_clock_ns();
+        std::thread::sleep(Duration::from_millis(50));
+        taken.until(&mut source, |taken| taken.idles > 1);
+        finish(&options, &mut source, &mut taken);
+        assert_eq!(source.drops(), Default::default());
+        assert_eq!(taken.frames.len(), count);
+        if filter.is_none() {
+            assert!(taken.frames.iter().map(|frame| &frame.bytes).eq(&sent));
+        }
+        for frame in &taken.frames {
+            let time = frame.timestamp.as_nanos();
+            assert!(
+                (before..=after).contains(&time),
+                "stamped as it came: {before} {time} {after}"
+            );
+        }
+    }
+    // An interface that the machine itself uses is left to it.
+    ip("addr add 10.9.0.1/24 dev other");
+    let mut source = open(&xdp(None));
+    let notices = source.take_notices();
+    assert!(
+        notices[0].contains("has the address 10.9.0.1"),
+        "{notices:?}"
+    );
+    let mut shares = LiveCapture::open(&LiveOptions {
+        sockets: 2,
+        fanout: Fanout::Transaction,
+        ..xdp(None)
+    })
+    .unwrap();
+    assert_eq!(shares.len(), 2);
+    let notices = shares[0].take_notices();
+    assert!(notices[0].contains("not transactions"), "{notices:?}");
+}
+
+#[test]
+fn af_xdp_outlives_its_interface() {
+    if !is_inside("af_xdp_outlives_its_interface") {
+        return;
+    }
+    veth("one", "other");
+    let options = options("xdp:other");
+    let mut source = open(&options);
+    if source.take_notices()[0].contains("AF_PACKET") {
+        println!("skipped: af_xdp_outlives_its_interface is not allowed here");
+        return;
+    }
+    let mut taken = Taken::default();
+    ip("link del dev one");
+    taken.until(&mut source, |taken| taken.faults.len() == 1);
+    assert!(
+        taken.faults[0].message.contains("is gone"),
+        "{:?}",
+        taken.faults
+    );
+    veth("one", "other");
+    taken.until(&mut source, |taken| taken.faults.len() == 2);
+    assert!(
+        taken.faults[1].message.contains("is back"),
+        "{:?}",
+        taken.faults
+    );
+    let out = sender("one");
+    let sent = mixture();
+    sent.iter()
+        .take(50)
+        .for_each(|frame| out.send(frame).unwrap());
+    taken.until(&mut source, |taken| taken.frames.len() == 50);
+    finish(&options, &mut source, &mut taken);
 }

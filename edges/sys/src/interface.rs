@@ -147,6 +147,40 @@ pub fn mtu_of(name: &str) -> Option<u32> {
     u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
 }
 
+/// `struct ethtool_channels` of `linux/ethtool.h`.
+#[repr(C)]
+struct Channels {
+    command: u32,
+    at_most: [u32; 4],
+    receiving: u32,
+    sending: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// Number of receive queues of the interface with this name; 1 where the driver does not tell.
+#[must_use]
+pub fn receive_queues_of(name: &str) -> u32 {
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    const GET_CHANNELS: u32 = 0x3c;
+    let mut channels = Channels {
+        command: GET_CHANNELS,
+        at_most: [0; 4],
+        receiving: 0,
+        sending: 0,
+        other: 0,
+        combined: 0,
+    };
+    let Some(mut request) = request(name) else {
+        return 1;
+    };
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    match ioctl(SIOCETHTOOL, &mut request) {
+        Ok(()) => channels.receiving.saturating_add(channels.combined).max(1),
+        Err(_) => 1,
+    }
+}
+
 /// `struct hwtstamp_config` of `linux/net_tstamp.h`.
 #[repr(C)]
 struct StampConfig {

@@ -13,9 +13,10 @@ mod socket;
 pub mod wait;
 
 pub mod bpf;
-pub mod shm;
 pub mod cbpf;
 pub mod interface;
 pub mod packet_socket;
+pub mod shm;
+pub mod xdp;
 
 pub use bpf::{BpfError, BpfFilter};

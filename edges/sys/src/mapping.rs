@@ -20,7 +20,12 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     /// Memory that is shared with the kernel through a descriptor.
     pub(crate) fn shared(fd: BorrowedFd<'_>, len: usize, offset: i64) -> io::Result<Self> {
-        Self::map(libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), len, offset)
+        Self::map(
+            libc::MAP_SHARED | libc::MAP_POPULATE,
+            fd.as_raw_fd(),
+            len,
+            offset,
+        )
     }
 
     /// Zeroed memory of this process.
@@ -36,8 +41,7 @@ impl Mapping {
     fn map(flags: i32, fd: i32, len: usize, offset: i64) -> io::Result<Self> {
         const ACCESS: i32 = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-        let start =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, ACCESS, flags, fd, offset) };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, ACCESS, flags, fd, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

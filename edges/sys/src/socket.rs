@@ -29,9 +29,7 @@ pub(crate) fn set<T: Copy>(
 ) -> io::Result<()> {
     let value: *const T = value;
     // SAFETY: `size` bytes are readable at `value`; the kernel keeps no pointer to them.
-    checked(unsafe {
-        libc::setsockopt(fd.as_raw_fd(), level, option, value.cast(), size::<T>())
-    })
+    checked(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, value.cast(), size::<T>()) })
 }
 
 /// `getsockopt` into a plain value of integers: every bit pattern is a value.
@@ -44,15 +42,7 @@ pub(crate) fn get<T: Copy>(
     let mut len = size::<T>();
     let value: *mut T = value;
     // SAFETY: `len` bytes are writable at `value`, and `len` is writable too.
-    checked(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            value.cast(),
-            &raw mut len,
-        )
-    })
+    checked(unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, value.cast(), &raw mut len) })
 }
 
 /// `bind` to an address of a family that this crate knows.

@@ -41,6 +41,26 @@ pub fn readable(file: &impl AsFd, limit: Duration) -> io::Result<bool> {
     }
 }
 
+/// Waits until one of `files` can be read without blocking; false after `limit`.
+///
+/// # Errors
+/// What `poll(2)` says. A signal ends the wait early, as a limit does.
+pub fn any_readable(files: &[impl AsFd], limit: Duration) -> io::Result<bool> {
+    let limit = Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    let mut all: Vec<PollFd<'_>> = files
+        .iter()
+        .map(|file| PollFd::new(file, PollFlags::IN))
+        .collect();
+    match poll(&mut all, Some(&limit)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => Ok(false),
+        Ok(_) => Ok(all.iter().any(|one| one.revents().contains(PollFlags::IN))),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Waits for `limit`, or less where a signal comes.
 pub fn pause(limit: Duration) {
     let limit = Timespec {

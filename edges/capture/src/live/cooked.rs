@@ -71,7 +71,9 @@ mod tests {
         assert_eq!(program[0].operand, PROTOCOL);
         assert!(program.iter().any(|one| one.operand == 9), "{program:?}");
         assert!(
-            program.iter().any(|one| one.code == 0xb1 && one.operand == 0),
+            program
+                .iter()
+                .any(|one| one.code == 0xb1 && one.operand == 0),
             "the length of the IP header: {program:?}"
         );
     }

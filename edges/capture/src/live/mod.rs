@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! eth0, lo, any ─► AF_PACKET, ring of blocks (TPACKET_V3) ─► index ─► Batch
+//! xdp:eth0 ─────► AF_XDP, memory of the card's queues ─────► copy ──► Batch
 //! ```
 //! Frames borrow from the ring block that the kernel wrote; the block goes back to the kernel when
 //! the next event is asked for. What is written to it here is only what the kernel took out: the
@@ -25,10 +26,14 @@ mod group;
 mod open;
 mod packet;
 mod watch;
+mod xdp;
 
 pub use linkweir_sys::interface::Interface;
 
 use packet::PacketSource;
+use xdp::{Refusal, XdpSource};
+
+pub use xdp::PREFIX as XDP_PREFIX;
 
 /// The name that stands for all interfaces.
 pub const ANY: &str = "any";
@@ -46,7 +51,7 @@ pub enum Fanout {
 /// How an interface is captured.
 #[derive(Debug, Clone)]
 pub struct LiveOptions {
-    /// Name of the interface, or [`ANY`].
+    /// Name of the interface, [`ANY`], or [`XDP_PREFIX`] and a name.
     pub interface: String,
     /// A libpcap filter expression; the kernel leaves out what it does not match.
     pub filter: Option<String>,
@@ -101,37 +106,85 @@ impl LiveCapture {
     /// Where there is no such interface, it is down, the filter is no valid expression (then the
     /// input named is `-f`), or the privilege is missing; the message says what to do.
     pub fn open(options: &LiveOptions) -> Result<Vec<LiveSource>, SourceError> {
-        let sources = PacketSource::open(options)?;
-        Ok(sources.into_iter().map(LiveSource::from).collect())
+        let Some(name) = options.interface.strip_prefix(XDP_PREFIX) else {
+            return packet_sources(options);
+        };
+        let options = LiveOptions {
+            interface: name.to_owned(),
+            ..options.clone()
+        };
+        match XdpSource::open(&options) {
+            Ok(sources) => Ok(sources.into_iter().map(LiveSource::from).collect()),
+            Err(Refusal::Wrong(error)) => Err(error),
+            Err(Refusal::Unsuitable(why)) => {
+                let mut sources = packet_sources(&options)?;
+                if let Some(first) = sources.first_mut() {
+                    first.notices.push(format!(
+                        "AF_XDP is not used on {name}: {why}; it is captured through AF_PACKET"
+                    ));
+                }
+                Ok(sources)
+            }
+        }
     }
+}
+
+fn packet_sources(options: &LiveOptions) -> Result<Vec<LiveSource>, SourceError> {
+    let sources = PacketSource::open(options)?;
+    Ok(sources.into_iter().map(LiveSource::from).collect())
 }
 
 /// One share of what passes an interface.
 #[derive(Debug)]
 pub struct LiveSource {
-    inner: PacketSource,
+    inner: Inner,
+    notices: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Packet(Box<PacketSource>),
+    Xdp(Box<XdpSource>),
 }
 
 impl From<PacketSource> for LiveSource {
-    fn from(inner: PacketSource) -> Self {
-        Self { inner }
+    fn from(mut inner: PacketSource) -> Self {
+        Self {
+            notices: inner.take_notices(),
+            inner: Inner::Packet(Box::new(inner)),
+        }
+    }
+}
+
+impl From<XdpSource> for LiveSource {
+    fn from(mut inner: XdpSource) -> Self {
+        Self {
+            notices: inner.take_notices(),
+            inner: Inner::Xdp(Box::new(inner)),
+        }
     }
 }
 
 impl LiveSource {
     /// What to tell the user of how the capture was opened; empty the second time.
     pub fn take_notices(&mut self) -> Vec<String> {
-        self.inner.take_notices()
+        std::mem::take(&mut self.notices)
     }
 }
 
 impl Source for LiveSource {
     fn next_event(&mut self) -> Result<SourceEvent<'_>, SourceError> {
-        self.inner.next_event()
+        match &mut self.inner {
+            Inner::Packet(source) => source.next_event(),
+            Inner::Xdp(source) => source.next_event(),
+        }
     }
 
     fn drops(&self) -> Drops {
-        self.inner.drops()
+        match &self.inner {
+            Inner::Packet(source) => source.drops(),
+            Inner::Xdp(source) => source.drops(),
+        }
     }
 
     fn now(&self) -> Option<Timestamp> {

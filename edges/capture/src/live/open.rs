@@ -71,9 +71,9 @@ const MAX_SOCKETS: usize = 256;
 
 /// What is captured.
 #[derive(Debug)]
-struct Target {
+pub(super) struct Target {
     name: String,
-    index: u32,
+    pub(super) index: u32,
     layout: Layout,
     is_loopback: bool,
 }
@@ -97,7 +97,7 @@ const ARPHRD_NONE: u16 = 0xfffe;
 
 impl Target {
     /// Looks for the interface.
-    fn find(options: &LiveOptions) -> Result<Self, SourceError> {
+    pub(super) fn find(options: &LiveOptions) -> Result<Self, SourceError> {
         let name = options.interface.clone();
         if name == ANY {
             return Ok(Self {
@@ -128,6 +128,11 @@ impl Target {
             is_loopback: found.is_loopback(),
             name,
         })
+    }
+
+    /// Whether frames have an Ethernet header.
+    pub(super) fn is_ethernet(&self) -> bool {
+        self.layout == Layout::Plain(LinkType::ETHERNET)
     }
 
     /// How frames of the interface come to the program of a group.
@@ -238,9 +243,12 @@ impl Prepared {
 
     fn attach(&self, program: &[Instruction]) -> Result<(), SourceError> {
         let socket = self.ring.socket();
-        socket
-            .attach(program)
-            .map_err(|error| wrong(&self.name, format!("the kernel refused the filter: {error}")))
+        socket.attach(program).map_err(|error| {
+            wrong(
+                &self.name,
+                format!("the kernel refused the filter: {error}"),
+            )
+        })
     }
 
     /// Starts to receive.
@@ -344,7 +352,7 @@ fn missing(all: &[Interface]) -> String {
 }
 
 /// What the system said, and what to do about it.
-fn reason(error: &io::Error) -> String {
+pub(super) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             let program = std::env::current_exe().unwrap_or_else(|_| "linkweir".into());

@@ -11,7 +11,7 @@ use linkweir_sys::wait::{monotonic_ns, pause, wall_clock_ns};
 use super::LiveOptions;
 use super::block::index_block;
 use super::group::Group;
-use super::open::{Opened, RETIRE};
+use super::open::{Opened, RETIRE, open_all};
 use super::watch::{Change, Watch};
 
 /// How often the kernel is asked for its counters.
@@ -20,7 +20,7 @@ const STATISTICS_EVERY_NS: u64 = 100_000_000;
 /// Frames of one socket.
 #[derive(Debug)]
 pub(super) struct PacketSource {
-    group: Arc<Group>,
+    group: Arc<Group<Opened>>,
     /// Which of the group it is: its shard.
     member: usize,
     /// Nothing while there is no interface.
@@ -40,7 +40,8 @@ pub(super) struct PacketSource {
 impl PacketSource {
     /// All sources of a capture.
     pub(super) fn open(options: &LiveOptions) -> Result<Vec<Self>, SourceError> {
-        let (group, opened) = Group::open(options)?;
+        let opened = open_all(options)?;
+        let group = Arc::new(Group::new(options, open_all));
         let source = |(member, mut opened): (usize, Opened)| Self {
             group: Arc::clone(&group),
             member,

@@ -95,17 +95,27 @@ impl Watch {
         }
         if found.name != self.seen_name {
             let state = if found.is_up() { "" } else { " while down" };
-            self.tell(format!("is called {} now; capture goes on{state}", found.name));
+            self.tell(format!(
+                "is called {} now; capture goes on{state}",
+                found.name
+            ));
             self.seen_name = found.name;
         }
         let mtu = interface::mtu_of(&self.seen_name);
         if let (Some(old), Some(new)) = (self.mtu, mtu)
             && old != new
         {
-            self.tell(format!("the MTU is {new} now ({old} before); capture goes on"));
+            self.tell(format!(
+                "the MTU is {new} now ({old} before); capture goes on"
+            ));
         }
         self.mtu = mtu.or(self.mtu);
         Change::None
+    }
+
+    /// Looks at the interface by its number alone, for sockets that do not tell where they are.
+    pub(super) fn look_by_number(&mut self) -> Change {
+        self.look(Some(self.index))
     }
 
     fn goes_away(&mut self) {
@@ -117,7 +127,9 @@ impl Watch {
             self.away_since_ns = Some(self.last_look_ns);
         }
         self.is_gone = true;
-        self.tell("the interface is gone; capture goes on when there is one of this name".to_owned());
+        self.tell(
+            "the interface is gone; capture goes on when there is one of this name".to_owned(),
+        );
     }
 
     fn comes_back(&mut self, how: &str) {
@@ -144,7 +156,8 @@ impl Watch {
     pub(super) fn is_still_away(&mut self, reason: &str) {
         let is_new = self.last_refusal != reason;
         // That it is not there has been said.
-        let is_known = reason.starts_with("no such interface") || reason.starts_with("the interface is down");
+        let is_known =
+            reason.starts_with("no such interface") || reason.starts_with("the interface is down");
         if is_new && !is_known {
             self.tell(format!("cannot be opened again: {reason}"));
         }

@@ -17,7 +17,7 @@ const INSIDE: &str = "LINKWEIR_TEST_NAMESPACE";
 ///
 /// As root a network namespace is enough; otherwise a user namespace gives the privileges, where
 /// the kernel allows it.
-pub fn is_inside(test: &str) -> bool {
+pub(crate) fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
@@ -49,14 +49,14 @@ pub fn is_inside(test: &str) -> bool {
 }
 
 /// Runs `ip` with these words.
-pub fn ip(words: &str) {
+pub(crate) fn ip(words: &str) {
     let output = Command::new("ip").args(words.split(' ')).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "ip {words}: {error}");
 }
 
 /// Two interfaces, what leaves one arrives at the other; without the talk of IPv6.
-pub fn veth(one: &str, other: &str) {
+pub(crate) fn veth(one: &str, other: &str) {
     ip(&format!("link add {one} type veth peer name {other}"));
     for name in [one, other] {
         std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1").ok();
@@ -65,33 +65,35 @@ pub fn veth(one: &str, other: &str) {
 }
 
 /// A socket that sends frames through an interface.
-pub fn sender(name: &str) -> PacketSocket {
+pub(crate) fn sender(name: &str) -> PacketSocket {
     let socket = PacketSocket::open(Framing::Link).unwrap();
-    socket.bind_to_send(interface::index_of(name).unwrap()).unwrap();
+    socket
+        .bind_to_send(interface::index_of(name).unwrap())
+        .unwrap();
     socket
 }
 
 /// A frame that was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    pub timestamp: Timestamp,
-    pub bytes: Vec<u8>,
-    pub wire_len: u32,
-    pub link: LinkType,
+pub(crate) struct Seen {
+    pub(crate) timestamp: Timestamp,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) wire_len: u32,
+    pub(crate) link: LinkType,
 }
 
 /// Everything a source gave.
 #[derive(Debug, Default)]
-pub struct Taken {
-    pub frames: Vec<Seen>,
-    pub faults: Vec<Fault>,
-    pub idles: usize,
-    pub has_ended: bool,
+pub(crate) struct Taken {
+    pub(crate) frames: Vec<Seen>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) idles: usize,
+    pub(crate) has_ended: bool,
 }
 
 impl Taken {
     /// Takes events until the condition holds; ten seconds at most.
-    pub fn until(&mut self, source: &mut LiveSource, enough: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&mut self, source: &mut LiveSource, enough: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !enough(self) {
             assert!(started.elapsed() < Duration::from_secs(10), "{self:?}");
@@ -117,14 +119,14 @@ impl Taken {
 }
 
 /// Opens one source.
-pub fn open(options: &LiveOptions) -> LiveSource {
+pub(crate) fn open(options: &LiveOptions) -> LiveSource {
     let mut sources = LiveCapture::open(options).unwrap();
     assert_eq!(sources.len(), 1);
     sources.remove(0)
 }
 
 /// Asks for the end and takes what is left.
-pub fn finish(options: &LiveOptions, source: &mut LiveSource, taken: &mut Taken) {
+pub(crate) fn finish(options: &LiveOptions, source: &mut LiveSource, taken: &mut Taken) {
     options.stop.store(true, Ordering::Relaxed);
     taken.until(source, |taken| taken.has_ended);
     assert!(taken.has_ended);

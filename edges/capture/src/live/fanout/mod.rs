@@ -355,11 +355,7 @@ fn tcp(asm: &mut Asm, exits: Exits) {
     asm.jump_if(If::IsAbove, With::Index, by_ports);
     asm.index_slot(T0);
     asm.load_indexed(Size::Word, 0);
-    asm.jump_if(
-        If::Is,
-        With::Value(u32::from_be_bytes(*b"HTTP")),
-        server,
-    );
+    asm.jump_if(If::Is, With::Value(u32::from_be_bytes(*b"HTTP")), server);
     asm.apply(Op::ShiftRight, With::Value(24));
     asm.jump_if(If::IsAbove, With::Value(u32::from(b'Z')), by_ports);
     asm.jump_if(If::IsAtLeast, With::Value(u32::from(b'A')), client);
@@ -457,7 +453,10 @@ fn shift_xor(asm: &mut Asm, shift: u32) {
 }
 
 /// V = V * factor, the low 64 bits of it. Products of halves of 16 bits fit a word.
-#[expect(clippy::cast_possible_truncation, reason = "the two words of the factor")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the two words of the factor"
+)]
 fn multiply(asm: &mut Asm, factor: u64) {
     let (low, high) = (factor as u32, (factor >> 32) as u32);
     let (low_half, high_half) = (low & 0xffff, low >> 16);

@@ -30,13 +30,19 @@ fn run(program: &[Instruction], packet: &[u8], context: Context) -> u32 {
                 0x20 if k == PACKET_TYPE => a = context.packet_type,
                 0x20 if k == HARDWARE_TYPE => a = context.hardware_type,
                 0x20 | 0x40 => {
-                    let offset = if one.code & 0xe0 == 0x20 { k } else { x.wrapping_add(k) };
+                    let offset = if one.code & 0xe0 == 0x20 {
+                        k
+                    } else {
+                        x.wrapping_add(k)
+                    };
                     let len = [4, 2, 1][usize::from(one.code >> 3 & 3)];
                     let Some(bytes) = packet.get(offset as usize..).and_then(|r| r.get(..len))
                     else {
                         return 0;
                     };
-                    a = bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+                    a = bytes
+                        .iter()
+                        .fold(0, |sum, byte| sum << 8 | u32::from(*byte));
                 }
                 0x60 => a = slots[k as usize],
                 0x80 => a = u32::try_from(packet.len()).unwrap(),
@@ -121,7 +127,11 @@ fn agree(frame: &[u8]) -> Result<u32, TestCaseError> {
     }
     if matches!(field(12), 0x0800 | 0x86dd) && frame.len() > 14 {
         let is_right = frame[14] >> 4 == if field(12) == 0x0800 { 4 } else { 6 };
-        let expected = if is_right { expected } else { of(LinkType::RAW, &frame[14..]) };
+        let expected = if is_right {
+            expected
+        } else {
+            of(LinkType::RAW, &frame[14..])
+        };
         let program = transaction_program(Shape::Ip);
         prop_assert_eq!(run(&program, &frame[14..], incoming), expected);
     }
@@ -271,7 +281,11 @@ proptest! {
 fn it_is_a_program_that_the_kernel_takes() {
     for shape in [Shape::Ethernet, Shape::Ip, Shape::Any] {
         let program = transaction_program(shape);
-        assert!(program.len() < linkweir_sys::cbpf::MAX_INSTRUCTIONS, "{}", program.len());
+        assert!(
+            program.len() < linkweir_sys::cbpf::MAX_INSTRUCTIONS,
+            "{}",
+            program.len()
+        );
         for (at, one) in program.iter().enumerate() {
             if one.code & 7 == 5 {
                 let far = if one.code & 0xf0 == 0 {
