@@ -69,6 +69,10 @@ pub(crate) struct InputArgs {
     )]
     pub(crate) interface: Option<String>,
 
+    /// List the interfaces and end.
+    #[arg(short = 'D', long)]
+    pub(crate) list_interfaces: bool,
+
     /// Only packets that match this libpcap filter expression, for example `tcp port 80`; on an
     /// interface the kernel applies it [default: all packets].
     #[arg(short = 'f', long, value_name = "BPF")]

@@ -11,6 +11,7 @@ mod documents;
 mod exit;
 mod http;
 mod input;
+mod interfaces;
 mod progress;
 mod screen;
 mod signals;

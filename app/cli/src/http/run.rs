@@ -15,6 +15,7 @@ use super::setup::{HttpSinks, SharedReport, check_conflicts, open_sinks, setting
 use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
+use crate::interfaces;
 use crate::progress::Meter;
 use crate::signals::Signals;
 use crate::view::View;
@@ -24,6 +25,9 @@ const RING_BYTES: usize = 8 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
+    if args.input.list_interfaces {
+        return interfaces::list();
+    }
     let meter = Meter::start(args.output.quiet);
     let signals = Signals::install()?;
     check_conflicts(args)?;

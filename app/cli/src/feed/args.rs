@@ -1,0 +1,112 @@
+//! The flags of `linkweir feed`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::args::InputArgs;
+use crate::units;
+
+const AFTER_HELP: &str = "Examples:
+  linkweir feed -i eth0 --name uplink --consumers 4
+  linkweir feed -r trace.pcap --name trace --consumers 2 & linkweir http --feed trace/0 & linkweir http --feed trace/1
+
+Exit codes:
+  0  done
+  1  done, but packets were dropped or an input was damaged
+  2  wrong usage or configuration, or the name is taken
+  3  an input or an output failed
+SIGINT or SIGTERM ends the feed: consumers read what they were given and end too; a second one aborts.
+SIGUSR1 prints the table.";
+
+/// Deals packets to several consumer processes through shared memory.
+///
+/// Consumer K, from 0, is started as `linkweir http --feed NAME/K` (NAME/N is another name of NAME/0,
+/// for those who count from 1). Consumers of one user in one network namespace come and go as they
+/// like, before, during and after: what does not fit into the ring of one that is away is dropped and
+/// counted, the others go on, and whoever takes its place goes on with what is in the ring. Both
+/// halves of an HTTP transaction go to the same consumer.
+///
+/// A table of each consumer's share, queue and drops is shown on a terminal, and at the end.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct FeedArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// Name of the feed: up to 64 letters, digits, `.`, `_` or `-`.
+    #[arg(long, value_name = "NAME", required_unless_present = "histogram", value_parser = name, value_hint = ValueHint::Other, help_heading = "Feed")]
+    pub(crate) name: Option<String>,
+
+    /// Number of consumers.
+    #[arg(long, value_name = "N", required_unless_present = "histogram", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Feed")]
+    pub(crate) consumers: Option<u32>,
+
+    /// What stays together: both halves of a transaction, whatever its connection does otherwise
+    /// (the paper's Eq. (3)), or all packets of a flow.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "transaction",
+        help_heading = "Feed"
+    )]
+    pub(crate) by: By,
+
+    /// Size of the ring of each consumer; rounded up to a power of two from 64KiB to 1GiB.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = units::size, help_heading = "Feed")]
+    pub(crate) ring: u64,
+
+    /// A packet whose ring is full is dropped and counted; or everything waits for its consumer, if that
+    /// is attached or has not come yet (never for one that left or was killed) [default: drop for an
+    /// interface, wait for files].
+    #[arg(long, value_name = "WHAT", help_heading = "Feed")]
+    pub(crate) when_full: Option<Full>,
+
+    /// Feed nobody, but write the distribution of the packets' hashes (Fig. 8 of the paper: Eqs. (1)
+    /// to (3), and a mixed hash) as a plot (.svg), a page (.html) or numbers (.json, `-`).
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["name", "consumers"], value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) histogram: Option<PathBuf>,
+
+    /// Write the totals of the run as one JSON object; `-` is standard output.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) summary: Option<String>,
+
+    /// No table and no messages on standard error but errors.
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+
+    /// Flags from a TOML file: keys are the long flag names, and the command line wins.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// What stays together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// Both halves of a transaction.
+    Transaction,
+    /// All packets of a flow.
+    Flow,
+}
+
+impl By {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transaction => "transaction",
+            Self::Flow => "flow",
+        }
+    }
+}
+
+/// What happens to a packet whose ring is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Full {
+    /// It is dropped and counted.
+    Drop,
+    /// Everything waits for its consumer.
+    Wait,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    linkweir_feed::check_name(text).map(str::to_owned)
+}

@@ -1,0 +1,10 @@
+//! `linkweir feed`: packets dealt to consumer processes, and the distribution of their hashes.
+
+mod args;
+mod histogram;
+mod run;
+mod summary;
+mod table;
+
+pub(crate) use args::FeedArgs;
+pub(crate) use run::run;

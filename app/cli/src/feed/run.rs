@@ -1,0 +1,249 @@
+//! Wires a run of `linkweir feed`: source, splitter, feeder, table, signals, summary.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use linkweir_engine::{
+    Batch, FaultKind, FlowSplitter, RunReport, Source, SourceError, SourceEvent, Splitter,
+    TransactionSplitter,
+};
+use linkweir_feed::{
+    ConsumerStatus, FeedError, Feeder, FeederOptions, Presence, Waiting, WhenFull,
+};
+use linkweir_sink::summary::write_summary_file;
+
+use super::args::{By, FeedArgs, Full};
+use super::histogram;
+use super::summary::Totals;
+use super::table::Table;
+use crate::conflicts;
+use crate::exit::{Exit, Wrong, say, warn};
+use crate::input::{self, Opened};
+use crate::progress::now;
+use crate::signals::Signals;
+
+/// After a signal, consumers have this long to read what they were given.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Runs the command.
+pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
+    let started = now();
+    let signals = Signals::install()?;
+    check_conflicts(args)?;
+    if let Some(destination) = &args.histogram {
+        return histogram::run(args, destination, &signals);
+    }
+    let when_full = match (args.when_full, &args.input.interface) {
+        (Some(Full::Wait), _) | (None, None) => WhenFull::Wait,
+        (Some(Full::Drop), _) | (None, Some(_)) => WhenFull::Drop,
+    };
+    let options = FeederOptions {
+        name: args.name.clone().unwrap_or_default(),
+        consumers: args.consumers.unwrap_or(1),
+        ring_bytes: usize::try_from(args.ring).unwrap_or(usize::MAX),
+        when_full,
+    };
+    // The name first: who has it is told before any packet is captured.
+    let feeder = Feeder::open(&options).map_err(|error| match error {
+        FeedError::Io { .. } => anyhow!(error),
+        other => anyhow!(Wrong(other.to_string())),
+    })?;
+    let opened = input::open(&args.input, 1, &signals)?;
+    if !args.quiet {
+        say(&format!(
+            "linkweir: feeding {} consumers; start each as: linkweir http --feed {}/K, K from 0 to {}",
+            options.consumers,
+            options.name,
+            options.consumers - 1
+        ));
+    }
+    let mut job = Job {
+        args,
+        name: options.name.clone(),
+        signals,
+        table: Table::new(args.quiet),
+        report: RunReport::default(),
+        told: vec![false; options.consumers as usize],
+        deadline: None,
+    };
+    let (status, outcome) = match opened {
+        Opened::Files(files) => job.split(files, feeder),
+        Opened::Live(sources) => {
+            let source = sources.into_iter().next().context("no interface")?;
+            job.split(source, feeder)
+        }
+    };
+    job.table.clear();
+    job.conclude(&status, outcome, now().duration_since(started), when_full)
+}
+
+fn check_conflicts(args: &FeedArgs) -> anyhow::Result<()> {
+    let histogram = args.histogram.as_deref();
+    let outputs: Vec<(&str, &Path)> = args
+        .summary
+        .as_deref()
+        .map(|path| ("--summary", Path::new(path)))
+        .into_iter()
+        .chain(histogram.map(|path| ("--histogram", path)))
+        .collect();
+    let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
+    let config = args.config.as_deref().map(|path| ("--config", path));
+    let inputs: Vec<(&str, &Path)> = read.chain(config).collect();
+    conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
+}
+
+/// A run that is under way.
+struct Job<'a> {
+    args: &'a FeedArgs,
+    name: String,
+    signals: Signals,
+    table: Table,
+    report: RunReport,
+    /// Which consumers the user was told to start.
+    told: Vec<bool>,
+    /// When to wait no longer, after a signal.
+    deadline: Option<Instant>,
+}
+
+impl Job<'_> {
+    fn split(
+        &mut self,
+        source: impl Source,
+        feeder: Feeder,
+    ) -> (Vec<ConsumerStatus>, Result<(), SourceError>) {
+        match self.args.by {
+            By::Transaction => self.drive(source, feeder, &mut TransactionSplitter),
+            By::Flow => self.drive(source, feeder, &mut FlowSplitter),
+        }
+    }
+
+    fn drive(
+        &mut self,
+        mut source: impl Source,
+        mut feeder: Feeder,
+        splitter: &mut impl Splitter,
+    ) -> (Vec<ConsumerStatus>, Result<(), SourceError>) {
+        let limit = self.args.input.count.unwrap_or(u64::MAX);
+        let mut outcome = Ok(());
+        while !self.signals.stop() && self.report.packets < limit {
+            match source.next_event() {
+                Ok(SourceEvent::End) => break,
+                Ok(SourceEvent::Idle) => {
+                    let now = source.now();
+                    feeder.idle(now);
+                }
+                Ok(SourceEvent::Fault(fault)) => {
+                    warn(&match fault.offset {
+                        Some(offset) => {
+                            format!("{}: at byte {offset}: {}", fault.input, fault.message)
+                        }
+                        None => format!("{}: {}", fault.input, fault.message),
+                    });
+                    self.report.faults.push(fault);
+                }
+                Ok(SourceEvent::Batch(batch)) => {
+                    let left = usize::try_from(limit - self.report.packets).unwrap_or(usize::MAX);
+                    let batch = batch.first(left);
+                    account(&mut self.report, &batch);
+                    feeder.deal(&batch, splitter, &mut |feeder, waiting| {
+                        self.goes_on_waiting(feeder, waiting)
+                    });
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+            self.report.drops = source.drops();
+            self.show(&mut feeder);
+        }
+        drop(source);
+        if self.signals.stop() {
+            feeder.stop_waiting();
+        }
+        let status = feeder.finish(&mut |feeder, waiting| {
+            if self.signals.stop() {
+                feeder.stop_waiting();
+                let deadline = *self.deadline.get_or_insert_with(|| now() + FAREWELL);
+                self.show(feeder);
+                return now() < deadline;
+            }
+            self.goes_on_waiting(feeder, waiting)
+        });
+        (status, outcome)
+    }
+
+    /// Called while the feeder can do nothing but wait.
+    fn goes_on_waiting(&mut self, feeder: &mut Feeder, waiting: Waiting) -> bool {
+        let consumer = waiting.consumer;
+        if waiting.presence == Presence::NotYet
+            && !self.args.quiet
+            && let Some(told) = self.told.get_mut(consumer)
+            && !std::mem::replace(told, true)
+        {
+            self.table.clear();
+            say(&format!(
+                "linkweir: waiting for consumer {consumer}; start it with: linkweir http --feed {}/{consumer}",
+                self.name
+            ));
+        }
+        self.show(feeder);
+        !self.signals.stop()
+    }
+
+    fn show(&mut self, feeder: &mut Feeder) {
+        if self.signals.take_report() {
+            self.table.say(&feeder.status(), &self.report);
+        }
+        if self.table.is_due() {
+            self.table.draw(&feeder.status(), &self.report);
+        }
+    }
+
+    fn conclude(
+        &self,
+        status: &[ConsumerStatus],
+        outcome: Result<(), SourceError>,
+        elapsed: Duration,
+        when_full: WhenFull,
+    ) -> anyhow::Result<Exit> {
+        let mut exit = Exit::Done;
+        if let Err(error) = outcome {
+            warn(&error.to_string());
+            exit = Exit::Failed;
+        }
+        let totals = Totals {
+            report: &self.report,
+            status,
+            elapsed,
+            name: &self.name,
+            by: self.args.by,
+            when_full,
+        };
+        if let Some(destination) = &self.args.summary {
+            write_summary_file(destination, &totals.to_json()).context("--summary")?;
+        }
+        if !self.args.quiet {
+            say(&totals.to_screen());
+        }
+        let is_unusable = |fault: &linkweir_engine::Fault| fault.kind == FaultKind::Unusable;
+        if self.report.faults.iter().any(is_unusable) {
+            exit = exit.max(Exit::Failed);
+        }
+        if totals.is_lossy() {
+            exit = exit.max(Exit::DataLost);
+        }
+        Ok(exit)
+    }
+}
+
+/// Adds a batch to what was read.
+pub(super) fn account(report: &mut RunReport, batch: &Batch<'_>) {
+    report.packets += batch.len() as u64;
+    for frame in batch.index() {
+        report.bytes += u64::from(frame.wire_len);
+        report.first = Some(report.first.map_or(frame.timestamp, |t| t.min(frame.timestamp)));
+        report.last = Some(report.last.map_or(frame.timestamp, |t| t.max(frame.timestamp)));
+    }
+}

@@ -1,0 +1,133 @@
+//! The totals of a feed: as JSON for programs, on one screen for people.
+
+use std::time::Duration;
+
+use linkweir_engine::RunReport;
+use linkweir_feed::{ConsumerStatus, WhenFull};
+use linkweir_sink::human::{span, thousands};
+use linkweir_wire::Timestamp;
+use serde_json::{Value, json};
+
+use super::args::By;
+use super::table;
+use crate::screen::{listed, rows};
+
+/// Everything a summary is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Totals<'a> {
+    pub(crate) report: &'a RunReport,
+    pub(crate) status: &'a [ConsumerStatus],
+    pub(crate) elapsed: Duration,
+    pub(crate) name: &'a str,
+    pub(crate) by: By,
+    pub(crate) when_full: WhenFull,
+}
+
+/// The keys that every summary has.
+pub(super) fn common(report: &RunReport, ring: u64, elapsed: Duration) -> Value {
+    let faults: Vec<Value> = report
+        .faults
+        .iter()
+        .map(|fault| {
+            json!({ "input": fault.input, "offset": fault.offset, "message": fault.message })
+        })
+        .collect();
+    json!({
+        "packets": report.packets,
+        "bytes": report.bytes,
+        "first_ts_ns": report.first.map(Timestamp::as_nanos),
+        "last_ts_ns": report.last.map(Timestamp::as_nanos),
+        "elapsed_s": elapsed.as_secs_f64(),
+        "dropped": {
+            "kernel": report.drops.kernel,
+            "ring": ring,
+            "unusable_records": report.drops.unusable_records,
+        },
+        // A feeder looks at headers to deal by them; what does not decode goes to consumer 0.
+        "decode_errors": {},
+        "input_faults": faults,
+    })
+}
+
+impl Totals<'_> {
+    /// Packets that did not reach their consumer.
+    fn ring_drops(&self) -> u64 {
+        self.report.drops.ring + self.status.iter().map(|c| c.dropped).sum::<u64>()
+    }
+
+    /// Whether anything was lost.
+    pub(crate) fn is_lossy(&self) -> bool {
+        let drops = self.report.drops;
+        !self.report.faults.is_empty()
+            || drops.kernel + drops.unusable_records + self.ring_drops() > 0
+    }
+
+    /// The JSON object of `--summary`.
+    pub(crate) fn to_json(self) -> Value {
+        let consumers: Vec<Value> = self
+            .status
+            .iter()
+            .map(|consumer| {
+                json!({
+                    "packets": consumer.packets,
+                    "bytes": consumer.bytes,
+                    "dropped": consumer.dropped,
+                    "ring_bytes": consumer.ring_bytes,
+                    "attached": consumer.attached,
+                    "killed": consumer.killed,
+                    "taken_by_killed": consumer.taken_by_killed,
+                })
+            })
+            .collect();
+        let mut summary = common(self.report, self.ring_drops(), self.elapsed);
+        if let Value::Object(keys) = &mut summary {
+            keys.insert(
+                "feed".to_owned(),
+                json!({
+                    "name": self.name,
+                    "by": self.by.as_str(),
+                    "when_full": match self.when_full {
+                        WhenFull::Drop => "drop",
+                        WhenFull::Wait => "wait",
+                    },
+                    "consumers": consumers,
+                }),
+            );
+        }
+        summary
+    }
+
+    /// One screen for people; what was lost comes first.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "rates are shown with three digits"
+    )]
+    pub(crate) fn to_screen(self) -> String {
+        let report = self.report;
+        let lost = [
+            ("kernel", report.drops.kernel),
+            ("ring", self.ring_drops()),
+            ("unusable_records", report.drops.unusable_records),
+            ("damaged inputs", report.faults.len() as u64),
+        ];
+        let lost = lost
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(cause, count)| (cause.to_owned(), count))
+            .collect();
+        let seconds = self.elapsed.as_secs_f64().max(1e-9);
+        let read = format!(
+            "{} packets, {} bytes in {} ({:.2} Mpackets/s)",
+            thousands(report.packets),
+            thousands(report.bytes),
+            span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
+            report.packets as f64 / seconds / 1e6
+        );
+        let mut screen = rows(&[("lost", listed(lost, 4)), ("read", read)]);
+        for line in table::rows(self.status, false) {
+            screen.push('\n');
+            screen.push_str(&line);
+        }
+        screen
+    }
+}
