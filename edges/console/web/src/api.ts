@@ -111,9 +111,13 @@ export interface Ccdf {
   points: [number, number][];
 }
 
+/** The server answered, but not with what was asked for. */
+export class Refused extends Error {}
+
 async function json<T>(path: string): Promise<T> {
   const response = await fetch(path, { cache: "no-store", credentials: "same-origin" });
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  if (response.status === 401) throw new Refused("the address needs ?token=… at its end");
+  if (!response.ok) throw new Refused(`status ${response.status}`);
   return (await response.json()) as T;
 }
 

@@ -1,7 +1,7 @@
 // What must be known before any number is believed: that it is old, frozen or final.
 
 import * as format from "./format";
-import { arrivedAt, link, meta, missed, now, paused, stale, ticks, togglePause, zone } from "./state";
+import { arrivedAt, link, meta, missed, now, paused, refusal, stale, ticks, togglePause, zone } from "./state";
 import { connect } from "./stream";
 
 function ago(): string {
@@ -37,7 +37,7 @@ export function Banners() {
       ) : null}
       {link.value === "connecting" ? (
         <p class="banner" data-banner="connecting">
-          <b>Connecting.</b> No answer from linkweir yet.
+          <b>Connecting.</b> {refusal.value === "" ? "No answer from linkweir yet." : refusal.value}
         </p>
       ) : null}
     </div>

@@ -38,6 +38,8 @@ interface Props {
 
 const HEIGHT = 196;
 const SYNC = "time";
+/** Seconds between two marks of the time axis. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
 const FONT = '11px "Inter", "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 
 export const lostIn = (tick: Tick): number =>
@@ -125,7 +127,7 @@ function options(props: Props, width: number): uPlot.Options {
           },
     },
     axes: [
-      { ...axis(), space: 78, size: 26, values: (_plot, splits, _axis, _space, step) => timeMarks(splits, step) },
+      { ...axis(), space: 62, size: 26, incrs: STEPS, values: (_plot, splits, _axis, _space, step) => timeMarks(splits, step) },
       {
         ...axis(),
         size: 62,

@@ -27,6 +27,8 @@ export const totals = signal<Totals | null>(null);
 export const ticks = signal<readonly Tick[]>([]);
 /** connecting: nothing has come yet; lost: it was there. */
 export const link = signal<"connecting" | "open" | "lost" | "ended">("connecting");
+/** What the server said when it gave no snapshot. */
+export const refusal = signal("");
 /** When the last interval came, by the clock of this page. */
 export const arrivedAt = signal(0);
 /** The clock of this page, a few times a second. */
@@ -95,21 +97,23 @@ export function take(run: Meta, sums: Totals, fresh: readonly Tick[]): void {
   });
 }
 
-/** Takes one interval. False: some before it are missing. */
-export function append(tick: Tick): boolean {
-  const last = ticks.value.at(-1);
-  if (last !== undefined && tick.id <= last.id) return true;
-  const gap = last !== undefined && tick.id > last.id + 1;
+/** Takes intervals in their order. False: some before or between them are missing. */
+export function append(fresh: readonly Tick[]): boolean {
+  const from = ticks.value.at(-1)?.id;
+  const added = from === undefined ? fresh : fresh.filter((tick) => tick.id > from);
+  const first = added[0];
+  const last = added.at(-1);
+  if (first === undefined || last === undefined) return true;
   batch(() => {
-    ticks.value = [...ticks.value, tick].slice(-KEEP);
+    ticks.value = [...ticks.value, ...added].slice(-KEEP);
     arrivedAt.value = Date.now();
     now.value = Date.now();
     const run = meta.value;
     if (run !== null && run.started_ms === 0) {
-      meta.value = { ...run, started_ms: tick.t_ms - tick.interval_s * 1000 };
+      meta.value = { ...run, started_ms: first.t_ms - first.interval_s * 1000 };
     }
   });
-  return !gap;
+  return last.id - first.id === added.length - 1 && (from === undefined || first.id === from + 1);
 }
 
 // The address: only what differs from the defaults.
@@ -168,6 +172,13 @@ function readAddress(): void {
 
 /** Keeps the address and the theme in step with the choices. */
 export function keepChoices(): void {
+  // The token is in a cookie by now; an address is copied and looked over shoulders.
+  const query = new URLSearchParams(location.search);
+  if (query.has("token")) {
+    query.delete("token");
+    const rest = query.size > 0 ? `?${query.toString()}` : "";
+    history.replaceState(null, "", location.pathname + rest + location.hash);
+  }
   readAddress();
   addEventListener("hashchange", readAddress);
   effect(() => {

@@ -1,8 +1,11 @@
 // The connection: a snapshot first, then an event per interval. The browser reconnects by itself and
 // names the last event it has; what is missing after that is fetched again.
 
-import { fetchSnapshot, type Tick } from "./api";
-import { append, link, meta, now, take } from "./state";
+import { fetchSnapshot, Refused, type Tick } from "./api";
+import { append, link, meta, now, refusal, take, ticks } from "./state";
+
+/** Intervals that come within this time are drawn at once. */
+const TOGETHER_MS = 50;
 
 let events: EventSource | null = null;
 let retry: ReturnType<typeof setTimeout> | undefined;
@@ -16,8 +19,10 @@ async function load(): Promise<boolean> {
   try {
     const snapshot = await fetchSnapshot();
     take(snapshot.meta, snapshot.totals, snapshot.ticks);
+    refusal.value = "";
     return true;
-  } catch {
+  } catch (error) {
+    refusal.value = error instanceof Refused ? `The server refuses: ${error.message}.` : "";
     return false;
   } finally {
     loading = false;
@@ -41,8 +46,19 @@ function ended(): void {
 }
 
 function listen(): void {
-  const source = new EventSource("/api/stream");
+  // From where the snapshot ends; when the browser reconnects, it names its last event itself.
+  const source = new EventSource(`/api/stream?after=${ticks.peek().at(-1)?.id ?? 0}`);
   let lost = false;
+  // A file gives intervals much faster than they can be drawn: they are drawn together.
+  let waiting: Tick[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const flush = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    const fresh = waiting;
+    waiting = [];
+    if (source === events && !append(fresh)) void load();
+  };
   events = source;
   source.addEventListener("open", () => {
     attempts = 0;
@@ -52,10 +68,11 @@ function listen(): void {
     lost = false;
   });
   source.addEventListener("tick", (event) => {
-    const tick = JSON.parse((event as MessageEvent<string>).data) as Tick;
-    if (!append(tick)) void load();
+    waiting.push(JSON.parse((event as MessageEvent<string>).data) as Tick);
+    timer ??= setTimeout(flush, TOGETHER_MS);
   });
   source.addEventListener("end", () => {
+    flush();
     ended();
     void load();
   });
