@@ -8,9 +8,21 @@
 
 pub mod alert;
 pub mod api;
+mod download;
 pub mod live;
+#[cfg(feature = "web")]
+mod server;
 pub mod text;
+#[cfg(feature = "tui")]
+pub mod top;
 mod url_template;
+#[cfg(feature = "webhook")]
+mod webhook;
 
+pub use download::What;
 pub use live::{Live, LiveOptions};
+#[cfg(feature = "web")]
+pub use server::{Console, ConsoleError, ConsoleOptions};
 pub use url_template::{MAX_TEMPLATE_BYTES, url_template};
+#[cfg(feature = "webhook")]
+pub use webhook::{Webhook, WebhookError, WebhookOptions};

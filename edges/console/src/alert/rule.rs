@@ -477,14 +477,17 @@ fn quantile(word: &str) -> Option<f64> {
     if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    let percent: f64 = if digits.len() > 2 && !digits.contains('.') {
+    let (whole, rest) = match digits.split_once('.') {
+        Some(parts) => parts,
         // p999 is 99.9 %, p9999 99.99 %.
-        let (whole, rest) = digits.split_at_checked(2)?;
-        format!("{whole}.{rest}").parse().ok()?
-    } else {
-        digits.parse().ok()?
+        None => digits.split_at_checked(2).unwrap_or((digits, "")),
     };
-    (percent > 0.0 && percent < 100.0).then_some(percent / 100.0)
+    if whole.is_empty() || whole.len() > 2 {
+        return None;
+    }
+    // Read as one decimal number, so that p99.9 is exactly 0.999.
+    let quantile: f64 = format!("0.{whole:0>2}{rest}").parse().ok()?;
+    (quantile > 0.0 && quantile < 1.0).then_some(quantile)
 }
 
 #[cfg(test)]

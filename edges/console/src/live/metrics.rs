@@ -1,1 +1,343 @@
-//! Prometheus text.
+//! The statistics in the text format of Prometheus (version 0.0.4).
+//!
+//! Names follow the conventions of Prometheus: base units, `_total` on counters, one unit per name.
+//! Label values from the network are escaped as the format asks.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use super::servers::{BOUNDS, Histogram, Servers};
+use super::{Live, lock};
+use crate::api::{AlertState, Totals};
+use crate::text::to_f64;
+
+/// `Content-Type` of the text.
+pub const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Writes families of one text.
+#[derive(Debug, Default)]
+struct Exposition(String);
+
+/// Escapes a label value: backslash, quotation mark and line feed.
+fn push_escaped(out: &mut String, value: &str) {
+    for c in value.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            c => out.push(c),
+        }
+    }
+}
+
+impl Exposition {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String cannot fail.
+        writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.0.push_str(name);
+        for (at, (label, text)) in labels.iter().enumerate() {
+            self.0.push(if at == 0 { '{' } else { ',' });
+            self.0.push_str(label);
+            self.0.push_str("=\"");
+            push_escaped(&mut self.0, text);
+            self.0.push('"');
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        writeln!(self.0, "{close} {value}").ok();
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+        self.family(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    fn by_label<'a, V: std::fmt::Display>(
+        &mut self,
+        (name, kind, help): (&str, &str, &str),
+        label: &str,
+        values: impl IntoIterator<Item = (&'a str, V)>,
+    ) {
+        self.family(name, kind, help);
+        for (text, value) in values {
+            self.sample(name, &[(label, text)], value);
+        }
+    }
+
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+        let bucket = format!("{name}_bucket");
+        let mut labels_le = labels.to_vec();
+        let mut below = 0;
+        for (count, (_, le)) in histogram.buckets.iter().zip(BOUNDS) {
+            below += count;
+            labels_le.truncate(labels.len());
+            labels_le.push(("le", le));
+            self.sample(&bucket, &labels_le, below);
+        }
+        labels_le.truncate(labels.len());
+        labels_le.push(("le", "+Inf"));
+        self.sample(&bucket, &labels_le, histogram.count);
+        self.sample(
+            &format!("{name}_sum"),
+            labels,
+            exact_seconds(histogram.sum_ns),
+        );
+        self.sample(&format!("{name}_count"), labels, histogram.count);
+    }
+}
+
+/// Seconds with all nine digits of the nanoseconds.
+fn exact_seconds(nanos: u128) -> String {
+    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+impl Live {
+    /// Everything that a scraper wants, in the text format of Prometheus.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        let totals = self.totals();
+        let (servers, decode_errors, faults) = {
+            let writer = lock(&self.0.writer);
+            (
+                writer.servers.clone(),
+                writer.decode_errors.clone(),
+                writer.seen.faults,
+            )
+        };
+        let meta = self.meta();
+        let mut out = Exposition::default();
+        out.family(
+            "linkweir_build_info",
+            "gauge",
+            "Version of the program; always 1.",
+        );
+        out.sample("linkweir_build_info", &[("version", meta.version)], 1);
+        out.family("linkweir_run_info", "gauge", "What is read; always 1.");
+        out.sample(
+            "linkweir_run_info",
+            &[
+                ("source", &meta.source),
+                ("live", if meta.live { "true" } else { "false" }),
+            ],
+            1,
+        );
+        out.single(
+            "linkweir_run_finished",
+            "gauge",
+            "Whether the run has ended.",
+            u8::from(meta.finished),
+        );
+        packets(&mut out, &totals, &decode_errors, faults);
+        transactions(&mut out, &totals);
+        response_times(&mut out, &servers);
+        self.alert_metrics(&mut out);
+        out.0
+    }
+
+    fn alert_metrics(&self, out: &mut Exposition) {
+        let alerts = self.alerts();
+        out.by_label(
+            ("linkweir_alert_firing", "gauge", "Whether the rule fires."),
+            "rule",
+            unique(&alerts).map(|a| (a.rule.as_str(), u8::from(a.state == AlertState::Firing))),
+        );
+        out.by_label(
+            ("linkweir_alert_value", "gauge",
+             "What the rule measured in the last interval: nanoseconds, percent, per second or a count."),
+            "rule",
+            unique(&alerts).filter_map(|a| Some((a.rule.as_str(), a.value?))),
+        );
+        let posts = self.webhook_counts();
+        out.by_label(
+            (
+                "linkweir_webhook_posts_total",
+                "counter",
+                "Alerts posted to a webhook, by outcome.",
+            ),
+            "outcome",
+            [
+                ("delivered", &posts.delivered),
+                ("failed", &posts.failed),
+                ("retried", &posts.retries),
+                ("missed", &posts.missed),
+            ]
+            .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed))),
+        );
+    }
+}
+
+/// A rule that was given twice has one series.
+fn unique(alerts: &[crate::api::AlertStatus]) -> impl Iterator<Item = &crate::api::AlertStatus> {
+    alerts
+        .iter()
+        .enumerate()
+        .filter(|(at, alert)| {
+            !alerts
+                .iter()
+                .take(*at)
+                .any(|before| before.rule == alert.rule)
+        })
+        .map(|(_, alert)| alert)
+}
+
+fn packets(
+    out: &mut Exposition,
+    totals: &Totals,
+    decode_errors: &[(&'static str, &'static str, u64)],
+    faults: u64,
+) {
+    out.single(
+        "linkweir_packets_total",
+        "counter",
+        "Packets analysed.",
+        totals.packets,
+    );
+    out.single(
+        "linkweir_bytes_total",
+        "counter",
+        "Bytes of the analysed packets on the wire.",
+        totals.bytes,
+    );
+    out.by_label(
+        ("linkweir_dropped_total", "counter", "What was lost, by cause: packets (kernel, ring, unusable_records), transactions (table_full), records (sink)."),
+        "cause",
+        totals.dropped.by_cause(),
+    );
+    out.family(
+        "linkweir_decode_errors_total",
+        "counter",
+        "Packets that could not be decoded, by layer and cause.",
+    );
+    for (layer, cause, count) in decode_errors {
+        out.sample(
+            "linkweir_decode_errors_total",
+            &[("layer", layer), ("cause", cause)],
+            count,
+        );
+    }
+    out.single(
+        "linkweir_input_faults_total",
+        "counter",
+        "Parts of the input that could not be read.",
+        faults,
+    );
+    if let Some(last) = totals.last_ms {
+        out.single(
+            "linkweir_last_packet_timestamp_seconds",
+            "gauge",
+            "Capture time of the latest packet.",
+            format_args!("{}.{:03}", last / 1000, last % 1000),
+        );
+    }
+    out.single(
+        "linkweir_table_entries",
+        "gauge",
+        "Messages waiting in the transaction table.",
+        totals.table.entries,
+    );
+    out.single(
+        "linkweir_table_capacity",
+        "gauge",
+        "Messages that the transaction table can hold.",
+        totals.table.capacity,
+    );
+}
+
+fn transactions(out: &mut Exposition, totals: &Totals) {
+    out.by_label(
+        (
+            "linkweir_http_transactions_total",
+            "counter",
+            "Transactions whose fate is known, by state.",
+        ),
+        "state",
+        [
+            ("complete", totals.complete),
+            ("unanswered", totals.unanswered),
+            ("orphan", totals.orphans),
+        ],
+    );
+    out.by_label(
+        (
+            "linkweir_http_requests_total",
+            "counter",
+            "Requests, by method.",
+        ),
+        "method",
+        totals
+            .methods
+            .iter()
+            .map(|(method, count)| (method.as_str(), *count)),
+    );
+    let codes: Vec<(String, u64)> = totals
+        .codes
+        .iter()
+        .map(|(code, count)| (code.to_string(), *count))
+        .collect();
+    out.by_label(
+        (
+            "linkweir_http_responses_total",
+            "counter",
+            "Final responses, by status code.",
+        ),
+        "code",
+        codes.iter().map(|(code, count)| (code.as_str(), *count)),
+    );
+    out.single(
+        "linkweir_http_retransmissions_total",
+        "counter",
+        "Retransmitted heads of requests and responses.",
+        totals.retransmissions,
+    );
+    out.single(
+        "linkweir_late_records_total",
+        "counter",
+        "Records that were counted in a later interval than their own.",
+        totals.late_records,
+    );
+    if let Some(times) = totals.response_time_ns {
+        out.by_label(
+            ("linkweir_http_response_time_quantile_seconds", "gauge",
+             "Response time that a share of all transactions of the run did not exceed, within 0.1 percent."),
+            "quantile",
+            [("0.5", times.p50), ("0.9", times.p90), ("0.95", times.p95), ("0.99", times.p99), ("0.999", times.p999)]
+                .map(|(q, nanos)| (q, to_f64(nanos) / 1e9)),
+        );
+    }
+}
+
+fn response_times(out: &mut Exposition, servers: &Servers) {
+    const NAME: &str = "linkweir_http_response_time_seconds";
+    out.family(
+        NAME,
+        "histogram",
+        "Time from the first packet of a request to the first packet of its response, by server and status code.",
+    );
+    for (server, codes) in servers.sorted() {
+        let server = server.map_or_else(|| "other".to_owned(), |server| server.to_string());
+        for (code, histogram) in codes.sorted() {
+            let code = if code == 0 {
+                "other".to_owned()
+            } else {
+                code.to_string()
+            };
+            out.histogram(NAME, &[("server", &server), ("code", &code)], histogram);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_values_are_escaped() {
+        let mut out = Exposition::default();
+        out.sample("x", &[("a", "q\"b\\c\nd"), ("b", "")], 1.5);
+        out.sample("y", &[], 2);
+        assert_eq!(out.0, "x{a=\"q\\\"b\\\\c\\nd\",b=\"\"} 1.5\ny 2\n");
+        assert_eq!(exact_seconds(1_000_000_001), "1.000000001");
+    }
+}

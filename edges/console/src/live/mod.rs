@@ -25,7 +25,13 @@ mod servers;
 mod windows;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
+pub use self::metrics::METRICS_CONTENT_TYPE;
+
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -101,6 +107,20 @@ struct Shared {
     /// Tables of the whole run: locked by the writer when a part closes, by a reader for one table.
     whole: Mutex<Part>,
     changed: Condvar,
+    webhook: WebhookCounts,
+}
+
+/// What became of the posts of a webhook.
+#[derive(Debug, Default)]
+pub(crate) struct WebhookCounts {
+    /// Posts that were taken.
+    pub(crate) delivered: AtomicU64,
+    /// Posts that were given up.
+    pub(crate) failed: AtomicU64,
+    /// Attempts after the first.
+    pub(crate) retries: AtomicU64,
+    /// Events that were not posted: forgotten while the receiver was down, or left at the end.
+    pub(crate) missed: AtomicU64,
 }
 
 /// The live statistics of one run. A clone is another handle on the same.
@@ -227,6 +247,7 @@ impl Live {
             board: Mutex::new(board),
             whole: Mutex::new(whole),
             changed: Condvar::new(),
+            webhook: WebhookCounts::default(),
         }))
     }
 
@@ -243,10 +264,9 @@ impl Live {
         lock(&self.0.writer).tick(report, now.as_nanos(), &mut Publisher(&self.0));
     }
 
-    /// Losses that no source knows of, since the start of the run: transactions evicted from a full
-    /// table and records an output refused. Takes effect with the next tick.
-    pub fn set_losses(&self, table_full: u64, sink: u64) {
-        lock(&self.0.writer).elsewhere = writer::Elsewhere { table_full, sink };
+    /// Records that an output refused since the start of the run. Takes effect with the next tick.
+    pub fn set_sink_drops(&self, records: u64) {
+        lock(&self.0.writer).sink_drops = records;
     }
 
     /// Packets that could not be decoded, since the start of the run: layer, cause, count. For
@@ -331,6 +351,11 @@ impl Live {
     #[must_use]
     pub fn alerts(&self) -> Vec<AlertStatus> {
         lock(&self.0.board).alerts.clone()
+    }
+
+    /// Counters of the webhook.
+    pub(crate) fn webhook_counts(&self) -> &WebhookCounts {
+        &self.0.webhook
     }
 
     /// What the run is.

@@ -44,13 +44,6 @@ pub(super) trait Outlet {
     fn part(&mut self, part: Part);
 }
 
-/// What is known of losses that are not in the run's report.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Elsewhere {
-    pub(super) table_full: u64,
-    pub(super) sink: u64,
-}
-
 /// What the run's report said last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
@@ -87,7 +80,8 @@ pub(super) struct Writer {
     pub(super) servers: Servers,
     pub(super) seen: Seen,
     pub(super) dropped: Dropped,
-    pub(super) elsewhere: Elsewhere,
+    /// Records an output refused: the run's report does not know.
+    pub(super) sink_drops: u64,
     pub(super) decode_errors: Vec<(&'static str, &'static str, u64)>,
     pub(super) late: u64,
     host: Vec<u8>,
@@ -125,7 +119,7 @@ impl Writer {
             servers: Servers::default(),
             seen: Seen::default(),
             dropped: Dropped::default(),
-            elsewhere: Elsewhere::default(),
+            sink_drops: 0,
             decode_errors: Vec::new(),
             late: 0,
             host: Vec::new(),
@@ -173,8 +167,8 @@ impl Writer {
             kernel: report.drops.kernel,
             ring: report.drops.ring,
             unusable_records: report.drops.unusable_records,
-            table_full: self.elsewhere.table_full,
-            sink: self.elsewhere.sink,
+            table_full: report.fill.evicted,
+            sink: self.sink_drops,
         };
         if let Some(open) = self.open.back_mut() {
             open.counts.dropped.add(&dropped.since(&self.dropped));
@@ -442,6 +436,11 @@ impl Writer {
             }
         }
         changed
+    }
+
+    #[cfg(test)]
+    pub(super) fn open_intervals(&self) -> usize {
+        self.open.len()
     }
 
     /// The run has ended: closes everything.

@@ -1,0 +1,315 @@
+//! The console: the web page, its JSON API, the event stream, and `/metrics`, on one thread of its own.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/`, `/assets/*` | the page, carried in the binary |
+//! | `/api/snapshot` | the run, its sums, the last intervals |
+//! | `/api/stream` | server-sent events: `tick` per interval, `end` |
+//! | `/api/top`, `/api/ccdf` | tables and the distribution over a window |
+//! | `/api/download.csv`, `/api/download.json` | the same as files |
+//! | `/metrics`, `/healthz` | for machines |
+//!
+//! It trusts nobody: loopback unless told otherwise, a token where it is not, the `Host` field
+//! checked against DNS rebinding, `GET` and `HEAD` only, nothing from other sites on the page, and
+//! bounds on connections, heads and patience. It never holds up the run: see [`Live`].
+
+mod assets;
+mod body;
+mod guard;
+mod patience;
+mod routes;
+mod stream;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, watch};
+
+use self::guard::Guard;
+use self::patience::Patient;
+use self::routes::Site;
+use crate::live::Live;
+
+/// Largest request head: line and fields.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// Most fields in a head.
+const MAX_FIELDS: usize = 64;
+/// How often the server looks for new intervals.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Bounds on what strangers may hold.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Connections at once.
+    connections: usize,
+    /// Event streams at once.
+    streams: usize,
+    /// Time for a request head, and between two requests.
+    head: Duration,
+    /// Time a client may leave what was sent to it unread.
+    write: Duration,
+    /// Time between two signs of life on a stream without events.
+    heartbeat: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 128,
+            streams: 32,
+            head: Duration::from_secs(15),
+            write: Duration::from_secs(20),
+            heartbeat: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Where the console listens and whom it answers.
+#[derive(Debug, Clone, Default)]
+pub struct ConsoleOptions {
+    /// Address and port, for example `127.0.0.1:8080`; port 0 takes a free one.
+    pub listen: String,
+    /// The token that a request must bring. Without one, a console on loopback asks for none, and
+    /// one on any other address makes its own: [`Console::token`].
+    pub token: Option<String>,
+    /// Further names that `Host` may have: those of a proxy in front.
+    pub names: Vec<String>,
+}
+
+/// Why a console did not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConsoleError {
+    /// The address is none.
+    #[error("console address `{listen}`: {source}; expected for example 127.0.0.1:8080")]
+    Address {
+        /// As the user gave it.
+        listen: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Nothing can listen there.
+    #[error("console cannot listen on {listen}: {source}")]
+    Listen {
+        /// As the user gave it.
+        listen: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A token that could not be sent.
+    #[error("a console token has 8 to 128 characters of A-Z a-z 0-9 - . _ ~")]
+    Token,
+    /// The system gave no thread, no randomness or no event loop.
+    #[error("console: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// A console that runs; it stops when dropped.
+#[derive(Debug)]
+pub struct Console {
+    address: SocketAddr,
+    token: Option<String>,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Console {
+    /// Starts to serve `live`.
+    ///
+    /// # Errors
+    /// Where the address is none or taken, or the token could not be sent in a field.
+    pub fn start(options: &ConsoleOptions, live: Live) -> Result<Self, ConsoleError> {
+        Self::start_with(options, live, Limits::default())
+    }
+
+    fn start_with(
+        options: &ConsoleOptions,
+        live: Live,
+        limits: Limits,
+    ) -> Result<Self, ConsoleError> {
+        let listen = options.listen.clone();
+        let address = options
+            .listen
+            .to_socket_addrs()
+            .and_then(|mut found| {
+                found
+                    .next()
+                    .ok_or_else(|| std::io::Error::other("no such address"))
+            })
+            .map_err(|source| ConsoleError::Address {
+                listen: listen.clone(),
+                source,
+            })?;
+        let fault = |source| ConsoleError::Listen {
+            listen: listen.clone(),
+            source,
+        };
+        let listener = TcpListener::bind(address).map_err(fault)?;
+        listener.set_nonblocking(true).map_err(fault)?;
+        let address = listener.local_addr().map_err(fault)?;
+        let token = match &options.token {
+            Some(token) if is_token(token) => Some(token.clone()),
+            Some(_) => return Err(ConsoleError::Token),
+            None if address.ip().to_canonical().is_loopback() => None,
+            None => Some(random_token()?),
+        };
+        let guard = Guard::new(address, &options.names, token.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()?;
+        let (stop, stopped) = watch::channel(false);
+        let thread = std::thread::Builder::new()
+            .name("console".to_owned())
+            .spawn(move || {
+                let server = serve(listener, Site::new(live, guard, limits), limits, stopped);
+                // Nobody is left to tell but the clients, who see the connection close.
+                runtime.block_on(server).ok();
+                runtime.shutdown_background();
+            })?;
+        Ok(Self {
+            address,
+            token,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The token that requests must bring, where one is needed.
+    #[must_use]
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// The address to open in a browser, with the token where one is needed.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let token = self
+            .token()
+            .map_or_else(String::new, |token| format!("?token={token}"));
+        format!("http://{}/{token}", self.address)
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // A panic in the console must not become one of the run.
+            thread.join().ok();
+        }
+    }
+}
+
+/// Whether a token can stand in a field, a cookie and a query as it is.
+fn is_token(token: &str) -> bool {
+    (8..=128).contains(&token.len())
+        && token
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~'))
+}
+
+/// 160 random bits.
+fn random_token() -> std::io::Result<String> {
+    let mut bits = [0_u8; 20];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bits)?;
+    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Accepts until told to stop.
+async fn serve(
+    listener: TcpListener,
+    site: Site,
+    limits: Limits,
+    mut stopped: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let site = Arc::new(site);
+    let news = tokio::spawn(look_for_news(Arc::clone(&site)));
+    let accepting = async {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
+                    Ok(place) => {
+                        let connection = connection(stream, Arc::clone(&site), limits);
+                        tokio::spawn(async move {
+                            connection.await;
+                            drop(place);
+                        });
+                    }
+                    // Full: a short answer if it fits into the socket's buffer, then closed.
+                    Err(_) => {
+                        stream
+                            .try_write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                            .ok();
+                    }
+                },
+                // Out of descriptors, most likely: give others time to close theirs.
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
+    };
+    let stop = async {
+        stopped.wait_for(|is_stopped| *is_stopped).await.ok();
+    };
+    either(accepting, stop).await;
+    news.abort();
+    Ok(())
+}
+
+/// Runs `work` until `stop` is done.
+async fn either(work: impl Future<Output = ()>, stop: impl Future<Output = ()>) {
+    let (mut work, mut stop) = (std::pin::pin!(work), std::pin::pin!(stop));
+    std::future::poll_fn(|context| {
+        if stop.as_mut().poll(context).is_ready() {
+            return std::task::Poll::Ready(());
+        }
+        work.as_mut().poll(context)
+    })
+    .await;
+}
+
+/// Tells the streams of new intervals: the run itself never calls into the server.
+async fn look_for_news(site: Arc<Site>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        site.look();
+    }
+}
+
+/// Serves one connection to its end.
+async fn connection(stream: TcpStream, site: Arc<Site>, limits: Limits) {
+    // Events are small and ought to leave at once.
+    stream.set_nodelay(true).ok();
+    let io = TokioIo::new(Patient::new(stream, limits.write));
+    let service = service_fn(move |request| {
+        let answer = site.answer(&request);
+        async move { Ok::<_, std::convert::Infallible>(answer) }
+    });
+    // What fails here is the client's doing: it left, was too slow, or does not speak HTTP.
+    hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_FIELDS)
+        .serve_connection(io, service)
+        .await
+        .ok();
+}

@@ -1,0 +1,339 @@
+//! From a request to its answer.
+
+use std::sync::Arc;
+
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use serde::Serialize;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use super::Limits;
+use super::body::Answer;
+use super::guard::{Guard, Verdict};
+use super::{assets, stream};
+use crate::api::{By, Sort, Window};
+use crate::download::What;
+use crate::live::{Live, METRICS_CONTENT_TYPE};
+
+/// Rows of a table when the request does not say, and at most.
+const ROWS: usize = 50;
+const MAX_ROWS: usize = 1000;
+
+/// What every answer carries. The page may load and ask only what comes from here.
+const FIELDS: [(HeaderName, &str); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+];
+
+/// What the server serves.
+#[derive(Debug)]
+pub(super) struct Site {
+    live: Live,
+    guard: Guard,
+    limits: Limits,
+    streams: Arc<Semaphore>,
+    /// The last interval, and whether the run has ended.
+    news: watch::Sender<(u64, bool)>,
+}
+
+/// The value of `name` in a query string, as it stands there.
+fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find_map(|(key, value)| (key == name).then_some(value))
+}
+
+/// A query that cannot be answered, and why.
+struct BadRequest(String);
+
+/// The word of a parameter, `default` where it is not given.
+fn word<T: std::str::FromStr<Err = crate::api::UnknownWord>>(
+    query: &str,
+    name: &str,
+    default: T,
+) -> Result<T, BadRequest> {
+    match parameter(query, name) {
+        None => Ok(default),
+        Some(word) => word
+            .parse()
+            .map_err(|error| BadRequest(format!("{name}: {error}"))),
+    }
+}
+
+fn whole(
+    status: StatusCode,
+    content_type: &'static str,
+    bytes: impl Into<Bytes>,
+) -> Response<Answer> {
+    let mut response = Response::new(Answer::Whole(Some(bytes.into())));
+    *response.status_mut() = status;
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn refusal(status: StatusCode, why: &str) -> Response<Answer> {
+    whole(status, "text/plain; charset=utf-8", format!("{why}\n"))
+}
+
+fn json(value: &impl Serialize) -> Response<Answer> {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => whole(StatusCode::OK, "application/json", bytes),
+        Err(error) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+fn attachment(mut response: Response<Answer>, name: &'static str) -> Response<Answer> {
+    response
+        .headers_mut()
+        .insert(header::CONTENT_DISPOSITION, HeaderValue::from_static(name));
+    response
+}
+
+impl Site {
+    pub(super) fn new(live: Live, guard: Guard, limits: Limits) -> Self {
+        let news = watch::Sender::new((live.last_id(), live.is_finished()));
+        Self {
+            live,
+            guard,
+            limits,
+            streams: Arc::new(Semaphore::new(limits.streams)),
+            news,
+        }
+    }
+
+    /// Looks whether there is an interval that the streams do not know of.
+    pub(super) fn look(&self) {
+        let now = (self.live.last_id(), self.live.is_finished());
+        self.news.send_if_modified(|known| {
+            let is_new = *known != now;
+            *known = now;
+            is_new
+        });
+    }
+
+    /// The answer to a request.
+    pub(super) fn answer(&self, request: &Request<Incoming>) -> Response<Answer> {
+        let mut response = self.guarded(request);
+        let fields = response.headers_mut();
+        for (name, value) in FIELDS {
+            fields.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    fn guarded(&self, request: &Request<Incoming>) -> Response<Answer> {
+        let field = |name: HeaderName| request.headers().get(name).and_then(|v| v.to_str().ok());
+        let path = request.uri().path();
+        let query = request.uri().query().unwrap_or_default();
+        // Twice the field, or another authority in the target, is somebody's trick.
+        let is_one_host = request.headers().get_all(header::HOST).iter().count() == 1
+            && request.uri().authority().is_none();
+        let host = field(header::HOST).filter(|_| is_one_host);
+        let verdict = self.guard.judge(
+            host,
+            field(header::AUTHORIZATION),
+            field(header::COOKIE),
+            parameter(query, "token"),
+        );
+        match verdict {
+            Verdict::WrongHost => {
+                return refusal(
+                    StatusCode::MISDIRECTED_REQUEST,
+                    "this console does not answer under that name; open it by its address, or allow the name in its options",
+                );
+            }
+            Verdict::Unauthorized => {
+                let mut response = refusal(
+                    StatusCode::UNAUTHORIZED,
+                    "a token is needed: open the address printed at the start, or send `Authorization: Bearer TOKEN`",
+                );
+                response
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                return response;
+            }
+            Verdict::Pass | Verdict::SetCookie => {}
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+            let fields = response.headers_mut();
+            fields.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
+        let is_first_visit = verdict == Verdict::SetCookie;
+        let mut response = if is_first_visit && path == "/" {
+            // The token leaves the address bar.
+            let mut response = refusal(StatusCode::SEE_OTHER, "see /");
+            response
+                .headers_mut()
+                .insert(header::LOCATION, HeaderValue::from_static("/"));
+            response
+        } else {
+            self.route(
+                request.method(),
+                path,
+                query,
+                field(HeaderName::from_static("last-event-id")),
+            )
+        };
+        if is_first_visit
+            && let Some(cookie) = self.guard.cookie()
+            && let Ok(cookie) = HeaderValue::from_str(&cookie)
+        {
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+
+    fn route(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &str,
+        last_event: Option<&str>,
+    ) -> Response<Answer> {
+        match path {
+            "/api/snapshot" => json(&self.live.snapshot()),
+            "/api/stream" => self.stream(method, query, last_event),
+            "/api/top" => self.top(query).unwrap_or_else(bad_request),
+            "/api/ccdf" => word(query, "window", Window::Minute)
+                .map(|window| json(&self.live.ccdf(window)))
+                .unwrap_or_else(bad_request),
+            "/api/download.csv" => word(query, "what", What::Series)
+                .map(|what| {
+                    let csv = whole(
+                        StatusCode::OK,
+                        "text/csv; charset=utf-8",
+                        self.live.csv(what),
+                    );
+                    attachment(csv, "attachment; filename=\"linkweir.csv\"")
+                })
+                .unwrap_or_else(bad_request),
+            "/api/download.json" => word(query, "what", What::Series)
+                .map(|what| {
+                    attachment(
+                        json(&self.live.json(what)),
+                        "attachment; filename=\"linkweir.json\"",
+                    )
+                })
+                .unwrap_or_else(bad_request),
+            "/metrics" => whole(StatusCode::OK, METRICS_CONTENT_TYPE, self.live.metrics()),
+            "/healthz" => whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
+            _ => asset(path),
+        }
+    }
+
+    fn top(&self, query: &str) -> Result<Response<Answer>, BadRequest> {
+        let by = word(query, "by", By::Host)?;
+        let sort = word(query, "sort", Sort::Requests)?;
+        let window = word(query, "window", Window::Minute)?;
+        let n = match parameter(query, "n") {
+            None => ROWS,
+            Some(n) => n
+                .parse::<usize>()
+                .map_err(|_| BadRequest("n: expected a whole number".to_owned()))?
+                .min(MAX_ROWS),
+        };
+        Ok(json(&self.live.top(by, sort, window, n)))
+    }
+
+    fn stream(&self, method: &Method, query: &str, last_event: Option<&str>) -> Response<Answer> {
+        let after = last_event
+            .or_else(|| parameter(query, "after"))
+            .and_then(|id| id.parse::<u64>().ok());
+        let last = self.live.last_id();
+        // An id of the future is one of another run: everything is new.
+        let after = match after {
+            Some(after) if after > last => 0,
+            Some(after) => after,
+            None => last,
+        };
+        let body = if method == Method::HEAD {
+            Answer::Whole(None)
+        } else {
+            let Ok(place) = Arc::clone(&self.streams).try_acquire_owned() else {
+                let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, "too many streams");
+                response
+                    .headers_mut()
+                    .insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
+                return response;
+            };
+            let (sender, receiver) = mpsc::channel(1);
+            tokio::spawn(stream::send(
+                self.live.clone(),
+                after,
+                self.news.subscribe(),
+                self.limits.heartbeat,
+                sender,
+                place,
+            ));
+            Answer::Stream(receiver)
+        };
+        let mut response = Response::new(body);
+        let fields = response.headers_mut();
+        fields.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        );
+        fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // nginx would gather events otherwise.
+        fields.insert(
+            HeaderName::from_static("x-accel-buffering"),
+            HeaderValue::from_static("no"),
+        );
+        response
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for unwrap_or_else")]
+fn bad_request(error: BadRequest) -> Response<Answer> {
+    refusal(StatusCode::BAD_REQUEST, &error.0)
+}
+
+fn asset(path: &str) -> Response<Answer> {
+    let Some(asset) = assets::find(path) else {
+        return refusal(StatusCode::NOT_FOUND, "nothing here");
+    };
+    let mut response = whole(StatusCode::OK, asset.content_type, asset.bytes);
+    let caching = if asset.is_immutable {
+        "private, max-age=31536000, immutable"
+    } else {
+        "no-cache"
+    };
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters() {
+        assert_eq!(parameter("a=1&b=2", "b"), Some("2"));
+        assert_eq!(parameter("a=1&b=2", "c"), None);
+        assert_eq!(parameter("", "a"), None);
+        assert_eq!(parameter("a&b=x=y", "b"), Some("x=y"));
+    }
+}

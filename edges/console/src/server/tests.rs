@@ -1,0 +1,537 @@
+use super::*;
+use crate::live::LiveOptions;
+use linkweir_engine::RunReport;
+use linkweir_record::{HttpBatch, HttpRow, HttpState, Text};
+use linkweir_wire::Timestamp;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream as Socket;
+
+const S: u64 = 1_000_000_000;
+const T0: u64 = 1_700_000_000 * S;
+
+/// A run of `seconds` intervals with a transaction each.
+fn live(seconds: u64) -> Live {
+    let live = Live::new(LiveOptions {
+        source: "veth0".into(),
+        alerts: vec!["drops > 0".parse().unwrap()],
+        ..LiveOptions::default()
+    });
+    advance(&live, 0, seconds);
+    live
+}
+
+fn advance(live: &Live, from: u64, to: u64) {
+    let mut sink = live.sink();
+    if from == 0 {
+        live.tick(&RunReport::default(), Timestamp::from_nanos(T0));
+    }
+    for second in from..to {
+        let mut batch = HttpBatch::default();
+        let row = HttpRow {
+            request_ts_ns: Some(T0 + second * S),
+            response_ts_ns: Some(T0 + second * S + 1_000_000),
+            status_code: Some(200),
+            server_port: 80,
+            state: HttpState::Complete,
+            ..HttpRow::default()
+        };
+        let text = Text {
+            method: b"GET",
+            host: b"=evil\",\n</script>",
+            uri: b"/\n\nevent: end\r\n\r\n",
+            ..Text::default()
+        };
+        batch.push(row, &text);
+        sink.write(&batch).unwrap();
+        let report = RunReport {
+            packets: second + 1,
+            ..RunReport::default()
+        };
+        live.tick(
+            &report,
+            Timestamp::from_nanos(T0 + (second + 1) * S + S / 4),
+        );
+    }
+}
+
+const QUICK: Limits = Limits {
+    connections: 20,
+    streams: 2,
+    head: Duration::from_millis(300),
+    write: Duration::from_millis(500),
+    heartbeat: Duration::from_millis(200),
+};
+
+fn console(live: &Live, token: Option<&str>) -> Console {
+    let options = ConsoleOptions {
+        listen: "127.0.0.1:0".into(),
+        token: token.map(str::to_owned),
+        names: vec!["mon.example".into()],
+    };
+    Console::start_with(&options, live.clone(), QUICK).unwrap()
+}
+
+fn connect(console: &Console) -> Socket {
+    let socket = Socket::connect(console.local_addr()).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    socket
+}
+
+/// Sends bytes, gives everything that comes until the connection closes.
+fn raw(console: &Console, request: &str) -> String {
+    let mut socket = connect(console);
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).ok();
+    String::from_utf8(answer).unwrap()
+}
+
+fn ask(console: &Console, target: &str, fields: &str) -> (u16, String, String) {
+    let host = console.local_addr();
+    let answer = raw(
+        console,
+        &format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n"),
+    );
+    split(&answer)
+}
+
+fn split(answer: &str) -> (u16, String, String) {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+    let status = head.split(' ').nth(1).unwrap_or("0").parse().unwrap();
+    (status, head.to_ascii_lowercase(), body.to_owned())
+}
+
+#[test]
+fn every_answer_carries_the_same_policy() {
+    let console = console(&live(1), None);
+    for target in [
+        "/",
+        "/nothing",
+        "/api/snapshot",
+        "/metrics",
+        "/healthz",
+        "/api/top?by=x",
+    ] {
+        let (_, head, _) = ask(&console, target, "");
+        for field in [
+            "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;",
+            "frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "cross-origin-resource-policy: same-origin",
+        ] {
+            assert!(head.contains(field), "{target}: {field}\n{head}");
+        }
+        assert!(!head.contains("access-control"), "{head}");
+    }
+    let (status, head, body) = ask(&console, "/", "");
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: text/html; charset=utf-8"));
+    assert!(body.starts_with("<!doctype html>"));
+    assert_eq!(ask(&console, "/assets/../Cargo.toml", "").0, 404);
+    assert_eq!(ask(&console, "/healthz", "").2, "ok\n");
+}
+
+#[test]
+fn a_rebound_name_gets_nothing() {
+    let console = console(&live(1), None);
+    let get = |host: &str| {
+        let answer = raw(
+            &console,
+            &format!("GET /api/snapshot HTTP/1.1\r\n{host}Connection: close\r\n\r\n"),
+        );
+        split(&answer)
+    };
+    for host in [
+        "Host: evil.example\r\n",
+        "Host: evil.example:8080\r\n",
+        "",
+        "Host: localhost\r\nHost: evil.example\r\n",
+        "Host: localhost@evil.example\r\n",
+    ] {
+        let (status, _, body) = get(host);
+        assert!(status == 421 || status == 400, "{host} {status}");
+        assert!(!body.contains("veth0"), "{host}");
+    }
+    // An authority in the target goes before the field (RFC 9112 sec. 3.2.2): not for us.
+    let answer = raw(
+        &console,
+        "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    );
+    assert_eq!(split(&answer).0, 421);
+    for host in [
+        "Host: localhost\r\n",
+        "Host: 127.0.0.1:9\r\n",
+        "Host: MON.example:443\r\n",
+    ] {
+        assert_eq!(get(host).0, 200, "{host}");
+    }
+}
+
+#[test]
+fn only_reading() {
+    let console = console(&live(1), None);
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
+        let answer = raw(
+            &console,
+            &format!(
+                "{method} /api/snapshot HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"
+            ),
+        );
+        let (status, head, _) = split(&answer);
+        assert_eq!(status, 405, "{method}");
+        assert!(head.contains("allow: get, head"));
+    }
+    for target in ["/", "/api/stream", "/metrics"] {
+        let answer = raw(
+            &console,
+            &format!("HEAD {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+        );
+        let (status, _, body) = split(&answer);
+        assert_eq!((status, body.as_str()), (200, ""), "{target}");
+    }
+}
+
+#[test]
+fn a_token_opens_and_becomes_a_cookie() {
+    let console = console(&live(1), Some("s3cret-token"));
+    assert!(console.url().ends_with("/?token=s3cret-token"));
+    for target in [
+        "/",
+        "/api/snapshot",
+        "/metrics",
+        "/healthz",
+        "/assets/app.js",
+    ] {
+        let (status, head, body) = ask(&console, target, "");
+        assert_eq!(status, 401, "{target}");
+        assert!(head.contains("www-authenticate: bearer") && !body.contains("veth0"));
+    }
+    assert_eq!(
+        ask(
+            &console,
+            "/api/snapshot",
+            "Authorization: Bearer s3cret-token\r\n"
+        )
+        .0,
+        200
+    );
+    assert_eq!(
+        ask(
+            &console,
+            "/api/snapshot",
+            "Authorization: Bearer s3cret-tokem\r\n"
+        )
+        .0,
+        401
+    );
+    let (status, head, _) = ask(&console, "/?token=s3cret-token", "");
+    assert_eq!(status, 303);
+    assert!(head.contains("location: /\r\n"));
+    let cookie = head
+        .lines()
+        .find_map(|line| line.strip_prefix("set-cookie: "))
+        .unwrap();
+    assert!(cookie.contains("httponly") && cookie.contains("samesite=strict"));
+    let pair = cookie.split(';').next().unwrap();
+    let (status, head, _) = ask(
+        &console,
+        "/api/snapshot",
+        &format!("Cookie: a=b; {pair}\r\n"),
+    );
+    assert_eq!(status, 200);
+    assert!(!head.contains("set-cookie"));
+}
+
+#[test]
+fn an_address_that_others_reach_makes_its_own_token() {
+    let start = |listen: &str, token: Option<&str>| {
+        let options = ConsoleOptions {
+            listen: listen.into(),
+            token: token.map(str::to_owned),
+            names: Vec::new(),
+        };
+        Console::start(&options, live(0))
+    };
+    let open = start("0.0.0.0:0", None).unwrap();
+    let token = open.token().unwrap().to_owned();
+    assert_eq!(token.len(), 40);
+    assert_ne!(
+        start("0.0.0.0:0", None).unwrap().token(),
+        Some(token.as_str())
+    );
+    assert_eq!(start("127.0.0.1:0", None).unwrap().token(), None);
+    assert!(matches!(
+        start("127.0.0.1:0", Some("a b; c=d")),
+        Err(ConsoleError::Token)
+    ));
+    assert!(matches!(
+        start("127.0.0.1", None),
+        Err(ConsoleError::Address { .. })
+    ));
+    let taken = format!("0.0.0.0:{}", open.local_addr().port());
+    assert!(matches!(
+        start(&taken, None),
+        Err(ConsoleError::Listen { .. })
+    ));
+}
+
+#[test]
+fn the_api_speaks_json() {
+    let live = live(3);
+    let console = console(&live, None);
+    let json = |target: &str| -> serde_json::Value {
+        let (status, head, body) = ask(&console, target, "");
+        assert_eq!(status, 200, "{target}");
+        assert!(
+            head.contains("content-type: application/json")
+                && head.contains("cache-control: no-store")
+        );
+        serde_json::from_str(&body).unwrap()
+    };
+    let snapshot = json("/api/snapshot");
+    assert_eq!(snapshot["meta"]["source"], "veth0");
+    assert_eq!(snapshot["meta"]["live"], true);
+    assert_eq!(snapshot["meta"]["interval_s"], 1.0);
+    assert_eq!(snapshot["ticks"].as_array().unwrap().len(), 3);
+    let tick = &snapshot["ticks"][2];
+    assert_eq!(tick["id"], 3);
+    assert_eq!(tick["codes"]["200"], 1);
+    assert_eq!(tick["methods"]["GET"], 1);
+    assert_eq!(tick["response_time_ns"]["p95"], 1_000_000);
+    assert_eq!(tick["dropped"]["kernel"], 0);
+    assert_eq!(tick["alerts"][0]["state"], "ok");
+    assert_eq!(snapshot["totals"]["requests"], 3);
+    live.finish(&RunReport::default());
+    let top = json("/api/top?by=host&sort=p95&window=all&n=5");
+    assert_eq!(top["rows"][0]["key"], "=evil\",\\x0a</script>");
+    assert_eq!(top["rows"][0]["requests"], 3);
+    assert_eq!(top["floor"], 0);
+    assert_eq!(json("/api/ccdf?window=300")["count"], 3);
+    assert_eq!(
+        json("/api/download.json?what=urls")["rows"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let (_, head, csv) = ask(&console, "/api/download.csv?what=hosts", "");
+    assert!(head.contains("content-disposition: attachment"));
+    assert!(
+        csv.contains("\r\n\"'=evil\"\",\\x0a</script>\",3,"),
+        "{csv}"
+    );
+    let (_, _, csv) = ask(&console, "/api/download.csv?what=series", "");
+    // The last interval was closed by the end of the run.
+    assert_eq!(csv.lines().count(), 1 + 3 + 1);
+    for target in [
+        "/api/top?by=nobody",
+        "/api/top?n=many",
+        "/api/ccdf?window=7",
+        "/api/download.csv?what=all",
+    ] {
+        assert_eq!(ask(&console, target, "").0, 400, "{target}");
+    }
+}
+
+/// Reads events until one with this name, or until the stream closes.
+fn events(reader: &mut impl BufRead, until: &str, most: usize) -> Vec<(String, String, String)> {
+    let mut all = Vec::new();
+    let (mut id, mut event, mut data) = Default::default();
+    for line in reader.lines() {
+        let Ok(line) = line else { break };
+        match line.split_once(": ") {
+            Some(("id", value)) => id = value.to_owned(),
+            Some(("event", value)) => event = value.to_owned(),
+            Some(("data", value)) => data = value.to_owned(),
+            _ if line.is_empty() && !event.is_empty() => {
+                all.push((
+                    std::mem::take(&mut id),
+                    std::mem::take(&mut event),
+                    std::mem::take(&mut data),
+                ));
+                if all.last().is_some_and(|(_, event, _)| event == until) || all.len() == most {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+fn open_stream(console: &Console, fields: &str) -> BufReader<Socket> {
+    let mut socket = connect(console);
+    write!(
+        socket,
+        "GET /api/stream HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"
+    )
+    .unwrap();
+    let mut reader = BufReader::new(socket);
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    assert!(line.starts_with("HTTP/1.1 "), "{line}");
+    reader
+}
+
+#[test]
+fn a_stream_resumes_where_it_broke_and_ends_with_the_run() {
+    let live = live(5);
+    let console = console(&live, None);
+    let mut resumed = open_stream(&console, "Last-Event-ID: 2\r\n");
+    let seen = events(&mut resumed, "", 3);
+    assert_eq!(
+        seen.iter()
+            .map(|(id, _, _)| id.as_str())
+            .collect::<Vec<_>>(),
+        ["3", "4", "5"]
+    );
+    let tick: serde_json::Value = serde_json::from_str(&seen[2].2).unwrap();
+    assert_eq!(tick["id"], 5);
+
+    // A new one gets what comes from now on.
+    let mut fresh = open_stream(&console, "");
+    advance(&live, 5, 7);
+    for reader in [&mut resumed, &mut fresh] {
+        let seen = events(reader, "", 2);
+        assert_eq!(
+            seen.iter()
+                .map(|(id, _, _)| id.as_str())
+                .collect::<Vec<_>>(),
+            ["6", "7"]
+        );
+    }
+    // Both places are taken.
+    assert_eq!(ask(&console, "/api/stream", "").0, 503);
+    live.finish(&RunReport::default());
+    let last = events(&mut fresh, "end", 10);
+    assert_eq!(last.last().unwrap().1, "end");
+    let mut rest = Vec::new();
+    fresh.read_to_end(&mut rest).unwrap();
+    drop(resumed);
+    // Ids of another run: everything is new, and the run has ended.
+    let mut stale = open_stream(&console, "Last-Event-ID: 900\r\n");
+    let seen = events(&mut stale, "end", 100);
+    assert_eq!(seen[0].0, "1");
+    assert_eq!(seen.last().unwrap().1, "end");
+}
+
+#[test]
+fn a_silent_stream_shows_that_it_lives() {
+    let console = console(&live(1), None);
+    let reader = open_stream(&console, "");
+    let comment = reader
+        .lines()
+        .map_while(Result::ok)
+        .find(|line| line.starts_with(':'));
+    assert_eq!(comment.as_deref(), Some(": still here"));
+}
+
+#[test]
+fn a_browser_that_does_not_read_holds_up_nobody() {
+    let live = live(0);
+    let console = console(&live, None);
+    let asleep = connect(&console);
+    let mut asking = &asleep;
+    for _ in 0..200 {
+        // Answers of a megabyte in all, that nobody takes.
+        if asking
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .is_err()
+        {
+            break;
+        }
+    }
+    let idle = open_stream(&console, "Last-Event-ID: 0\r\n");
+    // The run goes on all the same.
+    advance(&live, 0, 5000);
+    assert_eq!(live.last_id(), 5000);
+    assert_eq!(live.wait_tick(4999, Duration::from_secs(5)).len(), 1);
+    let (status, _, body) = ask(&console, "/api/snapshot", "");
+    assert_eq!(status, 200);
+    assert!(body.contains("\"id\":5000"));
+    drop((asleep, idle));
+}
+
+#[test]
+fn one_that_does_not_read_is_given_up() {
+    let live = live(900);
+    let console = console(&live, None);
+    let socket = connect(&console);
+    let mut asking = &socket;
+    // Far more than the buffers of both ends hold: 900 intervals are some 700 kB.
+    let mut is_cut = false;
+    for _ in 0..400 {
+        if asking
+            .write_all(b"GET /api/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .is_err()
+        {
+            is_cut = true;
+            break;
+        }
+    }
+    // Not reading for longer than the server is patient.
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    receiver
+        .recv_timeout(Duration::from_millis(1500))
+        .unwrap_err();
+    drop(sender);
+    let mut rest = Vec::new();
+    // What was in the buffers still comes, then the connection is gone.
+    asking.read_to_end(&mut rest).ok();
+    assert!(is_cut || rest.len() < 20_000_000, "{}", rest.len());
+    assert_eq!(ask(&console, "/healthz", "").0, 200);
+}
+
+#[test]
+fn heads_are_bounded_in_size_and_time() {
+    let console = console(&live(1), None);
+    let long = format!(
+        "GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "a".repeat(40_000)
+    );
+    assert!(matches!(
+        split(&raw(&console, &long)).0,
+        0 | 400 | 414 | 431
+    ));
+    let wide = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
+        "X-A: b\r\n".repeat(200)
+    );
+    assert!(matches!(split(&raw(&console, &wide)).0, 0 | 400 | 431));
+    assert!(matches!(
+        split(&raw(&console, "\x16\x03\x01\0garbage\r\n\r\n")).0,
+        0 | 400
+    ));
+    // Half a head, then silence: the server hangs up by itself.
+    let answer = raw(&console, "GET / HTTP/1.1\r\nHost: loc");
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 408"),
+        "{answer}"
+    );
+    // A connection that says nothing.
+    assert!(raw(&console, "").len() < 200);
+    assert_eq!(ask(&console, "/healthz", "").0, 200);
+}
+
+#[test]
+fn connections_are_bounded() {
+    let console = console(&live(1), None);
+    let held: Vec<Socket> = (0..QUICK.connections).map(|_| connect(&console)).collect();
+    let (status, _, _) = ask(&console, "/healthz", "");
+    assert!(status == 503 || status == 0, "{status}");
+    drop(held);
+    let is_back = (0..100).any(|_| ask(&console, "/healthz", "").0 == 200);
+    assert!(is_back);
+}
+
+#[test]
+fn dropping_it_closes_it() {
+    let console = console(&live(1), None);
+    let address = console.local_addr();
+    let _stream = open_stream(&console, "");
+    drop(console);
+    assert!(Socket::connect(address).is_err());
+}

@@ -1,0 +1,543 @@
+//! Alerts as `POST` of a JSON object to an `http://` or `https://` address.
+//!
+//! ```json
+//! {"text":"linkweir eth0: alert firing: 5xx share > 2 % (3.10 %)","source":"eth0","rule":"5xx share > 2 %",
+//!  "state":"firing","value":3.1,"threshold":2.0,"unit":"%","since_ms":1700000000000,"t_ms":1700000000000,"version":"0.1.0"}
+//! ```
+//! The field `text` is what Slack, Mattermost and Rocket.Chat show; the others are for programs.
+//!
+//! One thread posts, one event after the other. The queue is the bounded list of events of
+//! [`Live`]: a receiver that is down for long costs the oldest events, which are counted, and never
+//! holds up the run. Certificates are checked against the system's bundle where there is one, else
+//! against Mozilla's roots.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::Serialize;
+use thiserror::Error;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+use crate::alert::AlertEvent;
+use crate::live::Live;
+
+/// Where distributions keep the certificates they trust.
+const BUNDLES: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+/// How often the thread looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(500);
+/// Longest break between two attempts.
+const LONGEST_BREAK: Duration = Duration::from_secs(60);
+/// Events that are still posted when the run has ended.
+const LAST_EVENTS: usize = 16;
+
+/// Where alerts go, and how patiently.
+#[derive(Debug, Clone)]
+pub struct WebhookOptions {
+    /// Addresses, `http://` or `https://`.
+    pub urls: Vec<String>,
+    /// Time for one attempt, from the look-up of the name to the end of the answer.
+    pub timeout: Duration,
+    /// Attempts for one event, with breaks of 1, 2, 4... seconds between them.
+    pub attempts: u32,
+    /// The first break.
+    pub first_break: Duration,
+    /// PEM file of certificates to trust instead of the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for WebhookOptions {
+    fn default() -> Self {
+        Self {
+            urls: Vec::new(),
+            timeout: Duration::from_secs(5),
+            attempts: 5,
+            first_break: Duration::from_secs(1),
+            ca_file: None,
+        }
+    }
+}
+
+/// Why the webhook did not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WebhookError {
+    /// The address is none, or not one for HTTP. It may hold a secret and is not repeated.
+    #[error(
+        "webhook {number}: expected an address that begins with http:// or https:// and names a host"
+    )]
+    Address {
+        /// Which of the addresses, from 1.
+        number: usize,
+    },
+    /// The certificates cannot be read.
+    #[error("webhook certificates {path}: {message}")]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        message: String,
+    },
+    /// The system gave no thread.
+    #[error("webhook: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// The body of a post.
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    text: String,
+    #[serde(flatten)]
+    event: &'a AlertEvent,
+    version: &'static str,
+}
+
+/// Posts alerts until dropped. Dropping it gives the last events one attempt each.
+#[derive(Debug)]
+pub struct Webhook {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Webhook {
+    /// Starts to post the alerts of `live`.
+    ///
+    /// # Errors
+    /// Where an address is none, or the certificates cannot be read.
+    pub fn start(options: WebhookOptions, live: Live) -> Result<Self, WebhookError> {
+        for (number, url) in (1..).zip(&options.urls) {
+            let is_http = url.parse::<ureq::http::Uri>().is_ok_and(|uri| {
+                matches!(uri.scheme_str(), Some("http" | "https"))
+                    && uri.host().is_some_and(|host| !host.is_empty())
+            });
+            if !is_http {
+                return Err(WebhookError::Address { number });
+            }
+        }
+        let agent = agent(&options)?;
+        let (stop, stopped) = channel();
+        let thread = std::thread::Builder::new()
+            .name("webhook".to_owned())
+            .spawn(move || post_all(&agent, &options, &live, &stopped))?;
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in the thread must not become one of the run.
+            thread.join().ok();
+        }
+    }
+}
+
+fn agent(options: &WebhookOptions) -> Result<ureq::Agent, WebhookError> {
+    let roots = match &options.ca_file {
+        Some(path) => roots_of(path)?,
+        None => BUNDLES
+            .iter()
+            .find_map(|path| roots_of(Path::new(path)).ok())
+            .unwrap_or(RootCerts::WebPki),
+    };
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(options.timeout))
+        // A redirect would send the alert to somebody the user has not named.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .user_agent(concat!("linkweir/", env!("CARGO_PKG_VERSION")))
+        .tls_config(TlsConfig::builder().root_certs(roots).build())
+        .build();
+    Ok(ureq::Agent::new_with_config(config))
+}
+
+fn roots_of(path: &Path) -> Result<RootCerts, WebhookError> {
+    let fault = |message: String| WebhookError::Certificates {
+        path: path.to_owned(),
+        message,
+    };
+    let pem = std::fs::read(path).map_err(|error| fault(error.to_string()))?;
+    let certificates: Vec<_> = parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(fault("no certificate in PEM form".to_owned()));
+    }
+    Ok(RootCerts::from(certificates))
+}
+
+/// How an attempt ended.
+enum Outcome {
+    Taken,
+    /// The receiver will not take it, however often it is asked.
+    Refused,
+    Failed,
+}
+
+fn post(agent: &ureq::Agent, url: &str, body: &[u8]) -> Outcome {
+    match agent.post(url).content_type("application/json").send(body) {
+        Ok(response) => match response.status().as_u16() {
+            200..=299 => Outcome::Taken,
+            // Too slow or too many: those pass.
+            408 | 425 | 429 => Outcome::Failed,
+            300..=499 => Outcome::Refused,
+            _ => Outcome::Failed,
+        },
+        Err(_) => Outcome::Failed,
+    }
+}
+
+/// Waits for the length of a break; says whether to go on.
+fn rest(stopped: &Receiver<()>, length: Duration) -> bool {
+    matches!(stopped.recv_timeout(length), Err(RecvTimeoutError::Timeout))
+}
+
+fn post_all(agent: &ureq::Agent, options: &WebhookOptions, live: &Live, stopped: &Receiver<()>) {
+    let mut after = 0;
+    let counts = live.webhook_counts();
+    let mut is_running = true;
+    while is_running {
+        let events = live.wait_event(after, LOOK);
+        is_running = rest(stopped, Duration::ZERO);
+        // An ended run wakes every wait at once.
+        if events.is_empty() && is_running && live.is_finished() {
+            is_running = rest(stopped, LOOK);
+        }
+        for (number, event) in events {
+            counts
+                .missed
+                .fetch_add(number.saturating_sub(after + 1), Ordering::Relaxed);
+            after = number;
+            is_running = deliver(agent, options, live, &event, stopped) && is_running;
+            if !is_running {
+                break;
+            }
+        }
+    }
+    // The last ones: one attempt each, and none after the first that fails.
+    for (number, event) in live.events_after(after).into_iter().take(LAST_EVENTS) {
+        after = number;
+        let before = counts.failed.load(Ordering::Relaxed);
+        let once = WebhookOptions {
+            attempts: 1,
+            ..options.clone()
+        };
+        deliver(agent, &once, live, &event, stopped);
+        if counts.failed.load(Ordering::Relaxed) > before {
+            break;
+        }
+    }
+    let left = live.events_after(after).len() as u64;
+    counts.missed.fetch_add(left, Ordering::Relaxed);
+}
+
+/// Posts one event to every address; says whether to go on after it.
+fn deliver(
+    agent: &ureq::Agent,
+    options: &WebhookOptions,
+    live: &Live,
+    event: &AlertEvent,
+    stopped: &Receiver<()>,
+) -> bool {
+    let counts = live.webhook_counts();
+    let body = Body {
+        text: format!("linkweir {}: {event}", event.source),
+        event,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let Ok(body) = serde_json::to_vec(&body) else {
+        return true;
+    };
+    let mut is_running = true;
+    for url in &options.urls {
+        let mut pause = options.first_break;
+        for attempt in 1..=options.attempts.max(1) {
+            match post(agent, url, &body) {
+                Outcome::Taken => {
+                    counts.delivered.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+                Outcome::Failed if attempt < options.attempts && is_running => {
+                    counts.retries.fetch_add(1, Ordering::Relaxed);
+                    is_running = rest(stopped, pause);
+                    pause = pause.saturating_mul(2).min(LONGEST_BREAK);
+                    // The run has ended in the break: this was not the last attempt, the next is.
+                }
+                Outcome::Failed | Outcome::Refused => {
+                    counts.failed.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+            }
+        }
+    }
+    is_running
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::LiveOptions;
+    use linkweir_engine::{Drops, RunReport};
+    use linkweir_wire::Timestamp;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpListener;
+    use std::process::{Command, Stdio};
+
+    const S: u64 = 1_000_000_000;
+
+    fn live() -> Live {
+        Live::new(LiveOptions {
+            source: "eth0".into(),
+            alerts: vec!["drops > 0".parse().unwrap()],
+            ..LiveOptions::default()
+        })
+    }
+
+    /// A run with drops in its first second: one event that fires, one that resolves.
+    fn drops(live: &Live) {
+        for second in 0..4 {
+            let report = RunReport {
+                drops: Drops {
+                    kernel: 7,
+                    ring: 0,
+                    unusable_records: 0,
+                },
+                ..RunReport::default()
+            };
+            live.tick(&report, Timestamp::from_nanos((1 + second) * S));
+        }
+    }
+
+    /// Answers requests with these statuses in turn; gives the bodies.
+    fn receiver(statuses: &'static [u16]) -> (String, JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook/secret", listener.local_addr().unwrap());
+        let thread = std::thread::spawn(move || {
+            let mut bodies = Vec::new();
+            for status in statuses {
+                let (socket, _) = listener.accept().unwrap();
+                let mut reader = BufReader::new(socket);
+                let mut length = 0;
+                loop {
+                    let mut line = String::new();
+                    reader.read_line(&mut line).unwrap();
+                    let line = line.trim().to_ascii_lowercase();
+                    if let Some(value) = line.strip_prefix("content-length: ") {
+                        length = value.parse().unwrap();
+                    }
+                    if line.is_empty() {
+                        break;
+                    }
+                }
+                let mut body = vec![0; length];
+                reader.read_exact(&mut body).unwrap();
+                bodies.push(String::from_utf8(body).unwrap());
+                let answer = format!(
+                    "HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                );
+                reader.get_mut().write_all(answer.as_bytes()).unwrap();
+            }
+            bodies
+        });
+        (url, thread)
+    }
+
+    fn options(url: &str) -> WebhookOptions {
+        WebhookOptions {
+            urls: vec![url.to_owned()],
+            attempts: 3,
+            first_break: Duration::from_millis(10),
+            ..WebhookOptions::default()
+        }
+    }
+
+    #[test]
+    fn alerts_are_posted_and_failures_retried() {
+        // The first event fails once, the second is refused for good.
+        let (url, thread) = receiver(&[503, 200, 404]);
+        let live = live();
+        let webhook = Webhook::start(options(&url), live.clone()).unwrap();
+        drops(&live);
+        let bodies = thread.join().unwrap();
+        drop(webhook);
+        let json = |at: usize| serde_json::from_str::<serde_json::Value>(&bodies[at]).unwrap();
+        assert_eq!(bodies[0], bodies[1]);
+        assert_eq!(
+            json(0)["text"],
+            "linkweir eth0: alert firing: drops > 0 (7)"
+        );
+        assert_eq!(json(0)["state"], "firing");
+        assert_eq!(json(0)["rule"], "drops > 0");
+        assert_eq!(json(0)["value"], 7.0);
+        assert_eq!(json(0)["t_ms"], 2000);
+        assert_eq!(json(2)["state"], "resolved");
+        let counts = live.webhook_counts();
+        let load = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        assert_eq!(
+            [
+                load(&counts.delivered),
+                load(&counts.retries),
+                load(&counts.failed),
+                load(&counts.missed)
+            ],
+            [1, 1, 1, 0]
+        );
+        assert!(
+            live.metrics()
+                .contains("linkweir_webhook_posts_total{outcome=\"failed\"} 1\n")
+        );
+    }
+
+    #[test]
+    fn events_of_a_short_run_are_posted_when_it_is_dropped() {
+        let (url, thread) = receiver(&[200, 200]);
+        let live = live();
+        drops(&live);
+        live.finish(&RunReport::default());
+        drop(Webhook::start(options(&url), live.clone()).unwrap());
+        assert_eq!(thread.join().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_dead_receiver_ends_with_the_run() {
+        let url = {
+            // A port that nobody listens on any more.
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            format!("http://{}/", listener.local_addr().unwrap())
+        };
+        let live = live();
+        let webhook = Webhook::start(
+            WebhookOptions {
+                first_break: Duration::from_secs(3600),
+                attempts: 9,
+                ..options(&url)
+            },
+            live.clone(),
+        )
+        .unwrap();
+        drops(&live);
+        assert!(live.wait_event(1, Duration::from_secs(5)).len() == 1);
+        drop(webhook);
+        let counts = live.webhook_counts();
+        let lost = counts.failed.load(Ordering::Relaxed) + counts.missed.load(Ordering::Relaxed);
+        assert_eq!(lost, 2);
+    }
+
+    #[test]
+    fn addresses_are_checked_and_not_repeated() {
+        for url in [
+            "",
+            "ftp://x/",
+            "shop",
+            "http://",
+            "http:///x",
+            "https://a b/secret",
+        ] {
+            let error = Webhook::start(options(url), live()).unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        let missing = WebhookOptions {
+            ca_file: Some("/nowhere/ca.pem".into()),
+            ..options("https://x/")
+        };
+        assert!(matches!(
+            Webhook::start(missing, live()),
+            Err(WebhookError::Certificates { .. })
+        ));
+    }
+
+    /// A receiver behind TLS, made of the `openssl` command.
+    #[test]
+    fn https_with_a_certificate_of_our_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let openssl = |line: &str| {
+            Command::new("openssl")
+                .args(line.split(' '))
+                .current_dir(folder.path())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        };
+        std::fs::write(folder.path().join("ext"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+        let is_made = openssl(
+            "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.pem",
+        ) && openssl(
+            "req -newkey rsa:2048 -nodes -subj /CN=hook -keyout hook.key -out hook.csr",
+        ) && openssl(
+            "x509 -req -in hook.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out hook.pem",
+        );
+        if !is_made {
+            eprintln!("SKIPPED: https_with_a_certificate_of_our_own: no `openssl` command");
+            return;
+        }
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let mut server = Command::new("openssl")
+            .args([
+                "s_server", "-quiet", "-naccept", "1", "-cert", "hook.pem", "-key", "hook.key",
+                "-accept",
+            ])
+            .arg(format!("127.0.0.1:{port}"))
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdin = server.stdin.take().unwrap();
+        let live = live();
+        let mut options = options(&format!("https://127.0.0.1:{port}/hook"));
+        options.ca_file = Some(folder.path().join("ca.pem"));
+        options.attempts = 100;
+        options.first_break = Duration::from_millis(50);
+        let webhook = Webhook::start(options, live.clone()).unwrap();
+        drops(&live);
+        let mut stdout = BufReader::new(server.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("alert firing") {
+            line.clear();
+            assert!(
+                stdout.read_line(&mut line).unwrap() > 0,
+                "the server has gone"
+            );
+            // `s_server` sends what it reads; the body has no line feed and stays in its buffer
+            // until the connection ends.
+            if line.trim().is_empty() {
+                stdin
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .unwrap();
+                stdin.flush().unwrap();
+                let mut body = vec![0; 40];
+                stdout.read_exact(&mut body).unwrap();
+                assert!(body.starts_with(b"{\"text\":\"linkweir eth0: alert"));
+                break;
+            }
+        }
+        let is_delivered = (0..100).any(|_| {
+            live.wait_event(99, Duration::from_millis(50));
+            live.webhook_counts().delivered.load(Ordering::Relaxed) == 1
+        });
+        server.kill().ok();
+        server.wait().unwrap();
+        drop(webhook);
+        assert!(is_delivered);
+    }
+}
