@@ -16,6 +16,7 @@ pub mod bpf;
 pub mod cbpf;
 pub mod interface;
 pub mod packet_socket;
+pub mod privileges;
 pub mod shm;
 pub mod xdp;
 
