@@ -53,7 +53,6 @@ pub struct PacketSocket {
 /// `htons(ETH_P_ALL)`.
 #[expect(
     clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
     reason = "a constant of sixteen bits"
 )]
 const EVERY_PROTOCOL: u16 = (libc::ETH_P_ALL as u16).to_be();

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    ABI, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus,
 };
 use rustix::fs::{AtFlags, CWD};
@@ -26,7 +26,7 @@ pub struct Restrict {
     pub writable: Vec<PathBuf>,
     /// Keeps `CAP_NET_RAW`, to open an interface again that has gone and come back.
     pub keep_net: bool,
-    /// Keeps `CAP_NET_ADMIN` and `CAP_BPF` too, and the system call `bpf`: what AF_XDP needs for
+    /// Keeps `CAP_NET_ADMIN` and `CAP_BPF` too, and the system call `bpf`: what `AF_XDP` needs for
     /// the same.
     pub keep_bpf: bool,
 }

@@ -78,7 +78,7 @@ pub(super) struct XdpSource {
 
 /// Why an interface is not captured this way; it can be another way.
 pub(super) enum Refusal {
-    /// The reason, in words that follow "AF_XDP is not used:".
+    /// The reason, in words that follow "it is not used:".
     Unsuitable(String),
     /// It cannot be captured at all.
     Wrong(SourceError),
@@ -252,7 +252,7 @@ impl XdpSource {
     }
 }
 
-/// Whether the interface is one for AF_XDP; if so, what it is.
+/// Whether the interface is one for `AF_XDP`; if so, what it is.
 fn suitable(target: &Target, options: &LiveOptions) -> Result<Interface, Refusal> {
     let no = |message: &str| Err(Refusal::Unsuitable(message.to_owned()));
     if options.sockets > 1 && options.fanout == Fanout::Transaction {

@@ -149,12 +149,12 @@ impl Asm {
     }
 
     /// X = A.
-    pub(super) fn to_index(&mut self) {
+    pub(super) fn copy_to_index(&mut self) {
         self.push(TAX, 0);
     }
 
     /// A = X.
-    pub(super) fn from_index(&mut self) {
+    pub(super) fn copy_from_index(&mut self) {
         self.push(TXA, 0);
     }
 

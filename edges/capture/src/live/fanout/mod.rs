@@ -165,9 +165,9 @@ fn link(asm: &mut Asm, shape: Shape, exits: Exits, v4: Label, v6: Label) {
         asm.place(tag);
         asm.load_indexed(Size::Half, 2);
         asm.store(T0);
-        asm.from_index();
+        asm.copy_from_index();
         asm.apply(Op::Add, With::Value(4));
-        asm.to_index();
+        asm.copy_to_index();
         asm.load_slot(T0);
     }
     asm.place(known);
@@ -247,7 +247,7 @@ fn ipv6(asm: &mut Asm, exits: Exits, transport: Label) {
     }
     let (end_known, has_no_len) = (asm.label(), asm.label());
     asm.index_slot(NETWORK);
-    asm.from_index();
+    asm.copy_from_index();
     asm.apply(Op::Add, With::Value(40));
     asm.store(TRANSPORT);
     asm.load_indexed(Size::Half, 4);
@@ -377,7 +377,7 @@ fn tcp(asm: &mut Asm, exits: Exits) {
     // Eq. (3): the four bytes of the number folded into one, then Eq. (2).
     asm.store(T0);
     for shift in [16, 8] {
-        asm.to_index();
+        asm.copy_to_index();
         asm.apply(Op::ShiftRight, With::Value(shift));
         asm.apply(Op::Xor, With::Index);
     }

@@ -181,7 +181,7 @@ fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
     );
     let udp = (port(), port(), payload(), prop::option::of(0_u16..12)).prop_map(
         |(src, dst, payload, len)| {
-            let len = len.unwrap_or(8 + u16::try_from(payload.len()).unwrap());
+            let len = len.unwrap_or_else(|| 8 + u16::try_from(payload.len()).unwrap());
             let fields = [src, dst, len, 0].map(u16::to_be_bytes);
             (17, [fields.concat(), payload].concat())
         },
@@ -200,7 +200,7 @@ fn ipv4() -> impl Strategy<Value = Vec<u8>> {
     )
         .prop_map(|((protocol, body), addresses, words, fragment, total)| {
             let len = usize::from(words) * 4 + body.len();
-            let total = total.unwrap_or(u16::try_from(len).unwrap());
+            let total = total.unwrap_or_else(|| u16::try_from(len).unwrap());
             let mut bytes = vec![0x40 | words, 0];
             bytes.extend(total.to_be_bytes());
             bytes.extend([0, 1]);
@@ -237,7 +237,7 @@ fn ipv6() -> impl Strategy<Value = Vec<u8>> {
                 rest.extend(vec![0; usize::from(units) * 8]);
             }
             rest.extend(body);
-            let len = len.unwrap_or(u16::try_from(rest.len()).unwrap());
+            let len = len.unwrap_or_else(|| u16::try_from(rest.len()).unwrap());
             let mut bytes = vec![0x60, 0, 0, 0];
             bytes.extend(len.to_be_bytes());
             bytes.extend([kinds[0], 64]);
