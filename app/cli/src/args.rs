@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
+use crate::feed::FeedArgs;
 use crate::http::HttpArgs;
 use crate::units;
 
@@ -28,6 +29,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Http(Box<HttpArgs>),
+    Feed(Box<FeedArgs>),
     Man(ManArgs),
     Completions(CompletionArgs),
 }

@@ -9,6 +9,7 @@ mod config;
 mod conflicts;
 mod documents;
 mod exit;
+mod feed;
 mod http;
 mod input;
 mod interfaces;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Exit {
     let outcome = match cli.command {
         Command::Http(args) => http::run(&args),
+        Command::Feed(args) => feed::run(&args),
         Command::Man(args) => documents::man(&args),
         Command::Completions(args) => documents::completions(&args),
     };

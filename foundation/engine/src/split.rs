@@ -71,17 +71,25 @@ impl Splitter for TransactionSplitter {
 #[inline]
 #[must_use]
 pub fn transaction_hash(network: &Network<'_>, tcp: &Tcp<'_>) -> u32 {
+    eq3_balance(
+        (network.src(), tcp.src_port()),
+        (network.dst(), tcp.dst_port()),
+        link_number(tcp),
+    )
+}
+
+/// The number that a transaction's halves have in common (Eq. (2)): the sequence number of a segment
+/// from the server, the acknowledgment number of one from the client; see [`TransactionSplitter`].
+#[inline]
+#[must_use]
+pub fn link_number(tcp: &Tcp<'_>) -> u32 {
     let is_server = match tcp.payload.first_chunk::<4>() {
         Some(b"HTTP") => true,
         Some([b'A'..=b'Z', ..]) => false,
         _ => tcp.src_port() < tcp.dst_port(),
     };
     let link = if is_server { tcp.seq() } else { tcp.ack() };
-    eq3_balance(
-        (network.src(), tcp.src_port()),
-        (network.dst(), tcp.dst_port()),
-        link.0,
-    )
+    link.0
 }
 
 #[inline]

@@ -2,6 +2,7 @@
 
 mod args;
 mod histogram;
+mod page;
 mod run;
 mod summary;
 mod table;

@@ -68,7 +68,7 @@ impl Table {
     pub(crate) fn clear(&mut self) {
         if self.lines > 0 {
             // Up to its first line, and everything from there on erased.
-            let up = std::mem::take(&mut self.lines) + 1;
+            let up = std::mem::take(&mut self.lines);
             say(&format!("\x1b[{up}F\x1b[J\x1b[1A"));
         }
     }

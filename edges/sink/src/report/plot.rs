@@ -274,6 +274,46 @@ impl Plot {
         out
     }
 
+    /// The drawing as a file of its own: with its style, a white ground and the names of the series.
+    #[must_use]
+    pub fn standalone_svg(&self) -> String {
+        const STYLE: &str = "text{fill:#5b6678;font:11.5px sans-serif}text.label{fill:#1b2330}\
+            .grid{stroke:#eceff3}.axis,line.guide{stroke:#5b6678}\
+            .line{fill:none;stroke-width:1.6}.hover{fill:transparent}\
+            .line.s0{stroke:#2563a8}.line.s1{stroke:#c2571a}.line.s2{stroke:#2f855a}.line.s3{stroke:#7a4fa3}\
+            .dot.s0,.bar.s0{fill:#2563a8}.dot.s1,.bar.s1{fill:#c2571a}.dot.s2,.bar.s2{fill:#2f855a}.dot.s3,.bar.s3{fill:#7a4fa3}";
+        let drawing = self.svg();
+        // What stands behind the drawing in a page is the legend, which is drawn here instead.
+        let body = drawing
+            .split_once(">\n")
+            .and_then(|(_, rest)| rest.split_once("</svg>"))
+            .map_or("", |(body, _)| body);
+        let (full, room) = (HEIGHT + 24.0, (WIDTH - LEFT) / to_float(self.series.len().max(1)));
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {full}\" role=\"img\" \
+             aria-label=\"{}\">\n<style>{STYLE}</style>\n\
+             <rect width=\"{WIDTH}\" height=\"{full}\" fill=\"#fff\"/>\n{body}",
+            escape(&self.title)
+        );
+        for (number, series) in self.series.iter().enumerate() {
+            let x = LEFT / 2.0 + room * to_float(number);
+            push(
+                &mut out,
+                format_args!(
+                    "<circle class=\"dot s{}\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"3.5\"/>\
+                     <text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+                    number % 4,
+                    HEIGHT + 8.0,
+                    x + 8.0,
+                    HEIGHT + 12.0,
+                    escape(&series.name)
+                ),
+            );
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+
     fn frame(&self, out: &mut String, x: &Mapped<'_>, y: &Mapped<'_>) {
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         for tick in y.ticks() {
@@ -500,5 +540,13 @@ mod tests {
             }
         }
         assert!(plot(Scale::Log, vec![]).svg().contains("No data"));
+    }
+
+    #[test]
+    fn a_drawing_can_stand_alone() {
+        let svg = plot(Scale::Linear, vec![(0.0, 1.0), (2.0, 3.0)]).standalone_svg();
+        assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
+        assert!(svg.contains("class=\"line s0\"") && svg.contains("&lt;i&gt;"));
+        assert_eq!(svg.matches("<svg").count(), 1);
     }
 }
