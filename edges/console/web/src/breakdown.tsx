@@ -16,7 +16,8 @@ function sums(ticks: readonly Tick[], of: (tick: Tick) => Readonly<Record<string
 }
 
 const CLASSES: Readonly<Record<string, Colour>> = { 2: "calm", 3: "calmer", 4: "orange", 5: "red" };
-const classColour = (code: string): Colour => CLASSES[code.charAt(0)] ?? "grey";
+const classColour = (code: string): Colour =>
+  /^\d{3}$/.test(code) ? (CLASSES[code.charAt(0)] ?? "grey") : "grey";
 
 /** Rows shown; the others are one row. */
 const ROWS = 8;
@@ -32,7 +33,7 @@ function Bars({ id, title, rows, paint }: BarsProps) {
   const total = rows.reduce((sum, [, count]) => sum + count, 0);
   const most = rows[0]?.[1] ?? 1;
   const rest = rows.slice(ROWS).reduce((sum, [, count]) => sum + count, 0);
-  const list = rest > 0 ? [...rows.slice(0, ROWS), [`${rows.length - ROWS} others`, rest] as const] : rows;
+  const list = rest > 0 ? [...rows.slice(0, ROWS), [`${rows.length - ROWS} more`, rest] as const] : rows;
   return (
     <section class="card bars" data-bars={id}>
       <header class="card-head">

@@ -8,7 +8,7 @@ import type { Tick } from "./api";
 import * as format from "./format";
 import { logLimits, logMarks } from "./log";
 import { colour, type Colour } from "./palette";
-import { cursor, dark, range, view, zone } from "./state";
+import { cursor, dark, reach, view, zone } from "./state";
 
 export interface Line {
   label: string;
@@ -118,7 +118,7 @@ function options(props: Props, width: number): uPlot.Options {
     tzDate: (second) =>
       zone.peek() === "utc" ? uPlot.tzDate(new Date(second * 1000), "Etc/UTC") : new Date(second * 1000),
     scales: {
-      x: { time: true, range: () => timeLimits(view.peek(), range.peek()) },
+      x: { time: true, range: () => timeLimits(view.peek(), reach.peek()) },
       y: log
         ? { distr: 3, range: (_plot, low, high) => logLimits(low, high, [1e5, 1e8]) }
         : {
@@ -207,7 +207,7 @@ export function TimeChart(props: Props) {
       });
     });
     const feed = effect(() => {
-      void range.value;
+      void reach.value;
       plot.current?.setData(columns(view.value, props.lines, props.stacked === true));
     });
     const watch = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }));

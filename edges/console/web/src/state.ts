@@ -60,12 +60,16 @@ export function togglePause(): void {
   frozen.value = frozen.value === null ? ticks.value : null;
 }
 
+/** Seconds that are shown: the range, but no fewer than ten intervals; 0 is everything. */
+export const reach = computed(() =>
+  range.value === 0 ? 0 : Math.max(range.value, 10 * (latest.value?.interval_s ?? 0)));
+
 /** The intervals of the chosen range, which ends with the last one. */
 export const view = computed<readonly Tick[]>(() => {
   const all = shown.value;
   const last = all.at(-1);
-  if (last === undefined || range.value === 0) return all;
-  const from = last.t_ms - range.value * 1000;
+  if (last === undefined || reach.value === 0) return all;
+  const from = last.t_ms - reach.value * 1000;
   const first = all.findIndex((tick) => tick.t_ms > from);
   return first > 0 ? all.slice(first) : all;
 });

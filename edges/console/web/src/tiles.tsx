@@ -55,7 +55,7 @@ export function Tiles() {
   const none = tick === null;
   return (
     <section class="tiles" aria-label="Now">
-      <Tile id="dropped" label="Dropped" value={none ? "–" : format.count(lost)} raw={lost} level={lost > 0 ? "bad" : none ? undefined : "good"}>
+      <Tile id="dropped" label="Dropped" value={none ? "–" : lost < 1e7 ? format.exact(lost) : format.si(lost)} raw={lost} level={lost > 0 ? "bad" : none ? undefined : "good"}>
         {none ? "" : lost === 0 ? "nothing lost" : causes(tick.dropped_total)}
         {lostNow > 0 ? <b> · now +{format.count(lostNow)}</b> : null}
       </Tile>
@@ -76,7 +76,7 @@ export function Tiles() {
         {none ? "" : "on the wire"}
       </Tile>
       <Tile id="rps" label="Requests/s" value={none ? "–" : format.si(each(tick.requests))} raw={tick?.requests ?? 0}>
-        {tick === null ? "" : tick.unanswered > 0 ? `${format.percent(tick.unanswered / Math.max(1, tick.requests))} unanswered` : "all answered"}
+        {tick === null ? "" : tick.requests === 0 ? "no requests" : tick.unanswered > 0 ? `${format.percent(tick.unanswered / Math.max(1, tick.requests))} unanswered` : "all answered"}
       </Tile>
       <Tile id="p99" label="Response p99" value={times === null ? "–" : format.time(times.p99)} raw={times?.p99 ?? 0}>
         {times === null ? "" : `median ${format.time(times.p50)}`}

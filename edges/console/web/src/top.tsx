@@ -165,7 +165,7 @@ export function TopCard() {
         {rows.length === 0 ? <p class="none">{search.value === "" ? "None in this window." : `Nothing matches “${search.value}”.`}</p> : null}
       </div>
       <p class="note">
-        {rows.length} of at most {ROWS} {NAMES[group.value].toLowerCase()}.
+        {rows.length} {rows.length === 1 ? "row" : "rows"}, at most {ROWS}.
         {floor > 0 ? ` The table is full: what is not in it had at most ${format.count(floor)} requests, and counts may be that much too large.` : ""}
       </p>
     </section>
