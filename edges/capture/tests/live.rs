@@ -534,3 +534,104 @@ fn af_xdp_outlives_its_interface() {
     taken.until(&mut source, |taken| taken.frames.len() == 50);
     finish(&options, &mut source, &mut taken);
 }
+
+#[test]
+fn without_privileges_an_interface_may_come_back() {
+    if !is_inside("without_privileges_an_interface_may_come_back") {
+        return;
+    }
+    veth("one", "other");
+    let options = LiveOptions {
+        hardware_stamps: true,
+        ..options("other")
+    };
+    let mut source = open(&options);
+    let notices = source.take_notices();
+    assert!(
+        notices[0].contains("the interface makes no time stamps"),
+        "{notices:?}"
+    );
+    assert_eq!(source.take_notices(), Vec::<String>::new());
+    // The locks bind the thread that captures; this one goes on making interfaces.
+    let capturing = std::thread::spawn(move || {
+        let restrict = linkweir_sys::privileges::Restrict {
+            keep_net: true,
+            ..Default::default()
+        };
+        println!("{:?}", restrict.apply().unwrap());
+        let mut taken = Taken::default();
+        taken.until(&mut source, |taken| taken.frames.len() == 40);
+        (source, taken)
+    });
+    ip("link del dev one");
+    std::thread::sleep(Duration::from_millis(300));
+    veth("one", "other");
+    std::thread::sleep(Duration::from_millis(300));
+    let out = sender("one");
+    let sent = mixture();
+    sent.iter()
+        .take(40)
+        .for_each(|frame| out.send(frame).unwrap());
+    let (_, taken) = capturing.join().unwrap();
+    assert_eq!(taken.faults.len(), 2, "{:?}", taken.faults);
+    assert!(
+        taken
+            .frames
+            .iter()
+            .map(|frame| &frame.bytes)
+            .eq(sent.iter().take(40))
+    );
+}
+
+#[test]
+fn a_full_ring_is_counted_and_a_flood_can_be_ended() {
+    if !is_inside("a_full_ring_is_counted_and_a_flood_can_be_ended") {
+        return;
+    }
+    veth("one", "other");
+    let options = LiveOptions {
+        // The least there is: four blocks.
+        buffer_bytes: 1,
+        ..options("other")
+    };
+    let mut source = open(&options);
+    let out = sender("one");
+    let sent = mixture();
+    let mut count = 0;
+    while count < 20_000 {
+        sent.iter().for_each(|frame| out.send(frame).unwrap());
+        count += sent.len();
+    }
+    let mut taken = Taken::default();
+    taken.until(&mut source, |taken| taken.idles > 0);
+    let drops = source.drops();
+    assert!(drops.kernel > 0 && source.times_full() > 0, "{drops:?}");
+    assert_eq!(
+        taken.frames.len() + usize::try_from(drops.kernel).unwrap(),
+        count
+    );
+    // Frames come faster than they are asked for, of which the filter (that of `vlan` runs here)
+    // matches none: the source is idle to the stage, and ends when told to.
+    let options = LiveOptions {
+        filter: Some("vlan 4000".to_owned()),
+        ..LiveOptions {
+            interface: "other".to_owned(),
+            idle: Duration::from_millis(20),
+            ..LiveOptions::default()
+        }
+    };
+    let mut source = open(&options);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                sent.iter().for_each(|frame| out.send(frame).unwrap());
+            }
+        });
+        let mut taken = Taken::default();
+        taken.until(&mut source, |taken| taken.idles > 3);
+        finish(&options, &mut source, &mut taken);
+        assert_eq!(taken.frames, []);
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

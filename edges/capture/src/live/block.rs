@@ -279,3 +279,137 @@ fn u16_at<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
         .and_then(|rest| rest.first_chunk())
         .map_or(0, |chunk| u16::from_ne_bytes(*chunk))
 }
+
+#[cfg(test)]
+mod tests {
+    use linkweir_engine::Batch;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LAYOUTS: [Layout; 2] = [Layout::Plain(LinkType::ETHERNET), Layout::Cooked];
+
+    /// A block as the kernel writes it, with one frame after another.
+    fn block(frames: &[(&[u8], u32, u16)]) -> Vec<u8> {
+        let mut bytes = vec![0; 48];
+        let count = u32::try_from(frames.len()).unwrap();
+        bytes[12..16].copy_from_slice(&count.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&48_u32.to_ne_bytes());
+        bytes[40..44].copy_from_slice(&7_u32.to_ne_bytes());
+        bytes[44..48].copy_from_slice(&9_u32.to_ne_bytes());
+        for (number, (frame, status, tpid)) in frames.iter().enumerate() {
+            let start = 100_u16;
+            let len = u32::try_from(frame.len()).unwrap();
+            let total = (usize::from(start) + frame.len()).next_multiple_of(8);
+            let is_last = number + 1 == frames.len();
+            let next = if is_last {
+                0
+            } else {
+                u32::try_from(total).unwrap()
+            };
+            let mut header = Vec::new();
+            for word in [next, 5, 6, len, len + 10, *status] {
+                header.extend(word.to_ne_bytes());
+            }
+            header.extend(start.to_ne_bytes());
+            header.extend([0; 6]);
+            header.extend(0x2005_u32.to_ne_bytes());
+            header.extend(tpid.to_ne_bytes());
+            header.resize(48, 0);
+            header.extend([17, 0, 8, 0]);
+            header.extend(3_u32.to_ne_bytes());
+            header.extend(1_u16.to_ne_bytes());
+            header.extend([0, 6, 2, 0, 0, 0, 0, 1, 0, 0]);
+            header.resize(usize::from(start), 0xee);
+            header.extend(*frame);
+            header.resize(total, 0);
+            bytes.extend(header);
+        }
+        bytes
+    }
+
+    fn indexed(mut bytes: Vec<u8>, layout: Layout) -> (Vec<Vec<u8>>, Vec<FrameRef>, BlockReport) {
+        let mut frames = Vec::new();
+        let report = index_block(&mut bytes, layout, &mut frames);
+        let batch = Batch::new(&bytes, &frames);
+        let found = batch.frames().map(|frame| frame.bytes.to_vec()).collect();
+        (found, frames, report)
+    }
+
+    #[test]
+    fn tags_are_put_back() {
+        let frame: Vec<u8> = (0..60).collect();
+        let both = STATUS_VLAN_VALID | STATUS_VLAN_TPID_VALID;
+        let bytes = block(&[
+            (&frame, 1, 0),
+            (&frame, 1 | both, 0x88a8),
+            (&frame, 1 | STATUS_VLAN_VALID, 0x88a8),
+            (&frame[..5], 1 | both, 0x8100),
+        ]);
+        let (found, index, report) = indexed(bytes, LAYOUTS[0]);
+        let tagged = |tpid: [u8; 2]| [&frame[..12], &tpid, &[0x20, 5], &frame[12..]].concat();
+        assert_eq!(found[0], frame);
+        assert_eq!(found[1], tagged([0x88, 0xa8]));
+        assert_eq!(
+            found[2],
+            tagged([0x81, 0]),
+            "an old kernel does not say which"
+        );
+        assert_eq!(found[3], &frame[..5], "no room for a tag");
+        assert_eq!(index[1].wire_len, 74);
+        assert_eq!(index[0].timestamp.as_nanos(), 5_000_000_006);
+        assert_eq!((report.last_ns, report.unusable), (7_000_000_009, 0));
+    }
+
+    #[test]
+    fn cooked_headers_say_what_the_kernel_said() {
+        let both = STATUS_VLAN_VALID | STATUS_VLAN_TPID_VALID;
+        let packet = [0x45, 0, 0, 20];
+        let inner = [0x20, 9, 8, 0, 0x45, 0];
+        let bytes = block(&[
+            (&packet, 1, 0),
+            (&packet, 1 | both, 0x8100),
+            (&inner, 1 | both, 0x88a8),
+        ]);
+        let (found, index, _) = indexed(bytes, LAYOUTS[1]);
+        let header = |protocol: [u8; 2]| {
+            let rest = [0, 0, 0, 0, 0, 3, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
+            [&protocol[..], &rest].concat()
+        };
+        assert_eq!(found[0], [header([8, 0]), packet.to_vec()].concat());
+        let tagged = [header([0x81, 0]), vec![0x20, 5, 8, 0], packet.to_vec()].concat();
+        assert_eq!(found[1], tagged);
+        let twice = [header([0x88, 0xa8]), vec![0x20, 5, 0x81, 0], inner.to_vec()].concat();
+        assert_eq!(found[2], twice);
+        assert_eq!(
+            (index[0].interface, index[0].link),
+            (3, LinkType::LINUX_SLL2)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_stands_in_a_block_frames_lie_inside(
+            noise in prop::collection::vec(any::<u8>(), 0..600),
+            places in prop::collection::vec((0_usize..600, any::<u8>()), 0..20),
+        ) {
+            let mut near = block(&[(&[1; 40], 0x51, 0x8100), (&[2; 50], 1, 0)]);
+            for (at, value) in places {
+                if let Some(byte) = near.get_mut(at) {
+                    *byte = value;
+                }
+            }
+            for bytes in [noise, near] {
+                for layout in LAYOUTS {
+                    let len = bytes.len();
+                    let (found, index, _) = indexed(bytes.clone(), layout);
+                    for (frame, reference) in found.iter().zip(&index) {
+                        prop_assert_eq!(frame.len(), reference.captured_len as usize);
+                        prop_assert!(reference.wire_len >= reference.captured_len);
+                        prop_assert!(reference.offset as usize + frame.len() <= len);
+                    }
+                }
+            }
+        }
+    }
+}

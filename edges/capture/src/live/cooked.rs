@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_only_the_header_tells_is_left_to_the_caller() {
-        assert!(compiled("ether src 1:2:3:4:5:6").is_none());
+        assert!(compiled("link[12:4] = 1").is_none());
         assert!(compiled("greater 100").is_none());
         assert!(compiled("inbound").is_some());
     }

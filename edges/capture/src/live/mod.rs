@@ -170,6 +170,16 @@ impl LiveSource {
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
+
+    /// How often the kernel found the ring full, each time perhaps for many frames; what was lost
+    /// then is in [`Source::drops`]. Always 0 for `AF_XDP`, which counts frames only.
+    #[must_use]
+    pub fn times_full(&self) -> u64 {
+        match &self.inner {
+            Inner::Packet(source) => source.times_full(),
+            Inner::Xdp(_) => 0,
+        }
+    }
 }
 
 impl Source for LiveSource {

@@ -17,6 +17,17 @@ use super::watch::{Change, Watch};
 /// How often the kernel is asked for its counters.
 const STATISTICS_EVERY_NS: u64 = 100_000_000;
 
+/// What taking a block came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// It has frames.
+    Frames,
+    /// It has none, or none that matches.
+    Nothing,
+    /// No block is ready.
+    Empty,
+}
+
 /// Frames of one socket.
 #[derive(Debug)]
 pub(super) struct PacketSource {
@@ -29,6 +40,9 @@ pub(super) struct PacketSource {
     frames: Vec<FrameRef>,
     notices: Vec<String>,
     drops: Drops,
+    times_full: u64,
+    /// Since when blocks came without frames.
+    quiet_since_ns: Option<u64>,
     statistics_due_ns: u64,
     idle: Duration,
     retry: Duration,
@@ -50,6 +64,8 @@ impl PacketSource {
             opened: Some(opened),
             frames: Vec::new(),
             drops: Drops::default(),
+            times_full: 0,
+            quiet_since_ns: None,
             statistics_due_ns: 0,
             idle: options.idle,
             retry: options.retry,
@@ -68,17 +84,33 @@ impl PacketSource {
         self.drops
     }
 
+    /// How often the kernel found the ring full.
+    pub(super) const fn times_full(&self) -> u64 {
+        self.times_full
+    }
+
     pub(super) fn next_event(&mut self) -> Result<SourceEvent<'_>, SourceError> {
         loop {
             if let Some(fault) = self.watch.take_fault() {
                 return Ok(SourceEvent::Fault(fault));
             }
-            if self.take_block() {
-                let block = self.opened.as_ref().map_or(&[][..], |o| o.ring.block());
-                return Ok(SourceEvent::Batch(Batch::new(block, &self.frames)));
-            }
             let is_stopped = self.stop.load(Ordering::Relaxed);
-            let Some(opened) = &self.opened else {
+            if is_stopped {
+                // First, so that the ring empties whatever the rate.
+                self.close();
+            }
+            match self.take_block() {
+                Taken::Frames => {
+                    self.quiet_since_ns = None;
+                    let block = self.opened.as_ref().map_or(&[][..], |o| o.ring.block());
+                    return Ok(SourceEvent::Batch(Batch::new(block, &self.frames)));
+                }
+                // Nothing that matches: for the stage that is as if nothing came.
+                Taken::Nothing if self.is_idle_long() => return Ok(SourceEvent::Idle),
+                Taken::Nothing => continue,
+                Taken::Empty => {}
+            }
+            if self.opened.is_none() {
                 if is_stopped {
                     return Ok(SourceEvent::End);
                 }
@@ -87,55 +119,65 @@ impl PacketSource {
                     pause(self.idle);
                     return Ok(SourceEvent::Idle);
                 }
-                continue;
-            };
-            if is_stopped {
-                self.close();
+            } else if is_stopped {
                 // What the kernel still holds back comes within one retirement.
                 if !self.wait(RETIRE * 4) {
                     self.count_drops();
                     return Ok(SourceEvent::End);
                 }
-                continue;
-            }
-            if opened.ring.wait(self.idle).unwrap_or(false) {
+            } else if self.wait(self.idle) {
                 self.look_after_error();
             } else {
                 self.count_drops();
                 self.look_around();
                 if !self.watch.has_fault() {
+                    self.quiet_since_ns = None;
                     return Ok(SourceEvent::Idle);
                 }
             }
         }
     }
 
-    /// Takes blocks until one has a frame; false where none is ready.
-    fn take_block(&mut self) -> bool {
-        while let Some(opened) = &mut self.opened
-            && opened.ring.advance()
-        {
-            self.frames.clear();
-            let block = opened.ring.block_mut();
-            let report = index_block(block, opened.layout, &mut self.frames);
-            self.drops.unusable_records += report.unusable;
-            if let Some(filter) = &opened.filter {
-                let block = opened.ring.block();
-                self.frames.retain(|one| {
-                    Batch::new(block, std::slice::from_ref(one))
-                        .frames()
-                        .any(|frame| filter.matches(frame.bytes, frame.wire_len))
-                });
-            }
-            if report.last_ns >= self.statistics_due_ns {
-                self.count_drops();
-                self.look_around();
-            }
-            if !self.frames.is_empty() {
-                return true;
-            }
+    /// Whether blocks without frames have come for as long as makes an idle event.
+    fn is_idle_long(&mut self) -> bool {
+        let now = monotonic_ns();
+        let since = *self.quiet_since_ns.get_or_insert(now);
+        let is_long = u128::from(now.saturating_sub(since)) >= self.idle.as_nanos();
+        if is_long {
+            self.quiet_since_ns = None;
         }
-        false
+        is_long
+    }
+
+    /// Takes the next block, if one is ready.
+    fn take_block(&mut self) -> Taken {
+        let Some(opened) = &mut self.opened else {
+            return Taken::Empty;
+        };
+        if !opened.ring.advance() {
+            return Taken::Empty;
+        }
+        self.frames.clear();
+        let block = opened.ring.block_mut();
+        let report = index_block(block, opened.layout, &mut self.frames);
+        self.drops.unusable_records += report.unusable;
+        if let Some(filter) = &opened.filter {
+            let block = opened.ring.block();
+            self.frames.retain(|one| {
+                Batch::new(block, std::slice::from_ref(one))
+                    .frames()
+                    .any(|frame| filter.matches(frame.bytes, frame.wire_len))
+            });
+        }
+        if report.last_ns >= self.statistics_due_ns {
+            self.count_drops();
+            self.look_around();
+        }
+        if self.frames.is_empty() {
+            Taken::Nothing
+        } else {
+            Taken::Frames
+        }
     }
 
     fn wait(&self, limit: Duration) -> bool {
@@ -166,6 +208,7 @@ impl PacketSource {
             && let Ok(counted) = opened.ring.socket().statistics()
         {
             self.drops.kernel += u64::from(counted.drops);
+            self.times_full += u64::from(counted.freezes);
         }
     }
 

@@ -53,7 +53,17 @@ pub(super) struct OpenedXdp {
     /// Keeps the interface promiscuous; receives nothing.
     _promiscuous: Option<Arc<PacketSocket>>,
     interface: u32,
+    /// Frames that fit the ring of one socket.
+    chunks: u32,
     notices: Vec<String>,
+}
+
+impl OpenedXdp {
+    /// Frames that all rings hold at most.
+    fn capacity(&self) -> u32 {
+        let sockets = u32::try_from(self.sockets.len()).unwrap_or(u32::MAX);
+        self.chunks.saturating_mul(sockets)
+    }
 }
 
 /// Frames of some receive queues of an interface.
@@ -74,6 +84,10 @@ pub(super) struct XdpSource {
     retry: Duration,
     reopen_due_ns: u64,
     stop: Arc<AtomicBool>,
+    /// After the stop: frames that may have been there when it came.
+    left: Option<u32>,
+    /// Since when frames came of which none matched.
+    quiet_since_ns: Option<u64>,
 }
 
 /// Why an interface is not captured this way; it can be another way.
@@ -122,6 +136,8 @@ impl XdpSource {
                 retry: options.retry,
                 reopen_due_ns: 0,
                 stop: Arc::clone(&options.stop),
+                left: None,
+                quiet_since_ns: None,
             });
         }
         Ok(sources)
@@ -140,10 +156,33 @@ impl XdpSource {
             if let Some(fault) = self.watch.take_fault() {
                 return Ok(SourceEvent::Fault(fault));
             }
-            if self.take_frames() {
+            let is_stopped = self.stop.load(Ordering::Relaxed);
+            if is_stopped && self.left.is_none() {
+                self.left = Some(self.opened.as_ref().map_or(0, OpenedXdp::capacity));
+            }
+            let taken = if self.left == Some(0) {
+                0
+            } else {
+                self.take_frames()
+            };
+            if let Some(left) = &mut self.left {
+                *left = left.saturating_sub(taken);
+            }
+            if !self.frames.is_empty() {
+                self.quiet_since_ns = None;
                 return Ok(SourceEvent::Batch(Batch::new(&self.buffer, &self.frames)));
             }
-            if self.stop.load(Ordering::Relaxed) {
+            if taken > 0 {
+                // Nothing that matches: for the stage that is as if nothing came.
+                let now = monotonic_ns();
+                let since = *self.quiet_since_ns.get_or_insert(now);
+                if u128::from(now.saturating_sub(since)) >= self.idle.as_nanos() {
+                    self.quiet_since_ns = None;
+                    return Ok(SourceEvent::Idle);
+                }
+                continue;
+            }
+            if is_stopped {
                 self.count_drops();
                 return Ok(SourceEvent::End);
             }
@@ -163,18 +202,20 @@ impl XdpSource {
                 self.opened = None;
             }
             if !self.watch.has_fault() {
+                self.quiet_since_ns = None;
                 return Ok(SourceEvent::Idle);
             }
         }
     }
 
-    /// Copies what has arrived; false where nothing has that the filter matches.
-    fn take_frames(&mut self) -> bool {
-        let Some(opened) = &mut self.opened else {
-            return false;
-        };
+    /// Copies what has arrived, leaves in the index what the filter matches, and says how many
+    /// frames there were.
+    fn take_frames(&mut self) -> u32 {
         self.buffer.clear();
         self.frames.clear();
+        let Some(opened) = &mut self.opened else {
+            return 0;
+        };
         let now = wall_clock_ns();
         // What the clock of the stamps is behind that of captures.
         let behind = now.saturating_sub(monotonic_ns());
@@ -199,7 +240,7 @@ impl XdpSource {
             });
         }
         if taken == 0 {
-            return false;
+            return 0;
         }
         if opened.sockets.len() > 1 {
             self.frames.sort_by_key(|frame| frame.timestamp);
@@ -214,8 +255,11 @@ impl XdpSource {
         }
         if now >= self.statistics_due_ns {
             self.count_drops();
+            if self.watch.is_due(self.retry) {
+                self.watch.look_by_number();
+            }
         }
-        !self.frames.is_empty()
+        taken
     }
 
     fn count_drops(&mut self) {
@@ -311,6 +355,9 @@ fn open_all(options: &LiveOptions) -> Result<Vec<OpenedXdp>, SourceError> {
         })
         .transpose()
         .map_err(|error| wrong(name, reason(&error)))?;
+    let share = options.buffer_bytes / CHUNK_BYTES / usize::try_from(queues).unwrap_or(1);
+    // The largest power of two that is not above the share.
+    let chunks = 1_u32 << share.clamp(512, 1 << 16).ilog2();
     let ways = [
         (Attach::Driver, Transfer::ZeroCopy, "without a copy"),
         (
@@ -326,7 +373,7 @@ fn open_all(options: &LiveOptions) -> Result<Vec<OpenedXdp>, SourceError> {
     ];
     let mut refused = None;
     for (attach, transfer, how) in ways {
-        match open_queues(&target, options, queues, attach, transfer) {
+        match open_queues(&target, chunks, queues, attach, transfer) {
             Ok((program, sockets)) => {
                 let mut sources: Vec<OpenedXdp> = (0..count)
                     .map(|_| OpenedXdp {
@@ -335,6 +382,7 @@ fn open_all(options: &LiveOptions) -> Result<Vec<OpenedXdp>, SourceError> {
                         _program: Arc::clone(&program),
                         _promiscuous: promiscuous.clone(),
                         interface: target.index,
+                        chunks,
                         notices: Vec::new(),
                     })
                     .collect();
@@ -369,14 +417,11 @@ fn open_all(options: &LiveOptions) -> Result<Vec<OpenedXdp>, SourceError> {
 
 fn open_queues(
     target: &Target,
-    options: &LiveOptions,
+    chunks: u32,
     queues: u32,
     attach: Attach,
     transfer: Transfer,
 ) -> io::Result<(Arc<XdpProgram>, Vec<XdpSocket>)> {
-    let share = options.buffer_bytes / CHUNK_BYTES / usize::try_from(queues).unwrap_or(1);
-    // The largest power of two that is not above the share.
-    let chunks = 1_u32 << share.clamp(512, 1 << 16).ilog2();
     let program = XdpProgram::attach(target.index, queues, attach)?;
     let sockets = (0..queues)
         .map(|queue| open_when_free(target.index, queue, transfer, chunks))

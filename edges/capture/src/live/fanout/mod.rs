@@ -4,10 +4,10 @@
 //! of sockets and takes the remainder, so socket K gets what the splitter gives shard K. Known are
 //! Ethernet with up to two VLAN tags in the frame (and the one that the kernel took out), IPv4 with
 //! options, IPv6 with up to four extension headers, TCP, UDP, fragments and all other protocols.
-//! What the splitter finds inside tunnels, PPPoE, MPLS and LLC the program does not look for: it
-//! goes by the outer addresses, and by nothing (socket 0) where those are not right behind the
-//! Ethernet header. Both halves of such a transaction still meet, for the hash of addresses is
-//! symmetric.
+//! What the splitter finds inside tunnels, PPPoE, MPLS and LLC the program does not look for:
+//! frames of a tunnel go by its outer addresses, and all that is not IP right behind the Ethernet
+//! header goes to socket 0. Both halves of a transaction still meet, for the hash of two addresses is
+//! the same in both directions; only the shares are less even.
 //!
 //! Offsets: of a frame that came in, the program sees the network header first; of one that leaves
 //! through a card, the link header. Loads at offsets from the link header (`SKF_LL_OFF`) would not
@@ -44,6 +44,8 @@ const ARPHRD_ETHER: u32 = 1;
 const ARPHRD_LOOPBACK: u32 = 772;
 const ETHERNET_BYTES: u32 = 14;
 const TAG_TYPES: [u32; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
+/// VXLAN and its number in Linux, Geneve, GTP-U, Teredo.
+const TUNNEL_PORTS: [u32; 5] = [4789, 8472, 6081, 2152, 3544];
 const TAGS: usize = 2;
 const EXTENSION_HEADERS: usize = 4;
 
@@ -395,6 +397,13 @@ fn udp(asm: &mut Asm, exits: Exits) {
     asm.jump_if(If::Is, With::Value(0), good);
     asm.jump_unless(If::IsAtLeast, With::Value(8), exits.zero);
     asm.place(good);
+    // The ports of a tunnel differ by direction: its frames go by addresses.
+    for offset in [0, 2] {
+        asm.load_indexed(Size::Half, offset);
+        for port in TUNNEL_PORTS {
+            asm.jump_if(If::Is, With::Value(port), exits.by_addresses);
+        }
+    }
     connection(asm);
     asm.index_slot(TRANSPORT);
     asm.load_indexed(Size::Half, 0);
