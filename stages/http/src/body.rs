@@ -15,6 +15,8 @@ use crate::key::{Connection, ConnectionHash, Meaning};
 pub struct BodyEnd {
     /// The rule.
     pub rule: EndRule,
+    /// Sequence number of the response's first byte.
+    pub link: SeqNumber,
     /// Sequence number after the payload of the segment that held the head.
     pub seen_to: SeqNumber,
     /// Time of that segment, nanoseconds.
@@ -36,6 +38,10 @@ pub enum EndRule {
 struct Body {
     connection: Connection,
     rule: EndRule,
+    /// Where the response begins.
+    link: SeqNumber,
+    /// Where a later one begins that was seen before this one.
+    until: Option<SeqNumber>,
     seen_to: SeqNumber,
     last_ns: u64,
     row: HttpRow,
@@ -66,6 +72,14 @@ fn connection_of(row: &HttpRow) -> Connection {
     }
 }
 
+impl Body {
+    /// Whether what the server sends at `seq` may belong to this response, not to one before or
+    /// after it.
+    fn reaches(&self, seq: SeqNumber) -> bool {
+        !seq.before(self.link) && self.until.is_none_or(|until| seq.before(until))
+    }
+}
+
 impl Bodies {
     /// Room for `capacity` records; `seed` is that of the hash.
     #[must_use]
@@ -81,10 +95,17 @@ impl Bodies {
 
     /// Holds a record until its body ends; gives it back where that has happened already.
     ///
-    /// A record of the same connection that still waits is over: see [`Bodies::take_spilled`].
+    /// A record of the same connection that still waits is over, unless its response is a later one:
+    /// see [`Bodies::take_spilled`].
     pub fn hold(&mut self, mut row: HttpRow, text: &Text<'_>, end: BodyEnd) -> Option<HttpRow> {
         let connection = connection_of(&row);
-        self.end_of_connection(&connection, false);
+        let later = self.find_where(&connection, |body| end.link.before(body.link));
+        let until = later
+            .and_then(|id| self.table.get(id))
+            .map(|body| body.link);
+        if until.is_none() {
+            self.end_at(&connection, end.link);
+        }
         if end.rule == EndRule::After(0) {
             row.ttlb_ns = span(&row, end.seen_ns);
             return Some(row);
@@ -114,6 +135,8 @@ impl Bodies {
         let body = Body {
             connection,
             rule: end.rule,
+            link: end.link,
+            until,
             seen_to: end.seen_to,
             last_ns: end.seen_ns,
             row,
@@ -139,14 +162,16 @@ impl Bodies {
         flags: TcpFlags,
         ts_ns: u64,
     ) {
-        let Some(id) = self.find(connection) else {
+        let Some(id) = self.find_where(connection, |body| {
+            body.reaches(seq) || (payload_len == 0 && body.until.is_none())
+        }) else {
             return;
         };
         let Some(body) = self.table.get_mut(id) else {
             return;
         };
         if body.rule == EndRule::LastChunk && payload.starts_with(b"HTTP/1.") {
-            return self.end_of_connection(connection, false);
+            return self.end_at(connection, seq);
         }
         if payload_len > 0 {
             body.last_ns = body.last_ns.max(ts_ns);
@@ -175,14 +200,14 @@ impl Bodies {
         }
     }
 
-    /// Nothing more comes for this connection, or another message of it begins.
-    pub fn end_of_connection(&mut self, connection: &Connection, closed: bool) {
-        if let Some(id) = self.find(connection) {
+    /// Nothing more comes for what the server sends at `seq` of this connection, or another message
+    /// begins there.
+    fn end_at(&mut self, connection: &Connection, seq: SeqNumber) {
+        if let Some(id) = self.find_where(connection, |body| body.reaches(seq)) {
             let ttlb = self.table.get(id).and_then(|body| match body.rule {
                 EndRule::After(_) => None,
                 // What follows on the connection shows that it was all.
-                EndRule::LastChunk => (!closed).then(|| span(&body.row, body.last_ns)).flatten(),
-                EndRule::Close => span(&body.row, body.last_ns),
+                EndRule::LastChunk | EndRule::Close => span(&body.row, body.last_ns),
             });
             self.spill(id, ttlb);
         }
@@ -220,9 +245,9 @@ impl Bodies {
         self.spilled = batch;
     }
 
-    fn find(&self, connection: &Connection) -> Option<Id> {
+    fn find_where(&self, connection: &Connection, holds: impl Fn(&Body) -> bool) -> Option<Id> {
         self.table.find(file_under(self.seed, connection), |body| {
-            body.connection == *connection
+            body.connection == *connection && holds(body)
         })
     }
 

@@ -52,6 +52,7 @@ pub(crate) fn body_end(
     };
     BodyEnd {
         rule,
+        link: SeqNumber(link),
         seen_to,
         seen_ns,
     }

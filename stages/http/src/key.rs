@@ -67,8 +67,8 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub enum Meaning {
     /// Acknowledgment number of a request, sequence number of its response: Eq. (2).
     Link = 0,
-    /// No number: the last request of the connection.
-    LastRequest = 0x8565_9e37_79b9_7f4b,
+    /// No number: the last request of the connection and the last link that was answered.
+    Last = 0x8565_9e37_79b9_7f4b,
     /// A link that nobody looks for.
     Hidden = 0x517c_c1b7_2722_0a95,
     /// No number: the connection itself, in one direction.

@@ -27,11 +27,13 @@ mod place;
 mod request;
 mod response;
 mod segment;
+pub mod split;
 pub mod stage;
 pub mod stats;
 pub mod watch;
 
 pub use config::{HttpConfig, PortSet};
+pub use split::{Balance, GroupCounts, GroupsConfig, TransactionGroups};
 pub use stage::HttpStage;
 pub use stats::HttpStats;
 

@@ -9,7 +9,53 @@ use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::place::Place;
 use crate::stage::HttpStage;
 
+/// What begins at most so far before the last answered message of its connection is an old one, even
+/// where its own note is forgotten. A sender repeats what is within a window; and the numbers of
+/// another connection with the same ports begin elsewhere, nearly always.
+const PAST: u32 = 1 << 20;
+
+/// Whether `number` is `last` or lies shortly before it.
+const fn is_past(number: u32, last: u32) -> bool {
+    last.wrapping_sub(number) < PAST
+}
+
 impl HttpStage {
+    /// Notes a new request as the last of its connection.
+    #[inline]
+    pub(crate) fn remember_request(&mut self, hash: ConnectionHash, seq: SeqNumber) {
+        let second = self
+            .recall(hash, Meaning::Last, 0)
+            .and_then(|last| last.second);
+        self.note_last(
+            hash,
+            Seen {
+                note: seq.0,
+                second,
+            },
+        );
+    }
+
+    #[inline]
+    fn note_last(&mut self, hash: ConnectionHash, last: Seen) {
+        self.seen.put(
+            hash.home(),
+            hash.fingerprint(Meaning::Last, 0),
+            self.now_ms(),
+            last,
+        );
+    }
+
+    /// Whether a request is the last of its connection, or an older one that was answered: a
+    /// retransmission may acknowledge more than the first time did.
+    #[inline]
+    pub(crate) fn is_past_request(&self, hash: ConnectionHash, place: &Place) -> bool {
+        self.recall(hash, Meaning::Last, 0).is_some_and(|last| {
+            last.note == place.seq.0
+                || (is_past(place.seq.0, last.note)
+                    && last.second.is_some_and(|link| is_past(place.ack, link)))
+        })
+    }
+
     /// Notes that the request with this sequence number was answered at `link`, and where the
     /// next response begins.
     ///
@@ -31,6 +77,18 @@ impl HttpStage {
             self.note(hash, origin, seen);
         }
         self.note(hash, link, seen);
+        let last = self.recall(hash, Meaning::Last, 0);
+        let is_older = |last: u32| is_past(link, last);
+        let second = last
+            .and_then(|last| last.second)
+            .filter(|last| is_older(*last));
+        self.note_last(
+            hash,
+            Seen {
+                note: last.map_or(seq.0, |last| last.note),
+                second: second.or(Some(link)),
+            },
+        );
     }
 
     #[inline]
@@ -97,21 +155,18 @@ impl HttpStage {
     ) -> bool {
         self.pending.find_response(connection, hash, link).is_some()
             || self.recall(hash, Meaning::Link, link).is_some()
+            || self
+                .recall(hash, Meaning::Last, 0)
+                .and_then(|last| last.second)
+                .is_some_and(|last| is_past(link, last))
     }
 
-    /// Whether the head that begins at `place` was seen before; counts it then.
-    ///
-    /// Where duplicates are kept it must be gathered all the same, for its record.
-    pub(crate) fn count_if_retransmitted(&mut self, place: &Place, bytes: &[u8]) -> bool {
-        if self.keep_duplicates {
-            return false;
-        }
+    /// Whether the head that begins at `place` was seen before.
+    pub(crate) fn is_retransmitted(&self, place: &Place, bytes: &[u8]) -> bool {
         match classify(bytes) {
             Start::Request => {
                 let hash = ConnectionHash::new(self.seed, &place.direction);
-                let is_known = self.spot_of(&place.direction, hash, place).is_known;
-                self.output.stats.retransmitted_requests += u64::from(is_known);
-                is_known
+                self.spot_of(&place.direction, hash, place).is_known
             }
             Start::Response => {
                 let connection = place.direction.reversed();
@@ -120,9 +175,7 @@ impl HttpStage {
                     .pending
                     .find_leader(&connection, hash, place.seq.0)
                     .is_some();
-                let is_known = !is_awaited && self.is_answered(&connection, hash, place.seq.0);
-                self.output.stats.retransmitted_responses += u64::from(is_known);
-                is_known
+                !is_awaited && self.is_answered(&connection, hash, place.seq.0)
             }
             Start::Unsure | Start::Neither => false,
         }

@@ -13,6 +13,10 @@ use crate::place::Place;
 /// Requests that may wait behind one another at one link (Zeek's limit is 100).
 pub const MAX_PIPELINE: u32 = 256;
 
+/// Two messages that are further apart than a day, though the capture was not that long in between:
+/// a clock is wrong, and says nothing.
+const CLOCK_FAULT_NS: u64 = 86_400_000_000_000;
+
 /// A message in the table.
 #[derive(Debug)]
 pub struct Waiting {
@@ -22,8 +26,11 @@ pub struct Waiting {
     pub link: u32,
     /// Time of its first packet, nanoseconds.
     pub ts_ns: u64,
-    /// Time of the last change, never falling, nanoseconds.
+    /// Time of the last change, never falling, nanoseconds: the order of leaving.
     pub changed_ns: u64,
+    /// Time of the last change by the packet's own clock: what a counterpart's time is compared to,
+    /// so that it does not matter which other packets the stage sees.
+    pub packet_ns: u64,
     /// Texts, one after the other.
     pub text: TextChain,
     /// Head and declared body.
@@ -145,8 +152,10 @@ pub struct WaitingResponse {
 #[derive(Debug)]
 pub struct Pending {
     table: Table<Waiting>,
-    /// What did not change since then has timed out, though it may still be here.
-    expired_ns: Option<u64>,
+    /// Time of the message at hand.
+    packet_ns: u64,
+    /// What changed so much before it has timed out, though it may still be here.
+    timeout_ns: u64,
 }
 
 #[expect(
@@ -158,12 +167,13 @@ const fn low(hash: u64) -> u32 {
 }
 
 impl Pending {
-    /// A table for `capacity` messages.
+    /// A table for `capacity` messages that find their counterparts within `timeout_ns`.
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize, timeout_ns: u64) -> Self {
         Self {
             table: Table::with_capacity(capacity),
-            expired_ns: None,
+            packet_ns: 0,
+            timeout_ns,
         }
     }
 
@@ -191,9 +201,10 @@ impl Pending {
         self.table.is_full()
     }
 
-    /// From now on nothing that changed at `limit_ns` or before is found.
-    pub fn expire_before(&mut self, limit_ns: u64) {
-        self.expired_ns = self.expired_ns.max(Some(limit_ns));
+    /// From now on only what has not timed out at `packet_ns` is found.
+    #[inline]
+    pub const fn set_time(&mut self, packet_ns: u64) {
+        self.packet_ns = packet_ns;
     }
 
     /// The message that changed longest ago.
@@ -215,6 +226,12 @@ impl Pending {
         self.table.get_mut(id)
     }
 
+    #[inline]
+    const fn is_overdue(&self, waiting: &Waiting) -> bool {
+        let waited = self.packet_ns.saturating_sub(waiting.packet_ns);
+        waited >= self.timeout_ns && waited < CLOCK_FAULT_NS
+    }
+
     /// What waits at a link and has not timed out.
     #[inline]
     fn find(
@@ -227,7 +244,7 @@ impl Pending {
         self.table
             .find(low(hash.with(Meaning::Link, link)), |waiting| {
                 waiting.link == link
-                    && Some(waiting.changed_ns) > self.expired_ns
+                    && !self.is_overdue(waiting)
                     && waiting.connection == *connection
                     && is_wanted(&waiting.half)
             })
@@ -501,8 +518,10 @@ impl Pending {
     /// Something happened to a message: its timeout starts anew.
     pub fn touch(&mut self, id: Id, now_ns: u64) {
         self.table.refresh(id);
+        let packet_ns = self.packet_ns;
         if let Some(waiting) = self.table.get_mut(id) {
             waiting.changed_ns = now_ns;
+            waiting.packet_ns = packet_ns;
         }
     }
 

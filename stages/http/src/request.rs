@@ -2,7 +2,7 @@
 
 use linkweir_proto::http1::RequestHead;
 use linkweir_record::HttpBatch;
-use linkweir_table::{Id, Seen, TextChain};
+use linkweir_table::{Id, TextChain};
 use linkweir_wire::SeqNumber;
 
 use crate::emit::RequestParts;
@@ -77,16 +77,7 @@ impl HttpStage {
             }
             return;
         }
-        let last = Seen {
-            note: place.seq.0,
-            second: None,
-        };
-        self.seen.put(
-            hash.home(),
-            hash.fingerprint(Meaning::LastRequest, 0),
-            self.now_ms(),
-            last,
-        );
+        self.remember_request(hash, place.seq);
         self.server_ports.insert(connection.server.1);
         let stats = &mut self.output.stats;
         stats.requests += 1;
@@ -147,9 +138,7 @@ impl HttpStage {
                 }
             }
         }
-        // A retransmission may acknowledge more than the first time: a FIN, say.
-        let last = self.recall(hash, Meaning::LastRequest, 0);
-        spot.is_known = last.is_some_and(|last| last.note == place.seq.0);
+        spot.is_known = self.is_past_request(hash, place);
         spot
     }
 
@@ -191,6 +180,7 @@ impl HttpStage {
             link: spot.link,
             ts_ns: parts.ts_ns,
             changed_ns: self.now_ns,
+            packet_ns: place.ts_ns,
             text,
             bytes: parts.bytes,
             vlan: parts.vlan,

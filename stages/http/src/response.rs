@@ -112,6 +112,7 @@ impl HttpStage {
             && let Some(partial) = self.watch.take_request(connection, link)
         {
             self.on_partial(partial, out);
+            self.pending.set_time(place.ts_ns);
             found = self.pending.find_leader(connection, hash, link);
         }
         let id = found.or_else(|| self.request_on_syn(connection, hash))?;
@@ -286,6 +287,7 @@ impl HttpStage {
             link: place.seq.0,
             ts_ns: answer.ts_ns,
             changed_ns: self.now_ns,
+            packet_ns: place.ts_ns,
             text,
             bytes: answer.bytes,
             vlan: answer.vlan,

@@ -224,8 +224,10 @@ impl HttpStage {
     fn begin_head(&mut self, segment: &Segment<'_>, offset: usize, out: &mut HttpBatch) {
         let place = Place::new(segment, offset);
         self.advance(segment.ts_ns, out);
-        if self.count_if_retransmitted(&place, segment.payload.get(offset..).unwrap_or_default()) {
-            return;
+        let bytes = segment.payload.get(offset..).unwrap_or_default();
+        if self.is_retransmitted(&place, bytes) {
+            // Its first part says what there is to say: another head may be coming just now.
+            return self.on_part(&place, bytes, out);
         }
         while self.watch.lacks_room(segment.payload.len()) {
             match self.watch.evict() {
@@ -333,21 +335,25 @@ impl HttpStage {
     pub(crate) fn on_partial(&mut self, partial: PartialHead, out: &mut HttpBatch) {
         let mut bytes = std::mem::take(&mut self.head);
         self.watch.read_head(&partial, &mut bytes);
-        let place = partial.place();
-        if partial.is_response(&bytes) {
-            if let Outcome::Partial(head) = parse_response(&bytes)
-                && head.status_code > 0
-            {
-                self.on_response(&place, &head, bytes.len(), &[], false, out);
-            }
-        } else if classify(&bytes) == Start::Request
-            && let Outcome::Partial(head) = parse_request(&bytes)
-            && !head.target.is_empty()
-        {
-            self.on_request(&place, &head, bytes.len(), false, out);
-        }
+        self.on_part(&partial.place(), &bytes, out);
         self.head = bytes;
         self.watch.release(partial);
+    }
+
+    /// The first part of a head, without the rest.
+    fn on_part(&mut self, place: &Place, bytes: &[u8], out: &mut HttpBatch) {
+        if bytes.starts_with(b"HTTP") {
+            if let Outcome::Partial(head) = parse_response(bytes)
+                && head.status_code > 0
+            {
+                self.on_response(place, &head, bytes.len(), &[], false, out);
+            }
+        } else if classify(bytes) == Start::Request
+            && let Outcome::Partial(head) = parse_request(bytes)
+            && !head.target.is_empty()
+        {
+            self.on_request(place, &head, bytes.len(), false, out);
+        }
     }
 }
 

@@ -62,7 +62,7 @@ impl HttpStage {
             timeout_ns,
             now_ns: 0,
             deadline_ns: 0,
-            pending: Pending::new(capacity),
+            pending: Pending::new(capacity, timeout_ns),
             texts: TextPool::with_capacity(capacity.max(1024)),
             seen: SeenCache::new(capacity / 2, window_ms),
             watch: WatchList::new(
@@ -120,6 +120,7 @@ impl HttpStage {
         if self.now_ns >= self.deadline_ns {
             self.expire(out);
         }
+        self.pending.set_time(ts_ns);
     }
 
     #[cold]
@@ -133,8 +134,7 @@ impl HttpStage {
                 self.on_partial(head, out);
             }
         }
-        // What is due counts as gone at once; the records of many follow piece by piece.
-        self.pending.expire_before(limit);
+        // What is due counts as gone at once, see `Pending`; the records of many follow piece by piece.
         let mut left = PIECE;
         let mut is_behind = false;
         while let Some((id, waiting)) = self.pending.oldest() {

@@ -6,9 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use linkweir_engine::hash::flow_hash;
-use linkweir_engine::{
-    Directive, Limit, Run, Sink, SinkError, Sorter, Source, SourceEvent, Stage,
-};
+use linkweir_engine::{Directive, Limit, Run, Sink, SinkError, Sorter, Source, SourceEvent, Stage};
 use linkweir_record::{Anonymizer, HttpBatch, HttpKind, RecordBatch};
 use linkweir_testkit::conversation::Conversation;
 use linkweir_testkit::memory::MemorySource;

@@ -1,0 +1,132 @@
+//! Several shards give what one gives, on every capture there is.
+//!
+//! The captures are not part of the repository: without them the comparison says so and passes.
+
+#[path = "../../../stages/http/tests/common/mod.rs"]
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Run, finish, give};
+use linkweir_capture::{CaptureFiles, Input, ReadOptions};
+use linkweir_engine::split::shard_of;
+use linkweir_engine::{Source, SourceEvent, Splitter, Stage};
+use linkweir_http::{HttpConfig, HttpStage, TransactionGroups};
+use linkweir_record::HttpBatch;
+
+const SHARDS: [u32; 4] = [2, 3, 4, 7];
+
+/// `LINKWEIR_CAPTURES`, or the folder beside the repository.
+fn folder() -> PathBuf {
+    std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
+        PathBuf::from,
+    )
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files_below(&path, files);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+}
+
+struct Crew {
+    stages: Vec<HttpStage>,
+    splitter: TransactionGroups,
+    out: HttpBatch,
+    frames: Vec<u64>,
+}
+
+impl Crew {
+    fn new(config: &HttpConfig, shards: u32) -> Self {
+        Self {
+            stages: (0..shards).map(|_| HttpStage::new(config)).collect(),
+            splitter: TransactionGroups::default(),
+            out: HttpBatch::default(),
+            frames: vec![0; shards as usize],
+        }
+    }
+
+    fn end(mut self) -> Run {
+        finish(&mut self.stages, &mut self.out);
+        Run::new(&self.stages, &self.out, &self.frames)
+    }
+}
+
+fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
+    let mut one = Crew::new(config, 1);
+    let mut crews = SHARDS.map(|shards| Crew::new(config, shards));
+    let Ok(mut files) = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()) else {
+        return (0, Vec::new());
+    };
+    loop {
+        match files.next_event() {
+            Ok(SourceEvent::Batch(batch)) => {
+                one.stages[0].on_batch(&batch, &mut one.out);
+                for crew in &mut crews {
+                    for frame in batch.frames() {
+                        let hash = crew.splitter.hash(&frame);
+                        let shard = shard_of(hash, crew.frames.len() as u32) as usize;
+                        crew.frames[shard] += 1;
+                        give(&mut crew.stages[shard], &frame, &mut crew.out);
+                    }
+                }
+            }
+            Ok(SourceEvent::End) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    let one = one.end();
+    let differing = crews
+        .into_iter()
+        .map(Crew::end)
+        .filter_map(|many| {
+            let why = one.same_as(&many).err()?;
+            Some(format!(
+                "{} with {} shards:\n{why}",
+                path.display(),
+                many.shares.len()
+            ))
+        })
+        .collect();
+    (one.records.len(), differing)
+}
+
+#[test]
+fn every_capture_gives_the_same_with_several_shards() {
+    let mut files = Vec::new();
+    files_below(&folder(), &mut files);
+    if files.is_empty() {
+        println!("** SKIPPED: no captures in {}", folder().display());
+        return;
+    }
+    let configs =
+        [(false, false), (true, false), (false, true)].map(|(ttlb, keep_duplicates)| HttpConfig {
+            ttlb,
+            keep_duplicates,
+            ..HttpConfig::default()
+        });
+    let (mut records, mut differing) = (0, Vec::new());
+    for path in &files {
+        for config in &configs {
+            let (count, faults) = compare(path, config);
+            records += count;
+            differing.extend(faults);
+        }
+    }
+    println!(
+        "{} captures, {records} records, {} differences",
+        files.len(),
+        differing.len()
+    );
+    assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}

@@ -1,0 +1,224 @@
+//! Runs of one stage and of several, and what they have come to.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use linkweir_engine::Frame;
+use linkweir_engine::split::shard_of;
+use linkweir_engine::{Batch, FrameRef, Splitter, Stage};
+use linkweir_http::{HttpConfig, HttpStage, HttpStats};
+use linkweir_record::{HttpBatch, HttpTransaction, RecordBatch};
+use linkweir_testkit::capture_writer::CapturedFrame;
+use linkweir_wire::{DecodeFaults, LinkType, Timestamp, Transport, decode};
+
+/// Records and counters of a run, comparable.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Every record in one line, sorted.
+    pub(crate) records: Vec<String>,
+    pub(crate) counters: Vec<String>,
+    pub(crate) stats: HttpStats,
+    /// Frames and complete transactions of each shard.
+    pub(crate) shares: Vec<(u64, u64)>,
+}
+
+impl Run {
+    pub(crate) fn new(stages: &[HttpStage], batch: &HttpBatch, frames: &[u64]) -> Self {
+        let mut stats = HttpStats::default();
+        let mut faults = DecodeFaults::default();
+        for stage in stages {
+            stats.merge(stage.stats());
+            faults.merge(stage.faults());
+        }
+        let mut records: Vec<String> = batch.views().map(|view| line(&view)).collect();
+        records.sort_unstable();
+        let transactions = stages.iter().map(|stage| stage.stats().transactions);
+        Self {
+            records,
+            counters: counters(&stats, &faults),
+            shares: frames.iter().copied().zip(transactions).collect(),
+            stats,
+        }
+    }
+
+    /// What differs, if anything does.
+    pub(crate) fn same_as(&self, other: &Self) -> Result<(), String> {
+        let differing = |ours: &[String], theirs: &[String]| -> Vec<String> {
+            let lacking = |a: &[String], b: &[String], sign: &str| {
+                let mut rest = b.to_vec();
+                a.iter()
+                    .filter(|line| match rest.iter().position(|l| l == *line) {
+                        Some(at) => {
+                            rest.swap_remove(at);
+                            false
+                        }
+                        None => true,
+                    })
+                    .map(|line| format!("{sign} {line}"))
+                    .collect::<Vec<_>>()
+            };
+            [lacking(ours, theirs, "-"), lacking(theirs, ours, "+")].concat()
+        };
+        if self.records != other.records {
+            return Err(differing(&self.records, &other.records).join("\n"));
+        }
+        if self.counters != other.counters {
+            return Err(differing(&self.counters, &other.counters).join("\n"));
+        }
+        Ok(())
+    }
+}
+
+fn line(view: &HttpTransaction<'_>) -> String {
+    let text = &view.text;
+    let texts = [
+        text.method,
+        text.uri,
+        text.host,
+        text.user_agent,
+        text.reason_phrase,
+        text.content_type,
+    ];
+    let texts = texts.map(|text| text.escape_ascii().to_string()).join("|");
+    format!("{texts} {:?}", view.row)
+}
+
+fn counters(stats: &HttpStats, faults: &DecodeFaults) -> Vec<String> {
+    let mut lines = vec![
+        format!("requests {}", stats.requests),
+        format!("responses {}", stats.responses),
+        format!("transactions {}", stats.transactions),
+        format!("unanswered {}", stats.unanswered),
+        format!("orphans {}", stats.orphans),
+        format!("interim {}", stats.interim_responses),
+        format!("requests again {}", stats.retransmitted_requests),
+        format!("responses again {}", stats.retransmitted_responses),
+        format!("truncated {}", stats.truncated_heads),
+        format!("malformed {}", stats.malformed_heads),
+        format!("full {}", stats.table_full),
+        format!("filtered {}", stats.filtered),
+        format!("other methods {}", stats.other_methods()),
+        format!(
+            "times {:?}",
+            stats.response_time.buckets().collect::<Vec<_>>()
+        ),
+        format!("time sum {}", stats.response_time.sum()),
+    ];
+    let mut methods: Vec<_> = stats
+        .methods()
+        .map(|(name, n)| format!("method {} {n}", name.escape_ascii()))
+        .collect();
+    methods.sort_unstable();
+    lines.extend(methods);
+    lines.extend(
+        stats
+            .status_codes()
+            .map(|(code, n)| format!("status {code} {n}")),
+    );
+    lines.extend(faults.iter().map(|fault| format!("fault {fault:?}")));
+    lines
+}
+
+pub(crate) fn finish(stages: &mut [HttpStage], out: &mut HttpBatch) {
+    for stage in stages {
+        let mut piece = HttpBatch::default();
+        loop {
+            let is_all = stage.finish(&mut piece);
+            piece.views().for_each(|view| out.push_view(&view));
+            piece.clear();
+            if is_all {
+                break;
+            }
+        }
+    }
+}
+
+/// A batch of one frame for a stage.
+pub(crate) fn give(stage: &mut HttpStage, frame: &Frame<'_>, out: &mut HttpBatch) {
+    let index = [FrameRef {
+        timestamp: frame.timestamp,
+        offset: 0,
+        captured_len: u32::try_from(frame.bytes.len()).unwrap(),
+        wire_len: frame.wire_len,
+        link: frame.link,
+        interface: frame.interface,
+    }];
+    stage.on_batch(&Batch::new(frame.bytes, &index), out);
+}
+
+pub(crate) fn frame_of(frame: &CapturedFrame, link: LinkType) -> Frame<'_> {
+    Frame {
+        timestamp: Timestamp::from_nanos(frame.timestamp_ns),
+        bytes: &frame.bytes,
+        wire_len: frame.wire_len,
+        link,
+        interface: frame.interface,
+    }
+}
+
+/// All frames through one stage.
+pub(crate) fn run_one(config: &HttpConfig, frames: &[CapturedFrame], link: LinkType) -> Run {
+    let mut stages = [HttpStage::new(config)];
+    let mut out = HttpBatch::default();
+    for frame in frames {
+        give(&mut stages[0], &frame_of(frame, link), &mut out);
+    }
+    finish(&mut stages, &mut out);
+    Run::new(&stages, &out, &[frames.len() as u64])
+}
+
+/// The frames dealt to several stages.
+pub(crate) fn run_shards(
+    config: &HttpConfig,
+    frames: &[CapturedFrame],
+    link: LinkType,
+    shards: u32,
+    splitter: &mut impl Splitter,
+) -> Run {
+    let mut stages: Vec<_> = (0..shards).map(|_| HttpStage::new(config)).collect();
+    let mut shares = vec![0; stages.len()];
+    let mut out = HttpBatch::default();
+    for frame in frames {
+        let frame = frame_of(frame, link);
+        let shard = shard_of(splitter.hash(&frame), shards) as usize;
+        shares[shard] += 1;
+        give(&mut stages[shard], &frame, &mut out);
+    }
+    finish(&mut stages, &mut out);
+    Run::new(&stages, &out, &shares)
+}
+
+/// The frames and where they go, a line each: to be read when a comparison fails.
+pub(crate) fn describe(
+    frames: &[CapturedFrame],
+    link: LinkType,
+    shards: u32,
+    splitter: &mut impl Splitter,
+) -> String {
+    let mut text = String::new();
+    for frame in frames {
+        let frame = frame_of(frame, link);
+        let shard = shard_of(splitter.hash(&frame), shards);
+        let Ok(packet) = decode(link, frame.bytes, frame.wire_len) else {
+            continue;
+        };
+        let Transport::Tcp(tcp) = &packet.transport else {
+            continue;
+        };
+        let start = tcp
+            .payload
+            .get(..tcp.payload.len().min(16))
+            .unwrap_or_default();
+        text.push_str(&format!(
+            "\n{:>10} us shard {shard} {}>{} {} +{} ack {} {:02x} {}",
+            frame.timestamp.as_nanos() % 1_000_000_000_000 / 1000,
+            tcp.src_port(),
+            tcp.dst_port(),
+            tcp.seq().0,
+            tcp.payload_len,
+            tcp.ack().0,
+            tcp.flags().0,
+            start.escape_ascii()
+        ));
+    }
+    text
+}
