@@ -635,3 +635,62 @@ fn a_full_ring_is_counted_and_a_flood_can_be_ended() {
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+/// What programs send is not in one piece of memory: headers here, payload in pages.
+#[test]
+fn real_connections_are_shared_out_too() {
+    use std::io::{Read, Write};
+    if !is_inside("real_connections_are_shared_out_too") {
+        return;
+    }
+    ip("link set dev lo up");
+    for (interface, address) in [
+        ("lo", "127.0.0.1:0"),
+        ("lo", "[::1]:0"),
+        ("any", "127.0.0.1:0"),
+    ] {
+        let Ok(listener) = std::net::TcpListener::bind(address) else {
+            println!("skipped: no {address} here");
+            continue;
+        };
+        let server = listener.local_addr().unwrap();
+        let options = LiveOptions {
+            sockets: 3,
+            fanout: Fanout::Transaction,
+            filter: Some("tcp".to_owned()),
+            ..options(interface)
+        };
+        let sources = LiveCapture::open(&options).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for stream in listener.incoming().take(30) {
+                    let mut stream = stream.unwrap();
+                    let mut request = [0; 18];
+                    stream.read_exact(&mut request).unwrap();
+                    let body = vec![b'x'; 100_000];
+                    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+                    stream.write_all(&body).unwrap();
+                }
+            });
+            for _ in 0..30 {
+                let mut stream = std::net::TcpStream::connect(server).unwrap();
+                stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+                let mut answer = Vec::new();
+                stream.read_to_end(&mut answer).unwrap();
+                assert_eq!(answer.len(), 100_019);
+            }
+        });
+        let mut counts = Vec::new();
+        for (shard, mut source) in (0..).zip(sources) {
+            let mut taken = Taken::default();
+            taken.until(&mut source, |taken| taken.idles > 1);
+            finish(&options, &mut source, &mut taken);
+            for frame in &taken.frames {
+                assert_eq!(hash(&frame.bytes, frame.link) % 3, shard, "{interface}");
+            }
+            counts.push(taken.frames.len());
+        }
+        println!("{interface} {address}: {counts:?}");
+        assert!(counts.iter().sum::<usize>() >= 30 * 9, "{counts:?}");
+    }
+}
