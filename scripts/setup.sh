@@ -12,7 +12,7 @@ PATH=$PATH:/usr/sbin:/sbin
 task=${1:-build}
 # What each task needs, and the command by which to see that it is there where dpkg is not.
 base="gcc:cc libc6-dev: ca-certificates:"
-tests="tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4"
+tests="prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4"
 case $task in
 build) needed=$base ;;
 test) needed="$base $tests" ;;
@@ -75,6 +75,9 @@ install_packages() {
         if apt -q update >&2 && apt -q install -y --no-install-recommends $missing >&2; then
             case " $missing " in
             *" nginx "*) say "nginx's own service is not needed: systemctl disable --now nginx" ;;
+            esac
+            case " $missing " in
+            *" prometheus "*) say "prometheus's own service is not needed: systemctl disable --now prometheus" ;;
             esac
         else
             say "apt-get failed"

@@ -153,7 +153,7 @@ pub struct AlertStatus {
 /// A transaction counts in the interval in which its fate was known: with its response, or, where
 /// none came, when the request left the table. So `requests` = `complete` + `unanswered` and
 /// `responses` = `complete` + `orphans` in every interval, and shares are between 0 and 1.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Tick {
     /// Rises by one with every interval, from 1.
     pub id: u64,

@@ -168,7 +168,7 @@ impl Live {
     pub fn csv(&self, what: What) -> String {
         match what {
             What::Series => {
-                let ticks = self.ticks_after(0);
+                let ticks = self.series();
                 let mut header = Vec::new();
                 let mut rows = Vec::with_capacity(ticks.len());
                 let mut codes = BTreeSet::new();
@@ -204,7 +204,7 @@ impl Live {
     pub fn json(&self, what: What) -> Value {
         match what {
             What::Series => {
-                let ticks = self.ticks_after(0);
+                let ticks = self.series();
                 let ticks: Vec<&Tick> = ticks.iter().map(AsRef::as_ref).collect();
                 json!({ "meta": self.meta(), "ticks": ticks, "totals": self.totals() })
             }

@@ -532,7 +532,7 @@ mod tests {
             }
         }
         let is_delivered = (0..100).any(|_| {
-            live.wait_event(99, Duration::from_millis(50));
+            drop(live.wait_event(99, Duration::from_millis(50)));
             live.webhook_counts().delivered.load(Ordering::Relaxed) == 1
         });
         server.kill().ok();

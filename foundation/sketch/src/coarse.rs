@@ -37,17 +37,26 @@ fn upper(bucket: usize) -> u64 {
 
 impl Coarse {
     /// Counts one value.
+    #[inline]
     pub fn record(&mut self, value: u64) {
+        self.record_n(value, 1);
+    }
+
+    /// Counts a value `times` times.
+    pub fn record_n(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
         let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
         if let Some(bucket) = buckets.get_mut(bucket(value)) {
-            *bucket = bucket.saturating_add(1);
+            *bucket = bucket.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
         }
         self.min = if self.count == 0 {
             value
         } else {
             self.min.min(value)
         };
-        self.count = self.count.saturating_add(1);
+        self.count = self.count.saturating_add(times);
         self.max = self.max.max(value);
     }
 

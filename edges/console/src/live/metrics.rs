@@ -299,10 +299,10 @@ fn transactions(out: &mut Exposition, totals: &Totals) {
     );
     if let Some(times) = totals.response_time_ns {
         out.by_label(
-            ("linkweir_http_response_time_quantile_seconds", "gauge",
+            ("linkweir_http_response_time_percentile_seconds", "gauge",
              "Response time that a share of all transactions of the run did not exceed, within 0.1 percent."),
-            "quantile",
-            [("0.5", times.p50), ("0.9", times.p90), ("0.95", times.p95), ("0.99", times.p99), ("0.999", times.p999)]
+            "percentile",
+            [("50", times.p50), ("90", times.p90), ("95", times.p95), ("99", times.p99), ("99.9", times.p999)]
                 .map(|(q, nanos)| (q, to_f64(nanos) / 1e9)),
         );
     }

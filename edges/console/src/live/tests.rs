@@ -501,6 +501,11 @@ fn ticks_are_kept_for_an_hour_and_given_by_id() {
     }
     assert_eq!(live.last_id(), 4999);
     assert_eq!(live.ticks_after(0).len(), MAX_TICKS);
+    // What came before is there in coarser intervals.
+    let series = live.series();
+    assert!(series.len() > MAX_TICKS);
+    let sum: u64 = series.iter().map(|tick| tick.packets).sum();
+    assert!((4990..=5000).contains(&sum), "{sum}");
     assert_eq!(live.ticks_after(4990).first().unwrap().id, 4991);
     assert!(live.ticks_after(4999).is_empty() && live.ticks_after(u64::MAX).is_empty());
     assert_eq!(live.snapshot().ticks.len(), SNAPSHOT_TICKS);

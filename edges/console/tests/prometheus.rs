@@ -1,0 +1,240 @@
+//! A real Prometheus scrapes the console; `promtool` checks the text. Both are in Debian's package
+//! `prometheus`; without them the tests say so and pass.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use linkweir_console::{Console, ConsoleOptions, Live, LiveOptions};
+use linkweir_engine::{RunReport, seams::Drops};
+use linkweir_record::{HttpBatch, HttpRow, HttpState, Text};
+use linkweir_wire::Timestamp;
+
+const S: u64 = 1_000_000_000;
+const T0: u64 = 1_700_000_000 * S;
+
+fn live() -> Live {
+    let live = Live::new(LiveOptions {
+        source: "if\"0\\".into(),
+        alerts: vec![
+            "drops > 0".parse().unwrap(),
+            "drops > 0".parse().unwrap(),
+            "p95 of host \"a\\b\" > 1 s".parse().unwrap(),
+        ],
+        ..LiveOptions::default()
+    });
+    let mut sink = live.sink();
+    live.tick(&RunReport::default(), Timestamp::from_nanos(T0));
+    let mut batch = HttpBatch::default();
+    for n in 0..100_u64 {
+        let state = match n {
+            0..90 => HttpState::Complete,
+            90..95 => HttpState::Unanswered,
+            _ => HttpState::Orphan,
+        };
+        let row = HttpRow {
+            request_ts_ns: (state != HttpState::Orphan).then_some(T0 + n),
+            response_ts_ns: (state != HttpState::Unanswered).then_some(T0 + n * 2_000_000),
+            status_code: (state != HttpState::Unanswered).then_some(if n % 10 == 0 {
+                500
+            } else {
+                200
+            }),
+            server_ip: [192, 0, 2, 1].into(),
+            server_port: 80,
+            state,
+            ..HttpRow::default()
+        };
+        let text = Text {
+            method: if n % 2 == 0 { b"GET" } else { b"\"\xff\n{}\\" },
+            uri: b"/",
+            host: b"h",
+            ..Text::default()
+        };
+        batch.push(row, &text);
+    }
+    sink.write(&batch).unwrap();
+    let report = RunReport {
+        packets: 12_345,
+        bytes: 1 << 60,
+        first: Some(Timestamp::from_nanos(T0)),
+        last: Some(Timestamp::from_nanos(T0 + S)),
+        drops: Drops {
+            kernel: 7,
+            ..Drops::default()
+        },
+        ..RunReport::default()
+    };
+    live.tick(&report, Timestamp::from_nanos(T0 + S / 2));
+    live.tick(&report, Timestamp::from_nanos(T0 + 2 * S));
+    live.set_decode_errors([("ip", "bad_checksum", 3)]);
+    live
+}
+
+fn is_there(command: &str) -> bool {
+    let is_there = Command::new(command)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok();
+    if !is_there {
+        eprintln!("SKIPPED: no `{command}` (Debian package `prometheus`)");
+    }
+    is_there
+}
+
+#[test]
+fn promtool_finds_no_fault() {
+    if !is_there("promtool") {
+        return;
+    }
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let metrics = live().metrics();
+    promtool
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(metrics.as_bytes())
+        .unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.is_empty(),
+        "{said}\n{metrics}"
+    );
+}
+
+/// Ends with the test, whatever comes of it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn pause(length: Duration) {
+    let (_held, nothing) = mpsc::channel::<()>();
+    nothing.recv_timeout(length).ok();
+}
+
+/// The value of a PromQL expression, `None` as long as there is none.
+fn query(prometheus: SocketAddr, expression: &str) -> Option<f64> {
+    let mut socket = TcpStream::connect(prometheus).ok()?;
+    let body = expression
+        .bytes()
+        .fold(String::from("query="), |sum, byte| {
+            format!("{sum}%{byte:02x}")
+        });
+    write!(
+        socket,
+        "POST /api/v1/query HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .ok()?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).ok()?;
+    let (_, json) = answer.split_once("\r\n\r\n")?;
+    let json: serde_json::Value = serde_json::from_str(json).ok()?;
+    json["data"]["result"][0]["value"][1].as_str()?.parse().ok()
+}
+
+#[test]
+fn a_real_prometheus_scrapes_it() {
+    if !is_there("prometheus") {
+        return;
+    }
+    let options = ConsoleOptions {
+        listen: "127.0.0.1:0".into(),
+        token: Some("scrape-token".into()),
+        ..ConsoleOptions::default()
+    };
+    let console = Console::start(&options, live()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("prometheus.yml");
+    std::fs::write(
+        &config,
+        format!(
+            "global: {{ scrape_interval: 500ms, scrape_timeout: 500ms }}\nscrape_configs:\n- job_name: linkweir\n  authorization: {{ credentials: scrape-token }}\n  static_configs: [{{ targets: ['{}'] }}]\n",
+            console.local_addr()
+        ),
+    )
+    .unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let prometheus = free.local_addr().unwrap();
+    drop(free);
+    let _running = Running(
+        Command::new("prometheus")
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.path().join("data").display()
+            ))
+            .arg(format!("--web.listen-address={prometheus}"))
+            .arg("--log.level=error")
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap(),
+    );
+    for _ in 0..600 {
+        if query(prometheus, "up{job=\"linkweir\"}") == Some(1.0)
+            && query(prometheus, "linkweir_packets_total").is_some()
+        {
+            break;
+        }
+        pause(Duration::from_millis(100));
+    }
+    for (expression, want) in [
+        ("up{job=\"linkweir\"}", 1.0),
+        ("linkweir_packets_total", 12_345.0),
+        ("linkweir_dropped_total{cause=\"kernel\"}", 7.0),
+        ("linkweir_http_transactions_total{state=\"complete\"}", 90.0),
+        (
+            "linkweir_http_transactions_total{state=\"unanswered\"}",
+            5.0,
+        ),
+        ("sum(linkweir_http_requests_total)", 95.0),
+        ("linkweir_http_responses_total{code=\"200\"}", 86.0),
+        (
+            "linkweir_decode_errors_total{layer=\"ip\",cause=\"bad_checksum\"}",
+            3.0,
+        ),
+        ("linkweir_alert_firing{rule=\"drops > 0\"}", 1.0),
+        (
+            "sum(linkweir_http_response_time_seconds_count{server=\"192.0.2.1:80\"})",
+            90.0,
+        ),
+        (
+            "sum(linkweir_http_response_time_seconds_bucket{le=\"+Inf\"})",
+            90.0,
+        ),
+        (
+            "linkweir_http_response_time_seconds_bucket{code=\"500\",le=\"0.05\"}",
+            3.0,
+        ),
+        // The rank is 45 of 90: 1 of 2 ms steps, in the bucket from 50 to 100 ms.
+        (
+            "histogram_quantile(0.5, sum by (le) (linkweir_http_response_time_seconds_bucket)) > bool 0.05",
+            1.0,
+        ),
+        (
+            "histogram_quantile(0.5, sum by (le) (linkweir_http_response_time_seconds_bucket)) < bool 0.1",
+            1.0,
+        ),
+        ("count(linkweir_build_info)", 1.0),
+    ] {
+        let got = query(prometheus, expression);
+        assert_eq!(got, Some(want), "{expression}");
+    }
+}
