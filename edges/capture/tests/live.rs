@@ -199,15 +199,22 @@ fn frames_are_those_of_tcpdump() {
     };
     let options = options("other");
     let mut source = open(&options);
-    // It receives once its header is in the file.
-    while std::fs::metadata(&path).map_or(0, |meta| meta.len()) < 24 {
-        if dump.try_wait().unwrap().is_some() {
-            println!("skipped: frames_are_those_of_tcpdump: tcpdump does not run here");
-            return;
+    // It receives once its header is in the file, if it does not give up then: in a user namespace
+    // it cannot become the user that it wants to be.
+    let has_begun = || std::fs::metadata(&path).is_ok_and(|meta| meta.len() >= 24);
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(50));
+        if has_begun() {
+            break;
         }
-        std::thread::sleep(Duration::from_millis(10));
     }
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(200));
+    if !has_begun() || dump.try_wait().unwrap().is_some() {
+        dump.kill().ok();
+        dump.wait().unwrap();
+        println!("skipped: frames_are_those_of_tcpdump: tcpdump does not run here");
+        return;
+    }
     let out = sender("one");
     let sent = mixture();
     sent.iter().for_each(|frame| out.send(frame).unwrap());
