@@ -15,6 +15,16 @@ pub(super) enum Layout {
     Cooked,
 }
 
+impl Layout {
+    /// The link type of the frames that are given out.
+    pub(super) const fn link_type(self) -> LinkType {
+        match self {
+            Self::Plain(link) => link,
+            Self::Cooked => LinkType::LINUX_SLL2,
+        }
+    }
+}
+
 /// Bytes the ring keeps free before a frame, for a VLAN tag.
 pub(super) const RESERVE: u32 = 4;
 

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use linkweir_engine::{Drops, Source, SourceError, SourceEvent};
-use linkweir_wire::Timestamp;
+use linkweir_wire::{LinkType, Timestamp};
 
 mod block;
 mod cooked;
@@ -198,8 +198,16 @@ impl Source for LiveSource {
     }
 
     fn now(&self) -> Option<Timestamp> {
-        Some(Timestamp::from_nanos(linkweir_sys::wait::wall_clock_ns()))
+        // A frame of the last moment may still be in a block that the kernel has not handed over.
+        let now = Timestamp::from_nanos(linkweir_sys::wait::wall_clock_ns());
+        Some(now - open::RETIRE * 2)
     }
+}
+
+/// The link type of the frames that capturing this interface gives.
+#[must_use]
+pub const fn link_type(interface: &Interface) -> LinkType {
+    open::layout_of(interface).link_type()
 }
 
 /// The interfaces of the machine: names, state, link types, addresses; for a list.
@@ -211,4 +219,21 @@ pub fn interfaces() -> Result<Vec<Interface>, SourceError> {
         input: "interfaces".to_owned(),
         message: error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_listed_as_ethernet() {
+        let all = interfaces().unwrap();
+        let lo = all.iter().find(|one| one.is_loopback()).unwrap();
+        assert_eq!(link_type(lo), LinkType::ETHERNET);
+        let odd = Interface {
+            hardware_type: 512,
+            ..lo.clone()
+        };
+        assert_eq!(link_type(&odd), LinkType::LINUX_SLL2);
+    }
 }

@@ -95,6 +95,15 @@ const ARPHRD_RAWIP: u16 = 519;
 const ARPHRD_LOOPBACK: u16 = 772;
 const ARPHRD_NONE: u16 = 0xfffe;
 
+/// What frames of an interface begin with, by its hardware type.
+pub(super) const fn layout_of(interface: &Interface) -> Layout {
+    match interface.hardware_type {
+        ARPHRD_ETHER | ARPHRD_LOOPBACK => Layout::Plain(LinkType::ETHERNET),
+        ARPHRD_NONE | ARPHRD_RAWIP => Layout::Plain(LinkType::RAW),
+        _ => Layout::Cooked,
+    }
+}
+
 impl Target {
     /// Looks for the interface.
     pub(super) fn find(options: &LiveOptions) -> Result<Self, SourceError> {
@@ -117,14 +126,9 @@ impl Target {
                 format!("the interface is down (ip link set dev {name} up)"),
             ));
         }
-        let layout = match found.hardware_type {
-            ARPHRD_ETHER | ARPHRD_LOOPBACK => Layout::Plain(LinkType::ETHERNET),
-            ARPHRD_NONE | ARPHRD_RAWIP => Layout::Plain(LinkType::RAW),
-            _ => Layout::Cooked,
-        };
         Ok(Self {
             index: found.index,
-            layout,
+            layout: layout_of(found),
             is_loopback: found.is_loopback(),
             name,
         })
@@ -207,10 +211,7 @@ impl Target {
         let Some(expression) = options.filter.as_deref() else {
             return Ok((keep_all, None));
         };
-        let link = match self.layout {
-            Layout::Plain(link) => link,
-            Layout::Cooked => LinkType::LINUX_SLL2,
-        };
+        let link = self.layout.link_type();
         let filter = BpfFilter::compile(expression, link.0, options.snaplen)
             .map_err(|error| wrong("-f", error.to_string()))?;
         // The kernel sees frames without their outer tag, hence cannot decide what is asked of it.
