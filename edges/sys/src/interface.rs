@@ -80,6 +80,20 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         let name = unsafe { CStr::from_ptr(entry.ifa_name) };
         let name = name.to_string_lossy().into_owned();
         let Some(address) = NonNull::new(entry.ifa_addr) else {
+            // One without a hardware address, as tunnels are.
+            if !found.iter().any(|one| one.name == name)
+                && let Some(index) = index_of(&name)
+                && let Some(hardware_type) = hardware_type_of(&name)
+            {
+                found.push(Interface {
+                    index,
+                    name,
+                    hardware_type,
+                    hardware_address: None,
+                    flags: entry.ifa_flags,
+                    addresses: Vec::new(),
+                });
+            }
             continue;
         };
         // SAFETY: every address begins with its family; only that is read here.
@@ -136,6 +150,14 @@ pub fn index_of(name: &str) -> Option<u32> {
 pub fn name_of(index: u32) -> Option<String> {
     let socket = any_socket().ok()?;
     rustix::net::netdevice::index_to_name(&socket, index).ok()
+}
+
+/// The hardware type of the interface with this name, an `ARPHRD_*` value.
+fn hardware_type_of(name: &str) -> Option<u16> {
+    let mut request = request(name)?;
+    ioctl(libc::SIOCGIFHWADDR, &mut request).ok()?;
+    // SAFETY: the answer to this request is this member.
+    Some(unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family)
 }
 
 /// The longest packet of the interface with this name, in bytes without the link header.
@@ -262,5 +284,6 @@ mod tests {
         assert_eq!(mtu_of("no-such-one"), None);
         assert_eq!(index_of("no-such-one"), None);
         assert_eq!(name_of(u32::MAX / 2), None);
+        assert_eq!(hardware_type_of("lo"), Some(libc::ARPHRD_LOOPBACK));
     }
 }
