@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_console::alert::Rule;
+use linkweir_console::alert::{MAX_RULES, Rule};
 use linkweir_console::api::Tick;
 use linkweir_console::{Live, LiveOptions};
 use linkweir_engine::{RunReport, Sink};
@@ -14,6 +14,7 @@ use linkweir_wire::Timestamp;
 use crate::args::ViewArgs;
 use crate::exit::{Wrong, say, warn};
 use crate::progress::wall_clock;
+use crate::signals::Signals;
 
 /// The live view of a run, if one was asked for.
 #[derive(Debug, Default)]
@@ -24,37 +25,61 @@ struct Shown {
     live: Live,
     is_live: bool,
     has_lines: bool,
+    /// The terminal is not for messages.
+    is_covered: bool,
     told_tick: u64,
     told_event: u64,
+    #[cfg(feature = "web")]
+    console: Option<linkweir_console::Console>,
+    #[cfg(feature = "tui")]
+    top: Option<linkweir_console::top::Top>,
+    #[cfg(feature = "webhook")]
+    webhook: Option<linkweir_console::Webhook>,
 }
 
 impl View {
     /// Starts what `args` ask for; `source` is what is read, in words.
-    pub(crate) fn start(args: &ViewArgs, source: &str, is_live: bool) -> anyhow::Result<Self> {
-        let is_seen = args.console.is_some() || args.top;
+    pub(crate) fn start(
+        args: &ViewArgs,
+        source: &str,
+        is_live: bool,
+        signals: &Signals,
+    ) -> anyhow::Result<Self> {
+        let is_seen = args.has_console() || args.has_top();
         if !is_seen && args.interval.is_none() && args.alert.is_empty() {
             return Ok(Self::default());
         }
-        let alerts = args
-            .alert
-            .iter()
-            .map(|text| text.parse::<Rule>())
-            .collect::<Result<_, _>>()
-            .map_err(|error| anyhow!(Wrong(format!("--alert: {error}"))))?;
         let live = Live::new(LiveOptions {
             interval: args.interval.unwrap_or(Duration::from_secs(1)),
             source: source.to_owned(),
             is_live,
-            alerts,
+            alerts: rules(&args.alert)?,
             ..LiveOptions::default()
         });
-        Ok(Self(Some(Shown {
+        let mut shown = Shown {
             live,
             is_live,
             has_lines: args.interval.is_some() && !is_seen,
+            is_covered: false,
             told_tick: 0,
             told_event: 0,
-        })))
+            #[cfg(feature = "web")]
+            console: None,
+            #[cfg(feature = "tui")]
+            top: None,
+            #[cfg(feature = "webhook")]
+            webhook: None,
+        };
+        #[cfg(feature = "web")]
+        shown.serve(args)?;
+        #[cfg(feature = "webhook")]
+        shown.post(args)?;
+        // Last: from now on messages would stand in its way.
+        #[cfg(feature = "tui")]
+        shown.draw(args, signals)?;
+        #[cfg(not(feature = "tui"))]
+        let _: &Signals = signals;
+        Ok(Self(Some(shown)))
     }
 
     /// Where the records of the run go to be counted.
@@ -79,16 +104,95 @@ impl View {
 
     /// The run has ended.
     pub(crate) fn finish(&mut self, report: &RunReport) {
-        if let Some(shown) = &mut self.0 {
+        if let Some(mut shown) = self.0.take() {
             shown.live.finish(report);
+            #[cfg(feature = "tui")]
+            if let Some(top) = shown.top.take() {
+                top.finish();
+                shown.is_covered = false;
+            }
             shown.tell();
         }
     }
+
+    /// Whether the terminal is taken: nothing else may write to it.
+    pub(crate) fn is_covered(&self) -> bool {
+        self.0.as_ref().is_some_and(|shown| shown.is_covered)
+    }
+}
+
+fn rules(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
+    if texts.len() > MAX_RULES {
+        let message = format!("--alert: at most {MAX_RULES} rules");
+        return Err(anyhow!(Wrong(message)));
+    }
+    texts
+        .iter()
+        .map(|text| text.parse())
+        .collect::<Result<_, _>>()
+        .map_err(|error| anyhow!(Wrong(format!("--alert: {error}"))))
 }
 
 impl Shown {
+    #[cfg(feature = "web")]
+    fn serve(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
+        use linkweir_console::{Console, ConsoleError, ConsoleOptions};
+        let Some(listen) = &args.console else {
+            return Ok(());
+        };
+        let options = ConsoleOptions {
+            listen: listen.clone(),
+            token: args.console_token.clone(),
+            names: args.console_host.clone(),
+        };
+        let console = Console::start(&options, self.live.clone()).map_err(|error| match error {
+            ConsoleError::System(_) | ConsoleError::Listen { .. } => error.into(),
+            wrong => anyhow!(Wrong(wrong.to_string())),
+        })?;
+        warn(&format!("console at {}", console.url()));
+        self.console = Some(console);
+        Ok(())
+    }
+
+    #[cfg(feature = "webhook")]
+    fn post(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
+        use linkweir_console::{Webhook, WebhookOptions};
+        let Some(url) = &args.webhook else {
+            return Ok(());
+        };
+        let options = WebhookOptions {
+            urls: vec![url.clone()],
+            ..WebhookOptions::default()
+        };
+        let webhook = Webhook::start(options, self.live.clone())
+            .map_err(|error| anyhow!(Wrong(error.to_string())))?;
+        self.webhook = Some(webhook);
+        Ok(())
+    }
+
+    #[cfg(feature = "tui")]
+    fn draw(&mut self, args: &ViewArgs, signals: &Signals) -> anyhow::Result<()> {
+        use linkweir_console::top::{Top, TopOptions};
+        if !args.has_top() {
+            return Ok(());
+        }
+        let options = TopOptions {
+            is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            // A file is read faster than anybody looks.
+            stays: !self.is_live,
+            ..TopOptions::default()
+        };
+        let top = Top::start(self.live.clone(), options, signals.stop_flag())?;
+        self.is_covered = top.is_fullscreen();
+        self.top = Some(top);
+        Ok(())
+    }
+
     /// Prints the intervals and alerts that are new.
     fn tell(&mut self) {
+        if self.is_covered {
+            return;
+        }
         for (number, event) in self.live.events_after(self.told_event) {
             self.told_event = number;
             warn(&event.to_string());

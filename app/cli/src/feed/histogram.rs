@@ -227,7 +227,9 @@ fn share(part: u64, whole: u64) -> f64 {
 pub(super) fn worst(shares: &[f64]) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "at most eight")]
     let even = 1.0 / shares.len().max(1) as f64;
-    shares.iter().fold(0.0, |worst, s| (s - even).abs().max(worst))
+    shares
+        .iter()
+        .fold(0.0, |worst, s| (s - even).abs().max(worst))
 }
 
 /// How each hash spreads the packets of a trace.
@@ -367,8 +369,15 @@ mod tests {
         }
         assert_eq!(even.bins, [1000; BINS]);
         assert!(even.chi_square() < 1e-9 && lopsided.chi_square() > 1e6);
-        assert_eq!((lopsided.distinct(), lopsided.most_frequent()), (1, 128_000));
-        assert_eq!(lopsided.bins[BINS / 2], 128_000, "zero begins the right half");
+        assert_eq!(
+            (lopsided.distinct(), lopsided.most_frequent()),
+            (1, 128_000)
+        );
+        assert_eq!(
+            lopsided.bins[BINS / 2],
+            128_000,
+            "zero begins the right half"
+        );
         assert_eq!(lopsided.shares(0)[0], [1.0, 0.0]);
         assert!((worst(&lopsided.shares(1)[1]) - 0.75).abs() < 1e-9);
         assert!((lopsided.fullest_bin() - 1.0).abs() < 1e-9);

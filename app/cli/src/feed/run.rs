@@ -243,7 +243,15 @@ pub(super) fn account(report: &mut RunReport, batch: &Batch<'_>) {
     report.packets += batch.len() as u64;
     for frame in batch.index() {
         report.bytes += u64::from(frame.wire_len);
-        report.first = Some(report.first.map_or(frame.timestamp, |t| t.min(frame.timestamp)));
-        report.last = Some(report.last.map_or(frame.timestamp, |t| t.max(frame.timestamp)));
+        report.first = Some(
+            report
+                .first
+                .map_or(frame.timestamp, |t| t.min(frame.timestamp)),
+        );
+        report.last = Some(
+            report
+                .last
+                .map_or(frame.timestamp, |t| t.max(frame.timestamp)),
+        );
     }
 }

@@ -147,7 +147,10 @@ mod tests {
         let status = [consumer(1000, 2000), consumer(1000, 0)];
         let lines = rows(&status, true);
         assert_eq!(lines.len(), 3);
-        assert!(lines[1].contains("75") && lines[2].contains("25"), "{lines:?}");
+        assert!(
+            lines[1].contains("75") && lines[2].contains("25"),
+            "{lines:?}"
+        );
         assert!(lines[1].ends_with("process 7") && lines[1].contains("512 50"));
         assert!(rows(&status, false)[0].ends_with("killed"));
     }

@@ -1,17 +1,19 @@
 //! Wires a run of `linkweir http`: source, stages, sinks, signals.
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use linkweir_capture::live::LiveSource;
-use linkweir_engine::TransactionSplitter as TransactionGroups;
 use linkweir_engine::{
     Crew, Directive, Limit, Port, Progress, Run, RunReport, Source, deal, run_workers,
 };
 use linkweir_feed::{Consumer, Producer};
-use linkweir_http::{HttpConfig, HttpStage};
+use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, TransactionGroups};
+use linkweir_sys::privileges::Restrict;
 
 use super::args::HttpArgs;
 use super::conclude::Ended;
-use super::setup::{HttpSinks, SharedReport, check_conflicts, open_sinks, settings};
+use super::setup::{
+    HttpSinks, SharedReport, check_conflicts, open_sinks, settings, written_folders,
+};
 use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
@@ -28,7 +30,7 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
         return interfaces::list();
     }
-    let meter = Meter::start(args.output.quiet);
+    let meter = Meter::start(args.output.quiet || args.view.has_top());
     let signals = Signals::install()?;
     check_conflicts(args)?;
     let config = settings(&args.tracking)?;
@@ -53,6 +55,23 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
             None => Err(anyhow!("the interface gave no source")),
         },
     }
+}
+
+/// What an interface needs to be opened is not needed for what comes from it.
+fn give_up_privileges(args: &HttpArgs) -> anyhow::Result<()> {
+    let restrict = Restrict {
+        writable: written_folders(args),
+        keep_net: args.input.interface.is_some(),
+        keep_bpf: args
+            .input
+            .interface
+            .as_ref()
+            .is_some_and(|name| name.starts_with("xdp:")),
+    };
+    for undone in restrict.apply().context("give up privileges")? {
+        warn(&undone);
+    }
+    Ok(())
 }
 
 /// A run with everything opened but its source.
@@ -81,7 +100,10 @@ impl<'a> Job<'a> {
             Some(feed) => feed.to_string(),
             None => input::names(&args.input).join(" "),
         };
-        let view = View::start(&args.view, &source, is_live)?;
+        if is_live {
+            give_up_privileges(args)?;
+        }
+        let view = View::start(&args.view, &source, is_live, &signals)?;
         sinks.extend(view.sink());
         Ok(Self {
             args,
@@ -146,10 +168,14 @@ impl<'a> Job<'a> {
             shards.push((consumer, HttpStage::new(&config)));
         }
         let limit = Limit::new(self.args.input.count);
+        let groups = GroupsConfig {
+            hash_seed: config.hash_seed,
+            ..GroupsConfig::default()
+        };
         let crew = Crew::<Consumer, HttpStage> {
             shards,
             dealer: Some(Box::new(move |state| {
-                let mut splitter = TransactionGroups::default();
+                let mut splitter = TransactionGroups::new(&groups);
                 deal(source, &mut splitter, &mut ports, &limit, state);
             })),
             limit: Limit::default(),
@@ -213,10 +239,12 @@ struct Watcher {
 
 impl Watcher {
     fn look(&mut self, report: &RunReport, progress: Progress) -> Directive {
-        for fault in report.faults.iter().skip(self.told) {
-            warn(&describe(fault));
+        if !self.view.is_covered() {
+            for fault in report.faults.iter().skip(self.told) {
+                warn(&describe(fault));
+            }
+            self.told = report.faults.len();
         }
-        self.told = report.faults.len();
         let due = self.meter.tick(report, progress);
         self.view.tick(report);
         if self.signals.take_report() {
@@ -236,6 +264,9 @@ impl Watcher {
     fn finish(&mut self, report: &RunReport) -> std::time::Duration {
         self.meter.clear();
         self.view.finish(report);
+        for fault in report.faults.iter().skip(self.told) {
+            warn(&describe(fault));
+        }
         self.meter.elapsed()
     }
 }

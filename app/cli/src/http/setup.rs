@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::anyhow;
@@ -71,7 +71,7 @@ pub(crate) fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
     };
     let destinations = match args.output.write.as_slice() {
         // The terminal shows the live view.
-        [] if args.view.top => Vec::new(),
+        [] if args.view.has_top() => Vec::new(),
         [] => vec!["-".to_owned()],
         named => named.to_vec(),
     };
@@ -87,19 +87,41 @@ pub(crate) fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
         .collect()
 }
 
-/// Refuses outputs that would replace an input or one another.
-pub(crate) fn check_conflicts(args: &HttpArgs) -> anyhow::Result<()> {
+/// What the run writes, with the flag that named it.
+fn outputs(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
     let output = &args.output;
     let written = output.write.iter().map(|path| ("-w", Path::new(path)));
-    let outputs: Vec<(&str, &Path)> = written
-        .chain(
-            output
-                .summary
-                .as_deref()
-                .map(|path| ("--summary", Path::new(path))),
-        )
-        .chain(output.report.as_deref().map(|path| ("--report", path)))
+    let summary = output
+        .summary
+        .iter()
+        .map(|path| ("--summary", Path::new(path)));
+    let report = output
+        .report
+        .iter()
+        .map(|path| ("--report", path.as_path()));
+    written.chain(summary).chain(report).collect()
+}
+
+/// The folders in which files will be made, and the devices and pipes that are written to.
+pub(crate) fn written_folders(args: &HttpArgs) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = outputs(args)
+        .into_iter()
+        .map(|(_, path)| path)
+        .filter(|path| path.as_os_str() != "-")
+        .map(|path| match path.parent() {
+            _ if path.exists() && !path.is_file() => path.to_owned(),
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        })
         .collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+/// Refuses outputs that would replace an input or one another.
+pub(crate) fn check_conflicts(args: &HttpArgs) -> anyhow::Result<()> {
+    let (output, outputs) = (&args.output, outputs(args));
     let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
     let inputs: Vec<(&str, &Path)> = read
         .chain(
