@@ -16,6 +16,7 @@ mod screen;
 #[cfg(test)]
 mod tests;
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
@@ -102,7 +103,7 @@ impl Top {
     /// The terminal could not be set up, or no thread could be started.
     pub fn start(live: Live, options: TopOptions, stop: Arc<AtomicBool>) -> Result<Self, TopError> {
         let leave = Arc::new(AtomicBool::new(false));
-        let is_fullscreen = io::stdout().is_terminal() && io::stdin().is_terminal();
+        let is_fullscreen = io::stdout().is_terminal() && has_keys();
         let seen = Arc::clone(&leave);
         let builder = thread::Builder::new().name("top".to_owned());
         let thread = if is_fullscreen {
@@ -152,6 +153,11 @@ impl Drop for Top {
             thread.join().ok();
         }
     }
+}
+
+/// Whether keys can be read: where the capture comes on standard input, from the terminal itself.
+fn has_keys() -> bool {
+    io::stdin().is_terminal() || File::open("/dev/tty").is_ok()
 }
 
 /// The terminal in raw mode on its other screen, until dropped.

@@ -43,6 +43,8 @@ export function keys(event: KeyboardEvent): void {
 export function Header() {
   const state = mood();
   const tick = latest.value;
+  const named = meta.value?.source ?? "";
+  const source = named === "-" ? "standard input" : named;
   return (
     <header class="bar">
       <div class="brand">
@@ -53,7 +55,7 @@ export function Header() {
       </div>
       <div class="source">
         <span class={`mood mood-${state}`} data-mood={state}>{MOODS[state]}</span>
-        <span class="source-name" title={meta.value?.source ?? ""}>{meta.value?.source ?? ""}</span>
+        <span class="source-name" title={source}>{source}</span>
         {tick === null ? null : (
           <time class="clock" title={`End of the last interval, ${zone.value === "utc" ? "UTC" : "local time"}`}>
             {format.date(tick.t_ms, zone.value)} {format.clock(tick.t_ms, zone.value)}
