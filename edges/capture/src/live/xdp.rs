@@ -2,9 +2,10 @@
 //!
 //! A frame that is redirected to a socket does not reach the stack, and the kernel has no way to do
 //! both. That is right for a card at a mirror port or a tap, and cuts a machine off everywhere else.
-//! An interface that has addresses is therefore captured through `AF_PACKET` instead, with a
-//! message; so is one whose kernel, driver or MTU does not do, and a capture that shares out
-//! transactions, since a socket only ever gets the frames of its receive queue.
+//! An interface that has addresses, or carries a bridge, bond or VLAN, is therefore captured through
+//! `AF_PACKET` instead, with a message. So is one whose kernel, driver or MTU does not do, and a
+//! capture that shares out transactions, since a socket only ever gets the frames of its receive
+//! queue.
 //!
 //! Frames are copied out of the memory that the card or the kernel writes to, some thousand bytes
 //! at a time: the chunk is free again at once, so a slow stage never starves the card of memory that
@@ -325,6 +326,11 @@ fn check(found: &Interface) -> Result<(), String> {
             "the interface has the address {address}, and frames taken this way do not reach this machine any more"
         ));
     }
+    if let Some(upper) = user_of(&found.name) {
+        return Err(format!(
+            "the interface carries {upper}, and frames taken this way do not reach it any more"
+        ));
+    }
     let longest = interface::mtu_of(&found.name)
         .unwrap_or(0)
         .saturating_add(ETHERNET_BYTES);
@@ -334,6 +340,15 @@ fn check(found: &Interface) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The bridge, bond or VLAN interface of this machine that lives on this one, if there is any.
+fn user_of(name: &str) -> Option<String> {
+    let entries = std::fs::read_dir(format!("/sys/class/net/{name}")).ok()?;
+    entries.flatten().find_map(|entry| {
+        let file = entry.file_name();
+        file.to_str()?.strip_prefix("upper_").map(str::to_owned)
+    })
 }
 
 /// Opens all receive queues, dealt out to the sources, in the best way that the driver has.
