@@ -111,6 +111,10 @@ fn fold(segment: &[u8]) -> Option<&'static [u8]> {
     if segment.len() > MAX_SEGMENT_BYTES {
         return Some(b"{id}");
     }
+    // Most are words.
+    if !segment.iter().any(u8::is_ascii_digit) {
+        return None;
+    }
     let (mut digits, mut letters, mut hex, mut marks, mut switches) = (0, 0, 0, 0, 0);
     let mut last = 0_u8;
     for byte in segment {
@@ -143,9 +147,6 @@ fn fold(segment: &[u8]) -> Option<&'static [u8]> {
         last = class;
     }
     let length = segment.len();
-    if digits == 0 {
-        return None;
-    }
     if letters == 0 {
         return Some(b"{n}");
     }

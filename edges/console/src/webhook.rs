@@ -408,7 +408,7 @@ mod tests {
         let live = live();
         drops(&live);
         live.finish(&RunReport::default());
-        drop(Webhook::start(options(&url), live.clone()).unwrap());
+        drop(Webhook::start(options(&url), live).unwrap());
         assert_eq!(thread.join().unwrap().len(), 2);
     }
 

@@ -1,6 +1,13 @@
 //! A real Prometheus scrapes the console; `promtool` checks the text. Both are in Debian's package
 //! `prometheus`; without them the tests say so and pass.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -128,7 +135,7 @@ fn pause(length: Duration) {
     nothing.recv_timeout(length).ok();
 }
 
-/// The value of a PromQL expression, `None` as long as there is none.
+/// The value of an expression, `None` as long as there is none.
 fn query(prometheus: SocketAddr, expression: &str) -> Option<f64> {
     let mut socket = TcpStream::connect(prometheus).ok()?;
     let body = expression

@@ -95,8 +95,9 @@ pub struct TopK<P = ()> {
     slots: Vec<Slot<P>>,
     hasher: RandomState,
     index: Index,
-    /// Slots as a binary heap, the smallest count first.
-    heap: Vec<usize>,
+    /// Counts and slots as a binary heap, the smallest count first. The count is here too, so that the
+    /// way down the heap stays within it.
+    heap: Vec<(u64, usize)>,
 }
 
 impl<P: Payload> TopK<P> {
@@ -131,8 +132,8 @@ impl<P: Payload> TopK<P> {
         let entry = self.slots.get_mut(slot)?;
         entry.count = entry.count.saturating_add(times);
         entry.is_truncated |= cut.len() < key.len();
-        let at = entry.at;
-        self.sink(at);
+        let (at, count) = (entry.at, entry.count);
+        self.grow(at, count);
         self.slots.get_mut(slot).map(|entry| &mut entry.payload)
     }
 
@@ -151,7 +152,7 @@ impl<P: Payload> TopK<P> {
         if self.slots.len() < self.capacity {
             return Some(self.insert(hash, key));
         }
-        let slot = *self.heap.first()?;
+        let (_, slot) = *self.heap.first()?;
         let entry = self.slots.get_mut(slot)?;
         self.index.remove(&entry.hash);
         entry.hash = hash;
@@ -177,19 +178,23 @@ impl<P: Payload> TopK<P> {
             payload: P::default(),
         });
         self.index.insert(hash, slot);
-        self.heap.push(slot);
+        self.heap.push((self.absent, slot));
         self.rise(at);
         slot
     }
 
     fn count_at(&self, at: usize) -> Option<u64> {
-        self.slots.get(*self.heap.get(at)?).map(|slot| slot.count)
+        self.heap.get(at).map(|(count, _)| *count)
     }
 
     fn swap(&mut self, a: usize, b: usize) {
         self.heap.swap(a, b);
         for at in [a, b] {
-            if let Some(slot) = self.heap.get(at).and_then(|slot| self.slots.get_mut(*slot)) {
+            if let Some(slot) = self
+                .heap
+                .get(at)
+                .and_then(|(_, slot)| self.slots.get_mut(*slot))
+            {
                 slot.at = at;
             }
         }
@@ -205,6 +210,14 @@ impl<P: Payload> TopK<P> {
             self.swap(parent, at);
             at = parent;
         }
+    }
+
+    /// Notes the grown count of the slot at `at` and moves it down the heap.
+    fn grow(&mut self, at: usize, count: u64) {
+        if let Some(entry) = self.heap.get_mut(at) {
+            entry.0 = count;
+        }
+        self.sink(at);
     }
 
     /// Moves a slot with a grown count down the heap.
@@ -289,8 +302,8 @@ impl<P: Payload> TopK<P> {
             entry.error = entry.error.saturating_add(theirs.error);
             entry.is_truncated |= theirs.is_truncated || key.len() < theirs.key.len();
             entry.payload.merge(&theirs.payload);
-            let at = entry.at;
-            self.sink(at);
+            let (at, count) = (entry.at, entry.count);
+            self.grow(at, count);
         }
     }
 
@@ -344,7 +357,12 @@ impl<P: Payload> TopK<P> {
         slots.sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
         slots.truncate(self.capacity);
         // Rising counts in heap order are a heap.
-        self.heap = (0..slots.len()).rev().collect();
+        self.heap = slots
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(at, slot)| (slot.count, at))
+            .collect();
         let last = slots.len().saturating_sub(1);
         for (at, slot) in slots.iter_mut().enumerate() {
             slot.at = last - at;
@@ -367,8 +385,9 @@ mod tests {
     }
 
     fn heap_is_sound(top: &TopK) {
-        for (at, slot) in top.heap.iter().enumerate() {
+        for (at, (count, slot)) in top.heap.iter().enumerate() {
             assert_eq!(top.slots[*slot].at, at);
+            assert_eq!(top.slots[*slot].count, *count);
             if at > 0 {
                 assert!(top.count_at((at - 1) / 2) <= top.count_at(at));
             }

@@ -601,7 +601,8 @@ mod tests {
         ]), 0..12)) {
             let text = words.join(" ");
             if let Ok(rule) = text.parse::<Rule>() {
-                prop_assert_eq!(rule.text.parse::<Rule>(), Ok(rule.clone()));
+                let again = rule.text.parse::<Rule>();
+                prop_assert_eq!(again, Ok(rule));
             }
         }
     }
