@@ -35,11 +35,11 @@ pub(crate) struct FeedArgs {
     pub(crate) input: InputArgs,
 
     /// Name of the feed: up to 64 letters, digits, `.`, `_` or `-`.
-    #[arg(long, value_name = "NAME", required_unless_present = "histogram", value_parser = name, value_hint = ValueHint::Other, help_heading = "Feed")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["histogram", "list_interfaces"], value_parser = name, value_hint = ValueHint::Other, help_heading = "Feed")]
     pub(crate) name: Option<String>,
 
     /// Number of consumers.
-    #[arg(long, value_name = "N", required_unless_present = "histogram", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Feed")]
+    #[arg(long, value_name = "N", required_unless_present_any = ["histogram", "list_interfaces"], value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Feed")]
     pub(crate) consumers: Option<u32>,
 
     /// What stays together: both halves of a transaction, whatever its connection does otherwise

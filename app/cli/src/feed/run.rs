@@ -1,17 +1,19 @@
 //! Wires a run of `linkweir feed`: source, splitter, feeder, table, signals, summary.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linkweir_engine::{
     Batch, FaultKind, FlowSplitter, RunReport, Source, SourceError, SourceEvent, Splitter,
-    TransactionSplitter,
 };
 use linkweir_feed::{
     ConsumerStatus, FeedError, Feeder, FeederOptions, Presence, Waiting, WhenFull,
 };
+use linkweir_http::{GroupsConfig, TransactionGroups};
 use linkweir_sink::summary::write_summary_file;
+use linkweir_sys::privileges::Restrict;
 
 use super::args::{By, FeedArgs, Full};
 use super::histogram;
@@ -20,6 +22,7 @@ use super::table::Table;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::input::{self, Opened};
+use crate::interfaces;
 use crate::progress::now;
 use crate::signals::Signals;
 
@@ -28,6 +31,9 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
+    if args.input.list_interfaces {
+        return interfaces::list();
+    }
     let started = now();
     let signals = Signals::install()?;
     check_conflicts(args)?;
@@ -44,12 +50,15 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
         ring_bytes: usize::try_from(args.ring).unwrap_or(usize::MAX),
         when_full,
     };
-    // The name first: who has it is told before any packet is captured.
+    let opened = input::open(&args.input, 1, &signals)?;
+    if matches!(opened, Opened::Live(_)) {
+        // Before the feeder starts its thread, which is bound too.
+        give_up_privileges(args)?;
+    }
     let feeder = Feeder::open(&options).map_err(|error| match error {
         FeedError::Io { .. } => anyhow!(error),
         other => anyhow!(Wrong(other.to_string())),
     })?;
-    let opened = input::open(&args.input, 1, &signals)?;
     if !args.quiet {
         say(&format!(
             "linkweir: feeding {} consumers; start each as: linkweir http --feed {}/K, K from 0 to {}",
@@ -76,6 +85,27 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
     };
     job.table.clear();
     job.conclude(&status, outcome, now().duration_since(started), when_full)
+}
+
+/// A live feed has opened its interface: it keeps what it needs to open it again.
+fn give_up_privileges(args: &FeedArgs) -> anyhow::Result<()> {
+    let interface = args.input.interface.as_deref().unwrap_or_default();
+    let summary = args.summary.as_deref().filter(|path| *path != "-");
+    let folder = |path: &str| {
+        let parent = Path::new(path)
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty());
+        parent.unwrap_or_else(|| Path::new(".")).to_path_buf()
+    };
+    let restrict = Restrict {
+        writable: summary.map(folder).into_iter().collect(),
+        keep_net: true,
+        keep_bpf: interface.starts_with("xdp:"),
+    };
+    for undone in restrict.apply().context("give up privileges")? {
+        warn(&undone);
+    }
+    Ok(())
 }
 
 fn check_conflicts(args: &FeedArgs) -> anyhow::Result<()> {
@@ -113,7 +143,14 @@ impl Job<'_> {
         feeder: Feeder,
     ) -> (Vec<ConsumerStatus>, Result<(), SourceError>) {
         match self.args.by {
-            By::Transaction => self.drive(source, feeder, &mut TransactionSplitter),
+            By::Transaction => {
+                let groups = GroupsConfig {
+                    // A secret of this process: nobody can aim at a bucket of the table.
+                    hash_seed: RandomState::new().hash_one(0_u8),
+                    ..GroupsConfig::default()
+                };
+                self.drive(source, feeder, &mut TransactionGroups::new(&groups))
+            }
             By::Flow => self.drive(source, feeder, &mut FlowSplitter),
         }
     }

@@ -1,0 +1,401 @@
+//! `linkweir feed` and its consumers, as processes that come, go and are killed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
+
+mod common;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use common::{Ran, demo, demo_frames, ended, http, linkweir, plain, run};
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+/// A name that no other test of this or another run has.
+fn name(test: &str) -> String {
+    format!("{test}-{}", std::process::id())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "other processes have no clock of ours"
+)]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn feed(words: &[&str]) -> Child {
+    linkweir().arg("feed").args(words).spawn().unwrap()
+}
+
+fn consumer(folder: &Path, feed: &str, number: u32) -> Child {
+    linkweir()
+        .current_dir(folder)
+        .args(["http", "-q", "-w", &format!("{number}.txt"), "--summary"])
+        .arg(format!("{number}.json"))
+        .args(["--feed", &format!("{feed}/{number}")])
+        .spawn()
+        .unwrap()
+}
+
+fn wait(child: Child) -> Ran {
+    ended(child.wait_with_output().unwrap())
+}
+
+fn signal(child: &Child, signal: &str) {
+    let sent = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn number(value: &Value, keys: &[&str]) -> u64 {
+    keys.iter()
+        .fold(value, |value, key| &value[*key])
+        .as_u64()
+        .unwrap_or_else(|| unreachable!("no {keys:?} in {value}"))
+}
+
+/// The records of some consumers, sorted.
+fn records(folder: &Path, consumers: std::ops::Range<u32>) -> Vec<String> {
+    let mut lines: Vec<String> = consumers
+        .flat_map(|n| {
+            let text = std::fs::read_to_string(folder.join(format!("{n}.txt"))).unwrap();
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+fn of_one_process(path: &Path) -> Vec<String> {
+    let mut lines: Vec<String> = http(path, &[])
+        .lines()
+        .iter()
+        .map(|&l| l.to_owned())
+        .collect();
+    lines.sort();
+    lines
+}
+
+/// What went to each consumer is all that was read.
+fn assert_adds_up(summary: &Value) {
+    let consumers = summary["feed"]["consumers"].as_array().unwrap();
+    let all: u64 = consumers
+        .iter()
+        .map(|c| number(c, &["packets"]) + number(c, &["dropped"]))
+        .sum();
+    assert_eq!(all, number(summary, &["packets"]), "{summary}");
+    let dropped: u64 = consumers.iter().map(|c| number(c, &["dropped"])).sum();
+    assert_eq!(dropped, number(summary, &["dropped", "ring"]));
+}
+
+/// Whether a process maps a ring.
+fn maps_ring(child: &Child) -> bool {
+    std::fs::read_to_string(format!("/proc/{}/maps", child.id()))
+        .is_ok_and(|maps| maps.contains("memfd:linkweir-ring"))
+}
+
+/// A feeder that reads a FIFO which stays open: it has had the demo capture once.
+struct Held {
+    folder: TempDir,
+    fifo: std::fs::File,
+    feeder: Child,
+    name: String,
+}
+
+fn held(test: &str, consumers: u32, words: &[&str]) -> Held {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("fifo");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let name = name(test);
+    let feeder = linkweir()
+        .current_dir(folder.path())
+        .args([
+            "feed",
+            "-r",
+            "fifo",
+            "--summary",
+            "feed.json",
+            "--name",
+            &name,
+        ])
+        .args(["--consumers", &consumers.to_string()])
+        .args(words)
+        .spawn()
+        .unwrap();
+    let fifo = OpenOptions::new().write(true).open(&path).unwrap();
+    Held {
+        folder,
+        fifo,
+        feeder,
+        name,
+    }
+}
+
+#[test]
+fn consumers_have_together_what_one_process_has() {
+    let folder = tempdir().unwrap();
+    let name = name("together");
+    // One before the feeder, one after it has read everything.
+    let early = consumer(folder.path(), &name, 0);
+    let summary = folder.path().join("feed.json");
+    let capture = demo();
+    let feeder = feed(&[
+        "-q",
+        "-r",
+        capture.to_str().unwrap(),
+        "--name",
+        &name,
+        "--consumers",
+        "2",
+        "--summary",
+        summary.to_str().unwrap(),
+    ]);
+    until("a feeder", || maps_ring(&feeder));
+    let late = consumer(folder.path(), &name, 1);
+    wait(early).exits(0);
+    wait(late).exits(0);
+    wait(feeder).exits(0);
+    assert_eq!(records(folder.path(), 0..2), of_one_process(&demo()));
+    let summary = json(&summary);
+    assert_adds_up(&summary);
+    for (n, fed) in summary["feed"]["consumers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .enumerate()
+    {
+        let own = json(&folder.path().join(format!("{n}.json")));
+        assert_eq!(number(fed, &["packets"]), number(&own, &["packets"]));
+        assert_eq!(number(fed, &["bytes"]), number(&own, &["bytes"]));
+        assert!(number(fed, &["packets"]) > 0 && number(fed, &["dropped"]) == 0);
+    }
+}
+
+#[test]
+fn a_killed_consumer_loses_its_own_share_only_and_is_replaced() {
+    let mut held = held("killed", 2, &["--ring", "64KiB", "-q"]);
+    let folder = held.folder.path().to_owned();
+    let capture = plain(&demo_frames());
+    let other = consumer(&folder, &held.name, 0);
+    let mut killed = consumer(&folder, &held.name, 1);
+    let (header, frames) = capture.split_at(24);
+    held.fifo.write_all(header).unwrap();
+    until("both attached", || maps_ring(&other) && maps_ring(&killed));
+    signal(&killed, "-KILL");
+    killed.wait().unwrap();
+    // Many rings full: the feeder goes on without it.
+    let frames = frames.to_owned();
+    let mut fifo = held.fifo.try_clone().unwrap();
+    fifo.write_all(&frames).unwrap();
+    let again = consumer(&folder, &held.name, 1);
+    until("the next one", || maps_ring(&again));
+    drop(fifo);
+    drop(held.fifo);
+    wait(other).exits(0);
+    let again = wait(again);
+    wait(held.feeder).exits(1);
+    let summary = json(&folder.join("feed.json"));
+    assert_adds_up(&summary);
+    let consumers = &summary["feed"]["consumers"];
+    assert_eq!(number(&consumers[0], &["dropped"]), 0);
+    assert!(number(&consumers[1], &["dropped"]) > 0, "{summary}");
+    assert_eq!(number(&consumers[1], &["killed"]), 1);
+    assert_eq!(number(&consumers[1], &["attached"]), 2);
+    assert!(
+        again.code == Some(0) || again.code == Some(1),
+        "{}",
+        again.stderr
+    );
+    // The other one's records are those it has when nobody is killed.
+    let intact = records(&folder, 0..1);
+    let (name, capture) = (name("intact"), demo());
+    let words = [
+        "-q",
+        "-r",
+        capture.to_str().unwrap(),
+        "--consumers",
+        "2",
+        "--name",
+        &name,
+    ];
+    let feeder = feed(&words);
+    let both = [0, 1].map(|n| consumer(&folder, &name, n));
+    both.map(|child| wait(child).exits(0));
+    wait(feeder).exits(0);
+    assert_eq!(intact, records(&folder, 0..1));
+}
+
+#[test]
+fn a_killed_feeder_is_a_fault_and_leaves_nothing_behind() {
+    let mut held = held("orphans", 1, &["-q"]);
+    let folder = held.folder.path().to_owned();
+    let child = consumer(&folder, &held.name, 0);
+    held.fifo.write_all(&plain(&demo_frames()[..1500])).unwrap();
+    until("a consumer", || maps_ring(&child));
+    until("its packets", || {
+        // 1500 packets of the demo are more than one record.
+        std::fs::read_dir(&folder).unwrap().any(|entry| {
+            let entry = entry.unwrap();
+            entry.file_name().to_string_lossy().contains("partial")
+                && entry.metadata().is_ok_and(|meta| meta.len() > 0)
+        })
+    });
+    signal(&held.feeder, "-KILL");
+    held.feeder.wait().unwrap();
+    wait(child).exits(1).says("the feeder was killed");
+    assert!(
+        !records(&folder, 0..1).is_empty(),
+        "what it was given is written"
+    );
+    for place in ["/dev/shm", "/tmp", "/run"] {
+        let Ok(entries) = std::fs::read_dir(place) else {
+            continue;
+        };
+        let left: Vec<_> = entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_name().to_string_lossy().contains(&held.name))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+    assert!(!sockets.contains(&held.name));
+    // The name is free at once.
+    let capture = demo();
+    let next = feed(&[
+        "-q",
+        "-r",
+        capture.to_str().unwrap(),
+        "--consumers",
+        "1",
+        "--name",
+        &held.name,
+    ]);
+    wait(consumer(&folder, &held.name, 0)).exits(0);
+    wait(next).exits(0);
+    assert_eq!(records(&folder, 0..1), of_one_process(&demo()));
+}
+
+#[test]
+fn who_asks_for_what_is_not_there_is_told() {
+    let held = held("asked", 2, &["-q"]);
+    let folder = held.folder.path().to_owned();
+    until("a feeder", || maps_ring(&held.feeder));
+    let first = consumer(&folder, &held.name, 1);
+    until("a consumer", || maps_ring(&first));
+    let ask = |number: u32| run(&["http", "-q", "--feed", &format!("{}/{number}", held.name)]);
+    ask(7).exits(3).says("there is no 7");
+    ask(1).exits(3).says("is attached already");
+    let capture = demo();
+    let taken = [
+        "feed",
+        "-r",
+        capture.to_str().unwrap(),
+        "--consumers",
+        "1",
+        "--name",
+        &held.name,
+    ];
+    run(&taken).exits(2).says("is running already");
+    run(&["feed", "-r", "x", "--consumers", "1", "--name", "a/b"])
+        .exits(2)
+        .says("no name of a feed");
+    run(&["http", "--feed", "nobody/0", "--feed-wait", "200ms"])
+        .exits(3)
+        .says("no feeder called `nobody`");
+    // 2 of 2 is another name of 0.
+    let same = consumer(&folder, &held.name, 2);
+    until("the other", || maps_ring(&same));
+    ask(0).exits(3).says("is attached already");
+    // Interrupted, everything ends well.
+    signal(&held.feeder, "-INT");
+    wait(first).exits(0);
+    wait(same).exits(0);
+    wait(held.feeder).exits(0);
+}
+
+#[test]
+fn drops_are_counted_where_nobody_comes() {
+    let folder = tempdir().unwrap();
+    let (name, summary, capture) = (name("nobody"), folder.path().join("s.json"), demo());
+    let words = [
+        "feed",
+        "-r",
+        capture.to_str().unwrap(),
+        "--consumers",
+        "3",
+        "--name",
+        &name,
+        "--when-full",
+        "drop",
+        "--ring",
+        "64KiB",
+        "--by",
+        "flow",
+        "--summary",
+        summary.to_str().unwrap(),
+    ];
+    run(&words).exits(1).says("lost");
+    let summary = json(&summary);
+    assert_adds_up(&summary);
+    assert_eq!(
+        number(&summary, &["dropped", "ring"]),
+        number(&summary, &["packets"])
+    );
+    assert_eq!(summary["feed"]["by"], "flow");
+}
+
+#[test]
+fn the_distribution_of_hashes_as_numbers_and_as_drawings() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let capture = demo();
+    for ending in ["h.json", "h.svg", "h.html"] {
+        run(&[
+            "feed",
+            "-r",
+            capture.to_str().unwrap(),
+            "--histogram",
+            &path(ending),
+        ])
+        .exits(0)
+        .says("Eq. (3)");
+    }
+    let numbers = json(&folder.path().join("h.json"));
+    let packets = number(&numbers, &["packets"]);
+    for hash in ["eq1", "eq2", "eq3", "mixed"] {
+        let bins = numbers["hashes"][hash]["bins"].as_array().unwrap();
+        assert_eq!(bins.len(), 128);
+        assert_eq!(bins.iter().filter_map(Value::as_u64).sum::<u64>(), packets);
+    }
+    let chi = |hash: &str| numbers["hashes"][hash]["chi_square"].as_f64().unwrap();
+    assert!(chi("eq1") > 10.0 * chi("eq3"), "Eq. (1) is far from even");
+    assert!(
+        std::fs::read_to_string(path("h.svg"))
+            .unwrap()
+            .starts_with("<svg xmlns")
+    );
+    let page = std::fs::read_to_string(path("h.html")).unwrap();
+    assert!(page.contains("Eq. (1)") && !page.contains("NaN"));
+}
