@@ -1,4 +1,9 @@
 //! Frames through a ring, between threads.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::unwrap_used,
+    reason = "made-up numbers; a helper that fails is a failed test"
+)]
 
 use std::thread;
 use std::time::Duration;
@@ -21,8 +26,11 @@ fn frame(number: u64, bytes: &[u8]) -> Frame<'_> {
     }
 }
 
-/// Everything to the end: time, bytes, link and faults.
-fn drain(source: &mut impl Source) -> (Vec<(u64, Vec<u8>, u16)>, Vec<String>) {
+/// Time, bytes and link of a frame.
+type Seen = (u64, Vec<u8>, u16);
+
+/// Everything to the end, and the faults.
+fn drain(source: &mut impl Source) -> (Vec<Seen>, Vec<String>) {
     let (mut frames, mut faults) = (Vec::new(), Vec::new());
     loop {
         match source.next_event().unwrap() {
@@ -49,7 +57,7 @@ proptest! {
         flush_every in 1..100_usize,
     ) {
         let (mut producer, mut consumer) = ring(SMALL, "test").unwrap();
-        let expected: Vec<(u64, Vec<u8>, u16)> = lens
+        let expected: Vec<Seen> = lens
             .iter()
             .enumerate()
             .map(|(n, len)| (n as u64, vec![n as u8; *len], (n % 300) as u16))

@@ -215,6 +215,7 @@ pub(super) fn must_wake<F: Flag>(flag: &F) -> bool {
 }
 
 #[cfg(all(test, not(loom)))]
+#[allow(clippy::unwrap_used, reason = "what fails here is a failed test")]
 mod tests {
     use super::*;
 
@@ -247,8 +248,14 @@ mod tests {
     }
 }
 
-/// Run by `RUSTFLAGS="--cfg loom" cargo test -p linkweir-sys --lib loom`.
+/// Run by `RUSTFLAGS="--cfg loom" cargo test -p linkweir-sys --lib loom` in a target folder of its own.
 #[cfg(all(test, loom))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "what fails here is a failed test"
+)]
 mod loom_tests {
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;

@@ -1,6 +1,6 @@
-use std::thread;
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
-use std::sync::atomic::Ordering;
+use std::thread;
 
 use super::*;
 
@@ -89,16 +89,11 @@ fn whatever_the_other_side_writes_into_the_control_page() {
     for wrong in [1, 65_537, u64::MAX, u64::MAX - 7, 1 << 63] {
         let mut writer = RingWriter::create(1 << 16).unwrap();
         let mut reader = writer.reader().unwrap();
-        writer
-            .control
-            .reader
-            .0
-            .consumed
-            .store(wrong, Ordering::Relaxed);
+        writer.control.reader.0.consumed.store(wrong, Relaxed);
         assert_eq!(writer.queued(), Err(Corrupt));
         assert!(writer.reserve(100_000).is_err());
         let produced = &writer.control.writer.0.produced;
-        produced.store(wrong.max(65_537), Ordering::Relaxed);
+        produced.store(wrong.max(65_537), Relaxed);
         assert_eq!(reader.readable().unwrap_err(), Corrupt);
         assert!(reader.wait_for_data(SOON).is_err());
     }
