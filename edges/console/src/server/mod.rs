@@ -46,6 +46,8 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 const MAX_FIELDS: usize = 64;
 /// How often the server looks for new intervals.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long the end of the run may take to reach those who watch.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Bounds on what strangers may hold.
 #[derive(Debug, Clone, Copy)]
@@ -270,6 +272,7 @@ async fn serve(
         stopped.wait_for(|is_stopped| *is_stopped).await.ok();
     };
     either(accepting, stop).await;
+    site.part(FAREWELL).await;
     news.abort();
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! From a request to its answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -127,6 +128,25 @@ impl Site {
             *known = now;
             is_new
         });
+    }
+
+    /// Lets the streams tell that the run has ended, for at most `patience`: without it browsers
+    /// would see no more than a connection that closes.
+    pub(super) async fn part(&self, patience: Duration) {
+        let is_alone = || self.streams.available_permits() >= self.limits.streams;
+        if !self.live.is_finished() || is_alone() {
+            return;
+        }
+        self.look();
+        let step = patience / 10;
+        for _ in 0..10 {
+            if is_alone() {
+                break;
+            }
+            tokio::time::sleep(step).await;
+        }
+        // What they said is on its way out of this thread.
+        tokio::time::sleep(step).await;
     }
 
     /// The answer to a request.

@@ -140,7 +140,11 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, screen: &Screen, look: &Look) {
     let mut right = Line::default();
     if let Some(meta) = &screen.meta {
         left.push_span("  ");
-        left.push_span(Span::styled(meta.source.as_str(), Look::strong()));
+        let source = match meta.source.as_str() {
+            "-" => "standard input",
+            named => named,
+        };
+        left.push_span(Span::styled(source, Look::strong()));
         if let Some(tick) = screen.last() {
             let up = span(tick.t_ms.saturating_sub(meta.started_ms));
             left.push_span("  ");

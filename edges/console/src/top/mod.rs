@@ -221,6 +221,10 @@ fn screen_loop(
                             screen.ask(live);
                             break;
                         }
+                        After::Repaint => {
+                            terminal.clear()?;
+                            break;
+                        }
                         After::Quit => {
                             stop.store(true, Ordering::Relaxed);
                             return Ok(());

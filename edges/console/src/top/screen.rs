@@ -21,6 +21,8 @@ pub(super) enum After {
     Draw,
     /// Ask for the table again and draw.
     Ask,
+    /// Draw everything again: something else wrote to the terminal.
+    Repaint,
     /// End the run.
     Quit,
 }
@@ -117,6 +119,9 @@ impl Screen {
             // In raw mode the terminal makes no signal of it.
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 return After::Quit;
+            }
+            KeyCode::Char('l') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                return After::Repaint;
             }
             KeyCode::Char('q') => return After::Quit,
             KeyCode::Tab | KeyCode::Right => self.by = next(By::ALL, self.by),

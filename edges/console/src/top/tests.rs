@@ -234,6 +234,8 @@ fn keys_choose_the_table_and_scroll_it() {
     assert_eq!(screen.window, Window::All);
     assert_eq!(screen.key(press(KeyCode::Char('x'))), After::Nothing);
     assert_eq!(screen.key(press(KeyCode::Char('q'))), After::Quit);
+    let again = KeyEvent::new(KeyCode::Char('l'), KeyModifiers::CONTROL);
+    assert_eq!(screen.key(again), After::Repaint);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(screen.key(interrupt), After::Quit);
     assert_eq!(screen.key(press(KeyCode::Char('p'))), After::Draw);
