@@ -43,12 +43,13 @@ pub(crate) fn path_template(target: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(path.get(..MAX_PATH_BYTES).unwrap_or(path));
         return;
     };
+    let parameters = memchr::memchr(b';', segments).is_some();
     let start = out.len();
     for (number, segment) in segments.split(|byte| *byte == b'/').enumerate() {
-        let segment = segment
-            .split(|byte| *byte == b';')
-            .next()
-            .unwrap_or_default();
+        let segment = match parameters.then(|| memchr::memchr(b';', segment)).flatten() {
+            Some(at) => segment.get(..at).unwrap_or(segment),
+            None => segment,
+        };
         let (stem, ending) = split_ending(segment);
         let (stem, ending) = match fold(stem) {
             Some(folded) => (folded, ending),
@@ -79,10 +80,7 @@ fn path_of(target: &[u8]) -> &[u8] {
             .unwrap_or(rest.len());
         path = rest.get(start..).unwrap_or_default();
     }
-    let end = path
-        .iter()
-        .position(|byte| matches!(byte, b'?' | b'#'))
-        .unwrap_or(path.len());
+    let end = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
     match path.get(..end).unwrap_or_default() {
         // `http://host` asks for the same as `http://host/`.
         [] => b"/",
@@ -106,6 +104,37 @@ fn split_ending(segment: &[u8]) -> (&[u8], &[u8]) {
     (segment, &[])
 }
 
+const MARK: u8 = 0;
+const DIGIT: u8 = 1;
+const LOWER: u8 = 2;
+const UPPER: u8 = 3;
+/// Words in other scripts, braces, percent signs: such a segment stays.
+const OTHER: u8 = 1 << 2;
+const CLASS: u8 = 7;
+const HEX: u8 = 1 << 3;
+
+/// What each byte is: a table, because letters and digits of an identifier come in no order that a
+/// branch could be predicted by.
+const KINDS: [u8; 256] = {
+    let mut kinds = [OTHER; 256];
+    let mut byte = 0;
+    while let Some((place, _)) = kinds.split_at_mut(byte).1.split_first_mut() {
+        #[expect(clippy::cast_possible_truncation, reason = "below 256")]
+        let value = byte as u8;
+        *place = match value {
+            b'0'..=b'9' => DIGIT | HEX,
+            b'a'..=b'f' => LOWER | HEX,
+            b'A'..=b'F' => UPPER | HEX,
+            b'g'..=b'z' => LOWER,
+            b'G'..=b'Z' => UPPER,
+            b'-' | b'_' | b'.' | b':' | b',' | b'=' | b'+' | b'~' => MARK,
+            _ => OTHER,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
 /// What a segment is folded to, `None` where it stays.
 fn fold(segment: &[u8]) -> Option<&'static [u8]> {
     if segment.len() > MAX_SEGMENT_BYTES {
@@ -116,34 +145,18 @@ fn fold(segment: &[u8]) -> Option<&'static [u8]> {
         return None;
     }
     let (mut digits, mut letters, mut hex, mut marks, mut switches) = (0, 0, 0, 0, 0);
-    let mut last = 0_u8;
+    let mut last = MARK;
     for byte in segment {
-        let class = match byte {
-            b'0'..=b'9' => {
-                digits += 1;
-                hex += 1;
-                1
-            }
-            b'a'..=b'z' => {
-                letters += 1;
-                hex += usize::from(*byte <= b'f');
-                2
-            }
-            b'A'..=b'Z' => {
-                letters += 1;
-                hex += usize::from(*byte <= b'F');
-                3
-            }
-            b'-' | b'_' | b'.' | b':' | b',' | b'=' | b'+' | b'~' => {
-                marks += 1;
-                0
-            }
-            // Words in other scripts, braces, percent signs.
-            _ => return None,
-        };
-        if class != last && class != 0 && last != 0 {
-            switches += 1;
+        let kind = KINDS.get(usize::from(*byte)).copied().unwrap_or(OTHER);
+        let class = kind & CLASS;
+        if class == OTHER {
+            return None;
         }
+        digits += usize::from(class == DIGIT);
+        letters += usize::from(class >= LOWER);
+        marks += usize::from(class == MARK);
+        hex += usize::from(kind & HEX != 0);
+        switches += usize::from((class != last) & (class != MARK) & (last != MARK));
         last = class;
     }
     let length = segment.len();

@@ -220,23 +220,36 @@ impl<P: Payload> TopK<P> {
         self.sink(at);
     }
 
-    /// Moves a slot with a grown count down the heap.
-    fn sink(&mut self, mut at: usize) {
-        loop {
-            let Some(count) = self.count_at(at) else {
-                return;
+    /// Moves a slot with a grown count down the heap: smaller ones rise into the gap it leaves, and
+    /// only where the gap ends is it written.
+    fn sink(&mut self, from: usize) {
+        let Some(moved) = self.heap.get(from).copied() else {
+            return;
+        };
+        let mut gap = from;
+        while let Some(left) = self.heap.get(2 * gap + 1).copied() {
+            let (child, least) = match self.heap.get(2 * gap + 2) {
+                Some(right) if right.0 < left.0 => (2 * gap + 2, *right),
+                _ => (2 * gap + 1, left),
             };
-            let smaller = [2 * at + 1, 2 * at + 2]
-                .into_iter()
-                .filter_map(|child| Some((self.count_at(child)?, child)))
-                .min();
-            match smaller {
-                Some((least, child)) if least < count => {
-                    self.swap(at, child);
-                    at = child;
-                }
-                _ => return,
+            if least.0 >= moved.0 {
+                break;
             }
+            self.put(gap, least);
+            gap = child;
+        }
+        if gap != from {
+            self.put(gap, moved);
+        }
+    }
+
+    /// Writes a place of the heap and tells its slot.
+    fn put(&mut self, at: usize, entry: (u64, usize)) {
+        if let Some(place) = self.heap.get_mut(at) {
+            *place = entry;
+        }
+        if let Some(slot) = self.slots.get_mut(entry.1) {
+            slot.at = at;
         }
     }
 
