@@ -2,8 +2,8 @@
 //! terminal view.
 //!
 //! [`Live`] takes records and counters of a run and keeps intervals, windows and top tables in bounded
-//! memory; [`alert`] watches them by rules of the configuration. With the feature `web`, [`Console`]
-//! serves them to browsers and to Prometheus; with the feature `webhook`, [`Webhook`] posts alerts.
+//! memory; [`alert`] watches them by rules of the configuration. With the feature `web`, `Console`
+//! serves them to browsers and to Prometheus; with the feature `webhook`, `Webhook` posts alerts.
 #![forbid(unsafe_code)]
 
 pub mod alert;
