@@ -242,7 +242,9 @@ fn a_killed_consumer_loses_its_own_share_only_and_is_replaced() {
     ];
     let feeder = feed(&words);
     let both = [0, 1].map(|n| consumer(&folder, &name, n));
-    both.map(|child| wait(child).exits(0));
+    for child in both {
+        wait(child).exits(0);
+    }
     wait(feeder).exits(0);
     assert_eq!(intact, records(&folder, 0..1));
 }
