@@ -133,6 +133,7 @@ where
             inbox,
             watches: &watches,
             state: &state,
+            is_dealt: dealer.is_some(),
             sorter: crew.is_sorted.then(Sorter::default),
             total: RunReport::default(),
         };
@@ -222,6 +223,7 @@ struct Writer<'w, K: RecordKind> {
     inbox: Receiver<K::Batch>,
     watches: &'w [Watch],
     state: &'w DealState,
+    is_dealt: bool,
     sorter: Option<Sorter<K>>,
     total: RunReport,
 }
@@ -253,9 +255,12 @@ impl<K: RecordKind> Writer<'_, K> {
                 }
                 Directive::Rotate => sinks.iter_mut().try_for_each(|sink| sink.rotate())?,
                 Directive::Stop => {
+                    // What was dealt is still worked on: the dealer's end is that of the workers.
                     self.state.stop();
-                    for watch in self.watches {
-                        watch.stop.store(true, Ordering::Relaxed);
+                    if !self.is_dealt {
+                        for watch in self.watches {
+                            watch.stop.store(true, Ordering::Relaxed);
+                        }
                     }
                 }
             }

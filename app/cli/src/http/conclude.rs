@@ -151,7 +151,7 @@ fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
         last_ts_ns: nanos(report.last),
         drops: totals.drops().into_iter().map(owned).collect(),
         notes: vec![
-            ("damaged inputs".to_owned(), report.faults.len() as u64),
+            ("damaged inputs".to_owned(), totals.damaged()),
             (
                 "frames that did not decode".to_owned(),
                 totals.faults.total(),

@@ -115,6 +115,7 @@ impl<'a> Job<'a> {
                 meter,
                 told: 0,
                 view,
+                ends_itself: is_live,
             },
         })
     }
@@ -235,6 +236,8 @@ struct Watcher {
     meter: Meter,
     told: usize,
     view: View,
+    /// The source looks at the signal too, and ends when it has given what it still holds.
+    ends_itself: bool,
 }
 
 impl Watcher {
@@ -250,7 +253,7 @@ impl Watcher {
         if self.signals.take_report() {
             self.meter.say(report, progress);
         }
-        if self.signals.stop() {
+        if self.signals.stop() && !self.ends_itself {
             Directive::Stop
         } else if self.signals.take_rotate() {
             Directive::Rotate

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linkweir_engine::RunReport;
+use linkweir_engine::{FaultKind, RunReport};
 use linkweir_http::HttpStats;
 use linkweir_wire::DecodeFaults;
 use serde_json::{Map, Value, json};
@@ -76,9 +76,18 @@ impl Totals<'_> {
         ]
     }
 
+    /// Inputs of which a part could not be read. An interface that went and came back is none: what
+    /// passed meanwhile was never there to be counted.
+    pub(crate) fn damaged(&self) -> u64 {
+        let faults = self.report.faults.iter();
+        faults
+            .filter(|fault| fault.kind != FaultKind::Interrupted)
+            .count() as u64
+    }
+
     /// Whether anything was lost.
     pub(crate) fn is_lossy(&self) -> bool {
-        !self.report.faults.is_empty() || self.drops().iter().any(|(_, count)| *count > 0)
+        self.damaged() > 0 || self.drops().iter().any(|(_, count)| *count > 0)
     }
 
     /// The JSON object of `--summary`.
@@ -177,7 +186,7 @@ impl Totals<'_> {
     )]
     pub(crate) fn to_screen(self) -> String {
         let (report, stats) = (self.report, self.stats);
-        let damaged = ("damaged inputs", report.faults.len() as u64);
+        let damaged = ("damaged inputs", self.damaged());
         let lost: Vec<(String, u64)> = self
             .drops()
             .into_iter()
