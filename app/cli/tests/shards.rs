@@ -1,6 +1,14 @@
 //! Several shards give what one gives, on every capture there is.
 //!
 //! The captures are not part of the repository: without them the comparison says so and passes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::cast_possible_truncation,
+    reason = "a helper that fails is a failed test"
+)]
 
 #[path = "../../../stages/http/tests/common/mod.rs"]
 mod common;

@@ -47,6 +47,16 @@ impl FromIterator<u16> for PortSet {
     }
 }
 
+/// Which of several stages one is, where every packet is dealt by itself, by Eq. (3)
+/// ([`linkweir_engine::TransactionSplitter`]): then it hands over what belongs to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Its number, from 0.
+    pub index: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
 /// Settings of [`crate::HttpStage`].
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
@@ -71,6 +81,8 @@ pub struct HttpConfig {
     /// Seed of the table's hash: with a secret one nobody can aim at a bucket. Records do not
     /// depend on it.
     pub hash_seed: u64,
+    /// Which shard this is, where shards hand over to one another.
+    pub shard: Option<Shard>,
 }
 
 impl Default for HttpConfig {
@@ -85,6 +97,7 @@ impl Default for HttpConfig {
             url_contains: Vec::new(),
             anonymizer: None,
             hash_seed: 0x6c69_6e6b_7765_6972,
+            shard: None,
         }
     }
 }

@@ -22,6 +22,7 @@ mod emit;
 mod halves;
 pub mod key;
 mod memory;
+pub mod parcel;
 pub mod pending;
 mod place;
 mod request;
@@ -32,7 +33,8 @@ pub mod stage;
 pub mod stats;
 pub mod watch;
 
-pub use config::{HttpConfig, PortSet};
+pub use config::{HttpConfig, PortSet, Shard};
+pub use parcel::Parcel;
 pub use split::{Balance, GroupCounts, GroupsConfig, TransactionGroups};
 pub use stage::HttpStage;
 pub use stats::HttpStats;

@@ -14,6 +14,14 @@ use crate::stage::HttpStage;
 /// another connection with the same ports begin elsewhere, nearly always.
 const PAST: u32 = 1 << 20;
 
+/// How far behind the request the note of an interim response is: further than that of an answer.
+const PASSED_BY: u32 = 1 << 30;
+
+/// Whether `note` is that of an interim response, to a request at `seq`.
+pub(crate) const fn is_passed_by(note: u32, seq: SeqNumber) -> bool {
+    seq.0.wrapping_sub(note) > PASSED_BY / 2
+}
+
 /// Whether `number` is `last` or lies shortly before it.
 const fn is_past(number: u32, last: u32) -> bool {
     last.wrapping_sub(number) < PAST
@@ -135,7 +143,7 @@ impl HttpStage {
     /// is answered yet, so the note is far behind what the client sends (the response's `ack`).
     pub(crate) fn pass_by(&mut self, hash: ConnectionHash, link: u32, ack: u32, next: u32) {
         let seen = Seen {
-            note: ack.wrapping_sub(1 << 30),
+            note: ack.wrapping_sub(PASSED_BY),
             second: Some(next),
         };
         self.seen.put(

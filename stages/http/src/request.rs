@@ -8,6 +8,7 @@ use linkweir_wire::SeqNumber;
 use crate::emit::RequestParts;
 use crate::halves::{body_length, next_link, response_parts, short, stored_end};
 use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::memory::is_passed_by;
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
 use crate::place::Place;
 use crate::stage::HttpStage;
@@ -24,6 +25,8 @@ pub(crate) struct Spot {
     pub(crate) is_known: bool,
     /// Whether nobody can know where its response begins.
     is_lost: bool,
+    /// Interim responses to it that have gone by.
+    pub(crate) interim_responses: u16,
 }
 
 impl HttpStage {
@@ -78,13 +81,18 @@ impl HttpStage {
             return;
         }
         self.remember_request(hash, place.seq);
-        self.server_ports.insert(connection.server.1);
         let stats = &mut self.output.stats;
         stats.requests += 1;
         stats.count_method(head.method);
         stats.truncated_heads += u64::from(!whole);
         match spot.answer {
-            Some(id) => self.answer_new(&parts, place, id, hash, out),
+            Some(id) => {
+                let parts = RequestParts {
+                    interim_responses: spot.interim_responses,
+                    ..parts
+                };
+                self.answer_new(&parts, place, id, hash, out);
+            }
             None => self.await_response(&parts, hash, place, spot, out),
         }
     }
@@ -105,6 +113,7 @@ impl HttpStage {
             answer: None,
             is_known: false,
             is_lost: false,
+            interim_responses: 0,
         };
         for _ in 0..=MAX_PIPELINE {
             spot.there = self.pending.find_leader(connection, hash, spot.link);
@@ -130,6 +139,11 @@ impl HttpStage {
                 spot.is_known = true;
                 return spot;
             }
+            spot.interim_responses = if is_passed_by(answered.note, place.seq) {
+                spot.interim_responses + 1
+            } else {
+                0
+            };
             match answered.second {
                 Some(next) if next != spot.link => spot.link = next,
                 _ => {
@@ -175,6 +189,10 @@ impl HttpStage {
             short(parts.target.len()),
             short(parts.host.len()),
         ];
+        let mut half = WaitingRequest::new(place, lens);
+        if spot.there.is_none() {
+            half.interim_responses = spot.interim_responses;
+        }
         let waiting = Waiting {
             connection: parts.connection,
             link: spot.link,
@@ -186,7 +204,7 @@ impl HttpStage {
             vlan: parts.vlan,
             minor: parts.minor,
             retransmissions: 0,
-            half: Half::Request(WaitingRequest::new(place, lens)),
+            half: Half::Request(half),
         };
         let inserted = match spot.there {
             None => self.pending.insert(hash, waiting),
@@ -194,7 +212,13 @@ impl HttpStage {
         };
         match inserted {
             Ok(id) if spot.is_lost => self.pending.hide(id, hash),
-            Ok(_) => {}
+            Ok(id) => {
+                if spot.there.is_none()
+                    && let Some(shard) = self.other_shard(&parts.connection, spot.link)
+                {
+                    self.send_queue(shard, id, hash, spot.link, out);
+                }
+            }
             Err(refused) => {
                 // More requests in one pipeline than a server is asked at once.
                 self.output.stats.table_full += 1;

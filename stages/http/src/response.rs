@@ -53,7 +53,6 @@ impl HttpStage {
             }
             return self.on_response_again(&answer, head, body, out);
         }
-        self.server_ports.insert(connection.server.1);
         let stats = &mut self.output.stats;
         stats.responses += 1;
         stats.count_status(head.status_code);
@@ -197,6 +196,9 @@ impl HttpStage {
             let Some(at) = link else {
                 return self.pending.hide(leader, hash);
             };
+            if let Some(shard) = self.other_shard(connection, at) {
+                return self.send_queue(shard, leader, hash, at, out);
+            }
             let answer = self.pending.get(leader).and_then(|waiting| {
                 self.pending
                     .find_answer(connection, hash, at, waiting.request_seq())

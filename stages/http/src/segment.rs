@@ -1,7 +1,8 @@
 //! A TCP segment as the stage looks at it, and the way from its payload to messages.
 
 use linkweir_proto::http1::{
-    Outcome, RequestHead, Start, classify, parse_request, parse_response, request_body,
+    Outcome, RequestHead, ResponseHead, Start, classify, parse_request, parse_response,
+    request_body, response_body,
 };
 use linkweir_record::HttpBatch;
 use linkweir_wire::{Network, SeqNumber, Tcp, TcpFlags};
@@ -91,7 +92,9 @@ impl HttpStage {
         match classify(tcp.payload) {
             Start::Neither => {
                 // Perhaps the rest of a request head that overtook its beginning.
-                if self.server_ports.contains(tcp.dst_port()) {
+                let is_to_server =
+                    tcp.dst_port() < tcp.src_port() || self.server_ports.contains(tcp.dst_port());
+                if is_to_server && is_text(tcp.payload) {
                     self.watch
                         .keep_early(&Segment::new(network, tcp, ts_ns, vlan));
                 }
@@ -186,6 +189,18 @@ impl HttpStage {
         match parse_response(bytes) {
             Outcome::Complete(head, len) => {
                 let body = bytes.get(len..).unwrap_or_default();
+                let connection = place.direction.reversed();
+                if offset > 0
+                    && let Some(shard) = self.other_shard(&connection, place.seq.0)
+                {
+                    // Its request is there, or goes there.
+                    let rest = response_rest(&head, body);
+                    let chunks = rest.filter(|_| head.chunked).unwrap_or(0);
+                    let copy = bytes.get(..len.saturating_add(chunks)).unwrap_or(bytes);
+                    if self.send_response(shard, &place, copy) {
+                        return message_end(len, rest);
+                    }
+                }
                 let rest = self.on_response(&place, &head, len, body, true, out);
                 message_end(len, rest)
             }
@@ -355,6 +370,22 @@ impl HttpStage {
             self.on_request(place, &head, bytes.len(), false, out);
         }
     }
+}
+
+/// Whether a payload may be in the middle of a head: fields are text, most other protocols' bytes
+/// are not.
+#[inline]
+fn is_text(payload: &[u8]) -> bool {
+    let first = payload.first_chunk::<4>();
+    first
+        .map_or(payload, |first| first.as_slice())
+        .iter()
+        .all(|byte| matches!(byte, b'\t' | b'\r' | b'\n' | b' '..=b'~'))
+}
+
+/// Bytes of the body of a response to nobody knows what, where the head or the segment tells.
+fn response_rest(head: &ResponseHead<'_>, body: &[u8]) -> Option<usize> {
+    usize::try_from(measured(response_body(head, b""), body)?).ok()
 }
 
 /// Bytes of a request's body, where the head or the segment tells.

@@ -1,5 +1,7 @@
 //! The stage: decode, classify, keep time.
 
+use std::collections::VecDeque;
+
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
 use linkweir_table::{SeenCache, TextPool};
@@ -8,15 +10,20 @@ use linkweir_wire::{
     decode_plain,
 };
 
-use crate::config::{HttpConfig, PortSet};
+use crate::config::{HttpConfig, PortSet, Shard};
 use crate::emit::Output;
 use crate::key::{Connection, ConnectionHash};
+use crate::parcel::Parcel;
 use crate::pending::{Half, Pending};
 use crate::stats::HttpStats;
 use crate::watch::WatchList;
 
 /// Records that leave at a time.
 const PIECE: usize = 1024;
+
+/// Messages that are remembered at least: each connection has a place for four, and where several
+/// shards share a table's capacity each of them still sees all connections.
+const SEEN: usize = 1 << 17;
 
 /// Bytes of heads that may be gathered at once.
 const GATHERED_BYTES: usize = 8 << 20;
@@ -39,13 +46,16 @@ pub struct HttpStage {
     pub(crate) texts: TextPool,
     pub(crate) seen: SeenCache,
     pub(crate) watch: WatchList,
-    /// Ports that a request was sent to or a response came from.
+    /// Ports of servers though they may be the higher ones.
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
     faults: DecodeFaults,
     unsupported_link: Option<LinkType>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) head: Vec<u8>,
+    /// Set where shards hand over to one another.
+    pub(crate) shard: Option<Shard>,
+    pub(crate) parcels: VecDeque<(usize, Parcel)>,
 }
 
 impl HttpStage {
@@ -64,13 +74,12 @@ impl HttpStage {
             deadline_ns: 0,
             pending: Pending::new(capacity, timeout_ns),
             texts: TextPool::with_capacity(capacity.max(1024)),
-            seen: SeenCache::new(capacity / 2, window_ms),
+            seen: SeenCache::new((capacity / 2).max(SEEN), window_ms),
             watch: WatchList::new(
                 (capacity / 16).clamp(64, 8192),
                 GATHERED_BYTES,
                 config.hash_seed,
             ),
-            // A head may come in the wrong order on the first connection already.
             server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]
                 .into_iter()
                 .collect(),
@@ -79,6 +88,8 @@ impl HttpStage {
             unsupported_link: None,
             scratch: Vec::new(),
             head: Vec::new(),
+            shard: config.shard.filter(|shard| shard.count > 1),
+            parcels: VecDeque::new(),
         }
     }
 
@@ -304,10 +315,14 @@ impl HttpStage {
 
 impl Stage for HttpStage {
     type Record = HttpKind;
-    type Parcel = std::convert::Infallible;
+    type Parcel = Parcel;
 
-    fn accept(&mut self, parcel: Self::Parcel, _: &mut HttpBatch) {
-        match parcel {}
+    fn take_parcel(&mut self) -> Option<(usize, Parcel)> {
+        self.next_parcel()
+    }
+
+    fn accept(&mut self, parcel: Parcel, out: &mut HttpBatch) {
+        self.unpack(parcel, out);
     }
 
     /// The oldest message that still waits. Held records (`--ttlb`) are not older by more than the

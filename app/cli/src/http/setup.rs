@@ -33,6 +33,7 @@ pub(crate) fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
         anonymizer: args.anonymize.as_deref().map(read_key).transpose()?,
         // A secret of this process: nobody can aim at a bucket of the table.
         hash_seed: RandomState::new().hash_one(0_u8),
+        shard: None,
     })
 }
 

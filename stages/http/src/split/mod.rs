@@ -243,6 +243,3 @@ impl Splitter for TransactionGroups {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

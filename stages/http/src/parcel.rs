@@ -1,0 +1,238 @@
+//! What shards hand to one another where every packet is dealt by itself, by Eq. (3).
+//!
+//! A plain request and its response have one link and meet in one shard. But a request moves on to
+//! another link when an interim response goes by, and those that were pipelined behind it when it is
+//! answered: then they belong to the shard of that link, and go there as a [`Parcel`]. So does a
+//! response that begins inside a segment. Either half may come first.
+//!
+//! What this does not mend is what a shard never sees: the rest of a response head that goes on in
+//! another segment, a response that begins inside a segment behind the end of a longer body, the
+//! bodies (time to last byte), and retransmissions of what was handed over (they are counted, not
+//! noted in the record). [`crate::TransactionGroups`] has none of these limits.
+
+use linkweir_engine::hash::eq3_balance;
+use linkweir_engine::split::shard_of;
+use linkweir_proto::http1::{Outcome, parse_response};
+use linkweir_record::HttpBatch;
+use linkweir_table::{Id, TextChain};
+use linkweir_wire::SeqNumber;
+
+use crate::config::Shard;
+use crate::key::{Connection, ConnectionHash};
+use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
+use crate::place::Place;
+use crate::stage::HttpStage;
+
+/// Parcels that may wait to be taken; with more, what would be one stays where nothing finds it.
+const MAX_WAITING: usize = 8192;
+
+/// A request in a parcel.
+#[derive(Debug)]
+struct Request {
+    place: Place,
+    bytes: Option<u64>,
+    minor: u8,
+    retransmissions: u16,
+    interim_responses: u16,
+    lens: [u16; 3],
+    text: Box<[u8]>,
+}
+
+/// Messages that belong to another shard.
+#[derive(Debug)]
+pub struct Parcel(Content);
+
+#[derive(Debug)]
+enum Content {
+    /// Requests that wait for the response at this link, the first first.
+    Requests { link: u32, requests: Vec<Request> },
+    /// A response: its whole head, and its body where that is chunked and whole.
+    Response { place: Place, bytes: Box<[u8]> },
+}
+
+impl Shard {
+    /// The shard of a link, where it is another one.
+    #[inline]
+    fn other(self, connection: &Connection, link: u32) -> Option<usize> {
+        let hash = eq3_balance(connection.client, connection.server, link);
+        let shard = shard_of(hash, self.count);
+        (shard != self.index).then_some(shard as usize)
+    }
+}
+
+impl HttpStage {
+    /// The shard to which what waits at `link` belongs, where it is another one.
+    #[inline]
+    pub(crate) fn other_shard(&self, connection: &Connection, link: u32) -> Option<usize> {
+        self.shard?.other(connection, link)
+    }
+
+    fn send(&mut self, shard: usize, content: Content) -> Result<(), Content> {
+        if self.parcels.len() >= MAX_WAITING {
+            return Err(content);
+        }
+        self.parcels.push_back((shard, Parcel(content)));
+        Ok(())
+    }
+
+    pub(crate) fn next_parcel(&mut self) -> Option<(usize, Parcel)> {
+        self.parcels.pop_front()
+    }
+
+    /// Sends a leader and its queue to the shard of `link`.
+    pub(crate) fn send_queue(
+        &mut self,
+        shard: usize,
+        leader: Id,
+        hash: ConnectionHash,
+        link: u32,
+        out: &mut HttpBatch,
+    ) {
+        if self.parcels.len() >= MAX_WAITING {
+            self.output.stats.table_full += 1;
+            return self.pending.hide(leader, hash);
+        }
+        let mut requests = Vec::new();
+        let mut next = Some(leader);
+        while let Some(id) = next.filter(|_| requests.len() <= MAX_PIPELINE as usize) {
+            let Some((waiting, follower)) = self.pending.remove(id) else {
+                break;
+            };
+            next = follower;
+            requests.extend(self.pack(waiting));
+        }
+        if let Some(rest) = next {
+            self.pending.hide(rest, hash);
+        }
+        // There is room: it was looked for before.
+        if let Err(Content::Requests { link, requests }) =
+            self.send(shard, Content::Requests { link, requests })
+        {
+            self.take_requests(link, requests, out);
+        }
+    }
+
+    fn pack(&mut self, waiting: Waiting) -> Option<Request> {
+        let text = self.texts.read(&waiting.text, &mut self.scratch);
+        let text = Box::from(text);
+        self.texts.release(waiting.text);
+        let Half::Request(request) = &waiting.half else {
+            return None;
+        };
+        Some(Request {
+            place: Place {
+                direction: waiting.connection,
+                seq: request.seq,
+                ack: request.origin,
+                has_ack: !request.on_syn,
+                ts_ns: waiting.ts_ns,
+                vlan: waiting.vlan,
+                segment_end: request.seq,
+                segment_ns: waiting.packet_ns,
+            },
+            bytes: waiting.bytes,
+            minor: waiting.minor,
+            retransmissions: waiting.retransmissions,
+            interim_responses: request.interim_responses,
+            lens: request.lens,
+            text,
+        })
+    }
+
+    /// Sends a response that was read in a shard that is not that of its link; whether it went.
+    pub(crate) fn send_response(&mut self, shard: usize, place: &Place, bytes: &[u8]) -> bool {
+        let content = Content::Response {
+            place: *place,
+            bytes: Box::from(bytes),
+        };
+        self.send(shard, content).is_ok()
+    }
+
+    /// Takes what another shard has sent, as if it had been seen here.
+    pub(crate) fn unpack(&mut self, parcel: Parcel, out: &mut HttpBatch) {
+        match parcel.0 {
+            Content::Requests { link, requests } => self.take_requests(link, requests, out),
+            Content::Response { place, bytes } => {
+                if let Outcome::Complete(head, len) = parse_response(&bytes) {
+                    let body = bytes.get(len..).unwrap_or_default();
+                    self.on_response(&place, &head, len, body, true, out);
+                }
+            }
+        }
+    }
+
+    fn take_requests(&mut self, link: u32, requests: Vec<Request>, out: &mut HttpBatch) {
+        let mut at = None;
+        for request in requests {
+            let connection = request.place.direction;
+            self.advance(request.place.segment_ns, out);
+            if let Some(link) = self.take_request(link, &request, out) {
+                at = Some((connection, link));
+            }
+        }
+        // All are there before the first is answered: they stay in their order.
+        let Some((connection, link)) = at else {
+            return;
+        };
+        let hash = ConnectionHash::new(self.seed, &connection);
+        if let Some(leader) = self.pending.find_leader(&connection, hash, link) {
+            self.relocate(&connection, hash, leader, Some(link), out);
+            self.watch
+                .expect_start(connection.reversed(), SeqNumber(link), self.now_ns);
+        }
+        self.release_bodies(out);
+    }
+
+    /// Lets a request wait; says at which link.
+    fn take_request(&mut self, link: u32, request: &Request, out: &mut HttpBatch) -> Option<u32> {
+        let connection = request.place.direction;
+        let hash = ConnectionHash::new(self.seed, &connection);
+        self.make_room(request.text.len(), out);
+        let mut text = TextChain::default();
+        self.texts.append(&mut text, &request.text);
+        // At this link, or behind the answers to those before it.
+        let sought = Place {
+            ack: link,
+            ..request.place
+        };
+        let spot = self.spot_of(&connection, hash, &sought);
+        let mut half = WaitingRequest::new(&request.place, request.lens);
+        // Those that went by here were for the first of a queue.
+        let leader = self.pending.find_leader(&connection, hash, spot.link);
+        let passed_by = leader.map_or(spot.interim_responses, |_| 0);
+        half.interim_responses = request.interim_responses.saturating_add(passed_by);
+        let waiting = Waiting {
+            connection,
+            link: spot.link,
+            ts_ns: request.place.ts_ns,
+            changed_ns: self.now_ns,
+            packet_ns: request.place.segment_ns,
+            text,
+            bytes: request.bytes,
+            vlan: request.place.vlan,
+            minor: request.minor,
+            retransmissions: request.retransmissions,
+            half: Half::Request(half),
+        };
+        let inserted = match leader {
+            None => self.pending.insert(hash, waiting),
+            Some(leader) => self.pending.insert_behind(leader, hash, waiting),
+        };
+        let id = match inserted {
+            Ok(id) => id,
+            Err(refused) => {
+                self.output.stats.table_full += 1;
+                self.give_up(refused, out);
+                return None;
+            }
+        };
+        if self.other_shard(&connection, link).is_some() {
+            // It came back: nobody takes it, and here no response finds it.
+            if leader.is_none() {
+                self.pending.hide(id, hash);
+            }
+            return None;
+        }
+        Some(spot.link)
+    }
+}
