@@ -50,13 +50,13 @@ pub(super) struct Screen {
 /// The one after `now`, the first after the last.
 fn next<T: Copy + PartialEq>(all: &[T], now: T) -> T {
     let mut after = all.iter().skip_while(|one| **one != now).skip(1);
-    after.next().or(all.first()).copied().unwrap_or(now)
+    after.next().or_else(|| all.first()).copied().unwrap_or(now)
 }
 
 /// The one before `now`, the last before the first.
 fn previous<T: Copy + PartialEq>(all: &[T], now: T) -> T {
     let before = all.iter().take_while(|one| **one != now).last();
-    before.or(all.last()).copied().unwrap_or(now)
+    before.or_else(|| all.last()).copied().unwrap_or(now)
 }
 
 impl Screen {
