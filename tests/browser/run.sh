@@ -1,0 +1,70 @@
+#!/bin/sh
+# Runs the browser test against a real `linkweir http --console`, fed with made traffic: once with a
+# server that is killed, once with a run that ends.
+#
+#   tests/browser/run.sh [LINKWEIR] [--require] [--images DIR]
+#
+# LINKWEIR is the binary [target/release/linkweir]; python is $PYTHON, else .venv/bin/python beside
+# this file, else python3. Exit as console.py: 0 holds, 1 does not, 77 something is missing.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+binary=$here/../../target/release/linkweir
+case ${1:-} in
+'' | --*) ;;
+*)
+    binary=$1
+    shift
+    ;;
+esac
+[ -x "$binary" ] || {
+    echo "browser: no binary $binary" >&2
+    exit 1
+}
+python=${PYTHON:-$here/.venv/bin/python}
+[ -n "${PYTHON:-}" ] || [ -x "$python" ] || python=python3
+
+scratch=$(mktemp -d)
+server=
+feeder=
+stop() {
+    # shellcheck disable=SC2086 # both may be empty
+    [ -z "$server$feeder" ] || kill -9 $server $feeder 2>/dev/null || :
+    rm -rf "$scratch"
+}
+trap stop EXIT
+trap 'exit 1' INT TERM
+
+# end, then flags of console.py
+once() {
+    end=$1
+    shift
+    rm -f "$scratch/pipe"
+    mkfifo "$scratch/pipe"
+    "$python" "$here/traffic.py" --rate 200 --past 450 --seconds 900 >"$scratch/pipe" 2>/dev/null &
+    feeder=$!
+    "$binary" http -r - --console 127.0.0.1:0 -w /dev/null -q \
+        --alert 'p95 of host api.shop.example > 300 ms for 3 intervals' \
+        <"$scratch/pipe" 2>"$scratch/log" &
+    server=$!
+    url=
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        url=$(sed -n 's/.*\(http:\/\/[^ ]*\).*/\1/p' "$scratch/log" | head -n 1)
+        [ -n "$url" ] && break
+        sleep 0.5
+    done
+    [ -n "$url" ] || {
+        cat "$scratch/log" >&2
+        echo "browser: the server does not say where it listens" >&2
+        return 1
+    }
+    result=0
+    "$python" "$here/console.py" --url "$url" --pid "$server" --end "$end" "$@" || result=$?
+    kill -9 "$server" "$feeder" 2>/dev/null || :
+    wait "$server" "$feeder" 2>/dev/null || :
+    server=
+    feeder=
+    return "$result"
+}
+
+once kill "$@"
+once interrupt "$@"
