@@ -60,8 +60,8 @@ pub(crate) struct InputArgs {
     #[arg(short = 'r', long = "read", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<PathBuf>,
 
-    /// Interface to capture on, for example `eth0`, or `any`; `xdp:eth0` takes its frames by AF_XDP.
-    /// Needs CAP_NET_RAW (xdp: also CAP_BPF and CAP_NET_ADMIN); runs until a signal or `-c`.
+    /// Interface to capture on, for example `eth0`, or `any`; `xdp:eth0` takes its frames by
+    /// `AF_XDP`. Needs `CAP_NET_RAW` (xdp: also `CAP_BPF` and `CAP_NET_ADMIN`); runs until a signal or `-c`.
     #[arg(
         short = 'i',
         long,
@@ -109,7 +109,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::workers)]
     pub(crate) workers: usize,
 
-    /// Who deals the packets of an interface to several workers: the `kernel` (PACKET_FANOUT, by
+    /// Who deals the packets of an interface to several workers: the `kernel` (`PACKET_FANOUT`, by
     /// Eq. (3) of each packet) or a `reader` thread, which also keeps together what spans shards:
     /// pipelines, heads over several segments. Files always have a reader, and so has `--ttlb`.
     #[arg(long, value_name = "WHO", default_value = "kernel")]

@@ -13,7 +13,7 @@ use crate::signals::Signals;
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// Capture files, one after another.
-    Files(CaptureFiles),
+    Files(Box<CaptureFiles>),
     /// An interface, as one source or as several that the kernel deals to.
     Live(Vec<LiveSource>),
 }
@@ -28,7 +28,7 @@ pub(crate) fn open(args: &InputArgs, sockets: usize, signals: &Signals) -> anyho
                     .to_owned()
             )));
         }
-        None => open_files(args, signals).map(Opened::Files),
+        None => open_files(args, signals).map(|files| Opened::Files(Box::new(files))),
     };
     opened.map_err(|error| {
         if error.input == "-f" {

@@ -3,7 +3,8 @@
 //! ```text
 //! Source::next ─► Batch of frames ─► Stage::on_batch ─► records ─► Sink::write
 //! ```
-//! Pure but for what a [`Source`] and a [`Sink`] do inside: no clock, no files, no threads here.
+//! Pure but for what a [`Source`] and a [`Sink`] do inside: no clock and no files here. Threads are
+//! started in one place, [`workers`].
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -27,4 +28,4 @@ pub use seams::{
 };
 pub use sort::Sorter;
 pub use split::{FlowSplitter, Splitter, TransactionSplitter};
-pub use workers::{Crew, CrewReport, run_workers};
+pub use workers::{Crew, CrewReport, Dealer, run_workers};

@@ -29,12 +29,15 @@ const EVERY: Duration = Duration::from_millis(20);
 
 type Batch<T> = <<T as Stage>::Record as RecordKind>::Batch;
 
+/// Reads the input and deals it to the sources of the shards.
+pub type Dealer<'d> = Box<dyn FnOnce(&DealState) + Send + 'd>;
+
 /// What several workers are to do.
 pub struct Crew<'d, S, T> {
     /// A source and a stage for each worker.
     pub shards: Vec<(S, T)>,
-    /// Reads the input and deals it to the sources of the shards, on a thread of its own.
-    pub dealer: Option<Box<dyn FnOnce(&DealState) + Send + 'd>>,
+    /// Runs on a thread of its own, where the kernel does not deal.
+    pub dealer: Option<Dealer<'d>>,
     /// At most this many packets are taken by the workers; a dealer has its own limit.
     pub limit: Limit,
     /// Whether the records leave in the order of their time.
@@ -158,14 +161,14 @@ where
                         result = outcome;
                     }
                 }
-                Err(_) => result = result.and(Err(failed("a worker"))),
+                Err(_) => result = result.and_then(|()| Err(failed("a worker"))),
             }
         }
         if dealer.is_some_and(|dealer| dealer.join().is_err()) {
-            result = result.and(Err(failed("the reader")));
+            result = result.and_then(|()| Err(failed("the reader")));
         }
         if let Some(error) = state.take_error() {
-            result = result.and(Err(error.into()));
+            result = result.and_then(|()| Err(error.into()));
         }
         total.faults.extend(state.take_faults());
         merge(&mut total, report.each.iter(), &state);

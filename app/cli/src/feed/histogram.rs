@@ -39,7 +39,7 @@ pub(super) fn run(args: &FeedArgs, destination: &Path, signals: &Signals) -> any
     let mut spread = Spread::new();
     let mut report = RunReport::default();
     let outcome = match input::open(&args.input, 1, signals)? {
-        Opened::Files(files) => spread.read(files, args, signals, &mut report),
+        Opened::Files(files) => spread.read(*files, args, signals, &mut report),
         Opened::Live(sources) => {
             let source = sources.into_iter().next().context("no interface")?;
             spread.read(source, args, signals, &mut report)

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
         deadline: None,
     };
     let (status, outcome) = match opened {
-        Opened::Files(files) => job.split(files, feeder),
+        Opened::Files(files) => job.split(*files, feeder),
         Opened::Live(sources) => {
             let source = sources.into_iter().next().context("no interface")?;
             job.split(source, feeder)

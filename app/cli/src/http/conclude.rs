@@ -51,7 +51,7 @@ impl<'a> Ended<'a> {
         for stage in stages {
             ended.stats.merge(stage.stats());
             ended.faults.merge(stage.faults());
-            ended.unsupported_link = ended.unsupported_link.or(stage.unsupported_link());
+            ended.unsupported_link = ended.unsupported_link.or_else(|| stage.unsupported_link());
         }
         ended.workers = each
             .iter()

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     let opened = input::open(&args.input, sockets, &signals)?;
     let job = Job::start(args, config, signals, meter, page)?;
     match opened {
-        Opened::Files(source) => job.one_or_dealt(source, workers),
+        Opened::Files(source) => job.one_or_dealt(*source, workers),
         Opened::Live(sources) if sources.len() > 1 => job.by_kernel(sources),
         Opened::Live(sources) => match sources.into_iter().next() {
             Some(source) => job.one_or_dealt(source, workers),

@@ -7,7 +7,7 @@ use linkweir_http::HttpStats;
 use linkweir_wire::DecodeFaults;
 use serde_json::{Map, Value, json};
 
-use linkweir_sink::human::{span, thousands};
+use linkweir_sink::human::{percent, span, thousands};
 
 use crate::screen::{listed, rows};
 
@@ -275,23 +275,24 @@ impl Totals<'_> {
             ));
         }
         if !self.workers.is_empty() {
-            let share = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
-            let shares: Vec<String> = self
-                .workers
-                .iter()
-                .map(|worker| {
-                    format!(
-                        "{:.2} % ({:.2} %)",
-                        share(worker.packets, report.packets),
-                        share(worker.transactions, stats.transactions)
-                    )
-                })
-                .collect();
-            lines.push((
-                "workers",
-                format!("packets (transactions): {}", shares.join("  ")),
-            ));
+            lines.push(("workers", self.shares()));
         }
         rows(&lines)
+    }
+
+    /// Each worker's share of packets and transactions.
+    fn shares(self) -> String {
+        let shares: Vec<String> = self
+            .workers
+            .iter()
+            .map(|worker| {
+                format!(
+                    "{} ({})",
+                    percent(worker.packets, self.report.packets),
+                    percent(worker.transactions, self.stats.transactions)
+                )
+            })
+            .collect();
+        format!("packets (transactions): {}", shares.join("  "))
     }
 }

@@ -19,7 +19,7 @@ pub struct Site {
     _server: Running,
 }
 
-/// Programs that the tests need, with the word at which each prints its version.
+/// Programs that the tests need.
 const NEEDED: [&str; 4] = ["nginx", "curl", "wrk", "tcpdump"];
 
 impl Site {
@@ -135,14 +135,13 @@ impl Site {
         command
     }
 
-    /// Starts a program and waits until it has opened so many more sockets for packets.
+    /// Starts a program and waits until it has opened so many sockets for packets.
     pub fn listening(&self, command: &mut Command, sockets: usize) -> Running {
-        let before = self.wire.packet_sockets(Side::Server);
         let mut running = Running::start(command).unwrap();
         let mut is_running = true;
         let so = until(PATIENCE, || {
             is_running = matches!(running.ended(), Ok(None));
-            !is_running || self.wire.packet_sockets(Side::Server) >= before + sockets
+            !is_running || self.wire.packet_sockets_of(Side::Server, running.id()) >= sockets
         });
         if !so || !is_running {
             let output = running.finish().unwrap();
