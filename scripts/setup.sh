@@ -124,5 +124,21 @@ check_rust() {
     fi
 }
 
+# Playwright drives the Debian Chromium; it brings no browser of its own.
+install_playwright() {
+    here=tests/browser
+    wanted=$(cat "$here/requirements.txt")
+    [ "$(cat "$here/.venv/installed" 2>/dev/null)" = "$wanted" ] && return 0
+    command -v chromium >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 || return 0
+    say "installing $wanted into $here/.venv, for the test of the page"
+    if python3 -m venv "$here/.venv" >&2 &&
+        "$here/.venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2; then
+        printf '%s\n' "$wanted" >"$here/.venv/installed"
+    else
+        say "that failed; the test of the page will be skipped"
+    fi
+}
+
 check_rust
 install_packages
+case $task in test | ci) install_playwright ;; esac

@@ -2,6 +2,7 @@
 
 use crate::shell::{Options, cargo, passes, root};
 use crate::{Outcome, deps, docs, fuzz, oracle, size, usage};
+use anyhow::Context as _;
 use std::process::Command;
 use std::time::Instant;
 
@@ -44,6 +45,27 @@ pub(crate) fn test() -> Outcome {
     passes(Command::new("make").arg("test").current_dir(root()))
 }
 
+/// The rings' protocol under every interleaving of two threads.
+pub(crate) fn loom() -> Outcome {
+    passes(
+        cargo()
+            .args(["test", "-p", "linkweir-sys", "--lib", "--locked", "loom"])
+            .env("RUSTFLAGS", "--cfg loom")
+            // Its flags would make everything else be built again.
+            .env("CARGO_TARGET_DIR", root().join("target/loom")),
+    )
+}
+
+/// The page in the repository is what its sources give.
+pub(crate) fn page() -> Outcome {
+    let status = Command::new("edges/console/web/dev/fresh.sh")
+        .current_dir(root())
+        .status()
+        .context("edges/console/web/dev/fresh.sh")?;
+    // Without Node it says so: the page is committed, so that a build needs none.
+    Ok(status.success() || status.code() == Some(77))
+}
+
 type Step<'a> = (&'a str, Box<dyn Fn() -> Outcome + 'a>);
 
 /// The quick ones, for the hook before a commit.
@@ -75,6 +97,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         ("doc", Box::new(doc)),
         ("docs", Box::new(docs::check)),
         ("test", Box::new(test)),
+        ("loom", Box::new(loom)),
+        ("page", Box::new(page)),
         ("fuzz-smoke", Box::new(|| fuzz::run(&fuzz_args))),
         ("oracle", Box::new(|| oracle::run(&[]))),
     ];

@@ -26,8 +26,11 @@ usage: cargo xtask TASK
 
   check                       format, lints, sizes, dependencies: the quick ones
   ci [--skip STEP]... [--fuzz-seconds N]
-                              every check: fmt size deps clippy doc docs test fuzz-smoke oracle
+                              every check: fmt size deps clippy doc docs test loom page
+                              fuzz-smoke oracle
   fmt | clippy | doc | test   one of them
+  loom                        the rings' protocol under every interleaving of two threads
+  page                        whether the console's page is what its sources give
   deps                        which crate imports which, against the floors
   size                        lengths of files, unsafe code, unfinished work
   fuzz-smoke [--seconds N] [--asan] [TARGET]...
@@ -60,6 +63,8 @@ fn main() -> ExitCode {
         "clippy" => ci::clippy(),
         "doc" => ci::doc(),
         "test" => ci::test(),
+        "loom" => ci::loom(),
+        "page" => ci::page(),
         "deps" => deps::run(),
         "size" => size::run(),
         "fuzz-smoke" => fuzz::run(rest),
