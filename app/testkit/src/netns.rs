@@ -197,24 +197,61 @@ impl Wire {
         command
     }
 
+    /// The same, put before other programs of the machine where that is allowed: for what is measured
+    /// beside them.
+    #[must_use]
+    pub fn urgent_command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
+        // It goes on without, with a word on standard error.
+        let mut command = self.command(side, "nice");
+        command.args(["-n", "-15", "--"]).arg(program);
+        command
+    }
+
     /// Whether the namespaces belong to an ordinary user.
     #[must_use]
     pub const fn is_unprivileged(&self) -> bool {
         self.has_own_users
     }
 
-    /// How many packet sockets are open in the namespace of a side and bound to an interface: a
-    /// capture that has begun is one of them.
+    /// How many packet sockets are open in the namespace of a side and take packets: a capture that
+    /// has begun is one of them.
     #[must_use]
     pub fn packet_sockets(&self, side: Side) -> usize {
+        self.taking_sockets(side).len()
+    }
+
+    /// How many of them belong to a process.
+    #[must_use]
+    pub fn packet_sockets_of(&self, side: Side, process: u32) -> usize {
+        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{process}/fd")) else {
+            return 0;
+        };
+        let open: Vec<String> = descriptors
+            .flatten()
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .filter_map(|target| {
+                let inode = target
+                    .to_str()?
+                    .strip_prefix("socket:[")?
+                    .strip_suffix(']')?;
+                Some(inode.to_owned())
+            })
+            .collect();
+        let sockets = self.taking_sockets(side);
+        sockets.iter().filter(|inode| open.contains(inode)).count()
+    }
+
+    /// The inodes of the packet sockets of a side that are bound to a protocol and an interface.
+    fn taking_sockets(&self, side: Side) -> Vec<String> {
         let path = format!("/proc/{}/net/packet", self.holder(side).id());
         let table = std::fs::read_to_string(path).unwrap_or_default();
-        // sk RefCnt Type Proto Iface R Rmem User Inode; protocol 0 is a socket that takes nothing.
-        let is_open = |line: &&str| {
+        // sk RefCnt Type Proto Iface R Rmem User Inode
+        let inode = |line: &str| {
             let field = |at| line.split_whitespace().nth(at);
-            field(3).is_some_and(|protocol| protocol != "0000") && field(4) != Some("0")
+            let takes = field(3) != Some("0000") && field(4) != Some("0");
+            takes.then(|| field(8).map(str::to_owned)).flatten()
         };
-        table.lines().skip(1).filter(is_open).count()
+        table.lines().skip(1).filter_map(inode).collect()
     }
 
     /// The kernel's counters of an interface: packets received, packets sent, packets dropped on the

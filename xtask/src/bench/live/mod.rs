@@ -122,7 +122,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         bars.extend(shares::all(&sender, &binary, plan.transactions, dir)?);
     }
     if wants("feed") {
-        bars.push(feed::rate()?);
+        bars.push(feed::rate(plan.runs.max(1))?);
     }
     println!();
     super::bars::print(&bars);

@@ -93,6 +93,8 @@ impl Readers<'_> {
         let id = listening.running.id();
         let begin = Threads::of(id);
         let sent = send()?;
+        // The kernel hands over a block that is not full once a second to libpcap.
+        std::thread::sleep(Duration::from_millis(1200));
         threads::rest(id, reader.patience());
         let cost = Threads::of(id).since(&begin);
         let output = listening.running.finish()?;
@@ -135,7 +137,7 @@ impl Readers<'_> {
         let path = self
             .path(reader)
             .with_context(|| format!("{} is not installed", reader.name()))?;
-        let mut command = self.wire.command(Side::Server, "taskset");
+        let mut command = self.wire.urgent_command(Side::Server, "taskset");
         command.args(["-c", &CORE.to_string()]).arg(path);
         let kib = (RING_MIB * 1024).to_string();
         let mib = RING_MIB.to_string();

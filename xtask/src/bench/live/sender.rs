@@ -43,7 +43,7 @@ impl Sender<'_> {
     /// Sends a capture from the clients' side; `rate` in packets per second, as fast as it goes if
     /// not given.
     pub(super) fn send(&self, capture: &Path, span: Span, rate: Option<f64>) -> Result<Sent> {
-        let mut command = self.wire.command(Side::Client, &self.program);
+        let mut command = self.wire.urgent_command(Side::Client, &self.program);
         command
             .arg(interface(Side::Client))
             .arg(capture)
