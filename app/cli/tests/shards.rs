@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use common::{Run, finish, give};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::split::shard_of;
-use linkweir_engine::{Source, SourceEvent, Splitter, Stage};
-use linkweir_http::{HttpConfig, HttpStage, TransactionGroups};
+use linkweir_engine::{Source, SourceEvent, Splitter, Stage, TransactionSplitter};
+use linkweir_http::{HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_record::HttpBatch;
 
 const SHARDS: [u32; 4] = [2, 3, 4, 7];
@@ -137,4 +137,57 @@ fn every_capture_gives_the_same_with_several_shards() {
         differing.len()
     );
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}
+
+/// Packets dealt one by one, as the kernel does it, with parcels handed over at once.
+fn by_packet(path: &Path, count: u32) -> Option<(Run, Run)> {
+    let mut one = Crew::new(&HttpConfig::default(), 1);
+    let mut many = Crew::new(&HttpConfig::default(), count);
+    for (index, stage) in (0..count).zip(&mut many.stages) {
+        *stage = HttpStage::new(&HttpConfig {
+            shard: Some(Shard { index, count }),
+            ..HttpConfig::default()
+        });
+    }
+    let mut files = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()).ok()?;
+    loop {
+        match files.next_event() {
+            Ok(SourceEvent::Batch(batch)) => {
+                one.stages[0].on_batch(&batch, &mut one.out);
+                for frame in batch.frames() {
+                    let mut shard = shard_of(TransactionSplitter.hash(&frame), count) as usize;
+                    many.frames[shard] += 1;
+                    give(&mut many.stages[shard], &frame, &mut many.out);
+                    while let Some((to, parcel)) = many.stages[shard].take_parcel() {
+                        many.stages[to].accept(parcel, &mut many.out);
+                        shard = to;
+                    }
+                }
+            }
+            Ok(SourceEvent::End) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    Some((one.end(), many.end()))
+}
+
+/// For information: this way of dealing is not exact, see `linkweir_http::parcel`.
+#[test]
+fn packets_dealt_one_by_one() {
+    let mut files = Vec::new();
+    files_below(&folder(), &mut files);
+    let (mut differing, mut one_done, mut many_done) = (0, 0, 0);
+    for (one, many) in files.iter().filter_map(|path| by_packet(path, 4)) {
+        differing += usize::from(one.same_as(&many).is_err());
+        one_done += one.stats.transactions;
+        many_done += many.stats.transactions;
+    }
+    println!(
+        "by packet: {differing} of {} captures differ; {one_done} transactions, {many_done} with 4 shards",
+        files.len()
+    );
+    assert!(
+        many_done * 100 >= one_done * 95,
+        "{many_done} of {one_done}"
+    );
 }

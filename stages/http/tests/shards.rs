@@ -51,13 +51,17 @@ fn together(talks: &[Conversation]) -> Vec<CapturedFrame> {
 }
 
 /// What is not promised: the end of an upload that comes again with the next request behind it reads
-/// like a request with another method; and of a connection four groups are remembered, so that what
-/// comes for the first time four exchanges late goes to a shard that does not know them.
+/// like a request with another method; and of a connection eight groups are remembered, so that what
+/// comes much later goes to a shard that may not know it, and what is noted of unanswered requests (how
+/// often they were seen again) is forgotten after some exchanges. And the stage gathers
+/// one head a direction: an earlier one that comes in between, in parts, takes its place in one
+/// stage and not in several.
 fn is_promised(mishap: &Mishap, segment: &Segment) -> bool {
     match mishap {
         Mishap::Repacketized(_) => segment.from == Side::Server || !segment.payload.ends_with(b"u"),
-        Mishap::Delay(_, ns) => *ns < 5 * Conversation::SPACING_NS,
-        Mishap::Loss(_) | Mishap::Repetition(..) => true,
+        Mishap::Repetition(_, ns) => *ns < 7 * Conversation::SPACING_NS,
+        Mishap::Delay(_, ns) => *ns < 3 * Conversation::SPACING_NS,
+        Mishap::Loss(_) => true,
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Balance, GroupCounts};
 use crate::key::Connection;
 
 /// Groups that are remembered of a connection, for packets that come late.
-const GROUPS: usize = 4;
+const GROUPS: usize = 8;
 
 /// Further than this from what was expected (more than a window) is another connection.
 const JUMP: u32 = 1 << 26;
@@ -359,7 +359,7 @@ impl Flow {
                     // for one where the body was to end.
                     self.is_unclear = true;
                     if self.client == Some(data.side) {
-                        self.watched = Some(at);
+                        self.watched = Some(later(self.watched, at));
                     } else {
                         self.is_tangled |= self.owed > 1;
                     }
@@ -397,4 +397,9 @@ impl Flow {
 #[inline]
 fn is_body(payload: &[u8]) -> bool {
     payload.is_empty() || classify(payload) == Start::Neither
+}
+
+/// The later of two numbers.
+fn later(one: Option<u32>, other: u32) -> u32 {
+    one.filter(|one| ahead(*one, other) > 0).unwrap_or(other)
 }

@@ -13,7 +13,7 @@
 //! again or late go where those went. Whatever is unclear stays where it is: that is always right,
 //! only less even.
 //!
-//! Cost: one look-up a packet; a parse a head. Memory: about 250 bytes a connection, of which there
+//! Cost: one look-up a packet; a parse a head. Memory: about 320 bytes a connection, of which there
 //! are at most as many as [`GroupsConfig::connections`], and 1 MiB of heads that span segments.
 
 mod flow;

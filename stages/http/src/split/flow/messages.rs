@@ -5,7 +5,7 @@ use linkweir_proto::http1::{
     request_body, response_body,
 };
 
-use super::{Data, Flow, MAX_OWED, Side};
+use super::{Data, Flow, MAX_OWED, Side, later};
 use crate::halves::measured;
 use crate::split::stream::{Bytes, End, ahead};
 use crate::split::{Balance, GroupCounts};
@@ -314,7 +314,8 @@ impl Flow {
             .and_then(|length| usize::try_from(length).ok())
             .and_then(|length| length.checked_add(len));
         if !is_matched && let Some(end) = end {
-            self.watched_answer = Some(at.wrapping_add(u32::try_from(end).unwrap_or(0)));
+            let end = at.wrapping_add(u32::try_from(end).unwrap_or(0));
+            self.watched_answer = Some(later(self.watched_answer, end));
         }
         if is_matched {
             self.owed -= 1;
