@@ -19,7 +19,7 @@ use std::time::Duration;
 /// How far from even a share may be, percentage points.
 const BAR_PP: f64 = 0.5;
 /// Slow enough for four programs on two cores: shares are of packets that were not lost.
-const RATE: f64 = 150_000.0;
+const RATE: f64 = 100_000.0;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What one worker or consumer got.
@@ -113,7 +113,7 @@ pub(super) fn all(
         grouped(transactions),
         grouped(run.packets),
         talked.len(),
-        grouped(150_000)
+        format_args!("{RATE:.0}")
     );
     let header = ["divided", "all", "max pp", "shares"];
     let mut table = vec![header.map(str::to_owned).to_vec()];
@@ -273,10 +273,10 @@ fn share(summary: &Value) -> Result<Share> {
     })
 }
 
-/// Asks a program to end; an exit code other than 0 is an error.
+/// Asks a program to end. That something was lost (exit code 1) shows in the counts.
 fn ended(running: Running) -> Result<()> {
     let output = running.finish()?;
-    if !output.status.success() {
+    if !matches!(output.status.code(), Some(0 | 1)) {
         bail!(
             "{}: {}",
             output.status,
