@@ -6,7 +6,7 @@ use linkweir_engine::{
     Crew, Directive, Limit, Port, Progress, Run, RunReport, Source, deal, run_workers,
 };
 use linkweir_feed::{Consumer, Producer};
-use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, TransactionGroups};
+use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_sys::privileges::Restrict;
 
 use super::args::HttpArgs;
@@ -141,12 +141,16 @@ impl<'a> Job<'a> {
 
     /// Sources that the kernel deals to, each with a worker.
     fn by_kernel(self, sources: Vec<LiveSource>) -> anyhow::Result<Exit> {
-        let count = sources.len();
+        let sockets = sources.len();
+        let count = u32::try_from(sockets).unwrap_or(u32::MAX);
         let shards = sources
             .into_iter()
-            .enumerate()
-            .map(|(_shard, source)| {
-                let config = self.share_of(count);
+            .zip(0..)
+            .map(|(source, index)| {
+                let config = HttpConfig {
+                    shard: Some(Shard { index, count }),
+                    ..self.share_of(sockets)
+                };
                 (source, HttpStage::new(&config))
             })
             .collect();
