@@ -364,6 +364,8 @@ impl Stage for HttpStage {
     }
 
     fn finish(&mut self, out: &mut HttpBatch) -> bool {
+        // The other shards are finishing too: nobody takes a parcel any more.
+        self.shard = None;
         let full = out.len() + PIECE;
         while let Some(gone) = self.watch.evict() {
             if let Some(head) = gone {

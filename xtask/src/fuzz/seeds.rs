@@ -51,11 +51,13 @@ pub(super) fn write(work: &Path) -> Result<()> {
             let part = head.get(..head.len().min(255)).unwrap_or(head);
             let len = u8::try_from(part.len()).unwrap_or(u8::MAX);
             let back = u8::from(part.starts_with(b"HTTP"));
-            put(
-                "http",
-                format!("segment-{index}"),
-                &[&[0, back, 0, 0, len], part].concat(),
-            )?;
+            for (target, flags) in [("http", 0), ("shards", 4), ("shards", 8)] {
+                put(
+                    target,
+                    format!("segment-{flags}-{index}"),
+                    &[&[flags, back, 0, 0, len], part].concat(),
+                )?;
+            }
         }
     }
     for count in [0, 1, 20] {
@@ -164,7 +166,7 @@ mod tests {
     fn the_bundled_capture_gives_seeds_for_every_target() {
         let folder_of_test = std::env::temp_dir().join(format!("seeds-{}", std::process::id()));
         write(&folder_of_test).unwrap();
-        for target in ["wire", "http1", "http", "pcap", "pcapng"] {
+        for target in ["wire", "http1", "http", "shards", "pcap", "pcapng"] {
             let count = std::fs::read_dir(folder(&folder_of_test, target))
                 .unwrap()
                 .count();
