@@ -55,7 +55,10 @@ impl Measured {
         let mut command = Self::command(site, name, &["--feed", feed]);
         let mut running = Running::start(&mut command).unwrap();
         pause(Duration::from_millis(400));
-        assert!(running.ended().unwrap().is_none(), "{name} has ended");
+        if running.ended().unwrap().is_some() {
+            let output = running.output().unwrap();
+            panic!("{name}: {}", String::from_utf8_lossy(&output.stderr));
+        }
         Self {
             name: name.to_owned(),
             running,
@@ -63,11 +66,12 @@ impl Measured {
     }
 
     /// Ends it; gives its records, sorted, and its totals.
-    fn finish(self, folder: &Path, code: i32) -> (Vec<Record>, Value) {
+    fn finish(self, folder: &Path, codes: &[i32]) -> (Vec<Record>, Value) {
         let Self { name, running } = self;
         let output = running.finish().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{name}: {said}");
+        let code = output.status.code().unwrap();
+        assert!(codes.contains(&code), "{name} ends with {code}: {said}");
         let records = std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap();
         (sorted(&records), totals(folder, &name))
     }
@@ -152,7 +156,8 @@ fn unique(name: &str) -> String {
 fn recorded(recorder: Running, path: &Path) -> Vec<Record> {
     let output = recorder.finish().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("0 packets dropped by kernel"), "{said}");
+    let has_all = ["0 packets dropped by kernel", "(pcap:0/dumpcap:0/"];
+    assert!(has_all.iter().any(|word| said.contains(word)), "{said}");
     sorted(&http(path, &["--format", "jsonl"]).exits(0).stdout)
 }
 
@@ -182,7 +187,9 @@ fn live_records_are_those_of_the_recording() {
         return;
     };
     let path = folder.path().join("recorded.pcap");
-    let recorder = site.record(&path);
+    let Some(recorder) = site.record(&path) else {
+        return;
+    };
     let alone = [
         Measured::interface(&site, "one", 1, &[]),
         Measured::interface(&site, "two", 2, &["--workers", "2"]),
@@ -216,7 +223,7 @@ fn live_records_are_those_of_the_recording() {
     let mut wrong = Vec::new();
     for measured in alone {
         let name = measured.name.clone();
-        let (live, totals) = measured.finish(folder.path(), 0);
+        let (live, totals) = measured.finish(folder.path(), &[0]);
         assert_eq!(totals["dropped"]["kernel"], 0, "{name}");
         wrong.extend(differences(&live, &offline, &name));
     }
@@ -230,7 +237,7 @@ fn live_records_are_those_of_the_recording() {
     let dealt = totals(folder.path(), &feed);
     let mut live = Vec::new();
     for (number, consumer) in consumers.into_iter().enumerate() {
-        let (records, totals) = consumer.finish(folder.path(), 0);
+        let (records, totals) = consumer.finish(folder.path(), &[0]);
         assert!(
             records.len() > offline.len() / 4,
             "a consumer without a share"
@@ -278,9 +285,10 @@ fn a_killed_consumer_loses_only_its_own_share() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     }
-    let [safe0, safe1] = safe.map(|consumer| consumer.finish(folder.path(), 0));
-    let spared = spared.finish(folder.path(), 0);
-    let late = late.finish(folder.path(), 0);
+    let [safe0, safe1] = safe.map(|consumer| consumer.finish(folder.path(), &[0]));
+    let spared = spared.finish(folder.path(), &[0]);
+    // Its ring may still have been full when it came.
+    let late = late.finish(folder.path(), &[0, 1]);
     let wrong = differences(&spared.0, &safe0.0, "the consumer that was spared");
     assert_eq!(wrong, None, "{}", wrong.as_deref().unwrap_or_default());
     assert!(!late.0.is_empty() && late.0.len() < safe1.0.len());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, SERVER, Wire, client, interface, until};
 
-use super::common::{installed, skipped};
+use super::common::skipped;
 
 /// How long anything may take that takes a moment.
 pub const PATIENCE: Duration = Duration::from_secs(15);
@@ -25,12 +25,7 @@ const NEEDED: [&str; 4] = ["nginx", "curl", "wrk", "tcpdump"];
 impl Site {
     /// A wire and nginx on it, or a loud word about why there is none.
     pub fn open(folder: &Path) -> Option<Self> {
-        // Debian keeps nginx and tcpdump where ordinary users do not look.
-        let found = |program: &&str| {
-            let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-            std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
-        };
-        if let Some(missing) = NEEDED.iter().find(|program| !found(program)) {
+        if let Some(missing) = NEEDED.iter().find(|program| !on_path(program)) {
             skipped(&format!("{missing} is not installed"));
             return None;
         }
@@ -100,26 +95,31 @@ impl Site {
         }
     }
 
-    /// Records the server's interface to a file, time stamps to the nanosecond.
-    pub fn record(&self, path: &Path) -> Running {
-        let mut tcpdump = self.wire.command(Side::Server, "tcpdump");
-        tcpdump
-            .args([
-                "-i",
-                interface(Side::Server),
-                "-n",
-                "-s",
-                "0",
-                "-B",
-                "65536",
-                "-Z",
-                "root",
-            ])
-            .args(["--time-stamp-precision=nano", "-w"])
+    /// Records the server's interface to a file, time stamps to the nanosecond: by tcpdump. Where that
+    /// finds itself to be the root of a user namespace it insists on changing users, which the kernel
+    /// refuses; there it is dumpcap.
+    pub fn record(&self, path: &Path) -> Option<Running> {
+        let interface = interface(Side::Server);
+        let mut recorder = if !self.wire.is_unprivileged() {
+            let mut tcpdump = self.wire.command(Side::Server, "tcpdump");
+            tcpdump.args([
+                "-i", interface, "-n", "-s", "0", "-B", "65536", "-Z", "root",
+            ]);
+            tcpdump.args(["--time-stamp-precision=nano", "-w"]);
+            tcpdump
+        } else if on_path("dumpcap") {
+            let mut dumpcap = self.wire.command(Side::Server, "dumpcap");
+            dumpcap.args(["-q", "-B", "64", "-i", interface, "-w"]);
+            dumpcap
+        } else {
+            skipped("dumpcap is not installed");
+            return None;
+        };
+        recorder
             .arg(path)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        self.listening(&mut tcpdump, 1)
+        Some(self.listening(&mut recorder, 1))
     }
 
     /// The binary in the namespace of the server.
@@ -157,6 +157,12 @@ impl Site {
     }
 }
 
+/// Whether a program is installed. Debian keeps nginx and tcpdump where ordinary users do not look.
+fn on_path(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
 /// Lets others go on.
 #[expect(
     clippy::disallowed_methods,
@@ -167,7 +173,6 @@ pub fn pause(time: Duration) {
 }
 
 fn serve(wire: &Wire, folder: &Path) -> Running {
-    assert!(installed("curl"));
     let at = folder.display();
     let root = folder.join("www");
     std::fs::create_dir_all(&root).unwrap();
