@@ -1,4 +1,5 @@
 //! Several workers against one: the same records and totals, order, limits, parcels, failures.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
 use std::cell::RefCell;
 use std::rc::Rc;

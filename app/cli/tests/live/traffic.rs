@@ -10,10 +10,10 @@ use linkweir_testkit::netns::{Running, SERVER, Wire, client, interface, until};
 use super::common::skipped;
 
 /// How long anything may take that takes a moment.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A wire with a web server on it.
-pub struct Site {
+pub(crate) struct Site {
     pub wire: Wire,
     pub folder: PathBuf,
     _server: Running,
@@ -24,7 +24,7 @@ const NEEDED: [&str; 4] = ["nginx", "curl", "wrk", "tcpdump"];
 
 impl Site {
     /// A wire and nginx on it, or a loud word about why there is none.
-    pub fn open(folder: &Path) -> Option<Self> {
+    pub(crate) fn open(folder: &Path) -> Option<Self> {
         if let Some(missing) = NEEDED.iter().find(|program| !on_path(program)) {
             skipped(&format!("{missing} is not installed"));
             return None;
@@ -46,7 +46,7 @@ impl Site {
     }
 
     /// Asks for a page from a client's address; whether it came.
-    pub fn ask(&self, number: u8, words: &[&str]) -> bool {
+    pub(crate) fn ask(&self, number: u8, words: &[&str]) -> bool {
         let url = format!("http://{SERVER}/page?from={number}");
         let mut curl = self.curl(number);
         let status = curl.args(words).arg(url).status().unwrap();
@@ -63,7 +63,7 @@ impl Site {
 
     /// wrk at a bounded rate for so many seconds; beside it, until it ends, curl with what wrk
     /// cannot do: HEAD, and an upload that waits for `100 Continue`.
-    pub fn load(&self, seconds: u32) {
+    pub(crate) fn load(&self, seconds: u32) {
         let script = self.folder.join("mix.lua");
         std::fs::write(&script, MIX).unwrap();
         let mut wrk = self.wire.command(Side::Client, "wrk");
@@ -98,7 +98,7 @@ impl Site {
     /// Records the server's interface to a file, time stamps to the nanosecond: by tcpdump. Where that
     /// finds itself to be the root of a user namespace it insists on changing users, which the kernel
     /// refuses; there it is dumpcap.
-    pub fn record(&self, path: &Path) -> Option<Running> {
+    pub(crate) fn record(&self, path: &Path) -> Option<Running> {
         let interface = interface(Side::Server);
         let mut recorder = if !self.wire.is_unprivileged() {
             let mut tcpdump = self.wire.command(Side::Server, "tcpdump");
@@ -123,7 +123,7 @@ impl Site {
     }
 
     /// The binary in the namespace of the server.
-    pub fn linkweir(&self) -> Command {
+    pub(crate) fn linkweir(&self) -> Command {
         let mut command = self
             .wire
             .command(Side::Server, env!("CARGO_BIN_EXE_linkweir"));
@@ -136,7 +136,7 @@ impl Site {
     }
 
     /// Starts a program and waits until it has opened so many sockets for packets.
-    pub fn listening(&self, command: &mut Command, sockets: usize) -> Running {
+    pub(crate) fn listening(&self, command: &mut Command, sockets: usize) -> Running {
         let mut running = Running::start(command).unwrap();
         let mut is_running = true;
         let so = until(PATIENCE, || {
@@ -152,7 +152,7 @@ impl Site {
 
     /// Until all that was sent has been handed over: what the kernel holds back in a block that is
     /// not full comes after a second at most (libpcap's; ours is faster).
-    pub fn settle() {
+    pub(crate) fn settle() {
         pause(Duration::from_millis(1300));
     }
 }
@@ -168,7 +168,7 @@ fn on_path(program: &str) -> bool {
     clippy::disallowed_methods,
     reason = "another process has no clock of ours"
 )]
-pub fn pause(time: Duration) {
+pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 

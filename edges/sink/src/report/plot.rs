@@ -288,7 +288,10 @@ impl Plot {
             .split_once(">\n")
             .and_then(|(_, rest)| rest.split_once("</svg>"))
             .map_or("", |(body, _)| body);
-        let (full, room) = (HEIGHT + 24.0, (WIDTH - LEFT) / to_float(self.series.len().max(1)));
+        let (full, room) = (
+            HEIGHT + 24.0,
+            (WIDTH - LEFT) / to_float(self.series.len().max(1)),
+        );
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {full}\" role=\"img\" \
              aria-label=\"{}\">\n<style>{STYLE}</style>\n\
