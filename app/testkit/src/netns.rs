@@ -197,13 +197,17 @@ impl Wire {
         command
     }
 
-    /// The same, put before other programs of the machine where that is allowed: for what is measured
-    /// beside them.
+    /// The same with real-time priority, for what is measured beside the other programs of the
+    /// machine; an ordinary user may not have that, and gets a plain command.
+    ///
+    /// Threads of the program do not take turns on a core: it must leave the core now and then.
     #[must_use]
     pub fn urgent_command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
-        // It goes on without, with a word on standard error.
-        let mut command = self.command(side, "nice");
-        command.args(["-n", "-15", "--"]).arg(program);
+        if self.has_own_users {
+            return self.command(side, program);
+        }
+        let mut command = self.command(side, "chrt");
+        command.args(["--fifo", "10"]).arg(program);
         command
     }
 

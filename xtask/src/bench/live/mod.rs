@@ -89,11 +89,11 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
     };
     let readers = readers::find(&wire, binary.clone(), dir);
     println!(
-        "{}veth pair, offloads off; sender on core {}, readers on core {}; rings of 64 MiB",
+        "{}; veth pair, offloads off; sender on core {}, readers on core {}; rings of 64 MiB",
         if wire.is_unprivileged() {
-            "in a user namespace; "
+            "in a user namespace, at plain priority"
         } else {
-            ""
+            "at real-time priority (tshark, two programs on one core: plain)"
         },
         sender::CORE,
         readers::CORE

@@ -58,6 +58,8 @@ pub(super) struct Received {
     pub(super) dropped: u64,
     /// CPU seconds of its busiest thread, and of all.
     pub(super) thread_s: f64,
+    /// Seconds for which that thread was kept from its core by other programs.
+    pub(super) waited_s: f64,
     pub(super) all_s: f64,
 }
 
@@ -123,7 +125,8 @@ impl Readers<'_> {
             Received {
                 packets: figures.0,
                 dropped: figures.1,
-                thread_s: cost.busiest(),
+                thread_s: cost.busiest().ran,
+                waited_s: cost.busiest().waited,
                 all_s: cost.all(),
             },
         ))
@@ -137,7 +140,11 @@ impl Readers<'_> {
         let path = self
             .path(reader)
             .with_context(|| format!("{} is not installed", reader.name()))?;
-        let mut command = self.wire.urgent_command(Side::Server, "taskset");
+        let mut command = match reader {
+            // It is two programs that must share the core.
+            Reader::Tshark => self.wire.command(Side::Server, "taskset"),
+            _ => self.wire.urgent_command(Side::Server, "taskset"),
+        };
         command.args(["-c", &CORE.to_string()]).arg(path);
         let kib = (RING_MIB * 1024).to_string();
         let mib = RING_MIB.to_string();

@@ -65,6 +65,10 @@ impl Series {
             format!("{:.1} %", 100.0 * self.core(|received| received.thread_s)),
             format!("{:.1} %", 100.0 * self.core(|received| received.all_s)),
             format!("{:.1} %", 100.0 * self.core_at(PROMISED_RATE)),
+            format!(
+                "{:.0} ms",
+                1e3 * self.median(|(_, received)| received.waited_s)
+            ),
         ]
     }
 }
@@ -108,6 +112,9 @@ impl Speed<'_> {
             None
         };
         print_table(&table);
+        println!(
+            "lost: not analysed when the traffic ended; thread, all: part of a core that the busiest thread and all took; 1 Mpps: that thread for 1 Mpps, by CPU time per packet; waited: it was kept from its core"
+        );
         Ok(bars(title, &highest, promised.as_deref()))
     }
 
@@ -169,9 +176,9 @@ impl Speed<'_> {
     }
 }
 
-const HEADER: [&str; 11] = [
+const HEADER: [&str; 12] = [
     "reader", "runs", "Mpps", "Gb/s", "sent", "received", "dropped", "lost", "thread", "all",
-    "1 Mpps",
+    "1 Mpps", "waited",
 ];
 
 fn bars(title: &str, highest: &[Series], promised: Option<&[Series]>) -> Vec<Bar> {
@@ -230,6 +237,7 @@ mod tests {
                 packets: received,
                 dropped: sent - received,
                 thread_s,
+                waited_s: 0.0,
                 all_s: thread_s,
             },
         );

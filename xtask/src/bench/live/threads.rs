@@ -4,9 +4,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// CPU seconds of each thread of a program and of the programs it has started, by thread id.
+/// What a thread has had, seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Time {
+    /// On a core.
+    pub(super) ran: f64,
+    /// Kept waiting for one, because others had it.
+    pub(super) waited: f64,
+}
+
+/// The time of each thread of a program and of the programs it has started, by thread id.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Threads(BTreeMap<u32, f64>);
+pub(super) struct Threads(BTreeMap<u32, Time>);
 
 impl Threads {
     /// What the kernel has counted until now.
@@ -27,8 +36,8 @@ impl Threads {
             let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            if let Some(seconds) = seconds(&path) {
-                self.0.insert(id, seconds);
+            if let Some(time) = time(&path) {
+                self.0.insert(id, time);
             }
             let children = std::fs::read_to_string(path.join("children")).unwrap_or_default();
             for child in children.split_whitespace().flat_map(str::parse) {
@@ -37,32 +46,42 @@ impl Threads {
         }
     }
 
-    /// What they cost since `earlier`.
+    /// What they had since `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
-        let cost = |(id, seconds): (&u32, &f64)| {
-            (*id, seconds - earlier.0.get(id).copied().unwrap_or(0.0))
+        let had = |(id, time): (&u32, &Time)| {
+            let before = earlier.0.get(id).copied().unwrap_or_default();
+            let time = Time {
+                ran: time.ran - before.ran,
+                waited: time.waited - before.waited,
+            };
+            (*id, time)
         };
-        Self(self.0.iter().map(cost).collect())
+        Self(self.0.iter().map(had).collect())
     }
 
-    /// The thread with the most: the one that analyses.
-    pub(super) fn busiest(&self) -> f64 {
-        self.0.values().copied().fold(0.0, f64::max)
+    /// The thread that ran longest: the one that analyses.
+    pub(super) fn busiest(&self) -> Time {
+        let threads = self.0.values().copied();
+        threads
+            .max_by(|one, other| one.ran.total_cmp(&other.ran))
+            .unwrap_or_default()
     }
 
+    /// What all of them ran.
     pub(super) fn all(&self) -> f64 {
-        self.0.values().sum()
+        self.0.values().map(|time| time.ran).sum()
     }
 }
 
-/// CPU seconds of one thread: to the nanosecond where the scheduler says it, else in ticks.
-fn seconds(thread: &Path) -> Option<f64> {
-    let exact = std::fs::read_to_string(thread.join("schedstat")).ok();
-    let exact = exact
-        .as_deref()
-        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-    if let Some(nanos) = exact {
-        return Some(nanos as f64 * 1e-9);
+/// The time of one thread: to the nanosecond where the scheduler says it, else in ticks.
+fn time(thread: &Path) -> Option<Time> {
+    let exact = std::fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+    let mut nanos = exact.split_whitespace().flat_map(str::parse::<u64>);
+    if let (Some(ran), Some(waited)) = (nanos.next(), nanos.next()) {
+        return Some(Time {
+            ran: ran as f64 * 1e-9,
+            waited: waited as f64 * 1e-9,
+        });
     }
     let stat = std::fs::read_to_string(thread.join("stat")).ok()?;
     // The name, in parentheses, may have blanks; user and system time are the 12th and 13th field
@@ -74,7 +93,10 @@ fn seconds(thread: &Path) -> Option<f64> {
         .take(2)
         .flat_map(str::parse::<u64>)
         .sum();
-    Some(ticks as f64 * 0.01)
+    Some(Time {
+        ran: ticks as f64 * 0.01,
+        waited: f64::NAN,
+    })
 }
 
 /// Waits until a program has nothing more to do, at most so long.
@@ -107,7 +129,7 @@ mod tests {
         }
         let cost = Threads::of(std::process::id()).since(&before);
         assert!(
-            cost.busiest() > 0.0 && cost.busiest() <= cost.all(),
+            cost.busiest().ran > 0.0 && cost.busiest().ran <= cost.all(),
             "{sum}"
         );
         assert_eq!(Threads::of(u32::MAX), Threads::default());
