@@ -84,16 +84,16 @@ pub(crate) struct InputArgs {
     #[arg(short = 'c', long, value_name = "PACKETS")]
     pub(crate) count: Option<u64>,
 
-    /// Bytes kept of each packet of an interface.
-    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(64..=262_144), hide_default_value = false)]
+    /// Bytes kept of each packet of an interface; 0 is the default.
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(..=262_144))]
     pub(crate) snaplen: u32,
 
     /// Do not put the interface into promiscuous mode.
     #[arg(short = 'p', long)]
     pub(crate) no_promiscuous: bool,
 
-    /// Size of the capture ring of each worker, in KiB.
-    #[arg(short = 'B', long = "buffer-size", value_name = "KIB", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1024..=16_777_216), help_heading = "Performance")]
+    /// Size of the capture ring of each worker, in KiB; at least 1024 is taken.
+    #[arg(short = 'B', long = "buffer-size", value_name = "KIB", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=16_777_216), help_heading = "Performance")]
     pub(crate) buffer_size: u32,
 
     /// Bytes per read of a file.

@@ -24,7 +24,7 @@ pub(crate) fn open(args: &InputArgs, sockets: usize, signals: &Signals) -> anyho
         Some(interface) => open_live(args, interface, sockets, signals).map(Opened::Live),
         None if args.read.is_empty() => {
             return Err(anyhow!(Wrong(
-                "nothing to read: name a capture with -r, an interface with -i, or a feeder with --feed"
+                "nothing to read: name a capture with -r or an interface with -i (http: or a feeder with --feed)"
                     .to_owned()
             )));
         }
@@ -59,9 +59,12 @@ fn open_live(
     let options = LiveOptions {
         interface: interface.to_owned(),
         filter: args.filter.clone(),
-        snaplen: args.snaplen,
+        snaplen: match args.snaplen {
+            0 => LiveOptions::default().snaplen,
+            some => some,
+        },
         promiscuous: !args.no_promiscuous,
-        buffer_bytes: (args.buffer_size as usize) << 10,
+        buffer_bytes: (args.buffer_size.max(1024) as usize) << 10,
         fanout: if sockets > 1 {
             Fanout::Transaction
         } else {

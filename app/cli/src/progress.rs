@@ -92,9 +92,13 @@ impl Meter {
             .total_bytes
             .map_or_else(String::new, |total| format!(" of {total}"));
         say(&format!(
-            "linkweir: {} packets, {}{of} bytes read, {} records, {}",
+            "linkweir: {} packets, {}{of} bytes, {} records, {}",
             report.packets,
-            progress.consumed_bytes,
+            if progress == Progress::default() {
+                report.bytes
+            } else {
+                progress.consumed_bytes
+            },
             report.records,
             rate(report, self.elapsed())
         ));

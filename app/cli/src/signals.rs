@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
+use linkweir_sys::signals::ask_to_stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+
+/// Signals that come together count as one.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What was asked of the process since it started.
 #[derive(Debug, Clone, Default)]
@@ -17,14 +22,11 @@ pub(crate) struct Signals {
 impl Signals {
     /// Takes SIGINT, SIGTERM, SIGHUP and SIGUSR1 over.
     ///
-    /// The first SIGINT or SIGTERM asks to finish; the second kills, as it would have without us.
+    /// The first SIGINT or SIGTERM asks to finish; one that comes half a second later or more kills, as
+    /// it would have without us.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let signals = Self::default();
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&signals.stop))
-                .context("signals")?;
-            signal_hook::flag::register(signal, Arc::clone(&signals.stop)).context("signals")?;
-        }
+        ask_to_stop(&[SIGINT, SIGTERM], &signals.stop, PATIENCE).context("signals")?;
         signal_hook::flag::register(SIGHUP, Arc::clone(&signals.rotate)).context("signals")?;
         signal_hook::flag::register(SIGUSR1, Arc::clone(&signals.report)).context("signals")?;
         Ok(signals)

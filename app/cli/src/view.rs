@@ -146,7 +146,8 @@ impl Shown {
             names: args.console_host.clone(),
         };
         let console = Console::start(&options, self.live.clone()).map_err(|error| match error {
-            ConsoleError::System(_) | ConsoleError::Listen { .. } => error.into(),
+            // Its text has the cause in it.
+            ConsoleError::System(_) | ConsoleError::Listen { .. } => anyhow!(error.to_string()),
             wrong => anyhow!(Wrong(wrong.to_string())),
         })?;
         warn(&format!("console at {}", console.url()));

@@ -123,7 +123,7 @@ fn every_flag_is_explained_with_its_default() {
         assert!(help.contains(code), "{code}");
     }
     assert_eq!(
-        help.matches("\n  linkweir http -r").count(),
+        help.matches("\n  linkweir http -").count(),
         2,
         "two examples"
     );

@@ -118,11 +118,14 @@ fn pause(span: Duration) {
 /// Asks for a ring.
 fn ask(connection: &OwnedFd, number: u32) -> Result<(RingReader, u32), String> {
     let text = |error: io::Error| error.to_string();
-    say(connection, request(number).as_bytes()).map_err(text)?;
+    // A feeder that wants nothing of us says why and hangs up, perhaps before it is asked.
+    let said = say(connection, request(number).as_bytes());
     rustix::io::ioctl_fionbio(connection, true).map_err(|error| error.to_string())?;
     wait_any(std::iter::once(connection), ANSWER_MS).map_err(text)?;
-    let (answer, files) =
-        hear_with(connection).map_err(|error| format!("the feeder does not answer: {error}"))?;
+    let (answer, files) = hear_with(connection).map_err(|error| match said {
+        Ok(()) => format!("the feeder does not answer: {error}"),
+        Err(_) => "the feeder hung up: it may be of another user".to_owned(),
+    })?;
     if let Some(reason) = answer.strip_prefix("no ") {
         return Err(reason.escape_default().to_string());
     }

@@ -14,6 +14,8 @@ use crate::socket::{BYE, Heard, accept_one, hear, parse_request, peer, say, say_
 
 /// Whether the thread is to end is looked at this often.
 const LOOK_EVERY_MS: u32 = 50;
+/// How long nobody is let in after that could not be done.
+const REFUSED_BREAK: std::time::Duration = std::time::Duration::from_millis(100);
 /// Connections that have not said what they want, at most.
 const MOST_STRANGERS: usize = 64;
 
@@ -125,9 +127,15 @@ fn serve(listener: &OwnedFd, slots: &[Slot], stop: &AtomicBool) {
         if wait_any(sockets, LOOK_EVERY_MS).is_err() {
             return;
         }
-        while let Ok(Some(connection)) = accept_one(listener) {
-            if let Some(guest) = welcome(connection, user, &guests) {
-                guests.push(guest);
+        loop {
+            match accept_one(listener) {
+                Ok(Some(connection)) => guests.extend(welcome(connection, user, &guests)),
+                Ok(None) => break,
+                Err(_) => {
+                    // Out of descriptors, say: whoever waits stays in line, and nothing spins.
+                    std::thread::sleep(REFUSED_BREAK);
+                    break;
+                }
             }
         }
         guests.retain_mut(|guest| attend(guest, slots));

@@ -18,6 +18,7 @@ pub mod interface;
 pub mod packet_socket;
 pub mod privileges;
 pub mod shm;
+pub mod signals;
 pub mod xdp;
 
 pub use bpf::{BpfError, BpfFilter};

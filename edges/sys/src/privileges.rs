@@ -26,7 +26,7 @@ pub struct Restrict {
     pub writable: Vec<PathBuf>,
     /// Keeps `CAP_NET_RAW`, to open an interface again that has gone and come back.
     pub keep_net: bool,
-    /// Keeps `CAP_NET_ADMIN` and `CAP_BPF` too, and the system call `bpf`: what `AF_XDP` needs for
+    /// Keeps `CAP_NET_ADMIN`, `CAP_BPF` and `CAP_IPC_LOCK` too, and the system call `bpf`: what `AF_XDP` needs for
     /// the same.
     pub keep_bpf: bool,
 }
@@ -55,7 +55,8 @@ impl Restrict {
             keep |= CapabilitySet::NET_RAW;
         }
         if self.keep_bpf {
-            keep |= CapabilitySet::NET_ADMIN | CapabilitySet::BPF;
+            // Without the last the memory of its frames counts against RLIMIT_MEMLOCK.
+            keep |= CapabilitySet::NET_ADMIN | CapabilitySet::BPF | CapabilitySet::IPC_LOCK;
         }
         let set = |effective: CapabilitySet, permitted: CapabilitySet| {
             let sets = CapabilitySets {

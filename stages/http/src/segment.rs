@@ -8,7 +8,7 @@ use linkweir_record::HttpBatch;
 use linkweir_wire::{Network, SeqNumber, Tcp, TcpFlags};
 
 use crate::halves::measured;
-use crate::key::Connection;
+use crate::key::{Connection, ConnectionHash};
 use crate::place::Place;
 use crate::stage::HttpStage;
 use crate::watch::{Found, PartialHead};
@@ -253,6 +253,18 @@ impl HttpStage {
         }
         if let Some(old) = self.watch.begin(segment, offset) {
             self.on_partial(old, out);
+        }
+        if segment
+            .payload
+            .get(offset..)
+            .is_some_and(|head| head.starts_with(b"HTTP"))
+        {
+            // The request waits for this head, however long that takes.
+            let connection = segment.direction.reversed();
+            let hash = ConnectionHash::new(self.seed, &connection);
+            if let Some(id) = self.pending.find_leader(&connection, hash, place.seq.0) {
+                self.pending.touch(id, self.now_ns);
+            }
         }
         self.take_up_early(segment, out);
     }

@@ -140,6 +140,8 @@ impl HttpStage {
             self.deadline_ns = self.timeout_ns;
             return;
         };
+        // What a cut head does moves time on too, but what it may still answer leaves after it.
+        self.deadline_ns = u64::MAX;
         while let Some(gone) = self.watch.expire(limit) {
             if let Some(head) = gone {
                 self.on_partial(head, out);

@@ -174,6 +174,9 @@ impl<'a> Job<'a> {
         }
         let limit = Limit::new(self.args.input.count);
         let groups = GroupsConfig {
+            connections: GroupsConfig::default()
+                .connections
+                .max(self.config.max_pending),
             hash_seed: config.hash_seed,
             ..GroupsConfig::default()
         };
@@ -182,6 +185,13 @@ impl<'a> Job<'a> {
             dealer: Some(Box::new(move |state| {
                 let mut splitter = TransactionGroups::new(&groups);
                 deal(source, &mut splitter, &mut ports, &limit, state);
+                let forgotten = splitter.counts().forgotten;
+                if forgotten > 0 {
+                    warn(&format!(
+                        "{forgotten} connections with unanswered requests were forgotten by the reader, which follows {}: their records may differ from those of one worker; --max-pending raises the bound",
+                        groups.connections
+                    ));
+                }
             })),
             limit: Limit::default(),
             is_sorted: self.args.tracking.sort,

@@ -80,6 +80,8 @@ pub(super) struct Flow {
     /// The newest first.
     groups: [Group; GROUPS],
     count: u8,
+    /// Whether there were more groups than are remembered.
+    has_forgotten: bool,
     client: Option<Side>,
     /// The number after the last opening SYN.
     opening: Option<u32>,
@@ -112,6 +114,7 @@ impl Flow {
             high: Stream::new(),
             groups: [Group::default(); GROUPS],
             count: 0,
+            has_forgotten: false,
             client: None,
             opening: None,
             owed: 0,
@@ -131,6 +134,11 @@ impl Flow {
     pub(super) fn release(mut self, texts: &mut TextPool) {
         self.low.drop_head(texts);
         self.high.drop_head(texts);
+    }
+
+    /// Whether requests wait for their responses.
+    pub(super) const fn owes(&self) -> bool {
+        self.owed > 0
     }
 
     #[inline]
@@ -172,6 +180,30 @@ impl Flow {
             }
         }
         hash
+    }
+
+    /// Whether the byte at `seq` belongs to a group that is no longer remembered.
+    fn is_forgotten(&self, side: Side, seq: u32) -> bool {
+        self.has_forgotten
+            && self.groups.last().is_some_and(|oldest| {
+                let begin = match side {
+                    Side::Low => oldest.low,
+                    Side::High => oldest.high,
+                };
+                ahead(seq, begin) < 0
+            })
+    }
+
+    /// The hash that a forgotten group had if the message in `data` was its first: both halves of a
+    /// transaction that comes again much later meet, and where the first time was.
+    fn recalled(&self, data: &Data<'_>, balance: Balance) -> u32 {
+        let by_ack = match classify(data.payload) {
+            Start::Request => true,
+            Start::Response => false,
+            Start::Unsure | Start::Neither => self.client == Some(data.side),
+        };
+        let link = if by_ack { data.ack } else { data.seq };
+        balance.hash(self.key.client, self.key.server, link)
     }
 
     /// An opening SYN: unless it is an old one, what comes is another connection.
@@ -262,8 +294,13 @@ impl Flow {
         } else {
             data.seq
         };
+        let hash = if self.is_forgotten(side, from) {
+            self.recalled(&data, balance)
+        } else {
+            self.route(side, from)
+        };
         Seen {
-            hash: self.route(side, from),
+            hash,
             is_request: self.was_request,
         }
     }
@@ -297,6 +334,9 @@ impl Flow {
                 self.is_unclear = true;
                 if has_hole && !is_again {
                     self.messages(data, 0, balance, bytes, counts);
+                } else if !is_again && self.client != Some(other_side(data.side)) {
+                    // To the stage it may be a request of its own.
+                    self.is_tangled = true;
                 }
             }
             return;
@@ -384,12 +424,20 @@ impl Flow {
 
     /// Begins a group.
     fn open(&mut self, balance: Balance, low: u32, high: u32, link: u32) {
+        self.has_forgotten |= usize::from(self.count) == GROUPS;
         let hash = balance.hash(self.key.client, self.key.server, link);
         self.groups.rotate_right(1);
         if let Some(group) = self.groups.first_mut() {
             *group = Group { low, high, hash };
         }
         self.count = (self.count + 1).min(u8::try_from(GROUPS).unwrap_or(u8::MAX));
+    }
+}
+
+const fn other_side(side: Side) -> Side {
+    match side {
+        Side::Low => Side::High,
+        Side::High => Side::Low,
     }
 }
 

@@ -66,7 +66,7 @@ pub struct GroupsConfig {
 impl Default for GroupsConfig {
     fn default() -> Self {
         Self {
-            connections: 65_536,
+            connections: 131_072,
             balance: Balance::default(),
             hash_seed: 0x6c69_6e6b_7765_6972,
         }
@@ -78,7 +78,8 @@ impl Default for GroupsConfig {
 pub struct GroupCounts {
     /// Connections that were taken up.
     pub connections: u64,
-    /// Of these, those that were forgotten because the table was full.
+    /// Of these, those that were forgotten, because the table was full, with requests unanswered:
+    /// their halves may part.
     pub forgotten: u64,
     /// Requests seen.
     pub requests: u64,
@@ -154,7 +155,7 @@ impl TransactionGroups {
         let file = u32::try_from(hash >> 32).unwrap_or_default();
         let found = self.table.find(file, |flow| flow.key == key);
         if tcp.payload_len == 0 {
-            return self.hash_empty(found, &key, side, tcp, file);
+            return self.hash_empty(found, &key, side, tcp);
         }
         let Some(id) = found.or_else(|| self.begin(file, &key)) else {
             return self.stateless(&sent, tcp);
@@ -183,7 +184,6 @@ impl TransactionGroups {
         key: &Connection,
         side: Side,
         tcp: &Tcp<'_>,
-        file: u32,
     ) -> u32 {
         let is_opening =
             tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
@@ -194,11 +194,6 @@ impl TransactionGroups {
             if let Some(hash) = flow.current() {
                 return hash;
             }
-        } else if is_opening
-            && let Some(id) = self.begin(file, key)
-            && let Some(flow) = self.table.get_mut(id)
-        {
-            flow.on_syn(side, tcp.seq().0, &mut self.texts);
         }
         // Before the first request: with it, as far as can be told.
         self.stateless(key, tcp)
@@ -220,9 +215,9 @@ impl TransactionGroups {
         while self.table.is_full() {
             let (oldest, _) = self.table.oldest()?;
             if let Some(flow) = self.table.remove(oldest) {
+                self.counts.forgotten += u64::from(flow.owes());
                 flow.release(&mut self.texts);
             }
-            self.counts.forgotten += 1;
         }
         self.counts.connections += 1;
         self.table.insert(file, Flow::new(*key)).ok()

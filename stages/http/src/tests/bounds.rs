@@ -239,3 +239,22 @@ fn many_messages_leave_nothing_behind() {
     assert_eq!(stage.stats().table_full, 0);
     assert_eq!(stage.stats().transactions, 50);
 }
+
+#[test]
+fn a_cut_head_answers_its_request_when_both_time_out() {
+    for wait in [70, 30] {
+        let mut talk = Conversation::v4(40_000);
+        talk.client_sends(get("/cut"));
+        talk.wait(Duration::from_millis(200));
+        talk.server_sends("HTTP/1.1 200 OK\r\nServer: x\r\n");
+        let mut later =
+            Conversation::v4(40_001).starting_at(Conversation::START_NS + wait * 1_000_000_000);
+        later
+            .client_sends(get("/later"))
+            .server_sends(answer(204, 0));
+        let frames = together(&[talk, later]);
+        let seen = observe(&HttpConfig::default(), &frames, LinkType::ETHERNET);
+        assert_eq!(seen.stats.transactions, 2, "{wait} s");
+        assert_eq!(seen.stats.truncated_heads, 1);
+    }
+}
