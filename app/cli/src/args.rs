@@ -156,8 +156,10 @@ pub(crate) struct ViewArgs {
     #[arg(long)]
     pub(crate) top: bool,
 
-    /// Alert when this holds, for example `p95 of host shop > 500 ms for 3 intervals` or
-    /// `5xx share > 2 %`; may be repeated. Alerts go to standard error, `/metrics` and `--webhook`.
+    /// Alert when this holds, for example `p95 of host shop.test > 500 ms for 3 intervals` or
+    /// `5xx share > 2 %`; may be repeated. A rule is METRIC [of host|server|url NAME] COMPARISON LIMIT
+    /// [for N intervals], the metric one of p50 p90 p95 p99 p999 mean max, 4xx|5xx|unanswered share,
+    /// requests rate, drops, table fill. Alerts go to standard error, `/metrics` and `--webhook`.
     #[arg(long, value_name = "RULE")]
     pub(crate) alert: Vec<String>,
 
