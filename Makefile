@@ -7,10 +7,10 @@ PREFIX ?= /usr/local
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build install bench oracle check ci fuzz clean setup-build setup-test setup-ci setup-bench
+.PHONY: help demo test build install bench bench-live oracle check ci fuzz clean setup-build setup-test setup-ci setup-bench
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## install what is missing, build, measure the bundled capture; results in out/demo
 	@scripts/demo.sh "$(TARGET)/release/linkweir" "$(OUT)"
@@ -28,6 +28,9 @@ install: build ## install the binary and its manual pages (PREFIX=/usr/local)
 
 bench: build setup-bench ## measure speed and memory side by side with other tools
 	cargo xtask bench http
+
+bench-live: build setup-bench ## live capture, shares of workers and consumers, the feeder's rings; needs root
+	cargo xtask bench live
 
 oracle: build ## compare with tshark's results on a folder of captures, if it is there
 	cargo xtask oracle
