@@ -324,7 +324,7 @@ words! {
         Host = "host",
         /// Address and port of the server.
         Server = "server",
-        /// Host and path with identifiers folded: [`url_template`](crate::url_template).
+        /// Host and path with identifiers folded: [`url_template`](fn@crate::url_template).
         Url = "url",
         /// Address of the client.
         Client = "client",

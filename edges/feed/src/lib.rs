@@ -6,7 +6,7 @@
 //!                         └─► Producer ═ ring 1 ═ Consumer ─► stage
 //! ```
 //! The paper's packet feeder (Vega et al. 2017, sec. 2.1.4). [`ring`] joins two threads; a
-//! [`Feeder`] deals a source to the consumers of a named feed, which [`attach`] by its name from other
+//! [`Feeder`] deals a source to the consumers of a named feed, which [`attach()`] by its name from other
 //! processes. No system call, lock or allocation per packet.
 #![forbid(unsafe_code)]
 
