@@ -133,7 +133,7 @@ fn serve(listener: &OwnedFd, slots: &[Slot], stop: &AtomicBool) {
                 Ok(None) => break,
                 Err(_) => {
                     // Out of descriptors, say: whoever waits stays in line, and nothing spins.
-                    std::thread::sleep(REFUSED_BREAK);
+                    linkweir_sys::wait::pause(REFUSED_BREAK);
                     break;
                 }
             }
