@@ -38,7 +38,8 @@ trap 'exit 1' INT TERM
 once() {
     end=$1
     shift
-    rm -f "$scratch/pipe"
+    # The address is read from the log: one of the server before would be taken for this one's.
+    rm -f "$scratch/pipe" "$scratch/log"
     mkfifo "$scratch/pipe"
     "$python" "$here/traffic.py" --rate 200 --past 450 --seconds 900 >"$scratch/pipe" 2>/dev/null &
     feeder=$!
@@ -48,7 +49,7 @@ once() {
     server=$!
     url=
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        url=$(sed -n 's/.*\(http:\/\/[^ ]*\).*/\1/p' "$scratch/log" | head -n 1)
+        url=$(sed -n 's/.*\(http:\/\/[^ ]*\).*/\1/p' "$scratch/log" 2>/dev/null | head -n 1)
         [ -n "$url" ] && break
         sleep 0.5
     done
