@@ -25,8 +25,12 @@ const HOUSE: &[(&str, May)] = &[
     ("foundation/proto", May::Only(&["linkweir-wire"])),
     ("foundation/table", May::Only(&["linkweir-wire"])),
     ("foundation/sketch", May::Only(&["linkweir-wire"])),
-    ("foundation/record", May::Only(&["linkweir-wire"])),
+    (
+        "foundation/record",
+        May::Only(&["linkweir-sketch", "linkweir-wire"]),
+    ),
     ("foundation/engine", May::FoundationAnd(&[])),
+    ("stages/flows", May::FoundationAnd(&[])),
     ("stages/http", May::FoundationAnd(&[])),
     ("edges/sys", May::Only(&[])),
     ("edges/capture", May::FoundationAnd(&["linkweir-sys"])),

@@ -10,7 +10,7 @@ use linkweir_record::{RecordKind, Value};
 
 use crate::escape::{is_clean, is_unprintable, push_hex};
 use crate::format::Encoder;
-use crate::number::{push_ip, push_u64};
+use crate::number::{push_ip, push_millis6, push_u64};
 
 /// Writes comma-separated lines.
 #[derive(Debug)]
@@ -74,6 +74,7 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
             match K::value(view, column) {
                 Value::Null => {}
                 Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => push_u64(out, n),
+                Value::Millis(n) => push_millis6(out, n),
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Ip(address) => push_ip(out, address),
                 Value::Text(bytes) => push_text(out, bytes),

@@ -10,7 +10,7 @@ use linkweir_record::{RecordKind, Value};
 
 use crate::escape::{hex, is_clean};
 use crate::format::Encoder;
-use crate::number::{push_ip, push_u64};
+use crate::number::{push_ip, push_millis6, push_u64};
 
 /// Writes objects. The keys with their punctuation are made once.
 #[derive(Debug)]
@@ -35,10 +35,15 @@ impl JsonlEncoder {
 impl<K: RecordKind> Encoder<K> for JsonlEncoder {
     fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
         for (column, key) in self.keys.iter().enumerate() {
+            // The first column opens the object.
+            if column > 0 && !K::has_column(view, column) {
+                continue;
+            }
             out.extend_from_slice(key);
             match K::value(view, column) {
                 Value::Null => out.extend_from_slice(b"null"),
                 Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => push_u64(out, n),
+                Value::Millis(n) => push_millis6(out, n),
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Ip(address) => {
                     out.push(b'"');

@@ -172,6 +172,18 @@ pub(crate) fn push_seconds6(out: &mut Vec<u8>, nanos: u64) {
     out.truncate(out.len().saturating_sub(3));
 }
 
+/// Nanoseconds as milliseconds with six decimals.
+#[inline]
+pub(crate) fn push_millis6(out: &mut Vec<u8>, nanos: u64) {
+    push_u64(out, nanos / 1_000_000);
+    // A point and nine decimals, of which the first three are zeros.
+    let decimals = nine_decimals(u32::try_from(nanos % 1_000_000).unwrap_or_default());
+    out.push(b'.');
+    let len = out.len() + 6;
+    out.extend_from_slice(&(decimals >> 32).to_le_bytes());
+    out.truncate(len);
+}
+
 /// An address as RFC 5952 writes it; an IPv4-mapped one as IPv4.
 #[inline]
 pub(crate) fn push_ip(out: &mut Vec<u8>, address: IpAddr) {
@@ -233,6 +245,12 @@ mod tests {
             assert_eq!(made(|o| push_seconds9(o, nanos)), nine);
             assert_eq!(made(|o| push_seconds6(o, nanos)), six);
         }
+        assert_eq!(made(|o| push_millis6(o, 0)), "0.000000");
+        assert_eq!(
+            made(|o| push_millis6(o, 1_795_222_198_122_187_988)),
+            "1795222198122.187988"
+        );
+        assert_eq!(made(|o| push_millis6(o, 10_000_203)), "10.000203");
     }
 
     proptest! {

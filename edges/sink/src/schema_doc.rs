@@ -9,6 +9,7 @@ const fn type_name(kind: FieldType) -> &'static str {
         FieldType::U64 => "unsigned integer",
         FieldType::TimeNs => "time",
         FieldType::SpanNs => "time span",
+        FieldType::Millis => "milliseconds, six decimals",
         FieldType::Ip => "IP address",
         FieldType::Port => "port",
         FieldType::Text => "text from the network",

@@ -84,7 +84,7 @@ impl TextEncoder {
                 Value::Null => {}
                 Value::U64(n) => push_u64(out, n),
                 Value::TimeNs(n) => self.moments.push(out, n),
-                Value::SpanNs(n) => push_seconds9(out, n),
+                Value::SpanNs(n) | Value::Millis(n) => push_seconds9(out, n),
                 Value::Ip(address) => push_ip(out, address),
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Text(bytes) => push_text(out, bytes),

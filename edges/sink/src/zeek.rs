@@ -151,7 +151,7 @@ impl<K: RecordKind> Encoder<K> for ZeekEncoder {
                 Value::Null => out.push(b'-'),
                 Value::U64(n) if shape == Shape::Uid => push_uid(out, n),
                 Value::U64(n) => push_u64(out, n),
-                Value::TimeNs(n) | Value::SpanNs(n) => push_seconds6(out, n),
+                Value::TimeNs(n) | Value::SpanNs(n) | Value::Millis(n) => push_seconds6(out, n),
                 Value::Ip(address) => push_ip(out, address),
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Text(b"") => out.extend_from_slice(b"(empty)"),

@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 pub mod anonymize;
+pub mod flow;
 pub mod http;
 pub mod schema;
 
 pub use anonymize::Anonymizer;
+pub use flow::{FlowBatch, FlowKind, FlowRow};
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use schema::{Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

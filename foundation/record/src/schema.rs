@@ -13,6 +13,8 @@ pub enum Value<'a> {
     TimeNs(u64),
     /// A span, nanoseconds.
     SpanNs(u64),
+    /// A moment or span in nanoseconds that is given in milliseconds with six decimals.
+    Millis(u64),
     /// An address.
     Ip(IpAddr),
     /// A port.
@@ -32,6 +34,8 @@ pub enum FieldType {
     TimeNs,
     /// [`Value::SpanNs`].
     SpanNs,
+    /// [`Value::Millis`].
+    Millis,
     /// [`Value::Ip`].
     Ip,
     /// [`Value::Port`].
@@ -82,6 +86,12 @@ pub trait RecordKind: Sized + 'static {
     fn value<'a>(view: &Self::View<'a>, column: usize) -> Value<'a>
     where
         'a: 'a;
+    /// Whether records like this one have the column at all; where they do not, formats that name
+    /// each value leave it out.
+    #[inline]
+    fn has_column(_view: &Self::View<'_>, _column: usize) -> bool {
+        true
+    }
     /// The index of the column with this name.
     fn column(name: &str) -> Option<usize> {
         Self::fields().iter().position(|field| field.name == name)
@@ -123,7 +133,7 @@ macro_rules! columns {
         #[expect(non_camel_case_types, reason = "the variants are the column names, letter by letter")]
         enum Column { $($name),+ }
 
-        static $table: &[$crate::schema::Field] = &[$($crate::schema::Field {
+        pub(crate) static $table: &[$crate::schema::Field] = &[$($crate::schema::Field {
             name: stringify!($name),
             kind: $crate::schema::FieldType::$kind,
             unit: $unit,
@@ -132,7 +142,7 @@ macro_rules! columns {
         }),+];
 
         #[inline]
-        fn $read<'a>($view: &$ty<'a>, column: usize) -> $crate::schema::Value<'a> {
+        pub(crate) fn $read<'a>($view: &$ty<'a>, column: usize) -> $crate::schema::Value<'a> {
             $(if column == Column::$name as usize { return $value; })+
             $crate::schema::Value::Null
         }

@@ -10,10 +10,12 @@ mod bounded_counts;
 mod coarse;
 mod log_linear;
 mod rate_series;
+pub mod step;
 mod top_k;
 
 pub use bounded_counts::BoundedCounts;
 pub use coarse::Coarse;
 pub use log_linear::LogLinear;
 pub use rate_series::RateSeries;
+pub use step::Step;
 pub use top_k::{Payload, TopEntry, TopK};

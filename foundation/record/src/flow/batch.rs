@@ -1,0 +1,177 @@
+//! Many flows, and what comes with them.
+
+use super::message::{MESSAGE_TEXTS, Message, MessageRow};
+use super::{FlowKind, FlowRow};
+use crate::schema::RecordBatch;
+
+/// The texts of a flow; empty where unknown. Bytes as they came from the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlowText<'a> {
+    /// Server name of a TLS or QUIC `ClientHello` (RFC 6066).
+    pub sni: &'a [u8],
+    /// Common name of the server's certificate.
+    pub certificate_name: &'a [u8],
+    /// Application protocols that the client offered, joined by commas (RFC 7301).
+    pub client_alpn: &'a [u8],
+    /// The one that the server chose.
+    pub server_alpn: &'a [u8],
+    /// The name that the client last resolved to the server's address.
+    pub fqdn: &'a [u8],
+    /// Host of the first HTTP request.
+    pub http_host: &'a [u8],
+    /// User agent in the transport parameters of QUIC.
+    pub quic_user_agent: &'a [u8],
+}
+
+/// Texts of a flow.
+const TEXTS: usize = 7;
+
+/// One flow, borrowed from its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow<'a> {
+    /// Its numbers.
+    pub row: &'a FlowRow,
+    /// Its texts.
+    pub text: FlowText<'a>,
+}
+
+/// Where the `N` texts of an entry stand in the arena.
+#[derive(Debug, Clone, Copy)]
+struct Span<const N: usize> {
+    start: u32,
+    ends: [u32; N],
+}
+
+impl<const N: usize> Span<N> {
+    /// Puts the texts into the arena; what does not fit in 4 GiB is empty.
+    fn fill(arena: &mut Vec<u8>, texts: [&[u8]; N]) -> Self {
+        let start = u32::try_from(arena.len()).unwrap_or(u32::MAX);
+        let mut ends = [start; N];
+        for (end, text) in ends.iter_mut().zip(texts) {
+            arena.extend_from_slice(text);
+            *end = u32::try_from(arena.len()).unwrap_or(start);
+        }
+        Self { start, ends }
+    }
+
+    fn texts<'a>(&self, arena: &'a [u8]) -> [&'a [u8]; N] {
+        let mut from = self.start as usize;
+        self.ends.map(|end| {
+            let part = arena.get(from..end as usize).unwrap_or_default();
+            from = end as usize;
+            part
+        })
+    }
+}
+
+/// Flows in the order in which they ended, with the HTTP heads seen meanwhile (where asked for) and
+/// the steps that ended.
+#[derive(Debug, Clone, Default)]
+pub struct FlowBatch {
+    rows: Vec<FlowRow>,
+    spans: Vec<Span<TEXTS>>,
+    messages: Vec<MessageRow>,
+    message_spans: Vec<Span<MESSAGE_TEXTS>>,
+    arena: Vec<u8>,
+    steps: Vec<std::sync::Arc<linkweir_sketch::Step>>,
+}
+
+impl FlowBatch {
+    /// Appends a flow.
+    pub fn push(&mut self, row: FlowRow, text: &FlowText<'_>) {
+        let texts = [
+            text.sni,
+            text.certificate_name,
+            text.client_alpn,
+            text.server_alpn,
+            text.fqdn,
+            text.http_host,
+            text.quic_user_agent,
+        ];
+        self.rows.push(row);
+        self.spans.push(Span::fill(&mut self.arena, texts));
+    }
+
+    /// Appends the head of an HTTP message.
+    pub fn push_message(&mut self, row: MessageRow, texts: [&[u8]; MESSAGE_TEXTS]) {
+        self.messages.push(row);
+        self.message_spans.push(Span::fill(&mut self.arena, texts));
+    }
+
+    /// Appends a step that has ended.
+    pub fn push_step(&mut self, step: linkweir_sketch::Step) {
+        self.steps.push(std::sync::Arc::new(step));
+    }
+
+    /// The heads of HTTP messages, in the order in which they were seen.
+    pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
+        self.messages
+            .iter()
+            .zip(&self.message_spans)
+            .map(|(row, span)| Message {
+                row,
+                texts: span.texts(&self.arena),
+            })
+    }
+
+    /// The steps that ended, in order; of each shard its own.
+    #[must_use]
+    pub fn steps(&self) -> &[std::sync::Arc<linkweir_sketch::Step>] {
+        &self.steps
+    }
+}
+
+impl RecordBatch<FlowKind> for FlowBatch {
+    #[inline]
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is nothing at all: no flow, no message, no step.
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.messages.is_empty() && self.steps.is_empty()
+    }
+
+    #[inline]
+    fn get(&self, at: usize) -> Option<Flow<'_>> {
+        let row = self.rows.get(at)?;
+        let [
+            sni,
+            certificate_name,
+            client_alpn,
+            server_alpn,
+            fqdn,
+            http_host,
+            quic_user_agent,
+        ] = self.spans.get(at)?.texts(&self.arena);
+        let text = FlowText {
+            sni,
+            certificate_name,
+            client_alpn,
+            server_alpn,
+            fqdn,
+            http_host,
+            quic_user_agent,
+        };
+        Some(Flow { row, text })
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.spans.clear();
+        self.messages.clear();
+        self.message_spans.clear();
+        self.arena.clear();
+        self.steps.clear();
+    }
+
+    fn push_view(&mut self, view: &Flow<'_>) {
+        self.push(*view.row, &view.text);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.rows.len() * (size_of::<FlowRow>() + size_of::<Span<TEXTS>>())
+            + self.messages.len() * (size_of::<MessageRow>() + size_of::<Span<MESSAGE_TEXTS>>())
+            + self.arena.len()
+    }
+}

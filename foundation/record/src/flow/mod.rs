@@ -1,0 +1,248 @@
+//! `tcp_flow` and `udp_flow`: one record per flow, both directions in it.
+//!
+//! The columns are those of Tstat's `log_tcp_complete` and `log_udp_complete`, with their names,
+//! order and units, and what Tstat does not have. A record has the columns of its protocol; JSON
+//! leaves the others out, tables with one header for all leave them empty.
+//!
+//! Source: Tstat (Rossi, Mellia 2006), its logs as version 3.3.0 writes them.
+
+mod batch;
+mod columns;
+mod evidence;
+mod message;
+mod row;
+
+pub use batch::{Flow, FlowBatch, FlowText};
+pub use evidence::Evidence;
+pub use message::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
+pub use row::{Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RttRow};
+
+use crate::schema::{Field, RecordKind, Value, ZeekColumn};
+
+/// The columns that Tstat's `log_tcp_complete` has, from the first.
+pub const TCP_COLUMNS: usize = 134;
+
+/// The columns of a record of a UDP flow: Tstat's, in its order, and ours.
+pub const UDP_FIELDS: [&str; UDP_COUNT] = [
+    "c_ip",
+    "c_port",
+    "c_first_abs",
+    "c_durat",
+    "c_bytes_all",
+    "c_pkts_all",
+    "c_isint",
+    "c_iscrypto",
+    "c_type",
+    "s_ip",
+    "s_port",
+    "s_first_abs",
+    "s_durat",
+    "s_bytes_all",
+    "s_pkts_all",
+    "s_isint",
+    "s_iscrypto",
+    "s_type",
+    "fqdn",
+    "quic_SNI",
+    "quic_UA",
+    "quic_c_vers",
+    "quic_s_vers",
+    "quic_zero_rtt",
+    "quic_ech",
+    "protocol",
+    "record",
+    "state",
+    "flow_id",
+    "vlan",
+    "application",
+    "sni",
+    "c_ip_bytes",
+    "s_ip_bytes",
+    "first",
+    "last",
+    "durat",
+];
+const UDP_COUNT: usize = 37;
+
+/// Columns that only UDP flows have.
+const UDP_ONLY: [&str; 12] = [
+    "c_first_abs",
+    "c_durat",
+    "c_type",
+    "s_first_abs",
+    "s_durat",
+    "s_type",
+    "quic_SNI",
+    "quic_UA",
+    "quic_c_vers",
+    "quic_s_vers",
+    "quic_zero_rtt",
+    "quic_ech",
+];
+
+/// The kind of flows.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowKind;
+
+impl RecordKind for FlowKind {
+    type View<'a> = Flow<'a>;
+    type Batch = FlowBatch;
+    const NAME: &'static str = "flow";
+    const ZEEK_PATH: &'static str = "conn";
+
+    fn fields() -> &'static [Field] {
+        columns::FIELDS
+    }
+
+    #[inline]
+    fn value<'a>(view: &Flow<'a>, column: usize) -> Value<'a>
+    where
+        'a: 'a,
+    {
+        columns::read_column(view, column)
+    }
+
+    fn has_column(view: &Flow<'_>, column: usize) -> bool {
+        use std::sync::LazyLock;
+        /// Of each column, whether TCP and UDP flows have it.
+        static HAS: LazyLock<Vec<[bool; 2]>> = LazyLock::new(|| {
+            let fields = columns::FIELDS.iter();
+            fields
+                .map(|field| {
+                    [
+                        !UDP_ONLY.contains(&field.name),
+                        UDP_FIELDS.contains(&field.name),
+                    ]
+                })
+                .collect()
+        });
+        let [tcp, udp] = HAS.get(column).copied().unwrap_or_default();
+        match view.row.protocol {
+            Protocol::Tcp => tcp,
+            Protocol::Udp => udp,
+        }
+    }
+
+    fn text_line() -> &'static [&'static str] {
+        &[
+            "protocol",
+            "c_ip",
+            "c_port",
+            "s_ip",
+            "s_port",
+            "first",
+            "durat",
+            "c_pkts_all",
+            "s_pkts_all",
+            "c_bytes_all",
+            "s_bytes_all",
+            "c_pkts_retx",
+            "s_pkts_retx",
+            "c_rtt_avg",
+            "s_rtt_avg",
+            "state",
+            "application",
+            "sni",
+            "fqdn",
+        ]
+    }
+
+    fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {
+        const fn column(name: &'static str, kind: &'static str) -> ZeekColumn {
+            ZeekColumn { name, kind }
+        }
+        const COLUMNS: &[(&str, ZeekColumn)] = &[
+            ("first", column("ts", "time")),
+            ("flow_id", column("uid", "string")),
+            ("c_ip", column("id.orig_h", "addr")),
+            ("c_port", column("id.orig_p", "port")),
+            ("s_ip", column("id.resp_h", "addr")),
+            ("s_port", column("id.resp_p", "port")),
+            ("protocol", column("proto", "enum")),
+            ("application", column("service", "string")),
+            ("durat", column("duration", "interval")),
+            ("c_bytes_all", column("orig_bytes", "count")),
+            ("s_bytes_all", column("resp_bytes", "count")),
+            ("state", column("conn_state", "string")),
+            ("c_isint", column("local_orig", "count")),
+            ("s_isint", column("local_resp", "count")),
+            ("c_pkts_all", column("orig_pkts", "count")),
+            ("c_ip_bytes", column("orig_ip_bytes", "count")),
+            ("s_pkts_all", column("resp_pkts", "count")),
+            ("s_ip_bytes", column("resp_ip_bytes", "count")),
+            ("vlan", column("vlan", "int")),
+            ("sni", column("server_name", "string")),
+            ("fqdn", column("fqdn", "string")),
+        ];
+        COLUMNS
+    }
+
+    fn time_ns(view: &Flow<'_>) -> u64 {
+        view.row.first_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::RecordBatch;
+
+    #[test]
+    fn every_name_is_a_column_and_stands_once() {
+        let names: Vec<_> = FlowKind::fields().iter().map(|field| field.name).collect();
+        for name in UDP_FIELDS
+            .iter()
+            .chain(&UDP_ONLY)
+            .chain(FlowKind::text_line())
+        {
+            assert_eq!(names.iter().filter(|n| n == &name).count(), 1, "{name}");
+        }
+        for (name, _) in FlowKind::zeek_columns() {
+            assert!(names.contains(name), "{name}");
+        }
+        assert_eq!(names.get(TCP_COLUMNS - 1), Some(&"dns_enc"));
+        assert_eq!(names.get(TCP_COLUMNS), Some(&"c_first_abs"));
+    }
+
+    #[test]
+    fn batches_keep_rows_texts_and_messages() {
+        let mut batch = FlowBatch::default();
+        let row = FlowRow {
+            first_ns: 1_500_000,
+            ..FlowRow::default()
+        };
+        let text = FlowText {
+            sni: b"a.example",
+            fqdn: b"b.example",
+            ..FlowText::default()
+        };
+        assert!(batch.is_empty());
+        batch.push(row, &text);
+        let udp = FlowRow {
+            protocol: Protocol::Udp,
+            ..row
+        };
+        batch.push(udp, &FlowText::default());
+        let first = batch.get(0).unwrap();
+        assert_eq!(first.text, text);
+        let at = |name: &str| FlowKind::column(name).unwrap();
+        assert_eq!(
+            FlowKind::value(&first, at("first")),
+            Value::Millis(1_500_000)
+        );
+        assert_eq!(
+            FlowKind::value(&first, at("c_tls_SNI")),
+            Value::Text(b"a.example")
+        );
+        assert_eq!(FlowKind::value(&first, at("quic_SNI")), Value::Null);
+        assert_eq!(
+            FlowKind::value(&first, at("application")),
+            Value::Word("unknown")
+        );
+        assert!(FlowKind::has_column(&first, at("c_rtt_avg")));
+        assert!(!FlowKind::has_column(&first, at("quic_SNI")));
+        let second = batch.get(1).unwrap();
+        assert!(!FlowKind::has_column(&second, at("c_rtt_avg")));
+        assert!(FlowKind::has_column(&second, at("quic_SNI")));
+    }
+}
