@@ -61,7 +61,7 @@ impl Subnets {
                     all.v4.push((network.to_bits() & mask, mask));
                 }
                 IpAddr::V6(network) => {
-                    let bits = mask.parse().ok().filter(|bits| *bits <= 128_u32);
+                    let bits = mask.parse::<u32>().ok().filter(|bits| *bits <= 128);
                     let bits = bits.ok_or_else(|| {
                         fault(format!("`{mask}` is no prefix length: expected 0 to 128"))
                     })?;
