@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bounded_counts;
+pub mod cells;
 mod coarse;
 mod log_linear;
 mod rate_series;
@@ -14,6 +15,7 @@ pub mod step;
 mod top_k;
 
 pub use bounded_counts::BoundedCounts;
+pub use cells::CellSet;
 pub use coarse::Coarse;
 pub use log_linear::LogLinear;
 pub use rate_series::RateSeries;

@@ -21,6 +21,8 @@ pub struct Step {
     pub is_last: bool,
     /// Tstat's histograms.
     pub histograms: HistogramSet,
+    /// The cells of the archive.
+    pub cells: crate::CellSet,
 }
 
 impl Step {
@@ -33,6 +35,7 @@ impl Step {
     /// Adds what another shard measured in the same step.
     pub fn merge(&mut self, other: &Self) {
         self.histograms.merge(&other.histograms);
+        self.cells.merge(&other.cells);
         self.is_last |= other.is_last;
     }
 }
