@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod layer7;
+pub mod side;
 pub mod step;
 pub mod subnets;
 

@@ -1,0 +1,236 @@
+//! The payload of flows: application, names, and what HTTP, TLS, QUIC and eDonkey say of
+//! themselves.
+//!
+//! Stands behind transport tracking: the stage gives the payload of a TCP flow in stream order and
+//! the datagrams of a UDP flow, and asks for the columns when it writes a record. State is taken
+//! when there is something to remember, and is bounded: a quarter of the flows may have some, their
+//! texts share a budget, and bytes that wait for more (heads and hellos that span segments) stand
+//! in a bounded pool. What finds no room is counted.
+//!
+//! Cost: a segment in the middle of an HTTP body is the test of its first bytes; a segment within
+//! a TLS record one look at the state of the flow; a flow that is settled nothing, for
+//! [`Layer7::wants`] says so and the stage keeps the answer.
+
+mod gather;
+mod http;
+mod label;
+mod opening;
+mod state;
+mod texts;
+
+use std::net::IpAddr;
+
+use linkweir_record::flow::{FlowBatch, FlowRow, FlowText};
+
+pub use state::Handle;
+
+use crate::config::FlowsConfig;
+use crate::side::Side;
+use gather::Pool;
+use state::{Slab, Stage};
+use texts::Budget;
+
+/// States at most: this share of the flows.
+const FLOWS_PER_STATE: usize = 4;
+/// Bytes of text for each state, on average: names are 20 to 60 bytes long.
+const TEXT_PER_STATE: usize = 128;
+/// Directions whose bytes wait for more, at the same time.
+const MOST_WAITING: usize = 4096;
+
+/// The ends of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// Address and port of the client.
+    pub client: (IpAddr, u16),
+    /// Address and port of the server.
+    pub server: (IpAddr, u16),
+    /// First packet of the flow, nanoseconds since the epoch.
+    pub start_ns: u64,
+}
+
+/// What found no room, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Layer7Counters {
+    /// Flows whose payload was not looked at: all states were in use.
+    pub states_refused: u64,
+    /// Texts that were not kept: the budget was used up.
+    pub texts_refused: u64,
+    /// Heads and hellos that were not gathered: all buffers were in use.
+    pub gathers_refused: u64,
+}
+
+/// Payload of one segment.
+#[derive(Debug, Clone, Copy)]
+struct Segment<'a> {
+    ends: &'a Ends,
+    side: Side,
+    /// What was captured of it.
+    payload: &'a [u8],
+    /// Bytes at its end that were not captured (snap length).
+    missing: u32,
+    ts_ns: u64,
+}
+
+/// What the states share.
+#[derive(Debug)]
+struct Shared {
+    pool: Pool,
+    budget: Budget,
+    with_messages: bool,
+}
+
+/// The payload of all flows of a worker.
+#[derive(Debug)]
+pub struct Layer7 {
+    slab: Slab,
+    shared: Shared,
+}
+
+impl Layer7 {
+    /// Nothing seen yet; `max_flows` of the settings gives the bounds.
+    #[must_use]
+    pub fn new(config: &FlowsConfig) -> Self {
+        let states = (config.max_flows / FLOWS_PER_STATE).max(64);
+        Self {
+            slab: Slab::new(states),
+            shared: Shared {
+                pool: Pool::new(MOST_WAITING.min(states)),
+                budget: Budget::new(states.saturating_mul(TEXT_PER_STATE)),
+                with_messages: config.with_messages,
+            },
+        }
+    }
+
+    /// What found no room so far.
+    #[must_use]
+    pub const fn counters(&self) -> Layer7Counters {
+        Layer7Counters {
+            states_refused: self.slab.refused,
+            texts_refused: self.shared.budget.refused,
+            gathers_refused: self.shared.pool.refused,
+        }
+    }
+
+    /// Flows that have state.
+    #[must_use]
+    pub const fn states(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// New payload of a TCP flow in stream order: called once for each segment that brings new
+    /// bytes, with those. `payload` may be shorter than `payload_len` (snap length). Heads of HTTP
+    /// messages go to `out` where they are asked for.
+    #[inline]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a segment has these parts; a struct would be built for each"
+    )]
+    pub fn on_tcp(
+        &mut self,
+        handle: &mut Handle,
+        ends: &Ends,
+        side: Side,
+        payload: &[u8],
+        payload_len: u32,
+        ts_ns: u64,
+        out: &mut FlowBatch,
+    ) {
+        let segment = Segment {
+            ends,
+            side,
+            payload,
+            missing: payload_len.saturating_sub(u32::try_from(payload.len()).unwrap_or(u32::MAX)),
+            ts_ns,
+        };
+        self.on_segment(handle, &segment, out);
+    }
+
+    #[inline]
+    fn on_segment(&mut self, handle: &mut Handle, segment: &Segment<'_>, out: &mut FlowBatch) {
+        match handle.stage() {
+            Stage::Http => self.on_http(handle, segment, out),
+            Stage::Opening => self.on_opening(handle, segment, out),
+            Stage::Settled => {}
+        }
+    }
+
+    /// A gap of so many bytes in one direction of a TCP flow.
+    pub fn lost(&mut self, handle: Handle, side: Side, bytes: u32) {
+        let Some(state) = self.slab.get_mut(handle) else {
+            return;
+        };
+        let _ = bytes;
+        match handle.stage() {
+            // What comes behind the gap does not continue what waits.
+            Stage::Opening | Stage::Http => state.side_mut(side).is_cut = true,
+            Stage::Settled => {}
+        }
+    }
+
+    /// The payload of a datagram of a UDP flow.
+    pub fn on_udp(
+        &mut self,
+        handle: &mut Handle,
+        _ends: &Ends,
+        _side: Side,
+        _payload: &[u8],
+        _ts_ns: u64,
+        _out: &mut FlowBatch,
+    ) {
+        handle.set_stage(Stage::Settled);
+    }
+
+    /// Whether more payload of this side can still change anything for the flow.
+    ///
+    /// Once `false`, it stays `false`.
+    #[inline]
+    #[must_use]
+    pub fn wants(&self, handle: Handle, _side: Side) -> bool {
+        handle.stage() != Stage::Settled
+    }
+
+    /// A new flow: looks the server's name up in what was resolved.
+    pub fn opened(&mut self, _handle: &mut Handle, _ends: &Ends) {}
+
+    /// Fills the layer-7 columns of a record and gives its texts.
+    ///
+    /// Counters are those of the whole flow so far.
+    pub fn fill<'a>(&'a self, handle: Handle, row: &mut FlowRow) -> FlowText<'a> {
+        let Some(state) = self.slab.get(handle) else {
+            return FlowText::default();
+        };
+        state.label.fill(row);
+        state.fill(row);
+        let mut text = state.text();
+        for side in [Side::Client, Side::Server] {
+            if handle.waits(side) && handle.stage() == Stage::Http {
+                http::fill_waiting(
+                    self.shared.pool.bytes(state.side(side).gather),
+                    row,
+                    &mut text,
+                );
+            }
+        }
+        text
+    }
+
+    /// The flow is no more.
+    pub fn release(&mut self, handle: Handle) {
+        let mut handle = handle;
+        let shared = &mut self.shared;
+        self.slab
+            .release(&mut handle, &mut shared.pool, &mut shared.budget);
+    }
+
+    /// A question or answer of DNS in a flow of another worker: only the names are taken.
+    pub fn overhear(
+        &mut self,
+        _client: IpAddr,
+        _client_port: u16,
+        _resolver: IpAddr,
+        _payload: &[u8],
+        _is_answer: bool,
+        _ts_ns: u64,
+    ) {
+    }
+}

@@ -1,0 +1,241 @@
+//! What is remembered of a flow's payload, and the slab that it stands in.
+
+use std::net::IpAddr;
+
+use linkweir_record::flow::{FlowRow, FlowText};
+
+use super::gather::{GatherId, Pool};
+use super::texts::{Budget, Text, Texts};
+use crate::side::Side;
+
+/// Where a flow stands; also in its handle, so that most packets need no look at the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Stage {
+    /// Not yet known what it is.
+    Opening,
+    /// HTTP/1: heads are counted.
+    Http,
+    /// Nothing more to learn.
+    Settled,
+}
+
+/// Per-flow handle: 4 bytes, all zero where there is nothing yet.
+///
+/// The stage of the flow and whether a head waits for its end are in it, so that a segment in the
+/// middle of a body touches no state. Must be given back with `Layer7::release`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Handle(u32);
+
+const STAGE_SHIFT: u32 = 29;
+const WAITS_SHIFT: u32 = 27;
+const INDEX: u32 = (1 << WAITS_SHIFT) - 1;
+
+/// States at most: the bits of the index.
+pub(super) const MOST_STATES: usize = INDEX as usize - 1;
+
+impl Handle {
+    #[inline]
+    pub(super) const fn stage(self) -> Stage {
+        match self.0 >> STAGE_SHIFT {
+            0 => Stage::Opening,
+            1 => Stage::Http,
+            _ => Stage::Settled,
+        }
+    }
+
+    pub(super) const fn set_stage(&mut self, stage: Stage) {
+        self.0 = self.0 & ((1 << STAGE_SHIFT) - 1) | (stage as u32) << STAGE_SHIFT;
+    }
+
+    /// Whether bytes of this side wait for more.
+    #[inline]
+    pub(super) const fn waits(self, side: Side) -> bool {
+        self.0 & 1 << (WAITS_SHIFT + side as u32) != 0
+    }
+
+    pub(super) const fn set_waits(&mut self, side: Side, waits: bool) {
+        let bit = 1 << (WAITS_SHIFT + side as u32);
+        self.0 = if waits { self.0 | bit } else { self.0 & !bit };
+    }
+
+    /// Where its state is, if it has one.
+    #[inline]
+    pub(super) fn index(self) -> Option<usize> {
+        ((self.0 & INDEX) as usize).checked_sub(1)
+    }
+
+    fn set_index(&mut self, index: Option<usize>) {
+        let bits = index.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(0);
+        self.0 = self.0 & !INDEX | bits & INDEX;
+    }
+}
+
+/// Who named the server, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Naming {
+    pub(super) resolver: IpAddr,
+    pub(super) request_ns: Option<u64>,
+    pub(super) response_ns: u64,
+}
+
+/// What one side sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SideState {
+    /// Bytes that wait for more.
+    pub(super) gather: GatherId,
+    /// Whether bytes after those that wait were lost.
+    pub(super) is_cut: bool,
+}
+
+/// What is remembered of one flow.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) texts: Texts,
+    pub(super) label: super::label::Label,
+    pub(super) sides: [SideState; 2],
+    pub(super) naming: Option<Naming>,
+    /// Packets with payload while nothing was decided.
+    pub(super) packets: u8,
+    pub(super) http_requests: u32,
+    pub(super) http_responses: u32,
+    pub(super) http_status: u16,
+    pub(super) ed2k: [u32; 5],
+}
+
+impl State {
+    #[inline]
+    pub(super) const fn side(&self, side: Side) -> &SideState {
+        let [client, server] = &self.sides;
+        match side {
+            Side::Client => client,
+            Side::Server => server,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn side_mut(&mut self, side: Side) -> &mut SideState {
+        let [client, server] = &mut self.sides;
+        match side {
+            Side::Client => client,
+            Side::Server => server,
+        }
+    }
+}
+
+impl State {
+    /// Whether there is nothing to say of the flow.
+    pub(super) fn is_blank(&self) -> bool {
+        self.label.name.is_empty() && self.naming.is_none()
+    }
+
+    /// Fills the columns that come from here.
+    pub(super) fn fill(&self, row: &mut FlowRow) {
+        row.http_requests = self.http_requests;
+        row.http_responses = self.http_responses;
+        row.http_status = self.http_status;
+        row.ed2k = self.ed2k;
+        if let Some(naming) = &self.naming {
+            row.dns_resolver = Some(naming.resolver);
+            row.dns_request_ns = naming.request_ns;
+            row.dns_response_ns = Some(naming.response_ns);
+        }
+    }
+
+    /// The texts.
+    pub(super) fn text(&self) -> FlowText<'_> {
+        FlowText {
+            sni: self.texts.get(Text::Sni),
+            certificate_name: self.texts.get(Text::CertificateName),
+            client_alpn: self.texts.get(Text::ClientAlpn),
+            server_alpn: self.texts.get(Text::ServerAlpn),
+            fqdn: self.texts.get(Text::Fqdn),
+            http_host: self.texts.get(Text::HttpHost),
+            quic_user_agent: self.texts.get(Text::UserAgent),
+        }
+    }
+}
+
+/// States of flows: a slab with a free list.
+#[derive(Debug)]
+pub(super) struct Slab {
+    states: Vec<State>,
+    free: Vec<u32>,
+    capacity: usize,
+    /// Flows that found no room.
+    pub(super) refused: u64,
+}
+
+impl Slab {
+    pub(super) fn new(capacity: usize) -> Self {
+        let capacity = capacity.clamp(1, MOST_STATES);
+        Self {
+            // Reserved, not touched before it is used: no copy when it grows.
+            states: Vec::with_capacity(capacity),
+            free: Vec::new(),
+            capacity,
+            refused: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, handle: Handle) -> Option<&State> {
+        self.states.get(handle.index()?)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, handle: Handle) -> Option<&mut State> {
+        self.states.get_mut(handle.index()?)
+    }
+
+    /// States in use.
+    pub(super) const fn len(&self) -> usize {
+        self.states.len() - self.free.len()
+    }
+
+    /// The state of a flow; a new one where it has none. `None` where there is no room: the flow is
+    /// then settled, so that it is not asked again.
+    pub(super) fn take(&mut self, handle: &mut Handle) -> Option<&mut State> {
+        let at = match handle.index() {
+            Some(at) => at,
+            None => {
+                let at = if let Some(at) = self.free.pop() {
+                    at as usize
+                } else if self.states.len() < self.capacity {
+                    self.states.push(State::default());
+                    self.states.len() - 1
+                } else {
+                    self.refused += 1;
+                    handle.set_stage(Stage::Settled);
+                    return None;
+                };
+                handle.set_index(Some(at));
+                at
+            }
+        };
+        self.states.get_mut(at)
+    }
+
+    /// Forgets the state of a flow; its stage stays in the handle.
+    pub(super) fn release(&mut self, handle: &mut Handle, pool: &mut Pool, budget: &mut Budget) {
+        let Some(at) = handle.index() else {
+            return;
+        };
+        if let Some(state) = self.states.get_mut(at) {
+            let mut texts = std::mem::take(&mut state.texts);
+            texts.clear(budget);
+            for side in &mut state.sides {
+                pool.release(&mut side.gather);
+            }
+            *state = State {
+                texts,
+                ..State::default()
+            };
+            // The index came from `u32` bits.
+            self.free.push(u32::try_from(at).unwrap_or(0));
+        }
+        handle.set_index(None);
+        handle.set_waits(Side::Client, false);
+        handle.set_waits(Side::Server, false);
+    }
+}
