@@ -4,4 +4,6 @@
 //! hostile bytes, and say "need more" as an outcome, not as an error.
 #![forbid(unsafe_code)]
 
+pub mod dns;
 pub mod http1;
+pub mod tls;
