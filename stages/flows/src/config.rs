@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use linkweir_record::Anonymizer;
+
 use crate::subnets::Subnets;
 
 /// Whose rules classify out-of-sequence segments.
@@ -41,6 +43,8 @@ pub struct FlowsConfig {
     pub with_names: bool,
     /// Mixed into the hash of the table, so that nobody outside can choose collisions.
     pub hash_seed: u64,
+    /// Replaces addresses in all that leaves.
+    pub anonymizer: Option<Anonymizer>,
     /// Which of several workers this is, and how many there are.
     pub shard: (u32, u32),
 }
@@ -61,6 +65,7 @@ impl Default for FlowsConfig {
             with_messages: false,
             with_names: true,
             hash_seed: 0,
+            anonymizer: None,
             shard: (0, 1),
         }
     }

@@ -5,10 +5,20 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+mod emit;
+mod flow;
+mod key;
 pub mod layer7;
+mod partial;
 pub mod side;
+pub mod stage;
+pub mod stats;
 pub mod step;
 pub mod subnets;
+mod table;
+mod tcp;
 
 pub use config::{Classifier, FlowsConfig};
+pub use stage::FlowsStage;
+pub use stats::FlowsStats;
 pub use subnets::{SubnetError, Subnets};

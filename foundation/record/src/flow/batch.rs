@@ -114,6 +114,18 @@ impl FlowBatch {
             })
     }
 
+    /// Number of heads of HTTP messages.
+    #[inline]
+    #[must_use]
+    pub const fn message_count(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The fixed parts of the messages from number `from` on.
+    pub fn messages_from(&mut self, from: usize) -> &mut [MessageRow] {
+        self.messages.get_mut(from..).unwrap_or_default()
+    }
+
     /// The steps that ended, in order; of each shard its own.
     #[must_use]
     pub fn steps(&self) -> &[std::sync::Arc<linkweir_sketch::Step>] {

@@ -1,0 +1,172 @@
+//! From the state of a flow to its record.
+
+use linkweir_record::Anonymizer;
+use linkweir_record::flow::{
+    Extent, FlowBatch, FlowRow, FlowSide, FlowState, FlowText, Protocol,
+};
+
+use crate::flow::Flow;
+use crate::stage::FlowsStage;
+use crate::table::SlotId;
+
+impl FlowsStage {
+    /// Writes the final record of a flow, and before it the last partial one where there are any.
+    pub(crate) fn write(&mut self, slot: SlotId, state: Option<FlowState>, out: &mut FlowBatch) {
+        let Some(mut row) = self.row(slot) else {
+            return;
+        };
+        if let Some(flow) = self.flows.get(slot)
+            && self.told.get(flow.partial).is_some_and(|told| told.has_news(&row))
+        {
+            self.write_partial(slot, row, row.last_ns, out);
+        }
+        if let Some(flow) = self.flows.get(slot) {
+            row.state = state.unwrap_or_else(|| flow.state_at(self.now, &self.timeouts));
+        }
+        self.push(slot, row, out);
+    }
+
+    /// Writes a partial record where the period is over and something came in it. Called before a
+    /// packet is counted: it belongs to the next period.
+    pub(crate) fn tell_if_due(
+        &mut self,
+        slot: SlotId,
+        period: u64,
+        now: u64,
+        out: &mut FlowBatch,
+    ) {
+        let Some(flow) = self.flows.get(slot) else {
+            return;
+        };
+        let (start, partial) = (flow.start_ns, flow.partial);
+        let Some(since) = self.told.get(partial).map(|told| told.since) else {
+            return;
+        };
+        if now < since.saturating_add(period) {
+            return;
+        }
+        // Periods count from the flow's first packet.
+        let next = start + now.saturating_sub(start) / period * period;
+        let Some(row) = self.row(slot) else {
+            return;
+        };
+        let has_news = self.told.get(partial).is_some_and(|told| told.has_news(&row));
+        if has_news {
+            self.write_partial(slot, row, next, out);
+        } else if let Some(told) = self.told.get_mut(partial) {
+            told.since = next;
+        }
+    }
+
+    fn write_partial(&mut self, slot: SlotId, mut row: FlowRow, next_ns: u64, out: &mut FlowBatch) {
+        let Some(flow) = self.flows.get(slot) else {
+            return;
+        };
+        let Some(told) = self.told.get_mut(flow.partial) else {
+            return;
+        };
+        told.tell(&mut row, next_ns);
+        row.extent = Extent::Partial;
+        row.state = FlowState::Open;
+        self.push(slot, row, out);
+    }
+
+    /// The numbers of a flow so far, as of the whole.
+    fn row(&self, slot: SlotId) -> Option<FlowRow> {
+        let flow = self.flows.get(slot)?;
+        let mut row = FlowRow {
+            flow_id: flow.key.id(flow.start_ns),
+            first_ns: flow.start_ns,
+            last_ns: flow.last_ns,
+            start_ns: flow.start_ns,
+            protocol: flow.protocol(),
+            has_syn: flow.has_syn(),
+            vlan: flow.vlan(),
+            evidence: flow.evidence,
+            application: "unknown",
+            ..FlowRow::default()
+        };
+        let [client, server] = &flow.directions;
+        for (direction, side, is_client) in [
+            (client, &mut row.client, true),
+            (server, &mut row.server, false),
+        ] {
+            (side.ip, side.port) = flow.key.end(flow.client_is_low() == is_client);
+            side.is_internal = self.internal.contains(side.ip);
+            direction.fill(flow.start_ns, side);
+            if let Some(extras) = self.pools.extras.get(direction.extras) {
+                extras.fill(side);
+            }
+            if flow.protocol() == Protocol::Udp {
+                as_datagrams(side, flow);
+            }
+        }
+        handshake(flow, &mut row);
+        self.layer7.fill(flow.layer7, &mut row);
+        Some(row)
+    }
+
+    fn push(&mut self, slot: SlotId, mut row: FlowRow, out: &mut FlowBatch) {
+        let Some(flow) = self.flows.get(slot) else {
+            return;
+        };
+        let mut scratch = row;
+        let text = self.layer7.fill(flow.layer7, &mut scratch);
+        self.stats.record(&row);
+        match &self.anonymizer {
+            None => out.push(row, &text),
+            Some(anonymizer) => {
+                hide(&mut row, anonymizer);
+                let host = anonymizer.replace_host(text.http_host);
+                let text = FlowText {
+                    http_host: host.as_deref().unwrap_or(text.http_host),
+                    ..text
+                };
+                out.push(row, &text);
+            }
+        }
+    }
+
+    /// Replaces the addresses of the messages from number `from` on.
+    #[inline]
+    pub(crate) fn hide_messages(&self, from: usize, out: &mut FlowBatch) {
+        let Some(anonymizer) = &self.anonymizer else {
+            return;
+        };
+        for message in out.messages_from(from) {
+            message.client.0 = anonymizer.replace(message.client.0);
+            message.server.0 = anonymizer.replace(message.server.0);
+        }
+    }
+}
+
+fn hide(row: &mut FlowRow, anonymizer: &Anonymizer) {
+    for side in [&mut row.client, &mut row.server] {
+        side.ip = anonymizer.replace(side.ip);
+        side.is_encrypted = true;
+    }
+    row.dns_resolver = row
+        .dns_resolver
+        .map(|resolver| anonymizer.replace(resolver));
+}
+
+/// What the fields of a direction mean for UDP: payload has no acknowledgments, and first and last
+/// payload are first and last packet.
+fn as_datagrams(side: &mut FlowSide, flow: &Flow) {
+    side.first_packet_ns = side.first_ns.map(|since| flow.start_ns + since);
+    side.last_packet_ns = side.last_ns.map(|since| flow.start_ns + since);
+    side.ack_cnt = 0;
+    (side.first_ns, side.last_ns) = (None, None);
+}
+
+/// The times of the handshake, where the SYN was sent once.
+fn handshake(flow: &Flow, row: &mut FlowRow) {
+    let [client, server] = &flow.directions;
+    if flow.syn_ack_at == 0 || !flow.has_syn() || client.syn != 1 {
+        return;
+    }
+    row.syn_ack_ns = Some(flow.syn_ack_at.saturating_sub(flow.start_ns));
+    if server.syn == 1 && client.first_ack >= flow.syn_ack_at {
+        row.ack_dat_ns = Some(client.first_ack - flow.syn_ack_at);
+    }
+}

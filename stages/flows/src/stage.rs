@@ -1,0 +1,662 @@
+//! The stage: decode, find the flow, measure, keep time.
+//!
+//! A batch is taken in groups of [`GROUP`] packets and three passes: decode and hash; touch the cells
+//! of the index and the lines of the flows, so that their cache misses overlap; then one packet after
+//! the other. (Prefetch instructions would need `unsafe`; plain loads whose results nobody waits for
+//! do the same.)
+
+use std::hint::black_box;
+
+use linkweir_engine::hash::flow_hash;
+use linkweir_engine::split::shard_of;
+use linkweir_engine::{Batch, Frame, Stage, TableFill};
+use linkweir_record::flow::{FlowBatch, FlowKind, FlowState, Protocol};
+use linkweir_record::{Anonymizer, RecordBatch};
+use linkweir_wire::{
+    DecodeErrorKind, DecodeFaults, LinkType, Network, Packet, Tcp, TcpFlags, Timestamp, Transport,
+    Udp, decode, decode_plain,
+};
+
+use crate::config::FlowsConfig;
+use crate::flow::{Flow, Timeouts};
+use crate::key::FlowKey;
+use crate::layer7::{Ends, Layer7};
+use crate::partial::Told;
+use crate::side::Side;
+use crate::stats::FlowsStats;
+use crate::subnets::Subnets;
+use crate::table::{Index, Slab, SlotId, Wheel};
+use crate::tcp::direction::{NONE, flag};
+use crate::tcp::{self, Arrival, Pools};
+
+/// Packets whose cache misses overlap.
+const GROUP: usize = 32;
+
+/// Records that leave at a time when the input has ended.
+const PIECE: usize = 1024;
+
+/// Flows among which the one idle longest leaves when the table is full.
+const SAMPLE: u32 = 16;
+
+/// Port of the domain name system.
+const DNS: u16 = 53;
+
+/// Measures TCP and UDP flows.
+///
+/// Memory: 512 bytes a flow and 16 for its place in the index; at most about 400 more for a flow in
+/// trouble, 24 for each segment in flight beyond the first, and what layer 7 keeps of a flow.
+#[derive(Debug)]
+pub struct FlowsStage {
+    pub(crate) flows: Slab<Flow>,
+    index: Index,
+    wheel: Wheel,
+    pub(crate) pools: Pools,
+    pub(crate) layer7: Layer7,
+    pub(crate) told: Slab<Told>,
+    pub(crate) internal: Subnets,
+    pub(crate) anonymizer: Option<Anonymizer>,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) periodic_ns: Option<u64>,
+    pub(crate) stats: FlowsStats,
+    max_flows: usize,
+    with_names: bool,
+    seed: u64,
+    shard: (u32, u32),
+    /// Latest packet or tick, nanoseconds since the epoch.
+    pub(crate) now: u64,
+    /// When the wheel is to be looked at.
+    due: u64,
+    /// State of the generator that picks the sample of an eviction.
+    dice: u64,
+    faults: DecodeFaults,
+    unsupported_link: Option<LinkType>,
+    /// Next slot of [`Stage::finish`].
+    finished: u32,
+}
+
+/// A packet with the place of its flow.
+#[derive(Clone, Copy)]
+struct Prepared<'a> {
+    packet: Packet<'a>,
+    now: u64,
+    key: FlowKey,
+    is_low: bool,
+    hash: u32,
+}
+
+impl FlowsStage {
+    /// A stage with these settings.
+    #[must_use]
+    pub fn new(config: &FlowsConfig) -> Self {
+        Self {
+            flows: Slab::new(),
+            index: Index::new(),
+            wheel: Wheel::new(),
+            pools: Pools::new(config.classifier),
+            layer7: Layer7::new(config),
+            told: Slab::new(),
+            internal: config.internal.clone(),
+            anonymizer: config.anonymizer.clone(),
+            timeouts: Timeouts::new(config),
+            periodic_ns: config
+                .periodic
+                .map(|period| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1)),
+            stats: FlowsStats::default(),
+            max_flows: config.max_flows.max(16),
+            with_names: config.with_names,
+            seed: config.hash_seed,
+            shard: config.shard,
+            now: 0,
+            due: 0,
+            dice: config.hash_seed | 1,
+            faults: DecodeFaults::default(),
+            unsupported_link: None,
+            finished: 0,
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> FlowsStats {
+        let layer7 = self.layer7.counters();
+        FlowsStats {
+            impossible_sequences: self.pools.impossible,
+            forgotten_segments: self.pools.forgotten,
+            layer7_refused: layer7.states_refused,
+            ..self.stats
+        }
+    }
+
+    /// Packets that did not decode, by layer and cause.
+    #[must_use]
+    pub const fn faults(&self) -> &DecodeFaults {
+        &self.faults
+    }
+
+    /// The first link type that was not decoded.
+    #[must_use]
+    pub const fn unsupported_link(&self) -> Option<LinkType> {
+        self.unsupported_link
+    }
+
+    /// Flows in the table now.
+    #[must_use]
+    pub const fn active(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Decodes a frame and finds the place of its flow.
+    #[inline]
+    fn prepare<'a>(&mut self, frame: &Frame<'a>) -> Option<Prepared<'a>> {
+        let plain =
+            (frame.link == LinkType::ETHERNET).then(|| decode_plain(frame.bytes, frame.wire_len));
+        let packet = match plain.flatten() {
+            Some(packet) => packet,
+            None => self.unusual(frame)?,
+        };
+        let (protocol, src, dst) = match &packet.transport {
+            Transport::Tcp(tcp) => (Protocol::Tcp, tcp.src_port(), tcp.dst_port()),
+            Transport::Udp(udp) => (Protocol::Udp, udp.src_port(), udp.dst_port()),
+            Transport::Fragment => {
+                self.stats.fragments += 1;
+                return None;
+            }
+            Transport::Other(_) | Transport::NotIp(_) => {
+                self.stats.other += 1;
+                return None;
+            }
+        };
+        let (key, is_low) = FlowKey::of(&packet.network, protocol, src, dst);
+        Some(Prepared {
+            packet,
+            now: frame.timestamp.as_nanos(),
+            key,
+            is_low,
+            hash: key.hash(self.seed),
+        })
+    }
+
+    /// A frame that is not of the plain shape: tags, tunnels, faults, or nothing of interest.
+    #[inline(never)]
+    fn unusual<'a>(&mut self, frame: &Frame<'a>) -> Option<Packet<'a>> {
+        match decode(frame.link, frame.bytes, frame.wire_len) {
+            Ok(packet) => {
+                if let Some(fault) = &packet.fault {
+                    self.faults.record(fault);
+                }
+                Some(packet)
+            }
+            Err(fault) => {
+                if let DecodeErrorKind::UnsupportedLinkType(link) = fault.kind {
+                    self.unsupported_link.get_or_insert(LinkType(link));
+                }
+                self.faults.record(&fault);
+                None
+            }
+        }
+    }
+
+    /// Loads what the packets of a group will need; the loads do not wait for one another.
+    #[inline]
+    fn touch(&self, group: &[Option<Prepared<'_>>]) {
+        let mut slots = [NONE; GROUP];
+        for (slot, one) in slots.iter_mut().zip(group) {
+            if let Some(one) = one {
+                *slot = self.index.guess(one.hash).unwrap_or(NONE);
+            }
+        }
+        let mut sum = 0;
+        for slot in slots {
+            let Some(flow) = self.flows.get(slot) else {
+                continue;
+            };
+            sum ^= flow.last_ns;
+            for one in &flow.directions {
+                sum ^= one.pkts_all ^ one.rtt_squares.to_bits() ^ u64::from(one.una);
+                sum ^= u64::from(one.flags);
+            }
+        }
+        black_box(sum);
+    }
+
+    /// Takes one packet.
+    #[inline]
+    fn on_packet(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) {
+        if one.now > self.now {
+            self.now = one.now;
+            if self.now >= self.due {
+                self.look_at_wheel(out);
+            }
+        }
+        match &one.packet.transport {
+            Transport::Tcp(tcp) => self.on_tcp(one, tcp, out),
+            Transport::Udp(udp) => self.on_udp(one, udp, out),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn on_tcp(&mut self, one: &Prepared<'_>, tcp: &Tcp<'_>, out: &mut FlowBatch) {
+        let flags = tcp.flags();
+        let is_first = flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK);
+        let slot = match self.lookup(one, out) {
+            Some(slot) if is_first && self.is_new_connection(slot, one.is_low, tcp) => {
+                self.end(slot, Some(FlowState::Reused), out);
+                self.open(one, is_client_first(tcp), out)
+            }
+            Some(slot) => slot,
+            None => self.open(one, is_client_first(tcp), out),
+        };
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let side = flow.side(one.is_low);
+        flow.last_ns = flow.last_ns.max(one.now);
+        if flags.contains(TcpFlags::SYN) {
+            if is_first && side == Side::Client {
+                flow.set_has_syn();
+            } else if side == Side::Server && flow.syn_ack_at == 0 {
+                flow.syn_ack_at = one.now;
+            }
+        }
+        let (me, peer) = flow.both(side);
+        let (raw_ip_id, is_v4) = ip_id(&one.packet.network);
+        let arrival = Arrival {
+            tcp,
+            now: one.now,
+            ip_len: ip_len(&one.packet.network, tcp_len(tcp)),
+            ttl: one.packet.network.ttl(),
+            raw_ip_id,
+            is_v4,
+        };
+        let outcome = tcp::on_segment(me, peer, &arrival, &mut self.pools);
+        let is_deaf = me.has(flag::DEAF);
+        flow.evidence |= outcome.evidence;
+        let is_reset = flags.contains(TcpFlags::RST);
+        let has_ended = (is_reset || outcome.is_closed) && !flow.is_over();
+        if has_ended {
+            if is_reset {
+                flow.set_reset();
+            } else {
+                flow.set_closed();
+            }
+        }
+        if self.with_names && !is_deaf && outcome.fresh > 0 {
+            self.on_fresh(slot, side, tcp, &outcome, one.now, out);
+        }
+        if has_ended {
+            self.file_anew(slot);
+        }
+    }
+
+    /// New payload in order, for layer 7.
+    fn on_fresh(
+        &mut self,
+        slot: SlotId,
+        side: Side,
+        tcp: &Tcp<'_>,
+        outcome: &tcp::Outcome,
+        now: u64,
+        out: &mut FlowBatch,
+    ) {
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let ends = ends_of(flow);
+        if outcome.lost > 0 {
+            self.layer7.lost(flow.layer7, side, outcome.lost);
+        }
+        let fresh = tcp
+            .payload
+            .get(outcome.known as usize..)
+            .unwrap_or_default();
+        let messages = out.message_count();
+        self.layer7.on_tcp(
+            &mut flow.layer7,
+            &ends,
+            side,
+            fresh,
+            outcome.fresh,
+            now,
+            out,
+        );
+        if !self.layer7.wants(flow.layer7, side) {
+            flow.both(side).0.flags |= flag::DEAF;
+        }
+        self.hide_messages(messages, out);
+    }
+
+    fn on_udp(&mut self, one: &Prepared<'_>, udp: &Udp<'_>, out: &mut FlowBatch) {
+        let is_dns = udp.src_port() == DNS || udp.dst_port() == DNS;
+        if is_dns && self.shard.1 > 1 && !self.is_mine(one, udp) {
+            self.overhear(one, udp);
+            return;
+        }
+        let slot = match self.lookup(one, out) {
+            Some(slot) => slot,
+            None => self.open(one, true, out),
+        };
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let side = flow.side(one.is_low);
+        flow.last_ns = flow.last_ns.max(one.now);
+        let (me, _) = flow.both(side);
+        let network = &one.packet.network;
+        me.pkts_all += 1;
+        me.bytes_all += u64::from(udp.payload_len);
+        me.ip_bytes += u64::from(ip_len(network, udp.payload_len.saturating_add(8)));
+        if me.first_data == 0 {
+            me.first_data = one.now;
+        }
+        me.last_data = me.last_data.max(one.now);
+        let ttl = network.ttl();
+        me.ttl_max = me.ttl_max.max(ttl);
+        me.ttl_min = if me.ttl_min == 0 { ttl } else { me.ttl_min.min(ttl) };
+        if self.with_names && !me.has(flag::DEAF) && !udp.payload.is_empty() {
+            let ends = ends_of(flow);
+            let handle = &mut flow.layer7;
+            self.layer7
+                .on_udp(handle, &ends, side, udp.payload, one.now, out);
+            if !self.layer7.wants(*handle, side) {
+                flow.both(side).0.flags |= flag::DEAF;
+            }
+        }
+    }
+
+    /// Whether the dealer gave this flow to this worker; what names servers goes to all.
+    fn is_mine(&self, one: &Prepared<'_>, udp: &Udp<'_>) -> bool {
+        let network = &one.packet.network;
+        let hash = flow_hash(
+            (network.src(), udp.src_port()),
+            (network.dst(), udp.dst_port()),
+        );
+        shard_of(hash, self.shard.1) == self.shard.0
+    }
+
+    /// Names from the flow of another worker.
+    fn overhear(&mut self, one: &Prepared<'_>, udp: &Udp<'_>) {
+        if !self.with_names {
+            return;
+        }
+        let network = &one.packet.network;
+        let is_answer = udp.src_port() == DNS;
+        let ((client, port), resolver) = if is_answer {
+            ((network.dst(), udp.dst_port()), network.src())
+        } else {
+            ((network.src(), udp.src_port()), network.dst())
+        };
+        self.layer7
+            .overhear(client, port, resolver, udp.payload, is_answer, one.now);
+    }
+
+    /// The flow of a packet; one that has ended meanwhile leaves first.
+    #[inline]
+    fn lookup(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) -> Option<SlotId> {
+        let flows = &self.flows;
+        let slot = self.index.find(one.hash, |slot| {
+            flows.get(slot).is_some_and(|flow| flow.key == one.key)
+        })?;
+        let flow = flows.get(slot)?;
+        if one.now > flow.deadline(&self.timeouts) {
+            self.end(slot, None, out);
+            return None;
+        }
+        if let Some(period) = self.periodic_ns {
+            self.tell_if_due(slot, period, one.now, out);
+        }
+        Some(slot)
+    }
+
+    /// Whether a first SYN opens another connection between the same ports: the flow is over, or
+    /// the SYN has another initial sequence number.
+    fn is_new_connection(&self, slot: SlotId, is_low: bool, tcp: &Tcp<'_>) -> bool {
+        let Some(flow) = self.flows.get(slot) else {
+            return false;
+        };
+        let [client, server] = &flow.directions;
+        let me = match flow.side(is_low) {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        if me.has(flag::SYN) {
+            return me.isn != tcp.seq().0;
+        }
+        // A flow that was met in the middle, or a simultaneous open (RFC 9293 fig. 8).
+        let is_simultaneous = client.has(flag::SYN) && server.pkts_all == 0;
+        !is_simultaneous
+    }
+
+    /// A new flow.
+    #[inline(never)]
+    fn open(&mut self, one: &Prepared<'_>, src_is_client: bool, out: &mut FlowBatch) -> SlotId {
+        if self.flows.len() >= self.max_flows {
+            self.evict(out);
+        }
+        let slot = self.flows.take();
+        let client_is_low = src_is_client == one.is_low;
+        let flow = Flow::new(one.key, one.now, one.packet.vlan, client_is_low);
+        let due = flow.deadline(&self.timeouts);
+        if let Some(place) = self.flows.get_mut(slot) {
+            *place = flow;
+            if self.periodic_ns.is_some() {
+                place.partial = self.told.take();
+                if let Some(told) = self.told.get_mut(place.partial) {
+                    *told = Told::begin(one.now);
+                }
+            }
+            if self.with_names {
+                let ends = ends_of(place);
+                self.layer7.opened(&mut place.layer7, &ends);
+            }
+        }
+        self.index.insert(one.hash, slot);
+        let due = self.soonest(due, one.now);
+        self.wheel.file(slot, due, &mut self.flows);
+        self.stats.peak_flows = self.stats.peak_flows.max(self.flows.len() as u64);
+        slot
+    }
+
+    /// A due moment, or that of the next partial record.
+    fn soonest(&self, due: u64, since: u64) -> u64 {
+        self.periodic_ns
+            .map_or(due, |period| due.min(since.saturating_add(period)))
+    }
+
+    /// Files a flow again whose deadline has changed.
+    fn file_anew(&mut self, slot: SlotId) {
+        let Some(flow) = self.flows.get(slot) else {
+            return;
+        };
+        let since = self.told.get(flow.partial).map_or(u64::MAX, |told| told.since);
+        let due = self.soonest(flow.deadline(&self.timeouts), since);
+        self.wheel.remove(slot, &mut self.flows);
+        self.wheel.file(slot, due, &mut self.flows);
+    }
+
+    /// Ends the flows that are due, and files the others anew.
+    #[cold]
+    fn look_at_wheel(&mut self, out: &mut FlowBatch) {
+        let now = self.now;
+        while let Some(slot) = self.wheel.visit(now, &mut self.flows) {
+            let Some(flow) = self.flows.get(slot) else {
+                continue;
+            };
+            if now > flow.deadline(&self.timeouts) {
+                self.end(slot, None, out);
+                continue;
+            }
+            if let Some(period) = self.periodic_ns {
+                self.tell_if_due(slot, period, now, out);
+            }
+            self.file_anew(slot);
+        }
+        self.due = self.wheel.next_ns();
+    }
+
+    /// The flow that was idle longest, of a sample, leaves. Flows that never were answered go first:
+    /// a flood of SYNs does not push out what is established.
+    #[cold]
+    fn evict(&mut self, out: &mut FlowBatch) {
+        let used = self.flows.used();
+        let mut worst: Option<(bool, u64, SlotId)> = None;
+        let mut tries = 0;
+        while tries < SAMPLE * 8 && worst.is_none() || tries < SAMPLE {
+            tries += 1;
+            // xorshift64 (Marsaglia 2003).
+            self.dice ^= self.dice << 13;
+            self.dice ^= self.dice >> 7;
+            self.dice ^= self.dice << 17;
+            let slot = u32::try_from((self.dice >> 16) % u64::from(used.max(1))).unwrap_or(0);
+            let Some(flow) = self.flows.get(slot).filter(|flow| flow.is_used()) else {
+                continue;
+            };
+            let candidate = (!flow.is_only_syns(), flow.last_ns, slot);
+            worst = Some(worst.map_or(candidate, |worst| worst.min(candidate)));
+        }
+        if let Some((_, _, slot)) = worst {
+            self.stats.evicted += 1;
+            self.end(slot, Some(FlowState::Evicted), out);
+        }
+    }
+
+    /// Writes the record of a flow and forgets it.
+    pub(crate) fn end(&mut self, slot: SlotId, state: Option<FlowState>, out: &mut FlowBatch) {
+        self.write(slot, state, out);
+        self.wheel.remove(slot, &mut self.flows);
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        self.index.remove(flow.key.hash(self.seed), slot);
+        self.layer7.release(flow.layer7);
+        if flow.partial != NONE {
+            self.told.give_back(flow.partial);
+        }
+        for direction in &mut flow.directions {
+            self.pools.release(direction);
+        }
+        *flow = Flow::default();
+        self.flows.give_back(slot);
+    }
+}
+
+/// Whether the sender of a flow's first segment is its client: of a SYN-ACK it is not; of a flow met
+/// in the middle it is who has the higher port, where the other's is a service's.
+fn is_client_first(tcp: &Tcp<'_>) -> bool {
+    let flags = tcp.flags();
+    if flags.contains(TcpFlags::SYN) {
+        return !flags.contains(TcpFlags::ACK);
+    }
+    let (src, dst) = (tcp.src_port(), tcp.dst_port());
+    // Below the ports that systems give to clients (RFC 6335 sec. 6: from 49152; Linux: from 32768).
+    !(src < dst && (src < 1024 || (src < 32768 && dst >= 32768)))
+}
+
+fn ends_of(flow: &Flow) -> Ends {
+    Ends {
+        client: flow.key.end(flow.client_is_low()),
+        server: flow.key.end(!flow.client_is_low()),
+        start_ns: flow.start_ns,
+    }
+}
+
+/// Bytes of a TCP header and its payload.
+#[inline]
+fn tcp_len(tcp: &Tcp<'_>) -> u32 {
+    let [.., offset, _, _, _, _, _, _, _] = *tcp.header();
+    u32::from(offset >> 4) * 4 + tcp.payload_len
+}
+
+/// Bytes of an IP packet by its header; of one whose length field is empty (captured before the card
+/// cut it into segments) by what it carries.
+#[inline]
+fn ip_len(network: &Network<'_>, transport_len: u32) -> u32 {
+    match network {
+        Network::V4(h) => {
+            let [first, _, a, b, ..] = **h;
+            match u16::from_be_bytes([a, b]) {
+                0 => u32::from(first & 15) * 4 + transport_len,
+                len => u32::from(len),
+            }
+        }
+        Network::V6(h) => {
+            let [_, _, _, _, a, b, ..] = **h;
+            match u16::from_be_bytes([a, b]) {
+                0 => 40 + transport_len,
+                len => 40 + u32::from(len),
+            }
+        }
+        Network::None => transport_len,
+    }
+}
+
+/// The identification field; of version 6 the bytes that stand in its place.
+#[inline]
+const fn ip_id(network: &Network<'_>) -> (u16, bool) {
+    match network {
+        Network::V4(h) => (u16::from_be_bytes([h[4], h[5]]), true),
+        Network::V6(h) => (u16::from_be_bytes([h[4], h[5]]), false),
+        Network::None => (0, false),
+    }
+}
+
+impl Stage for FlowsStage {
+    type Record = FlowKind;
+    type Parcel = std::convert::Infallible;
+
+    fn accept(&mut self, parcel: std::convert::Infallible, _: &mut FlowBatch) {
+        match parcel {}
+    }
+
+    fn fill(&self) -> TableFill {
+        TableFill {
+            entries: self.flows.len() as u64,
+            capacity: self.max_flows as u64,
+            evicted: self.stats.evicted,
+        }
+    }
+
+    fn on_batch(&mut self, batch: &Batch<'_>, out: &mut FlowBatch) {
+        let mut frames = batch.frames();
+        let mut group: [Option<Prepared<'_>>; GROUP] = [None; GROUP];
+        while frames.len() > 0 {
+            let count = frames.len().min(GROUP);
+            let Some(group) = group.get_mut(..count) else {
+                return;
+            };
+            for (place, frame) in group.iter_mut().zip(&mut frames) {
+                *place = self.prepare(&frame);
+            }
+            self.touch(group);
+            for one in group.iter().flatten() {
+                self.on_packet(one, out);
+            }
+        }
+    }
+
+    fn on_tick(&mut self, now: Timestamp, out: &mut FlowBatch) {
+        self.now = self.now.max(now.as_nanos());
+        if self.now >= self.due {
+            self.look_at_wheel(out);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        (self.flows.len() > 0).then(|| Timestamp::from_nanos(self.due))
+    }
+
+    fn finish(&mut self, out: &mut FlowBatch) -> bool {
+        let full = out.len() + PIECE;
+        while self.finished < self.flows.used() {
+            if out.len() >= full {
+                return false;
+            }
+            let slot = self.finished;
+            self.finished += 1;
+            if self.flows.get(slot).is_some_and(Flow::is_used) {
+                self.end(slot, None, out);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,132 @@
+//! What an out-of-sequence segment is.
+
+mod evidence;
+mod published;
+
+use linkweir_record::flow::Anomaly;
+
+pub(crate) use evidence::classify as by_evidence;
+pub(crate) use published::classify as by_published_rules;
+
+use super::direction::Direction;
+
+/// Round-trip time of the whole path, and what follows from it; nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PathRtt {
+    /// Smallest of both halves together.
+    pub(crate) min: u64,
+    /// Mean of both halves together.
+    pub(crate) mean: u64,
+    /// Standard deviation over the samples of both halves.
+    pub(crate) deviation: u64,
+    /// Whether both halves have a sample.
+    pub(crate) is_known: bool,
+}
+
+/// Assumed where a half has no sample: 5 ms.
+const UNKNOWN_RTT: u64 = 5_000_000;
+
+impl PathRtt {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "nanoseconds within a mean; a deviation is not negative"
+    )]
+    pub(crate) fn of(a: &Direction, b: &Direction) -> Self {
+        let (Some(mean_a), Some(mean_b)) = (
+            a.rtt_sum.checked_div(u64::from(a.rtt_count)),
+            b.rtt_sum.checked_div(u64::from(b.rtt_count)),
+        ) else {
+            return Self {
+                min: UNKNOWN_RTT,
+                mean: UNKNOWN_RTT,
+                deviation: 0,
+                is_known: false,
+            };
+        };
+        let count = f64::from(a.rtt_count) + f64::from(b.rtt_count);
+        let sum = a.rtt_sum as f64 + b.rtt_sum as f64;
+        let mean = sum / count;
+        let variance = ((a.rtt_squares + b.rtt_squares) / count - mean * mean).max(0.0);
+        Self {
+            min: a.rtt_min.saturating_add(b.rtt_min).max(1_000_000),
+            mean: mean_a.saturating_add(mean_b),
+            deviation: variance.sqrt() as u64,
+            is_known: true,
+        }
+    }
+}
+
+/// What was there where the segment begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Found {
+    /// A copy of these bytes.
+    Copy {
+        /// When it was seen.
+        time: u64,
+        /// Its identification field; 0: none.
+        ip_id: u16,
+        /// Its `TSval`; `None` where it is no longer known or there was none.
+        tsval: Option<u32>,
+        /// Whether it had been sent more than once already.
+        was_sent_again: bool,
+    },
+    /// Nothing: the bytes are new, though later ones were seen.
+    Hole {
+        /// When the segment before the hole was seen, where it is still known.
+        before: Option<u64>,
+        /// When the segment behind the hole was seen, and its `TSval`.
+        behind: Option<(u64, Option<u32>)>,
+    },
+}
+
+/// Everything that the rules look at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case {
+    /// Now, nanoseconds since the epoch.
+    pub(crate) now: u64,
+    /// Sequence space that the segment takes.
+    pub(crate) len: u32,
+    /// What was there.
+    pub(crate) found: Found,
+    /// Whether the receiver has acknowledged these bytes already.
+    pub(crate) is_acked: bool,
+    /// Class plus one of the segment before; 0: in sequence or none.
+    pub(crate) class_before: u8,
+    /// Whether three duplicate acknowledgments asked for its first byte.
+    pub(crate) was_asked: bool,
+    /// Whether the receiver selectively acknowledged later bytes.
+    pub(crate) is_sacked_above: bool,
+    /// Whether the receiver's window is closed.
+    pub(crate) is_window_closed: bool,
+    /// Whether both SYNs were seen.
+    pub(crate) has_both_syns: bool,
+    /// Whether it is the last that was sent.
+    pub(crate) is_tail: bool,
+    /// Whether it is the last byte, and all was acknowledged: a keep-alive.
+    pub(crate) is_keep_alive: bool,
+    /// Whether it is a SYN.
+    pub(crate) is_syn: bool,
+    /// Its `TSval`.
+    pub(crate) tsval: Option<u32>,
+    /// The latest `TSval` of this direction before.
+    pub(crate) newest_tsval: u32,
+    /// Its identification field, where it is version 4 and not zero.
+    pub(crate) ip_id: Option<u16>,
+    /// Identification field as it stands, for the published rules: of version 6 the payload length.
+    pub(crate) raw_ip_id: u16,
+    /// Time since the last out-of-sequence segment, and its class plus one.
+    pub(crate) last: (u64, u8),
+    /// Round-trip time of the path.
+    pub(crate) rtt: PathRtt,
+}
+
+/// A class, and the bits of what decided it.
+pub(crate) type Verdict = (Anomaly, u8);
+
+/// The class of a number plus one.
+pub(crate) fn class_of(number: u8) -> Option<Anomaly> {
+    let at = usize::from(number).checked_sub(1)?;
+    Anomaly::ALL.get(at).copied()
+}

@@ -1,0 +1,136 @@
+//! What only flows in trouble have: losses, resets, closed windows, selective acknowledgments.
+
+use linkweir_record::flow::{Anomaly, FlowSide};
+
+/// Retransmissions that wait for evidence.
+const RECENT: usize = 4;
+/// Ranges that were acknowledged though they were never seen.
+const HOLES: usize = 4;
+
+/// A retransmission whose class may still be corrected by what the receiver says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Recent {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) tsval: u32,
+    /// Class plus one; 0: none.
+    pub(crate) class: u8,
+    /// Whether timestamps can still tell: no acknowledgment has covered it.
+    pub(crate) is_pending: bool,
+}
+
+/// Counters and memory of a direction in trouble.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extras {
+    pub(crate) pkts_retx: u64,
+    pub(crate) bytes_retx: u64,
+    pub(crate) pkts_ooo: u64,
+    pub(crate) rst: u64,
+    pub(crate) win_0: u64,
+    pub(crate) sack: u64,
+    pub(crate) dup_acks: u64,
+    pub(crate) syn_retx: u64,
+    pub(crate) anomalies: [u64; Anomaly::COUNT],
+    pub(crate) recent: [Recent; RECENT],
+    pub(crate) recent_at: u8,
+    /// Class plus one and time of the last retransmission: those that follow within a round trip
+    /// are of the same loss.
+    pub(crate) last_class: u8,
+    pub(crate) last_time: u64,
+    /// Where three duplicate acknowledgments last asked for.
+    pub(crate) asked: u32,
+    pub(crate) was_asked: bool,
+    /// Highest right edge of the receiver's selective acknowledgments.
+    pub(crate) sacked: u32,
+    pub(crate) was_sacked: bool,
+    holes: [(u32, u32); HOLES],
+    hole_at: u8,
+}
+
+impl Extras {
+    /// Counts a class and remembers the retransmission.
+    pub(crate) fn count(&mut self, class: Anomaly) {
+        if let Some(count) = self.anomalies.get_mut(class as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    pub(crate) fn remember(&mut self, recent: Recent) {
+        let at = usize::from(self.recent_at) % RECENT;
+        if let Some(slot) = self.recent.get_mut(at) {
+            *slot = recent;
+        }
+        self.recent_at = self.recent_at.wrapping_add(1);
+    }
+
+    /// A class turns out to be another.
+    pub(crate) fn correct(&mut self, from: Anomaly, to: Anomaly) {
+        if let Some(count) = self.anomalies.get_mut(from as usize) {
+            *count = count.saturating_sub(1);
+        }
+        self.count(to);
+    }
+
+    /// A range was acknowledged that was never seen.
+    pub(crate) fn add_hole(&mut self, start: u32, end: u32) {
+        let at = usize::from(self.hole_at) % HOLES;
+        if let Some(hole) = self.holes.get_mut(at) {
+            *hole = (start, end);
+        }
+        self.hole_at = self.hole_at.wrapping_add(1);
+    }
+
+    /// Bytes of `[start, end)` that were never seen though acknowledged; now they are.
+    pub(crate) fn fill_holes(&mut self, start: u32, end: u32) -> u32 {
+        let mut filled = 0;
+        for hole in &mut self.holes {
+            let from = if super::before(start, hole.0) { hole.0 } else { start };
+            let to = if super::before(hole.1, end) { hole.1 } else { end };
+            if hole.0 == hole.1 || !super::before(from, to) {
+                continue;
+            }
+            filled += to.wrapping_sub(from);
+            // What is left of it in front or behind; of two parts the larger.
+            let (front, behind) = (from.wrapping_sub(hole.0), hole.1.wrapping_sub(to));
+            *hole = if front >= behind {
+                (hole.0, from)
+            } else {
+                (to, hole.1)
+            };
+        }
+        filled
+    }
+
+    /// Adds its numbers to those of a record.
+    pub(crate) fn fill(&self, side: &mut FlowSide) {
+        side.pkts_retx = self.pkts_retx;
+        side.bytes_retx = self.bytes_retx;
+        side.bytes_uniq = side.bytes_all.saturating_sub(self.bytes_retx);
+        side.pkts_ooo = self.pkts_ooo;
+        side.rst_cnt = self.rst;
+        side.win_0 = self.win_0;
+        side.sack_cnt = self.sack;
+        side.dup_acks = self.dup_acks;
+        side.syn_retx = self.syn_retx;
+        side.anomalies = self.anomalies;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Extras;
+
+    #[test]
+    fn holes_are_filled_once() {
+        let mut extras = Extras::default();
+        let base = u32::MAX - 500;
+        extras.add_hole(base, base.wrapping_add(1000));
+        assert_eq!(extras.fill_holes(base, base.wrapping_add(400)), 400);
+        assert_eq!(extras.fill_holes(base, base.wrapping_add(400)), 0);
+        assert_eq!(
+            extras.fill_holes(base.wrapping_add(300), base.wrapping_add(2000)),
+            600
+        );
+        assert_eq!(extras.fill_holes(base, base.wrapping_add(2000)), 0);
+    }
+}
