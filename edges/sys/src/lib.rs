@@ -15,6 +15,7 @@ pub mod wait;
 pub mod bpf;
 pub mod cbpf;
 pub mod interface;
+pub mod mapped_file;
 pub mod packet_socket;
 pub mod privileges;
 pub mod shm;

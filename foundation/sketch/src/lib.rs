@@ -6,6 +6,7 @@
 //! histogram for each of many keys).
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod bounded_counts;
 pub mod cells;
 mod coarse;

@@ -146,8 +146,9 @@ mod tests {
             let mut sorted = values;
             sorted.sort_unstable();
             let rank: f64 = share * sorted.len() as f64;
-            let rank = (rank.ceil() as usize).max(1);
-            let exact = sorted[rank - 1];
+            let rank = rank.ceil();
+            let exact = sorted.iter().zip(1_u32..).find(|(_, n)| f64::from(*n) >= rank);
+            let exact = *exact.unwrap().0;
             let found = all.quantile(share).unwrap();
             let (from, to) = SHAPE.edges(SHAPE.index(exact));
             let to = if to == from { f64::INFINITY } else { to };
