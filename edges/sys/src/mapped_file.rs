@@ -13,6 +13,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
@@ -84,6 +85,11 @@ impl MappedFile {
             .truncate(false)
             .open(&partial)?;
         lock(&file)?;
+        // Another process may have completed it between the two calls.
+        let (mine, named) = (file.metadata()?, std::fs::metadata(&partial));
+        if !named.is_ok_and(|named| (named.dev(), named.ino()) == (mine.dev(), mine.ino())) {
+            return Err(MapError::Locked);
+        }
         let made = Self::fill(file, path, &partial, len, fill);
         if made.is_err() && std::fs::remove_file(&partial).is_err() {
             // It stays, and the next one uses it.
@@ -143,7 +149,7 @@ impl MappedFile {
                 0,
             )
         }?;
-        let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let start = NonNull::new(start.cast::<u8>()).ok_or(MapError::NotAFile)?;
         Ok(Self { start, len, file })
     }
 
@@ -225,7 +231,6 @@ fn write_zeros(mut file: &File, len: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn a_file_is_made_whole_and_keeps_what_is_written() {
