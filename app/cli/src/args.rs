@@ -8,10 +8,11 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
 use crate::feed::FeedArgs;
+use crate::flows::FlowsArgs;
 use crate::http::HttpArgs;
 use crate::units;
 
-/// Measures network traffic: HTTP transactions at line rate, without TCP reassembly.
+/// Measures network traffic: HTTP transactions without TCP reassembly, and every TCP and UDP flow.
 #[derive(Debug, Parser)]
 #[command(
     name = "linkweir",
@@ -29,6 +30,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Http(Box<HttpArgs>),
+    Flows(Box<FlowsArgs>),
     Feed(Box<FeedArgs>),
     Man(ManArgs),
     Completions(CompletionArgs),

@@ -50,3 +50,15 @@ pub(crate) fn completions(args: &CompletionArgs) -> anyhow::Result<Exit> {
         _ => Ok(Exit::Done),
     }
 }
+
+/// The words of the command line; long lists are cut.
+pub(crate) fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(500) {
+        Some((end, _)) => format!("{} ...", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}

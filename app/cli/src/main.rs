@@ -10,14 +10,18 @@ mod conflicts;
 mod documents;
 mod exit;
 mod feed;
+mod flows;
 mod http;
 mod input;
 mod interfaces;
+mod key_file;
 mod progress;
+mod rings;
 mod screen;
 mod signals;
 mod units;
 mod view;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -39,6 +43,7 @@ fn run(cli: Cli) -> Exit {
     let outcome = match cli.command {
         Command::Http(args) => http::run(&args),
         Command::Feed(args) => feed::run(&args),
+        Command::Flows(args) => flows::run(&args),
         Command::Man(args) => documents::man(&args),
         Command::Completions(args) => documents::completions(&args),
     };

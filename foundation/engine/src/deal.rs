@@ -1,7 +1,9 @@
 //! One reader, many workers: frames dealt by hash.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use linkweir_wire::Timestamp;
 
 use crate::limit::Limit;
 use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent};
@@ -21,6 +23,11 @@ pub trait Port {
 #[derive(Debug, Default)]
 pub struct DealState {
     stop: AtomicBool,
+    /// Copies of frames that went to more than one shard, and their bytes.
+    copies: AtomicU64,
+    copied_bytes: AtomicU64,
+    /// Latest capture time of what was dealt, nanoseconds since the epoch.
+    latest: AtomicU64,
     seen: Mutex<Seen>,
 }
 
@@ -36,6 +43,21 @@ impl DealState {
     /// Asks the dealer to read no more.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Copies beyond the first of frames that went to all shards, and their bytes.
+    #[must_use]
+    pub fn copies(&self) -> (u64, u64) {
+        (
+            self.copies.load(Ordering::Relaxed),
+            self.copied_bytes.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Latest capture time of what was dealt; complete when the ports were dropped.
+    #[must_use]
+    pub fn latest(&self) -> Timestamp {
+        Timestamp::from_nanos(self.latest.load(Ordering::Acquire))
     }
 
     fn with<R>(&self, then: impl FnOnce(&mut Seen) -> R) -> R {
@@ -81,7 +103,7 @@ pub fn deal<S: Source, P: Port>(
     while is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
         match source.next_event() {
             Ok(SourceEvent::Batch(batch)) => {
-                is_read = deal_batch(&limit.apply(batch), splitter, ports);
+                is_read = deal_batch(&limit.apply(batch), splitter, ports, state);
             }
             Ok(SourceEvent::Idle) => {}
             Ok(SourceEvent::Fault(fault)) => state.with(|seen| seen.faults.push(fault)),
@@ -97,15 +119,33 @@ pub fn deal<S: Source, P: Port>(
 }
 
 /// False when no port is read any more.
-fn deal_batch<P: Port>(batch: &Batch<'_>, splitter: &mut impl Splitter, ports: &mut [P]) -> bool {
+fn deal_batch<P: Port>(
+    batch: &Batch<'_>,
+    splitter: &mut impl Splitter,
+    ports: &mut [P],
+    state: &DealState,
+) -> bool {
     let shards = u32::try_from(ports.len()).unwrap_or(u32::MAX);
     let mut is_read = false;
+    let mut latest = 0;
     for frame in batch.frames() {
+        latest = latest.max(frame.timestamp.as_nanos());
+        if shards > 1 && splitter.is_for_all(&frame) {
+            for port in ports.iter_mut() {
+                is_read |= port.push(&frame);
+            }
+            let others = u64::from(shards - 1);
+            let bytes = others.saturating_mul(u64::from(frame.wire_len));
+            state.copies.fetch_add(others, Ordering::Relaxed);
+            state.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+            continue;
+        }
         let shard = shard_of(splitter.hash(&frame), shards);
         if let Some(port) = ports.get_mut(shard as usize) {
             is_read |= port.push(&frame);
         }
     }
+    state.latest.fetch_max(latest, Ordering::AcqRel);
     ports.iter_mut().for_each(Port::flush);
     is_read
 }

@@ -4,6 +4,7 @@ use linkweir_record::{RecordBatch, RecordKind};
 use linkweir_wire::Timestamp;
 use thiserror::Error;
 
+use crate::deal::DealState;
 use crate::exchange::Desk;
 use crate::limit::Limit;
 use crate::seams::{
@@ -72,6 +73,7 @@ pub struct Run<'s, S, T: Stage> {
     records: <T::Record as RecordKind>::Batch,
     sorter: Option<Sorter<T::Record>>,
     desk: Option<Desk<T::Parcel>>,
+    dealt: Option<&'s DealState>,
     report: RunReport,
 }
 
@@ -106,6 +108,7 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
             records: Default::default(),
             sorter: None,
             desk: None,
+            dealt: None,
             report: RunReport::default(),
         }
     }
@@ -120,6 +123,13 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
     /// Makes this one of several shards that hand parcels to one another.
     pub(crate) fn at(mut self, desk: Desk<T::Parcel>) -> Self {
         self.desk = Some(desk);
+        self
+    }
+
+    /// Ends at the time at which the dealer's input ended, which may be after this shard's last
+    /// frame.
+    pub(crate) const fn until(mut self, dealt: &'s DealState) -> Self {
+        self.dealt = Some(dealt);
         self
     }
 
@@ -217,6 +227,9 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
     fn complete(&mut self) -> Result<(), SinkError> {
         if let Some(desk) = &mut self.desk {
             desk.settle(self.stage, &mut self.records);
+        }
+        if let Some(dealt) = self.dealt {
+            self.stage.on_tick(dealt.latest(), &mut self.records);
         }
         loop {
             let was_all = self.stage.finish(&mut self.records);

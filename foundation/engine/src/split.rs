@@ -12,6 +12,13 @@ use crate::hash::{eq3_balance, flow_hash};
 pub trait Splitter {
     /// The hash of this frame.
     fn hash(&mut self, frame: &Frame<'_>) -> u32;
+
+    /// Whether every worker gets a copy of this frame; those whose it is not by [`Splitter::hash`]
+    /// only look at it.
+    #[inline]
+    fn is_for_all(&mut self, _frame: &Frame<'_>) -> bool {
+        false
+    }
 }
 
 /// The shard of a hash; 0 where there are none to choose from.
@@ -42,6 +49,30 @@ impl Splitter for FlowSplitter {
             flow_hash((packet.network.src(), src), (packet.network.dst(), dst))
         })
         .unwrap_or(0)
+    }
+}
+
+/// Like [`FlowSplitter`], and what names servers goes to all: DNS over UDP, so that every worker
+/// knows the names that another one's flows resolved.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NamedFlowSplitter;
+
+/// Port of the domain name system (RFC 1035 sec. 4.2).
+const DNS: u16 = 53;
+
+impl Splitter for NamedFlowSplitter {
+    #[inline]
+    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
+        FlowSplitter.hash(frame)
+    }
+
+    #[inline]
+    fn is_for_all(&mut self, frame: &Frame<'_>) -> bool {
+        with_packet(frame, |packet| {
+            matches!(&packet.transport, Transport::Udp(udp)
+                if udp.src_port() == DNS || udp.dst_port() == DNS)
+        })
+        .unwrap_or(false)
     }
 }
 

@@ -200,6 +200,7 @@ where
     let mut told = 0;
     let (report, outcome) = Run::new(source, &mut stage, &mut sinks, limit)
         .at(desk)
+        .until(state)
         .drive(|report, progress| {
             for fault in report.faults.iter().skip(told) {
                 state.add_fault(fault.clone());
@@ -358,5 +359,9 @@ fn merge<'r>(total: &mut RunReport, each: impl Iterator<Item = &'r RunReport>, s
         sum.drops += report.drops;
         sum.fill += report.fill;
     }
+    // A frame that went to all workers is one frame.
+    let (copies, bytes) = state.copies();
+    sum.packets = sum.packets.saturating_sub(copies);
+    sum.bytes = sum.bytes.saturating_sub(bytes);
     *total = sum;
 }

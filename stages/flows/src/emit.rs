@@ -1,9 +1,7 @@
 //! From the state of a flow to its record.
 
 use linkweir_record::Anonymizer;
-use linkweir_record::flow::{
-    Extent, FlowBatch, FlowRow, FlowSide, FlowState, FlowText, Protocol,
-};
+use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowSide, FlowState, FlowText, Protocol};
 
 use crate::flow::Flow;
 use crate::stage::FlowsStage;
@@ -16,7 +14,10 @@ impl FlowsStage {
             return;
         };
         if let Some(flow) = self.flows.get(slot)
-            && self.told.get(flow.partial).is_some_and(|told| told.has_news(&row))
+            && self
+                .told
+                .get(flow.partial)
+                .is_some_and(|told| told.has_news(&row))
         {
             self.write_partial(slot, row, row.last_ns, out);
         }
@@ -28,13 +29,7 @@ impl FlowsStage {
 
     /// Writes a partial record where the period is over and something came in it. Called before a
     /// packet is counted: it belongs to the next period.
-    pub(crate) fn tell_if_due(
-        &mut self,
-        slot: SlotId,
-        period: u64,
-        now: u64,
-        out: &mut FlowBatch,
-    ) {
+    pub(crate) fn tell_if_due(&mut self, slot: SlotId, period: u64, now: u64, out: &mut FlowBatch) {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
@@ -50,7 +45,10 @@ impl FlowsStage {
         let Some(row) = self.row(slot) else {
             return;
         };
-        let has_news = self.told.get(partial).is_some_and(|told| told.has_news(&row));
+        let has_news = self
+            .told
+            .get(partial)
+            .is_some_and(|told| told.has_news(&row));
         if has_news {
             self.write_partial(slot, row, next, out);
         } else if let Some(told) = self.told.get_mut(partial) {

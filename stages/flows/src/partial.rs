@@ -29,7 +29,12 @@ impl Told {
 
     /// Makes a record of the whole flow so far one of what was added, and remembers it.
     pub(crate) fn tell(&mut self, row: &mut FlowRow, next_ns: u64) {
-        let whole = (row.client, row.server, row.http_requests, row.http_responses);
+        let whole = (
+            row.client,
+            row.server,
+            row.http_requests,
+            row.http_responses,
+        );
         subtract(&mut row.client, &self.client);
         subtract(&mut row.server, &self.server);
         row.http_requests -= self.http_requests.min(row.http_requests);

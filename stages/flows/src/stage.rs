@@ -352,7 +352,11 @@ impl FlowsStage {
         me.last_data = me.last_data.max(one.now);
         let ttl = network.ttl();
         me.ttl_max = me.ttl_max.max(ttl);
-        me.ttl_min = if me.ttl_min == 0 { ttl } else { me.ttl_min.min(ttl) };
+        me.ttl_min = if me.ttl_min == 0 {
+            ttl
+        } else {
+            me.ttl_min.min(ttl)
+        };
         if self.with_names && !me.has(flag::DEAF) && !udp.payload.is_empty() {
             let ends = ends_of(flow);
             let handle = &mut flow.layer7;
@@ -468,7 +472,10 @@ impl FlowsStage {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
-        let since = self.told.get(flow.partial).map_or(u64::MAX, |told| told.since);
+        let since = self
+            .told
+            .get(flow.partial)
+            .map_or(u64::MAX, |told| told.since);
         let due = self.soonest(flow.deadline(&self.timeouts), since);
         self.wheel.remove(slot, &mut self.flows);
         self.wheel.file(slot, due, &mut self.flows);

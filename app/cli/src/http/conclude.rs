@@ -12,6 +12,7 @@ use linkweir_wire::{DecodeFaults, LinkType, Timestamp};
 use super::args::HttpArgs;
 use super::setup::SharedReport;
 use super::summary::{Totals, WorkerTotals};
+use crate::documents;
 use crate::exit::{Exit, say, warn};
 use crate::input;
 
@@ -120,18 +121,6 @@ impl<'a> Ended<'a> {
     }
 }
 
-/// The words of the command line; long lists are cut.
-fn command_line() -> String {
-    let words: Vec<String> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(500) {
-        Some((end, _)) => format!("{} ...", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
-}
-
 fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
     let report = totals.report;
     let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
@@ -143,7 +132,7 @@ fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
     ReportMeta {
         title: "HTTP transactions".to_owned(),
         inputs,
-        command_line: command_line(),
+        command_line: documents::command_line(),
         program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
         packets: report.packets,
         bytes: report.bytes,

@@ -2,10 +2,8 @@
 
 use anyhow::{Context, anyhow};
 use linkweir_capture::live::LiveSource;
-use linkweir_engine::{
-    Crew, Directive, Limit, Port, Progress, Run, RunReport, Source, deal, run_workers,
-};
-use linkweir_feed::{Consumer, Producer};
+use linkweir_engine::{Crew, Limit, Run, Source, deal, run_workers};
+use linkweir_feed::Consumer;
 use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_sys::privileges::Restrict;
 
@@ -19,11 +17,10 @@ use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
 use crate::progress::Meter;
+use crate::rings::rings;
 use crate::signals::Signals;
 use crate::view::View;
-
-/// Bytes of the ring between the reader and each worker.
-const RING_BYTES: usize = 8 << 20;
+use crate::watch::Watcher;
 
 /// Runs the command.
 pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
@@ -80,7 +77,7 @@ struct Job<'a> {
     config: HttpConfig,
     sinks: HttpSinks,
     page: Option<SharedReport>,
-    watcher: Watcher,
+    watcher: Watcher<View>,
 }
 
 impl<'a> Job<'a> {
@@ -110,13 +107,7 @@ impl<'a> Job<'a> {
             config,
             sinks,
             page,
-            watcher: Watcher {
-                signals,
-                meter,
-                told: 0,
-                view,
-                ends_itself: is_live,
-            },
+            watcher: Watcher::new(signals, meter, view, is_live),
         })
     }
 
@@ -166,12 +157,11 @@ impl<'a> Job<'a> {
     /// A thread reads the source and deals its frames to the workers.
     fn by_reader<S: Source + Send>(self, source: S, workers: usize) -> anyhow::Result<Exit> {
         let config = self.share_of(workers);
-        let (mut ports, mut shards) = (Vec::new(), Vec::new());
-        for shard in 0..workers {
-            let (port, consumer) = linkweir_feed::ring(RING_BYTES, &format!("worker {shard}"))?;
-            ports.push(RingPort(port));
-            shards.push((consumer, HttpStage::new(&config)));
-        }
+        let (mut ports, consumers) = rings(workers)?;
+        let shards = consumers
+            .into_iter()
+            .map(|consumer| (consumer, HttpStage::new(&config)))
+            .collect();
         let limit = Limit::new(self.args.input.count);
         let groups = GroupsConfig {
             connections: GroupsConfig::default()
@@ -222,75 +212,5 @@ impl<'a> Job<'a> {
             max_pending: self.config.max_pending.div_ceil(workers),
             ..self.config.clone()
         }
-    }
-}
-
-/// The reader's end of a ring.
-struct RingPort(Producer);
-
-impl Port for RingPort {
-    fn push(&mut self, frame: &linkweir_engine::Frame<'_>) -> bool {
-        self.0.push_wait(frame).is_ok()
-    }
-
-    fn flush(&mut self) {
-        self.0.flush();
-    }
-}
-
-impl Drop for RingPort {
-    fn drop(&mut self) {
-        self.0.finish();
-    }
-}
-
-/// Looks at a run between batches: progress, signals, live view.
-struct Watcher {
-    signals: Signals,
-    meter: Meter,
-    told: usize,
-    view: View,
-    /// The source looks at the signal too, and ends when it has given what it still holds.
-    ends_itself: bool,
-}
-
-impl Watcher {
-    fn look(&mut self, report: &RunReport, progress: Progress) -> Directive {
-        if !self.view.is_covered() {
-            for fault in report.faults.iter().skip(self.told) {
-                warn(&describe(fault));
-            }
-            self.told = report.faults.len();
-        }
-        let due = self.meter.tick(report, progress);
-        self.view.tick(report);
-        if self.signals.take_report() {
-            self.meter.say(report, progress);
-        }
-        if self.signals.stop() && !self.ends_itself {
-            Directive::Stop
-        } else if self.signals.take_rotate() {
-            Directive::Rotate
-        } else if due {
-            Directive::Flush
-        } else {
-            Directive::Continue
-        }
-    }
-
-    fn finish(&mut self, report: &RunReport) -> std::time::Duration {
-        self.meter.clear();
-        self.view.finish(report);
-        for fault in report.faults.iter().skip(self.told) {
-            warn(&describe(fault));
-        }
-        self.meter.elapsed()
-    }
-}
-
-fn describe(fault: &linkweir_engine::Fault) -> String {
-    match fault.offset {
-        Some(offset) => format!("{}: at byte {offset}: {}", fault.input, fault.message),
-        None => format!("{}: {}", fault.input, fault.message),
     }
 }

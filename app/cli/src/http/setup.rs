@@ -2,20 +2,20 @@
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::anyhow;
 use linkweir_engine::{Sink, SinkError};
 use linkweir_http::HttpConfig;
-use linkweir_record::{Anonymizer, HttpBatch, HttpKind};
+use linkweir_record::{HttpBatch, HttpKind};
 use linkweir_sink::report::HttpReport;
 use linkweir_sink::{OutputOptions, open_sink};
 
 use super::args::{HttpArgs, TrackingArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
+use crate::key_file;
 use crate::progress::wall_clock;
 
 pub(crate) type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
@@ -30,45 +30,18 @@ pub(crate) fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
         ttlb: args.ttlb,
         host_contains: bytes(&args.host),
         url_contains: bytes(&args.url),
-        anonymizer: args.anonymize.as_deref().map(read_key).transpose()?,
+        anonymizer: args.anonymize.as_deref().map(key_file::read).transpose()?,
         // A secret of this process: nobody can aim at a bucket of the table.
         hash_seed: RandomState::new().hash_one(0_u8),
         shard: None,
     })
 }
 
-/// A key file: 32 bytes as they are, or as 64 hexadecimal digits.
-fn read_key(path: &Path) -> anyhow::Result<Anonymizer> {
-    let name = path.display();
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(1024).read_to_end(&mut bytes))
-        .map_err(|error| anyhow!(Wrong(format!("--anonymize {name}: {error}"))))?;
-    let from_hex = |text: &[u8]| -> Option<Vec<u8>> {
-        let (pairs, []) = text.as_chunks::<2>() else {
-            return None;
-        };
-        pairs
-            .iter()
-            .map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
-            .collect()
-    };
-    let key = <[u8; 32]>::try_from(bytes.as_slice())
-        .ok()
-        .or_else(|| from_hex(bytes.trim_ascii())?.try_into().ok());
-    let wrong = || {
-        format!(
-            "--anonymize {name}: a key is 32 bytes or 64 hexadecimal digits; make one with: head -c 32 /dev/urandom > {name}"
-        )
-    };
-    key.map(|key| Anonymizer::new(&key))
-        .ok_or_else(|| anyhow!(Wrong(wrong())))
-}
-
 pub(crate) fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
     let options = OutputOptions {
         rotation: args.output.rotate,
         wall_clock_ns: wall_clock,
+        ..OutputOptions::default()
     };
     let destinations = match args.output.write.as_slice() {
         // The terminal shows the live view.

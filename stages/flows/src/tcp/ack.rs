@@ -150,7 +150,11 @@ fn advance_list(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut
     }
     // Part of a segment may be acknowledged.
     let reached = list.0.front().map_or(ack, |one| {
-        if before(one.start, ack) { one.start } else { ack }
+        if before(one.start, ack) {
+            one.start
+        } else {
+            ack
+        }
     });
     note(cursor, reached);
     if let Some(rtt) = sample {
@@ -254,11 +258,7 @@ fn on_sack(
 /// Which copy was acknowledged: an echo older than the retransmission is one of the original
 /// (RFC 3522).
 #[cold]
-fn on_timestamp_echo(
-    sender: &mut Direction,
-    packet: &Acknowledgment<'_>,
-    pools: &mut Pools,
-) -> u8 {
+fn on_timestamp_echo(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut Pools) -> u8 {
     let Some(extras) = pools.extras.get_mut(sender.extras) else {
         return 0;
     };
@@ -291,10 +291,9 @@ fn on_timestamp_echo(
 fn correct(extras: &mut super::Extras, number: u8, by: Evidence) -> u8 {
     let (from, to) = match class_of(number) {
         Some(Anomaly::Rto) => (Anomaly::Rto, Anomaly::UnnecessaryRto),
-        Some(Anomaly::FastRetransmit) => (
-            Anomaly::FastRetransmit,
-            Anomaly::UnnecessaryFastRetransmit,
-        ),
+        Some(Anomaly::FastRetransmit) => {
+            (Anomaly::FastRetransmit, Anomaly::UnnecessaryFastRetransmit)
+        }
         _ => return 0,
     };
     extras.correct(from, to);

@@ -138,8 +138,10 @@ fn on_old(
         class_before: covered.class_before,
         was_asked: (start == me.una && me.dup_acks >= 3)
             || extras.is_some_and(|extras| extras.was_asked && extras.asked == start),
-        is_sacked_above: extras.is_some_and(|extras| extras.was_sacked && before(end, extras.sacked)
-            || extras.was_sacked && extras.sacked == end && covered.filled > 0),
+        is_sacked_above: extras.is_some_and(|extras| {
+            extras.was_sacked && before(end, extras.sacked)
+                || extras.was_sacked && extras.sacked == end && covered.filled > 0
+        }),
         is_window_closed: peer.window == 0,
         has_both_syns: me.has(flag::SYN) && peer.has(flag::SYN),
         is_tail,
@@ -185,7 +187,12 @@ fn on_old(
         }
         outcome.known = tcp.payload_len - outcome.fresh;
     }
-    if me.list != NONE && pools.lists.get(me.list).is_some_and(|list| list.0.is_empty()) {
+    if me.list != NONE
+        && pools
+            .lists
+            .get(me.list)
+            .is_some_and(|list| list.0.is_empty())
+    {
         pools.release_list(me);
     }
     true

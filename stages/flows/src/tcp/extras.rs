@@ -84,8 +84,16 @@ impl Extras {
     pub(crate) fn fill_holes(&mut self, start: u32, end: u32) -> u32 {
         let mut filled = 0;
         for hole in &mut self.holes {
-            let from = if super::before(start, hole.0) { hole.0 } else { start };
-            let to = if super::before(hole.1, end) { hole.1 } else { end };
+            let from = if super::before(start, hole.0) {
+                hole.0
+            } else {
+                start
+            };
+            let to = if super::before(hole.1, end) {
+                hole.1
+            } else {
+                end
+            };
             if hole.0 == hole.1 || !super::before(from, to) {
                 continue;
             }

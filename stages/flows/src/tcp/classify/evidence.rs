@@ -107,7 +107,10 @@ fn sent_again(case: &Case, age: u64) -> Verdict {
     }
     // Asked for, and the timer cannot have run out yet.
     if case.was_asked && age < rto {
-        return (unnecessary(Anomaly::FastRetransmit), Evidence::DupAcks.bit());
+        return (
+            unnecessary(Anomaly::FastRetransmit),
+            Evidence::DupAcks.bit(),
+        );
     }
     if case.is_sacked_above && age < rto {
         return (unnecessary(Anomaly::FastRetransmit), Evidence::Sack.bit());

@@ -1,0 +1,111 @@
+//! How a run of `linkweir flows` went: summary, report, exit code.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use linkweir_engine::{FaultKind, RunError, RunReport, SinkError};
+use linkweir_flows::{FlowsStage, FlowsStats};
+use linkweir_sink::summary::write_summary_file;
+use linkweir_wire::{DecodeFaults, LinkType};
+
+use super::args::FlowsArgs;
+use super::summary::{Totals, WorkerTotals};
+use crate::exit::{Exit, say, warn};
+
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended<'a> {
+    args: &'a FlowsArgs,
+    report: RunReport,
+    stats: FlowsStats,
+    faults: DecodeFaults,
+    unsupported_link: Option<LinkType>,
+    workers: Vec<WorkerTotals>,
+    elapsed: Duration,
+}
+
+impl<'a> Ended<'a> {
+    /// A run whose stages have come to `report` together and to `each`, where there were several.
+    pub(crate) fn new(
+        args: &'a FlowsArgs,
+        report: RunReport,
+        each: &[RunReport],
+        stages: &[FlowsStage],
+        elapsed: Duration,
+    ) -> Self {
+        let mut ended = Self {
+            args,
+            report,
+            stats: FlowsStats::default(),
+            faults: DecodeFaults::default(),
+            unsupported_link: None,
+            workers: Vec::new(),
+            elapsed,
+        };
+        for stage in stages {
+            ended.stats.merge(&stage.stats());
+            ended.faults.merge(stage.faults());
+            ended.unsupported_link = ended.unsupported_link.or_else(|| stage.unsupported_link());
+        }
+        ended.workers = each
+            .iter()
+            .zip(stages)
+            .map(|(report, stage)| WorkerTotals::new(report, &stage.stats()))
+            .collect();
+        ended
+    }
+
+    /// Says how it went and chooses the exit code.
+    pub(crate) fn conclude(self, outcome: Result<(), RunError>) -> anyhow::Result<Exit> {
+        let Self { args, report, .. } = &self;
+        let mut exit = Exit::Done;
+        match outcome {
+            Ok(()) => {}
+            Err(RunError::Sink(SinkError::ClosedPipe)) => return Ok(Exit::Done),
+            Err(error) => {
+                warn(&error.to_string());
+                exit = Exit::Failed;
+            }
+        }
+        let totals = Totals {
+            report,
+            stats: &self.stats,
+            faults: &self.faults,
+            elapsed: self.elapsed,
+            workers: &self.workers,
+        };
+        if let Some(destination) = &args.output.summary {
+            match write_summary_file(destination, &totals.to_json()) {
+                Err(SinkError::ClosedPipe) | Ok(()) => {}
+                Err(error) => return Err(error).context("--summary"),
+            }
+        }
+        if !args.output.quiet {
+            say(&totals.to_screen());
+        }
+        let undecoded = totals
+            .faults
+            .iter()
+            .find(|(_, cause, _)| *cause == "unsupported_link_type");
+        if let Some((_, _, count)) = undecoded {
+            let link = self.unsupported_link.map_or(0, |link| link.0);
+            warn(&format!(
+                "{count} packets have a link type that is not decoded (the first: {link}); see `linkweir http --help`"
+            ));
+            if count == report.packets {
+                exit = exit.max(Exit::DataLost);
+            }
+        }
+        if report
+            .faults
+            .iter()
+            .any(|fault| fault.kind == FaultKind::Unusable)
+        {
+            exit = exit.max(Exit::Failed);
+        }
+        if totals.is_lossy() {
+            exit = exit.max(Exit::DataLost);
+        }
+        Ok(exit)
+    }
+}

@@ -1,0 +1,149 @@
+//! Wires a run of `linkweir flows`: source, stages, sinks, signals.
+
+use anyhow::{Context, anyhow};
+use linkweir_engine::{Crew, Limit, NamedFlowSplitter, Run, Source, deal, run_workers};
+use linkweir_feed::Consumer;
+use linkweir_flows::{FlowsConfig, FlowsStage};
+use linkweir_sys::privileges::Restrict;
+
+use super::args::FlowsArgs;
+use super::conclude::Ended;
+use super::setup::{FlowSinks, check_conflicts, open_sinks, settings, written_folders};
+use crate::exit::{Exit, warn};
+use crate::input::{self, Opened};
+use crate::interfaces;
+use crate::progress::Meter;
+use crate::rings::rings;
+use crate::signals::Signals;
+use crate::view::View;
+use crate::watch::Watcher;
+
+/// Runs the command.
+pub(crate) fn run(args: &FlowsArgs) -> anyhow::Result<Exit> {
+    if args.input.list_interfaces {
+        return interfaces::list();
+    }
+    let meter = Meter::start(args.output.quiet || args.view.has_top());
+    let signals = Signals::install()?;
+    check_conflicts(args)?;
+    let config = settings(args)?;
+    if let Some(feed) = &args.feed {
+        let wait = || warn(&format!("waiting for feeder {}", feed.feed));
+        let source =
+            linkweir_feed::attach(feed, signals.stop_flag(), args.feed_wait, &mut { wait })?;
+        return Job::start(args, config, signals, meter)?.one_or_dealt(source);
+    }
+    let opened = input::open(&args.input, 1, &signals)?;
+    let job = Job::start(args, config, signals, meter)?;
+    match opened {
+        Opened::Files(source) => job.one_or_dealt(*source),
+        Opened::Live(sources) => match sources.into_iter().next() {
+            Some(source) => job.one_or_dealt(source),
+            None => Err(anyhow!("the interface gave no source")),
+        },
+    }
+}
+
+/// What an interface needs to be opened is not needed for what comes from it.
+fn give_up_privileges(args: &FlowsArgs) -> anyhow::Result<()> {
+    let interface = args.input.interface.as_ref();
+    let restrict = Restrict {
+        writable: written_folders(args),
+        keep_net: interface.is_some(),
+        keep_bpf: interface.is_some_and(|name| name.starts_with("xdp:")),
+    };
+    for undone in restrict.apply().context("give up privileges")? {
+        warn(&undone);
+    }
+    Ok(())
+}
+
+/// A run with everything opened but its source.
+struct Job<'a> {
+    args: &'a FlowsArgs,
+    config: FlowsConfig,
+    sinks: FlowSinks,
+    watcher: Watcher<View>,
+}
+
+impl<'a> Job<'a> {
+    fn start(
+        args: &'a FlowsArgs,
+        config: FlowsConfig,
+        signals: Signals,
+        meter: Meter,
+    ) -> anyhow::Result<Self> {
+        let shards = u32::try_from(args.workers).unwrap_or(u32::MAX);
+        let sinks = open_sinks(args, shards)?;
+        let is_live = args.input.interface.is_some() || args.feed.is_some();
+        if is_live {
+            give_up_privileges(args)?;
+        }
+        let view = View::default();
+        Ok(Self {
+            args,
+            config,
+            sinks,
+            watcher: Watcher::new(signals, meter, view, is_live),
+        })
+    }
+
+    /// One source on this thread, or dealt to several workers by a reader.
+    fn one_or_dealt<S: Source + Send>(self, source: S) -> anyhow::Result<Exit> {
+        if self.args.workers > 1 {
+            self.by_reader(source)
+        } else {
+            self.alone(source)
+        }
+    }
+
+    fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
+        let mut stage = FlowsStage::new(&self.config);
+        let limit = Limit::new(self.args.input.count);
+        let (report, outcome) = Run::new(source, &mut stage, &mut self.sinks, limit)
+            .drive(|report, progress| self.watcher.look(report, progress));
+        let elapsed = self.watcher.finish(&report);
+        Ended::new(self.args, report, &[], &[stage], elapsed).conclude(outcome)
+    }
+
+    /// A thread reads the source and deals its frames to the workers by flow.
+    fn by_reader<S: Source + Send>(mut self, source: S) -> anyhow::Result<Exit> {
+        let workers = self.args.workers;
+        let (mut ports, consumers) = rings(workers)?;
+        let shards = consumers
+            .into_iter()
+            .zip(0..)
+            .map(|(consumer, shard)| {
+                let config = FlowsConfig {
+                    // The bound is for all together.
+                    max_flows: self.config.max_flows.div_ceil(workers),
+                    shard: (shard, u32::try_from(workers).unwrap_or(u32::MAX)),
+                    ..self.config.clone()
+                };
+                (consumer, FlowsStage::new(&config))
+            })
+            .collect();
+        let limit = Limit::new(self.args.input.count);
+        let crew = Crew::<Consumer, FlowsStage> {
+            shards,
+            dealer: Some(Box::new(move |state| {
+                deal(source, &mut NamedFlowSplitter, &mut ports, &limit, state);
+            })),
+            limit: Limit::default(),
+            is_sorted: false,
+        };
+        let watcher = &mut self.watcher;
+        let (report, outcome) = run_workers(crew, &mut self.sinks, |report, progress| {
+            watcher.look(report, progress)
+        });
+        let elapsed = self.watcher.finish(&report.total);
+        Ended::new(
+            self.args,
+            report.total,
+            &report.each,
+            &report.stages,
+            elapsed,
+        )
+        .conclude(outcome)
+    }
+}

@@ -1,0 +1,159 @@
+//! What a run of `linkweir flows` is made of: settings, outputs, and what must not be the same file.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use linkweir_engine::{Sink, SinkError};
+use linkweir_flows::{FlowsConfig, Subnets};
+use linkweir_record::FlowKind;
+use linkweir_sink::{OutputOptions, open_sink};
+
+use super::args::{FlowFormat, FlowsArgs};
+use crate::conflicts;
+use crate::exit::Wrong;
+use crate::key_file;
+use crate::progress::wall_clock;
+
+pub(crate) type FlowSinks = Vec<Box<dyn Sink<FlowKind>>>;
+
+pub(crate) fn settings(args: &FlowsArgs) -> anyhow::Result<FlowsConfig> {
+    let tracking = &args.tracking;
+    let output = &args.output;
+    let is_tree = output.format == Some(FlowFormat::Tstat);
+    let has_steps =
+        is_tree || output.histograms.is_some() || output.archive.is_some() || output.rrd.is_some();
+    Ok(FlowsConfig {
+        tcp_idle: tracking.tcp_idle,
+        udp_idle: tracking.udp_idle,
+        syn_timeout: tracking.syn_timeout,
+        linger: tracking.linger,
+        max_flows: tracking.max_flows as usize,
+        internal: tracking
+            .internal
+            .as_deref()
+            .map(read_subnets)
+            .transpose()?
+            .unwrap_or_default(),
+        classifier: tracking.classifier.into(),
+        periodic: tracking.periodic,
+        step: has_steps.then_some(output.step),
+        with_messages: is_tree,
+        with_names: !tracking.no_names,
+        // A secret of this process: nobody can aim at a cell of the table.
+        hash_seed: RandomState::new().hash_one(0_u8),
+        anonymizer: tracking
+            .anonymize
+            .as_deref()
+            .map(key_file::read)
+            .transpose()?,
+        shard: (0, 1),
+    })
+}
+
+fn read_subnets(path: &Path) -> anyhow::Result<Subnets> {
+    let wrong =
+        |message: String| anyhow!(Wrong(format!("--internal {}: {message}", path.display())));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Subnets::parse(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// Opens everything that takes records; `shards` is the number of workers whose steps come.
+pub(crate) fn open_sinks(args: &FlowsArgs, _shards: u32) -> anyhow::Result<FlowSinks> {
+    let output = &args.output;
+    let options = OutputOptions {
+        rotation: output.rotate,
+        wall_clock_ns: wall_clock,
+        ..OutputOptions::default()
+    };
+    let destinations = match output.write.as_slice() {
+        _ if output.no_output => Vec::new(),
+        // The terminal shows the live view.
+        [] if args.view.has_top() => Vec::new(),
+        [] if output.format == Some(FlowFormat::Tstat) => {
+            return Err(anyhow!(Wrong(
+                "--format tstat writes a tree: name its folder with -w DIR".to_owned()
+            )));
+        }
+        [] => vec!["-".to_owned()],
+        named => named.to_vec(),
+    };
+    let mut sinks = FlowSinks::new();
+    for destination in &destinations {
+        let format = output.format.and_then(FlowFormat::lines);
+        sinks.push(open_sink(destination, format, options).map_err(refused)?);
+    }
+    Ok(sinks)
+}
+
+fn refused(error: SinkError) -> anyhow::Error {
+    match error {
+        SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
+        other => other.into(),
+    }
+}
+
+/// What the run writes, with the flag that named it.
+fn outputs(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
+    let output = &args.output;
+    let files = [
+        ("--histograms", output.histograms.as_deref()),
+        ("--archive", output.archive.as_deref()),
+        ("--report", output.report.as_deref()),
+        ("--summary", output.summary.as_deref().map(Path::new)),
+        (
+            "--rrd",
+            output
+                .rrd
+                .as_deref()
+                .map(|to| Path::new(to.strip_prefix("unix:").unwrap_or(to))),
+        ),
+    ];
+    output
+        .write
+        .iter()
+        .filter(|to| !to.contains("://"))
+        .map(|to| ("-w", Path::new(to.as_str())))
+        .chain(
+            files
+                .into_iter()
+                .filter_map(|(flag, path)| Some((flag, path?))),
+        )
+        .collect()
+}
+
+/// The folders in which files will be made, and the devices and pipes that are written to.
+pub(crate) fn written_folders(args: &FlowsArgs) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = outputs(args)
+        .into_iter()
+        .map(|(_, path)| path)
+        .filter(|path| path.as_os_str() != "-")
+        .map(|path| match path.parent() {
+            _ if path.exists() && !path.is_file() => path.to_owned(),
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        })
+        .collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+/// Refuses outputs that would replace an input or one another.
+pub(crate) fn check_conflicts(args: &FlowsArgs) -> anyhow::Result<()> {
+    let outputs = outputs(args);
+    let tracking = &args.tracking;
+    let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
+    let inputs: Vec<(&str, &Path)> = read
+        .chain(
+            [
+                ("--anonymize", tracking.anonymize.as_deref()),
+                ("--internal", tracking.internal.as_deref()),
+                ("--config", args.output.config.as_deref()),
+            ]
+            .into_iter()
+            .filter_map(|(flag, path)| Some((flag, path?))),
+        )
+        .collect();
+    conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
+}

@@ -1,0 +1,258 @@
+//! The totals of a run: as JSON for programs, on one screen for people.
+
+use std::time::Duration;
+
+use linkweir_engine::{FaultKind, RunReport};
+use linkweir_flows::FlowsStats;
+use linkweir_record::flow::Anomaly;
+use linkweir_sink::human::{percent, span, thousands};
+use linkweir_wire::{DecodeFaults, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::screen::{listed, rows};
+
+/// Everything a summary is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Totals<'a> {
+    pub(crate) report: &'a RunReport,
+    pub(crate) stats: &'a FlowsStats,
+    pub(crate) faults: &'a DecodeFaults,
+    pub(crate) elapsed: Duration,
+    /// The share of each worker, where there were several.
+    pub(crate) workers: &'a [WorkerTotals],
+}
+
+/// What one of several workers did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkerTotals {
+    packets: u64,
+    bytes: u64,
+    flows: u64,
+    dropped: u64,
+}
+
+impl WorkerTotals {
+    pub(crate) const fn new(report: &RunReport, stats: &FlowsStats) -> Self {
+        Self {
+            packets: report.packets,
+            bytes: report.bytes,
+            flows: flows(stats),
+            dropped: report.drops.kernel + report.drops.ring,
+        }
+    }
+}
+
+const fn flows(stats: &FlowsStats) -> u64 {
+    stats.tcp_complete + stats.tcp_incomplete + stats.udp
+}
+
+impl Totals<'_> {
+    /// Losses by cause; every cause is there, also with zero.
+    pub(crate) const fn drops(&self) -> [(&'static str, u64); 5] {
+        let drops = self.report.drops;
+        [
+            ("kernel", drops.kernel),
+            ("ring", drops.ring),
+            ("unusable_records", drops.unusable_records),
+            ("table_full", self.stats.evicted),
+            ("sink", 0),
+        ]
+    }
+
+    /// Inputs of which a part could not be read. An interface that went and came back is none.
+    pub(crate) fn damaged(&self) -> u64 {
+        let faults = self.report.faults.iter();
+        faults
+            .filter(|fault| fault.kind != FaultKind::Interrupted)
+            .count() as u64
+    }
+
+    /// Whether anything was lost.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.damaged() > 0 || self.drops().iter().any(|(_, count)| *count > 0)
+    }
+
+    /// The JSON object of `--summary`.
+    pub(crate) fn to_json(self) -> Value {
+        let report = self.report;
+        let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
+        let dropped: Map<String, Value> = self
+            .drops()
+            .into_iter()
+            .map(|(cause, count)| (cause.to_owned(), count.into()))
+            .collect();
+        let mut errors = Map::new();
+        for (layer, cause, count) in self.faults.iter() {
+            let layer = errors
+                .entry(layer)
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(causes) = layer {
+                causes.insert(cause.to_owned(), count.into());
+            }
+        }
+        let faults: Vec<Value> = report
+            .faults
+            .iter()
+            .map(|fault| json!({ "input": fault.input, "offset": fault.offset, "message": fault.message }))
+            .collect();
+        let workers: Vec<Value> = self
+            .workers
+            .iter()
+            .map(|worker| {
+                json!({
+                    "packets": worker.packets,
+                    "bytes": worker.bytes,
+                    "flows": worker.flows,
+                    "dropped": worker.dropped,
+                })
+            })
+            .collect();
+        json!({
+            "packets": report.packets,
+            "bytes": report.bytes,
+            "first_ts_ns": nanos(report.first),
+            "last_ts_ns": nanos(report.last),
+            "elapsed_s": self.elapsed.as_secs_f64(),
+            "records": report.records,
+            "dropped": dropped,
+            "decode_errors": errors,
+            "input_faults": faults,
+            "workers": workers,
+            "flows": self.flows(),
+        })
+    }
+
+    fn flows(&self) -> Value {
+        let stats = self.stats;
+        let classes: Map<String, Value> = classes(stats)
+            .into_iter()
+            .map(|(name, count)| (name, count.into()))
+            .collect();
+        json!({
+            "tcp_complete": stats.tcp_complete,
+            "tcp_incomplete": stats.tcp_incomplete,
+            "tcp_midstream": stats.tcp_midstream,
+            "udp": stats.udp,
+            "partial_records": stats.partial,
+            "peak_flows": stats.peak_flows,
+            "evicted": stats.evicted,
+            "packets": stats.packets,
+            "bytes": stats.bytes,
+            "retransmissions": classes,
+            "bytes_retx": stats.bytes_retx,
+            "fragments": stats.fragments,
+            "other_packets": stats.other,
+            "impossible_sequences": stats.impossible_sequences,
+            "forgotten_segments": stats.forgotten_segments,
+            "layer7_refused": stats.layer7_refused,
+        })
+    }
+
+    /// One screen for people; what was lost comes first.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "rates are shown with three digits"
+    )]
+    pub(crate) fn to_screen(self) -> String {
+        let (report, stats) = (self.report, self.stats);
+        let damaged = ("damaged inputs", self.damaged());
+        let lost: Vec<(String, u64)> = self
+            .drops()
+            .into_iter()
+            .chain([damaged])
+            .filter(|(_, n)| *n > 0)
+            .map(|(cause, n)| (cause.to_owned(), n))
+            .collect();
+        let seconds = self.elapsed.as_secs_f64().max(1e-9);
+        let capture = match (report.first, report.last) {
+            (Some(first), Some(last)) => span(last.nanos_since(first)),
+            _ => "-".to_owned(),
+        };
+        let mut lines = vec![
+            ("lost", listed(lost, 6)),
+            (
+                "read",
+                format!(
+                    "{} packets, {} bytes, {capture} of capture in {} ({:.2} Mpackets/s, {:.2} Gb/s)",
+                    thousands(report.packets),
+                    thousands(report.bytes),
+                    span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
+                    report.packets as f64 / seconds / 1e6,
+                    report.bytes as f64 * 8.0 / seconds / 1e9,
+                ),
+            ),
+        ];
+        if self.faults.total() > 0 {
+            let errors = self
+                .faults
+                .iter()
+                .map(|(layer, cause, n)| (format!("{layer} {cause}"), n))
+                .collect();
+            lines.push(("not decoded", listed(errors, 5)));
+        }
+        lines.extend([
+            (
+                "TCP flows",
+                format!(
+                    "{} complete, {} incomplete ({} met in the middle)",
+                    thousands(stats.tcp_complete),
+                    thousands(stats.tcp_incomplete),
+                    thousands(stats.tcp_midstream)
+                ),
+            ),
+            ("UDP flows", thousands(stats.udp)),
+            (
+                "at once",
+                format!("{} flows at most", thousands(stats.peak_flows)),
+            ),
+            (
+                "in flows",
+                format!(
+                    "{} packets, {} bytes; not: {} fragments, {} other packets",
+                    thousands(stats.packets),
+                    thousands(stats.bytes),
+                    thousands(stats.fragments),
+                    thousands(stats.other)
+                ),
+            ),
+            ("out of sequence", listed(classes(stats), Anomaly::COUNT)),
+        ]);
+        if stats.impossible_sequences > 0 {
+            let count = thousands(stats.impossible_sequences);
+            lines.push((
+                "impossible",
+                format!("{count} segments with numbers of no connection"),
+            ));
+        }
+        if !self.workers.is_empty() {
+            lines.push(("workers", self.shares()));
+        }
+        rows(&lines)
+    }
+
+    /// Each worker's share of packets and flows.
+    fn shares(self) -> String {
+        let all = flows(self.stats);
+        let shares: Vec<String> = self
+            .workers
+            .iter()
+            .map(|worker| {
+                format!(
+                    "{} ({})",
+                    percent(worker.packets, self.report.packets),
+                    percent(worker.flows, all)
+                )
+            })
+            .collect();
+        format!("packets (flows): {}", shares.join("  "))
+    }
+}
+
+/// Out-of-sequence segments by class.
+fn classes(stats: &FlowsStats) -> Vec<(String, u64)> {
+    Anomaly::ALL
+        .into_iter()
+        .zip(stats.anomalies)
+        .map(|(class, count)| (class.as_str().to_owned(), count))
+        .collect()
+}

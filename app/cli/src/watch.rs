@@ -1,0 +1,98 @@
+//! Looks at a run between batches: progress, signals, live view.
+
+use std::time::Duration;
+
+use linkweir_engine::{Directive, Fault, Progress, RunReport};
+
+use crate::exit::warn;
+use crate::progress::Meter;
+use crate::signals::Signals;
+use crate::view::View;
+
+/// A live view of a run.
+pub(crate) trait Viewer {
+    /// Called between batches.
+    fn tick(&mut self, report: &RunReport);
+
+    /// The run has ended.
+    fn finish(&mut self, report: &RunReport);
+
+    /// Whether the terminal is taken: nothing else may write to it.
+    fn is_covered(&self) -> bool;
+}
+
+impl Viewer for View {
+    fn tick(&mut self, report: &RunReport) {
+        Self::tick(self, report);
+    }
+
+    fn finish(&mut self, report: &RunReport) {
+        Self::finish(self, report);
+    }
+
+    fn is_covered(&self) -> bool {
+        Self::is_covered(self)
+    }
+}
+
+/// What is looked at between batches.
+pub(crate) struct Watcher<V> {
+    signals: Signals,
+    meter: Meter,
+    told: usize,
+    view: V,
+    /// The source looks at the signal too, and ends when it has given what it still holds.
+    ends_itself: bool,
+}
+
+impl<V: Viewer> Watcher<V> {
+    pub(crate) const fn new(signals: Signals, meter: Meter, view: V, ends_itself: bool) -> Self {
+        Self {
+            signals,
+            meter,
+            told: 0,
+            view,
+            ends_itself,
+        }
+    }
+
+    pub(crate) fn look(&mut self, report: &RunReport, progress: Progress) -> Directive {
+        if !self.view.is_covered() {
+            for fault in report.faults.iter().skip(self.told) {
+                warn(&describe(fault));
+            }
+            self.told = report.faults.len();
+        }
+        let due = self.meter.tick(report, progress);
+        self.view.tick(report);
+        if self.signals.take_report() {
+            self.meter.say(report, progress);
+        }
+        if self.signals.stop() && !self.ends_itself {
+            Directive::Stop
+        } else if self.signals.take_rotate() {
+            Directive::Rotate
+        } else if due {
+            Directive::Flush
+        } else {
+            Directive::Continue
+        }
+    }
+
+    /// Says what is still to be said; gives the time that the run took.
+    pub(crate) fn finish(&mut self, report: &RunReport) -> Duration {
+        self.meter.clear();
+        self.view.finish(report);
+        for fault in report.faults.iter().skip(self.told) {
+            warn(&describe(fault));
+        }
+        self.meter.elapsed()
+    }
+}
+
+fn describe(fault: &Fault) -> String {
+    match fault.offset {
+        Some(offset) => format!("{}: at byte {offset}: {}", fault.input, fault.message),
+        None => format!("{}: {}", fault.input, fault.message),
+    }
+}
