@@ -23,9 +23,9 @@ pub use deal::{DealState, Port, deal};
 pub use limit::Limit;
 pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{
-    Drops, Fault, FaultKind, Progress, Sink, SinkError, Source, SourceError, SourceEvent, Stage,
-    TableFill,
+    Drops, Fault, FaultKind, Progress, Sink, SinkError, SinkLosses, Source, SourceError,
+    SourceEvent, Stage, TableFill,
 };
 pub use sort::Sorter;
-pub use split::{FlowSplitter, Splitter, TransactionSplitter};
+pub use split::{FlowSplitter, NamedFlowSplitter, Splitter, TransactionSplitter};
 pub use workers::{Crew, CrewReport, Dealer, run_workers};

@@ -194,6 +194,15 @@ pub enum SinkError {
     },
 }
 
+/// What a sink could not deliver although it goes on: its destination is away, or refused a part.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SinkLosses {
+    /// Records or values that did not arrive, as far as the sink can know.
+    pub count: u64,
+    /// The first cause, as a sentence for the user without a full stop.
+    pub first: Option<String>,
+}
+
 /// Takes batches of records.
 pub trait Sink<K: RecordKind> {
     /// Takes all records of a batch.
@@ -214,6 +223,12 @@ pub trait Sink<K: RecordKind> {
     /// Where the destination refuses it.
     fn rotate(&mut self) -> Result<(), SinkError> {
         self.flush()
+    }
+
+    /// What could not be delivered so far. Asked now and then, and after [`Sink::finish`]: a first
+    /// cause that turns up is told once, the count is a loss of the run.
+    fn losses(&self) -> SinkLosses {
+        SinkLosses::default()
     }
 
     /// Everything has been written: complete the output (rename temporary files, write footers).
