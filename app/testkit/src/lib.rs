@@ -2,11 +2,15 @@
 //!
 //! [`conversation`] tells a TCP connection segment by segment, [`script`] an HTTP one from requests
 //! and responses; [`capture_writer`] writes frames as files of every format, [`memory`] pushes them
-//! through a stage; [`netns`] joins two network namespaces for traffic that is live.
+//! through a stage; [`anomalies`] are TCP connections of which it is known what the network did to
+//! them, [`many_flows`] a capture of very many connections; [`netns`] joins two network namespaces
+//! for traffic that is live.
 #![forbid(unsafe_code)]
 
+pub mod anomalies;
 pub mod capture_writer;
 pub mod conversation;
+pub mod many_flows;
 pub mod memory;
 pub mod netns;
 pub mod script;
