@@ -1,6 +1,7 @@
 //! What application a flow carries.
 
 use linkweir_proto::http1::{Start, classify};
+use linkweir_proto::tls::{ContentType, RecordHeader};
 use linkweir_record::flow::FlowRow;
 
 use super::Segment;
@@ -43,8 +44,8 @@ pub(super) enum Verdict {
 /// What a TCP flow carries, by the first bytes of the side of `segment` and of the other one, in
 /// stream order.
 pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
-    let _ = segment;
-    let starts = [classify(own), classify(other)];
+    // A flow that began before the capture tells itself by a later message.
+    let starts = [classify(own), classify(other), classify(segment.payload)];
     if starts
         .iter()
         .any(|start| matches!(start, Start::Request | Start::Response))
@@ -56,5 +57,21 @@ pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
         };
         return Verdict::Is(label, Stage::Http);
     }
+    if is_hello(own) || is_hello(other) {
+        let label = Label {
+            name: "tls",
+            con_t: 8192,
+            ..Label::default()
+        };
+        return Verdict::Is(label, Stage::Tls);
+    }
     Verdict::More
+}
+
+/// Whether a stream begins with a hello of TLS.
+fn is_hello(bytes: &[u8]) -> bool {
+    let Some((header, [1 | 2, ..])) = bytes.split_first_chunk() else {
+        return false;
+    };
+    RecordHeader::parse(*header).is_some_and(|header| header.content == ContentType::Handshake)
 }

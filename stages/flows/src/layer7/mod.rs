@@ -17,6 +17,7 @@ mod label;
 mod opening;
 mod state;
 mod texts;
+mod tls;
 
 use std::net::IpAddr;
 
@@ -150,7 +151,8 @@ impl Layer7 {
         match handle.stage() {
             Stage::Http => self.on_http(handle, segment, out),
             Stage::Opening => self.on_opening(handle, segment, out),
-            Stage::Settled => {}
+            Stage::Tls => self.on_tls(*handle, segment),
+            Stage::Quic | Stage::Ed2k | Stage::Settled => {}
         }
     }
 
@@ -159,11 +161,11 @@ impl Layer7 {
         let Some(state) = self.slab.get_mut(handle) else {
             return;
         };
-        let _ = bytes;
         match handle.stage() {
             // What comes behind the gap does not continue what waits.
             Stage::Opening | Stage::Http => state.side_mut(side).is_cut = true,
-            Stage::Settled => {}
+            Stage::Tls => tls::lost(state, &mut self.shared, side, bytes),
+            Stage::Quic | Stage::Ed2k | Stage::Settled => {}
         }
     }
 

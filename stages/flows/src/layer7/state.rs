@@ -16,6 +16,12 @@ pub(super) enum Stage {
     Opening,
     /// HTTP/1: heads are counted.
     Http,
+    /// TLS: records are walked.
+    Tls,
+    /// QUIC, until its first packets are understood.
+    Quic,
+    /// eDonkey: messages are counted.
+    Ed2k,
     /// Nothing more to learn.
     Settled,
 }
@@ -40,6 +46,9 @@ impl Handle {
         match self.0 >> STAGE_SHIFT {
             0 => Stage::Opening,
             1 => Stage::Http,
+            2 => Stage::Tls,
+            3 => Stage::Quic,
+            4 => Stage::Ed2k,
             _ => Stage::Settled,
         }
     }
@@ -86,6 +95,8 @@ pub(super) struct SideState {
     pub(super) gather: GatherId,
     /// Whether bytes after those that wait were lost.
     pub(super) is_cut: bool,
+    /// TLS: where the records stand.
+    pub(super) records: super::tls::Records,
 }
 
 /// What is remembered of one flow.
@@ -100,6 +111,7 @@ pub(super) struct State {
     pub(super) http_requests: u32,
     pub(super) http_responses: u32,
     pub(super) http_status: u16,
+    pub(super) tls: super::tls::Session,
     pub(super) ed2k: [u32; 5],
 }
 
@@ -135,6 +147,10 @@ impl State {
         row.http_responses = self.http_responses;
         row.http_status = self.http_status;
         row.ed2k = self.ed2k;
+        self.tls.fill(row);
+        let [client, server] = &self.sides;
+        client.records.fill(&mut row.client);
+        server.records.fill(&mut row.server);
         if let Some(naming) = &self.naming {
             row.dns_resolver = Some(naming.resolver);
             row.dns_request_ns = naming.request_ns;

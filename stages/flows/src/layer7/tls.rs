@@ -1,0 +1,432 @@
+//! TLS within a flow: its records are walked by their headers, and what is in clear of the
+//! handshake is read.
+//!
+//! Within a record of application data a segment costs one subtraction. A hello or a certificate
+//! that spans segments or records waits in a buffer of the pool. Of TLS 1.3 the end of the
+//! handshake is encrypted: its records count as application data, as anybody without the keys
+//! must.
+
+use linkweir_proto::tls::{
+    Alpn, ContentType, MessageHeader, Parsed, RecordHeader, Ssl2Hello, certificate_name,
+    message_type, parse_client_hello, parse_server_hello,
+};
+use linkweir_record::flow::{FlowRow, FlowSide};
+
+use super::gather::{GatherId, MOST};
+use super::state::{Handle, State};
+use super::texts::{Budget, Text};
+use super::{Layer7, Segment, Shared};
+use crate::side::Side;
+
+/// A time since the first packet of the flow, nanoseconds; eight bytes where `Option` has sixteen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Moment(u64);
+
+impl Moment {
+    const fn at(since_start_ns: u64) -> Self {
+        Self(since_start_ns.saturating_add(1))
+    }
+
+    const fn get(self) -> Option<u64> {
+        self.0.checked_sub(1)
+    }
+}
+
+/// Where the records of one direction stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Records {
+    /// Bytes left of the record.
+    left: u32,
+    /// Bytes left of a handshake message that is not read.
+    skip: u32,
+    content: ContentType,
+    /// The first bytes of a header that is cut by the end of a segment.
+    head: [u8; RecordHeader::LEN],
+    head_len: u8,
+    /// Whether a record was seen.
+    has_begun: bool,
+    /// Whether it is not known where the next record begins.
+    is_lost: bool,
+    /// Whether handshake messages can no longer be read: they are encrypted, or bytes are missing.
+    is_closed: bool,
+    /// Version offered or chosen.
+    version: u16,
+    last_handshake: Moment,
+    first_data: Moment,
+    data_bytes: u64,
+}
+
+impl Records {
+    /// Fills the columns of a side.
+    pub(super) const fn fill(&self, side: &mut FlowSide) {
+        side.tls_version = self.version;
+        side.last_handshake_ns = self.last_handshake.get();
+        side.appdata_ns = self.first_data.get();
+        side.appdata_bytes = self.data_bytes;
+    }
+
+    /// Passes over bytes that nobody saw; `were_sent` where they count all the same.
+    fn pass(&mut self, bytes: u32, were_sent: bool) {
+        if bytes == 0 {
+            return;
+        }
+        let within = self.left.min(bytes);
+        if were_sent && self.content == ContentType::ApplicationData {
+            self.data_bytes += u64::from(within);
+        }
+        self.left -= within;
+        // Messages go on across records: what follows a hole is not known.
+        self.is_closed |= within > 0 && self.content == ContentType::Handshake;
+        self.is_lost |= within < bytes;
+        self.head_len = 0;
+    }
+
+    /// The next header; `None` where the bytes end before it does.
+    fn header(&mut self, rest: &mut &[u8]) -> Option<[u8; RecordHeader::LEN]> {
+        if self.head_len == 0
+            && let Some((header, behind)) = rest.split_first_chunk()
+        {
+            *rest = behind;
+            return Some(*header);
+        }
+        let have = usize::from(self.head_len).min(RecordHeader::LEN);
+        let room = self.head.get_mut(have..)?;
+        let count = room.len().min(rest.len());
+        let (now, behind) = rest.split_at_checked(count)?;
+        room.get_mut(..count)?.copy_from_slice(now);
+        *rest = behind;
+        // Five at most.
+        self.head_len += u8::try_from(count).unwrap_or(0);
+        if usize::from(self.head_len) < RecordHeader::LEN {
+            return None;
+        }
+        self.head_len = 0;
+        Some(self.head)
+    }
+}
+
+/// What the hellos said of the session.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Session {
+    has_ticket: bool,
+    has_ech: bool,
+    /// Whether a `ServerHello` came.
+    is_answered: bool,
+    /// Whether the server went through a whole handshake of TLS 1.2 or before.
+    is_full: bool,
+    /// 1 by id, 2 by ticket or pre-shared key.
+    resumed: u8,
+}
+
+impl Session {
+    /// Fills the columns of the session.
+    pub(super) const fn fill(&self, row: &mut FlowRow) {
+        row.tls_session = self.resumed;
+        row.has_ech |= self.has_ech;
+    }
+}
+
+impl Layer7 {
+    /// Payload of a TLS flow in stream order.
+    #[inline]
+    pub(super) fn on_tls(&mut self, handle: Handle, segment: &Segment<'_>) {
+        let Some(state) = self.slab.get_mut(handle) else {
+            return;
+        };
+        let records = &mut state.side_mut(segment.side).records;
+        let len = u32::try_from(segment.payload.len()).unwrap_or(u32::MAX);
+        let len = len.saturating_add(segment.missing);
+        // The middle of a record: nothing to see.
+        if len < records.left && records.content == ContentType::ApplicationData {
+            records.left -= len;
+            records.data_bytes += u64::from(len);
+            return;
+        }
+        walk(state, &mut self.shared, segment);
+    }
+}
+
+/// A gap in one direction.
+pub(super) fn lost(state: &mut State, shared: &mut Shared, side: Side, bytes: u32) {
+    give_up(state, shared, side);
+    state.side_mut(side).records.pass(bytes, false);
+}
+
+/// Reads as much of a waiting message as is there, and forgets it.
+fn give_up(state: &mut State, shared: &mut Shared, side: Side) {
+    let mut id = std::mem::take(&mut state.side_mut(side).gather);
+    if !id.is_some() {
+        return;
+    }
+    let bytes = shared.pool.lift(id);
+    read_message(state, &mut shared.budget, side, &bytes);
+    shared.pool.put_back(id, bytes);
+    shared.pool.release(&mut id);
+    state.side_mut(side).records.is_closed = true;
+}
+
+/// Walks over the records in a segment.
+fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
+    let side = segment.side;
+    let now = Moment::at(segment.ts_ns.saturating_sub(segment.ends.start_ns));
+    let mut rest = segment.payload;
+    let records = &mut state.side_mut(side).records;
+    if records.is_lost {
+        // A segment that begins with a header is where to go on.
+        let is_header = |header: &[u8; 5]| RecordHeader::parse(*header).is_some();
+        if !rest.first_chunk().is_some_and(is_header) {
+            return;
+        }
+        records.is_lost = false;
+    }
+    while !rest.is_empty() {
+        let records = &mut state.side_mut(side).records;
+        if records.left > 0 {
+            let count = rest.len().min(records.left as usize);
+            let (part, behind) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            rest = behind;
+            // No more than `left`.
+            records.left -= u32::try_from(part.len()).unwrap_or(records.left);
+            match records.content {
+                ContentType::ApplicationData => records.data_bytes += part.len() as u64,
+                ContentType::Handshake => {
+                    if records.first_data.get().is_none() {
+                        records.last_handshake = now;
+                    }
+                    if !records.is_closed {
+                        read_handshake(state, shared, side, part, segment.ts_ns);
+                    }
+                }
+                ContentType::ChangeCipherSpec | ContentType::Alert | ContentType::Heartbeat => {}
+            }
+            continue;
+        }
+        let Some(bytes) = records.header(&mut rest) else {
+            break;
+        };
+        if let Some(header) = RecordHeader::parse(bytes) {
+            begin_record(state, side, header, now);
+        } else if let (false, Some(hello)) = (records.has_begun, Ssl2Hello::parse(bytes)) {
+            records.has_begun = true;
+            records.version = hello.version;
+            records.last_handshake = now;
+            records.content = ContentType::Alert;
+            records.left = u32::from(hello.len).saturating_sub(5);
+        } else {
+            records.is_lost = true;
+            give_up(state, shared, side);
+            return;
+        }
+    }
+    if segment.missing > 0 {
+        give_up(state, shared, side);
+        let records = &mut state.side_mut(side).records;
+        records.pass(segment.missing, true);
+    }
+}
+
+fn begin_record(state: &mut State, side: Side, header: RecordHeader, now: Moment) {
+    let records = &mut state.side_mut(side).records;
+    records.has_begun = true;
+    records.content = header.content;
+    records.left = u32::from(header.len);
+    let is_before_data = records.first_data.get().is_none();
+    match header.content {
+        ContentType::ApplicationData => {
+            records.is_closed = true;
+            if is_before_data && header.len > 0 {
+                records.first_data = now;
+            }
+        }
+        ContentType::Handshake | ContentType::ChangeCipherSpec if is_before_data => {
+            records.last_handshake = now;
+        }
+        _ => {}
+    }
+    if header.content == ContentType::ChangeCipherSpec {
+        let was_open = !std::mem::replace(&mut records.is_closed, true);
+        // RFC 5246 sec. 7.3: a session is resumed where the server's hello is followed by the
+        // change of ciphers; with a ticket also RFC 5077 sec. 3.1.
+        let version = state.side(side).records.version;
+        if was_open && side == Side::Server && version < 0x0304 {
+            let session = &mut state.tls;
+            if session.is_answered && !session.is_full {
+                session.resumed = if session.has_ticket { 2 } else { 1 };
+            }
+        }
+    }
+}
+
+/// Whether a handshake message is gathered and read.
+const fn is_read(kind: u8) -> bool {
+    matches!(
+        kind,
+        message_type::CLIENT_HELLO | message_type::SERVER_HELLO | message_type::CERTIFICATE
+    )
+}
+
+/// Reads the messages in a piece of a handshake record.
+fn read_handshake(state: &mut State, shared: &mut Shared, side: Side, piece: &[u8], ts_ns: u64) {
+    let mut rest = piece;
+    // A message takes one turn, or two where it was cut.
+    while !rest.is_empty() {
+        let own = state.side_mut(side);
+        if own.records.is_closed {
+            return;
+        }
+        if own.records.skip > 0 {
+            let count = rest.len().min(own.records.skip as usize);
+            own.records.skip -= u32::try_from(count).unwrap_or(own.records.skip);
+            rest = rest.get(count..).unwrap_or_default();
+            continue;
+        }
+        if own.gather.is_some() {
+            let mut id = std::mem::take(&mut own.gather);
+            let taken = continue_message(state, shared, side, &mut id, rest, ts_ns);
+            state.side_mut(side).gather = id;
+            rest = rest.get(taken..).unwrap_or_default();
+            continue;
+        }
+        let Some(header) = rest.first_chunk() else {
+            wait(state, shared, side, rest, ts_ns);
+            return;
+        };
+        let header = MessageHeader::parse(*header);
+        let len = MessageHeader::LEN + header.len as usize;
+        let message = rest.get(..len);
+        if !is_read(header.kind) {
+            pass_message(state, side, header.kind);
+        } else if let Some(message) = message {
+            read_message(state, &mut shared.budget, side, message);
+        } else if is_enough(rest) {
+            // Of a certificate the beginning.
+            read_message(state, &mut shared.budget, side, rest);
+        } else {
+            wait(state, shared, side, rest, ts_ns);
+            return;
+        }
+        state.side_mut(side).records.skip = u32::try_from(len).unwrap_or(u32::MAX);
+    }
+}
+
+/// Keeps the beginning of a message; where there is no room, reads what is there.
+fn wait(state: &mut State, shared: &mut Shared, side: Side, bytes: &[u8], ts_ns: u64) {
+    let own = state.side_mut(side);
+    if !shared.pool.append(&mut own.gather, bytes, MOST, ts_ns) {
+        shared.pool.release(&mut own.gather);
+        own.records.is_closed = true;
+        read_message(state, &mut shared.budget, side, bytes);
+    }
+}
+
+/// Whether a message that is cut says already what is wanted of it.
+fn is_enough(message: &[u8]) -> bool {
+    message.first() == Some(&message_type::CERTIFICATE)
+        && matches!(certificate_name(message), Parsed::Complete(_))
+}
+
+/// Puts bytes behind the message that waits; how many of them were taken. Reads the message when it
+/// is whole or too long, and gives its buffer back.
+fn continue_message(
+    state: &mut State,
+    shared: &mut Shared,
+    side: Side,
+    id: &mut GatherId,
+    bytes: &[u8],
+    ts_ns: u64,
+) -> usize {
+    let have = shared.pool.bytes(*id).len();
+    let header = shared.pool.bytes(*id).first_chunk();
+    let Some(header) = header.map(|header| MessageHeader::parse(*header)) else {
+        // First the rest of the header.
+        let part = bytes
+            .get(..MessageHeader::LEN - have.min(3))
+            .unwrap_or(bytes);
+        shared.pool.append(id, part, MOST, ts_ns);
+        if let Some(header) = shared.pool.bytes(*id).first_chunk() {
+            let header = MessageHeader::parse(*header);
+            if !is_read(header.kind) {
+                pass_message(state, side, header.kind);
+                shared.pool.release(id);
+                state.side_mut(side).records.skip = header.len;
+            }
+        }
+        return part.len();
+    };
+    let len = MessageHeader::LEN + header.len as usize;
+    let missing = len.saturating_sub(have);
+    let part = bytes.get(..missing).unwrap_or(bytes);
+    let fits = shared.pool.append(id, part, MOST, ts_ns);
+    if !fits || part.len() == missing || is_enough(shared.pool.bytes(*id)) {
+        let message = shared.pool.lift(*id);
+        read_message(state, &mut shared.budget, side, &message);
+        shared.pool.put_back(*id, message);
+        shared.pool.release(id);
+        let skip = missing - part.len();
+        state.side_mut(side).records.skip = u32::try_from(skip).unwrap_or(u32::MAX);
+    }
+    part.len()
+}
+
+/// A message that is not read.
+const fn pass_message(state: &mut State, side: Side, kind: u8) {
+    match kind {
+        message_type::SERVER_KEY_EXCHANGE | message_type::SERVER_HELLO_DONE => {
+            state.tls.is_full = true;
+        }
+        0..=6 | 8 | 13..=16 | 20..=25 => {}
+        // No message has this number: bytes are missing, or encrypted.
+        _ => state.side_mut(side).records.is_closed = true,
+    }
+}
+
+/// Reads a message, whole or cut.
+fn read_message(state: &mut State, budget: &mut Budget, side: Side, message: &[u8]) {
+    match message.first() {
+        Some(&message_type::CLIENT_HELLO) => {
+            if let Some(hello) = parse_client_hello(message).seen() {
+                state.side_mut(side).records.version = hello.version;
+                state.tls.has_ticket |= hello.has_ticket;
+                state.tls.has_ech |= hello.has_ech;
+                state.texts.set(Text::Sni, hello.server_name, budget);
+                set_alpn(state, budget, Text::ClientAlpn, hello.alpn);
+            }
+        }
+        Some(&message_type::SERVER_HELLO) => {
+            if let Some(hello) = parse_server_hello(message).seen() {
+                state.side_mut(side).records.version = hello.version;
+                state.tls.is_answered = true;
+                if hello.has_pre_shared_key {
+                    state.tls.resumed = 2;
+                }
+                set_alpn(state, budget, Text::ServerAlpn, hello.alpn);
+            }
+        }
+        Some(&message_type::CERTIFICATE) => {
+            state.tls.is_full = true;
+            if let (Side::Server, Parsed::Complete(name)) = (side, certificate_name(message)) {
+                state.texts.set(Text::CertificateName, name, budget);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Protocols, joined by commas.
+pub(super) fn set_alpn(state: &mut State, budget: &mut Budget, which: Text, alpn: Alpn<'_>) {
+    let mut joined = [0; 255];
+    let mut len = 0;
+    for name in alpn {
+        let comma: &[u8] = if len == 0 { b"" } else { b"," };
+        let end = len + comma.len() + name.len();
+        let Some(room) = joined.get_mut(len..end) else {
+            break;
+        };
+        let (first, second) = room.split_at_mut(comma.len());
+        first.copy_from_slice(comma);
+        second.copy_from_slice(name);
+        len = end;
+    }
+    let joined = joined.get(..len).unwrap_or_default();
+    state.texts.set(which, joined, budget);
+}
