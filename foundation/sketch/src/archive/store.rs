@@ -90,6 +90,12 @@ impl<M: Memory> Archive<M> {
         Layout::new(ladder.clone(), catalogue.clone()).file_bytes()
     }
 
+    /// The bytes with which such a file begins; the others are zeros. For who makes the file.
+    #[must_use]
+    pub fn header(ladder: &Ladder, catalogue: &Catalogue) -> Vec<u8> {
+        Layout::new(ladder.clone(), catalogue.clone()).header()
+    }
+
     /// Makes a new archive in memory of [`Archive::file_bytes`] zeros.
     ///
     /// # Errors
