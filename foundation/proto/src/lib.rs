@@ -6,4 +6,5 @@
 
 pub mod dns;
 pub mod http1;
+pub mod quic;
 pub mod tls;

@@ -1,0 +1,120 @@
+//! The handshake stream, put together from CRYPTO frames in any order.
+
+/// Bytes of the stream that are kept: the largest hellos have some four thousand.
+pub(super) const STREAM: usize = 8192;
+/// Pieces that do not touch each other: some clients cut their hello into ten and shuffle them.
+const PIECES: usize = 32;
+
+/// The beginning of a stream.
+#[derive(Debug, Clone)]
+pub(super) struct CryptoStream {
+    bytes: [u8; STREAM],
+    /// Start and end of what is there, in order, none touching the next.
+    pieces: [(u16, u16); PIECES],
+    count: usize,
+}
+
+impl CryptoStream {
+    pub(super) const fn new() -> Self {
+        Self {
+            bytes: [0; STREAM],
+            pieces: [(0, 0); PIECES],
+            count: 0,
+        }
+    }
+
+    pub(super) const fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Puts a piece where it belongs; what does not fit is left out.
+    pub(super) fn insert(&mut self, offset: u64, piece: &[u8]) {
+        let Ok(from) = usize::try_from(offset) else {
+            return;
+        };
+        let to = from.saturating_add(piece.len()).min(STREAM);
+        let (Some(room), Some(piece)) = (
+            self.bytes.get_mut(from..to),
+            piece.get(..to.saturating_sub(from)),
+        ) else {
+            return;
+        };
+        // No more than `STREAM`.
+        let (Ok(mut start), Ok(mut end)) = (u16::try_from(from), u16::try_from(to)) else {
+            return;
+        };
+        if start == end {
+            return;
+        }
+        // The pieces that it touches become one with it.
+        let pieces = self.pieces.get(..self.count).unwrap_or_default();
+        let first = pieces.partition_point(|piece| piece.1 < start);
+        let touching = pieces.get(first..).unwrap_or_default();
+        let touched = touching.partition_point(|piece| piece.0 <= end);
+        if touched == 0 && self.count == PIECES {
+            return;
+        }
+        for piece in touching.iter().take(touched) {
+            start = start.min(piece.0);
+            end = end.max(piece.1);
+        }
+        room.copy_from_slice(piece);
+        let after = first + touched..self.count;
+        let moved = after.len();
+        self.pieces.copy_within(after, first + 1);
+        if let Some(piece) = self.pieces.get_mut(first) {
+            *piece = (start, end);
+        }
+        self.count = first + 1 + moved;
+    }
+
+    /// What is there without a hole.
+    pub(super) fn prefix(&self) -> &[u8] {
+        let end = match self.pieces.first() {
+            Some((0, end)) if self.count > 0 => usize::from(*end),
+            _ => 0,
+        };
+        self.bytes.get(..end).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_in_any_order_make_the_stream(
+            cuts in proptest::collection::vec(0_usize..600, 0..28),
+            order in any::<u64>(),
+        ) {
+            let whole: Vec<u8> = (0..600_u32).map(|n| n.to_le_bytes()[0]).collect();
+            let mut cuts = cuts;
+            cuts.extend([0, 600]);
+            cuts.sort_unstable();
+            let mut parts: Vec<(usize, usize)> =
+                cuts.windows(2).map(|cut| (cut[0], (cut[1] + 3).min(600))).collect();
+            let mut seed = order | 1;
+            for at in (1..parts.len()).rev() {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                parts.swap(at, usize::try_from(seed >> 33).unwrap() % (at + 1));
+            }
+            let mut stream = CryptoStream::new();
+            for (from, to) in parts {
+                stream.insert(from as u64, &whole[from..to]);
+            }
+            prop_assert_eq!(stream.prefix(), &whole[..]);
+        }
+
+        #[test]
+        fn anything_goes(pieces in proptest::collection::vec((any::<u16>(), 0_usize..300), 0..100)) {
+            let mut stream = CryptoStream::new();
+            for (offset, len) in pieces {
+                stream.insert(u64::from(offset) * 3, &vec![1; len]);
+                prop_assert!(stream.prefix().iter().all(|byte| *byte == 1));
+            }
+            stream.insert(u64::MAX, &[1]);
+        }
+    }
+}
