@@ -25,7 +25,8 @@ pub struct FlowsConfig {
     pub udp_idle: Duration,
     /// A TCP flow of which only SYNs were seen, or a UDP flow of one packet, has ended after this.
     pub syn_timeout: Duration,
-    /// How long a closed flow stays, so that what still comes of it counts with it.
+    /// How long a closed flow stays at least, so that what still comes of it counts with it; two
+    /// round trips where that is longer.
     pub linger: Duration,
     /// Flows at most; with more the one idle longest leaves.
     pub max_flows: usize,
@@ -56,7 +57,7 @@ impl Default for FlowsConfig {
             tcp_idle: Duration::from_secs(300),
             udp_idle: Duration::from_secs(200),
             syn_timeout: Duration::from_secs(10),
-            linger: Duration::from_millis(500),
+            linger: Duration::from_millis(200),
             max_flows: 1 << 20,
             internal: Subnets::default(),
             classifier: Classifier::Evidence,

@@ -90,7 +90,6 @@ impl FlowsStage {
             (server, &mut row.server, false),
         ] {
             (side.ip, side.port) = flow.key.end(flow.client_is_low() == is_client);
-            side.is_internal = self.internal.contains(side.ip);
             direction.fill(flow.start_ns, side);
             if let Some(extras) = self.pools.extras.get(direction.extras) {
                 extras.fill(side);
@@ -99,6 +98,7 @@ impl FlowsStage {
                 as_datagrams(side, flow);
             }
         }
+        (row.client.is_internal, row.server.is_internal) = flow.internal();
         handshake(flow, &mut row);
         self.layer7.fill(flow.layer7, &mut row);
         Some(row)
@@ -111,6 +111,11 @@ impl FlowsStage {
         let mut scratch = row;
         let text = self.layer7.fill(flow.layer7, &mut scratch);
         self.stats.record(&row);
+        if let Some(recorder) = &mut self.recorder
+            && row.extent == Extent::Final
+        {
+            recorder.on_flow(&row, &text);
+        }
         match &self.anonymizer {
             None => out.push(row, &text),
             Some(anonymizer) => {

@@ -6,11 +6,15 @@ use crate::config::FlowsConfig;
 use crate::key::FlowKey;
 use crate::layer7::Handle;
 use crate::side::Side;
+use crate::step::L7Class;
 use crate::table::{Link, Links, Slab};
 use crate::tcp::direction::{Direction, NONE, flag};
 
 /// No VLAN tag: a value that is no identifier (12 bits).
 const NO_VLAN: u16 = u16::MAX;
+
+/// However long the round trips: 10 s.
+const MAX_LINGER: u64 = 10_000_000_000;
 
 /// Bits of [`Flow::flags`].
 mod bit {
@@ -19,6 +23,8 @@ mod bit {
     pub(super) const HAS_SYN: u8 = 4;
     pub(super) const CLOSED: u8 = 8;
     pub(super) const RESET: u8 = 16;
+    pub(super) const CLIENT_IS_INTERNAL: u8 = 32;
+    pub(super) const SERVER_IS_INTERNAL: u8 = 64;
 }
 
 /// One flow, TCP or UDP.
@@ -40,6 +46,8 @@ pub(crate) struct Flow {
     pub(crate) link: Link,
     vlan: u16,
     flags: u8,
+    /// Tstat's class of its application, for the bit rates of steps.
+    pub(crate) class: L7Class,
     /// Bits of what classified its segments.
     pub(crate) evidence: u8,
     /// Client, server.
@@ -58,6 +66,7 @@ impl Default for Flow {
             link: Link::default(),
             vlan: NO_VLAN,
             flags: 0,
+            class: L7Class::UNKNOWN,
             evidence: 0,
             directions: [Direction::default(), Direction::default()],
         }
@@ -105,6 +114,24 @@ impl Flow {
         self.flags |= bit::HAS_SYN;
     }
 
+    /// Whether client and server are internal.
+    #[inline]
+    pub(crate) const fn internal(&self) -> (bool, bool) {
+        (
+            self.flags & bit::CLIENT_IS_INTERNAL != 0,
+            self.flags & bit::SERVER_IS_INTERNAL != 0,
+        )
+    }
+
+    pub(crate) const fn set_internal(&mut self, client: bool, server: bool) {
+        if client {
+            self.flags |= bit::CLIENT_IS_INTERNAL;
+        }
+        if server {
+            self.flags |= bit::SERVER_IS_INTERNAL;
+        }
+    }
+
     /// The side that the lower or higher end of the key is.
     #[inline]
     pub(crate) fn side(&self, is_low: bool) -> Side {
@@ -144,7 +171,7 @@ impl Flow {
     #[inline]
     pub(crate) fn deadline(&self, timeouts: &Timeouts) -> u64 {
         let timeout = if self.is_over() {
-            timeouts.linger
+            self.linger(timeouts)
         } else if matches!(self.protocol(), Protocol::Udp) {
             let [a, b] = &self.directions;
             if a.pkts_all + b.pkts_all > 1 {
@@ -158,6 +185,15 @@ impl Flow {
             timeouts.tcp
         };
         self.last_ns.saturating_add(timeout)
+    }
+
+    /// How long what still comes of a flow that is over may take: two round trips.
+    #[inline]
+    fn linger(&self, timeouts: &Timeouts) -> u64 {
+        let [a, b] = &self.directions;
+        let mean = |one: &Direction| one.rtt_sum.checked_div(u64::from(one.rtt_count));
+        let trips = 2 * (mean(a).unwrap_or(0).saturating_add(mean(b).unwrap_or(0)));
+        timeouts.linger.max(trips.min(MAX_LINGER))
     }
 
     /// Whether one side sent SYNs and nothing else came.

@@ -24,6 +24,7 @@ use crate::layer7::{Ends, Layer7};
 use crate::partial::Told;
 use crate::side::Side;
 use crate::stats::FlowsStats;
+use crate::step::Recorder;
 use crate::subnets::Subnets;
 use crate::table::{Index, Slab, SlotId, Wheel};
 use crate::tcp::direction::{NONE, flag};
@@ -34,6 +35,10 @@ const GROUP: usize = 32;
 
 /// Records that leave at a time when the input has ended.
 const PIECE: usize = 1024;
+
+/// Flows that leave at a time when they are due, for a group of packets: what is due longer waits a
+/// little, and records do not pile up.
+const DUE: usize = 64;
 
 /// Flows among which the one idle longest leaves when the table is full.
 const SAMPLE: u32 = 16;
@@ -58,6 +63,7 @@ pub struct FlowsStage {
     pub(crate) timeouts: Timeouts,
     pub(crate) periodic_ns: Option<u64>,
     pub(crate) stats: FlowsStats,
+    pub(crate) recorder: Option<Recorder>,
     max_flows: usize,
     with_names: bool,
     seed: u64,
@@ -102,6 +108,9 @@ impl FlowsStage {
                 .periodic
                 .map(|period| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1)),
             stats: FlowsStats::default(),
+            recorder: config
+                .step
+                .map(|step| Recorder::new(step, config.shard.0, config.shard.1)),
             max_flows: config.max_flows.max(16),
             with_names: config.with_names,
             seed: config.hash_seed,
@@ -159,10 +168,12 @@ impl FlowsStage {
             Transport::Udp(udp) => (Protocol::Udp, udp.src_port(), udp.dst_port()),
             Transport::Fragment => {
                 self.stats.fragments += 1;
+                self.no_flow(&packet, frame);
                 return None;
             }
             Transport::Other(_) | Transport::NotIp(_) => {
                 self.stats.other += 1;
+                self.no_flow(&packet, frame);
                 return None;
             }
         };
@@ -174,6 +185,33 @@ impl FlowsStage {
             is_low,
             hash: key.hash(self.seed),
         })
+    }
+
+    /// A packet of no flow is one of its step.
+    #[cold]
+    fn no_flow(&mut self, packet: &Packet<'_>, frame: &Frame<'_>) {
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        let network = &packet.network;
+        let (src, dst) = (network.src(), network.dst());
+        let len = ip_len(network, frame.wire_len);
+        recorder.on_packet(packet, self.internal.contains(src), self.internal.contains(dst), len);
+    }
+
+    /// A packet of a flow.
+    #[inline]
+    fn record_packet(&mut self, slot: SlotId, side: Side, one: &Prepared<'_>, len: u32) {
+        let (Some(recorder), Some(flow)) = (&mut self.recorder, self.flows.get(slot)) else {
+            return;
+        };
+        let (client, server) = flow.internal();
+        let (src, dst) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        };
+        recorder.on_packet(&one.packet, src, dst, len);
+        recorder.on_flow_packet(flow.protocol(), flow.class, src, dst, len);
     }
 
     /// A frame that is not of the plain shape: tags, tunnels, faults, or nothing of interest.
@@ -222,11 +260,9 @@ impl FlowsStage {
     /// Takes one packet.
     #[inline]
     fn on_packet(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) {
-        if one.now > self.now {
-            self.now = one.now;
-            if self.now >= self.due {
-                self.look_at_wheel(out);
-            }
+        self.now = self.now.max(one.now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.advance(one.now, out);
         }
         match &one.packet.transport {
             Transport::Tcp(tcp) => self.on_tcp(one, tcp, out),
@@ -260,14 +296,12 @@ impl FlowsStage {
             }
         }
         let (me, peer) = flow.both(side);
-        let (raw_ip_id, is_v4) = ip_id(&one.packet.network);
         let arrival = Arrival {
             tcp,
             now: one.now,
             ip_len: ip_len(&one.packet.network, tcp_len(tcp)),
             ttl: one.packet.network.ttl(),
-            raw_ip_id,
-            is_v4,
+            ip_id: one.packet.network.identification(),
         };
         let outcome = tcp::on_segment(me, peer, &arrival, &mut self.pools);
         let is_deaf = me.has(flag::DEAF);
@@ -280,6 +314,9 @@ impl FlowsStage {
             } else {
                 flow.set_closed();
             }
+        }
+        if self.recorder.is_some() {
+            self.record_packet(slot, side, one, arrival.ip_len);
         }
         if self.with_names && !is_deaf && outcome.fresh > 0 {
             self.on_fresh(slot, side, tcp, &outcome, one.now, out);
@@ -345,7 +382,8 @@ impl FlowsStage {
         let network = &one.packet.network;
         me.pkts_all += 1;
         me.bytes_all += u64::from(udp.payload_len);
-        me.ip_bytes += u64::from(ip_len(network, udp.payload_len.saturating_add(8)));
+        let len = ip_len(network, udp.payload_len.saturating_add(8));
+        me.ip_bytes += u64::from(len);
         if me.first_data == 0 {
             me.first_data = one.now;
         }
@@ -365,6 +403,9 @@ impl FlowsStage {
             if !self.layer7.wants(*handle, side) {
                 flow.both(side).0.flags |= flag::DEAF;
             }
+        }
+        if self.recorder.is_some() {
+            self.record_packet(slot, side, one, len);
         }
     }
 
@@ -449,8 +490,16 @@ impl FlowsStage {
                     *told = Told::begin(one.now);
                 }
             }
+            let ends = ends_of(place);
+            let (client, server) = (
+                self.internal.contains(ends.client.0),
+                self.internal.contains(ends.server.0),
+            );
+            place.set_internal(client, server);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.on_open(place.protocol(), client, server);
+            }
             if self.with_names {
-                let ends = ends_of(place);
                 self.layer7.opened(&mut place.layer7, &ends);
             }
         }
@@ -485,7 +534,12 @@ impl FlowsStage {
     #[cold]
     fn look_at_wheel(&mut self, out: &mut FlowBatch) {
         let now = self.now;
-        while let Some(slot) = self.wheel.visit(now, &mut self.flows) {
+        let full = out.len() + DUE;
+        while out.len() < full {
+            let Some(slot) = self.wheel.visit(now, &mut self.flows) else {
+                self.due = self.wheel.next_ns();
+                return;
+            };
             let Some(flow) = self.flows.get(slot) else {
                 continue;
             };
@@ -498,7 +552,6 @@ impl FlowsStage {
             }
             self.file_anew(slot);
         }
-        self.due = self.wheel.next_ns();
     }
 
     /// The flow that was idle longest, of a sample, leaves. Flows that never were answered go first:
@@ -597,16 +650,6 @@ fn ip_len(network: &Network<'_>, transport_len: u32) -> u32 {
     }
 }
 
-/// The identification field; of version 6 the bytes that stand in its place.
-#[inline]
-const fn ip_id(network: &Network<'_>) -> (u16, bool) {
-    match network {
-        Network::V4(h) => (u16::from_be_bytes([h[4], h[5]]), true),
-        Network::V6(h) => (u16::from_be_bytes([h[4], h[5]]), false),
-        Network::None => (0, false),
-    }
-}
-
 impl Stage for FlowsStage {
     type Record = FlowKind;
     type Parcel = std::convert::Infallible;
@@ -635,6 +678,9 @@ impl Stage for FlowsStage {
                 *place = self.prepare(&frame);
             }
             self.touch(group);
+            if self.now >= self.due {
+                self.look_at_wheel(out);
+            }
             for one in group.iter().flatten() {
                 self.on_packet(one, out);
             }
@@ -643,6 +689,11 @@ impl Stage for FlowsStage {
 
     fn on_tick(&mut self, now: Timestamp, out: &mut FlowBatch) {
         self.now = self.now.max(now.as_nanos());
+        if let Some(recorder) = &mut self.recorder
+            && now.as_nanos() > 0
+        {
+            recorder.advance(now.as_nanos(), out);
+        }
         if self.now >= self.due {
             self.look_at_wheel(out);
         }
@@ -663,6 +714,9 @@ impl Stage for FlowsStage {
             if self.flows.get(slot).is_some_and(Flow::is_used) {
                 self.end(slot, None, out);
             }
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish(out);
         }
         true
     }

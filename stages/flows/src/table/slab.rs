@@ -33,7 +33,8 @@ impl<T: Default + Clone> Slab<T> {
         }
         let id = self.used;
         if id as usize / PIECE >= self.pieces.len() {
-            self.pieces.push(vec![T::default(); PIECE].into_boxed_slice());
+            self.pieces
+                .push(vec![T::default(); PIECE].into_boxed_slice());
         }
         self.used += 1;
         id
@@ -56,7 +57,9 @@ impl<T: Default + Clone> Slab<T> {
 
     #[inline]
     pub(crate) fn get(&self, id: SlotId) -> Option<&T> {
-        self.pieces.get(id as usize / PIECE)?.get(id as usize % PIECE)
+        self.pieces
+            .get(id as usize / PIECE)?
+            .get(id as usize % PIECE)
     }
 
     #[inline]

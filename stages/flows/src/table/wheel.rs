@@ -5,9 +5,9 @@
 //! tick comes, it is filed anew if packets came meanwhile: one visit per timeout instead of one move
 //! per packet.
 
-/// Nanoseconds of a tick: 2^27, about 134 ms.
-const TICK_BITS: u32 = 27;
-/// Lists: a turn takes 9 minutes. What is due later is visited once a turn.
+/// Nanoseconds of a tick: 2^25, about 34 ms.
+const TICK_BITS: u32 = 25;
+/// Lists: a turn takes 137 s. What is due later is visited once a turn.
 const LISTS: usize = 1 << 12;
 
 /// No slot.

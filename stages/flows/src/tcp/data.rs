@@ -30,7 +30,7 @@ pub(super) fn on_data(
         start,
         end,
         tsval: tsval.unwrap_or(0),
-        ip_id: if arrival.is_v4 { arrival.raw_ip_id } else { 0 },
+        ip_id: arrival.ip_id.unwrap_or(0),
         class: 0,
         was_sent_again: false,
     };
@@ -154,7 +154,7 @@ fn on_old(
         tsval: (segment.tsval != 0).then_some(segment.tsval),
         newest_tsval: me.tsval,
         ip_id: Some(segment.ip_id).filter(|id| *id != 0),
-        raw_ip_id: arrival.raw_ip_id,
+        raw_ip_id: arrival.ip_id,
         last: extras.map_or((u64::MAX, 0), |extras| {
             (
                 arrival.now.saturating_sub(extras.last_time),

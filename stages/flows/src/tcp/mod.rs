@@ -94,10 +94,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) ip_len: u32,
     /// Time to live or hop limit.
     pub(crate) ttl: u8,
-    /// The identification field as it stands in version 4, in version 6 the payload length.
-    pub(crate) raw_ip_id: u16,
-    /// Whether it is version 4.
-    pub(crate) is_v4: bool,
+    /// The identification field, of version 4.
+    pub(crate) ip_id: Option<u16>,
 }
 
 /// What a segment says in its options.

@@ -52,8 +52,16 @@ pub(crate) fn classify(case: &Case) -> Verdict {
 fn doubled(case: &Case, age: u64, ip_id: u16, copy: Option<u32>) -> Option<Verdict> {
     let (stamps, ids) = (Evidence::Timestamps.bit(), Evidence::IpId.bit());
     let same_id = case.ip_id.filter(|_| ip_id != 0).map(|id| id == ip_id);
+    // Nobody can know within less than a round trip that a segment was lost.
+    let is_too_soon = age < case.rtt.min && !case.was_asked && !case.is_sacked_above;
     let Some(tsval) = case.tsval else {
-        return (same_id == Some(true)).then_some((Anomaly::NetworkDuplicate, ids));
+        return match same_id {
+            Some(true) => Some((Anomaly::NetworkDuplicate, ids)),
+            None if is_too_soon && case.rtt.is_known => {
+                Some((Anomaly::NetworkDuplicate, Evidence::Timing.bit()))
+            }
+            _ => None,
+        };
     };
     if before(tsval, case.newest_tsval) && copy.is_none_or(|copy| !before(copy, tsval)) {
         // Stamped before others that were seen already, and not after the copy: it was under way.
@@ -67,8 +75,7 @@ fn doubled(case: &Case, age: u64, ip_id: u16, copy: Option<u32>) -> Option<Verdi
         Some(true) => Some((Anomaly::NetworkDuplicate, stamps | ids)),
         // A clock may be coarse: a new identification is a new packet.
         Some(false) => None,
-        // Nobody can know within less than a round trip that a segment was lost.
-        None => (age < case.rtt.min || !case.was_asked && !case.is_sacked_above && age < MIN_TIMER)
+        None => (is_too_soon || !case.was_asked && !case.is_sacked_above && age < MIN_TIMER)
             .then_some((Anomaly::NetworkDuplicate, stamps)),
     }
 }

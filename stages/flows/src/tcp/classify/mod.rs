@@ -114,8 +114,9 @@ pub(crate) struct Case {
     pub(crate) newest_tsval: u32,
     /// Its identification field, where it is version 4 and not zero.
     pub(crate) ip_id: Option<u16>,
-    /// Identification field as it stands, for the published rules: of version 6 the payload length.
-    pub(crate) raw_ip_id: u16,
+    /// Identification field as it stands, for the published rules; `None` of version 6, which has
+    /// none.
+    pub(crate) raw_ip_id: Option<u16>,
     /// Time since the last out-of-sequence segment, and its class plus one.
     pub(crate) last: (u64, u8),
     /// Round-trip time of the path.

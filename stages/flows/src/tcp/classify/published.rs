@@ -1,7 +1,8 @@
 //! The published rules, as Tstat applies them.
 //!
 //! Source: Mellia, Meo, Muscariello, Rossi 2008, "Passive analysis of TCP anomalies", sec. 3; the
-//! order and constants of Tstat 3.3.0.
+//! order and constants of Tstat 3.3.0. Its reading of an identification field from version 6, where
+//! the payload length stands in that place, is not among the published rules.
 
 use linkweir_record::flow::Anomaly;
 
@@ -45,7 +46,7 @@ pub(crate) fn classify(case: &Case) -> Verdict {
     let unknown = (Anomaly::Unknown, 0);
     if case.is_acked {
         return match case.found {
-            Found::Copy { ip_id, .. } if ip_id == case.raw_ip_id => {
+            Found::Copy { ip_id, .. } if Some(ip_id) == case.raw_ip_id => {
                 (Anomaly::NetworkDuplicate, Evidence::IpId.bit())
             }
             _ if was_asked => (Anomaly::UnnecessaryFastRetransmit, asked),
@@ -54,7 +55,7 @@ pub(crate) fn classify(case: &Case) -> Verdict {
         };
     }
     match case.found {
-        Found::Copy { ip_id, .. } if ip_id == case.raw_ip_id => {
+        Found::Copy { ip_id, .. } if Some(ip_id) == case.raw_ip_id => {
             (Anomaly::NetworkDuplicate, Evidence::IpId.bit())
         }
         _ if was_asked => (Anomaly::FastRetransmit, asked),
