@@ -58,6 +58,8 @@ impl PartialEq for LogLinear {
     }
 }
 
+impl Eq for LogLinear {}
+
 /// Octave and place of the bucket of `value`.
 #[inline]
 #[expect(

@@ -1,6 +1,7 @@
 //! All histograms of a step: bins of those that were used, and moments.
 
 use super::catalogue::{HISTOGRAMS, HistogramId};
+use crate::LogLinear;
 
 /// One histogram of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +18,9 @@ pub struct Linear {
     pub max: u64,
     /// Values per bin; empty until the first value.
     pub bins: Vec<u64>,
+    /// The same values without the limits of the bins, for families that have such a twin
+    /// ([`HistogramId::twin_divisor`]), in its unit.
+    pub twin: Option<Box<LogLinear>>,
 }
 
 /// The histograms of the catalogue, as far as anything was counted.
@@ -38,6 +42,17 @@ impl HistogramSet {
     #[inline]
     pub fn add(&mut self, id: HistogramId, value: u64) {
         self.add_n(id, value, 1);
+    }
+
+    /// Counts a value of a histogram with a twin once, given in the unit of the twin.
+    pub fn add_fine(&mut self, id: HistogramId, fine: u64) {
+        let divisor = id.twin_divisor();
+        self.add(id, fine / u64::from(divisor.unwrap_or(1)));
+        if divisor.is_some()
+            && let Some(one) = self.all.get_mut(usize::from(id.0))
+        {
+            one.twin.get_or_insert_default().record(fine);
+        }
     }
 
     /// Counts `value` `times` times. Values outside the range go to the nearest end.
@@ -101,6 +116,9 @@ impl HistogramSet {
             for (a, b) in mine.bins.iter_mut().zip(&theirs.bins) {
                 *a = a.saturating_add(*b);
             }
+            if let Some(twin) = &theirs.twin {
+                mine.twin.get_or_insert_default().merge(twin);
+            }
         }
     }
 
@@ -134,5 +152,18 @@ mod tests {
         assert_eq!(one.bins.last(), Some(&1));
         a.clear();
         assert_eq!(a.used().count(), 0);
+    }
+
+    #[test]
+    fn a_twin_knows_what_the_last_bin_hides() {
+        let id = HistogramId::named("tcp_rtt_max_in").unwrap();
+        let (mut a, mut b) = <(HistogramSet, HistogramSet)>::default();
+        a.add_fine(id, 1_500);
+        b.add_fine(id, 5_000_000);
+        a.merge(&b);
+        let one = a.get(id).unwrap();
+        assert_eq!((one.bins.get(1), one.bins.last()), (Some(&1), Some(&1)));
+        let twin = one.twin.as_ref().unwrap();
+        assert_eq!((twin.min(), twin.max()), (Some(1_500), Some(5_000_000)));
     }
 }

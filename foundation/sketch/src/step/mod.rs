@@ -2,9 +2,11 @@
 
 mod catalogue;
 mod histograms;
+mod scale;
 
 pub use catalogue::{HISTOGRAMS, HistogramDef, HistogramId};
 pub use histograms::{HistogramSet, Linear};
+pub use scale::Scale;
 
 /// Everything one shard measured in one step. Steps of the same number merge by addition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +21,13 @@ pub struct Step {
     pub shards: u32,
     /// Whether it was cut short, because the input ended.
     pub is_last: bool,
+    /// When the measurement began in it: its start, in the first step of a run the first packet.
+    /// Nanoseconds since the epoch.
+    pub from_ns: u64,
+    /// When the measurement ended in it: its end, in the last step of a run the last packet.
+    pub to_ns: u64,
+    /// Flows in the table, summed over the time measured: of TCP and of UDP, microseconds.
+    pub flow_us: [u64; 2],
     /// Tstat's histograms.
     pub histograms: HistogramSet,
     /// The cells of the archive.
@@ -37,5 +46,13 @@ impl Step {
         self.histograms.merge(&other.histograms);
         self.cells.merge(&other.cells);
         self.is_last |= other.is_last;
+        self.from_ns = match (self.from_ns, other.from_ns) {
+            (0, from) | (from, 0) => from,
+            (mine, theirs) => mine.min(theirs),
+        };
+        self.to_ns = self.to_ns.max(other.to_ns);
+        for (mine, theirs) in self.flow_us.iter_mut().zip(other.flow_us) {
+            *mine = mine.saturating_add(theirs);
+        }
     }
 }
