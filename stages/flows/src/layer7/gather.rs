@@ -95,20 +95,15 @@ impl Pool {
             .unwrap_or_default()
     }
 
+    /// Buffers that are not free.
+    #[cfg(test)]
+    pub(super) const fn in_use(&self) -> usize {
+        self.buffers.len() - self.free.len()
+    }
+
     /// When the first of it came.
     pub(super) fn time_ns(&self, id: GatherId) -> Option<u64> {
         self.buffer(id).map(|buffer| buffer.time_ns)
-    }
-
-    /// Drops the first `count` bytes, and gives the buffer back when it is empty.
-    pub(super) fn consume(&mut self, id: &mut GatherId, count: usize) {
-        let Some(buffer) = self.buffer_mut(*id) else {
-            return;
-        };
-        buffer.bytes.drain(..count.min(buffer.bytes.len()));
-        if buffer.bytes.is_empty() {
-            self.release(id);
-        }
     }
 
     /// Takes the bytes out to work on them; [`Pool::put_back`] returns the allocation.
@@ -151,9 +146,7 @@ mod tests {
             (pool.bytes(first).len(), pool.time_ns(first)),
             (100, Some(7))
         );
-        pool.consume(&mut first, 99);
-        assert_eq!(pool.bytes(first).len(), 1);
-        pool.consume(&mut first, 1);
+        pool.release(&mut first);
         assert!(!first.is_some());
         assert!(pool.append(&mut second, b"abc", MOST, 8));
         let bytes = pool.lift(second);

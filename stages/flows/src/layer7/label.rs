@@ -1,11 +1,13 @@
 //! What application a flow carries.
 
 use linkweir_proto::http1::{Start, classify};
+use linkweir_proto::quic::{Kind, LongHeader, public_version};
 use linkweir_proto::tls::{ContentType, RecordHeader};
 use linkweir_record::flow::FlowRow;
 
-use super::Segment;
 use super::state::Stage;
+use super::{Ends, Segment};
+use crate::side::Side;
 
 /// The label of a flow, in our words and in Tstat's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,6 +66,20 @@ pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
             ..Label::default()
         };
         return Verdict::Is(label, Stage::Tls);
+    }
+    Verdict::More
+}
+
+/// What a UDP flow carries, by one datagram.
+pub(super) fn udp(payload: &[u8], _side: Side, _ends: &Ends) -> Verdict {
+    let is_quic = LongHeader::parse(payload).is_some_and(|header| header.kind != Kind::Unknown);
+    if is_quic || public_version(payload).is_some() {
+        let label = Label {
+            name: "quic",
+            con_t: 45,
+            ..Label::default()
+        };
+        return Verdict::Is(label, Stage::Quic);
     }
     Verdict::More
 }

@@ -11,10 +11,13 @@
 //! a TLS record one look at the state of the flow; a flow that is settled nothing, for
 //! [`Layer7::wants`] says so and the stage keeps the answer.
 
+mod ed2k;
+mod framing;
 mod gather;
 mod http;
 mod label;
 mod opening;
+mod quic;
 mod state;
 mod texts;
 mod tls;
@@ -77,6 +80,7 @@ struct Segment<'a> {
 struct Shared {
     pool: Pool,
     budget: Budget,
+    gathering: quic::Gathering,
     with_messages: bool,
 }
 
@@ -97,6 +101,7 @@ impl Layer7 {
             shared: Shared {
                 pool: Pool::new(MOST_WAITING.min(states)),
                 budget: Budget::new(states.saturating_mul(TEXT_PER_STATE)),
+                gathering: quic::Gathering::default(),
                 with_messages: config.with_messages,
             },
         }
@@ -108,7 +113,7 @@ impl Layer7 {
         Layer7Counters {
             states_refused: self.slab.refused,
             texts_refused: self.shared.budget.refused,
-            gathers_refused: self.shared.pool.refused,
+            gathers_refused: self.shared.pool.refused + self.shared.gathering.refused,
         }
     }
 
@@ -152,7 +157,8 @@ impl Layer7 {
             Stage::Http => self.on_http(handle, segment, out),
             Stage::Opening => self.on_opening(handle, segment, out),
             Stage::Tls => self.on_tls(*handle, segment),
-            Stage::Quic | Stage::Ed2k | Stage::Settled => {}
+            Stage::Ed2k => self.on_ed2k(*handle, segment),
+            Stage::Quic | Stage::Settled => {}
         }
     }
 
@@ -165,7 +171,8 @@ impl Layer7 {
             // What comes behind the gap does not continue what waits.
             Stage::Opening | Stage::Http => state.side_mut(side).is_cut = true,
             Stage::Tls => tls::lost(state, &mut self.shared, side, bytes),
-            Stage::Quic | Stage::Ed2k | Stage::Settled => {}
+            Stage::Ed2k => state.side_mut(side).messages.pass(bytes),
+            Stage::Quic | Stage::Settled => {}
         }
     }
 
@@ -173,13 +180,20 @@ impl Layer7 {
     pub fn on_udp(
         &mut self,
         handle: &mut Handle,
-        _ends: &Ends,
-        _side: Side,
-        _payload: &[u8],
-        _ts_ns: u64,
+        ends: &Ends,
+        side: Side,
+        payload: &[u8],
+        ts_ns: u64,
         _out: &mut FlowBatch,
     ) {
-        handle.set_stage(Stage::Settled);
+        if payload.is_empty() {
+            return;
+        }
+        match handle.stage() {
+            Stage::Opening => self.on_udp_opening(handle, ends, side, payload, ts_ns),
+            Stage::Quic => self.on_quic(handle, side, payload),
+            Stage::Http | Stage::Tls | Stage::Ed2k | Stage::Settled => {}
+        }
     }
 
     /// Whether more payload of this side can still change anything for the flow.
@@ -219,9 +233,7 @@ impl Layer7 {
     /// The flow is no more.
     pub fn release(&mut self, handle: Handle) {
         let mut handle = handle;
-        let shared = &mut self.shared;
-        self.slab
-            .release(&mut handle, &mut shared.pool, &mut shared.budget);
+        self.slab.release(&mut handle, &mut self.shared);
     }
 
     /// A question or answer of DNS in a flow of another worker: only the names are taken.
@@ -236,3 +248,6 @@ impl Layer7 {
     ) {
     }
 }
+
+#[cfg(test)]
+mod tests;

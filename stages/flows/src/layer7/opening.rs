@@ -8,7 +8,8 @@ use linkweir_record::flow::FlowBatch;
 
 use super::label::{self, Verdict};
 use super::state::{Handle, Stage};
-use super::{Layer7, Segment};
+use super::{Ends, Layer7, Segment};
+use crate::side::Side;
 
 /// Packets with payload after which a flow without a label stays without.
 const PACKETS: u8 = 8;
@@ -63,6 +64,36 @@ impl Layer7 {
         }
     }
 
+    /// A datagram of a UDP flow that has no label yet.
+    #[inline(never)]
+    pub(super) fn on_udp_opening(
+        &mut self,
+        handle: &mut Handle,
+        ends: &Ends,
+        side: Side,
+        payload: &[u8],
+        ts_ns: u64,
+    ) {
+        let Some(state) = self.slab.take(handle) else {
+            return;
+        };
+        state.packets = state.packets.saturating_add(1);
+        let is_last = state.packets >= PACKETS;
+        let _ = ts_ns;
+        match label::udp(payload, side, ends) {
+            Verdict::Is(label, stage) => {
+                state.label = label;
+                handle.set_stage(stage);
+                match stage {
+                    Stage::Quic => self.on_quic(handle, side, payload),
+                    _ => self.settle(handle),
+                }
+            }
+            Verdict::More if !is_last => {}
+            Verdict::More | Verdict::Unknown => self.settle(handle),
+        }
+    }
+
     /// Gives what waited to whatever the flow is, and then the segment that decided it; of this
     /// side only the `before` bytes that came before it waited.
     fn replay(
@@ -112,9 +143,7 @@ impl Layer7 {
             self.shared.pool.release(&mut side.gather);
         }
         if state.is_blank() {
-            let shared = &mut self.shared;
-            self.slab
-                .release(handle, &mut shared.pool, &mut shared.budget);
+            self.slab.release(handle, &mut self.shared);
         }
     }
 }

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use linkweir_record::flow::{FlowRow, FlowText};
 
-use super::gather::{GatherId, Pool};
-use super::texts::{Budget, Text, Texts};
+use super::Shared;
+use super::gather::GatherId;
+use super::texts::{Text, Texts};
 use crate::side::Side;
 
 /// Where a flow stands; also in its handle, so that most packets need no look at the state.
@@ -97,6 +98,10 @@ pub(super) struct SideState {
     pub(super) is_cut: bool,
     /// TLS: where the records stand.
     pub(super) records: super::tls::Records,
+    /// eDonkey: where the messages stand.
+    pub(super) messages: super::ed2k::Messages,
+    /// QUIC version of its first long header.
+    pub(super) quic_version: u32,
 }
 
 /// What is remembered of one flow.
@@ -112,6 +117,7 @@ pub(super) struct State {
     pub(super) http_responses: u32,
     pub(super) http_status: u16,
     pub(super) tls: super::tls::Session,
+    pub(super) quic: super::quic::Opening,
     pub(super) ed2k: [u32; 5],
 }
 
@@ -151,6 +157,9 @@ impl State {
         let [client, server] = &self.sides;
         client.records.fill(&mut row.client);
         server.records.fill(&mut row.server);
+        row.client.quic_version = client.quic_version;
+        row.server.quic_version = server.quic_version;
+        row.has_zero_rtt = self.quic.has_zero_rtt;
         if let Some(naming) = &self.naming {
             row.dns_resolver = Some(naming.resolver);
             row.dns_request_ns = naming.request_ns;
@@ -233,16 +242,17 @@ impl Slab {
     }
 
     /// Forgets the state of a flow; its stage stays in the handle.
-    pub(super) fn release(&mut self, handle: &mut Handle, pool: &mut Pool, budget: &mut Budget) {
+    pub(super) fn release(&mut self, handle: &mut Handle, shared: &mut Shared) {
         let Some(at) = handle.index() else {
             return;
         };
         if let Some(state) = self.states.get_mut(at) {
             let mut texts = std::mem::take(&mut state.texts);
-            texts.clear(budget);
+            texts.clear(&mut shared.budget);
             for side in &mut state.sides {
-                pool.release(&mut side.gather);
+                shared.pool.release(&mut side.gather);
             }
+            shared.gathering.release(&mut state.quic);
             *state = State {
                 texts,
                 ..State::default()

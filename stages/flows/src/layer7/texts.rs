@@ -29,6 +29,8 @@ const LONGEST: usize = 255;
 #[derive(Debug)]
 pub(super) struct Budget {
     left: usize,
+    #[cfg(test)]
+    whole: usize,
     /// Texts that found no room.
     pub(super) refused: u64,
 }
@@ -37,8 +39,16 @@ impl Budget {
     pub(super) const fn new(bytes: usize) -> Self {
         Self {
             left: bytes,
+            #[cfg(test)]
+            whole: bytes,
             refused: 0,
         }
+    }
+
+    /// Whether no text is kept.
+    #[cfg(test)]
+    pub(super) const fn is_whole(&self) -> bool {
+        self.left == self.whole
     }
 }
 

@@ -12,6 +12,7 @@ use linkweir_proto::tls::{
 };
 use linkweir_record::flow::{FlowRow, FlowSide};
 
+use super::framing::Cut;
 use super::gather::{GatherId, MOST};
 use super::state::{Handle, State};
 use super::texts::{Budget, Text};
@@ -40,9 +41,7 @@ pub(super) struct Records {
     /// Bytes left of a handshake message that is not read.
     skip: u32,
     content: ContentType,
-    /// The first bytes of a header that is cut by the end of a segment.
-    head: [u8; RecordHeader::LEN],
-    head_len: u8,
+    header: Cut<{ RecordHeader::LEN }>,
     /// Whether a record was seen.
     has_begun: bool,
     /// Whether it is not known where the next record begins.
@@ -78,30 +77,7 @@ impl Records {
         // Messages go on across records: what follows a hole is not known.
         self.is_closed |= within > 0 && self.content == ContentType::Handshake;
         self.is_lost |= within < bytes;
-        self.head_len = 0;
-    }
-
-    /// The next header; `None` where the bytes end before it does.
-    fn header(&mut self, rest: &mut &[u8]) -> Option<[u8; RecordHeader::LEN]> {
-        if self.head_len == 0
-            && let Some((header, behind)) = rest.split_first_chunk()
-        {
-            *rest = behind;
-            return Some(*header);
-        }
-        let have = usize::from(self.head_len).min(RecordHeader::LEN);
-        let room = self.head.get_mut(have..)?;
-        let count = room.len().min(rest.len());
-        let (now, behind) = rest.split_at_checked(count)?;
-        room.get_mut(..count)?.copy_from_slice(now);
-        *rest = behind;
-        // Five at most.
-        self.head_len += u8::try_from(count).unwrap_or(0);
-        if usize::from(self.head_len) < RecordHeader::LEN {
-            return None;
-        }
-        self.head_len = 0;
-        Some(self.head)
+        self.header.clear();
     }
 }
 
@@ -109,7 +85,7 @@ impl Records {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Session {
     has_ticket: bool,
-    has_ech: bool,
+    pub(super) has_ech: bool,
     /// Whether a `ServerHello` came.
     is_answered: bool,
     /// Whether the server went through a whole handshake of TLS 1.2 or before.
@@ -201,7 +177,7 @@ fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
             }
             continue;
         }
-        let Some(bytes) = records.header(&mut rest) else {
+        let Some(bytes) = records.header.take(&mut rest) else {
             break;
         };
         if let Some(header) = RecordHeader::parse(bytes) {
@@ -244,16 +220,22 @@ fn begin_record(state: &mut State, side: Side, header: RecordHeader, now: Moment
         _ => {}
     }
     if header.content == ContentType::ChangeCipherSpec {
-        let was_open = !std::mem::replace(&mut records.is_closed, true);
-        // RFC 5246 sec. 7.3: a session is resumed where the server's hello is followed by the
-        // change of ciphers; with a ticket also RFC 5077 sec. 3.1.
-        let version = state.side(side).records.version;
-        if was_open && side == Side::Server && version < 0x0304 {
-            let session = &mut state.tls;
-            if session.is_answered && !session.is_full {
-                session.resumed = if session.has_ticket { 2 } else { 1 };
-            }
-        }
+        change_cipher(state, side);
+    }
+}
+
+/// A side encrypts from here on. Of TLS 1.3 it means nothing (RFC 8446 appendix D.4), and records
+/// that are encrypted have another type.
+fn change_cipher(state: &mut State, side: Side) {
+    if state.side(Side::Server).records.version >= 0x0304 {
+        return;
+    }
+    let was_open = !std::mem::replace(&mut state.side_mut(side).records.is_closed, true);
+    let session = &mut state.tls;
+    // RFC 5246 sec. 7.3: a session is resumed where the server's hello is followed by the change of
+    // ciphers; with a ticket RFC 5077 sec. 3.1.
+    if was_open && side == Side::Server && session.is_answered && !session.is_full {
+        session.resumed = if session.has_ticket { 2 } else { 1 };
     }
 }
 

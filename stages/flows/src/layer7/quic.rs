@@ -1,0 +1,173 @@
+//! QUIC within a flow: versions, what the client's first packets say, and whether it sends data
+//! before the handshake.
+//!
+//! The hello is gathered from at most four Initial packets, in a bounded number of flows at once.
+//! When both sides are known and the client has gone on to packets that nobody can read, the flow is
+//! settled and costs nothing more.
+
+use linkweir_proto::quic::{
+    ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
+};
+use linkweir_proto::tls::parse_client_hello;
+
+use super::state::{Handle, State};
+use super::texts::{Budget, Text};
+use super::{Layer7, tls};
+use crate::side::Side;
+
+/// Packets that one datagram is taken to have.
+const PACKETS_PER_DATAGRAM: usize = 4;
+/// Datagrams after which a flow is settled in any case.
+const MOST_DATAGRAMS: u8 = 32;
+/// Flows whose hello is gathered at the same time: 8 KiB each.
+const MOST_GATHERING: usize = 1024;
+
+/// A [`ClientInitials`] of the pool; zero: none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct GatheringId(u32);
+
+/// What is known of the beginning of a flow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Opening {
+    gathering: GatheringId,
+    datagrams: u8,
+    /// Whether the hello was read, or will not be.
+    is_done: bool,
+    /// Whether the client sent a packet with a short header.
+    has_short: bool,
+    pub(super) has_zero_rtt: bool,
+}
+
+/// Hellos that are being gathered.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    clients: Vec<Box<ClientInitials>>,
+    free: Vec<GatheringId>,
+    /// Times that no place was free.
+    pub(super) refused: u64,
+}
+
+impl Gathering {
+    fn get(&mut self, id: GatheringId) -> Option<&mut ClientInitials> {
+        let at = (id.0 as usize).checked_sub(1)?;
+        self.clients.get_mut(at).map(AsMut::as_mut)
+    }
+
+    fn take(&mut self) -> GatheringId {
+        if let Some(id) = self.free.pop() {
+            return id;
+        }
+        if self.clients.len() >= MOST_GATHERING {
+            self.refused += 1;
+            return GatheringId(0);
+        }
+        self.clients.push(Box::default());
+        GatheringId(u32::try_from(self.clients.len()).unwrap_or(0))
+    }
+
+    /// Places that are not free.
+    #[cfg(test)]
+    pub(super) const fn in_use(&self) -> usize {
+        self.clients.len() - self.free.len()
+    }
+
+    /// Gives the place of a flow back.
+    pub(super) fn release(&mut self, opening: &mut Opening) {
+        let id = std::mem::take(&mut opening.gathering);
+        if let Some(client) = self.get(id) {
+            client.clear();
+            self.free.push(id);
+        }
+    }
+}
+
+impl Layer7 {
+    /// The payload of a datagram of a QUIC flow.
+    pub(super) fn on_quic(&mut self, handle: &mut Handle, side: Side, datagram: &[u8]) {
+        let Some(state) = self.slab.get_mut(*handle) else {
+            return;
+        };
+        let shared = &mut self.shared;
+        state.quic.datagrams = state.quic.datagrams.saturating_add(1);
+        if let (Side::Client, Some(version)) = (side, public_version(datagram)) {
+            state.side_mut(side).quic_version = version;
+            google_hello(state, &mut shared.budget, datagram);
+        }
+        let mut rest = datagram;
+        for _ in 0..PACKETS_PER_DATAGRAM {
+            let Some(header) = LongHeader::parse(rest) else {
+                break;
+            };
+            let version = &mut state.side_mut(side).quic_version;
+            if *version == 0 {
+                *version = header.version;
+            }
+            if side == Side::Client {
+                match header.kind {
+                    Kind::Initial if !state.quic.is_done => {
+                        initial(
+                            state,
+                            &mut shared.gathering,
+                            &mut shared.budget,
+                            rest,
+                            &header,
+                        );
+                    }
+                    Kind::ZeroRtt => state.quic.has_zero_rtt = true,
+                    Kind::Unknown => google_hello(state, &mut shared.budget, rest),
+                    _ => {}
+                }
+            }
+            rest = rest.get(header.len..).unwrap_or_default();
+        }
+        let is_short = datagram.first().is_some_and(|first| first & 0x80 == 0);
+        state.quic.has_short |= side == Side::Client && is_short;
+        let quic = &state.quic;
+        let has_both = state.sides.iter().all(|side| side.quic_version != 0);
+        if quic.has_short && has_both && quic.is_done || quic.datagrams >= MOST_DATAGRAMS {
+            shared.gathering.release(&mut state.quic);
+            self.settle(handle);
+        }
+    }
+}
+
+/// An Initial packet of the client.
+fn initial(
+    state: &mut State,
+    gathering: &mut Gathering,
+    budget: &mut Budget,
+    datagram: &[u8],
+    header: &LongHeader<'_>,
+) {
+    let opening = &mut state.quic;
+    if opening.gathering == GatheringId(0) {
+        opening.gathering = gathering.take();
+    }
+    let Some(client) = gathering.get(opening.gathering) else {
+        opening.is_done = true;
+        return;
+    };
+    if client.on_packet(datagram, header) == Progress::More {
+        return;
+    }
+    opening.is_done = true;
+    if let Some(hello) = parse_client_hello(client.hello()).seen() {
+        state.texts.set(Text::Sni, hello.server_name, budget);
+        let agent = user_agent(hello.quic_parameters).unwrap_or_default();
+        state.texts.set(Text::UserAgent, agent, budget);
+        state.tls.has_ech |= hello.has_ech;
+        tls::set_alpn(state, budget, Text::ClientAlpn, hello.alpn);
+    } else {
+        google_hello(state, budget, client.hello());
+    }
+    gathering.release(&mut state.quic);
+}
+
+/// A hello of Google's, if the bytes have one.
+fn google_hello(state: &mut State, budget: &mut Budget, bytes: &[u8]) {
+    if let Some(hello) = parse_google_hello(bytes) {
+        state.quic.is_done = true;
+        state.texts.set(Text::Sni, hello.server_name, budget);
+        state.texts.set(Text::UserAgent, hello.user_agent, budget);
+    }
+}

@@ -1,0 +1,599 @@
+use std::net::Ipv4Addr;
+
+use linkweir_record::RecordBatch as _;
+use linkweir_record::flow::MessageKind;
+use proptest::prelude::*;
+
+use super::*;
+
+const START: u64 = 1_000_000;
+
+fn ends() -> Ends {
+    Ends {
+        client: (Ipv4Addr::new(10, 0, 0, 1).into(), 40_000),
+        server: (Ipv4Addr::new(192, 0, 2, 1).into(), 443),
+        start_ns: START,
+    }
+}
+
+/// A flow that is fed segments.
+struct Fed {
+    layer7: Layer7,
+    handle: Handle,
+    out: FlowBatch,
+    now: u64,
+}
+
+impl Fed {
+    fn new(config: &FlowsConfig) -> Self {
+        Self {
+            layer7: Layer7::new(config),
+            handle: Handle::default(),
+            out: FlowBatch::default(),
+            now: START,
+        }
+    }
+
+    fn plain() -> Self {
+        Self::new(&FlowsConfig::default())
+    }
+
+    fn with_messages() -> Self {
+        Self::new(&FlowsConfig {
+            with_messages: true,
+            ..FlowsConfig::default()
+        })
+    }
+
+    /// A segment, ten nanoseconds after the one before, of which only the beginning was captured.
+    fn cut(&mut self, side: Side, payload: &[u8], missing: u32) -> &mut Self {
+        self.now += 10;
+        let len = u32::try_from(payload.len()).unwrap() + missing;
+        let (handle, out) = (&mut self.handle, &mut self.out);
+        self.layer7
+            .on_tcp(handle, &ends(), side, payload, len, self.now, out);
+        self
+    }
+
+    fn client(&mut self, payload: &[u8]) -> &mut Self {
+        self.cut(Side::Client, payload, 0)
+    }
+
+    fn server(&mut self, payload: &[u8]) -> &mut Self {
+        self.cut(Side::Server, payload, 0)
+    }
+
+    fn datagram(&mut self, side: Side, payload: &[u8]) -> &mut Self {
+        self.now += 10;
+        let (handle, out) = (&mut self.handle, &mut self.out);
+        self.layer7
+            .on_udp(handle, &ends(), side, payload, self.now, out);
+        self
+    }
+
+    fn row(&self) -> (FlowRow, FlowText<'_>) {
+        let mut row = FlowRow::default();
+        let text = self.layer7.fill(self.handle, &mut row);
+        (row, text)
+    }
+
+    fn messages(&self) -> Vec<(MessageKind, u16, Vec<String>)> {
+        let text = |text: &&[u8]| String::from_utf8(text.to_vec()).unwrap();
+        self.out
+            .messages()
+            .map(|message| {
+                let texts = message.texts.iter().map(text).collect();
+                (message.row.kind, message.row.status, texts)
+            })
+            .collect()
+    }
+}
+
+const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: test\r\nReferer: /b\r\nCookie: c=1\r\nDNT: 1\r\n\r\n";
+const RESPONSE: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nContent-Type: text/plain\r\nServer: s\r\nLocation: /c\r\nSet-Cookie: d\r\n\r\nhello";
+
+fn request_texts() -> Vec<String> {
+    ["GET", "www.example.org", "/a", "/b", "test", "c=1", "1", ""]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+#[test]
+fn http_is_counted_and_named() {
+    let mut fed = Fed::plain();
+    fed.client(REQUEST).server(RESPONSE).client(REQUEST);
+    fed.server(&RESPONSE[..60]).server(&RESPONSE[60..]);
+    let (row, text) = fed.row();
+    assert_eq!(row.application, "http");
+    assert_eq!(row.con_t, 1);
+    assert_eq!((row.http_requests, row.http_responses), (2, 2));
+    assert_eq!(row.http_status, 404);
+    assert_eq!(text.http_host, b"www.example.org");
+    assert!(fed.layer7.wants(fed.handle, Side::Client));
+    assert!(fed.out.is_empty());
+    let handle = fed.handle;
+    fed.layer7.release(handle);
+    assert_eq!(fed.layer7.states(), 0);
+}
+
+#[test]
+fn heads_of_http_messages_however_they_are_cut() {
+    for at in 1..REQUEST.len() {
+        let mut fed = Fed::with_messages();
+        let (first, second) = REQUEST.split_at(at);
+        fed.client(first).client(second).server(RESPONSE);
+        let (row, text) = fed.row();
+        assert_eq!((row.http_requests, row.http_responses), (1, 1), "{at}");
+        assert_eq!(text.http_host, b"www.example.org");
+        let messages = fed.messages();
+        assert_eq!(messages.len(), 2, "{at}");
+        assert_eq!(messages[0], (MessageKind::Request, 0, request_texts()));
+        let response = ["5", "text/plain", "s", "", "/c", "d", "", ""].map(str::to_owned);
+        assert_eq!(messages[1], (MessageKind::Response, 404, response.to_vec()));
+        assert!(!fed.handle.waits(Side::Client) && !fed.handle.waits(Side::Server));
+    }
+}
+
+#[test]
+fn pipelined_requests_and_responses_in_one_segment() {
+    let mut fed = Fed::with_messages();
+    let requests = REQUEST.repeat(5);
+    // The fifth is cut, and goes on in the next segment.
+    let (first, second) = requests.split_at(requests.len() - 20);
+    fed.client(first);
+    assert_eq!(fed.row().0.http_requests, 5);
+    assert_eq!(fed.messages().len(), 4);
+    fed.client(second).server(&RESPONSE.repeat(3));
+    let (row, _) = fed.row();
+    assert_eq!((row.http_requests, row.http_responses), (5, 3));
+    assert_eq!(fed.messages().len(), 8);
+}
+
+#[test]
+fn what_follows_a_gap_does_not_end_a_head() {
+    let mut fed = Fed::with_messages();
+    fed.client(&REQUEST[..50]);
+    fed.layer7.lost(fed.handle, Side::Client, 10);
+    fed.client(REQUEST);
+    assert_eq!(fed.row().0.http_requests, 2);
+    let messages = fed.messages();
+    assert_eq!(messages[0].2[1], "www.example.org");
+    assert_eq!(messages[0].2[4], "");
+    assert_eq!(messages[1].2, request_texts());
+    // Cut by the snap length: nothing more comes of this one.
+    let mut fed = Fed::with_messages();
+    fed.cut(Side::Client, &REQUEST[..50], 48).client(REQUEST);
+    assert_eq!(fed.messages().len(), 2);
+}
+
+#[test]
+fn an_endless_head_ends() {
+    let mut fed = Fed::with_messages();
+    fed.client(b"GET / HTTP/1.1\r\nHost: a\r\n");
+    for _ in 0..100 {
+        fed.client(&[b'x'; 1000]);
+    }
+    assert_eq!(fed.row().0.http_requests, 1);
+    assert_eq!(fed.messages().len(), 1);
+    assert!(!fed.handle.waits(Side::Client));
+}
+
+#[test]
+fn a_flow_seen_from_its_middle_and_the_wrong_way_round() {
+    let mut fed = Fed::with_messages();
+    fed.client(&[0xff; 1400])
+        .client(&[0xfe; 1400])
+        .client(RESPONSE);
+    fed.server(REQUEST);
+    let (row, _) = fed.row();
+    assert_eq!((row.http_requests, row.http_responses), (1, 1));
+    let of = |at: usize| *fed.out.messages().nth(at).unwrap().row;
+    assert_eq!(of(0).client, ends().server);
+    assert_eq!(of(1).client, ends().server);
+}
+
+#[test]
+fn what_nobody_knows_costs_nothing() {
+    let mut fed = Fed::plain();
+    for _ in 0..8 {
+        assert!(fed.layer7.wants(fed.handle, Side::Server));
+        fed.server(&[0xee, 1, 2, 3]);
+    }
+    assert!(!fed.layer7.wants(fed.handle, Side::Server));
+    assert_eq!(fed.layer7.states(), 0);
+    assert_eq!(fed.row().0, FlowRow::default());
+}
+
+#[test]
+fn states_are_bounded_and_come_back() {
+    let config = FlowsConfig {
+        max_flows: 400,
+        ..FlowsConfig::default()
+    };
+    let mut layer7 = Layer7::new(&config);
+    let mut out = FlowBatch::default();
+    let len = u32::try_from(REQUEST.len()).unwrap();
+    for round in 1..=2 {
+        let mut handles = vec![Handle::default(); 150];
+        for handle in &mut handles {
+            layer7.on_tcp(handle, &ends(), Side::Client, REQUEST, len, 0, &mut out);
+        }
+        assert_eq!(layer7.states(), 100);
+        assert_eq!(layer7.counters().states_refused, 50 * round);
+        assert!(!layer7.wants(handles[149], Side::Client));
+        for handle in handles {
+            layer7.release(handle);
+        }
+        assert_eq!(layer7.states(), 0);
+    }
+}
+
+fn vector<const N: usize>(content: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(content.len()).unwrap().to_be_bytes();
+    [&len[4 - N..], content].concat()
+}
+
+fn record(content: u8, body: &[u8]) -> Vec<u8> {
+    [&[content, 3, 3], vector::<2>(body).as_slice()].concat()
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind], vector::<3>(body).as_slice()].concat()
+}
+
+fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
+    [kind.to_be_bytes().as_slice(), &vector::<2>(content)].concat()
+}
+
+/// A `ClientHello` for `a.example` that offers `h2` and `http/1.1`, a ticket, TLS 1.2 and 1.3, and
+/// a key share as long as those of today.
+fn client_hello() -> Vec<u8> {
+    let name = [&[0], vector::<2>(b"a.example").as_slice()].concat();
+    let alpn = [vector::<1>(b"h2"), vector::<1>(b"http/1.1")].concat();
+    let extensions = [
+        extension(51, &[1; 1216]),
+        extension(0, &vector::<2>(&name)),
+        extension(16, &vector::<2>(&alpn)),
+        extension(35, &[1; 200]),
+        extension(43, &[4, 3, 4, 3, 3]),
+    ];
+    let body = [
+        [3, 3].as_slice(),
+        &[7; 32],
+        &vector::<1>(&[9; 32]),
+        &vector::<2>(&[0x13, 1]),
+        &[1, 0],
+        &vector::<2>(&extensions.concat()),
+    ];
+    message(1, &body.concat())
+}
+
+fn server_hello(extensions: &[Vec<u8>]) -> Vec<u8> {
+    let body = [
+        [3, 3].as_slice(),
+        &[8; 32],
+        &[0, 0x13, 1, 0],
+        &vector::<2>(&extensions.concat()),
+    ];
+    message(2, &body.concat())
+}
+
+/// A certificate for `b.example`, with 900 bytes behind its subject.
+fn certificate() -> Vec<u8> {
+    let der = |tag: u8, content: &[u8]| [&[tag, 0x82], vector::<2>(content).as_slice()].concat();
+    let name = [der(6, &[0x55, 4, 3]), der(12, b"b.example")].concat();
+    let tbs = [
+        der(2, &[1]),
+        der(0x30, &[]),
+        der(0x30, &[]),
+        der(0x30, &[]),
+        der(0x30, &der(0x31, &der(0x30, &name))),
+        der(0x30, &[7; 900]),
+    ];
+    let certificate = der(0x30, &der(0x30, &tbs.concat()));
+    let list = [vector::<3>(&certificate), vector::<3>(&[1; 3000])].concat();
+    message(11, &vector::<3>(&list))
+}
+
+/// What client and server of a whole handshake of TLS 1.2 send, in records of `size` bytes.
+fn full_handshake(size: usize) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+    let alpn = extension(16, &vector::<2>(&vector::<1>(b"h2")));
+    let messages = [
+        server_hello(&[alpn]),
+        certificate(),
+        message(12, &[1; 300]),
+        message(14, &[]),
+    ];
+    let records = |bytes: &[u8]| -> Vec<u8> {
+        bytes
+            .chunks(size)
+            .flat_map(|part| record(22, part))
+            .collect()
+    };
+    let finished = [record(22, &message(16, &[1; 65])), record(20, &[1])].concat();
+    (
+        records(&client_hello()),
+        records(&messages.concat()),
+        finished,
+    )
+}
+
+#[test]
+fn a_whole_handshake_of_tls_1_2() {
+    for (size, mss) in [(16_000, 1460), (16_000, 1), (700, 1300), (3, 64), (1, 7)] {
+        let (hello, answer, finished) = full_handshake(size);
+        let mut fed = Fed::plain();
+        for part in hello.chunks(mss) {
+            fed.client(part);
+        }
+        for part in answer.chunks(mss) {
+            fed.server(part);
+        }
+        fed.client(&finished);
+        let client_handshake = fed.now - START;
+        let change = [record(20, &[1]), record(22, &[0xaa; 40])].concat();
+        fed.server(&change);
+        let server_handshake = fed.now - START;
+        let data = record(23, &[5; 5000]);
+        let data_at = fed.now + 10 - START;
+        for part in data.chunks(mss) {
+            fed.client(part);
+        }
+        fed.server(&[record(23, &[5; 10]), record(21, &[2; 26])].concat());
+        let (row, text) = fed.row();
+        assert_eq!(row.application, "tls", "{size} {mss}");
+        assert_eq!(text.sni, b"a.example");
+        assert_eq!(text.client_alpn, b"h2,http/1.1");
+        assert_eq!(text.server_alpn, b"h2");
+        assert_eq!(text.certificate_name, b"b.example");
+        assert_eq!(
+            (row.client.tls_version, row.server.tls_version),
+            (0x0304, 0x0303)
+        );
+        assert_eq!(row.tls_session, 0);
+        assert_eq!(row.client.last_handshake_ns, Some(client_handshake));
+        assert_eq!(row.server.last_handshake_ns, Some(server_handshake));
+        let header_parts = 5_u64.div_ceil(mss as u64) - 1;
+        assert_eq!(row.client.appdata_ns, Some(data_at + 10 * header_parts));
+        assert_eq!(
+            (row.client.appdata_bytes, row.server.appdata_bytes),
+            (5000, 10)
+        );
+        assert!(fed.layer7.wants(fed.handle, Side::Server));
+    }
+}
+
+#[test]
+fn resumed_sessions() {
+    let hello = record(22, &client_hello());
+    let mut fed = Fed::plain();
+    fed.client(&hello);
+    fed.server(&[record(22, &server_hello(&[])), record(20, &[1])].concat());
+    assert_eq!(fed.row().0.tls_session, 2);
+    // Without a ticket: by id.
+    let mut fed = Fed::plain();
+    let body = [
+        [3, 3].as_slice(),
+        &[7; 32],
+        &vector::<1>(&[9; 32]),
+        &[0, 2, 0, 5, 1, 0],
+    ]
+    .concat();
+    fed.client(&record(22, &message(1, &body)));
+    fed.server(&[record(22, &server_hello(&[])), record(20, &[1])].concat());
+    assert_eq!(fed.row().0.tls_session, 1);
+    // TLS 1.3: with and without a key shared before.
+    for (key, expected) in [(true, 2), (false, 0)] {
+        let mut extensions = vec![extension(43, &[3, 4])];
+        if key {
+            extensions.push(extension(41, &[0, 0]));
+        }
+        let mut fed = Fed::plain();
+        fed.client(&hello);
+        fed.server(&[record(22, &server_hello(&extensions)), record(20, &[1])].concat());
+        fed.server(&record(23, &[1; 900]));
+        let (row, _) = fed.row();
+        assert_eq!(
+            (row.tls_session, row.server.tls_version),
+            (expected, 0x0304)
+        );
+    }
+}
+
+#[test]
+fn tls_goes_on_behind_a_gap() {
+    let (hello, answer, _) = full_handshake(16_000);
+    let mut fed = Fed::plain();
+    fed.client(&hello);
+    fed.server(&answer[..1000]);
+    // Within the record of the handshake, then beyond it.
+    fed.layer7.lost(fed.handle, Side::Server, 1000);
+    fed.server(&answer[2000..2500]);
+    fed.layer7.lost(fed.handle, Side::Server, 100_000);
+    fed.server(&[9; 100]);
+    fed.server(&record(23, &[1; 70]));
+    let (row, text) = fed.row();
+    assert_eq!(row.server.appdata_bytes, 70);
+    assert_eq!(text.certificate_name, b"b.example");
+    // A header-only capture: sizes of records are known, their content is not.
+    let mut fed = Fed::plain();
+    fed.client(&hello);
+    let data = record(23, &[1; 3000]);
+    fed.cut(Side::Server, &data[..40], 1420)
+        .cut(Side::Server, &data[1460..1500], 1505);
+    fed.server(&record(23, &[1; 30]));
+    assert_eq!(fed.row().0.server.appdata_bytes, 3030);
+}
+
+#[test]
+fn a_hello_that_is_cut_gives_its_name() {
+    let hello = record(22, &client_hello());
+    let mut fed = Fed::plain();
+    fed.cut(Side::Client, &hello[..1400], 200);
+    let (row, text) = fed.row();
+    assert_eq!(
+        (row.application, text.sni),
+        ("tls", b"a.example".as_slice())
+    );
+    let mut fed = Fed::plain();
+    fed.client(&hello[..1400]);
+    fed.layer7.lost(fed.handle, Side::Client, 10);
+    assert_eq!(fed.row().1.sni, b"a.example");
+}
+
+#[test]
+fn messages_of_edonkey() {
+    let packet = |protocol: u8, opcode: u8, len: usize| {
+        let size = u32::try_from(len + 1).unwrap().to_le_bytes();
+        [&[protocol], size.as_slice(), &[opcode], &vec![0; len]].concat()
+    };
+    let stream = [
+        packet(0xe3, 0x01, 40),
+        packet(0xc5, 0x01, 10),
+        packet(0xe3, 0x46, 5000),
+        packet(0xe3, 0x4e, 9),
+        packet(0xe3, 0x16, 30),
+        packet(0xd4, 0x40, 800),
+    ]
+    .concat();
+    for mss in [1, 5, 1460, 100_000] {
+        let mut layer7 = Layer7::new(&FlowsConfig::default());
+        let mut handle = Handle::default();
+        layer7.slab.take(&mut handle).unwrap();
+        handle.set_stage(Stage::Ed2k);
+        for part in stream.chunks(mss) {
+            let segment = Segment {
+                ends: &ends(),
+                side: Side::Client,
+                payload: part,
+                missing: 0,
+                ts_ns: 0,
+            };
+            layer7.on_ed2k(handle, &segment);
+        }
+        let mut row = FlowRow::default();
+        layer7.fill(handle, &mut row);
+        assert_eq!(row.ed2k, [2, 4, 1, 3, 1], "{mss}");
+    }
+}
+
+/// An Initial packet of QUIC version 1 to `8394c8f03e515708` whose hello is that of RFC 9001
+/// appendix A.2: sealed with the keys of appendix A.1 under packet number 0, without padding.
+const INITIAL: &str = "c800000001088394c8f03e51570800004109f3fba43546b4512b9b7ca3cac0a5a46d3cde86ea1ba948b493c6\
+    5035757d070d55f5e8dc088bde29b4615c30345b27fb15e5e566eb0368d7f1e3ba76b4ddde8b3162714bcb3d\
+    2b949c2dedd203be8c7cdb3cbe4bacbc32e89de18847650fdf5421a704078683498a02185422399dfd105e23\
+    54c395ca25e5c6824be3183a75c14cfa0aa44decbf629e2e0a2abd22cf58a7abd84c145625469387953b12db\
+    43290e859f0d59d97b2e406c59c0cccb770a1d0a2b717e95c60b8196559f760b21476c9a139930e243405520\
+    fdfda15ff3d2fd5cf298bfac6f4dfec56d3302e85e2c99812ab4617193b09307e349a5fad81d0da65eaef52a\
+    9f96a14cc7c7e930e8dd4ad348ad48cf68ee82";
+
+fn initial() -> Vec<u8> {
+    let digits: Vec<u8> = INITIAL
+        .chars()
+        .map(|digit| u8::try_from(digit.to_digit(16).unwrap()).unwrap())
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
+}
+
+#[test]
+fn quic_until_it_is_settled() {
+    let mut fed = Fed::plain();
+    let zero_rtt = [0xd0, 0, 0, 0, 1, 1, 7, 0, 20];
+    let first = [initial().as_slice(), &zero_rtt, &[0; 20]].concat();
+    fed.datagram(Side::Client, &first);
+    assert!(fed.layer7.wants(fed.handle, Side::Client));
+    fed.datagram(Side::Server, &[0xe0, 0, 0, 0, 1, 0, 1, 7, 4, 1, 2, 3, 4]);
+    fed.datagram(Side::Client, &[0x40; 30]);
+    assert!(!fed.layer7.wants(fed.handle, Side::Client));
+    let (row, text) = fed.row();
+    assert_eq!(row.application, "quic");
+    assert_eq!(text.sni, b"example.com");
+    assert_eq!(text.client_alpn, b"alpn");
+    assert_eq!((row.client.quic_version, row.server.quic_version), (1, 1));
+    assert!(row.has_zero_rtt && !row.has_ech);
+    assert_eq!(fed.layer7.shared.gathering.in_use(), 0);
+}
+
+#[test]
+fn hellos_that_never_end_are_bounded() {
+    let mut layer7 = Layer7::new(&FlowsConfig::default());
+    let mut out = FlowBatch::default();
+    let mut datagram = initial();
+    // The tag is wrong: nothing is ever read.
+    *datagram.last_mut().unwrap() ^= 1;
+    let mut handles = vec![Handle::default(); 1100];
+    for handle in &mut handles {
+        layer7.on_udp(handle, &ends(), Side::Client, &datagram, 0, &mut out);
+    }
+    assert_eq!(layer7.shared.gathering.in_use(), 1024);
+    assert_eq!(layer7.counters().gathers_refused, 76);
+    for handle in handles {
+        layer7.release(handle);
+    }
+    assert_eq!((layer7.shared.gathering.in_use(), layer7.states()), (0, 0));
+}
+
+proptest! {
+    /// Whatever comes, however it is cut: no panic, counters that only grow, and everything given
+    /// back at the end.
+    #[test]
+    fn anything_in_any_order(
+        pieces in proptest::collection::vec(
+            (0_usize..8, any::<bool>(), 0_usize..3000, 0_usize..1500, 0_u32..3),
+            0..60,
+        ),
+        with_messages in any::<bool>(),
+    ) {
+        let (hello, answer, finished) = full_handshake(900);
+        let data = [record(23, &[5; 2000]), record(22, &[1; 100])].concat();
+        let sources = [
+            REQUEST.repeat(40), RESPONSE.repeat(40), hello, answer, finished, data,
+            vec![0xe3; 3000], (0..=255).cycle().take(3000).collect(),
+        ];
+        let mut fed = Fed::new(&FlowsConfig { with_messages, ..FlowsConfig::default() });
+        let mut before = (0, 0, 0);
+        for (source, is_client, from, len, missing) in pieces {
+            let side = if is_client { Side::Client } else { Side::Server };
+            let bytes = sources[source].get(from..).unwrap_or_default();
+            let bytes = bytes.get(..len).unwrap_or(bytes);
+            match missing {
+                0 => fed.layer7.lost(fed.handle, side, u32::try_from(from).unwrap()),
+                1 => {}
+                _ => {
+                    fed.cut(side, bytes, u32::try_from(from).unwrap());
+                    continue;
+                }
+            }
+            fed.cut(side, bytes, 0);
+            let (row, _) = fed.row();
+            let now = (row.http_responses, row.client.appdata_bytes, row.server.appdata_bytes);
+            prop_assert!(now.1 >= before.1 && now.2 >= before.2);
+            before = now;
+        }
+        let handle = fed.handle;
+        fed.layer7.release(handle);
+        prop_assert_eq!(fed.layer7.states(), 0);
+        prop_assert_eq!(fed.layer7.shared.pool.in_use(), 0);
+        prop_assert!(fed.layer7.shared.budget.is_whole());
+    }
+
+    #[test]
+    fn any_datagrams(
+        datagrams in proptest::collection::vec(
+            (any::<bool>(), proptest::collection::vec(any::<u8>(), 0..200), 0_usize..300), 0..40),
+    ) {
+        let mut fed = Fed::plain();
+        for (is_client, bytes, from) in datagrams {
+            let side = if is_client { Side::Client } else { Side::Server };
+            let datagram = [initial().get(from..).unwrap_or_default(), &bytes].concat();
+            fed.datagram(side, &datagram);
+        }
+        let handle = fed.handle;
+        fed.layer7.release(handle);
+        prop_assert_eq!(fed.layer7.states(), 0);
+        prop_assert_eq!(fed.layer7.shared.gathering.in_use(), 0);
+    }
+}
