@@ -39,10 +39,11 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/console", May::FoundationAnd(&["linkweir-sys"])),
     ("app/cli", May::Everything),
     ("app/testkit", May::Everything),
-    // The manual's tables come from the schema, the benches' traffic from the testkit.
+    // The manual's tables come from the schema, the benches' traffic from the testkit; the oracle
+    // reads captures.
     (
         "xtask",
-        May::FoundationAnd(&["linkweir-sink", "linkweir-testkit"]),
+        May::FoundationAnd(&["linkweir-capture", "linkweir-sink", "linkweir-testkit"]),
     ),
 ];
 

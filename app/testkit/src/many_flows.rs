@@ -215,8 +215,8 @@ impl Open {
         for (field, value) in record.chunks_exact_mut(4).zip(header) {
             field.copy_from_slice(&value.to_le_bytes());
         }
-        let takes = u32::try_from(payload.len()).unwrap_or(0)
-            + u32::from(flags.intersects(syn | fin));
+        let takes =
+            u32::try_from(payload.len()).unwrap_or(0) + u32::from(flags.intersects(syn | fin));
         let next = if by_client {
             &mut self.client_next
         } else {

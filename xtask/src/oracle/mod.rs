@@ -10,6 +10,7 @@
 //! names and explains it; an exception that no longer applies is an error as well.
 
 mod exceptions;
+mod flows;
 mod ours;
 mod truth;
 
@@ -111,8 +112,11 @@ fn compare(ours: &Findings, theirs: &Findings) -> Vec<Difference> {
     differences
 }
 
-/// `oracle [--file PART] [--verbose] [--captures DIR]`
+/// `oracle flows ...`, or `oracle [--file PART] [--verbose] [--captures DIR]`
 pub(crate) fn run(args: &[String]) -> Outcome {
+    if let Some(("flows", rest)) = args.split_first().map(|(what, rest)| (what.as_str(), rest)) {
+        return flows::run(rest);
+    }
     let mut options = Options::new(args);
     let part: Option<String> = options.value("--file")?;
     let verbose = options.flag("--verbose");

@@ -44,7 +44,10 @@ fn timers(options: Options) -> Vec<Telling> {
 
     let mut delayed = tell("delayed ack");
     delayed.delays_acks(40 * MS);
-    delayed.full(0, 0).full(100 * MS, FULL_I).full(100_500, 2 * FULL_I);
+    delayed
+        .full(0, 0)
+        .full(100 * MS, FULL_I)
+        .full(100_500, 2 * FULL_I);
 
     let mut seen = tell("rto, original seen");
     seen.full(0, 0).lost();
@@ -111,7 +114,11 @@ fn fast(options: Options) -> Vec<Telling> {
         let at = 30 * MS + u64::from(segment) * between;
         burst.full(at, i64::from(segment) * FULL_I);
         burst.is(FastRetransmit);
-        burst.tstat_seen(if segment == 0 { FastRetransmit } else { Unknown });
+        burst.tstat_seen(if segment == 0 {
+            FastRetransmit
+        } else {
+            Unknown
+        });
     }
 
     let mut lost = tell("fast retransmission lost, then rto");
@@ -177,7 +184,11 @@ fn network(options: Options) -> Vec<Telling> {
     late.or(!is_shown, &[Some(FastRetransmit), Some(Unknown)]);
     // The copy is less than a mean round trip old, and the one before it no anomaly.
     let is_constant = options.is_constant_id();
-    late.tstat(if is_constant { NetworkDuplicate } else { FastRetransmit });
+    late.tstat(if is_constant {
+        NetworkDuplicate
+    } else {
+        FastRetransmit
+    });
 
     vec![by_one, by_five, double, acked, late]
 }
@@ -297,7 +308,9 @@ fn one_way(options: Options) -> Vec<Telling> {
     }
     hole.full(30 * MS, 0).sees(Seen::Sender);
     hole.is(FastRetransmit);
-    hole.or(true, &any).or(true, &[Some(Reordering)]).tstat_one_of(&[]);
+    hole.or(true, &any)
+        .or(true, &[Some(Reordering)])
+        .tstat_one_of(&[]);
 
     let mut double = Telling::new("doubled, data only", options);
     double.full(0, 0).doubled(300).sees(Seen::Sender);
@@ -306,4 +319,3 @@ fn one_way(options: Options) -> Vec<Telling> {
 
     vec![data, acks, hole, double]
 }
-

@@ -134,7 +134,11 @@ impl Case {
         let tolerated: Vec<Vec<Classified>> = self
             .labels
             .iter()
-            .map(|l| std::iter::once(l.truth).chain(l.tolerated.clone()).collect())
+            .map(|l| {
+                std::iter::once(l.truth)
+                    .chain(l.tolerated.clone())
+                    .collect()
+            })
             .collect();
         if explains(&truths, counts) {
             Verdict::Right

@@ -218,7 +218,11 @@ impl Path {
                             put(&mut queue, at, Event::Pass(Some(copy), copied));
                         }
                     }
-                    put(&mut queue, LEAD + order.at, Event::Pass(Some(index), packet));
+                    put(
+                        &mut queue,
+                        LEAD + order.at,
+                        Event::Pass(Some(index), packet),
+                    );
                 }
                 Event::Pass(index, packet) => {
                     if !packet.lost {
@@ -312,7 +316,11 @@ impl Path {
     fn ack(&self, host: &mut Host, now: u64) -> Packet {
         host.pending = 0;
         // Two clocks that have nothing in common.
-        let base = if host.from_client { 7_000_000 } else { 91_000_000 };
+        let base = if host.from_client {
+            7_000_000
+        } else {
+            91_000_000
+        };
         Packet {
             from_client: host.from_client,
             flags: TcpFlags::ACK.0,
@@ -321,10 +329,7 @@ impl Path {
             ack: host.expected,
             window: self.window(host, now),
             identification: host.identification(self.options.ip_id),
-            timestamps: (
-                base + u32::try_from(now / 1000).unwrap_or(0),
-                host.recent,
-            ),
+            timestamps: (base + u32::try_from(now / 1000).unwrap_or(0), host.recent),
             blocks: if self.options.sack {
                 host.blocks()
             } else {

@@ -97,7 +97,11 @@ impl Telling {
             ..telling.plain(0, Side::Client, TcpFlags::SYN, -1)
         });
         telling.control(10 * MS, Side::Server, TcpFlags::SYN | TcpFlags::ACK);
-        let next = if options.sender == Side::Client { 100 } else { 0 };
+        let next = if options.sender == Side::Client {
+            100
+        } else {
+            0
+        };
         telling.acknowledge(20 * MS, Side::Client, 100);
         telling.begin = 30 * MS;
         telling.bytes(telling.begin, options.sender, next, FULL);
@@ -111,7 +115,12 @@ impl Telling {
         self.bytes(at + 11 * MS, self.receiver(), 0, 100);
         for segment in 0..5_u8 {
             let at = at + 30 * MS + u64::from(segment) * 20 * MS;
-            self.bytes(at, self.sender(), i64::from(segment) * i64::from(FULL), FULL);
+            self.bytes(
+                at,
+                self.sender(),
+                i64::from(segment) * i64::from(FULL),
+                FULL,
+            );
         }
         self.begin = at + BEGIN - 20 * MS;
     }
@@ -339,7 +348,12 @@ impl Telling {
                 }
             })
             .collect();
-        let of = |client| passed.iter().map(|p| &p.2).filter(move |p| p.from_client == client);
+        let of = |client| {
+            passed
+                .iter()
+                .map(|p| &p.2)
+                .filter(move |p| p.from_client == client)
+        };
         Case {
             name: self.name,
             options,

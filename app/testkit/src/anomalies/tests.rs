@@ -90,7 +90,11 @@ fn duplicate_acks_come_with_blocks_where_agreed() {
     let before = frames.iter().filter(|f| f.len == 1000).nth(4).unwrap();
     assert_eq!(last.tsval.unwrap().1, before.tsval.unwrap().0);
     let plain = read(&case(Options::PLAIN, "fast retransmit, original seen"));
-    assert!(plain.iter().all(|f| f.blocks.is_empty() && f.tsval.is_none()));
+    assert!(
+        plain
+            .iter()
+            .all(|f| f.blocks.is_empty() && f.tsval.is_none())
+    );
     let acks = plain.iter().filter(|f| !f.by_server && f.ack == hole.seq);
     assert_eq!(acks.count(), 5);
 }
