@@ -5,10 +5,12 @@
 //! columns. Text from the network is escaped in every format, each in its own way (see the encoders).
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod csv;
 mod escape;
 mod format;
 pub mod human;
+mod ipfix;
 mod jsonl;
 mod names;
 mod number;

@@ -1,14 +1,16 @@
 //! The sink of every line format: encodes batches into one buffer, writes it a buffer at a time, and
 //! rotates files.
 
+use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::path::Path;
 
 use linkweir_engine::{Sink, SinkError};
-use linkweir_record::{RecordBatch, RecordKind};
+use linkweir_record::{FlowKind, RecordBatch, RecordKind};
 
 use crate::csv::CsvEncoder;
 use crate::format::{Encoder, Format};
+use crate::ipfix::{self, IpfixSink};
 use crate::jsonl::JsonlEncoder;
 use crate::names::Names;
 use crate::output::{Output, Place, io_error, place};
@@ -28,6 +30,9 @@ pub struct OutputOptions {
     /// The wall clock in nanoseconds since the epoch, asked once per file for formats that carry the
     /// time of writing (Zeek's `#open` and `#close`). Libraries have no clock of their own.
     pub wall_clock_ns: fn() -> u64,
+    /// Whether the run makes partial records of long flows: a destination that adds up counters
+    /// takes those and leaves the final ones, which say the same again.
+    pub has_partial_records: bool,
 }
 
 impl Default for OutputOptions {
@@ -36,6 +41,7 @@ impl Default for OutputOptions {
         Self {
             rotation: None,
             wall_clock_ns: || 0,
+            has_partial_records: false,
         }
     }
 }
@@ -51,6 +57,9 @@ impl Default for OutputOptions {
 /// after the highest number that is there; [`Sink::rotate`] starts the next one at once, and without
 /// a rotation switches to numbered files.
 ///
+/// `ipfix://host:port` (UDP; also `ipfix+udp://`) and `ipfix+tcp://host:port` send flows to a
+/// collector. One that is away is no error after opening: see [`Sink::losses`].
+///
 /// # Errors
 /// [`SinkError::Refused`] for a destination that cannot be one (a missing folder, a folder, an
 /// unknown ending, rotation of something that is not a file), before anything is written;
@@ -61,10 +70,7 @@ pub fn open_sink<K: RecordKind>(
     options: OutputOptions,
 ) -> Result<Box<dyn Sink<K>>, SinkError> {
     if let Some((scheme, _)) = destination.split_once("://") {
-        return Err(SinkError::Refused {
-            destination: destination.to_owned(),
-            message: format!("`{scheme}://` outputs are not part of this build"),
-        });
+        return open_url(scheme, destination, options);
     }
     let place = place(destination)?;
     let format = match (format, &place) {
@@ -78,6 +84,36 @@ pub fn open_sink<K: RecordKind>(
         Format::Csv => boxed(destination, place, options, CsvEncoder::new::<K>())?,
         Format::Zeek => boxed(destination, place, options, ZeekEncoder::new::<K>())?,
     })
+}
+
+/// Opens what is no file.
+fn open_url<K: RecordKind>(
+    scheme: &str,
+    destination: &str,
+    options: OutputOptions,
+) -> Result<Box<dyn Sink<K>>, SinkError> {
+    let refuse = |message: String| {
+        Err(SinkError::Refused {
+            destination: destination.to_owned(),
+            message,
+        })
+    };
+    if !ipfix::is_collector(scheme) {
+        return refuse(format!("`{scheme}://` outputs are not part of this build"));
+    }
+    if TypeId::of::<K>() != TypeId::of::<FlowKind>() {
+        return refuse(format!(
+            "IPFIX carries flows; records of kind `{}` cannot be exported",
+            K::NAME
+        ));
+    }
+    let sink: Box<dyn Sink<FlowKind>> = Box::new(IpfixSink::open(destination, options)?);
+    // The two types are one, which only the run time knows.
+    let any: Box<dyn Any> = Box::new(sink);
+    match any.downcast::<Box<dyn Sink<K>>>() {
+        Ok(sink) => Ok(*sink),
+        Err(_) => refuse("IPFIX carries flows only".to_owned()),
+    }
 }
 
 fn format_of(destination: &str) -> Result<Format, SinkError> {

@@ -1,0 +1,179 @@
+//! How messages get to the collector: UDP (RFC 7011 sec. 10.3) or TCP (sec. 10.4).
+
+use std::io::{self, ErrorKind, Write};
+use std::net::{
+    IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket,
+};
+use std::time::Duration;
+
+/// How long a run may wait for a collector that does not take what it is sent.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the first connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a later one may take: the run stands still meanwhile.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The first pause between attempts to connect again, nanoseconds; it doubles up to the longest.
+const FIRST_PAUSE_NS: u64 = 1_000_000_000;
+const LONGEST_PAUSE_NS: u64 = 64_000_000_000;
+
+/// Which protocol carries the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carrier {
+    Udp,
+    Tcp,
+}
+
+/// What became of a message.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// It is on its way.
+    Yes,
+    /// It is on its way, but the collector had refused an earlier one.
+    EarlierRefused(io::Error),
+    /// It is lost.
+    No(io::Error),
+    /// It is lost, as those before: there is no connection, and it is too early to try again.
+    NotTried,
+}
+
+/// A way to the collector.
+#[derive(Debug)]
+pub(super) enum Transport {
+    Udp(UdpSocket),
+    Tcp(Connection),
+}
+
+/// A TCP connection that is made again when it breaks.
+#[derive(Debug)]
+pub(super) struct Connection {
+    remote: SocketAddr,
+    stream: Option<TcpStream>,
+    /// When the next attempt may be made, and the pause after it.
+    retry_ns: u64,
+    pause_ns: u64,
+}
+
+impl Transport {
+    /// Resolves the name and connects.
+    pub(super) fn open(carrier: Carrier, address: &str) -> io::Result<Self> {
+        let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+        for remote in address.to_socket_addrs()? {
+            let opened = match carrier {
+                Carrier::Udp => udp(remote).map(Self::Udp),
+                Carrier::Tcp => tcp(remote, CONNECT_TIMEOUT).map(|stream| {
+                    Self::Tcp(Connection {
+                        remote,
+                        stream: Some(stream),
+                        retry_ns: 0,
+                        pause_ns: FIRST_PAUSE_NS,
+                    })
+                }),
+            };
+            match opened {
+                Ok(transport) => return Ok(transport),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether a message of this moment would be the first of a new connection; makes that
+    /// connection where it is time to.
+    pub(super) fn renew(&mut self, now_ns: u64) -> bool {
+        match self {
+            Self::Tcp(connection) => connection.renew(now_ns),
+            Self::Udp(_) => false,
+        }
+    }
+
+    /// Sends one message.
+    pub(super) fn send(&mut self, message: &[u8], now_ns: u64) -> Sent {
+        match self {
+            Self::Udp(socket) => send_datagram(socket, message),
+            Self::Tcp(connection) => connection.send(message, now_ns),
+        }
+    }
+
+    /// Says that nothing more comes.
+    pub(super) fn close(&mut self) {
+        if let Self::Tcp(connection) = self
+            && let Some(stream) = connection.stream.take()
+        {
+            // A connection that is broken already needs no end.
+            stream.shutdown(Shutdown::Write).ok();
+        }
+    }
+}
+
+fn udp(remote: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr = match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(remote)?;
+    socket.set_write_timeout(Some(SEND_TIMEOUT))?;
+    Ok(socket)
+}
+
+fn tcp(remote: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&remote, timeout)?;
+    stream.set_write_timeout(Some(SEND_TIMEOUT))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A refusal (ICMP port unreachable) is told with the next call and means a message before: that one
+/// is lost, this one is not sent yet.
+fn send_datagram(socket: &UdpSocket, message: &[u8]) -> Sent {
+    match socket.send(message) {
+        Ok(_) => Sent::Yes,
+        Err(refused) if refused.kind() == ErrorKind::ConnectionRefused => {
+            match socket.send(message) {
+                Ok(_) => Sent::EarlierRefused(refused),
+                Err(error) => Sent::No(error),
+            }
+        }
+        Err(error) => Sent::No(error),
+    }
+}
+
+impl Connection {
+    fn renew(&mut self, now_ns: u64) -> bool {
+        if self.stream.is_some() || now_ns < self.retry_ns {
+            return false;
+        }
+        match tcp(self.remote, RECONNECT_TIMEOUT) {
+            Ok(stream) => {
+                self.stream = Some(stream);
+                true
+            }
+            Err(_) => {
+                self.retry_ns = now_ns.saturating_add(self.pause_ns);
+                self.pause_ns = self.pause_ns.saturating_mul(2).min(LONGEST_PAUSE_NS);
+                false
+            }
+        }
+    }
+
+    fn send(&mut self, message: &[u8], now_ns: u64) -> Sent {
+        let Some(stream) = &mut self.stream else {
+            return Sent::NotTried;
+        };
+        match stream.write_all(message) {
+            Ok(()) => {
+                self.pause_ns = FIRST_PAUSE_NS;
+                Sent::Yes
+            }
+            Err(error) => {
+                // Part of the message may be on its way: after it nothing else would be understood.
+                self.stream = None;
+                self.retry_ns = now_ns.saturating_add(self.pause_ns);
+                Sent::No(error)
+            }
+        }
+    }
+}
