@@ -60,6 +60,16 @@ pub(super) fn write(work: &Path) -> Result<()> {
             }
         }
     }
+    let initial = bytes_of(INITIAL);
+    put("tls", "client-hello".to_owned(), &bytes_of(CLIENT_HELLO))?;
+    put("tls", "server-hello".to_owned(), &bytes_of(SERVER_HELLO))?;
+    put("tls", "certificate".to_owned(), &bytes_of(CERTIFICATE))?;
+    // This target takes datagrams, their lengths in front.
+    let len = u16::try_from(initial.len()).unwrap_or(0).to_be_bytes();
+    let datagram = [len.as_slice(), &initial].concat();
+    put("quic", "initial".to_owned(), &datagram)?;
+    put("quic", "initials".to_owned(), &datagram.repeat(3))?;
+    put("quic", "google".to_owned(), GOOGLE_HELLO)?;
     for count in [0, 1, 20] {
         let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
         let pcap = [&[header], chosen.as_slice()].concat().concat();
@@ -140,6 +150,45 @@ fn block(file: &mut Vec<u8>, kind: u32, body: &[u8]) {
     file.extend(length);
 }
 
+/// A `ClientHello` of TLS 1.3: that of RFC 9001 appendix A.2.
+const CLIENT_HELLO: &str = "010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e86804fe3a47f06a2b69484c000004130113\
+    02010000c000000010000e00000b6578616d706c652e636f6dff01000100000a00080006001d001700180010\
+    0007000504616c706e000500050100000000003300260024001d00209370b2c9caa47fbabaf4559fedba753d\
+    e171fa71f50f1ce15d43e994ec74d748002b0003020304000d0010000e040305030603020308040805080600\
+    2d00020101001c00024001003900320408ffffffffffffffff05048000ffff07048000ffff08011001048000\
+    75300901100f088394c8f03e51570806048000ffff";
+
+/// A `ServerHello` of TLS 1.2 that chooses `h2`.
+const SERVER_HELLO: &str = "020000310303000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f00c02f000009\
+    001000050003026832";
+
+/// A `Certificate` with one of a few bytes: its subject is the common name `a`.
+const CERTIFICATE: &str = "0b00003400003100002e302c302aa0030201020201013000300c310a300806035504030c01613000300c310a\
+    300806035504030c01613000";
+
+/// The hello sealed in a QUIC Initial packet, with the keys of RFC 9001 appendix A.1.
+const INITIAL: &str = "c800000001088394c8f03e51570800004109f3fba43546b4512b9b7ca3cac0a5a46d3cde86ea1ba948b493c6\
+    5035757d070d55f5e8dc088bde29b4615c30345b27fb15e5e566eb0368d7f1e3ba76b4ddde8b3162714bcb3d\
+    2b949c2dedd203be8c7cdb3cbe4bacbc32e89de18847650fdf5421a704078683498a02185422399dfd105e23\
+    54c395ca25e5c6824be3183a75c14cfa0aa44decbf629e2e0a2abd22cf58a7abd84c145625469387953b12db\
+    43290e859f0d59d97b2e406c59c0cccb770a1d0a2b717e95c60b8196559f760b21476c9a139930e243405520\
+    fdfda15ff3d2fd5cf298bfac6f4dfec56d3302e85e2c99812ab4617193b09307e349a5fad81d0da65eaef52a\
+    9f96a14cc7c7e930e8dd4ad348ad48cf68ee82";
+
+/// A datagram of Google's version 43.
+const GOOGLE_HELLO: &[u8] = b"\x09abcdefghQ043\x01\0\0\0\0\0\0\0\0\0\0\0\0\xa0\x01\0\x04\
+    CHLO\x02\0\0\0SNI\0\x09\0\0\0UAID\x0f\0\0\0a.exampleChrome";
+
+/// The bytes that a text of hexadecimal digits stands for.
+fn bytes_of(digits: &str) -> Vec<u8> {
+    let digits: Vec<u8> = digits
+        .chars()
+        .filter_map(|digit| u8::try_from(digit.to_digit(16)?).ok())
+        .collect();
+    let (pairs, _) = digits.as_chunks::<2>();
+    pairs.iter().map(|[high, low]| high << 4 | low).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,7 +215,9 @@ mod tests {
     fn the_bundled_capture_gives_seeds_for_every_target() {
         let folder_of_test = std::env::temp_dir().join(format!("seeds-{}", std::process::id()));
         write(&folder_of_test).unwrap();
-        for target in ["wire", "http1", "http", "shards", "pcap", "pcapng"] {
+        for target in [
+            "wire", "http1", "http", "shards", "pcap", "pcapng", "tls", "quic",
+        ] {
             let count = std::fs::read_dir(folder(&folder_of_test, target))
                 .unwrap()
                 .count();
