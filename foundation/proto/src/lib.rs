@@ -4,6 +4,7 @@
 //! hostile bytes, and say "need more" as an outcome, not as an error.
 #![forbid(unsafe_code)]
 
+pub mod application;
 pub mod dns;
 pub mod http1;
 pub mod quic;

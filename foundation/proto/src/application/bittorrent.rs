@@ -1,0 +1,96 @@
+//! BitTorrent: peers (BEP 3), trackers by HTTP and UDP (BEP 15), the hash table (BEP 5).
+
+use super::bytes::{be32, begins, begins_any_case};
+use super::{Application, Verdict, View};
+
+const IS: Verdict = Verdict::Is(Application::BitTorrent);
+
+/// The handshake of peers.
+pub(super) fn tcp(view: &View<'_>) -> Verdict {
+    begins(
+        view.own,
+        b"\x13BitTorrent protocol",
+        Application::BitTorrent,
+    )
+}
+
+/// Requests to a tracker, and to a web seed (BEP 17).
+pub(super) fn target(target: &[u8]) -> Verdict {
+    let Some(end) = target
+        .iter()
+        .position(|b| matches!(b, b' ' | b'\r' | b'\n'))
+    else {
+        return query(target);
+    };
+    query(target.get(..end).unwrap_or(target))
+}
+
+fn query(target: &[u8]) -> Verdict {
+    let Some(question) = memchr::memchr(b'?', target) else {
+        return Verdict::No;
+    };
+    let (path, query) = target.split_at_checked(question).unwrap_or_default();
+    let is_tracker = [
+        &b"/announce"[..],
+        b"/scrape",
+        b"/announce.php",
+        b"/scrape.php",
+    ]
+    .iter()
+    .any(|known| path.ends_with(known));
+    // The rest of the query may follow in another segment; `info_hash` is the first of all clients.
+    let has_hash = query
+        .split(|b| matches!(b, b'?' | b'&'))
+        .any(|field| begins_any_case(field, b"INFO_HASH="));
+    Verdict::when(
+        has_hash && (is_tracker || query.len() > 40),
+        Application::BitTorrent,
+    )
+}
+
+/// Hash table, tracker and local discovery.
+pub(super) fn udp(datagram: &[u8]) -> Verdict {
+    match datagram.first() {
+        Some(b'd') => hash_table(datagram),
+        Some(b'B') => Verdict::when(
+            datagram.starts_with(b"BT-SEARCH * HTTP/1.1\r\n"),
+            Application::BitTorrent,
+        ),
+        Some(0x13) => Verdict::when(
+            datagram.starts_with(b"\x13BitTorrent protocol"),
+            Application::BitTorrent,
+        ),
+        Some(0x00) => connect(datagram),
+        _ => Verdict::No,
+    }
+}
+
+/// A dictionary with `a` (arguments), `r` (response) or `e` (error), or `ip` before one of them
+/// (BEP 42), of the shape that the hash table has.
+fn hash_table(datagram: &[u8]) -> Verdict {
+    let starts: [&[u8]; 6] = [
+        b"d1:ad2:id20:",
+        b"d1:rd2:id20:",
+        b"d2:ip6:",
+        b"d2:ip18:",
+        b"d1:eli20",
+        b"d1:ad4:",
+    ];
+    let is_start = starts.iter().any(|start| datagram.starts_with(start));
+    // The names of transaction and type stand in every message; what is cut has the former at least.
+    let ends = |end: &[u8]| datagram.windows(end.len()).rev().take(80).any(|w| w == end);
+    let is_sure = datagram.starts_with(b"d1:ad2:id20:") || datagram.starts_with(b"d1:rd2:id20:");
+    Verdict::when(
+        is_start && (is_sure || ends(b"1:y1:")),
+        Application::BitTorrent,
+    )
+}
+
+/// BEP 15: the request for a connection carries a fixed number.
+fn connect(datagram: &[u8]) -> Verdict {
+    let is_connect = datagram.len() >= 16
+        && be32(datagram, 0) == Some(0x0000_0417)
+        && be32(datagram, 4) == Some(0x2710_1980)
+        && be32(datagram, 8) == Some(0);
+    if is_connect { IS } else { Verdict::No }
+}

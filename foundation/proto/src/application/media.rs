@@ -1,0 +1,114 @@
+//! RTSP, SIP, RTMP, ICY.
+
+use super::bytes::{be32, begins, begins_any_case, byte, first_line, line_so_far};
+use super::{Application, Verdict, View};
+
+/// `<method> rtsp://... RTSP/1.0` (RFC 2326 section 6.1).
+pub(super) fn rtsp_request(view: &View<'_>) -> Verdict {
+    let line = line_so_far(view.own);
+    let Some(blank) = memchr::memchr(b' ', line) else {
+        return Verdict::No;
+    };
+    let methods: [&[u8]; 8] = [
+        b"OPTIONS",
+        b"DESCRIBE",
+        b"SETUP",
+        b"PLAY",
+        b"PAUSE",
+        b"ANNOUNCE",
+        b"SET_PARAMETER",
+        b"GET_PARAMETER",
+    ];
+    let method = line.get(..blank).unwrap_or_default();
+    if !methods.contains(&method) {
+        return Verdict::No;
+    }
+    let target = line.get(blank + 1..).unwrap_or_default();
+    if begins_any_case(target, b"RTSP://") || line.ends_with(b" RTSP/1.0") {
+        Verdict::Is(Application::Rtsp)
+    } else if b"rtsp://".starts_with(target) {
+        Verdict::More
+    } else {
+        Verdict::No
+    }
+}
+
+/// `RTSP/1.0 200` (RFC 2326 section 7.1).
+pub(super) fn rtsp_response(view: &View<'_>) -> Verdict {
+    begins(view.own, b"RTSP/1.0 ", Application::Rtsp)
+        .or(|| begins(view.own, b"RTSP/2.0 ", Application::Rtsp))
+}
+
+/// `<method> sip:... SIP/2.0` or `SIP/2.0 <code>` (RFC 3261 section 7).
+pub(super) fn sip(view: &View<'_>) -> Verdict {
+    sip_message(view.own)
+}
+
+/// A message of SIP, also in a datagram.
+pub(super) fn sip_message(own: &[u8]) -> Verdict {
+    let status = begins(own, b"SIP/2.0 ", Application::Sip);
+    if status != Verdict::No {
+        return status;
+    }
+    let methods: [&[u8]; 14] = [
+        b"INVITE ",
+        b"ACK ",
+        b"BYE ",
+        b"CANCEL ",
+        b"REGISTER ",
+        b"OPTIONS ",
+        b"PRACK ",
+        b"SUBSCRIBE ",
+        b"NOTIFY ",
+        b"PUBLISH ",
+        b"INFO ",
+        b"REFER ",
+        b"MESSAGE ",
+        b"UPDATE ",
+    ];
+    let Some(method) = methods.iter().find(|method| own.starts_with(method)) else {
+        return Verdict::No;
+    };
+    let target = own.get(method.len()..).unwrap_or_default();
+    if begins_any_case(target, b"SIP:") || begins_any_case(target, b"SIPS:") {
+        return Verdict::Is(Application::Sip);
+    }
+    match first_line(own) {
+        Some(line) => Verdict::when(line.ends_with(b" SIP/2.0"), Application::Sip),
+        None if target.len() < 5 => Verdict::More,
+        None => Verdict::No,
+    }
+}
+
+/// `ICY 200 OK`, the answer of SHOUTcast.
+pub(super) fn icy(view: &View<'_>) -> Verdict {
+    begins(view.own, b"ICY ", Application::Icy)
+}
+
+/// The handshake of RTMP 1.0 (section 5.2): version 3, then 1,536 bytes that begin with a time and
+/// zeros, or with the version of the player where the handshake is signed.
+pub(super) fn rtmp(view: &View<'_>) -> Verdict {
+    const HANDSHAKE: usize = 1 + 1536;
+    let own = view.own;
+    let Some(zero) = be32(own, 5) else {
+        return if byte(own, 0) == Some(3) {
+            Verdict::More
+        } else {
+            Verdict::No
+        };
+    };
+    // Versions of players and servers: four small numbers.
+    let is_version = zero.to_be_bytes().iter().all(|byte| *byte < 0x80) && own.len() > 9;
+    if zero != 0 && !(is_version && view.has_port(1935)) {
+        return Verdict::No;
+    }
+    let is_time_of_packet =
+        own.starts_with(&[3, 0, 0]) && be32(own, 1).is_some_and(|time| time == 0);
+    if own.len() >= HANDSHAKE || view.has_port(1935) && !is_time_of_packet {
+        return Verdict::Is(Application::Rtmp);
+    }
+    if view.has_port(1935) && own.len() > 64 {
+        return Verdict::Is(Application::Rtmp);
+    }
+    Verdict::More
+}

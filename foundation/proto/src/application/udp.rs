@@ -1,0 +1,165 @@
+//! UDP: which signatures are tried for a datagram, and what is remembered between datagrams.
+
+use super::edonkey::Sureness;
+use super::{
+    Application, Verdict, bittorrent, edonkey, fasttrack, gnutella, media, names, rtp, secure,
+    services, utp,
+};
+
+/// What a flow may be, that several datagrams have to agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub(super) enum Candidate {
+    #[default]
+    None,
+    Rtp,
+    Utp,
+    EDonkey,
+    Kad,
+}
+
+/// What [`classify_udp`] remembers of a flow: at most 16 bytes, all zero where there is nothing yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UdpMemory {
+    /// Source of RTP, time of uTP.
+    pub(super) number: u32,
+    /// Sequence number of RTP, connection of uTP.
+    pub(super) sequence: u16,
+    pub(super) candidate: Candidate,
+    /// Payload type of RTP, whether a SYN of uTP was seen.
+    pub(super) kind: u8,
+    pub(super) votes: u8,
+    /// Which side the above is from.
+    pub(super) is_from_client: bool,
+    /// Datagrams seen.
+    datagrams: u8,
+}
+
+const _: () = assert!(size_of::<UdpMemory>() <= 16);
+
+/// Datagrams with a shape but without agreement, after which there is none.
+const PATIENCE: u8 = 16;
+/// Datagrams that fit nothing, after which the flow is nothing that is known.
+const STRANGERS: u8 = 4;
+
+impl UdpMemory {
+    /// Takes a datagram as the first of a candidate.
+    pub(super) const fn begin(
+        &mut self,
+        candidate: Candidate,
+        is_from_client: bool,
+        number: u32,
+        sequence: u16,
+        kind: u8,
+    ) {
+        *self = Self {
+            number,
+            sequence,
+            candidate,
+            kind,
+            votes: 1,
+            is_from_client,
+            datagrams: self.datagrams,
+        };
+    }
+
+    /// A datagram that is likely of an application: two are enough.
+    fn vote(&mut self, candidate: Candidate, application: Application) -> Verdict {
+        if self.candidate == candidate {
+            return Verdict::Is(application);
+        }
+        self.begin(candidate, true, 0, 0, 0);
+        Verdict::More
+    }
+}
+
+/// What a UDP flow carries, by one more of its datagrams.
+///
+/// Give the datagrams of both directions in their order, with the same `memory`, until the answer is
+/// not [`Verdict::More`].
+#[must_use]
+pub fn classify_udp(
+    datagram: &[u8],
+    is_from_client: bool,
+    client_port: u16,
+    server_port: u16,
+    memory: &mut UdpMemory,
+) -> Verdict {
+    memory.datagrams = memory.datagrams.saturating_add(1);
+    let ports = [client_port, server_port];
+    let Some(first) = datagram.first() else {
+        return wait(memory, STRANGERS);
+    };
+    let sure = match first >> 6 {
+        2 => rtp::rtcp(datagram),
+        3 => secure::quic(datagram),
+        _ => Verdict::No,
+    };
+    if sure != Verdict::No {
+        return sure;
+    }
+    let marked = match first {
+        0x00 | 0x01 => secure::stun(datagram, ports.contains(&3478))
+            .or(|| secure::wireguard(datagram))
+            .or(|| bittorrent::udp(datagram)),
+        0x02 => secure::wireguard(datagram),
+        0x04..=0x0F => secure::quic(datagram),
+        0x14..=0x19 => secure::dtls(datagram).or(|| bittorrent::udp(datagram)),
+        0x13 | b'd' | b'B' => bittorrent::udp(datagram),
+        b'G' => gnutella::udp(datagram),
+        b'H' | b'M' | b'N' => services::ssdp(datagram, ports),
+        0x27..=0x2F => fasttrack::udp(datagram),
+        _ => Verdict::No,
+    };
+    let marked = marked
+        .or(|| names::udp(datagram, ports))
+        .or(|| services::udp(datagram, ports))
+        .or(|| {
+            if first.is_ascii_uppercase() {
+                sip(datagram)
+            } else {
+                Verdict::No
+            }
+        })
+        .or(|| gnutella::udp(datagram));
+    if let Verdict::Is(_) = marked {
+        return marked;
+    }
+    by_votes(datagram, is_from_client, memory)
+}
+
+/// A datagram is whole: what it does not say, the next will not add.
+fn sip(datagram: &[u8]) -> Verdict {
+    match media::sip_message(datagram) {
+        Verdict::More => Verdict::No,
+        decided => decided,
+    }
+}
+
+/// Protocols that several datagrams have to agree on.
+fn by_votes(datagram: &[u8], is_from_client: bool, memory: &mut UdpMemory) -> Verdict {
+    match edonkey::udp(datagram) {
+        Sureness::Sure(application) => return Verdict::Is(application),
+        Sureness::Likely(Application::Kad) => {
+            return memory.vote(Candidate::Kad, Application::Kad);
+        }
+        Sureness::Likely(_) => return memory.vote(Candidate::EDonkey, Application::EDonkey),
+        Sureness::None => {}
+    }
+    let voted = rtp::rtp(datagram, is_from_client, memory)
+        .or(|| utp::utp(datagram, is_from_client, memory));
+    match voted {
+        Verdict::Is(_) => voted,
+        Verdict::More => wait(memory, PATIENCE),
+        Verdict::No => wait(memory, STRANGERS),
+    }
+}
+
+/// More, as long as it is worth it.
+const fn wait(memory: &UdpMemory, most: u8) -> Verdict {
+    if memory.datagrams < most {
+        Verdict::More
+    } else {
+        Verdict::No
+    }
+}
