@@ -3,33 +3,60 @@
 //! The stage tells a [`Recorder`] of every packet and of every flow that begins or ends; the recorder
 //! gives a [`Step`] whenever one has ended. Steps of several shards merge by addition.
 //!
-//! Per packet only small integer counters move, one place per value; bins and moments are made of them
-//! when the step ends. Memory: about 25 kB per direction in use, and 256 kB for each of the five port
-//! histograms of a direction once it is used.
+//! Per packet only integer counters move, one place per value; bins and moments are made of them when
+//! the step ends. Memory: about 45 kB per direction, and 256 kB for each of the five port histograms
+//! of a direction once it is used.
+//!
+//! Not filled, because nothing here measures it: the families `mm_*`, `rtcp_*`, `video_rate_*`,
+//! `L7_VIDEO_num_*`, `L7_WEB_num_*`, `web_bitrate_*`, `http_bitrate_*`, `L7_TLS_num_*`,
+//! `tls_bitrate_*`, `chat_flow_num`; all of clouds (`*_c_in`, `*_c_out`, `*_c_c2s`, `*_c_s2c`; those
+//! of what is *not* with a cloud equal the ones without a suffix); `tcp_win_avg`, `tcp_opts_MPTCP`,
+//! `icmpv6_type_*`, `profile_cpu`, and of `profile_tcpdata` what was missed.
+//!
+//! Where Tstat counts at another moment: ports of UDP flows and classes of out-of-sequence segments
+//! count when their flow ends.
+//!
+//! Source: Tstat (Rossi, Mellia 2006), its histograms as version 3.3.0 fills them.
 
+mod cells;
+mod class;
+mod flows;
+mod ids;
 mod packets;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
-use linkweir_record::flow::{FlowBatch, FlowRow, FlowText, Protocol};
+use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowText, Protocol};
 use linkweir_sketch::Step;
+use linkweir_sketch::cells::{Direction, SeriesId, Transport};
 use linkweir_wire::Packet;
 
+pub use class::L7Class;
+use ids::ids;
 use packets::PacketCounts;
 
-/// Tstat's class of an application protocol: an index into the bins of `L7_TCP_num_*`,
-/// `tcp_bitrate_*` and their likes for UDP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct L7Class(pub u8);
-
-impl L7Class {
-    /// Not recognised.
-    pub const UNKNOWN: Self = Self(49);
+/// Flows of one protocol in the table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Active {
+    now: u64,
+    /// Most at once in the current step.
+    peak: u64,
+    /// Until when they are counted into the mean, nanoseconds since the epoch.
+    counted_ns: u64,
+    /// Their sum over time that has not made a whole microsecond yet, nanoseconds.
+    rest_ns: u64,
 }
 
-impl Default for L7Class {
-    fn default() -> Self {
-        Self::UNKNOWN
+impl Active {
+    /// Counts those there are until `ts_ns` into the mean.
+    fn count_until(&mut self, ts_ns: u64, sum_us: &mut u64) {
+        let span = ts_ns.saturating_sub(self.counted_ns);
+        let sum = self.now.saturating_mul(span).saturating_add(self.rest_ns);
+        *sum_us = sum_us.saturating_add(sum / 1_000);
+        self.rest_ns = sum % 1_000;
+        self.counted_ns = self.counted_ns.max(ts_ns);
     }
 }
 
@@ -40,8 +67,25 @@ pub struct Recorder {
     /// When the current step ends, nanoseconds since the epoch; 0 before the first packet, so that
     /// one comparison per packet is enough.
     end_ns: u64,
+    /// The latest time, nanoseconds since the epoch.
+    now_ns: u64,
     packets: PacketCounts,
+    active: [Active; 2],
     step: Step,
+}
+
+const fn place(protocol: Protocol) -> usize {
+    match protocol {
+        Protocol::Tcp => 0,
+        Protocol::Udp => 1,
+    }
+}
+
+const fn transport(protocol: Protocol) -> Transport {
+    match protocol {
+        Protocol::Tcp => Transport::Tcp,
+        Protocol::Udp => Transport::Udp,
+    }
 }
 
 impl Recorder {
@@ -53,7 +97,9 @@ impl Recorder {
         Self {
             span_ns,
             end_ns: 0,
+            now_ns: 0,
             packets: PacketCounts::default(),
+            active: [Active::default(); 2],
             step: Step {
                 span_ns,
                 shard,
@@ -64,9 +110,11 @@ impl Recorder {
     }
 
     /// Moves time on: the step that has ended meanwhile goes to `out`. Time that goes back counts in
-    /// the current step.
+    /// the current step. Of steps without anything in them, only the one that ended is given: a step
+    /// of a number tells that all before it are complete.
     #[inline]
     pub fn advance(&mut self, ts_ns: u64, out: &mut FlowBatch) {
+        self.now_ns = self.now_ns.max(ts_ns);
         if ts_ns >= self.end_ns {
             self.next_step(ts_ns, out);
         }
@@ -74,16 +122,36 @@ impl Recorder {
 
     #[cold]
     fn next_step(&mut self, ts_ns: u64, out: &mut FlowBatch) {
-        if self.end_ns > 0 {
-            self.close(false, out);
+        if self.end_ns == 0 {
+            self.step.from_ns = ts_ns;
+            for active in &mut self.active {
+                active.counted_ns = ts_ns;
+            }
+        } else {
+            self.close(self.end_ns, false, out);
         }
         self.step.number = ts_ns / self.span_ns;
-        self.end_ns = self.step.start_ns().saturating_add(self.span_ns);
+        let start = self.step.start_ns();
+        self.step.from_ns = self.step.from_ns.max(start);
+        for active in &mut self.active {
+            // What was there in steps that are not given belongs to none.
+            active.counted_ns = active.counted_ns.max(start);
+        }
+        self.end_ns = start.saturating_add(self.span_ns);
     }
 
-    /// Gives the current step away and begins an empty one.
-    fn close(&mut self, is_last: bool, out: &mut FlowBatch) {
+    /// Gives the current step away, which ended at `to_ns`, and begins an empty one.
+    fn close(&mut self, to_ns: u64, is_last: bool, out: &mut FlowBatch) {
         self.packets.drain(&mut self.step);
+        let protocols = [Protocol::Tcp, Protocol::Udp];
+        let sums = self.active.iter_mut().zip(&mut self.step.flow_us);
+        for (protocol, (active, sum_us)) in protocols.into_iter().zip(sums) {
+            active.count_until(to_ns, sum_us);
+            if let Some(series) = SeriesId::active(transport(protocol)) {
+                self.step.cells.raise(series, active.peak);
+            }
+            active.peak = active.now;
+        }
         let next = Step {
             number: self.step.number,
             span_ns: self.span_ns,
@@ -92,6 +160,7 @@ impl Recorder {
             ..Step::default()
         };
         let mut ended = std::mem::replace(&mut self.step, next);
+        ended.to_ns = to_ns.max(ended.from_ns);
         ended.is_last = is_last;
         out.push_step(ended);
     }
@@ -111,7 +180,7 @@ impl Recorder {
     }
 
     /// Counts a packet of a flow for the bit rates of applications: `class` is what is known of the
-    /// flow by now.
+    /// flow by now ([`L7Class::of`]; look it up when the label changes, not here).
     #[inline]
     pub fn on_flow_packet(
         &mut self,
@@ -125,20 +194,51 @@ impl Recorder {
             .count_class(protocol, class, src_internal, dst_internal, ip_len);
     }
 
+    /// The first acknowledgment after data: `bytes` were in flight just before it.
+    #[inline]
+    pub fn on_flight(&mut self, bytes: u32) {
+        self.step
+            .histograms
+            .add_fine(ids().tcp_cwnd, u64::from(bytes));
+    }
+
     /// A flow has begun.
     pub fn on_open(&mut self, protocol: Protocol, client_internal: bool, server_internal: bool) {
-        let _ = (protocol, client_internal, server_internal, &mut self.step);
+        let direction = Direction::of(client_internal, server_internal);
+        if let Some(series) = SeriesId::opened(transport(protocol), direction) {
+            self.step.cells.add(series, 1);
+        }
+        let at = place(protocol);
+        self.step.histograms.add(ids().l4_flow_number, at as u64);
+        if let (Some(active), Some(sum_us)) =
+            (self.active.get_mut(at), self.step.flow_us.get_mut(at))
+        {
+            active.count_until(self.now_ns, sum_us);
+            active.now += 1;
+            active.peak = active.peak.max(active.now);
+        }
     }
 
     /// A flow has ended: its final record (partial ones are ignored).
-    pub fn on_flow(&mut self, row: &FlowRow, text: &FlowText<'_>) {
-        let _ = (row, text, &mut self.step);
+    pub fn on_flow(&mut self, row: &FlowRow, _text: &FlowText<'_>) {
+        if row.extent == Extent::Partial {
+            return;
+        }
+        flows::add(row, &mut self.step.histograms);
+        cells::add(row, &mut self.step.cells);
+        let at = place(row.protocol);
+        if let (Some(active), Some(sum_us)) =
+            (self.active.get_mut(at), self.step.flow_us.get_mut(at))
+        {
+            active.count_until(self.now_ns, sum_us);
+            active.now = active.now.saturating_sub(1);
+        }
     }
 
-    /// The input has ended: the last step.
+    /// The input has ended, and all flows with it: the last step.
     pub fn finish(&mut self, out: &mut FlowBatch) {
         if self.end_ns > 0 {
-            self.close(true, out);
+            self.close(self.now_ns.min(self.end_ns), true, out);
             self.end_ns = 0;
         }
     }
