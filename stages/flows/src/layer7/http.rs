@@ -173,6 +173,10 @@ impl Heads<'_, '_> {
             return Head::Waits;
         }
         state.http_requests = state.http_requests.saturating_add(1);
+        if state.http_type == 0 {
+            // Tstat's classes 0 (GET) and 1 (POST); it numbers sites of its time beyond.
+            state.http_type = if head.method == b"POST" { 2 } else { 1 };
+        }
         state
             .texts
             .set(Text::HttpHost, head.host, &mut shared.budget);

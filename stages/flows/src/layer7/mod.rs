@@ -11,6 +11,7 @@
 //! a TLS record one look at the state of the flow; a flow that is settled nothing, for
 //! [`Layer7::wants`] says so and the stage keeps the answer.
 
+mod dns;
 mod ed2k;
 mod framing;
 mod gather;
@@ -158,7 +159,8 @@ impl Layer7 {
             Stage::Opening => self.on_opening(handle, segment, out),
             Stage::Tls => self.on_tls(*handle, segment),
             Stage::Ed2k => self.on_ed2k(*handle, segment),
-            Stage::Quic | Stage::Settled => {}
+            Stage::Dns => self.on_dns_stream(segment),
+            Stage::Quic | Stage::Settled | Stage::Labelled => {}
         }
     }
 
@@ -172,7 +174,7 @@ impl Layer7 {
             Stage::Opening | Stage::Http => state.side_mut(side).is_cut = true,
             Stage::Tls => tls::lost(state, &mut self.shared, side, bytes),
             Stage::Ed2k => state.side_mut(side).messages.pass(bytes),
-            Stage::Quic | Stage::Settled => {}
+            Stage::Quic | Stage::Dns | Stage::Settled | Stage::Labelled => {}
         }
     }
 
@@ -192,7 +194,8 @@ impl Layer7 {
         match handle.stage() {
             Stage::Opening => self.on_udp_opening(handle, ends, side, payload, ts_ns),
             Stage::Quic => self.on_quic(handle, side, payload),
-            Stage::Http | Stage::Tls | Stage::Ed2k | Stage::Settled => {}
+            Stage::Dns => self.on_dns(ends, side, payload, ts_ns),
+            Stage::Http | Stage::Tls | Stage::Ed2k | Stage::Settled | Stage::Labelled => {}
         }
     }
 
@@ -202,7 +205,7 @@ impl Layer7 {
     #[inline]
     #[must_use]
     pub fn wants(&self, handle: Handle, _side: Side) -> bool {
-        handle.stage() != Stage::Settled
+        !matches!(handle.stage(), Stage::Settled | Stage::Labelled)
     }
 
     /// A new flow: looks the server's name up in what was resolved.
@@ -213,9 +216,10 @@ impl Layer7 {
     /// Counters are those of the whole flow so far.
     pub fn fill<'a>(&'a self, handle: Handle, row: &mut FlowRow) -> FlowText<'a> {
         let Some(state) = self.slab.get(handle) else {
+            label::fill(handle.label(), row);
             return FlowText::default();
         };
-        state.label.fill(row);
+        label::fill(state.label, row);
         state.fill(row);
         let mut text = state.text();
         for side in [Side::Client, Side::Server] {

@@ -4,15 +4,22 @@
 //! both directions wait in buffers of the pool; when the flow is decided they go, in order, to
 //! whatever counts its messages.
 
+use linkweir_proto::application::Verdict;
 use linkweir_record::flow::FlowBatch;
 
-use super::label::{self, Verdict};
+use super::label;
 use super::state::{Handle, Stage};
 use super::{Ends, Layer7, Segment};
 use crate::side::Side;
 
 /// Packets with payload after which a flow without a label stays without.
 const PACKETS: u8 = 8;
+/// The same of a flow whose packets have but a few bytes.
+const SMALL_PACKETS: u8 = 64;
+/// So few.
+const FEW_BYTES: usize = 64;
+/// Datagrams after which a flow without a label stays without: the signatures end the wait before.
+const DATAGRAMS: u8 = 16;
 /// Bytes of each direction that the label is looked for in.
 const BYTES: usize = 2048;
 
@@ -33,7 +40,7 @@ impl Layer7 {
         };
         let pool = &mut self.shared.pool;
         state.packets = state.packets.saturating_add(1);
-        let is_last = state.packets >= PACKETS;
+        let packets = state.packets;
         let side = state.side_mut(segment.side);
         let before = pool.bytes(side.gather).len();
         let is_first = before == 0 && !side.is_cut;
@@ -46,13 +53,22 @@ impl Layer7 {
             pool.bytes(side.gather)
         };
         let other = pool.bytes(state.side(segment.side.other()).gather);
+        // Segments of a few bytes each say too little.
+        let is_enough = own.len() + other.len() >= FEW_BYTES || state.side(segment.side).is_cut;
+        let is_last = packets >= PACKETS && is_enough || packets >= SMALL_PACKETS;
         match label::tcp(segment, own, other) {
-            Verdict::Is(label, stage) => {
-                state.label = label;
-                handle.set_stage(stage);
-                self.replay(handle, segment, before, out);
+            Verdict::Is(application) => {
+                state.label = Some(application);
+                match label::tcp_stage(application) {
+                    Stage::Settled => self.settle(handle, Stage::Settled),
+                    stage => {
+                        handle.set_stage(stage);
+                        self.replay(handle, segment, before, out);
+                    }
+                }
             }
-            Verdict::More if !is_last => {
+            _ if is_last => self.settle(handle, Stage::Settled),
+            Verdict::More => {
                 let side = state.side_mut(segment.side);
                 if is_first {
                     side.is_cut =
@@ -60,7 +76,13 @@ impl Layer7 {
                 }
                 side.is_cut |= segment.missing > 0;
             }
-            Verdict::More | Verdict::Unknown => self.settle(handle),
+            // Not from its beginning; but where that was not seen, a later message may tell.
+            Verdict::No => {
+                for side in &mut state.sides {
+                    side.is_cut = true;
+                    pool.release(&mut side.gather);
+                }
+            }
         }
     }
 
@@ -78,19 +100,25 @@ impl Layer7 {
             return;
         };
         state.packets = state.packets.saturating_add(1);
-        let is_last = state.packets >= PACKETS;
-        let _ = ts_ns;
-        match label::udp(payload, side, ends) {
-            Verdict::Is(label, stage) => {
-                state.label = label;
-                handle.set_stage(stage);
-                match stage {
-                    Stage::Quic => self.on_quic(handle, side, payload),
-                    _ => self.settle(handle),
+        let is_last = state.packets >= DATAGRAMS;
+        match label::udp(payload, side, ends, &mut state.udp) {
+            Verdict::Is(application) => {
+                state.label = Some(application);
+                match label::udp_stage(application) {
+                    Stage::Quic => {
+                        handle.set_stage(Stage::Quic);
+                        self.on_quic(handle, side, payload);
+                    }
+                    stage => {
+                        self.settle(handle, stage);
+                        if stage == Stage::Dns {
+                            self.on_dns(ends, side, payload, ts_ns);
+                        }
+                    }
                 }
             }
             Verdict::More if !is_last => {}
-            Verdict::More | Verdict::Unknown => self.settle(handle),
+            Verdict::More | Verdict::No => self.settle(handle, Stage::Settled),
         }
     }
 
@@ -133,9 +161,10 @@ impl Layer7 {
         self.on_segment(handle, segment, out);
     }
 
-    /// Nothing more is to be learnt of this flow.
-    pub(super) fn settle(&mut self, handle: &mut Handle) {
-        handle.set_stage(Stage::Settled);
+    /// Nothing more is to be learnt of this flow: where there is nothing to say of it but a label,
+    /// its state is given back.
+    pub(super) fn settle(&mut self, handle: &mut Handle, stage: Stage) {
+        handle.set_stage(stage);
         let Some(state) = self.slab.get_mut(*handle) else {
             return;
         };
@@ -143,7 +172,9 @@ impl Layer7 {
             self.shared.pool.release(&mut side.gather);
         }
         if state.is_blank() {
+            let label = state.label;
             self.slab.release(handle, &mut self.shared);
+            handle.set_label(label);
         }
     }
 }

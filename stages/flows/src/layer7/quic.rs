@@ -10,7 +10,7 @@ use linkweir_proto::quic::{
 };
 use linkweir_proto::tls::parse_client_hello;
 
-use super::state::{Handle, State};
+use super::state::{Handle, Stage, State};
 use super::texts::{Budget, Text};
 use super::{Layer7, tls};
 use crate::side::Side;
@@ -27,7 +27,7 @@ const MOST_GATHERING: usize = 1024;
 struct GatheringId(u32);
 
 /// What is known of the beginning of a flow.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Opening {
     gathering: GatheringId,
     datagrams: u8,
@@ -126,7 +126,7 @@ impl Layer7 {
         let has_both = state.sides.iter().all(|side| side.quic_version != 0);
         if quic.has_short && has_both && quic.is_done || quic.datagrams >= MOST_DATAGRAMS {
             shared.gathering.release(&mut state.quic);
-            self.settle(handle);
+            self.settle(handle, Stage::Settled);
         }
     }
 }

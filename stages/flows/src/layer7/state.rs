@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use linkweir_proto::application::{Application, UdpMemory};
 use linkweir_record::flow::{FlowRow, FlowText};
 
 use super::Shared;
@@ -23,8 +24,13 @@ pub(super) enum Stage {
     Quic,
     /// eDonkey: messages are counted.
     Ed2k,
+    /// DNS: names are taken from all messages.
+    Dns,
     /// Nothing more to learn.
     Settled,
+    /// Nothing more to learn, and nothing to say but the label: it stands in the handle in place of
+    /// an index.
+    Labelled,
 }
 
 /// Per-flow handle: 4 bytes, all zero where there is nothing yet.
@@ -50,7 +56,9 @@ impl Handle {
             2 => Stage::Tls,
             3 => Stage::Quic,
             4 => Stage::Ed2k,
-            _ => Stage::Settled,
+            5 => Stage::Dns,
+            6 => Stage::Settled,
+            _ => Stage::Labelled,
         }
     }
 
@@ -72,7 +80,31 @@ impl Handle {
     /// Where its state is, if it has one.
     #[inline]
     pub(super) fn index(self) -> Option<usize> {
+        if matches!(self.stage(), Stage::Labelled) {
+            return None;
+        }
         ((self.0 & INDEX) as usize).checked_sub(1)
+    }
+
+    /// The label of a flow that has no state.
+    pub(super) fn label(self) -> Option<Application> {
+        match self.stage() {
+            Stage::Labelled => Application::ALL.get((self.0 & INDEX) as usize).copied(),
+            Stage::Dns if self.index().is_none() => Some(Application::Dns),
+            _ => None,
+        }
+    }
+
+    /// Keeps the label of a flow whose state was given back.
+    pub(super) fn set_label(&mut self, label: Option<Application>) {
+        match label {
+            Some(Application::Dns) if matches!(self.stage(), Stage::Dns) => {}
+            Some(label) => {
+                self.set_stage(Stage::Labelled);
+                self.0 = self.0 & !INDEX | label as u32;
+            }
+            None => {}
+        }
     }
 
     fn set_index(&mut self, index: Option<usize>) {
@@ -108,11 +140,15 @@ pub(super) struct SideState {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) texts: Texts,
-    pub(super) label: super::label::Label,
+    pub(super) label: Option<Application>,
     pub(super) sides: [SideState; 2],
     pub(super) naming: Option<Naming>,
     /// Packets with payload while nothing was decided.
     pub(super) packets: u8,
+    /// UDP: what the signatures remember meanwhile.
+    pub(super) udp: UdpMemory,
+    /// Tstat's class of the first request, and one.
+    pub(super) http_type: u8,
     pub(super) http_requests: u32,
     pub(super) http_responses: u32,
     pub(super) http_status: u16,
@@ -142,13 +178,16 @@ impl State {
 }
 
 impl State {
-    /// Whether there is nothing to say of the flow.
+    /// Whether there is nothing to say of the flow but its label.
     pub(super) fn is_blank(&self) -> bool {
-        self.label.name.is_empty() && self.naming.is_none()
+        self.naming.is_none()
+            && self.texts.is_empty()
+            && self.quic == super::quic::Opening::default()
     }
 
     /// Fills the columns that come from here.
     pub(super) fn fill(&self, row: &mut FlowRow) {
+        row.http_t = u32::from(self.http_type);
         row.http_requests = self.http_requests;
         row.http_responses = self.http_responses;
         row.http_status = self.http_status;

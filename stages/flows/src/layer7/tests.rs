@@ -197,11 +197,29 @@ fn what_nobody_knows_costs_nothing() {
     let mut fed = Fed::plain();
     for _ in 0..8 {
         assert!(fed.layer7.wants(fed.handle, Side::Server));
-        fed.server(&[0xee, 1, 2, 3]);
+        fed.server(&[0xee, 1, 2, 3].repeat(3));
     }
     assert!(!fed.layer7.wants(fed.handle, Side::Server));
     assert_eq!(fed.layer7.states(), 0);
     assert_eq!(fed.row().0, FlowRow::default());
+}
+
+#[test]
+fn a_label_alone_needs_no_state() {
+    let mut fed = Fed::plain();
+    fed.server(b"SSH-2.0-OpenSSH_9.2\r\n")
+        .client(b"SSH-2.0-OpenSSH_9.2\r\n");
+    assert!(!fed.layer7.wants(fed.handle, Side::Server));
+    assert_eq!(fed.layer7.states(), 0);
+    let (row, _) = fed.row();
+    assert_eq!((row.application, row.con_t), ("ssh", 32768));
+    let handle = fed.handle;
+    fed.layer7.release(handle);
+    for application in linkweir_proto::application::Application::ALL {
+        let mut handle = Handle::default();
+        handle.set_label(Some(*application));
+        assert_eq!((handle.label(), handle.index()), (Some(*application), None));
+    }
 }
 
 #[test]

@@ -90,6 +90,11 @@ impl Texts {
         }
     }
 
+    /// Whether there is none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// Forgets all texts.
     pub(super) fn clear(&mut self, budget: &mut Budget) {
         budget.left += self.bytes.len();
