@@ -61,7 +61,10 @@ impl FlowKey {
 
     /// Where it stands in a table whose seed is `seed`.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "folding bits is what a hash does")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "folding bits is what a hash does"
+    )]
     pub(crate) const fn hash(&self, seed: u64) -> u32 {
         let hash = self.fold(seed);
         (hash ^ (hash >> 32)) as u32
@@ -74,7 +77,8 @@ impl FlowKey {
 
     #[inline]
     const fn fold(&self, seed: u64) -> u64 {
-        let ports = (self.low_port as u64) << 32 | (self.high_port as u64) << 8 | self.is_udp as u64;
+        let ports =
+            (self.low_port as u64) << 32 | (self.high_port as u64) << 8 | self.is_udp as u64;
         let low = self.low[1] ^ self.low[0].rotate_left(29);
         let high = self.high[1] ^ self.high[0].rotate_left(29);
         mix(mix(low ^ seed).wrapping_add(high) ^ ports.rotate_left(13))
@@ -110,7 +114,10 @@ const fn bits(address: IpAddr) -> Address {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the low bits are the IPv4 address")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the low bits are the IPv4 address"
+)]
 const fn address([high, low]: Address) -> IpAddr {
     if high == 0 && low >> 32 == MAPPED >> 32 {
         IpAddr::V4(Ipv4Addr::from_bits(low as u32))

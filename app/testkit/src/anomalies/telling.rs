@@ -425,7 +425,11 @@ impl Ends {
         TcpFrame {
             identification: packet.identification,
             seq: number(from.1, packet.offset),
-            ack: packet.ack.map_or(SeqNumber(0), |ack| number(to.1, ack)),
+            // A SYN that arrives as the SYN-ACK leaves is acknowledged by it.
+            ack: packet
+                .ack
+                .or_else(|| TcpFlags(packet.flags).contains(TcpFlags::ACK).then_some(0))
+                .map_or(SeqNumber(0), |ack| number(to.1, ack)),
             flags: TcpFlags(packet.flags),
             window: packet.window,
             options: &options,

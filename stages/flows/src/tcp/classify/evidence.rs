@@ -15,9 +15,6 @@ use super::{Case, Found, Verdict, class_of};
 /// What a sender waits at least beyond the round trip before its timer runs out: 200 ms, as Linux
 /// and FreeBSD do. RFC 6298 asks for a second.
 const MIN_TIMER: u64 = 200_000_000;
-/// The timeout where no round-trip time is known: 500 ms.
-const UNKNOWN_RTO: u64 = 500_000_000;
-
 /// Classifies by evidence.
 pub(crate) fn classify(case: &Case) -> Verdict {
     let window = Evidence::Window.bit();
@@ -102,7 +99,7 @@ fn sent_again(case: &Case, age: u64) -> Verdict {
     let rto = if case.rtt.is_known {
         case.rtt.mean + MIN_TIMER.max(4 * case.rtt.deviation)
     } else {
-        UNKNOWN_RTO
+        MIN_TIMER
     };
     let unnecessary = |class| match class {
         Anomaly::Rto if case.is_acked => Anomaly::UnnecessaryRto,
@@ -150,7 +147,11 @@ fn sent_again(case: &Case, age: u64) -> Verdict {
         }
     );
     // RFC 8985 sec. 7.2: after two round trips without an acknowledgment.
-    if case.is_tail && !was_sent_again && age >= case.rtt.mean + case.rtt.mean / 2 {
+    if case.is_tail
+        && case.rtt.is_known
+        && !was_sent_again
+        && age >= case.rtt.mean + case.rtt.mean / 2
+    {
         return (Anomaly::TailLossProbe, timing);
     }
     (Anomaly::Unknown, 0)
