@@ -17,13 +17,16 @@ mod number;
 mod output;
 pub mod report;
 mod rotate;
+pub mod rrd;
 mod schema_doc;
 mod sink;
 pub mod summary;
 mod text;
+mod tstat;
 mod zeek;
 
 pub use format::Format;
 pub use rotate::Rotation;
 pub use schema_doc::schema_markdown;
 pub use sink::{OutputOptions, open_sink};
+pub use tstat::{TstatOptions, open_histograms, open_tstat};
