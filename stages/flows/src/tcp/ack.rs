@@ -232,7 +232,10 @@ fn on_sack(
     let is_duplicate = !before(ack, right.0) || second.is_some_and(is_within);
     let mut evidence = 0;
     if is_duplicate {
-        for at in 0..extras.recent.len() {
+        // One report of a duplicate is of one segment: of several that it could be, the last.
+        let newest = usize::from(extras.recent_at);
+        for back in 1..=extras.recent.len() {
+            let at = newest.wrapping_sub(back) % extras.recent.len();
             let Some(recent) = extras.recent.get_mut(at) else {
                 continue;
             };
@@ -242,6 +245,7 @@ fn on_sack(
             }
             let class = std::mem::take(&mut recent.class);
             evidence |= correct(extras, class, Evidence::Dsack);
+            break;
         }
     }
     let rest = blocks.chain(second);

@@ -138,6 +138,9 @@ fn on_old(
         class_before: covered.class_before,
         was_asked: (start == me.una && me.dup_acks >= 3)
             || extras.is_some_and(|extras| extras.was_asked && extras.asked == start),
+        is_partial: extras.is_some_and(|extras| {
+            extras.is_recovering && start == me.una && before(start, extras.recover)
+        }),
         is_sacked_above: extras.is_some_and(|extras| {
             extras.was_sacked && before(end, extras.sacked)
                 || extras.was_sacked && extras.sacked == end && covered.filled > 0
@@ -294,6 +297,7 @@ fn count(
     let first_fin = flags.contains(TcpFlags::FIN) && me.fin <= 1;
     // The published rules do not look back at what they decided.
     let may_be_corrected = pools.classifier == Classifier::Evidence;
+    let sent = me.next;
     let Some(extras) = pools.extras_of(me) else {
         return;
     };
@@ -318,6 +322,14 @@ fn count(
         return;
     }
     extras.count(class);
+    if class == Anomaly::FastRetransmit
+        && (!extras.is_recovering || !before(segment.start, extras.recover))
+    {
+        extras.recover = sent;
+        extras.is_recovering = true;
+    } else if class == Anomaly::Rto {
+        extras.is_recovering = false;
+    }
     extras.last_class = class as u8 + 1;
     extras.last_time = segment.time;
     if may_be_corrected && matches!(class, Anomaly::Rto | Anomaly::FastRetransmit) {

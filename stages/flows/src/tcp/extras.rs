@@ -40,6 +40,10 @@ pub(crate) struct Extras {
     /// Where three duplicate acknowledgments last asked for.
     pub(crate) asked: u32,
     pub(crate) was_asked: bool,
+    /// What was sent when a fast retransmission began: until it is acknowledged, each partial
+    /// acknowledgment asks for the next hole (RFC 6582).
+    pub(crate) recover: u32,
+    pub(crate) is_recovering: bool,
     /// Highest right edge of the receiver's selective acknowledgments.
     pub(crate) sacked: u32,
     pub(crate) was_sacked: bool,

@@ -110,7 +110,7 @@ fn sent_again(case: &Case, age: u64) -> Verdict {
         return (unnecessary(Anomaly::Rto), timing);
     }
     // Asked for, and the timer cannot have run out yet.
-    if case.was_asked && age < rto {
+    if (case.was_asked || case.is_partial) && age < rto {
         return (
             unnecessary(Anomaly::FastRetransmit),
             Evidence::DupAcks.bit(),

@@ -96,6 +96,8 @@ pub(crate) struct Case {
     pub(crate) class_before: u8,
     /// Whether three duplicate acknowledgments asked for its first byte.
     pub(crate) was_asked: bool,
+    /// Whether a partial acknowledgment asked for its first byte during a fast recovery.
+    pub(crate) is_partial: bool,
     /// Whether the receiver selectively acknowledged later bytes.
     pub(crate) is_sacked_above: bool,
     /// Whether the receiver's window is closed.

@@ -1,0 +1,331 @@
+//! The life of flows: who is who, when they end, what they are called, and that nothing is counted
+//! twice.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::time::Duration;
+
+use linkweir_engine::Stage;
+use linkweir_flows::{FlowsConfig, FlowsStage, FlowsStats, Subnets};
+use linkweir_record::RecordBatch;
+use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowState};
+use linkweir_testkit::capture_writer::CapturedFrame;
+use linkweir_testkit::conversation::{Conversation, Side};
+use linkweir_testkit::memory::drive;
+use linkweir_wire::{LinkType, Timestamp};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn run(config: &FlowsConfig, frames: &[CapturedFrame]) -> (Vec<FlowRow>, FlowsStats) {
+    let mut stage = FlowsStage::new(config);
+    let batch = drive(&mut stage, frames, LinkType::ETHERNET, &[7, 1, 40]);
+    (rows(&batch), stage.stats())
+}
+
+fn rows(batch: &FlowBatch) -> Vec<FlowRow> {
+    batch.views().map(|view| *view.row).collect()
+}
+
+fn defaults() -> FlowsConfig {
+    FlowsConfig::default()
+}
+
+/// A whole connection of a request and a response, closed by both.
+fn whole(port: u16) -> Conversation {
+    let mut talk = Conversation::v4(port);
+    talk.handshake()
+        .client_sends("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        .server_sends("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        .acknowledges(Side::Client)
+        .fin(Side::Client)
+        .fin(Side::Server)
+        .acknowledges(Side::Client);
+    talk
+}
+
+#[test]
+fn a_whole_connection() {
+    for talk in [whole(4000), {
+        let mut talk = Conversation::v6(4000);
+        talk.handshake()
+            .client_sends("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+            .server_sends("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            .acknowledges(Side::Client)
+            .fin(Side::Client)
+            .fin(Side::Server)
+            .acknowledges(Side::Client);
+        talk
+    }] {
+        let (rows, stats) = run(&defaults(), &talk.frames());
+        assert_eq!(rows.len(), 1);
+        let row = rows[0];
+        assert_eq!(row.state, FlowState::Closed);
+        assert!(row.is_complete() && row.has_syn);
+        assert_eq!((row.client.port, row.server.port), (4000, 80));
+        assert_eq!((row.client.pkts_all, row.server.pkts_all), (6, 3));
+        assert_eq!((row.client.syn_cnt, row.server.syn_cnt), (1, 1));
+        assert_eq!((row.client.fin_cnt, row.server.fin_cnt), (1, 1));
+        assert_eq!((row.client.pkts_data, row.server.pkts_data), (1, 1));
+        assert_eq!(row.client.bytes_uniq, 35);
+        assert_eq!(row.client.ack_cnt, 5);
+        assert_eq!(row.client.ack_cnt_p, 3);
+        assert_eq!(row.duration_ns(), 8_000_000);
+        assert_eq!(row.syn_ack_ns, Some(1_000_000));
+        assert_eq!(row.ack_dat_ns, Some(1_000_000));
+        assert_eq!(row.client.first_ns, Some(3_000_000));
+        assert_eq!(row.server.first_ns, Some(4_000_000));
+        // SYN, request and FIN were each acknowledged by the next segment.
+        assert_eq!(row.client.rtt.count, 3);
+        assert_eq!(row.client.rtt.avg_ns, 1_000_000);
+        assert_eq!(row.client.rtt.std_ns, 0);
+        assert_eq!(row.client.anomalies, [0; 9]);
+        assert_eq!(row.application, "http");
+        assert_eq!(
+            (row.http_requests, row.http_responses, row.http_status),
+            (1, 1, 200)
+        );
+        assert_eq!((stats.tcp_complete, stats.tcp_incomplete), (1, 0));
+        assert_eq!(stats.packets, 9);
+    }
+}
+
+#[test]
+fn where_batches_are_cut_does_not_matter() {
+    let mut frames: Vec<CapturedFrame> = (0..40).flat_map(|n| whole(4000 + n).frames()).collect();
+    frames.sort_by_key(|frame| frame.timestamp_ns);
+    let mut one = FlowsStage::new(&defaults());
+    let mut other = FlowsStage::new(&defaults());
+    let a = rows(&drive(&mut one, &frames, LinkType::ETHERNET, &[1]));
+    let mut b = rows(&drive(&mut other, &frames, LinkType::ETHERNET, &[1000]));
+    assert_eq!(a.len(), 40);
+    let mut a = a;
+    a.sort_by_key(|row| row.client.port);
+    b.sort_by_key(|row| row.client.port);
+    assert_eq!(a, b);
+}
+
+#[test]
+fn what_comes_after_the_end_counts_with_the_flow_for_a_while() {
+    let mut talk = whole(4000);
+    talk.rst(Side::Client);
+    let (rows, _) = run(&defaults(), &talk.frames());
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (rows[0].state, rows[0].client.rst_cnt),
+        (FlowState::Reset, 1)
+    );
+    // Long after it is a flow of its own, met in the middle.
+    let mut talk = whole(4000);
+    talk.wait(Duration::from_secs(20)).rst(Side::Client);
+    let (rows, stats) = run(&defaults(), &talk.frames());
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].state, FlowState::Closed);
+    assert_eq!(stats.tcp_midstream, 1);
+}
+
+#[test]
+fn the_same_ports_begin_a_new_connection() {
+    let mut frames = whole(4000).frames();
+    let mut second = Conversation::v4(4000)
+        .numbered(77_001, 99_001)
+        .starting_at(Conversation::START_NS + 20_000_000);
+    second.handshake().client_sends("hello");
+    frames.extend(second.frames());
+    let (rows, _) = run(&defaults(), &frames);
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].client.pkts_all, 6);
+    assert_eq!(rows[0].state, FlowState::Reused);
+    assert_eq!(rows[1].client.pkts_all, 3);
+    assert_ne!(rows[0].flow_id, rows[1].flow_id);
+    // A SYN that is sent again opens nothing.
+    let mut talk = Conversation::v4(4000);
+    talk.handshake().repeat(0, 300_000_000);
+    let (rows, _) = run(&defaults(), &talk.frames());
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].client.syn_cnt, rows[0].client.syn_retx), (2, 1));
+}
+
+#[test]
+fn idle_flows_end_and_go_on_as_others() {
+    let mut talk = Conversation::v4(4000);
+    talk.handshake()
+        .client_sends("a")
+        .wait(Duration::from_secs(299))
+        .client_sends("b")
+        .wait(Duration::from_secs(301))
+        .client_sends("c");
+    let (rows, stats) = run(&defaults(), &talk.frames());
+    assert_eq!(rows.len(), 2);
+    assert_eq!(
+        (rows[0].state, rows[0].client.pkts_data),
+        (FlowState::Idle, 2)
+    );
+    assert_eq!(
+        (rows[1].state, rows[1].client.pkts_data),
+        (FlowState::Open, 1)
+    );
+    assert!(!rows[1].has_syn);
+    assert_eq!((stats.tcp_complete, stats.tcp_incomplete), (1, 1));
+}
+
+#[test]
+fn a_syn_without_answer_is_one() {
+    let mut talk = Conversation::v4(4000);
+    talk.handshake();
+    let mut frames = vec![talk.frames()[0].clone()];
+    let later = Conversation::v4(5000).starting_at(Conversation::START_NS + 30 * SECOND);
+    frames.extend({
+        let mut later = later;
+        later.handshake();
+        later.frames()
+    });
+    let (rows, _) = run(&defaults(), &frames);
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].state, FlowState::Unanswered);
+    assert_eq!((rows[0].client.pkts_all, rows[0].server.pkts_all), (1, 0));
+}
+
+#[test]
+fn a_flow_met_in_the_middle_knows_its_client_by_the_ports() {
+    let mut talk = whole(40_000);
+    // The first packets are not in the capture; the first that is comes from the server.
+    talk.segments_mut().drain(..4);
+    let (rows, _) = run(&defaults(), &talk.frames());
+    assert_eq!(rows.len(), 1);
+    assert!(!rows[0].has_syn);
+    assert_eq!((rows[0].client.port, rows[0].server.port), (40_000, 80));
+    // Acknowledgments of what was never seen make no samples.
+    assert_eq!(rows[0].client.rtt.count, 1);
+}
+
+#[test]
+fn one_direction_alone_has_no_absurd_numbers() {
+    for side in [Side::Client, Side::Server] {
+        let mut talk = Conversation::v4(4000);
+        talk.handshake();
+        for _ in 0..50 {
+            talk.client_sends(vec![b'x'; 3000])
+                .server_sends(vec![b'y'; 5000]);
+        }
+        talk.segments_mut().retain(|segment| segment.from == side);
+        let (rows, _) = run(&defaults(), &talk.frames());
+        assert_eq!(rows.len(), 1);
+        for one in [&rows[0].client, &rows[0].server] {
+            assert_eq!(one.rtt.count, 0);
+            assert_eq!((one.pkts_retx, one.pkts_ooo), (0, 0));
+            assert!(one.cwin_max < 1 << 20);
+        }
+    }
+}
+
+#[test]
+fn a_full_table_evicts_and_counts() {
+    let config = FlowsConfig {
+        max_flows: 100,
+        ..defaults()
+    };
+    let mut frames = Vec::new();
+    let mut kept = Conversation::v4(1999);
+    kept.handshake().client_sends("established");
+    frames.extend(kept.frames());
+    for port in 2000..4000 {
+        let start = Conversation::START_NS + u64::from(port) * 1_000_000;
+        let mut talk = Conversation::v4(port).starting_at(start);
+        talk.handshake();
+        frames.push(talk.frames()[0].clone());
+    }
+    let (rows, stats) = run(&config, &frames);
+    assert_eq!(rows.len(), 2001);
+    assert_eq!(stats.evicted, 1901);
+    assert_eq!(stats.peak_flows, 100);
+    let evicted = rows.iter().filter(|row| row.state == FlowState::Evicted);
+    assert_eq!(evicted.count(), 1901);
+    // A flood does not push out what is established.
+    let established = rows.iter().find(|row| row.client.port == 1999).unwrap();
+    assert_eq!(established.state, FlowState::Open);
+}
+
+#[test]
+fn partial_records_add_up_to_the_final_one() {
+    let config = FlowsConfig {
+        periodic: Some(Duration::from_secs(10)),
+        ..defaults()
+    };
+    let mut talk = Conversation::v4(4000);
+    talk.handshake();
+    for _ in 0..60 {
+        talk.wait(Duration::from_secs(1))
+            .client_sends("0123456789")
+            .acknowledges(Side::Server);
+    }
+    talk.fin(Side::Client)
+        .fin(Side::Server)
+        .acknowledges(Side::Client);
+    let (rows, stats) = run(&config, &talk.frames());
+    let (parts, finals): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| row.extent == Extent::Partial);
+    assert_eq!((parts.len(), finals.len()), (7, 1));
+    assert_eq!(stats.partial, 7);
+    let whole = finals[0];
+    let sum = |value: fn(&FlowRow) -> u64| parts.iter().map(|row| value(row)).sum::<u64>();
+    assert_eq!(sum(|row| row.client.pkts_all), whole.client.pkts_all);
+    assert_eq!(sum(|row| row.client.bytes_all), whole.client.bytes_all);
+    assert_eq!(sum(|row| row.server.ip_bytes), whole.server.ip_bytes);
+    assert_eq!(
+        sum(|row| u64::from(row.client.rtt.count)),
+        u64::from(whole.client.rtt.count)
+    );
+    for (part, next) in parts.iter().zip(&parts[1..]) {
+        assert_eq!(part.flow_id, whole.flow_id);
+        assert!(next.first_ns >= part.last_ns);
+        assert_eq!((next.first_ns - whole.first_ns) % (10 * SECOND), 0);
+    }
+    // The totals count the final one only.
+    assert_eq!(stats.packets, whole.client.pkts_all + whole.server.pkts_all);
+}
+
+#[test]
+fn time_that_goes_back_is_no_negative_time() {
+    let mut talk = whole(4000);
+    for segment in talk.segments_mut().iter_mut().skip(3) {
+        segment.at_ns -= 5 * SECOND;
+    }
+    let (rows, _) = run(&defaults(), &talk.frames_as_listed());
+    assert_eq!(rows.len(), 1);
+    let row = rows[0];
+    assert!(row.duration_ns() < SECOND);
+    for side in [&row.client, &row.server] {
+        for time in [side.first_ns, side.last_ns, side.first_ack_ns] {
+            assert!(time.unwrap_or(0) < SECOND);
+        }
+        assert!(side.rtt.max_ns < SECOND);
+    }
+}
+
+#[test]
+fn internal_and_external() {
+    let config = FlowsConfig {
+        internal: Subnets::parse("192.0.2.0/24").unwrap(),
+        ..defaults()
+    };
+    let (rows, _) = run(&config, &whole(4000).frames());
+    assert!(rows[0].client.is_internal && !rows[0].server.is_internal);
+}
+
+#[test]
+fn ticks_end_flows_of_a_silent_interface() {
+    let mut stage = FlowsStage::new(&defaults());
+    let frames = whole(4000).frames();
+    let mut out = FlowBatch::default();
+    let mut source = linkweir_testkit::memory::MemorySource::new(&frames, LinkType::ETHERNET, 64);
+    if let Ok(linkweir_engine::SourceEvent::Batch(batch)) =
+        linkweir_engine::Source::next_event(&mut source)
+    {
+        stage.on_batch(&batch, &mut out);
+    }
+    assert_eq!(stage.active(), 1);
+    stage.on_tick(
+        Timestamp::from_nanos(Conversation::START_NS + SECOND),
+        &mut out,
+    );
+    assert_eq!((stage.active(), out.len()), (0, 1));
+}
