@@ -4,33 +4,66 @@
 //! valid UTF-8 without control characters, but otherwise what a stranger chose. Whoever shows it
 //! escapes it for its own medium.
 
-use std::collections::BTreeMap;
+/// Names its variants as the query strings of the API do.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+        pub enum $name { $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+ }
+
+        impl Word for $name {
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord { expected: concat!($($word, " "),+) }),
+                }
+            }
+        }
+    };
+}
+
+mod flow;
+mod http;
+
+pub use flow::{Application, FlowBy, FlowEnds, FlowFigures, FlowOf, FlowSort, FlowTopRow};
+pub use http::{By, HttpFigures, HttpOf, Sort, TopRow};
+
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Response times of an interval or of a run.
+/// A distribution in a few figures: response times, round-trip times, durations, rates.
 ///
-/// Units: nanoseconds. Quantiles are at most 0.1 % too large.
+/// Units: nanoseconds, of rates bits per second. Quantiles are at most 0.1 % too large.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ResponseTimes {
-    /// Complete transactions.
+pub struct Percentiles {
+    /// Samples.
     pub count: u64,
-    /// Shortest.
+    /// Smallest.
     pub min: u64,
     /// Arithmetic mean.
     pub mean: u64,
     /// Median.
     pub p50: u64,
-    /// 90 % took at most this long.
+    /// 90 % were at most this.
     pub p90: u64,
-    /// 95 % took at most this long.
+    /// 95 % were at most this.
     pub p95: u64,
-    /// 99 % took at most this long.
+    /// 99 % were at most this.
     pub p99: u64,
-    /// 99.9 % took at most this long.
+    /// 99.9 % were at most this.
     pub p999: u64,
-    /// Longest.
+    /// Largest.
     pub max: u64,
 }
 
@@ -43,7 +76,7 @@ pub struct Dropped {
     pub ring: u64,
     /// Records of a capture whose frame could not be used.
     pub unusable_records: u64,
-    /// Transactions evicted from a full table.
+    /// Transactions or flows evicted from a full table.
     pub table_full: u64,
     /// Records an output refused.
     pub sink: u64,
@@ -94,7 +127,7 @@ impl Dropped {
     }
 }
 
-/// How full the transaction table is.
+/// How full the table of transactions or flows is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TableState {
     /// Entries now.
@@ -142,19 +175,15 @@ pub struct AlertStatus {
     pub value: Option<f64>,
     /// The limit.
     pub threshold: f64,
-    /// Unit of both: `ns`, `%`, `/s` or empty.
+    /// Unit of both: `ns`, `%`, `/s`, `b/s` or empty.
     pub unit: &'static str,
     /// Since when it has been in this state, milliseconds since the epoch of capture time.
     pub since_ms: u64,
 }
 
-/// One closed interval.
-///
-/// A transaction counts in the interval in which its fate was known: with its response, or, where
-/// none came, when the request left the table. So `requests` = `complete` + `unanswered` and
-/// `responses` = `complete` + `orphans` in every interval, and shares are between 0 and 1.
+/// One closed interval; the figures of its records can be read as if they were its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Tick {
+pub struct Tick<F = HttpFigures> {
     /// Rises by one with every interval, from 1.
     pub id: u64,
     /// End of the interval, milliseconds since the epoch, capture time.
@@ -165,24 +194,9 @@ pub struct Tick {
     pub packets: u64,
     /// Bytes of those packets on the wire.
     pub bytes: u64,
-    /// Requests whose fate became known.
-    pub requests: u64,
-    /// Final responses.
-    pub responses: u64,
-    /// Pairs of both.
-    pub complete: u64,
-    /// Requests without a response.
-    pub unanswered: u64,
-    /// Responses without a request.
-    pub orphans: u64,
-    /// Retransmitted heads of those transactions.
-    pub retransmissions: u64,
-    /// Final responses by status code.
-    pub codes: BTreeMap<u16, u64>,
-    /// Requests by method; more than 32 different ones are `other`.
-    pub methods: BTreeMap<String, u64>,
-    /// Response times, `None` where no transaction was complete.
-    pub response_time_ns: Option<ResponseTimes>,
+    /// What the records came to.
+    #[serde(flatten)]
+    pub figures: F,
     /// What was lost in the interval.
     pub dropped: Dropped,
     /// What was lost since the start of the run.
@@ -193,7 +207,15 @@ pub struct Tick {
     pub alerts: Vec<AlertStatus>,
 }
 
-impl Tick {
+impl<F> std::ops::Deref for Tick<F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        &self.figures
+    }
+}
+
+impl<F> Tick<F> {
     /// A count of this interval per second.
     #[must_use]
     pub fn per_second(&self, count: u64) -> f64 {
@@ -208,6 +230,8 @@ impl Tick {
 /// What a run is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Meta {
+    /// What the records are: `http` or `flows`.
+    pub kind: &'static str,
     /// Version of the program.
     pub version: &'static str,
     /// What is read: an interface, a file.
@@ -222,9 +246,9 @@ pub struct Meta {
     pub finished: bool,
 }
 
-/// Sums since the start of the run.
+/// Sums since the start of the run; the figures of its records can be read as if they were its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Totals {
+pub struct Totals<F = HttpFigures> {
     /// Packets the stage saw.
     pub packets: u64,
     /// Bytes of those packets on the wire.
@@ -233,24 +257,9 @@ pub struct Totals {
     pub first_ms: Option<u64>,
     /// Latest capture time, milliseconds since the epoch.
     pub last_ms: Option<u64>,
-    /// Requests whose fate is known.
-    pub requests: u64,
-    /// Final responses.
-    pub responses: u64,
-    /// Pairs of both.
-    pub complete: u64,
-    /// Requests without a response.
-    pub unanswered: u64,
-    /// Responses without a request.
-    pub orphans: u64,
-    /// Retransmitted heads.
-    pub retransmissions: u64,
-    /// Final responses by status code.
-    pub codes: BTreeMap<u16, u64>,
-    /// Requests by method.
-    pub methods: BTreeMap<String, u64>,
-    /// Response times.
-    pub response_time_ns: Option<ResponseTimes>,
+    /// What the records came to.
+    #[serde(flatten)]
+    pub figures: F,
     /// What was lost.
     pub dropped: Dropped,
     /// How full the table is.
@@ -259,54 +268,50 @@ pub struct Totals {
     pub late_records: u64,
 }
 
+impl<F> std::ops::Deref for Totals<F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        &self.figures
+    }
+}
+
 /// Everything a page needs to start with.
 #[derive(Debug, Clone, Serialize)]
-pub struct Snapshot {
+#[serde(bound = "F: Serialize")]
+pub struct Snapshot<F = HttpFigures> {
     /// What the run is.
     pub meta: Meta,
     /// The last intervals, oldest first.
     #[serde(serialize_with = "plain")]
-    pub ticks: Vec<std::sync::Arc<Tick>>,
+    pub ticks: Vec<std::sync::Arc<Tick<F>>>,
     /// Sums since the start.
-    pub totals: Totals,
+    pub totals: Totals<F>,
 }
 
-fn plain<S: serde::Serializer>(
-    ticks: &[std::sync::Arc<Tick>],
+fn plain<S: serde::Serializer, F: Serialize>(
+    ticks: &[std::sync::Arc<Tick<F>>],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(ticks.iter().map(AsRef::as_ref))
 }
 
-/// Names its variants as the query strings of the API do.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-        pub enum $name { $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+ }
+/// A choice that has a word in the query strings of the API.
+pub trait Word:
+    Copy + std::fmt::Debug + PartialEq + Serialize + FromStr<Err = UnknownWord> + Send + Sync + 'static
+{
+    /// All of them; the first is the default.
+    const ALL: &'static [Self];
 
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
+    /// The word of the API.
+    #[must_use]
+    fn as_str(self) -> &'static str;
 
-            /// The word of the API.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                match word {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { expected: concat!($($word, " "),+) }),
-                }
-            }
-        }
-    };
+    /// Its place among all.
+    #[must_use]
+    fn position(self) -> usize {
+        Self::ALL.iter().position(|one| *one == self).unwrap_or(0)
+    }
 }
 
 /// A word that is none of those expected.
@@ -315,36 +320,6 @@ macro_rules! words {
 pub struct UnknownWord {
     /// The words, with a space after each.
     pub expected: &'static str,
-}
-
-words! {
-    /// What requests are grouped by.
-    By {
-        /// `Host` field, lower case.
-        Host = "host",
-        /// Address and port of the server.
-        Server = "server",
-        /// Host and path with identifiers folded: [`url_template`](fn@crate::url_template).
-        Url = "url",
-        /// Address of the client.
-        Client = "client",
-    }
-}
-
-words! {
-    /// What a table is sorted by, largest first.
-    Sort {
-        /// Requests.
-        Requests = "requests",
-        /// 4xx and 5xx responses.
-        Errors = "errors",
-        /// 95th percentile of the response time.
-        P95 = "p95",
-        /// Declared bytes of the responses.
-        Bytes = "bytes",
-        /// Requests without a response.
-        Unanswered = "unanswered",
-    }
 }
 
 words! {
@@ -359,53 +334,26 @@ words! {
     }
 }
 
-/// One key of a [`TopTable`].
-///
-/// Units: nanoseconds for times, which are at most 12.5 % too large (`max` is exact).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TopRow {
-    /// The host, server, URL template or client.
-    pub key: String,
-    /// Requests; at most [`TopTable::floor`] too many.
-    pub requests: u64,
-    /// Responses with 4xx.
-    pub errors_4xx: u64,
-    /// Responses with 5xx.
-    pub errors_5xx: u64,
-    /// Requests without a response.
-    pub unanswered: u64,
-    /// Declared bytes of requests and responses.
-    pub bytes: u64,
-    /// Median response time.
-    pub p50: Option<u64>,
-    /// 95th percentile.
-    pub p95: Option<u64>,
-    /// 99th percentile.
-    pub p99: Option<u64>,
-    /// Longest.
-    pub max: Option<u64>,
-}
-
 /// The most frequent keys of a window, sorted as asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TopTable {
+pub struct TopTable<B = By, R = TopRow> {
     /// What the keys are.
-    pub by: By,
+    pub by: B,
     /// The span they were counted over.
     pub window: Window,
     /// The rows, largest first.
-    pub rows: Vec<TopRow>,
-    /// A key that is not among those tracked had at most this many requests, and no count is more
-    /// than this too large.
+    pub rows: Vec<R>,
+    /// A key that is not among those tracked had at most this many requests (bytes, where flows are
+    /// counted), and no count is more than this too large.
     pub floor: u64,
 }
 
-/// The complementary cumulative distribution of the response time.
+/// The complementary cumulative distribution of a quantity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ccdf {
-    /// Transactions.
+    /// Samples.
     pub count: u64,
-    /// A time in nanoseconds and the share of transactions that took longer; shares fall and are
-    /// above 0.
+    /// A value (a time in nanoseconds, a rate in bits per second) and the share of samples above it;
+    /// shares fall and are above 0.
     pub points: Vec<(u64, f64)>,
 }

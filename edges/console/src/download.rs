@@ -6,40 +6,42 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{By, Sort, Tick, UnknownWord, Window};
-use crate::live::Live;
+use crate::api::{Tick, Window, Word};
+use crate::live::{Kind, LiveOf};
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum What<B> {
     /// One row per interval.
     Series,
     /// One row per key, over the whole run.
-    Keys(By),
+    Keys(B),
 }
 
-impl FromStr for What {
-    type Err = UnknownWord;
-
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        Ok(match word {
-            "series" => Self::Series,
-            "hosts" => Self::Keys(By::Host),
-            "servers" => Self::Keys(By::Server),
-            "urls" => Self::Keys(By::Url),
-            "clients" => Self::Keys(By::Client),
-            _ => {
-                return Err(UnknownWord {
-                    expected: "series hosts servers urls clients ",
-                });
-            }
+impl<B: Word> What<B> {
+    /// The file of that name: `series`, or the name of a table.
+    ///
+    /// # Errors
+    /// Where there is none of that name.
+    pub fn of<K: Kind<By = B>>(word: &str) -> Result<Self, UnknownFile> {
+        if word == "series" {
+            return Ok(Self::Series);
+        }
+        let by = B::ALL.iter().find(|by| K::table_name(**by) == word);
+        by.map(|by| Self::Keys(*by)).ok_or_else(|| {
+            let names = B::ALL.iter().map(|by| K::table_name(*by));
+            UnknownFile(std::iter::once("series").chain(names).collect())
         })
     }
 }
+
+/// There is no file of that name; the names that there are.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of: {}", .0.join(" "))]
+pub struct UnknownFile(pub Vec<&'static str>);
 
 /// One cell.
 fn push_cell(out: &mut String, text: &str) {
@@ -95,95 +97,71 @@ fn csv(header: &[String], rows: &[Map<String, Value>]) -> String {
     out
 }
 
-/// The numbers of an interval side by side, and their names in order.
-fn series_row(tick: &Tick) -> (Vec<&'static str>, Map<String, Value>) {
-    let mut names = Vec::new();
-    let mut row = Map::new();
-    let mut put = |name: &'static str, value: Value| {
+/// The numbers of an interval side by side: the names that every interval has in order, those that
+/// only some have, and all values.
+fn series_row<K: Kind>(
+    tick: &Tick<K::Figures>,
+) -> (Vec<&'static str>, Vec<String>, Map<String, Value>) {
+    let (own, further) = K::columns(tick);
+    let dropped = &tick.dropped;
+    let columns = [
+        ("id", tick.id.into()),
+        ("t_ms", tick.t_ms.into()),
+        ("interval_s", tick.interval_s.into()),
+        ("packets", tick.packets.into()),
+        ("bytes", tick.bytes.into()),
+    ]
+    .into_iter()
+    .chain(own)
+    .chain([
+        ("dropped_kernel", dropped.kernel.into()),
+        ("dropped_ring", dropped.ring.into()),
+        ("dropped_unusable_records", dropped.unusable_records.into()),
+        ("dropped_table_full", dropped.table_full.into()),
+        ("dropped_sink", dropped.sink.into()),
+        ("table_entries", tick.table.entries.into()),
+        ("table_capacity", tick.table.capacity.into()),
+    ]);
+    let (mut names, mut row) = (Vec::new(), Map::new());
+    for (name, value) in columns {
         names.push(name);
         row.insert(name.to_owned(), value);
-    };
-    put("id", tick.id.into());
-    put("t_ms", tick.t_ms.into());
-    put("interval_s", tick.interval_s.into());
-    put("packets", tick.packets.into());
-    put("bytes", tick.bytes.into());
-    put("requests", tick.requests.into());
-    put("responses", tick.responses.into());
-    put("complete", tick.complete.into());
-    put("unanswered", tick.unanswered.into());
-    put("orphans", tick.orphans.into());
-    put("retransmissions", tick.retransmissions.into());
-    let times = tick.response_time_ns;
-    for (name, value) in [
-        ("response_time_min_ns", times.map(|t| t.min)),
-        ("response_time_mean_ns", times.map(|t| t.mean)),
-        ("response_time_p50_ns", times.map(|t| t.p50)),
-        ("response_time_p90_ns", times.map(|t| t.p90)),
-        ("response_time_p95_ns", times.map(|t| t.p95)),
-        ("response_time_p99_ns", times.map(|t| t.p99)),
-        ("response_time_p999_ns", times.map(|t| t.p999)),
-        ("response_time_max_ns", times.map(|t| t.max)),
-    ] {
-        put(name, value.into());
     }
-    put("dropped_kernel", tick.dropped.kernel.into());
-    put("dropped_ring", tick.dropped.ring.into());
-    put(
-        "dropped_unusable_records",
-        tick.dropped.unusable_records.into(),
-    );
-    put("dropped_table_full", tick.dropped.table_full.into());
-    put("dropped_sink", tick.dropped.sink.into());
-    put("table_entries", tick.table.entries.into());
-    put("table_capacity", tick.table.capacity.into());
-    for (code, count) in &tick.codes {
-        row.insert(format!("code_{code}"), (*count).into());
-    }
-    (names, row)
+    let more = further.iter().map(|(name, _)| name.clone()).collect();
+    row.extend(further);
+    (names, more, row)
 }
 
-fn key_rows(live: &Live, by: By) -> Value {
-    let top = live.top(by, Sort::Requests, Window::All, usize::MAX);
+fn key_rows<K: Kind>(live: &LiveOf<K>, by: K::By) -> Value {
+    let Some(sort) = K::Sort::ALL.first() else {
+        return Value::Null;
+    };
+    let top = live.top(by, *sort, Window::All, usize::MAX);
     json!({ "by": by, "window": "all", "floor": top.floor, "rows": top.rows })
 }
 
-/// The names of the columns of a [`TopRow`](crate::api::TopRow).
-const KEY_COLUMNS: [&str; 10] = [
-    "key",
-    "requests",
-    "errors_4xx",
-    "errors_5xx",
-    "unanswered",
-    "bytes",
-    "p50",
-    "p95",
-    "p99",
-    "max",
-];
-
-impl Live {
+impl<K: Kind> LiveOf<K> {
     /// A table as CSV.
     #[must_use]
-    pub fn csv(&self, what: What) -> String {
+    pub fn csv(&self, what: What<K::By>) -> String {
         match what {
             What::Series => {
                 let ticks = self.series();
                 let mut header = Vec::new();
                 let mut rows = Vec::with_capacity(ticks.len());
-                let mut codes = BTreeSet::new();
+                let mut further = BTreeSet::new();
                 for tick in &ticks {
-                    let (names, row) = series_row(tick);
+                    let (names, more, row) = series_row::<K>(tick);
                     header = names;
-                    codes.extend(tick.codes.keys().copied());
+                    further.extend(more);
                     rows.push(row);
                 }
                 let mut header: Vec<String> = header.into_iter().map(str::to_owned).collect();
-                header.extend(codes.into_iter().map(|code| format!("code_{code}")));
+                header.extend(further);
                 csv(&header, &rows)
             }
             What::Keys(by) => {
-                let header: Vec<String> = KEY_COLUMNS.map(str::to_owned).into();
+                let header: Vec<String> = K::row_columns().iter().map(|n| (*n).into()).collect();
                 let rows: Vec<Map<String, Value>> = match key_rows(self, by).get_mut("rows") {
                     Some(Value::Array(rows)) => rows
                         .iter_mut()
@@ -201,11 +179,11 @@ impl Live {
 
     /// A table as JSON: intervals as in the API, or rows with their error bound.
     #[must_use]
-    pub fn json(&self, what: What) -> Value {
+    pub fn json(&self, what: What<K::By>) -> Value {
         match what {
             What::Series => {
                 let ticks = self.series();
-                let ticks: Vec<&Tick> = ticks.iter().map(AsRef::as_ref).collect();
+                let ticks: Vec<&Tick<K::Figures>> = ticks.iter().map(AsRef::as_ref).collect();
                 json!({ "meta": self.meta(), "ticks": ticks, "totals": self.totals() })
             }
             What::Keys(by) => key_rows(self, by),
@@ -216,6 +194,9 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::By;
+    use crate::live::Live;
+    use linkweir_record::HttpKind;
 
     fn cell(text: &str) -> String {
         let mut out = String::new();
@@ -263,8 +244,11 @@ mod tests {
         let Value::Object(row) = serde_json::to_value(row).unwrap() else {
             panic!("a row is an object");
         };
-        assert_eq!(row.len(), KEY_COLUMNS.len());
-        let header: Vec<String> = KEY_COLUMNS.map(str::to_owned).into();
+        let header: Vec<String> = HttpKind::row_columns()
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect();
+        assert_eq!(row.len(), header.len());
         assert!(header.iter().all(|name| row.contains_key(name)));
         assert!(csv(&header, &[row]).ends_with("\"'=x\",3,0,0,0,7,,,,9\r\n"));
     }

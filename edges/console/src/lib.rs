@@ -1,7 +1,7 @@
 //! What people look at while a run goes on: live statistics, alerts, metrics, the web page and the
 //! terminal view.
 //!
-//! [`Live`] takes records and counters of a run and keeps intervals, windows and top tables in bounded
+//! [`LiveOf`] ([`Live`] of HTTP, [`FlowLive`] of flows) takes records and counters of a run and keeps intervals, windows and top tables in bounded
 //! memory; [`alert`] watches them by rules of the configuration. With the feature `web`, `Console`
 //! serves them to browsers and to Prometheus; with the feature `webhook`, `Webhook` posts alerts.
 #![forbid(unsafe_code)]
@@ -10,6 +10,8 @@ pub mod alert;
 pub mod api;
 mod download;
 pub mod live;
+#[cfg(any(feature = "web", feature = "webhook"))]
+mod served;
 #[cfg(feature = "web")]
 mod server;
 pub mod text;
@@ -20,7 +22,7 @@ mod url_template;
 mod webhook;
 
 pub use download::What;
-pub use live::{Live, LiveOptions};
+pub use live::{FlowLive, Kind, Live, LiveOf, LiveOptions};
 #[cfg(feature = "web")]
 pub use server::{Console, ConsoleError, ConsoleOptions};
 pub use url_template::{MAX_TEMPLATE_BYTES, url_template};

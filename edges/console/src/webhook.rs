@@ -7,7 +7,7 @@
 //! The field `text` is what Slack, Mattermost and Rocket.Chat show; the others are for programs.
 //!
 //! One thread posts, one event after the other. The queue is the bounded list of events of
-//! [`Live`]: a receiver that is down for long costs the oldest events, which are counted, and never
+//! [`LiveOf`]: a receiver that is down for long costs the oldest events, which are counted, and never
 //! holds up the run. Certificates are checked against the system's bundle where there is one, else
 //! against Mozilla's roots.
 
@@ -22,7 +22,8 @@ use thiserror::Error;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::alert::AlertEvent;
-use crate::live::Live;
+use crate::live::{Kind, LiveOf};
+use crate::served::Served;
 
 /// Where distributions keep the certificates they trust.
 const BUNDLES: [&str; 3] = [
@@ -110,7 +111,7 @@ impl Webhook {
     ///
     /// # Errors
     /// Where an address is none, or the certificates cannot be read.
-    pub fn start(options: WebhookOptions, live: Live) -> Result<Self, WebhookError> {
+    pub fn start<K: Kind>(options: WebhookOptions, live: LiveOf<K>) -> Result<Self, WebhookError> {
         for (number, url) in (1..).zip(&options.urls) {
             let is_http = url.parse::<ureq::http::Uri>().is_ok_and(|uri| {
                 matches!(uri.scheme_str(), Some("http" | "https"))
@@ -206,7 +207,12 @@ fn rest(stopped: &Receiver<()>, length: Duration) -> bool {
     matches!(stopped.recv_timeout(length), Err(RecvTimeoutError::Timeout))
 }
 
-fn post_all(agent: &ureq::Agent, options: &WebhookOptions, live: &Live, stopped: &Receiver<()>) {
+fn post_all(
+    agent: &ureq::Agent,
+    options: &WebhookOptions,
+    live: &dyn Served,
+    stopped: &Receiver<()>,
+) {
     let mut after = 0;
     let counts = live.webhook_counts();
     let mut is_running = true;
@@ -249,7 +255,7 @@ fn post_all(agent: &ureq::Agent, options: &WebhookOptions, live: &Live, stopped:
 fn deliver(
     agent: &ureq::Agent,
     options: &WebhookOptions,
-    live: &Live,
+    live: &dyn Served,
     event: &AlertEvent,
     stopped: &Receiver<()>,
 ) -> bool {
@@ -290,7 +296,7 @@ fn deliver(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::LiveOptions;
+    use crate::live::{Live, LiveOptions};
     use linkweir_engine::{Drops, RunReport};
     use linkweir_wire::Timestamp;
     use std::io::{BufRead, BufReader, Read, Write};

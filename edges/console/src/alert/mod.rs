@@ -13,13 +13,23 @@
 //! p99 of server 10.0.0.1:80 > 1 s
 //! unanswered share of url shop/cart > 5 % min 50 samples
 //! ```
+//! and of flows
+//! ```text
+//! retransmissions share > 3 % for 2 intervals
+//! p95 of rtt of server 10.0.0.1 > 200 ms
+//! resets share of application tls > 10 %
+//! active flows > 500000
+//! ```
 
+mod flow;
 mod rule;
 mod scan;
 mod watch;
 
+pub use flow::{FlowMetric, FlowNumbers, FlowPart, FlowThing, Stat};
 pub use rule::{Comparison, Metric, Part, Rule, RuleError, Scope, Thing};
-pub use watch::{AlertEvent, Numbers, ScopeNumbers, Watch};
+use watch::measure_run;
+pub use watch::{AlertEvent, Measured, Numbers, ScopeNumbers, Watch};
 
 /// Rules of one run at most: each costs a histogram per interval.
 pub const MAX_RULES: usize = 64;

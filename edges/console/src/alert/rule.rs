@@ -10,12 +10,15 @@
 //! op      = ">" | ">=" | "<" | "<="
 //! limit   = number [ unit ]     ns us ms s for times, % for shares and fill, /s for rates
 //! ```
+//! That is in the words of HTTP; flows have their own metrics and scopes: see `flow.rs`.
 
 use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
 
+use super::flow::{FlowMetric, FlowThing, Stat, part as flow_part};
 use super::scan::{Token, tokens};
+use crate::api::FlowOf;
 
 /// Longest rule, in characters.
 const MAX_CHARS: usize = 400;
@@ -83,8 +86,10 @@ pub enum Metric {
     Share(Part),
     /// Everything lost, whatever the cause.
     Drops,
-    /// Fill of the transaction table, percent.
+    /// Fill of the table, percent.
     TableFill,
+    /// What only flows have.
+    Flow(FlowMetric),
 }
 
 impl Metric {
@@ -96,15 +101,17 @@ impl Metric {
             Self::Rate(_) => "/s",
             Self::Share(_) | Self::TableFill => "%",
             Self::Drops => "",
+            Self::Flow(metric) => metric.unit(),
         }
     }
 
-    /// Whether it exists for one host, server, client or URL.
+    /// Whether it exists for one host, server, client and so on.
     const fn has_scope(self) -> bool {
-        !matches!(
-            self,
-            Self::Drops | Self::TableFill | Self::Rate(Thing::Packets | Thing::Bits)
-        )
+        match self {
+            Self::Drops | Self::TableFill | Self::Rate(Thing::Packets | Thing::Bits) => false,
+            Self::Flow(metric) => metric.has_scope(),
+            _ => true,
+        }
     }
 
     /// Samples an interval needs for the value to mean something: a quantile needs as many that one
@@ -112,20 +119,30 @@ impl Metric {
     /// counts, minimum and maximum need one or none.
     fn default_min_samples(self) -> u64 {
         match self {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "from 20 to 100 000"
-            )]
-            Self::Quantile(q) => (1.0 / (1.0 - q).max(1e-5)).round().clamp(20.0, 1e5) as u64,
-            Self::Mean | Self::Share(_) => 20,
-            Self::Min | Self::Max => 1,
-            Self::Rate(_) | Self::Drops | Self::TableFill => 0,
+            Self::Quantile(q) | Self::Flow(FlowMetric::Of(Stat::Quantile(q), _)) => one_above(q),
+            Self::Mean
+            | Self::Share(_)
+            | Self::Flow(FlowMetric::Share(_) | FlowMetric::Of(Stat::Mean, _)) => 20,
+            Self::Min | Self::Max | Self::Flow(FlowMetric::Of(..)) => 1,
+            Self::Rate(_)
+            | Self::Drops
+            | Self::TableFill
+            | Self::Flow(FlowMetric::Rate(_) | FlowMetric::Active) => 0,
         }
     }
 }
 
-/// Which transactions a rule looks at.
+/// Samples of which one is expected above a quantile, at least 20.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "from 20 to 100 000"
+)]
+fn one_above(q: f64) -> u64 {
+    (1.0 / (1.0 - q).max(1e-5)).round().clamp(20.0, 1e5) as u64
+}
+
+/// Which records a rule looks at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// All.
@@ -138,6 +155,17 @@ pub enum Scope {
     Client(IpAddr),
     /// Those with this URL template.
     Url(String),
+    /// Flows to a server of this name (lower case), by whatever it is known.
+    Name(String),
+    /// Flows of this application protocol.
+    Application(String),
+}
+
+/// Whose words a rule is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Words {
+    Http,
+    Flows,
 }
 
 /// How the value relates to the limit when the limit is broken.
@@ -178,7 +206,7 @@ pub struct Rule {
     pub text: String,
     /// What is measured.
     pub metric: Metric,
-    /// Over which transactions.
+    /// Over which records.
     pub scope: Scope,
     /// How value and limit stand to each other when the rule is broken.
     pub comparison: Comparison,
@@ -191,15 +219,31 @@ pub struct Rule {
 }
 
 struct Parser<'a> {
+    words: Words,
     rule: &'a str,
     tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
     end: usize,
 }
 
+/// In the words of HTTP.
 impl std::str::FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(rule: &str) -> Result<Self, RuleError> {
+        Self::read(rule, Words::Http)
+    }
+}
+
+impl Rule {
+    /// Reads a rule in the words of flows.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn of_flows(rule: &str) -> Result<Self, RuleError> {
+        Self::read(rule, Words::Flows)
+    }
+
+    fn read(rule: &str, words: Words) -> Result<Self, RuleError> {
         let fault = |column, message: &str| RuleError {
             rule: crate::text::clean(rule.chars().take(MAX_CHARS).collect::<String>().as_bytes()),
             column,
@@ -217,6 +261,7 @@ impl std::str::FromStr for Rule {
         let tokens =
             tokens(rule).map_err(|column| fault(column, "this quotation mark is not closed"))?;
         let mut parser = Parser {
+            words,
             rule,
             tokens: tokens.into_iter().peekable(),
             end: rule.chars().count() + 1,
@@ -253,7 +298,10 @@ impl Parser<'_> {
     }
 
     fn rule(&mut self) -> Result<Rule, RuleError> {
-        let metric = self.metric()?;
+        let metric = match self.words {
+            Words::Http => self.metric()?,
+            Words::Flows => self.flow_metric()?,
+        };
         let of = self.column();
         let scope = if self.keyword("of") {
             if !metric.has_scope() {
@@ -363,18 +411,113 @@ impl Parser<'_> {
         )
     }
 
-    fn scope(&mut self) -> Result<Scope, RuleError> {
-        let kind = self.next("`host`, `server`, `client` or `url`")?;
-        let what = match kind.text.to_ascii_lowercase().as_str() {
-            "host" => "a host name",
-            "server" => "an address, with or without a port",
-            "client" => "an address",
-            "url" => "a URL template such as shop/cart/{n}",
+    /// What the words of flows say; see the head of `flow.rs`.
+    fn flow_metric(&mut self) -> Result<Metric, RuleError> {
+        const EXPECTED: &str = "what to measure: `p95 of rtt`, `mean of throughput`, `retransmissions share`, \
+                                `flows rate`, `active flows`, drops, `table fill`...";
+        let first = self.next(EXPECTED)?;
+        let word = first.text.to_ascii_lowercase();
+        let stat = match word.as_str() {
+            "min" => Some(Stat::Min),
+            "mean" => Some(Stat::Mean),
+            "max" => Some(Stat::Max),
+            _ => quantile(&word).map(Stat::Quantile),
+        };
+        if let Some(stat) = stat {
+            let column = self.column();
+            if !self.keyword("of") {
+                return self.fault(column, "expected `of`, as in `p95 of rtt`");
+            }
+            return Ok(Metric::Flow(FlowMetric::Of(stat, self.quantity()?)));
+        }
+        let column = self.column();
+        let is_about = |parser: &mut Self, noun: &str| {
+            if parser.keyword(noun) {
+                Ok(())
+            } else {
+                parser.fault(column, format!("expected `{noun}`"))
+            }
+        };
+        let rate = match word.as_str() {
+            "drops" => return Ok(Metric::Drops),
+            "table" => return is_about(self, "fill").map(|()| Metric::TableFill),
+            "active" => {
+                return is_about(self, "flows").map(|()| Metric::Flow(FlowMetric::Active));
+            }
+            "new" => {
+                is_about(self, "flows")?;
+                Some(Metric::Flow(FlowMetric::Rate(FlowThing::NewFlows)))
+            }
+            "flows" => Some(Metric::Flow(FlowMetric::Rate(FlowThing::Flows))),
+            "resets" => Some(Metric::Flow(FlowMetric::Rate(FlowThing::Resets))),
+            "unanswered" => Some(Metric::Flow(FlowMetric::Rate(FlowThing::Unanswered))),
+            "retransmissions" => Some(Metric::Flow(FlowMetric::Rate(FlowThing::Retransmissions))),
+            "packets" => Some(Metric::Rate(Thing::Packets)),
+            "bits" => Some(Metric::Rate(Thing::Bits)),
+            _ => None,
+        };
+        let share = flow_part(&word);
+        let column = self.column();
+        if let Some(rate) = rate
+            && self.keyword("rate")
+        {
+            return Ok(rate);
+        }
+        if let Some(part) = share
+            && self.keyword("share")
+        {
+            return Ok(Metric::Flow(FlowMetric::Share(part)));
+        }
+        let message = match (rate, share) {
+            (Some(_), Some(_)) => "expected `rate` or `share`".to_owned(),
+            (Some(_), None) => "expected `rate`".to_owned(),
+            (None, Some(_)) => "expected `share`".to_owned(),
+            (None, None) => {
+                let message = format!("expected {EXPECTED}, found `{}`", first.text);
+                return self.fault(first.column, message);
+            }
+        };
+        self.fault(column, message)
+    }
+
+    fn quantity(&mut self) -> Result<FlowOf, RuleError> {
+        const EXPECTED: &str =
+            "`rtt`, `server rtt`, `client rtt`, `handshake`, `throughput` or `duration`";
+        let word = self.next(EXPECTED)?;
+        let half = match word.text.to_ascii_lowercase().as_str() {
+            "rtt" => return Ok(FlowOf::Rtt),
+            "handshake" => return Ok(FlowOf::Handshake),
+            "throughput" => return Ok(FlowOf::Throughput),
+            "duration" => return Ok(FlowOf::Duration),
+            "server" => FlowOf::ServerRtt,
+            "client" => FlowOf::ClientRtt,
             other => {
-                return self.fault(
-                    kind.column,
-                    format!("expected `host`, `server`, `client` or `url`, found `{other}`"),
-                );
+                return self.fault(word.column, format!("expected {EXPECTED}, found `{other}`"));
+            }
+        };
+        let column = self.column();
+        if self.keyword("rtt") {
+            Ok(half)
+        } else {
+            self.fault(column, "expected `rtt`")
+        }
+    }
+
+    fn scope(&mut self) -> Result<Scope, RuleError> {
+        let kinds = match self.words {
+            Words::Http => "`host`, `server`, `client` or `url`",
+            Words::Flows => "`name`, `server`, `client` or `application`",
+        };
+        let kind = self.next(kinds)?;
+        let what = match (self.words, kind.text.to_ascii_lowercase().as_str()) {
+            (Words::Http, "host") => "a host name",
+            (Words::Flows, "name") => "the name of a server",
+            (_, "server") => "an address, with or without a port",
+            (_, "client") => "an address",
+            (Words::Http, "url") => "a URL template such as shop/cart/{n}",
+            (Words::Flows, "application") => "an application protocol such as tls",
+            (_, other) => {
+                return self.fault(kind.column, format!("expected {kinds}, found `{other}`"));
             }
         };
         let name = self.next(what)?;
@@ -385,6 +528,8 @@ impl Parser<'_> {
             |parser: &Self| parser.fault(name.column, format!("`{}` is not {what}", name.text));
         match kind.text.to_ascii_lowercase().as_str() {
             "host" => Ok(Scope::Host(name.text.to_lowercase())),
+            "name" => Ok(Scope::Name(name.text.to_lowercase())),
+            "application" => Ok(Scope::Application(name.text.to_lowercase())),
             "url" => Ok(Scope::Url(name.text)),
             "client" => match name.text.parse::<IpAddr>() {
                 Ok(address) => Ok(Scope::Client(address.to_canonical())),
@@ -436,11 +581,18 @@ impl Parser<'_> {
             ("ns", "us" | "\u{b5}s" | "\u{3bc}s") => 1e3,
             ("ns", "ms") => 1e6,
             ("ns", "s") => 1e9,
+            ("b/s", "b/s") => 1.0,
+            ("b/s", "kb/s") => 1e3,
+            ("b/s", "Mb/s") => 1e6,
+            ("b/s", "Gb/s") => 1e9,
             ("/s", "k/s") => 1e3,
             ("/s", "M/s") => 1e6,
             ("/s", "G/s") => 1e9,
             ("ns", _) => return self.fault(column, "expected a unit of time: ns, us, ms or s"),
             ("%", _) => return self.fault(column, "expected `%`"),
+            ("b/s", _) => {
+                return self.fault(column, "expected `b/s`, `kb/s`, `Mb/s` or `Gb/s`");
+            }
             ("/s", _) => return self.fault(column, "expected `/s`, `k/s`, `M/s` or `G/s`"),
             _ => return self.fault(column, "this is a count and has no unit"),
         };

@@ -77,46 +77,71 @@ pub(crate) fn human(value: f64, unit: &str) -> String {
         "ns" if value >= 1e3 => format!("{:.1} us", value / 1e3),
         "ns" => format!("{value:.0} ns"),
         "%" => format!("{value:.2} %"),
+        "b/s" if value >= 1e9 => format!("{:.2} Gb/s", value / 1e9),
+        "b/s" if value >= 1e6 => format!("{:.2} Mb/s", value / 1e6),
+        "b/s" if value >= 1e3 => format!("{:.1} kb/s", value / 1e3),
         "" => format!("{value:.0}"),
         _ => format!("{value:.1} {unit}"),
     }
 }
 
-/// The value of a rule's metric and how many samples it stands on.
-fn measure(metric: Metric, scope: &ScopeNumbers, numbers: &Numbers<'_>) -> (Option<f64>, u64) {
-    let times = &scope.response_time;
-    let time = |value: Option<u64>| (value.map(to_f64), times.count());
-    let rate = |count: u64| {
-        let rate = to_f64(count) / numbers.interval_s;
-        (rate.is_finite().then_some(rate), u64::MAX)
+/// What a rule can measure.
+pub trait Measured {
+    /// The value of a metric and how many samples it stands on; `None` of a metric that these numbers
+    /// do not have, and where there is nothing to measure.
+    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> (Option<f64>, u64);
+}
+
+impl Numbers<'_> {
+    /// So many in a second.
+    pub(super) fn rate(&self, count: u64) -> Option<f64> {
+        let rate = to_f64(count) / self.interval_s;
+        rate.is_finite().then_some(rate)
+    }
+}
+
+/// What is measured of a run, whatever its records are.
+pub(super) fn measure_run(metric: Metric, numbers: &Numbers<'_>) -> (Option<f64>, u64) {
+    let value = match metric {
+        Metric::Rate(Thing::Packets) => numbers.rate(numbers.packets),
+        Metric::Rate(Thing::Bits) => numbers.rate(numbers.bytes.saturating_mul(8)),
+        Metric::Drops => Some(to_f64(numbers.dropped.total())),
+        Metric::TableFill => Some(percent(numbers.table.entries, numbers.table.capacity)),
+        _ => return (None, 0),
     };
-    let share = |part: u64, whole: u64| ((whole > 0).then(|| percent(part, whole)), whole);
-    match metric {
-        Metric::Quantile(q) => time(times.quantile(q)),
-        Metric::Min => time(times.min()),
-        Metric::Mean => time(times.mean()),
-        Metric::Max => time(times.max()),
-        Metric::Rate(thing) => rate(match thing {
-            Thing::Requests => scope.requests,
-            Thing::Responses => scope.responses,
-            Thing::Unanswered => scope.unanswered,
-            Thing::Errors4xx => scope.errors_4xx,
-            Thing::Errors5xx => scope.errors_5xx,
-            Thing::Packets => numbers.packets,
-            Thing::Bits => numbers.bytes.saturating_mul(8),
-        }),
-        Metric::Share(part) => match part {
-            Part::Errors4xx => share(scope.errors_4xx, scope.responses),
-            Part::Errors5xx => share(scope.errors_5xx, scope.responses),
-            Part::Unanswered => share(scope.unanswered, scope.requests),
-            Part::Orphans => share(scope.orphans, scope.responses),
-            Part::Retransmissions => share(scope.retransmissions, scope.requests),
-        },
-        Metric::Drops => (Some(to_f64(numbers.dropped.total())), u64::MAX),
-        Metric::TableFill => (
-            Some(percent(numbers.table.entries, numbers.table.capacity)),
-            u64::MAX,
-        ),
+    (value, u64::MAX)
+}
+
+impl Measured for ScopeNumbers {
+    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> (Option<f64>, u64) {
+        let times = &self.response_time;
+        let time = |value: Option<u64>| (value.map(to_f64), times.count());
+        let share = |part: u64, whole: u64| ((whole > 0).then(|| percent(part, whole)), whole);
+        match metric {
+            Metric::Quantile(q) => time(times.quantile(q)),
+            Metric::Min => time(times.min()),
+            Metric::Mean => time(times.mean()),
+            Metric::Max => time(times.max()),
+            Metric::Rate(thing) => {
+                let count = match thing {
+                    Thing::Requests => self.requests,
+                    Thing::Responses => self.responses,
+                    Thing::Unanswered => self.unanswered,
+                    Thing::Errors4xx => self.errors_4xx,
+                    Thing::Errors5xx => self.errors_5xx,
+                    Thing::Packets | Thing::Bits => return measure_run(metric, numbers),
+                };
+                (numbers.rate(count), u64::MAX)
+            }
+            Metric::Share(part) => match part {
+                Part::Errors4xx => share(self.errors_4xx, self.responses),
+                Part::Errors5xx => share(self.errors_5xx, self.responses),
+                Part::Unanswered => share(self.unanswered, self.requests),
+                Part::Orphans => share(self.orphans, self.responses),
+                Part::Retransmissions => share(self.retransmissions, self.requests),
+            },
+            Metric::Drops | Metric::TableFill | Metric::Flow(_) => measure_run(metric, numbers),
+        }
     }
 }
 
@@ -164,8 +189,8 @@ impl Watch {
     }
 
     /// Takes the numbers of the next interval; says whether the rule began to fire or was resolved.
-    pub fn interval(&mut self, scope: &ScopeNumbers, numbers: &Numbers<'_>) -> bool {
-        let (value, samples) = measure(self.rule.metric, scope, numbers);
+    pub fn interval(&mut self, scope: &impl Measured, numbers: &Numbers<'_>) -> bool {
+        let (value, samples) = scope.measure(self.rule.metric, numbers);
         self.value = value.filter(|_| samples >= self.rule.min_samples);
         let is_broken = self
             .value

@@ -6,17 +6,17 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use super::servers::{BOUNDS, Histogram, Servers};
-use super::{Live, lock};
+use super::buckets::Buckets;
+use super::kind::Kind;
+use super::{LiveOf, lock};
 use crate::api::{AlertState, Totals};
-use crate::text::to_f64;
 
 /// `Content-Type` of the text.
 pub const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Writes families of one text.
 #[derive(Debug, Default)]
-struct Exposition(String);
+pub struct Exposition(String);
 
 /// Escapes a label value: backslash, quotation mark and line feed.
 fn push_escaped(out: &mut String, value: &str) {
@@ -31,12 +31,17 @@ fn push_escaped(out: &mut String, value: &str) {
 }
 
 impl Exposition {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail.
         writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    pub(super) fn sample(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        value: impl std::fmt::Display,
+    ) {
         self.0.push_str(name);
         for (at, (label, text)) in labels.iter().enumerate() {
             self.0.push(if at == 0 { '{' } else { ',' });
@@ -49,12 +54,18 @@ impl Exposition {
         writeln!(self.0, "{close} {value}").ok();
     }
 
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+    pub(super) fn single(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        value: impl std::fmt::Display,
+    ) {
         self.family(name, kind, help);
         self.sample(name, &[], value);
     }
 
-    fn by_label<'a, V: std::fmt::Display>(
+    pub(super) fn by_label<'a, V: std::fmt::Display>(
         &mut self,
         (name, kind, help): (&str, &str, &str),
         label: &str,
@@ -66,11 +77,31 @@ impl Exposition {
         }
     }
 
-    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+    /// A histogram of nanoseconds, in seconds.
+    pub(super) fn histogram<const N: usize>(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        bounds: &[(u64, &'static str); N],
+        histogram: &Buckets<N>,
+    ) {
+        let sum = exact_seconds(histogram.sum);
+        self.buckets(name, labels, bounds, histogram, sum);
+    }
+
+    /// A histogram of anything; `sum` is in the unit of the texts of the bounds.
+    pub(super) fn buckets<const N: usize>(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        bounds: &[(u64, &'static str); N],
+        histogram: &Buckets<N>,
+        sum: impl std::fmt::Display,
+    ) {
         let bucket = format!("{name}_bucket");
         let mut labels_le = labels.to_vec();
         let mut below = 0;
-        for (count, (_, le)) in histogram.buckets.iter().zip(BOUNDS) {
+        for (count, (_, le)) in histogram.buckets.iter().zip(bounds) {
             below += count;
             labels_le.truncate(labels.len());
             labels_le.push(("le", le));
@@ -79,11 +110,7 @@ impl Exposition {
         labels_le.truncate(labels.len());
         labels_le.push(("le", "+Inf"));
         self.sample(&bucket, &labels_le, histogram.count);
-        self.sample(
-            &format!("{name}_sum"),
-            labels,
-            exact_seconds(histogram.sum_ns),
-        );
+        self.sample(&format!("{name}_sum"), labels, sum);
         self.sample(&format!("{name}_count"), labels, histogram.count);
     }
 }
@@ -93,15 +120,15 @@ fn exact_seconds(nanos: u128) -> String {
     format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }
 
-impl Live {
+impl<K: Kind> LiveOf<K> {
     /// Everything that a scraper wants, in the text format of Prometheus.
     #[must_use]
     pub fn metrics(&self) -> String {
         let totals = self.totals();
-        let (servers, decode_errors, faults) = {
+        let (series, decode_errors, faults) = {
             let writer = lock(&self.0.writer);
             (
-                writer.servers.clone(),
+                writer.series.clone(),
                 writer.decode_errors.clone(),
                 writer.seen.faults,
             )
@@ -130,8 +157,7 @@ impl Live {
             u8::from(meta.finished),
         );
         packets(&mut out, &totals, &decode_errors, faults);
-        transactions(&mut out, &totals);
-        response_times(&mut out, &servers);
+        K::expose(&mut out, &totals, &series);
         self.alert_metrics(&mut out);
         out.0
     }
@@ -182,9 +208,9 @@ fn unique(alerts: &[crate::api::AlertStatus]) -> impl Iterator<Item = &crate::ap
         .map(|(_, alert)| alert)
 }
 
-fn packets(
+fn packets<F>(
     out: &mut Exposition,
-    totals: &Totals,
+    totals: &Totals<F>,
     decode_errors: &[(&'static str, &'static str, u64)],
     faults: u64,
 ) {
@@ -201,7 +227,7 @@ fn packets(
         totals.bytes,
     );
     out.by_label(
-        ("linkweir_dropped_total", "counter", "What was lost, by cause: packets (kernel, ring, unusable_records), transactions (table_full), records (sink)."),
+        ("linkweir_dropped_total", "counter", "What was lost, by cause: packets (kernel, ring, unusable_records), transactions or flows (table_full), records (sink)."),
         "cause",
         totals.dropped.by_cause(),
     );
@@ -234,98 +260,15 @@ fn packets(
     out.single(
         "linkweir_table_entries",
         "gauge",
-        "Messages waiting in the transaction table.",
+        "Entries in the table: messages that wait for their other half, or flows.",
         totals.table.entries,
     );
     out.single(
         "linkweir_table_capacity",
         "gauge",
-        "Messages that the transaction table can hold.",
+        "Entries that the table can hold.",
         totals.table.capacity,
     );
-}
-
-fn transactions(out: &mut Exposition, totals: &Totals) {
-    out.by_label(
-        (
-            "linkweir_http_transactions_total",
-            "counter",
-            "Transactions whose fate is known, by state.",
-        ),
-        "state",
-        [
-            ("complete", totals.complete),
-            ("unanswered", totals.unanswered),
-            ("orphan", totals.orphans),
-        ],
-    );
-    out.by_label(
-        (
-            "linkweir_http_requests_total",
-            "counter",
-            "Requests, by method.",
-        ),
-        "method",
-        totals
-            .methods
-            .iter()
-            .map(|(method, count)| (method.as_str(), *count)),
-    );
-    let codes: Vec<(String, u64)> = totals
-        .codes
-        .iter()
-        .map(|(code, count)| (code.to_string(), *count))
-        .collect();
-    out.by_label(
-        (
-            "linkweir_http_responses_total",
-            "counter",
-            "Final responses, by status code.",
-        ),
-        "code",
-        codes.iter().map(|(code, count)| (code.as_str(), *count)),
-    );
-    out.single(
-        "linkweir_http_retransmissions_total",
-        "counter",
-        "Retransmitted heads of requests and responses.",
-        totals.retransmissions,
-    );
-    out.single(
-        "linkweir_late_records_total",
-        "counter",
-        "Records that were counted in a later interval than their own.",
-        totals.late_records,
-    );
-    if let Some(times) = totals.response_time_ns {
-        out.by_label(
-            ("linkweir_http_response_time_percentile_seconds", "gauge",
-             "Response time that a share of all transactions of the run did not exceed, within 0.1 percent."),
-            "percentile",
-            [("50", times.p50), ("90", times.p90), ("95", times.p95), ("99", times.p99), ("99.9", times.p999)]
-                .map(|(q, nanos)| (q, to_f64(nanos) / 1e9)),
-        );
-    }
-}
-
-fn response_times(out: &mut Exposition, servers: &Servers) {
-    const NAME: &str = "linkweir_http_response_time_seconds";
-    out.family(
-        NAME,
-        "histogram",
-        "Time from the first packet of a request to the first packet of its response, by server and status code.",
-    );
-    for (server, codes) in servers.sorted() {
-        let server = server.map_or_else(|| "other".to_owned(), |server| server.to_string());
-        for (code, histogram) in codes.sorted() {
-            let code = if code == 0 {
-                "other".to_owned()
-            } else {
-                code.to_string()
-            };
-            out.histogram(NAME, &[("server", &server), ("code", &code)], histogram);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -17,8 +17,13 @@
 //! table where all are in use, and one of four times as many keys for the whole run; 140 KiB of
 //! histograms by server. 70 MB at the very worst, one or two in a small network.
 
+mod buckets;
+mod flow;
+mod flow_metrics;
 mod history;
+mod http;
 mod interval;
+mod kind;
 mod metrics;
 mod part;
 mod scopes;
@@ -29,7 +34,11 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use self::metrics::METRICS_CONTENT_TYPE;
+pub use self::flow::{FlowCounts, FlowKeyed, FlowScratch, FlowSeries};
+pub use self::http::{HttpCounts, HttpKeyed, HttpScratch};
+pub use self::kind::{Clock, Column, Kind};
+pub use self::metrics::{Exposition, METRICS_CONTENT_TYPE};
+pub use self::servers::Servers;
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -37,17 +46,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linkweir_engine::{RunReport, Sink, SinkError};
-use linkweir_record::{HttpBatch, HttpKind};
+use linkweir_record::{FlowKind, HttpKind};
 use linkweir_wire::Timestamp;
 
 use self::history::History;
-use self::interval::{Open, response_times};
+use self::interval::Open;
 use self::part::Part;
 use self::windows::Windows;
 use self::writer::{Outlet, Writer};
 use crate::alert::{AlertEvent, MAX_RULES, Rule, Watch};
 use crate::api::{
-    AlertStatus, By, Ccdf, Dropped, Meta, Snapshot, Sort, Tick, TopTable, Totals, Window,
+    AlertStatus, Ccdf, Dropped, Meta, Snapshot, Tick, TopTable, Totals, Window, Word as _,
 };
 use crate::text::{clean, to_f64};
 
@@ -88,13 +97,13 @@ impl Default for LiveOptions {
 
 /// What readers see.
 #[derive(Debug)]
-struct Board {
+struct Board<K: Kind> {
     source: String,
     max_keys: usize,
-    ticks: VecDeque<Arc<Tick>>,
+    ticks: VecDeque<Arc<Tick<K::Figures>>>,
     last_id: u64,
     started_ms: u64,
-    windows: Windows,
+    windows: Windows<K>,
     alerts: Vec<AlertStatus>,
     events: VecDeque<(u64, AlertEvent)>,
     last_event: u64,
@@ -102,14 +111,14 @@ struct Board {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct Shared<K: Kind> {
     options: LiveOptions,
-    writer: Mutex<Writer>,
-    board: Mutex<Board>,
+    writer: Mutex<Writer<K>>,
+    board: Mutex<Board<K>>,
     /// Tables of the whole run: locked by the writer when a part closes, by a reader for one table.
-    whole: Mutex<Part>,
+    whole: Mutex<Part<K>>,
     /// The whole run in few intervals.
-    history: Mutex<History>,
+    history: Mutex<History<K>>,
     changed: Condvar,
     webhook: WebhookCounts,
 }
@@ -127,9 +136,21 @@ pub(crate) struct WebhookCounts {
     pub(crate) missed: AtomicU64,
 }
 
-/// The live statistics of one run. A clone is another handle on the same.
-#[derive(Debug, Clone)]
-pub struct Live(Arc<Shared>);
+/// The live statistics of one run over records of one kind. A clone is another handle on the same.
+#[derive(Debug)]
+pub struct LiveOf<K: Kind>(Arc<Shared<K>>);
+
+/// Live statistics of HTTP transactions.
+pub type Live = LiveOf<HttpKind>;
+
+/// Live statistics of TCP and UDP flows.
+pub type FlowLive = LiveOf<FlowKind>;
+
+impl<K: Kind> Clone for LiveOf<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 /// A panic elsewhere must not take the statistics with it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -142,38 +163,29 @@ pub(crate) fn seconds(nanos: u64) -> f64 {
 }
 
 /// Hands closed intervals to the board.
-struct Publisher<'a>(&'a Shared);
+struct Publisher<'a, K: Kind>(&'a Shared<K>);
 
-impl Outlet for Publisher<'_> {
+impl<K: Kind> Outlet<K> for Publisher<'_, K> {
     fn interval(
         &mut self,
-        closed: &Open,
+        closed: &Open<K>,
         length_ns: u64,
         watches: &[Watch],
         changed: &[usize],
         dropped_total: &Dropped,
     ) {
-        let counts = &closed.counts;
-        let alerts: Vec<AlertStatus> = watches.iter().map(Watch::status).collect();
+        let sums = &closed.sums;
         let mut tick = Tick {
             id: 0,
             t_ms: closed.end / 1_000_000,
             interval_s: seconds(length_ns),
-            packets: counts.packets,
-            bytes: counts.bytes,
-            requests: counts.all.requests,
-            responses: counts.all.responses,
-            complete: counts.all.requests - counts.all.unanswered,
-            unanswered: counts.all.unanswered,
-            orphans: counts.all.orphans,
-            retransmissions: counts.all.retransmissions,
-            codes: counts.codes(),
-            methods: counts.methods(),
-            response_time_ns: response_times(&counts.all.response_time),
-            dropped: counts.dropped,
+            packets: sums.packets,
+            bytes: sums.bytes,
+            figures: K::figures(&sums.counts),
+            dropped: sums.dropped,
             dropped_total: *dropped_total,
-            table: counts.table,
-            alerts,
+            table: sums.table,
+            alerts: watches.iter().map(Watch::status).collect(),
         };
         let mut guard = lock(&self.0.board);
         let board = &mut *guard;
@@ -204,10 +216,10 @@ impl Outlet for Publisher<'_> {
         }
         self.0.changed.notify_all();
         drop(guard);
-        lock(&self.0.history).push(&tick, &counts.all.response_time);
+        lock(&self.0.history).push(&tick, &sums.counts);
     }
 
-    fn part(&mut self, part: Part) {
+    fn part(&mut self, part: Part<K>) {
         lock(&self.0.whole).merge(&part);
         // What is to be merged is taken out and put back: readers do not wait for it.
         let max_keys = self.0.options.max_keys;
@@ -219,7 +231,7 @@ impl Outlet for Publisher<'_> {
     }
 }
 
-impl Live {
+impl<K: Kind> LiveOf<K> {
     /// Statistics of nothing yet.
     #[must_use]
     pub fn new(mut options: LiveOptions) -> Self {
@@ -261,7 +273,7 @@ impl Live {
 
     /// A sink that counts the records of the run. It never fails.
     #[must_use]
-    pub fn sink(&self) -> Box<dyn Sink<HttpKind> + Send> {
+    pub fn sink(&self) -> Box<dyn Sink<K> + Send> {
         Box::new(LiveSink(self.clone()))
     }
 
@@ -317,17 +329,17 @@ impl Live {
 
     /// The closed intervals after `id` that are still kept, oldest first.
     #[must_use]
-    pub fn ticks_after(&self, id: u64) -> Vec<Arc<Tick>> {
+    pub fn ticks_after(&self, id: u64) -> Vec<Arc<Tick<K::Figures>>> {
         ticks_after(&lock(&self.0.board), id)
     }
 
     /// The whole run: intervals that are not kept any more in coarser ones (without rules and methods,
     /// quantiles at most 12.5 % too large), then those that are kept.
     #[must_use]
-    pub fn series(&self) -> Vec<Arc<Tick>> {
+    pub fn series(&self) -> Vec<Arc<Tick<K::Figures>>> {
         let kept = self.ticks_after(0);
         let first = kept.first().map_or(0, |tick| tick.id);
-        let mut series: Vec<Arc<Tick>> = lock(&self.0.history)
+        let mut series: Vec<Arc<Tick<K::Figures>>> = lock(&self.0.history)
             .before(first)
             .into_iter()
             .map(Arc::new)
@@ -339,7 +351,7 @@ impl Live {
     /// Waits until there is an interval after `id` or the run has ended, at most `timeout`; gives
     /// the intervals after `id`.
     #[must_use]
-    pub fn wait_tick(&self, id: u64, timeout: Duration) -> Vec<Arc<Tick>> {
+    pub fn wait_tick(&self, id: u64, timeout: Duration) -> Vec<Arc<Tick<K::Figures>>> {
         let (board, _) = self
             .0
             .changed
@@ -387,6 +399,7 @@ impl Live {
         let interval = lock(&self.0.writer).interval_ns();
         let board = lock(&self.0.board);
         Meta {
+            kind: K::SUBJECT,
             version: env!("CARGO_PKG_VERSION"),
             source: board.source.clone(),
             live: self.0.options.is_live,
@@ -398,36 +411,27 @@ impl Live {
 
     /// Sums since the start, with what is not in a closed interval yet.
     #[must_use]
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals<K::Figures> {
         let writer = lock(&self.0.writer);
-        let counts = writer.totals();
+        let sums = writer.totals();
         let (seen, dropped, late_records) = (writer.seen, writer.dropped, writer.late);
         drop(writer);
         let millis = |time: Timestamp| time.as_nanos() / 1_000_000;
-        let all = &counts.all;
         Totals {
             packets: seen.packets,
             bytes: seen.bytes,
             first_ms: seen.first.map(millis),
             last_ms: seen.last.map(millis),
-            requests: all.requests,
-            responses: all.responses,
-            complete: all.requests - all.unanswered,
-            unanswered: all.unanswered,
-            orphans: all.orphans,
-            retransmissions: all.retransmissions,
-            codes: counts.codes(),
-            methods: counts.methods(),
-            response_time_ns: response_times(&all.response_time),
+            figures: K::figures(&sums.counts),
             dropped,
-            table: counts.table,
+            table: sums.table,
             late_records,
         }
     }
 
     /// The run, its sums, and the last [`SNAPSHOT_TICKS`] intervals.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot<K::Figures> {
         let ticks = {
             let board = lock(&self.0.board);
             let skip = board.ticks.len().saturating_sub(SNAPSHOT_TICKS);
@@ -443,21 +447,28 @@ impl Live {
     /// The `n` largest keys of a window. A window ends with the last closed part, at most five
     /// seconds or one interval ago.
     #[must_use]
-    pub fn top(&self, by: By, sort: Sort, window: Window, n: usize) -> TopTable {
+    pub fn top(
+        &self,
+        by: K::By,
+        sort: K::Sort,
+        window: Window,
+        n: usize,
+    ) -> TopTable<K::By, K::Row> {
         let (rows, floor) = if window == Window::All {
             let whole = lock(&self.0.whole);
-            let table = whole.table(by);
-            (part::rows(table, by, sort, n), table.floor())
+            whole.table(by).map_or_else(Default::default, |table| {
+                (part::rows::<K>(table, by, sort, n), table.floor())
+            })
         } else {
             let (parts, max_keys) = {
                 let board = lock(&self.0.board);
                 (board.windows.parts(window), board.max_keys)
             };
-            let mut table = part::merged(by, max_keys.saturating_mul(2));
-            for part in &parts {
-                table.merge(part.table(by));
+            let mut table = part::merged::<K>(by, max_keys.saturating_mul(2));
+            for part in parts.iter().filter_map(|part| part.table(by)) {
+                table.merge(part);
             }
-            (part::rows(&table, by, sort, n), table.floor())
+            (part::rows::<K>(&table, by, sort, n), table.floor())
         };
         TopTable {
             by,
@@ -467,28 +478,39 @@ impl Live {
         }
     }
 
-    /// The complementary distribution of the response time over a window, at most 300 points.
+    /// The complementary distribution of a quantity over a window, at most 300 points.
     #[must_use]
-    pub fn ccdf(&self, window: Window) -> Ccdf {
+    pub fn ccdf_of(&self, of: K::Of, window: Window) -> Ccdf {
         if window == Window::All {
-            return windows::ccdf(&lock(&self.0.writer).totals().all.response_time);
+            let sums = lock(&self.0.writer).totals();
+            return windows::ccdf(K::distribution(&sums.counts, of));
         }
         let parts = lock(&self.0.board).windows.parts(window);
-        let mut times = linkweir_sketch::LogLinear::new();
+        let mut values = linkweir_sketch::LogLinear::new();
         for part in &parts {
-            times.merge(&part.response_time);
+            if let Some(part) = part.distributions.get(of.position()) {
+                values.merge(part);
+            }
         }
-        windows::ccdf(&times)
+        windows::ccdf(&values)
     }
 }
 
-fn ticks_after(board: &Board, id: u64) -> Vec<Arc<Tick>> {
+impl Live {
+    /// The complementary distribution of the response time over a window, at most 300 points.
+    #[must_use]
+    pub fn ccdf(&self, window: Window) -> Ccdf {
+        self.ccdf_of(crate::api::HttpOf::ResponseTime, window)
+    }
+}
+
+fn ticks_after<K: Kind>(board: &Board<K>, id: u64) -> Vec<Arc<Tick<K::Figures>>> {
     let behind = usize::try_from(board.last_id.saturating_sub(id)).unwrap_or(usize::MAX);
     let skip = board.ticks.len().saturating_sub(behind);
     board.ticks.iter().skip(skip).cloned().collect()
 }
 
-fn events_after(board: &Board, after: u64) -> Vec<(u64, AlertEvent)> {
+fn events_after<K: Kind>(board: &Board<K>, after: u64) -> Vec<(u64, AlertEvent)> {
     board
         .events
         .iter()
@@ -499,10 +521,10 @@ fn events_after(board: &Board, after: u64) -> Vec<(u64, AlertEvent)> {
 
 /// Counts the records of a run.
 #[derive(Debug)]
-struct LiveSink(Live);
+struct LiveSink<K: Kind>(LiveOf<K>);
 
-impl Sink<HttpKind> for LiveSink {
-    fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
+impl<K: Kind> Sink<K> for LiveSink<K> {
+    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
         let shared = &self.0.0;
         lock(&shared.writer).records(batch, &mut Publisher(shared));
         Ok(())

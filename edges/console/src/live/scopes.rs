@@ -1,13 +1,10 @@
-//! The scopes of the alert rules, matched against every transaction.
+//! The scopes of the alert rules, matched against every record.
 //!
-//! Cost: a comparison or two per scope and transaction; what a rule measures is exact, whether or not
+//! Cost: a comparison or two per scope and record; what a rule measures is exact, whether or not
 //! its host or URL is among the most frequent.
 
 use std::net::IpAddr;
 
-use linkweir_record::HttpRow;
-
-use super::part::Keys;
 use crate::alert::{Rule, Scope};
 
 /// The distinct scopes of a set of rules.
@@ -15,13 +12,13 @@ use crate::alert::{Rule, Scope};
 pub(super) struct Scopes(Vec<Scope>);
 
 /// Whether two addresses are the same, in whatever form.
-fn is_same(a: IpAddr, b: IpAddr) -> bool {
+pub(super) fn is_same(a: IpAddr, b: IpAddr) -> bool {
     a.to_canonical() == b.to_canonical()
 }
 
 /// Whether the host field `field` names `host`: equal, or equal without its port where `host` has
 /// none.
-fn names_host(field: &[u8], host: &[u8]) -> bool {
+pub(super) fn names_host(field: &[u8], host: &[u8]) -> bool {
     match field.strip_prefix(host) {
         Some([]) => true,
         Some([b':', port @ ..]) => !port.is_empty() && port.iter().all(u8::is_ascii_digit),
@@ -49,26 +46,9 @@ impl Scopes {
         self.0.len()
     }
 
-    /// Numbers of the scopes that a transaction belongs to.
-    pub(super) fn matching<'a>(
-        &'a self,
-        row: &'a HttpRow,
-        keys: Keys<'a>,
-    ) -> impl Iterator<Item = usize> + 'a {
-        let matches = move |scope: &Scope| match scope {
-            Scope::Run => true,
-            Scope::Host(host) => names_host(keys.host, host.as_bytes()),
-            Scope::Url(url) => keys.url == url.as_bytes(),
-            Scope::Client(address) => is_same(row.client_ip, *address),
-            Scope::Server(address, port) => {
-                port.is_none_or(|port| port == row.server_port) && is_same(row.server_ip, *address)
-            }
-        };
-        self.0
-            .iter()
-            .enumerate()
-            .filter(move |(_, scope)| matches(scope))
-            .map(|(at, _)| at)
+    /// The scopes with their numbers.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Scope)> {
+        self.0.iter().enumerate()
     }
 }
 

@@ -9,13 +9,18 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
+use super::buckets::Buckets;
+
+/// A histogram of response times.
+type Histogram = Buckets<16>;
+
 /// Servers with series of their own.
 pub(crate) const MAX_SERVERS: usize = 64;
 /// Codes of a server with series of their own.
 const MAX_CODES: usize = 12;
 
 /// Upper bounds of the buckets, nanoseconds, and as Prometheus writes them in seconds.
-pub(crate) const BOUNDS: [(u64, &str); 16] = [
+pub(super) const BOUNDS: [(u64, &str); 16] = [
     (100_000, "0.0001"),
     (250_000, "0.00025"),
     (500_000, "0.0005"),
@@ -34,26 +39,6 @@ pub(crate) const BOUNDS: [(u64, &str); 16] = [
     (10_000_000_000, "10"),
 ];
 
-/// A histogram with the fixed bounds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Histogram {
-    /// Not cumulated; what is above the last bound is in `count` only.
-    pub(crate) buckets: [u64; BOUNDS.len()],
-    pub(crate) count: u64,
-    pub(crate) sum_ns: u128,
-}
-
-impl Histogram {
-    fn record(&mut self, nanos: u64) {
-        let at = BOUNDS.partition_point(|(bound, _)| *bound < nanos);
-        if let Some(bucket) = self.buckets.get_mut(at) {
-            *bucket += 1;
-        }
-        self.count += 1;
-        self.sum_ns += u128::from(nanos);
-    }
-}
-
 /// The histograms of one server; the code 0 stands for all codes without one of their own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Codes(Vec<(u16, Histogram)>);
@@ -61,14 +46,14 @@ pub(crate) struct Codes(Vec<(u16, Histogram)>);
 impl Codes {
     fn record(&mut self, code: u16, nanos: u64) {
         if let Some((_, histogram)) = self.0.iter_mut().find(|(known, _)| *known == code) {
-            return histogram.record(nanos);
+            return histogram.record(&BOUNDS, nanos);
         }
         let own = self.0.iter().filter(|(code, _)| *code != 0).count();
         if code != 0 && own >= MAX_CODES {
             return self.record(0, nanos);
         }
         let mut histogram = Histogram::default();
-        histogram.record(nanos);
+        histogram.record(&BOUNDS, nanos);
         self.0.push((code, histogram));
     }
 
@@ -82,7 +67,7 @@ impl Codes {
 
 /// The histograms of all servers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Servers {
+pub struct Servers {
     at: HashMap<(IpAddr, u16), usize>,
     list: Vec<(SocketAddr, Codes)>,
     other: Codes,
@@ -146,7 +131,7 @@ mod tests {
             10_000_000_001,
             u64::MAX,
         ] {
-            histogram.record(nanos);
+            histogram.record(&BOUNDS, nanos);
         }
         assert_eq!(histogram.buckets[0], 2);
         assert_eq!(histogram.buckets[1], 1);

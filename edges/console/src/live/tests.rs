@@ -1,8 +1,8 @@
 use super::*;
-use crate::api::AlertState;
+use crate::api::{AlertState, By, Sort};
 use linkweir_engine::seams::{Drops, TableFill};
-use linkweir_record::RecordBatch as _;
 use linkweir_record::http::{HttpRow, HttpState, Text};
+use linkweir_record::{HttpBatch, RecordBatch as _};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
@@ -478,16 +478,20 @@ fn memory_is_bounded_whatever_the_keys() {
     let board = lock(&live.0.board);
     assert!(board.windows.parts(Window::All).len() <= 33);
     for part in board.windows.parts(Window::All) {
-        assert!(By::ALL.iter().all(|by| part.table(*by).len() <= max_keys));
+        assert!(
+            By::ALL
+                .iter()
+                .all(|by| part.table(*by).unwrap().len() <= max_keys)
+        );
     }
     drop(board);
     let whole = lock(&live.0.whole);
     assert!(
         By::ALL
             .iter()
-            .all(|by| whole.table(*by).len() <= max_keys * 4)
+            .all(|by| whole.table(*by).unwrap().len() <= max_keys * 4)
     );
-    assert!(whole.table(By::Host).floor() > 0);
+    assert!(whole.table(By::Host).unwrap().floor() > 0);
     drop(whole);
     assert_eq!(lock(&live.0.writer).open_intervals(), 1);
 }

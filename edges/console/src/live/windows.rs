@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use linkweir_sketch::LogLinear;
 
+use super::kind::Kind;
 use super::part::Part;
 use crate::api::{Ccdf, Window};
 use crate::text::to_f64;
@@ -19,17 +20,26 @@ const LONGEST: u64 = 5 * MINUTE;
 const MAX_POINTS: usize = 300;
 
 /// Closed parts, oldest first.
-#[derive(Debug, Default)]
-pub(super) struct Windows {
+#[derive(Debug)]
+pub(super) struct Windows<K: Kind> {
     /// How many at the front are joined ones.
     joined: usize,
-    parts: VecDeque<Arc<Part>>,
+    parts: VecDeque<Arc<Part<K>>>,
 }
 
-impl Windows {
+impl<K: Kind> Default for Windows<K> {
+    fn default() -> Self {
+        Self {
+            joined: 0,
+            parts: VecDeque::new(),
+        }
+    }
+}
+
+impl<K: Kind> Windows<K> {
     /// Adds a closed part. Where this leaves half a minute of fine parts older than a minute, gives
     /// them to be joined; they stay until [`Windows::replace`].
-    pub(super) fn push(&mut self, part: Part) -> Option<Vec<Arc<Part>>> {
+    pub(super) fn push(&mut self, part: Part<K>) -> Option<Vec<Arc<Part<K>>>> {
         let now = part.end;
         self.parts.push_back(Arc::new(part));
         while self
@@ -52,7 +62,7 @@ impl Windows {
     }
 
     /// Puts the join of the first `count` fine parts in their place.
-    pub(super) fn replace(&mut self, count: usize, joined: Part) {
+    pub(super) fn replace(&mut self, count: usize, joined: Part<K>) {
         let end = (self.joined + count).min(self.parts.len());
         self.parts.drain(self.joined..end);
         self.parts.insert(self.joined, Arc::new(joined));
@@ -60,7 +70,7 @@ impl Windows {
     }
 
     /// The parts that reach into a window.
-    pub(super) fn parts(&self, window: Window) -> Vec<Arc<Part>> {
+    pub(super) fn parts(&self, window: Window) -> Vec<Arc<Part<K>>> {
         let span = match window {
             Window::Minute => MINUTE,
             Window::FiveMinutes | Window::All => LONGEST,
@@ -80,7 +90,7 @@ impl Windows {
 }
 
 /// One part out of several.
-pub(super) fn join(parts: &[Arc<Part>], max_keys: usize) -> Part {
+pub(super) fn join<K: Kind>(parts: &[Arc<Part<K>>], max_keys: usize) -> Part<K> {
     let start = parts.first().map_or(0, |part| part.start);
     let mut joined = Part::new(start, max_keys);
     for part in parts {
@@ -125,11 +135,12 @@ pub(super) fn ccdf(times: &LogLinear) -> Ccdf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linkweir_record::HttpKind;
 
-    fn part(start_s: u64, end_s: u64) -> Part {
+    fn part(start_s: u64, end_s: u64) -> Part<HttpKind> {
         let mut part = Part::new(start_s * 1_000_000_000, 4);
         part.end = end_s * 1_000_000_000;
-        part.response_time.record(start_s);
+        part.distributions[0].record(start_s);
         part
     }
 
@@ -152,7 +163,7 @@ mod tests {
                     "{window:?} {starts} {now}"
                 );
                 assert!(starts + span + 30 >= now);
-                let count: u64 = parts.iter().map(|part| part.response_time.count()).sum();
+                let count: u64 = parts.iter().map(|part| part.distributions[0].count()).sum();
                 assert_eq!(count, (now - starts) / 5, "nothing twice, nothing lost");
             }
         }

@@ -4,16 +4,15 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use linkweir_engine::RunReport;
-use linkweir_record::{HttpBatch, HttpState, HttpTransaction, RecordBatch as _};
+use linkweir_record::RecordBatch as _;
 use linkweir_wire::Timestamp;
 
-use super::interval::{Counts, Open, record_scope};
-use super::part::{Keys, Part};
+use super::interval::{Open, Sums};
+use super::kind::{Clock, Kind};
+use super::part::Part;
 use super::scopes::Scopes;
-use super::servers::Servers;
-use crate::alert::{Numbers, Rule, ScopeNumbers, Watch};
-use crate::api::{Dropped, TableState};
-use crate::url_template::path_template;
+use crate::alert::{Numbers, Rule, Watch};
+use crate::api::{Dropped, TableState, Word as _};
 
 /// How long after its end an interval of an interface waits for records: longer than the time
 /// between two hand-overs (a tenth of a second).
@@ -30,18 +29,18 @@ const PART: u64 = 5_000_000_000;
 const SHORT_PARTS: u32 = 5;
 
 /// What the writer hands out when intervals close.
-pub(super) trait Outlet {
+pub(super) trait Outlet<K: Kind> {
     /// An interval has closed; its counts, its rules, and the losses since the start.
     fn interval(
         &mut self,
-        closed: &Open,
+        closed: &Open<K>,
         length_ns: u64,
         watches: &[Watch],
         changed: &[usize],
         dropped_total: &Dropped,
     );
     /// A part is full. Called after [`Outlet::interval`] for its last interval.
-    fn part(&mut self, part: Part);
+    fn part(&mut self, part: Part<K>);
 }
 
 /// What the run's report said last.
@@ -56,7 +55,7 @@ pub(super) struct Seen {
 
 /// Open intervals, the open part, and sums since the start.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct Writer<K: Kind> {
     interval: u64,
     is_live: bool,
     max_keys: usize,
@@ -65,34 +64,34 @@ pub(super) struct Writer {
     watches: Vec<Watch>,
     scope_of: Vec<Option<usize>>,
     /// Contiguous, oldest first.
-    open: VecDeque<Open>,
+    open: VecDeque<Open<K>>,
     /// End of the last closed interval, where the next one begins.
     next_start: Option<u64>,
     /// Latest time that records reached, that ticks reached, that ticks had reached at the last flush.
     records_to: u64,
     ticks_to: u64,
     flushed_to: u64,
-    part: Option<Part>,
+    part: Option<Part<K>>,
     parts: u32,
     pub(super) started: Option<u64>,
     /// Sums of the closed intervals.
-    pub(super) closed: Counts,
-    pub(super) servers: Servers,
+    pub(super) closed: Sums<K>,
+    /// What `/metrics` has of the whole run only.
+    pub(super) series: K::Series,
     pub(super) seen: Seen,
     pub(super) dropped: Dropped,
     /// Records an output refused: the run's report does not know.
     pub(super) sink_drops: u64,
     pub(super) decode_errors: Vec<(&'static str, &'static str, u64)>,
     pub(super) late: u64,
-    host: Vec<u8>,
-    url: Vec<u8>,
+    scratch: K::Scratch,
     /// What a scope came to that nothing belonged to.
-    nothing: ScopeNumbers,
+    nothing: K::Numbers,
     /// The time of the last tick.
     last_now: u64,
 }
 
-impl Writer {
+impl<K: Kind> Writer<K> {
     pub(super) fn new(interval: Duration, is_live: bool, rules: &[Rule], max_keys: usize) -> Self {
         let scopes = Scopes::of(rules);
         Self {
@@ -115,16 +114,15 @@ impl Writer {
             part: None,
             parts: 0,
             started: None,
-            closed: Counts::default(),
-            servers: Servers::default(),
+            closed: Sums::default(),
+            series: K::Series::default(),
             seen: Seen::default(),
             dropped: Dropped::default(),
             sink_drops: 0,
             decode_errors: Vec::new(),
             late: 0,
-            host: Vec::new(),
-            url: Vec::new(),
-            nothing: ScopeNumbers::default(),
+            scratch: K::Scratch::default(),
+            nothing: K::Numbers::default(),
             last_now: 0,
         }
     }
@@ -135,17 +133,17 @@ impl Writer {
     }
 
     /// Sums since the start, with what is still open.
-    pub(super) fn totals(&self) -> Counts {
-        let mut sum = Counts::default();
+    pub(super) fn totals(&self) -> Sums<K> {
+        let mut sum = Sums::default();
         sum.merge(&self.closed);
         for open in &self.open {
-            sum.merge(&open.counts);
+            sum.merge(&open.sums);
         }
         sum
     }
 
     /// Takes the counters of the run at `now`.
-    pub(super) fn tick(&mut self, report: &RunReport, now: u64, outlet: &mut impl Outlet) {
+    pub(super) fn tick(&mut self, report: &RunReport, now: u64, outlet: &mut impl Outlet<K>) {
         let packets = report.packets.saturating_sub(self.seen.packets);
         let bytes = report.bytes.saturating_sub(self.seen.bytes);
         let from = self.ticks_to;
@@ -171,8 +169,9 @@ impl Writer {
             sink: self.sink_drops,
         };
         if let Some(open) = self.open.back_mut() {
-            open.counts.dropped.add(&dropped.since(&self.dropped));
+            open.sums.dropped.add(&dropped.since(&self.dropped));
             self.dropped = dropped;
+            K::tick(report, &mut open.sums.counts, &mut self.series);
         }
         let table = TableState {
             entries: report.fill.entries,
@@ -184,7 +183,7 @@ impl Writer {
             .rev()
             .take_while(|open| open.end > from)
         {
-            open.counts.table = table;
+            open.sums.table = table;
         }
         self.close_due(outlet);
     }
@@ -201,8 +200,8 @@ impl Writer {
             .back_mut()
             .filter(|last| from >= last.start || to <= from);
         if let Some(last) = in_one {
-            last.counts.packets += packets;
-            last.counts.bytes += bytes;
+            last.sums.packets += packets;
+            last.sums.bytes += bytes;
             return;
         }
         let span = u128::from(to.saturating_sub(from)).max(1);
@@ -215,14 +214,14 @@ impl Writer {
         for (at, open) in self.open.iter_mut().enumerate() {
             let until = if at == last { u64::MAX } else { open.end };
             let (packets_to, bytes_to) = (share(packets, until), share(bytes, until));
-            open.counts.packets += packets_to - given_packets;
-            open.counts.bytes += bytes_to - given_bytes;
+            open.sums.packets += packets_to - given_packets;
+            open.sums.bytes += bytes_to - given_bytes;
             (given_packets, given_bytes) = (packets_to, bytes_to);
         }
     }
 
     /// Opens intervals up to the one that holds `time`.
-    fn reach(&mut self, time: u64, outlet: &mut impl Outlet) {
+    fn reach(&mut self, time: u64, outlet: &mut impl Outlet<K>) {
         self.started.get_or_insert(time);
         let start = match self.open.back() {
             Some(last) if time < last.end => {
@@ -253,7 +252,7 @@ impl Writer {
     }
 
     /// Closes everything and begins anew at `time`.
-    fn restart(&mut self, time: u64, outlet: &mut impl Outlet) {
+    fn restart(&mut self, time: u64, outlet: &mut impl Outlet<K>) {
         while !self.open.is_empty() {
             self.close_front(outlet, None);
         }
@@ -263,29 +262,25 @@ impl Writer {
     }
 
     fn push(&mut self, start: u64, end: u64) {
-        self.open.push_back(Open {
-            start,
-            end,
-            ..Open::default()
-        });
+        self.open.push_back(Open::new(start, end));
         self.next_start = Some(end);
     }
 
     /// Takes records.
-    pub(super) fn records(&mut self, batch: &HttpBatch, outlet: &mut impl Outlet) {
+    pub(super) fn records(&mut self, batch: &K::Batch, outlet: &mut impl Outlet<K>) {
         for view in batch.views() {
             self.record(&view, outlet);
         }
         self.close_due(outlet);
     }
 
-    fn record(&mut self, view: &HttpTransaction<'_>, outlet: &mut impl Outlet) {
-        let row = view.row;
-        // What has no response is known to have none only now.
-        let time = match row.response_ts_ns {
-            Some(time) if row.state != HttpState::Unanswered => time,
-            _ => self.records_to.max(self.ticks_to),
+    fn record(&mut self, view: &K::View<'_>, outlet: &mut impl Outlet<K>) {
+        let clock = Clock {
+            records_to: self.records_to,
+            ticks_to: self.ticks_to,
+            open_from: self.open.front().map_or(0, |open| open.start),
         };
+        let time = K::time(view, clock);
         let is_inside = self
             .open
             .back()
@@ -294,10 +289,6 @@ impl Writer {
             self.reach(time.max(1), outlet);
         }
         self.records_to = self.records_to.max(time);
-        let response_time = match row.state {
-            HttpState::Complete => row.response_time_ns(),
-            _ => None,
-        };
         let at = place(&self.open, time, self.interval);
         if at.is_none() {
             self.late += 1;
@@ -305,49 +296,36 @@ impl Writer {
         let Some(open) = self.open.get_mut(at.unwrap_or(0)) else {
             return;
         };
-        open.counts.record(row, view.text.method, response_time);
-        if let (Some(nanos), Some(code)) = (response_time, row.status_code) {
-            self.servers
-                .record((row.server_ip, row.server_port), code, nanos);
-        }
-        let has_request = row.state != HttpState::Orphan;
-        self.host.clear();
-        self.url.clear();
-        if has_request {
-            self.host.extend_from_slice(view.text.host);
-            self.host.make_ascii_lowercase();
-            let host = self.host.get(..96).unwrap_or(&self.host);
-            self.url.extend_from_slice(host);
-            path_template(view.text.uri, &mut self.url);
-        }
-        let keys = Keys {
-            host: &self.host,
-            url: &self.url,
-        };
-        for scope in self.scopes.matching(row, keys) {
+        let counts = &mut open.sums.counts;
+        K::count(view, counts, &mut self.series, &mut self.scratch);
+        for (at, scope) in self.scopes.numbered() {
+            if !K::is_in(view, scope, &self.scratch) {
+                continue;
+            }
             if open.scoped.is_empty() {
                 open.scoped
-                    .resize_with(self.scopes.len(), ScopeNumbers::default);
+                    .resize_with(self.scopes.len(), K::Numbers::default);
             }
-            if let Some(numbers) = open.scoped.get_mut(scope) {
-                record_scope(numbers, row, response_time);
+            if let Some(numbers) = open.scoped.get_mut(at) {
+                K::count_in(view, &self.scratch, numbers);
             }
         }
-        if has_request {
+        if K::has_keys(view) {
             let start = open.start;
-            self.part
-                .get_or_insert_with(|| Part::new(start, self.max_keys))
-                .record(row, keys, response_time);
+            let part = self
+                .part
+                .get_or_insert_with(|| Part::new(start, self.max_keys));
+            K::count_keys(view, &mut part.tables, &self.scratch);
         }
     }
 
     /// Every record of the packets up to the last tick has been taken.
-    pub(super) fn flushed(&mut self, outlet: &mut impl Outlet) {
+    pub(super) fn flushed(&mut self, outlet: &mut impl Outlet<K>) {
         self.flushed_to = self.ticks_to;
         self.close_due(outlet);
     }
 
-    fn close_due(&mut self, outlet: &mut impl Outlet) {
+    fn close_due(&mut self, outlet: &mut impl Outlet<K>) {
         while let Some(front) = self.open.front() {
             // Records come in the order of their responses, but for those of other workers.
             let slack = if self.is_live { GRACE } else { 0 };
@@ -365,7 +343,7 @@ impl Writer {
     }
 
     /// Closes the oldest interval. `until` is where time has ended inside it.
-    fn close_front(&mut self, outlet: &mut impl Outlet, until: Option<u64>) {
+    fn close_front(&mut self, outlet: &mut impl Outlet<K>, until: Option<u64>) {
         let Some(mut front) = self.open.pop_front() else {
             return;
         };
@@ -389,26 +367,29 @@ impl Writer {
             }
         };
         let mut total = self.closed.dropped;
-        total.add(&front.counts.dropped);
+        total.add(&front.sums.dropped);
         outlet.interval(&front, length, &self.watches, &changed, &total);
-        self.closed.merge(&front.counts);
+        self.closed.merge(&front.sums);
         if let Some(part) = &mut self.part {
-            part.response_time.merge(&front.counts.all.response_time);
+            part.take(&front.sums.counts);
             part.end = part.end.max(front.end);
             let length = if self.parts < SHORT_PARTS { 0 } else { PART };
             if part.end.saturating_sub(part.start) >= length {
                 self.close_part(outlet);
             }
-        } else if front.counts.all.response_time.count() > 0 {
-            // Its tables went with a part that is closed already: only the times are left.
+        } else if K::Of::ALL
+            .iter()
+            .any(|of| !K::distribution(&front.sums.counts, *of).is_empty())
+        {
+            // Its tables went with a part that is closed already: only the distributions are left.
             let mut part = Part::new(front.start, self.max_keys);
             part.end = front.end;
-            part.response_time.merge(&front.counts.all.response_time);
+            part.take(&front.sums.counts);
             self.part = Some(part);
         }
     }
 
-    fn close_part(&mut self, outlet: &mut impl Outlet) {
+    fn close_part(&mut self, outlet: &mut impl Outlet<K>) {
         if let Some(part) = self.part.take() {
             self.parts = self.parts.saturating_add(1);
             outlet.part(part);
@@ -416,19 +397,19 @@ impl Writer {
     }
 
     /// Shows a closed interval to the rules; gives those that began to fire or were resolved.
-    fn watch(&mut self, closed: &Open) -> Vec<usize> {
+    fn watch(&mut self, closed: &Open<K>) -> Vec<usize> {
         let numbers = Numbers {
             interval_s: super::seconds(self.interval),
             t_ms: closed.end / 1_000_000,
-            packets: closed.counts.packets,
-            bytes: closed.counts.bytes,
-            dropped: &closed.counts.dropped,
-            table: closed.counts.table,
+            packets: closed.sums.packets,
+            bytes: closed.sums.bytes,
+            dropped: &closed.sums.dropped,
+            table: closed.sums.table,
         };
         let mut changed = Vec::new();
         for (at, (watch, scope)) in self.watches.iter_mut().zip(&self.scope_of).enumerate() {
             let scope = match scope {
-                None => &closed.counts.all,
+                None => K::all(&closed.sums.counts),
                 Some(scope) => closed.scoped.get(*scope).unwrap_or(&self.nothing),
             };
             if watch.interval(scope, &numbers) {
@@ -444,7 +425,7 @@ impl Writer {
     }
 
     /// The run has ended: closes everything.
-    pub(super) fn finish(&mut self, outlet: &mut impl Outlet) {
+    pub(super) fn finish(&mut self, outlet: &mut impl Outlet<K>) {
         let end = self.records_to.max(self.ticks_to);
         while let Some(front) = self.open.front() {
             let until = (front.end > end).then_some(end);
@@ -460,7 +441,7 @@ const fn is_far(from: u64, to: u64, interval: u64) -> bool {
 }
 
 /// The open interval that holds `time`, `None` where it is closed already.
-fn place(open: &VecDeque<Open>, time: u64, interval: u64) -> Option<usize> {
+fn place<K: Kind>(open: &VecDeque<Open<K>>, time: u64, interval: u64) -> Option<usize> {
     let first = open.front()?.start;
     let at = time.checked_sub(first)? / interval;
     usize::try_from(at).ok().map(|at| at.min(open.len() - 1))

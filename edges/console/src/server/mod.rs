@@ -38,7 +38,8 @@ use tokio::sync::{Semaphore, watch};
 use self::guard::Guard;
 use self::patience::Patient;
 use self::routes::Site;
-use crate::live::Live;
+use crate::live::{Kind, LiveOf};
+use crate::served::Served;
 
 /// Largest request head: line and fields.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -130,13 +131,13 @@ impl Console {
     ///
     /// # Errors
     /// Where the address is none or taken, or the token could not be sent in a field.
-    pub fn start(options: &ConsoleOptions, live: Live) -> Result<Self, ConsoleError> {
-        Self::start_with(options, live, Limits::default())
+    pub fn start<K: Kind>(options: &ConsoleOptions, live: LiveOf<K>) -> Result<Self, ConsoleError> {
+        Self::start_with(options, Arc::new(live), Limits::default())
     }
 
     fn start_with(
         options: &ConsoleOptions,
-        live: Live,
+        live: Arc<dyn Served>,
         limits: Limits,
     ) -> Result<Self, ConsoleError> {
         let listen = options.listen.clone();

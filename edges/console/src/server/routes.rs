@@ -6,20 +6,14 @@ use std::time::Duration;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::Limits;
 use super::body::Answer;
 use super::guard::{Guard, Verdict};
 use super::{assets, stream};
-use crate::api::{By, Sort, Window};
-use crate::download::What;
-use crate::live::{Live, METRICS_CONTENT_TYPE};
-
-/// Rows of a table when the request does not say, and at most.
-const ROWS: usize = 50;
-const MAX_ROWS: usize = 1000;
+use crate::live::METRICS_CONTENT_TYPE;
+use crate::served::{BadQuery, Served, parameter};
 
 /// What every answer carries. The page may load and ask only what comes from here.
 const FIELDS: [(HeaderName, &str); 6] = [
@@ -44,37 +38,12 @@ const FIELDS: [(HeaderName, &str); 6] = [
 /// What the server serves.
 #[derive(Debug)]
 pub(super) struct Site {
-    live: Live,
+    live: Arc<dyn Served>,
     guard: Guard,
     limits: Limits,
     streams: Arc<Semaphore>,
     /// The last interval, and whether the run has ended.
     news: watch::Sender<(u64, bool)>,
-}
-
-/// The value of `name` in a query string, as it stands there.
-fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
-    query
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .find_map(|(key, value)| (key == name).then_some(value))
-}
-
-/// A query that cannot be answered, and why.
-struct BadRequest(String);
-
-/// The word of a parameter, `default` where it is not given.
-fn word<T: std::str::FromStr<Err = crate::api::UnknownWord>>(
-    query: &str,
-    name: &str,
-    default: T,
-) -> Result<T, BadRequest> {
-    match parameter(query, name) {
-        None => Ok(default),
-        Some(word) => word
-            .parse()
-            .map_err(|error| BadRequest(format!("{name}: {error}"))),
-    }
 }
 
 fn whole(
@@ -94,11 +63,8 @@ fn refusal(status: StatusCode, why: &str) -> Response<Answer> {
     whole(status, "text/plain; charset=utf-8", format!("{why}\n"))
 }
 
-fn json(value: &impl Serialize) -> Response<Answer> {
-    match serde_json::to_vec(value) {
-        Ok(bytes) => whole(StatusCode::OK, "application/json", bytes),
-        Err(error) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
-    }
+fn json(bytes: Vec<u8>) -> Response<Answer> {
+    whole(StatusCode::OK, "application/json", bytes)
 }
 
 fn attachment(mut response: Response<Answer>, name: &'static str) -> Response<Answer> {
@@ -109,7 +75,7 @@ fn attachment(mut response: Response<Answer>, name: &'static str) -> Response<An
 }
 
 impl Site {
-    pub(super) fn new(live: Live, guard: Guard, limits: Limits) -> Self {
+    pub(super) fn new(live: Arc<dyn Served>, guard: Guard, limits: Limits) -> Self {
         let news = watch::Sender::new((live.last_id(), live.is_finished()));
         Self {
             live,
@@ -232,48 +198,21 @@ impl Site {
         last_event: Option<&str>,
     ) -> Response<Answer> {
         match path {
-            "/api/snapshot" => json(&self.live.snapshot()),
+            "/api/snapshot" => json(self.live.snapshot()),
             "/api/stream" => self.stream(method, query, last_event),
-            "/api/top" => self.top(query).unwrap_or_else(bad_request),
-            "/api/ccdf" => word(query, "window", Window::Minute)
-                .map(|window| json(&self.live.ccdf(window)))
-                .unwrap_or_else(bad_request),
-            "/api/download.csv" => word(query, "what", What::Series)
-                .map(|what| {
-                    let csv = whole(
-                        StatusCode::OK,
-                        "text/csv; charset=utf-8",
-                        self.live.csv(what),
-                    );
-                    attachment(csv, "attachment; filename=\"linkweir.csv\"")
-                })
-                .unwrap_or_else(bad_request),
-            "/api/download.json" => word(query, "what", What::Series)
-                .map(|what| {
-                    attachment(
-                        json(&self.live.json(what)),
-                        "attachment; filename=\"linkweir.json\"",
-                    )
-                })
-                .unwrap_or_else(bad_request),
+            "/api/top" => self.live.top(query).map_or_else(bad_request, json),
+            "/api/ccdf" => self.live.ccdf(query).map_or_else(bad_request, json),
+            "/api/download.csv" => self.live.csv(query).map_or_else(bad_request, |csv| {
+                let csv = whole(StatusCode::OK, "text/csv; charset=utf-8", csv);
+                attachment(csv, "attachment; filename=\"linkweir.csv\"")
+            }),
+            "/api/download.json" => self.live.json(query).map_or_else(bad_request, |value| {
+                attachment(json(value), "attachment; filename=\"linkweir.json\"")
+            }),
             "/metrics" => whole(StatusCode::OK, METRICS_CONTENT_TYPE, self.live.metrics()),
             "/healthz" => whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
             _ => asset(path),
         }
-    }
-
-    fn top(&self, query: &str) -> Result<Response<Answer>, BadRequest> {
-        let by = word(query, "by", By::Host)?;
-        let sort = word(query, "sort", Sort::Requests)?;
-        let window = word(query, "window", Window::Minute)?;
-        let n = match parameter(query, "n") {
-            None => ROWS,
-            Some(n) => n
-                .parse::<usize>()
-                .map_err(|_| BadRequest("n: expected a whole number".to_owned()))?
-                .min(MAX_ROWS),
-        };
-        Ok(json(&self.live.top(by, sort, window, n)))
     }
 
     fn stream(&self, method: &Method, query: &str, last_event: Option<&str>) -> Response<Answer> {
@@ -299,7 +238,7 @@ impl Site {
             };
             let (sender, receiver) = mpsc::channel(1);
             tokio::spawn(stream::send(
-                self.live.clone(),
+                Arc::clone(&self.live),
                 after,
                 self.news.subscribe(),
                 self.limits.heartbeat,
@@ -324,8 +263,8 @@ impl Site {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for unwrap_or_else")]
-fn bad_request(error: BadRequest) -> Response<Answer> {
+#[expect(clippy::needless_pass_by_value, reason = "for map_or_else")]
+fn bad_request(error: BadQuery) -> Response<Answer> {
     refusal(StatusCode::BAD_REQUEST, &error.0)
 }
 
@@ -343,17 +282,4 @@ fn asset(path: &str) -> Response<Answer> {
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters() {
-        assert_eq!(parameter("a=1&b=2", "b"), Some("2"));
-        assert_eq!(parameter("a=1&b=2", "c"), None);
-        assert_eq!(parameter("", "a"), None);
-        assert_eq!(parameter("a&b=x=y", "b"), Some("x=y"));
-    }
 }

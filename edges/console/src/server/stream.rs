@@ -4,12 +4,13 @@
 //! piece and misses intervals that are no longer kept, nothing else.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
-use crate::live::Live;
+use crate::served::Served;
 
 /// Intervals in one piece.
 const MAX_TICKS_AT_ONCE: usize = 60;
@@ -18,7 +19,7 @@ const RETRY_MS: u32 = 1000;
 
 /// Sends the intervals after `after` until the run has ended or the client has gone.
 pub(super) async fn send(
-    live: Live,
+    live: Arc<dyn Served>,
     mut after: u64,
     mut news: watch::Receiver<(u64, bool)>,
     heartbeat: Duration,
@@ -29,13 +30,9 @@ pub(super) async fn send(
     loop {
         // In this order: what comes between is not missed.
         let is_finished = live.is_finished();
-        let ticks = live.ticks_after(after);
-        let is_all = ticks.len() <= MAX_TICKS_AT_ONCE;
-        for tick in ticks.iter().take(MAX_TICKS_AT_ONCE) {
-            after = tick.id;
-            let Ok(data) = serde_json::to_string(tick.as_ref()) else {
-                continue;
-            };
+        let (ticks, is_all) = live.ticks_after(after, MAX_TICKS_AT_ONCE);
+        for (id, data) in ticks {
+            after = id;
             // JSON has no line feed; writing to a String cannot fail.
             write!(piece, "id: {after}\nevent: tick\ndata: {data}\n\n").ok();
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::live::Live;
 use crate::live::LiveOptions;
 use linkweir_engine::RunReport;
 use linkweir_record::{HttpBatch, HttpRow, HttpState, Text};
@@ -68,7 +69,7 @@ fn console(live: &Live, token: Option<&str>) -> Console {
         token: token.map(str::to_owned),
         names: vec!["mon.example".into()],
     };
-    Console::start_with(&options, live.clone(), QUICK).unwrap()
+    Console::start_with(&options, Arc::new(live.clone()), QUICK).unwrap()
 }
 
 fn connect(console: &Console) -> Socket {

@@ -9,10 +9,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, SparklineBar, Table};
 
-use super::lines::{bits_per_second, in_class};
-use super::number::{clock, count, maybe_time, percent, si, span, time};
+use super::number::{clock, count, percent, span};
 use super::screen::Screen;
-use crate::api::{AlertState, AlertStatus, By, Sort, Tick, TopRow, Window};
+use super::shown::{Bar, Curve, Shown, Tone};
+use crate::api::{AlertState, AlertStatus, Tick, Window, Word as _};
 
 /// Styles by what they say; without colours weight and reversal say it.
 struct Look {
@@ -59,18 +59,18 @@ impl Look {
     }
 
     /// Cool for what is well, warm for what is not.
-    const fn class(&self, class: u16) -> Style {
-        match class {
-            2 => self.fg(Color::Blue),
-            3 => self.fg(Color::Cyan),
-            4 => self.fg(Color::Yellow),
-            _ => self.fg(Color::Red),
+    const fn tone(&self, tone: Tone) -> Style {
+        match tone {
+            Tone::Good => self.fg(Color::Blue),
+            Tone::Fine => self.fg(Color::Cyan),
+            Tone::Doubtful => self.fg(Color::Yellow),
+            Tone::Bad => self.fg(Color::Red),
         }
     }
 }
 
 /// Draws `screen`; notes how many rows of the table have room.
-pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
+pub(super) fn draw<K: Shown>(frame: &mut Frame<'_>, screen: &mut Screen<K>) {
     let look = Look {
         is_coloured: screen.is_coloured,
     };
@@ -99,10 +99,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     if let Some(tick) = screen.last() {
         draw_health(frame, health, tick, &look);
         draw_alert(frame, alert, tick, &look);
-        draw_rates(frame, rates, tick, &look);
+        draw_rates::<K>(frame, rates, tick, &look);
         draw_curves(frame, curve, screen, &look);
-        draw_times(frame, times, tick, &look);
-        draw_codes(frame, bars, tick, &look);
+        draw_times::<K>(frame, times, tick, &look);
+        draw_bars::<K>(frame, bars, tick, &look);
     } else {
         let waiting = "waiting for packets: no interval has ended yet";
         frame.render_widget(Paragraph::new(waiting), health);
@@ -132,7 +132,7 @@ fn pairs<'a>(all: impl IntoIterator<Item = (&'a str, String)>, look: &Look) -> L
     line
 }
 
-fn draw_title(frame: &mut Frame<'_>, area: Rect, screen: &Screen, look: &Look) {
+fn draw_title<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &Screen<K>, look: &Look) {
     let mut left = Line::from(Span::styled(
         "linkweir",
         look.fg(Color::Cyan).add_modifier(Modifier::BOLD),
@@ -172,7 +172,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, screen: &Screen, look: &Look) {
     );
 }
 
-fn draw_health(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
+fn draw_health<F>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<F>, look: &Look) {
     let total = tick.dropped_total.total();
     let mut line = Line::default();
     if total == 0 {
@@ -209,18 +209,18 @@ fn draw_health(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
     frame.render_widget(Paragraph::new(line), area);
 }
 
-fn in_state(tick: &Tick, state: AlertState) -> impl Iterator<Item = &AlertStatus> {
+fn in_state<F>(tick: &Tick<F>, state: AlertState) -> impl Iterator<Item = &AlertStatus> {
     tick.alerts.iter().filter(move |alert| alert.state == state)
 }
 
 /// The alert to show where there is one line for all: firing before pending.
-fn worst(tick: &Tick) -> Option<&AlertStatus> {
+fn worst<F>(tick: &Tick<F>) -> Option<&AlertStatus> {
     in_state(tick, AlertState::Firing)
         .next()
         .or_else(|| in_state(tick, AlertState::Pending).next())
 }
 
-fn draw_alert(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
+fn draw_alert<F>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<F>, look: &Look) {
     let Some(alert) = worst(tick) else { return };
     let more = in_state(tick, alert.state).count().saturating_sub(1);
     let style = if alert.state == AlertState::Firing {
@@ -242,77 +242,38 @@ fn draw_alert(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
     frame.render_widget(Paragraph::new(line), area);
 }
 
-fn draw_rates(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
-    let rate = |count| si(tick.per_second(count));
-    let line = pairs(
-        [
-            ("req/s", rate(tick.requests)),
-            ("pkt/s", rate(tick.packets)),
-            ("bit/s", si(bits_per_second(tick))),
-            ("unanswered/s", rate(tick.unanswered)),
-            ("retrans/s", rate(tick.retransmissions)),
-        ],
-        look,
-    );
-    frame.render_widget(Paragraph::new(line), area);
+fn draw_rates<K: Shown>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<K::Figures>, look: &Look) {
+    frame.render_widget(Paragraph::new(pairs(K::rates(tick), look)), area);
 }
 
-fn draw_times(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
-    let line = match &tick.response_time_ns {
-        Some(times) => pairs(
-            [
-                ("p50", time(times.p50)),
-                ("p90", time(times.p90)),
-                ("p95", time(times.p95)),
-                ("p99", time(times.p99)),
-                ("p99.9", time(times.p999)),
-                ("max", time(times.max)),
-            ],
-            look,
-        ),
-        None => Line::styled("no response in this interval", look.quiet()),
+fn draw_times<K: Shown>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<K::Figures>, look: &Look) {
+    let line = match K::times(tick) {
+        Ok(times) => pairs(times, look),
+        Err(none) => Line::styled(none, look.quiet()),
     };
     frame.render_widget(Paragraph::new(line), area);
 }
 
-fn draw_curves(frame: &mut Frame<'_>, area: Rect, screen: &Screen, look: &Look) {
+fn draw_curves<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &Screen<K>, look: &Look) {
     let [left, _, right] = Layout::horizontal([
         Constraint::Fill(1),
         Constraint::Length(2),
         Constraint::Fill(1),
     ])
     .areas(area);
-    let requests = |tick: &Tick| Some(tick.requests);
-    let p95 = |tick: &Tick| tick.response_time_ns.map(|times| times.p95);
-    let rate = |value: u64| {
-        screen
-            .last()
-            .map_or_else(String::new, |tick| si(tick.per_second(value)))
-    };
-    draw_curve(
-        frame,
-        left,
-        screen,
-        look,
-        Color::Blue,
-        "req/s",
-        requests,
-        rate,
-    );
-    draw_curve(frame, right, screen, look, Color::Yellow, "p95", p95, time);
+    let [one, other] = K::curves();
+    draw_curve(frame, left, screen, look, Color::Blue, &one);
+    draw_curve(frame, right, screen, look, Color::Yellow, &other);
 }
 
 /// A curve with its name and its largest value; the last interval is at the right edge.
-#[expect(clippy::too_many_arguments, reason = "what differs between two curves")]
-fn draw_curve(
+fn draw_curve<K: Shown>(
     frame: &mut Frame<'_>,
     area: Rect,
-    screen: &Screen,
+    screen: &Screen<K>,
     look: &Look,
     colour: Color,
-    name: &str,
-    value: impl Fn(&Tick) -> Option<u64>,
-    show: impl Fn(u64) -> String,
+    curve: &Curve<K>,
 ) {
     let [head, plot] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let width = usize::from(plot.width);
@@ -321,13 +282,13 @@ fn draw_curve(
         .ticks
         .iter()
         .skip(screen.ticks.len() - shown)
-        .map(|tick| value(tick))
+        .map(|tick| (curve.value)(tick))
         .collect();
     let most = values.iter().flatten().max().copied();
-    let mut title = Line::from(Span::styled(name, Look::strong()));
-    if let Some(most) = most {
+    let mut title = Line::from(Span::styled(curve.name, Look::strong()));
+    if let (Some(most), Some(tick)) = (most, screen.last()) {
         title.push_span(Span::styled(
-            format!("  up to {}", show(most)),
+            format!("  up to {}", (curve.show)(most, tick)),
             look.quiet(),
         ));
     }
@@ -344,41 +305,43 @@ fn draw_curve(
     frame.render_widget(curve, plot);
 }
 
-fn draw_codes(frame: &mut Frame<'_>, area: Rect, tick: &Tick, look: &Look) {
+fn draw_bars<K: Shown>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<K::Figures>, look: &Look) {
     let [left, _, right] = Layout::horizontal([
         Constraint::Fill(1),
         Constraint::Length(2),
         Constraint::Fill(1),
     ])
     .areas(area);
-    let all = tick.responses;
-    // Class, bar, count and share in fixed columns; what is left is the bar's.
-    let room = usize::from(left.width).saturating_sub(19);
-    let bars: Vec<Line<'_>> = (2..=5)
-        .map(|class| {
-            let responses = in_class(tick, class);
-            let length = part_of(room, responses, all);
-            Line::from(vec![
-                Span::styled(format!("{class}xx "), Look::strong()),
-                Span::styled("█".repeat(length), look.class(class)),
-                Span::raw(" ".repeat(room - length)),
-                Span::raw(format!(
-                    "{:>7}{:>8}",
-                    count(responses),
-                    percent(responses, all)
-                )),
-            ])
-        })
-        .collect();
+    let (bars, all) = K::bars(tick);
+    let name_width = bars.iter().map(|bar| bar.name.len()).max().unwrap_or(0);
+    // Name, bar, count and share in fixed columns; what is left is the bar's.
+    let room = usize::from(left.width).saturating_sub(name_width + 16);
+    let line = |bar: &Bar| {
+        let length = part_of(room, bar.count, all);
+        Line::from(vec![
+            Span::styled(format!("{:<name_width$} ", bar.name), Look::strong()),
+            Span::styled("█".repeat(length), look.tone(bar.tone)),
+            Span::raw(" ".repeat(room - length)),
+            Span::raw(format!(
+                "{:>7}{:>8}",
+                count(bar.count),
+                percent(bar.count, all)
+            )),
+        ])
+    };
+    let bars: Vec<Line<'_>> = bars.iter().map(line).collect();
     frame.render_widget(Paragraph::new(bars), left);
-
-    let codes = largest(tick.codes.iter().map(|(code, n)| (code.to_string(), *n)));
-    let methods = largest(tick.methods.iter().map(|(name, n)| (name.clone(), *n)));
-    let lists: Vec<Line<'_>> = codes
-        .chunks(4)
-        .take(2)
-        .map(|row| listed(row, look))
-        .chain(methods.chunks(4).take(2).map(|row| listed(row, look)))
+    let lists: Vec<Line<'_>> = K::lists(tick)
+        .into_iter()
+        .flat_map(|list| {
+            let list = largest(list);
+            let rows: Vec<_> = list
+                .chunks(4)
+                .take(2)
+                .map(|row| listed(row, look))
+                .collect();
+            rows
+        })
         .collect();
     frame.render_widget(Paragraph::new(lists), right);
 }
@@ -393,8 +356,7 @@ fn part_of(room: usize, part: u64, whole: u64) -> usize {
 }
 
 /// Names and counts, largest first.
-fn largest(all: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
-    let mut all: Vec<(String, u64)> = all.collect();
+fn largest(mut all: Vec<(String, u64)>) -> Vec<(String, u64)> {
     all.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     all
 }
@@ -412,15 +374,6 @@ fn listed(row: &[(String, u64)], look: &Look) -> Line<'static> {
     line
 }
 
-const fn name_of(by: By) -> &'static str {
-    match by {
-        By::Host => "hosts",
-        By::Server => "servers",
-        By::Url => "urls",
-        By::Client => "clients",
-    }
-}
-
 const fn span_of(window: Window) -> &'static str {
     match window {
         Window::Minute => "last minute",
@@ -429,40 +382,17 @@ const fn span_of(window: Window) -> &'static str {
     }
 }
 
-/// Heading, width, and the sort that it stands for.
-const COLUMNS: [(&str, u16, Option<Sort>); 7] = [
-    ("REQUESTS", 8, Some(Sort::Requests)),
-    ("4XX+5XX", 7, Some(Sort::Errors)),
-    ("UNANSW", 6, Some(Sort::Unanswered)),
-    ("BYTES", 6, Some(Sort::Bytes)),
-    ("P50", 6, None),
-    ("P95", 6, Some(Sort::P95)),
-    ("MAX", 6, None),
-];
-
-fn cells(row: &TopRow) -> [String; 7] {
-    [
-        count(row.requests),
-        count(row.errors_4xx.saturating_add(row.errors_5xx)),
-        count(row.unanswered),
-        si(crate::text::to_f64(row.bytes)),
-        maybe_time(row.p50),
-        maybe_time(row.p95),
-        maybe_time(row.max),
-    ]
-}
-
-fn draw_table(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen, look: &Look) {
+fn draw_table<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen<K>, look: &Look) {
     let [tabs, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     screen.page = usize::from(body.height.saturating_sub(1));
     let mut line = Line::default();
-    for by in By::ALL {
+    for by in K::By::ALL {
         let style = if *by == screen.by {
             Look::strong().reversed()
         } else {
             look.quiet()
         };
-        line.push_span(Span::styled(format!(" {} ", name_of(*by)), style));
+        line.push_span(Span::styled(format!(" {} ", K::table_name(*by)), style));
     }
     line.push_span(Span::styled(
         format!("  {}, by {}", span_of(screen.window), screen.sort.as_str()),
@@ -481,7 +411,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen, look: &Loo
     };
     let header = Row::new(
         std::iter::once(Cell::from(Span::styled("KEY", look.quiet()))).chain(
-            COLUMNS
+            K::headings()
                 .iter()
                 .map(|(text, _, sort)| heading(text, *sort == Some(screen.sort))),
         ),
@@ -491,21 +421,20 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen, look: &Loo
         .skip(screen.offset)
         .take(screen.page)
         .map(|row| {
-            let key = if row.key.is_empty() {
-                "(none)"
-            } else {
-                &row.key
+            let key = match K::key(row) {
+                "" => "(none)",
+                key => key,
             };
             Row::new(
                 std::iter::once(Cell::from(key)).chain(
-                    cells(row)
+                    K::cells(row)
                         .into_iter()
                         .map(|text| Cell::from(Line::from(text).alignment(Alignment::Right))),
                 ),
             )
         });
     let widths = std::iter::once(Constraint::Min(12)).chain(
-        COLUMNS
+        K::headings()
             .iter()
             .map(|(_, width, _)| Constraint::Length(*width)),
     );

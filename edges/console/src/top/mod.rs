@@ -4,7 +4,7 @@
 //! Live ──► Screen (what is shown) ──► draw(frame) ──► terminal
 //!             ▲ keys                └► one line per interval where there is no terminal
 //! ```
-//! A thread of its own reads the same [`Live`] as the web page; the run never waits for it. It puts
+//! A thread of its own reads the same [`LiveOf`] as the web page; the run never waits for it. It puts
 //! the terminal back as it was when it ends: when the view is dropped, when `q` is pressed, when the
 //! run is asked to stop (so that a second signal, which ends the process at once, finds the terminal
 //! in order), and before a panic prints its message.
@@ -13,6 +13,7 @@ mod draw;
 mod lines;
 mod number;
 mod screen;
+mod shown;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +33,8 @@ use ratatui::{Terminal, backend::CrosstermBackend};
 use thiserror::Error;
 
 use self::screen::{After, Screen};
-use crate::live::Live;
+pub use self::shown::{Bar, Curve, Heading, Pair, Shown, Tone};
+use crate::live::LiveOf;
 
 /// How long a key or the end of the run may wait to be seen.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -101,7 +103,11 @@ impl Top {
     ///
     /// # Errors
     /// The terminal could not be set up, or no thread could be started.
-    pub fn start(live: Live, options: TopOptions, stop: Arc<AtomicBool>) -> Result<Self, TopError> {
+    pub fn start<K: Shown>(
+        live: LiveOf<K>,
+        options: TopOptions,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, TopError> {
         let leave = Arc::new(AtomicBool::new(false));
         let is_fullscreen = io::stdout().is_terminal() && has_keys();
         let seen = Arc::clone(&leave);
@@ -136,7 +142,7 @@ impl Top {
         self.is_fullscreen
     }
 
-    /// After [`Live::finish`]: shows the end of the run, stays until `q` if the options say so, and
+    /// After [`LiveOf::finish`]: shows the end of the run, stays until `q` if the options say so, and
     /// puts the terminal back.
     pub fn finish(mut self) {
         if let Some(thread) = self.thread.take() {
@@ -196,14 +202,16 @@ fn give_back() {
     }
 }
 
-fn screen_loop(
-    live: &Live,
+fn screen_loop<K: Shown>(
+    live: &LiveOf<K>,
     options: TopOptions,
     stop: &AtomicBool,
     leave: &AtomicBool,
 ) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    let mut screen = Screen::new(options.is_coloured);
+    let Some(mut screen) = Screen::new(options.is_coloured) else {
+        return Ok(());
+    };
     screen.refresh(live);
     loop {
         terminal.draw(|frame| draw::draw(frame, &mut screen))?;
@@ -245,8 +253,8 @@ fn screen_loop(
     }
 }
 
-fn line_loop(
-    live: &Live,
+fn line_loop<K: Shown>(
+    live: &LiveOf<K>,
     out: &mut impl Write,
     stop: &AtomicBool,
     leave: &AtomicBool,
@@ -256,7 +264,7 @@ fn line_loop(
         // Asked before the intervals are: the last ones are closed before the run is finished.
         let is_finished = live.is_finished();
         for tick in live.wait_tick(last, PATIENCE) {
-            writeln!(out, "{}", lines::line(&tick))?;
+            writeln!(out, "{}", lines::line::<K>(&tick))?;
             last = tick.id;
         }
         out.flush()?;

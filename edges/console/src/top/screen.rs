@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::api::{By, Meta, Sort, Tick, TopTable, Window};
-use crate::live::Live;
+use crate::api::{Meta, Tick, TopTable, Window, Word};
+use crate::live::{Kind, LiveOf};
 
 /// Rows asked for: more than a screen has, so that there is something to scroll.
 const ROWS: usize = 200;
@@ -29,14 +29,14 @@ pub(super) enum After {
 
 /// What is on the screen.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(super) struct Screen<K: Kind> {
     pub(super) is_coloured: bool,
     pub(super) meta: Option<Meta>,
     /// The last intervals, oldest first.
-    pub(super) ticks: Vec<Arc<Tick>>,
-    pub(super) table: Option<TopTable>,
-    pub(super) by: By,
-    pub(super) sort: Sort,
+    pub(super) ticks: Vec<Arc<Tick<K::Figures>>>,
+    pub(super) table: Option<TopTable<K::By, K::Row>>,
+    pub(super) by: K::By,
+    pub(super) sort: K::Sort,
     pub(super) window: Window,
     /// First row of the table that is shown.
     pub(super) offset: usize,
@@ -45,6 +45,11 @@ pub(super) struct Screen {
     pub(super) is_paused: bool,
     /// Id of the last interval and whether the run had ended, when last looked.
     seen: (u64, bool),
+}
+
+/// The first of a choice; each has one.
+fn first<T: Word>() -> Option<T> {
+    T::ALL.first().copied()
 }
 
 /// The one after `now`, the first after the last.
@@ -59,35 +64,35 @@ fn previous<T: Copy + PartialEq>(all: &[T], now: T) -> T {
     before.or_else(|| all.last()).copied().unwrap_or(now)
 }
 
-impl Screen {
-    pub(super) const fn new(is_coloured: bool) -> Self {
-        Self {
+impl<K: Kind> Screen<K> {
+    pub(super) fn new(is_coloured: bool) -> Option<Self> {
+        Some(Self {
             is_coloured,
             meta: None,
             ticks: Vec::new(),
             table: None,
-            by: By::Host,
-            sort: Sort::Requests,
+            by: first()?,
+            sort: first()?,
             window: Window::FiveMinutes,
             offset: 0,
             page: 1,
             is_paused: false,
             seen: (0, false),
-        }
+        })
     }
 
     /// The last interval.
-    pub(super) fn last(&self) -> Option<&Tick> {
+    pub(super) fn last(&self) -> Option<&Tick<K::Figures>> {
         self.ticks.last().map(AsRef::as_ref)
     }
 
     /// Whether there is something new since [`Screen::refresh`].
-    pub(super) fn is_behind(&self, live: &Live) -> bool {
+    pub(super) fn is_behind(&self, live: &LiveOf<K>) -> bool {
         self.seen != (live.last_id(), live.is_finished())
     }
 
     /// Takes what is new; of a paused view only whether the run has ended.
-    pub(super) fn refresh(&mut self, live: &Live) {
+    pub(super) fn refresh(&mut self, live: &LiveOf<K>) {
         // Before the intervals are read: one that is closed in between is seen the next time.
         self.seen = (live.last_id(), live.is_finished());
         self.meta = Some(live.meta());
@@ -103,7 +108,7 @@ impl Screen {
     }
 
     /// Asks for the table as it is chosen now.
-    pub(super) fn ask(&mut self, live: &Live) {
+    pub(super) fn ask(&mut self, live: &LiveOf<K>) {
         self.table = Some(live.top(self.by, self.sort, self.window, ROWS));
     }
 
@@ -124,9 +129,9 @@ impl Screen {
                 return After::Repaint;
             }
             KeyCode::Char('q') => return After::Quit,
-            KeyCode::Tab | KeyCode::Right => self.by = next(By::ALL, self.by),
-            KeyCode::BackTab | KeyCode::Left => self.by = previous(By::ALL, self.by),
-            KeyCode::Char('s') => self.sort = next(Sort::ALL, self.sort),
+            KeyCode::Tab | KeyCode::Right => self.by = next(K::By::ALL, self.by),
+            KeyCode::BackTab | KeyCode::Left => self.by = previous(K::By::ALL, self.by),
+            KeyCode::Char('s') => self.sort = next(K::Sort::ALL, self.sort),
             KeyCode::Char('w') => self.window = next(Window::ALL, self.window),
             KeyCode::Char('p' | ' ') => {
                 self.is_paused = !self.is_paused;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use linkweir_engine::RunReport;
+use linkweir_record::HttpKind;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -11,10 +12,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::screen::{After, Screen};
-use super::{draw, line_loop, lines};
+use super::{Shown, draw, line_loop, lines};
 use crate::api::{
-    AlertState, AlertStatus, By, Dropped, Meta, ResponseTimes, Sort, TableState, Tick, TopRow,
-    TopTable, Window,
+    AlertState, AlertStatus, By, Dropped, HttpFigures, Meta, Percentiles, Sort, TableState, Tick,
+    TopRow, TopTable, Window,
 };
 use crate::live::{Live, LiveOptions};
 
@@ -25,25 +26,27 @@ fn tick(id: u64, requests: u64) -> Tick {
         interval_s: 1.0,
         packets: 86_700,
         bytes: 67_500_000,
-        requests,
-        responses: requests,
-        complete: requests - 8,
-        unanswered: 8,
-        orphans: 2,
-        retransmissions: 23,
-        codes: BTreeMap::from([(200, requests - 100), (304, 60), (404, 30), (503, 10)]),
-        methods: BTreeMap::from([("GET".to_owned(), requests - 5), ("POST".to_owned(), 5)]),
-        response_time_ns: Some(ResponseTimes {
-            count: requests,
-            min: 180_000,
-            mean: 15_000_000,
-            p50: 7_960_000,
-            p90: 35_000_000,
-            p95: 56_000_000 + id,
-            p99: 123_000_000,
-            p999: 519_000_000,
-            max: 2_400_000_000,
-        }),
+        figures: HttpFigures {
+            requests,
+            responses: requests,
+            complete: requests - 8,
+            unanswered: 8,
+            orphans: 2,
+            retransmissions: 23,
+            codes: BTreeMap::from([(200, requests - 100), (304, 60), (404, 30), (503, 10)]),
+            methods: BTreeMap::from([("GET".to_owned(), requests - 5), ("POST".to_owned(), 5)]),
+            response_time_ns: Some(Percentiles {
+                count: requests,
+                min: 180_000,
+                mean: 15_000_000,
+                p50: 7_960_000,
+                p90: 35_000_000,
+                p95: 56_000_000 + id,
+                p99: 123_000_000,
+                p999: 519_000_000,
+                max: 2_400_000_000,
+            }),
+        },
         dropped: Dropped::default(),
         dropped_total: Dropped::default(),
         table: TableState {
@@ -69,9 +72,10 @@ fn row(key: &str, requests: u64) -> TopRow {
     }
 }
 
-fn screen(ticks: impl IntoIterator<Item = Tick>) -> Screen {
-    let mut screen = Screen::new(true);
+fn screen(ticks: impl IntoIterator<Item = Tick>) -> Screen<HttpKind> {
+    let mut screen = Screen::new(true).unwrap();
     screen.meta = Some(Meta {
+        kind: "http",
         version: "0.1.0",
         source: "eth1".to_owned(),
         live: true,
@@ -91,7 +95,7 @@ fn screen(ticks: impl IntoIterator<Item = Tick>) -> Screen {
     screen
 }
 
-fn drawn(screen: &mut Screen, width: u16, height: u16) -> Buffer {
+fn drawn<K: Shown>(screen: &mut Screen<K>, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw::draw(frame, screen)).unwrap();
     terminal.backend().buffer().clone()
@@ -244,7 +248,7 @@ fn keys_choose_the_table_and_scroll_it() {
 
 #[test]
 fn before_the_first_interval_it_says_so() {
-    let mut screen = Screen::new(true);
+    let mut screen = Screen::<HttpKind>::new(true).unwrap();
     let lines = text(&drawn(&mut screen, 80, 24));
     assert_eq!(lines[1], "waiting for packets: no interval has ended yet");
 }
@@ -264,16 +268,17 @@ fn no_size_of_terminal_is_too_small() {
 fn a_line_has_losses_first() {
     let mut lossy = tick(1, 7000);
     assert_eq!(
-        lines::line(&lossy),
+        lines::line::<HttpKind>(&lossy),
         "22:13:21Z dropped 0 table 3.78% req/s 7k p50 7.96ms p95 56.0ms p99 123ms \
          2xx 6900 3xx 60 4xx 30 5xx 10 unanswered 8 pkt/s 86.7k bit/s 540M"
     );
     lossy.dropped.ring = 4;
     lossy.dropped_total.ring = 12;
-    lossy.response_time_ns = None;
-    lossy.codes.clear();
+    lossy.figures.response_time_ns = None;
+    lossy.figures.codes.clear();
     assert!(
-        lines::line(&lossy).starts_with("22:13:21Z dropped 12 now +4 table 3.78% req/s 7k 5xx 0")
+        lines::line::<HttpKind>(&lossy)
+            .starts_with("22:13:21Z dropped 12 now +4 table 3.78% req/s 7k 5xx 0")
     );
 }
 
@@ -303,7 +308,7 @@ fn lines_end_with_the_run() {
     );
 
     // A screen takes the same intervals, and the end.
-    let mut screen = Screen::new(true);
+    let mut screen = Screen::<HttpKind>::new(true).unwrap();
     assert!(screen.is_behind(&live));
     screen.refresh(&live);
     assert!(!screen.is_behind(&live));
@@ -322,15 +327,15 @@ proptest! {
     ) {
         let [requests, responses, packets, bytes, p95, entries, capacity, lost] = numbers;
         let key = crate::text::clean(&key);
-        let mut tick = Tick {
-            requests, responses, packets, bytes, unanswered: requests, ..tick(1, 1000)
-        };
-        tick.response_time_ns = Some(ResponseTimes { p95, ..ResponseTimes::default() });
+        let mut tick = Tick { packets, bytes, ..tick(1, 1000) };
+        (tick.figures.requests, tick.figures.responses) = (requests, responses);
+        tick.figures.unanswered = requests;
+        tick.figures.response_time_ns = Some(Percentiles { p95, ..Percentiles::default() });
         tick.table = TableState { entries, capacity };
         tick.dropped_total.kernel = lost;
         tick.dropped_total.ring = lost;
-        tick.methods.insert(key.clone(), lost);
-        tick.codes.insert(u16::MAX, lost);
+        tick.figures.methods.insert(key.clone(), lost);
+        tick.figures.codes.insert(u16::MAX, lost);
         let mut screen = screen([tick.clone(), tick]);
         if let Some(table) = &mut screen.table {
             table.rows = vec![row(&key, requests)];

@@ -1,0 +1,158 @@
+//! What server, webhook and files need of the statistics, whatever the records are.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use crate::alert::AlertEvent;
+use crate::api::{UnknownWord, Window, Word};
+use crate::download::What;
+use crate::live::{Kind, LiveOf, WebhookCounts};
+
+/// A query that cannot be answered, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadQuery(pub(crate) String);
+
+/// Rows of a table when the request does not say, and at most.
+const ROWS: usize = 50;
+const MAX_ROWS: usize = 1000;
+
+/// The value of `name` in a query string, as it stands there.
+pub(crate) fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find_map(|(key, value)| (key == name).then_some(value))
+}
+
+/// The word of a parameter, `default` where it is not given.
+fn word<T: std::str::FromStr<Err = UnknownWord>>(
+    query: &str,
+    name: &str,
+    default: T,
+) -> Result<T, BadQuery> {
+    match parameter(query, name) {
+        None => Ok(default),
+        Some(word) => word
+            .parse()
+            .map_err(|error| BadQuery(format!("{name}: {error}"))),
+    }
+}
+
+/// The first word of a choice.
+fn first<T: Word>() -> Result<T, BadQuery> {
+    let first = T::ALL.first().copied();
+    first.ok_or_else(|| BadQuery("there is nothing to choose".to_owned()))
+}
+
+fn json(value: &impl serde::Serialize) -> Vec<u8> {
+    // A value of ours has no key that JSON could not have.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// Statistics that can be served. The bytes are JSON.
+pub(crate) trait Served: Debug + Send + Sync {
+    fn last_id(&self) -> u64;
+    fn is_finished(&self) -> bool;
+    fn snapshot(&self) -> Vec<u8>;
+    /// At most `most` intervals after `id`, with their ids, and whether these are all.
+    fn ticks_after(&self, id: u64, most: usize) -> (Vec<(u64, String)>, bool);
+    fn top(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
+    fn ccdf(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
+    fn csv(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
+    fn json(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
+    fn metrics(&self) -> String;
+    fn wait_event(&self, after: u64, timeout: Duration) -> Vec<(u64, AlertEvent)>;
+    fn events_after(&self, after: u64) -> Vec<(u64, AlertEvent)>;
+    fn webhook_counts(&self) -> &WebhookCounts;
+}
+
+impl<K: Kind> Served for LiveOf<K> {
+    fn last_id(&self) -> u64 {
+        Self::last_id(self)
+    }
+
+    fn is_finished(&self) -> bool {
+        Self::is_finished(self)
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        json(&Self::snapshot(self))
+    }
+
+    fn ticks_after(&self, id: u64, most: usize) -> (Vec<(u64, String)>, bool) {
+        let ticks = Self::ticks_after(self, id);
+        let is_all = ticks.len() <= most;
+        let texts = ticks.iter().take(most).filter_map(|tick| {
+            let text = serde_json::to_string(tick.as_ref()).ok()?;
+            Some((tick.id, text))
+        });
+        (texts.collect(), is_all)
+    }
+
+    fn top(&self, query: &str) -> Result<Vec<u8>, BadQuery> {
+        let by = word(query, "by", first::<K::By>()?)?;
+        let sort = word(query, "sort", first::<K::Sort>()?)?;
+        let window = word(query, "window", Window::Minute)?;
+        let n = match parameter(query, "n") {
+            None => ROWS,
+            Some(n) => n
+                .parse::<usize>()
+                .map_err(|_| BadQuery("n: expected a whole number".to_owned()))?
+                .min(MAX_ROWS),
+        };
+        Ok(json(&Self::top(self, by, sort, window, n)))
+    }
+
+    fn ccdf(&self, query: &str) -> Result<Vec<u8>, BadQuery> {
+        let of = word(query, "of", first::<K::Of>()?)?;
+        let window = word(query, "window", Window::Minute)?;
+        Ok(json(&self.ccdf_of(of, window)))
+    }
+
+    fn csv(&self, query: &str) -> Result<Vec<u8>, BadQuery> {
+        let what = what::<K>(query)?;
+        Ok(Self::csv(self, what).into_bytes())
+    }
+
+    fn json(&self, query: &str) -> Result<Vec<u8>, BadQuery> {
+        let what = what::<K>(query)?;
+        Ok(json(&Self::json(self, what)))
+    }
+
+    fn metrics(&self) -> String {
+        Self::metrics(self)
+    }
+
+    fn wait_event(&self, after: u64, timeout: Duration) -> Vec<(u64, AlertEvent)> {
+        Self::wait_event(self, after, timeout)
+    }
+
+    fn events_after(&self, after: u64) -> Vec<(u64, AlertEvent)> {
+        Self::events_after(self, after)
+    }
+
+    fn webhook_counts(&self) -> &WebhookCounts {
+        Self::webhook_counts(self)
+    }
+}
+
+/// What a file is to hold.
+fn what<K: Kind>(query: &str) -> Result<What<K::By>, BadQuery> {
+    match parameter(query, "what") {
+        None => Ok(What::Series),
+        Some(word) => What::of::<K>(word).map_err(|error| BadQuery(format!("what: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters() {
+        assert_eq!(parameter("a=1&b=2", "b"), Some("2"));
+        assert_eq!(parameter("a=1&b=2", "c"), None);
+        assert_eq!(parameter("", "a"), None);
+        assert_eq!(parameter("a&b=x=y", "b"), Some("x=y"));
+    }
+}
