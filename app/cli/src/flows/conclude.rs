@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use linkweir_engine::{FaultKind, RunError, RunReport, SinkError};
+use linkweir_engine::{FaultKind, RunError, RunReport, Sink, SinkError};
 use linkweir_flows::{FlowsStage, FlowsStats};
+use linkweir_record::FlowKind;
 use linkweir_sink::summary::write_summary_file;
 use linkweir_wire::{DecodeFaults, LinkType};
 
@@ -22,6 +23,9 @@ pub(crate) struct Ended<'a> {
     unsupported_link: Option<LinkType>,
     workers: Vec<WorkerTotals>,
     elapsed: Duration,
+    /// What the outputs could not deliver, and why, of the first.
+    undelivered: u64,
+    why: Option<String>,
 }
 
 impl<'a> Ended<'a> {
@@ -41,6 +45,8 @@ impl<'a> Ended<'a> {
             unsupported_link: None,
             workers: Vec::new(),
             elapsed,
+            undelivered: 0,
+            why: None,
         };
         for stage in stages {
             ended.stats.merge(&stage.stats());
@@ -53,6 +59,15 @@ impl<'a> Ended<'a> {
             .map(|(report, stage)| WorkerTotals::new(report, &stage.stats()))
             .collect();
         ended
+    }
+
+    /// Asks the outputs what they could not deliver.
+    pub(crate) fn with_losses(mut self, sinks: &[Box<dyn Sink<FlowKind>>]) -> Self {
+        for losses in sinks.iter().map(|sink| sink.losses()) {
+            self.undelivered += losses.count;
+            self.why = self.why.or(losses.first);
+        }
+        self
     }
 
     /// Says how it went and chooses the exit code.
@@ -73,7 +88,11 @@ impl<'a> Ended<'a> {
             faults: &self.faults,
             elapsed: self.elapsed,
             workers: &self.workers,
+            undelivered: self.undelivered,
         };
+        if let Some(why) = &self.why {
+            warn(why);
+        }
         if let Some(destination) = &args.output.summary {
             match write_summary_file(destination, &totals.to_json()) {
                 Err(SinkError::ClosedPipe) | Ok(()) => {}

@@ -73,8 +73,7 @@ impl<'a> Job<'a> {
         signals: Signals,
         meter: Meter,
     ) -> anyhow::Result<Self> {
-        let shards = u32::try_from(args.workers).unwrap_or(u32::MAX);
-        let sinks = open_sinks(args, shards)?;
+        let sinks = open_sinks(args)?;
         let is_live = args.input.interface.is_some() || args.feed.is_some();
         if is_live {
             give_up_privileges(args)?;
@@ -103,7 +102,9 @@ impl<'a> Job<'a> {
         let (report, outcome) = Run::new(source, &mut stage, &mut self.sinks, limit)
             .drive(|report, progress| self.watcher.look(report, progress));
         let elapsed = self.watcher.finish(&report);
-        Ended::new(self.args, report, &[], &[stage], elapsed).conclude(outcome)
+        Ended::new(self.args, report, &[], &[stage], elapsed)
+            .with_losses(&self.sinks)
+            .conclude(outcome)
     }
 
     /// A thread reads the source and deals its frames to the workers by flow.
@@ -144,6 +145,7 @@ impl<'a> Job<'a> {
             &report.stages,
             elapsed,
         )
+        .with_losses(&self.sinks)
         .conclude(outcome)
     }
 }

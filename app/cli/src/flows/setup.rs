@@ -7,7 +7,9 @@ use anyhow::anyhow;
 use linkweir_engine::{Sink, SinkError};
 use linkweir_flows::{FlowsConfig, Subnets};
 use linkweir_record::FlowKind;
-use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_sink::archive::open_archive;
+use linkweir_sink::rrd::{RrdOptions, open_rrd};
+use linkweir_sink::{OutputOptions, TstatOptions, open_histograms, open_sink, open_tstat};
 
 use super::args::{FlowFormat, FlowsArgs};
 use crate::conflicts;
@@ -58,13 +60,21 @@ fn read_subnets(path: &Path) -> anyhow::Result<Subnets> {
     Subnets::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Opens everything that takes records; `shards` is the number of workers whose steps come.
-pub(crate) fn open_sinks(args: &FlowsArgs, _shards: u32) -> anyhow::Result<FlowSinks> {
+/// Opens everything that takes records.
+pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
     let output = &args.output;
     let options = OutputOptions {
         rotation: output.rotate,
         wall_clock_ns: wall_clock,
-        ..OutputOptions::default()
+        has_partial_records: args.tracking.periodic.is_some(),
+    };
+    let tree = TstatOptions {
+        step: output.step,
+        has_partial_records: args.tracking.periodic.is_some(),
+        tcp_idle: args.tracking.tcp_idle,
+        udp_idle: args.tracking.udp_idle,
+        syn_timeout: args.tracking.syn_timeout,
+        ..TstatOptions::default()
     };
     let destinations = match output.write.as_slice() {
         _ if output.no_output => Vec::new(),
@@ -80,8 +90,23 @@ pub(crate) fn open_sinks(args: &FlowsArgs, _shards: u32) -> anyhow::Result<FlowS
     };
     let mut sinks = FlowSinks::new();
     for destination in &destinations {
-        let format = output.format.and_then(FlowFormat::lines);
-        sinks.push(open_sink(destination, format, options).map_err(refused)?);
+        let sink = match output.format {
+            Some(FlowFormat::Tstat) if !destination.contains("://") => {
+                open_tstat(Path::new(destination), tree)
+            }
+            format => open_sink(destination, format.and_then(FlowFormat::lines), options),
+        };
+        sinks.push(sink.map_err(refused)?);
+    }
+    if let Some(folder) = &output.histograms {
+        sinks.push(open_histograms(folder, tree).map_err(refused)?);
+    }
+    if let Some(path) = &output.archive {
+        sinks.push(open_archive(path, output.step).map_err(refused)?);
+    }
+    if let Some(to) = &output.rrd {
+        let options = RrdOptions { step: output.step };
+        sinks.push(open_rrd(to, options).map_err(refused)?);
     }
     Ok(sinks)
 }

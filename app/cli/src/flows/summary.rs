@@ -20,6 +20,8 @@ pub(crate) struct Totals<'a> {
     pub(crate) elapsed: Duration,
     /// The share of each worker, where there were several.
     pub(crate) workers: &'a [WorkerTotals],
+    /// What the outputs could not deliver.
+    pub(crate) undelivered: u64,
 }
 
 /// What one of several workers did.
@@ -55,7 +57,7 @@ impl Totals<'_> {
             ("ring", drops.ring),
             ("unusable_records", drops.unusable_records),
             ("table_full", self.stats.evicted),
-            ("sink", 0),
+            ("sink", self.undelivered),
         ]
     }
 
