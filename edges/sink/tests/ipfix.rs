@@ -1,8 +1,12 @@
 //! IPFIX against programs of others: nfcapd takes the flows and nfdump reads them back, tshark takes
 //! every message apart.
 #![expect(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "tests wait for programs of others by the clock"
+    reason = "a test stops at the first surprise, and waits for programs of others by the clock"
 )]
 
 use std::collections::BTreeMap;
@@ -90,7 +94,7 @@ fn side(ip: IpAddr, port: u16, n: u64, is_tcp: bool) -> FlowSide {
         ip_bytes: 1_000 + 1_500 * n,
         syn_cnt: u64::from(is_tcp),
         ack_cnt: if is_tcp { 2 + n } else { 0 },
-        fin_cnt: u64::from(is_tcp && n % 2 == 0),
+        fin_cnt: u64::from(is_tcp && n.is_multiple_of(2)),
         ttl_min: 57,
         ttl_max: 64,
         pkts_retx: n % 5,
@@ -108,7 +112,7 @@ fn side(ip: IpAddr, port: u16, n: u64, is_tcp: bool) -> FlowSide {
 
 /// Flow `n`: TCP and UDP, IPv4 and IPv6 in turn.
 fn flow(n: u16) -> FlowRow {
-    let is_tcp = n % 2 == 0;
+    let is_tcp = n.is_multiple_of(2);
     let [client, server]: [IpAddr; 2] = if n % 4 < 2 {
         let [high, low] = n.to_be_bytes();
         [
@@ -307,7 +311,7 @@ fn nfcapd_takes_every_flow_in_both_directions() {
     );
     wait_for("nfcapd", || is_bound(port));
     relayed(Some(port), options(), |sink| {
-        write_all(sink, (0..COUNT).map(flow))
+        write_all(sink, (0..COUNT).map(flow));
     });
     // nfcapd reads on while it is told to end; what is in its socket by then it has read.
     wait_for("the end of its queue", || {
@@ -399,7 +403,7 @@ fn tshark_finds_nothing_wrong_and_every_field() {
     let folder = tempfile::tempdir().unwrap();
     let pcap = folder.path().join("messages.pcap");
     let messages = relayed(None, options(), |sink| {
-        write_all(sink, (0..COUNT).map(flow))
+        write_all(sink, (0..COUNT).map(flow));
     });
     assert!(messages.iter().all(|message| message.len() <= 1_400));
     write_pcap(&pcap, &messages);

@@ -1,7 +1,11 @@
 //! Round-robin files by the real rrdtool and the real rrdcached.
 #![expect(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "tests wait for programs of others by the clock"
+    reason = "a test stops at the first surprise, and waits for programs of others by the clock"
 )]
 
 use std::io::{BufRead, BufReader, Write};
@@ -56,7 +60,7 @@ fn step(n: u64, shard: u32) -> Step {
     let id = |name| HistogramId::named(name).unwrap();
     step.histograms.add_n(id("ip_len_in"), 40, 10 + n);
     step.histograms.add_n(id("ip_len_in"), 1_500, 5);
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         step.histograms
             .add(id("tcp_rtt_avg_in"), 20 + u64::from(shard) * 10);
     }
@@ -128,7 +132,7 @@ fn check(folder: &Path) {
     for (n, mean) in values("tcp_rtt_avg_in.avg.rrd").into_iter().enumerate() {
         // Of both shards, and unknown where there was nothing.
         assert!(
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 mean == 25.0
             } else {
                 mean.is_nan()

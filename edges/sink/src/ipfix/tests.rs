@@ -74,7 +74,8 @@ fn fields(mut record: &[u8]) -> Vec<(u16, u16, Option<u32>)> {
     let mut take = |count: usize| {
         let (head, rest) = record.split_at(count);
         record = rest;
-        head.iter().fold(0_u32, |n, byte| n << 8 | u32::from(*byte))
+        head.iter()
+            .fold(0_u32, |n, byte| (n << 8) | u32::from(*byte))
     };
     take(2);
     let count = take(2);
@@ -82,7 +83,8 @@ fn fields(mut record: &[u8]) -> Vec<(u16, u16, Option<u32>)> {
         .map(|_| {
             let (id, length) = (take(2), take(2));
             let pen = (id & 0x8000 != 0).then(|| take(4));
-            ((id & 0x7fff) as u16, length as u16, pen)
+            let short = |value: u32| u16::try_from(value).unwrap();
+            (short(id & 0x7fff), short(length), pen)
         })
         .collect();
     assert!(record.is_empty());

@@ -148,7 +148,8 @@ impl RrdStore {
                 return false;
             };
             let count = self.orders.len().min(CHUNK);
-            let chunk = self.orders.iter().take(count);
+            let all: &[Order] = self.orders.make_contiguous();
+            let chunk = all.get(..count).unwrap_or(all);
             let done = match &self.place {
                 Place::Folder(_) => by_tool(stream, chunk),
                 Place::Daemon(_) => by_daemon(stream, chunk),
@@ -300,12 +301,9 @@ fn read_line(stream: &mut BufReader<UnixStream>) -> io::Result<String> {
 }
 
 /// rrdtool answers each command with any lines, then `OK` and times, or `ERROR:` and a reason.
-fn by_tool<'a>(
-    stream: &mut BufReader<UnixStream>,
-    orders: impl Iterator<Item = &'a Order> + Clone,
-) -> io::Result<Refusals> {
+fn by_tool(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result<Refusals> {
     let mut lines = String::new();
-    for order in orders.clone() {
+    for order in orders {
         let (word, line) = match order {
             Order::Create(line) => ("create ", line),
             Order::Update(line) => ("update ", line),
@@ -331,12 +329,9 @@ fn by_tool<'a>(
 
 /// rrdcached answers `N text` and N more lines, N below zero being an error. Between `BATCH` and `.`
 /// it is silent, then says how many orders failed and which.
-fn by_daemon<'a>(
-    stream: &mut BufReader<UnixStream>,
-    orders: impl Iterator<Item = &'a Order> + Clone,
-) -> io::Result<Refusals> {
+fn by_daemon(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result<Refusals> {
     let mut lines = String::from("BATCH\n");
-    for order in orders.clone() {
+    for order in orders {
         let (word, line) = match order {
             Order::Create(line) => ("CREATE ", line),
             Order::Update(line) => ("UPDATE ", line),
@@ -359,7 +354,7 @@ fn by_daemon<'a>(
         let (number, reason) = line.split_once(' ').unwrap_or(("", &line));
         // Orders are numbered from 1.
         let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-        let order = at.and_then(|at| orders.clone().nth(at));
+        let order = at.and_then(|at| orders.get(at));
         refusals.add(order, reason);
     }
     Ok(refusals)
