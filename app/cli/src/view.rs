@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_console::alert::{MAX_RULES, Rule};
-use linkweir_console::api::Tick;
-use linkweir_console::{Live, LiveOptions};
+use linkweir_console::api::{FlowFigures, Tick};
+use linkweir_console::{Kind, LiveOf, LiveOptions};
 use linkweir_engine::{RunReport, Sink};
-use linkweir_record::HttpKind;
+use linkweir_record::{FlowKind, HttpKind};
 use linkweir_sink::human::{moment, percent, scaled, span};
 use linkweir_wire::Timestamp;
 
@@ -16,13 +16,35 @@ use crate::exit::{Wrong, say, warn};
 use crate::progress::wall_clock;
 use crate::signals::Signals;
 
+#[cfg(feature = "tui")]
+use linkweir_console::top::Shown as OnScreen;
+
+/// Where there is no terminal view, everything can be shown in it.
+#[cfg(not(feature = "tui"))]
+pub(crate) trait OnScreen {}
+#[cfg(not(feature = "tui"))]
+impl<K> OnScreen for K {}
+
+/// A kind of record that can be looked at while it comes.
+pub(crate) trait Viewed: Kind + OnScreen {
+    /// What a line for an interval says after its time and its losses.
+    fn parts(tick: &Tick<Self::Figures>) -> Vec<String>;
+}
+
 /// The live view of a run, if one was asked for.
-#[derive(Debug, Default)]
-pub(crate) struct View(Option<Shown>);
+#[derive(Debug)]
+pub(crate) struct View<K: Viewed = HttpKind>(Option<Shown<K>>);
+
+/// None.
+impl<K: Viewed> Default for View<K> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
 
 #[derive(Debug)]
-struct Shown {
-    live: Live,
+struct Shown<K: Viewed> {
+    live: LiveOf<K>,
     is_live: bool,
     has_lines: bool,
     /// The terminal is not for messages.
@@ -37,7 +59,7 @@ struct Shown {
     webhook: Option<linkweir_console::Webhook>,
 }
 
-impl View {
+impl<K: Viewed> View<K> {
     /// Starts what `args` ask for; `source` is what is read, in words.
     pub(crate) fn start(
         args: &ViewArgs,
@@ -47,13 +69,13 @@ impl View {
     ) -> anyhow::Result<Self> {
         let is_seen = args.has_console() || args.has_top();
         if !is_seen && args.interval.is_none() && args.alert.is_empty() {
-            return Ok(Self::default());
+            return Ok(Self(None));
         }
-        let live = Live::new(LiveOptions {
+        let live = LiveOf::<K>::new(LiveOptions {
             interval: args.interval.unwrap_or(Duration::from_secs(1)),
             source: source.to_owned(),
             is_live,
-            alerts: rules(&args.alert)?,
+            alerts: rules::<K>(&args.alert)?,
             ..LiveOptions::default()
         });
         let mut shown = Shown {
@@ -83,10 +105,10 @@ impl View {
     }
 
     /// Where the records of the run go to be counted.
-    pub(crate) fn sink(&self) -> Option<Box<dyn Sink<HttpKind>>> {
+    pub(crate) fn sink(&self) -> Option<Box<dyn Sink<K>>> {
         self.0
             .as_ref()
-            .map(|shown| -> Box<dyn Sink<HttpKind>> { shown.live.sink() })
+            .map(|shown| -> Box<dyn Sink<K>> { shown.live.sink() })
     }
 
     /// Called between batches.
@@ -121,19 +143,19 @@ impl View {
     }
 }
 
-fn rules(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
+fn rules<K: Viewed>(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
     if texts.len() > MAX_RULES {
         let message = format!("--alert: at most {MAX_RULES} rules");
         return Err(anyhow!(Wrong(message)));
     }
     texts
         .iter()
-        .map(|text| text.parse())
+        .map(|text| K::rule(text))
         .collect::<Result<_, _>>()
         .map_err(|error| anyhow!(Wrong(format!("--alert: {error}"))))
 }
 
-impl Shown {
+impl<K: Viewed> Shown<K> {
     #[cfg(feature = "web")]
     fn serve(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
         use linkweir_console::{Console, ConsoleError, ConsoleOptions};
@@ -203,39 +225,70 @@ impl Shown {
         }
         for tick in self.live.ticks_after(self.told_tick) {
             self.told_tick = tick.id;
-            say(&line(&tick));
+            say(&line::<K>(&tick));
         }
     }
 }
 
 /// One interval on one line; what was lost stands in front of it.
-fn line(tick: &Tick) -> String {
+fn line<K: Viewed>(tick: &Tick<K::Figures>) -> String {
     let mut parts = vec![moment(tick.t_ms.saturating_mul(1_000_000))];
     let lost = tick.dropped.total();
     if lost > 0 {
         parts.push(format!("LOST {lost}"));
     }
-    parts.push(scaled(tick.per_second(tick.requests), "req/s"));
-    if let Some(times) = &tick.response_time_ns {
-        parts.push(format!(
-            "p50 {}  p95 {}  p99 {}",
-            span(times.p50),
-            span(times.p95),
-            span(times.p99)
-        ));
-    }
-    let class = |first: u16| -> u64 {
-        let codes = tick.codes.range(first..first + 100);
-        codes.map(|(_, count)| count).sum()
-    };
-    for (name, count) in [("4xx", class(400)), ("5xx", class(500))] {
-        parts.push(format!("{name} {}", percent(count, tick.responses)));
-    }
-    parts.push(format!(
-        "unanswered {}",
-        percent(tick.unanswered, tick.requests)
-    ));
+    parts.extend(K::parts(tick));
     parts.push(scaled(tick.per_second(tick.packets), "packets/s"));
     parts.push(scaled(tick.per_second(tick.bytes) * 8.0, "b/s"));
     parts.join("  ")
+}
+
+impl Viewed for HttpKind {
+    fn parts(tick: &Tick) -> Vec<String> {
+        let mut parts = vec![scaled(tick.per_second(tick.requests), "req/s")];
+        if let Some(times) = &tick.response_time_ns {
+            parts.push(format!(
+                "p50 {}  p95 {}  p99 {}",
+                span(times.p50),
+                span(times.p95),
+                span(times.p99)
+            ));
+        }
+        let class = |first: u16| -> u64 {
+            let codes = tick.codes.range(first..first + 100);
+            codes.map(|(_, count)| count).sum()
+        };
+        for (name, count) in [("4xx", class(400)), ("5xx", class(500))] {
+            parts.push(format!("{name} {}", percent(count, tick.responses)));
+        }
+        parts.push(format!(
+            "unanswered {}",
+            percent(tick.unanswered, tick.requests)
+        ));
+        parts
+    }
+}
+
+impl Viewed for FlowKind {
+    fn parts(tick: &Tick<FlowFigures>) -> Vec<String> {
+        let mut parts = vec![
+            format!("active {}", tick.table.entries),
+            scaled(tick.per_second(tick.new_flows), "new/s"),
+            scaled(tick.per_second(tick.ended), "ended/s"),
+            format!(
+                "retransmitted {}",
+                percent(tick.retransmissions, tick.data_segments)
+            ),
+        ];
+        if let Some(rtt) = &tick.rtt_ns {
+            parts.push(format!("rtt p50 {}  p95 {}", span(rtt.p50), span(rtt.p95)));
+        }
+        for (name, count) in [
+            ("reset", tick.ends.reset),
+            ("unanswered", tick.ends.unanswered),
+        ] {
+            parts.push(format!("{name} {}", percent(count, tick.ended_tcp)));
+        }
+        parts
+    }
 }

@@ -7,7 +7,7 @@ use linkweir_engine::{Directive, Fault, Progress, RunReport};
 use crate::exit::warn;
 use crate::progress::Meter;
 use crate::signals::Signals;
-use crate::view::View;
+use crate::view::{View, Viewed};
 
 /// A live view of a run.
 pub(crate) trait Viewer {
@@ -21,7 +21,7 @@ pub(crate) trait Viewer {
     fn is_covered(&self) -> bool;
 }
 
-impl Viewer for View {
+impl<K: Viewed> Viewer for View<K> {
     fn tick(&mut self, report: &RunReport) {
         Self::tick(self, report);
     }

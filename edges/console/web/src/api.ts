@@ -1,6 +1,7 @@
 // The HTTP API of the console: what the server sends, under the names it uses.
 // The same types are in edges/console/src/api.rs; units are in the names, times are nanoseconds.
 
+/** A distribution in a few figures; times in nanoseconds, rates in bits per second. */
 export interface ResponseTimes {
   count: number;
   min: number;
@@ -31,12 +32,20 @@ export interface AlertStatus {
   since_ms: number;
 }
 
+/** What every interval has, whatever the records are. */
 export interface Tick {
   id: number;
   t_ms: number;
   interval_s: number;
   packets: number;
   bytes: number;
+  dropped: Dropped;
+  dropped_total: Dropped;
+  table: TableState;
+  alerts: readonly AlertStatus[];
+}
+
+export interface HttpTick extends Tick {
   requests: number;
   responses: number;
   complete: number;
@@ -46,13 +55,37 @@ export interface Tick {
   codes: Readonly<Record<string, number>>;
   methods: Readonly<Record<string, number>>;
   response_time_ns: ResponseTimes | null;
-  dropped: Dropped;
-  dropped_total: Dropped;
-  table: TableState;
-  alerts: readonly AlertStatus[];
 }
 
+export interface FlowTick extends Tick {
+  new_flows: number;
+  ended: number;
+  ended_tcp: number;
+  ended_udp: number;
+  midstream: number;
+  ends: Readonly<Record<"closed" | "reset" | "idle" | "unanswered" | "evicted" | "reused" | "open", number>>;
+  flow_packets: number;
+  flow_bytes: number;
+  data_segments: number;
+  retransmissions: number;
+  payload_bytes: number;
+  retransmitted_bytes: number;
+  out_of_order: number;
+  zero_windows: number;
+  anomalies: Readonly<Record<string, number>>;
+  applications: Readonly<Record<string, { flows: number; bytes: number }>>;
+  rtt_ns: ResponseTimes | null;
+  server_rtt_ns: ResponseTimes | null;
+  client_rtt_ns: ResponseTimes | null;
+  handshake_ns: ResponseTimes | null;
+  throughput_bps: ResponseTimes | null;
+  duration_ns: ResponseTimes | null;
+}
+
+export type Kind = "http" | "flows";
+
 export interface Meta {
+  kind: Kind;
   version: string;
   source: string;
   live: boolean;
@@ -64,9 +97,6 @@ export interface Meta {
 export interface Totals {
   packets: number;
   bytes: number;
-  requests: number;
-  unanswered: number;
-  retransmissions: number;
   dropped: Dropped;
 }
 
@@ -76,31 +106,16 @@ export interface Snapshot {
   totals: Totals;
 }
 
-export const GROUPS = ["host", "url", "server", "client"] as const;
-export type By = (typeof GROUPS)[number];
-
 export const WINDOWS = ["60", "300", "all"] as const;
 export type Window = (typeof WINDOWS)[number];
 
-/** What the server can sort by; the page sorts the rows it has by everything else. */
-export const SERVER_SORTS = ["requests", "errors", "p95", "bytes", "unanswered"] as const;
-export type ServerSort = (typeof SERVER_SORTS)[number];
-
-export interface TopRow {
+/** A key and its numbers; which ones is told by the kind of records. */
+export interface TopRow extends Readonly<Record<string, string | number | null>> {
   key: string;
-  requests: number;
-  errors_4xx: number;
-  errors_5xx: number;
-  unanswered: number;
-  bytes: number;
-  p50: number | null;
-  p95: number | null;
-  p99: number | null;
-  max: number | null;
 }
 
 export interface TopTable {
-  by: By;
+  by: string;
   window: Window;
   rows: TopRow[];
   floor: number;
@@ -123,7 +138,7 @@ async function json<T>(path: string): Promise<T> {
 
 export const fetchSnapshot = (): Promise<Snapshot> => json("/api/snapshot");
 
-export const fetchTop = (by: By, sort: ServerSort, window: Window, n: number): Promise<TopTable> =>
+export const fetchTop = (by: string, sort: string, window: Window, n: number): Promise<TopTable> =>
   json(`/api/top?by=${by}&sort=${sort}&window=${window}&n=${n}`);
 
-export const fetchCcdf = (window: Window): Promise<Ccdf> => json(`/api/ccdf?window=${window}`);
+export const fetchCcdf = (of: string, window: Window): Promise<Ccdf> => json(`/api/ccdf?of=${of}&window=${window}`);

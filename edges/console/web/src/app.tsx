@@ -3,13 +3,13 @@
 import { useEffect } from "preact/hooks";
 import { Alerts } from "./alerts";
 import { Banners } from "./banners";
-import { Breakdown } from "./breakdown";
+import { Breakdown, FlowBreakdown } from "./breakdown";
 import { CcdfCard } from "./ccdfcard";
 import { TimeChart } from "./chart";
 import { Empty, nothingYet } from "./empty";
 import * as format from "./format";
 import { Header, keys } from "./header";
-import { latest } from "./state";
+import { kind, latest } from "./state";
 import { Tiles } from "./tiles";
 import { TopCard } from "./top";
 import * as lines from "./lines";
@@ -26,16 +26,36 @@ export function App() {
         <Banners />
         <Tiles />
         <Alerts />
-        {nothingYet.value ? <Empty /> : <Charts />}
+        {nothingYet.value ? <Empty /> : kind.value === "flows" ? <FlowCharts /> : <Charts />}
       </main>
       <Footer />
     </>
   );
 }
 
+const rate = (value: number): string => format.si(value);
+const bits = (value: number): string => format.si(value, "b/s");
+
+function FlowCharts() {
+  return (
+    <div class="grid">
+      <TimeChart id="bits" title="Throughput" unit="bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "b/s")} />
+      <TimeChart id="flows" title="Flows" unit="per second" lines={lines.flows} show={rate} mark={format.axisNumber} />
+      <TimeChart id="rtt" title="Round-trip time" unit="both halves of the path, log" lines={lines.roundTrips} show={format.time} mark={format.time} log />
+      <TimeChart id="losses" title="Segments" unit="share of TCP segments with payload" lines={lines.losses} show={format.percent} mark={format.percent} />
+      <CcdfCard />
+      <TimeChart id="states" title="How flows ended" unit="per second, stacked" lines={lines.states} show={rate} mark={format.axisNumber} stacked />
+      <FlowBreakdown />
+      <TopCard />
+      <TimeChart id="active" title="Active flows" unit="at the end of the interval" lines={lines.active} show={rate} mark={format.axisNumber} />
+      <TimeChart id="packets" title="Packets" unit="per second" lines={lines.packets} show={rate} mark={format.axisNumber} />
+      <TimeChart id="handshake" title="Handshake" unit="SYN to last ACK, log" lines={lines.handshakes} show={format.time} mark={format.time} log />
+      <TimeChart id="rates" title="Throughput of a flow" unit="of those that ended, log" lines={lines.flowRates} show={bits} mark={(value) => format.axisNumber(value, "b/s")} log />
+    </div>
+  );
+}
+
 function Charts() {
-  const rate = (value: number): string => format.si(value);
-  const bits = (value: number): string => format.si(value, "b/s");
   return (
     <div class="grid">
       <TimeChart id="requests" title="Requests" unit="per second" lines={lines.requests} show={rate} mark={format.axisNumber} />

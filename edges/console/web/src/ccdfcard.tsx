@@ -3,28 +3,59 @@
 import { batch, effect, signal, untracked } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { fetchCcdf, WINDOWS, type Ccdf, type Window } from "./api";
+import { fetchCcdf, WINDOWS, type Ccdf, type Kind, type Window } from "./api";
 import { plottable, slowerThan } from "./ccdf";
 import { axis } from "./chart";
 import * as format from "./format";
 import { logLimits, logMarks } from "./log";
 import { colour, type Colour } from "./palette";
 import { poll } from "./poll";
-import { ccdfOverlay, ccdfWindow, dark, type Overlay } from "./state";
+import { ccdfOf, ccdfOverlay, ccdfWindow, chosen, dark, kind, type Overlay } from "./state";
 
 const HEIGHT = 196;
 const NAMES: Readonly<Record<Overlay, string>> = { 60: "last minute", 300: "last 5 min", all: "whole run", none: "none" };
 const COLOURS: readonly [Colour, Colour] = ["blue", "orange"];
+
+interface Quantity {
+  id: string;
+  name: string;
+  title: string;
+  /** Of what it is a share. */
+  of: string;
+  /** A value, and what to call being above it. */
+  show: (value: number) => string;
+  above: string;
+}
+
+const timed = (id: string, name: string, of: string): Quantity => ({ id, name, title: "Slower than", of, show: format.time, above: "slower than" });
+const flow = (id: string, name: string): Quantity => timed(id, name, "flows");
+const QUANTITIES: Readonly<Record<Kind, readonly Quantity[]>> = {
+  http: [timed("response_time", "response time", "transactions")],
+  flows: [
+    flow("rtt", "round trip"),
+    flow("server_rtt", "server half"),
+    flow("client_rtt", "client half"),
+    flow("handshake", "handshake"),
+    { ...flow("duration", "duration"), title: "Longer than", above: "longer than" },
+    { id: "throughput", name: "throughput", title: "Faster than", of: "flows", show: (value) => format.si(value, "b/s"), above: "faster than" },
+  ],
+};
+
+const all = (): readonly Quantity[] => QUANTITIES[kind.value];
+const quantity = (): Quantity => {
+  const id = chosen(all().map((one) => one.id), ccdfOf.value);
+  return all().find((one) => one.id === id) ?? timed("response_time", "response time", "transactions");
+};
 
 const main = signal<Ccdf | null>(null);
 const over = signal<Ccdf | null>(null);
 /** The time under the pointer, nanoseconds. */
 const pointed = signal<number | null>(null);
 
-async function ask([window, overlay]: readonly [Window, Overlay]): Promise<void> {
+async function ask([of, window, overlay]: readonly [string, Window, Overlay]): Promise<void> {
   const [one, other] = await Promise.all([
-    fetchCcdf(window),
-    overlay === "none" || overlay === window ? null : fetchCcdf(overlay),
+    fetchCcdf(of, window),
+    overlay === "none" || overlay === window ? null : fetchCcdf(of, overlay),
   ]);
   batch(() => {
     main.value = one;
@@ -61,7 +92,7 @@ function options(width: number): uPlot.Options {
       y: { ...log([1e-3, 1]), range: (_plot, low) => [Math.min(0.1, logLimits(low, 1, [1e-3, 1])[0]), 1] },
     },
     axes: [
-      { ...axis(), ...marks, space: 56, size: 26, values: (_plot, splits) => thin(splits, width).map((ns) => (ns === null ? "" : format.time(ns))) },
+      { ...axis(), ...marks, space: 56, size: 26, values: (_plot, splits) => thin(splits, width).map((ns) => (ns === null ? "" : quantity().show(ns))) },
       { ...axis(), ...marks, space: 22, size: 62, values: (_plot, splits) => splits.map((share) => format.powerOfTen(share)) },
     ],
     series: [
@@ -94,7 +125,7 @@ function thin(splits: readonly number[], width: number): (number | null)[] {
 
 export function CcdfCard() {
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => poll(() => [ccdfWindow.value, ccdfOverlay.value] as const, ask), []);
+  useEffect(() => poll(() => [quantity().id, ccdfWindow.value, ccdfOverlay.value] as const, ask), []);
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
@@ -105,6 +136,7 @@ export function CcdfCard() {
     };
     const stop = effect(() => {
       void dark.value;
+      void ccdfOf.value;
       untracked(make);
     });
     const feed = effect(() => plot?.setData(columns()));
@@ -117,12 +149,18 @@ export function CcdfCard() {
       plot?.destroy();
     };
   }, []);
+  const shown = quantity();
   const both: [Overlay, Ccdf | null][] = [[ccdfWindow.value, main.value], [ccdfOverlay.value, over.value]];
   return (
     <section class="card" aria-labelledby="ccdf-title" data-chart="ccdf">
       <header class="card-head">
-        <h2 id="ccdf-title">Slower than <span class="unit">share of transactions (CCDF), log-log</span></h2>
+        <h2 id="ccdf-title">{shown.title} <span class="unit">share of {shown.of} (CCDF), log-log</span></h2>
         <span class="choices">
+          {all().length < 2 ? null : (
+            <select id="ccdf-of" aria-label="Quantity" value={shown.id} onChange={(event) => (ccdfOf.value = event.currentTarget.value === all()[0]?.id ? "" : event.currentTarget.value)}>
+              {all().map((one) => <option key={one.id} value={one.id}>{one.name}</option>)}
+            </select>
+          )}
           <label>
             <span class="unseen">Window</span>
             <select id="ccdf-window" value={ccdfWindow.value} onChange={(event) => (ccdfWindow.value = event.currentTarget.value as Window)}>
@@ -146,9 +184,9 @@ export function CcdfCard() {
               <b>{reading(ccdf)}</b>
             </li>
           ))}
-        {pointed.value === null ? null : <li class="at">slower than {format.time(pointed.value)}</li>}
+        {pointed.value === null ? null : <li class="at">{shown.above} {shown.show(pointed.value)}</li>}
       </ul>
-      <div class="plot" ref={box} role="img" aria-label="Share of transactions slower than a time" />
+      <div class="plot" ref={box} role="img" aria-label={`Share of ${shown.of} ${shown.above} a value`} />
     </section>
   );
 }

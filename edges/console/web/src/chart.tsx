@@ -10,21 +10,21 @@ import { logLimits, logMarks } from "./log";
 import { colour, type Colour } from "./palette";
 import { cursor, dark, reach, view, zone } from "./state";
 
-export interface Line {
+export interface Line<T extends Tick = Tick> {
   label: string;
   colour: Colour;
   /** A value of an interval; null leaves a gap. */
-  value: (tick: Tick) => number | null;
+  value: (tick: T) => number | null;
   /** Dashes, for lines that lie on each other. */
   dash?: number[];
 }
 
-interface Props {
+interface Props<T extends Tick> {
   id: string;
   title: string;
   /** What the numbers are, after the title. */
   unit: string;
-  lines: readonly Line[];
+  lines: readonly Line<T>[];
   /** A value in the legend. */
   show: (value: number) => string;
   /** A value on the axis. */
@@ -35,6 +35,8 @@ interface Props {
   /** Room for labels of the axis. */
   wide?: boolean;
 }
+
+type Options = Props<Tick>;
 
 const HEIGHT = 196;
 const SYNC = "time";
@@ -101,7 +103,7 @@ function timeMarks(splits: readonly number[], step: number): string[] {
   return splits.map((second) => format.clock(second * 1000, zone.peek(), step < 60));
 }
 
-function options(props: Props, width: number): uPlot.Options {
+function options(props: Options, width: number): uPlot.Options {
   const { lines, log = false, stacked = false } = props;
   const drawn = stacked ? [...lines].reverse() : lines;
   return {
@@ -190,7 +192,10 @@ function step(plot: uPlot, event: KeyboardEvent): void {
   if (tick !== undefined) plot.setCursor({ left: plot.valToPos(tick.t_ms / 1000, "x"), top: 10 });
 }
 
-export function TimeChart(props: Props) {
+/** A chart; its intervals are of the kind that its lines read. */
+export function TimeChart<T extends Tick>({ lines, ...rest }: Props<T>) {
+  // What comes is of the kind that the server said, and a page is made for one kind.
+  const props: Options = { ...rest, lines: lines as readonly unknown[] as readonly Line[] };
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   useEffect(() => {

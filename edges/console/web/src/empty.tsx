@@ -1,18 +1,24 @@
 // Before the first message: what to check, in the order in which it is usually wrong.
 
 import { computed } from "@preact/signals";
+import type { FlowTick, HttpTick, Kind, Tick } from "./api";
 import * as format from "./format";
-import { meta, shown } from "./state";
+import { kind, meta, shown } from "./state";
 
-export const nothingYet = computed(() =>
-  shown.value.every((tick) => tick.requests === 0 && tick.responses === 0));
+/** Whether an interval has anything of what its page is about. */
+const ABOUT: Readonly<Record<Kind, (tick: Tick) => boolean>> = {
+  http: (tick) => (tick as HttpTick).requests > 0 || (tick as HttpTick).responses > 0,
+  flows: (tick) => tick.table.entries > 0 || (tick as FlowTick).ended > 0,
+};
+
+export const nothingYet = computed(() => !shown.value.some(ABOUT[kind.value]));
 
 export function Empty() {
   const packets = shown.value.reduce((sum, tick) => sum + tick.packets, 0);
   const live = meta.value?.live ?? true;
   return (
     <section class="card empty" data-empty>
-      <h2>No HTTP seen yet</h2>
+      <h2>{kind.value === "http" ? "No HTTP seen yet" : "No flow seen yet"}</h2>
       {packets === 0 ? (
         <>
           <p>{live ? "No packet has arrived either. Check that" : "No packet has been read yet. Check that"}</p>
@@ -20,6 +26,14 @@ export function Empty() {
             {live ? <li><b>{meta.value?.source ?? "the interface"}</b> is up and is the one that carries the traffic; on a switch, that its port is a mirror port</li> : null}
             <li>the filter given with <code>-f</code> lets the traffic through</li>
             {live ? <li>VLAN tags or tunnels are in the filter (<code>vlan and …</code>) if the traffic has them</li> : null}
+          </ul>
+        </>
+      ) : kind.value === "flows" ? (
+        <>
+          <p>{format.exact(packets)} packets have been seen, but no TCP or UDP flow among them. Check that</p>
+          <ul>
+            <li>the filter given with <code>-f</code> lets TCP and UDP through</li>
+            <li>packets are not cut off before their TCP header by <code>-s</code></li>
           </ul>
         </>
       ) : (

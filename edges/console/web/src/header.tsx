@@ -1,8 +1,9 @@
 // The bar at the top: what is read, and what a reader can choose.
 
 import type { ComponentChildren } from "preact";
+import type { Kind } from "./api";
 import * as format from "./format";
-import { THEMES, RANGES, link, meta, latest, paused, range, stale, theme, togglePause, zone, type Range } from "./state";
+import { THEMES, RANGES, kind, link, meta, latest, paused, range, stale, theme, togglePause, zone, type Range } from "./state";
 
 const RANGE_NAMES: Readonly<Record<Range, string>> = { 60: "1 min", 300: "5 min", 900: "15 min", 0: "All" };
 const THEME_NAMES = { auto: "Auto", light: "Light", dark: "Dark" } as const;
@@ -90,13 +91,10 @@ function Segments({ label, children }: { label: string; children: ComponentChild
   return <div class="segments" role="group" aria-label={label}>{children}</div>;
 }
 
-const DOWNLOADS = [
-  ["series", "Intervals"],
-  ["hosts", "Hosts"],
-  ["urls", "URLs"],
-  ["servers", "Servers"],
-  ["clients", "Clients"],
-] as const;
+const DOWNLOADS: Readonly<Record<Kind, readonly (readonly [string, string])[]>> = {
+  http: [["series", "Intervals"], ["hosts", "Hosts"], ["urls", "URLs"], ["servers", "Servers"], ["clients", "Clients"]],
+  flows: [["series", "Intervals"], ["names", "Names"], ["servers", "Servers"], ["clients", "Clients"], ["applications", "Applications"]],
+};
 
 function Downloads() {
   const close = (event: FocusEvent): void => {
@@ -113,7 +111,7 @@ function Downloads() {
     >
       <summary class="button" id="download">Download</summary>
       <ul class="menu-list">
-        {DOWNLOADS.map(([what, name]) => (
+        {DOWNLOADS[kind.value].map(([what, name]) => (
           <li key={what}>
             <span>{name}</span>
             <a href={`/api/download.csv?what=${what}`} download={`linkweir-${what}.csv`} data-download={`${what}.csv`}>CSV</a>

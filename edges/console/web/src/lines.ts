@@ -1,22 +1,22 @@
 // What the charts over time show of an interval.
 
-import type { ResponseTimes, Tick } from "./api";
+import type { FlowTick, HttpTick, ResponseTimes, Tick } from "./api";
 import type { Line } from "./chart";
 
 const perSecond = (count: number, tick: Tick): number => (tick.interval_s > 0 ? count / tick.interval_s : 0);
 
-type Counter = "requests" | "packets" | "unanswered" | "orphans" | "retransmissions";
-const rate = (name: Counter) => (tick: Tick): number => perSecond(tick[name], tick);
+type Counter = "requests" | "unanswered" | "orphans" | "retransmissions";
+const rate = (name: Counter) => (tick: HttpTick): number => perSecond(tick[name], tick);
 
-export const requests: readonly Line[] = [{ label: "requests", colour: "blue", value: rate("requests") }];
+export const requests: readonly Line<HttpTick>[] = [{ label: "requests", colour: "blue", value: rate("requests") }];
 
-const quantile = (name: keyof ResponseTimes) => (tick: Tick): number | null => {
-  const value = tick.response_time_ns?.[name] ?? null;
+const above = (times: ResponseTimes | null, name: keyof ResponseTimes): number | null =>
   // A logarithmic scale has no place for zero.
-  return value === null ? null : Math.max(1, value);
-};
+  times === null ? null : Math.max(1, times[name]);
 
-export const percentiles: readonly Line[] = [
+const quantile = (name: keyof ResponseTimes) => (tick: HttpTick): number | null => above(tick.response_time_ns, name);
+
+export const percentiles: readonly Line<HttpTick>[] = [
   { label: "p99.9", colour: "red", value: quantile("p999") },
   { label: "p99", colour: "orange", value: quantile("p99") },
   { label: "p90", colour: "blue", value: quantile("p90") },
@@ -30,27 +30,76 @@ export function inClass(codes: Readonly<Record<string, number>>, first: string):
   return sum;
 }
 
-const status = (first: string) => (tick: Tick): number => perSecond(inClass(tick.codes, first), tick);
+const status = (first: string) => (tick: HttpTick): number => perSecond(inClass(tick.codes, first), tick);
 
 /** Errors at the bottom, where their height can be read, and in the colours that are seen first. */
-export const statuses: readonly Line[] = [
+export const statuses: readonly Line<HttpTick>[] = [
   { label: "5xx", colour: "red", value: status("5") },
   { label: "4xx", colour: "orange", value: status("4") },
   { label: "3xx", colour: "calmer", value: status("3") },
   { label: "2xx", colour: "calm", value: status("2") },
 ];
 
-export const packets: readonly Line[] = [{ label: "packets", colour: "green", value: rate("packets") }];
+export const packets: readonly Line[] = [{ label: "packets", colour: "green", value: (tick) => perSecond(tick.packets, tick) }];
 
 export const throughput: readonly Line[] = [
   { label: "on the wire", colour: "green", value: (tick) => perSecond(tick.bytes * 8, tick) },
 ];
 
-export const unanswered: readonly Line[] = [
+export const unanswered: readonly Line<HttpTick>[] = [
   { label: "requests without response", colour: "purple", value: rate("unanswered") },
   { label: "responses without request", colour: "grey", value: rate("orphans"), dash: [5, 3] },
 ];
 
-export const retransmissions: readonly Line[] = [
+export const retransmissions: readonly Line<HttpTick>[] = [
   { label: "heads sent again", colour: "orange", value: rate("retransmissions") },
+];
+
+// Flows.
+
+type FlowCounter = "new_flows" | "ended_tcp" | "ended_udp" | "out_of_order" | "zero_windows";
+const flowRate = (name: FlowCounter) => (tick: FlowTick): number => perSecond(tick[name], tick);
+
+export const flows: readonly Line<FlowTick>[] = [
+  { label: "new", colour: "blue", value: flowRate("new_flows") },
+  { label: "TCP ended", colour: "orange", value: flowRate("ended_tcp") },
+  { label: "UDP ended", colour: "green", value: flowRate("ended_udp"), dash: [5, 3] },
+];
+
+export const active: readonly Line<FlowTick>[] = [
+  { label: "in the table", colour: "blue", value: (tick) => tick.table.entries },
+];
+
+export const roundTrips: readonly Line<FlowTick>[] = [
+  { label: "server p95", colour: "red", value: (tick) => above(tick.server_rtt_ns, "p95") },
+  { label: "server p50", colour: "orange", value: (tick) => above(tick.server_rtt_ns, "p50"), dash: [5, 3] },
+  { label: "client p95", colour: "blue", value: (tick) => above(tick.client_rtt_ns, "p95") },
+  { label: "client p50", colour: "sky", value: (tick) => above(tick.client_rtt_ns, "p50"), dash: [5, 3] },
+];
+
+export const handshakes: readonly Line<FlowTick>[] = [
+  { label: "p95", colour: "orange", value: (tick) => above(tick.handshake_ns, "p95") },
+  { label: "p50", colour: "blue", value: (tick) => above(tick.handshake_ns, "p50") },
+];
+
+const share = (part: number, whole: number): number | null => (whole > 0 ? part / whole : null);
+
+export const losses: readonly Line<FlowTick>[] = [
+  { label: "sent again", colour: "red", value: (tick) => share(tick.retransmissions, tick.data_segments) },
+  { label: "out of order", colour: "sky", value: (tick) => share(tick.out_of_order, tick.data_segments) },
+];
+
+const ends = (name: keyof FlowTick["ends"]) => (tick: FlowTick): number => perSecond(tick.ends[name], tick);
+
+/** What failed at the bottom, where its height can be read. */
+export const states: readonly Line<FlowTick>[] = [
+  { label: "unanswered", colour: "red", value: ends("unanswered") },
+  { label: "reset", colour: "orange", value: ends("reset") },
+  { label: "other", colour: "grey", value: (tick) => perSecond(tick.ends.idle + tick.ends.open + tick.ends.evicted + tick.ends.reused, tick) },
+  { label: "closed", colour: "calm", value: ends("closed") },
+];
+
+export const flowRates: readonly Line<FlowTick>[] = [
+  { label: "p99", colour: "orange", value: (tick) => above(tick.throughput_bps, "p99") },
+  { label: "p50", colour: "blue", value: (tick) => above(tick.throughput_bps, "p50") },
 ];

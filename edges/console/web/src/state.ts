@@ -1,7 +1,7 @@
 // Everything the page knows, as signals; what a reader chose is kept in the address.
 
 import { batch, computed, effect, signal } from "@preact/signals";
-import { GROUPS, WINDOWS, type By, type Meta, type Tick, type Totals, type Window } from "./api";
+import { WINDOWS, type Kind, type Meta, type Tick, type Totals, type Window } from "./api";
 import type { Zone } from "./format";
 
 /** Intervals kept, whatever the range: an hour at one second. */
@@ -10,11 +10,6 @@ const KEEP = 3600;
 export const RANGES = [60, 300, 900, 0] as const;
 /** Seconds that the charts go back; 0 is everything that is kept. */
 export type Range = (typeof RANGES)[number];
-
-export const COLUMNS = [
-  "key", "requests", "errors_4xx", "errors_5xx", "unanswered", "bytes", "p50", "p95", "p99", "max",
-] as const;
-export type Column = (typeof COLUMNS)[number];
 
 export const THEMES = ["auto", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -34,15 +29,20 @@ export const arrivedAt = signal(0);
 /** The clock of this page, a few times a second. */
 export const now = signal(Date.now());
 
+/** What the records are. */
+export const kind = computed<Kind>(() => meta.value?.kind ?? "http");
+
 // What the reader chose.
 export const range = signal<Range>(300);
 export const zone = signal<Zone>("local");
 export const theme = signal<Theme>("auto");
-export const group = signal<By>("host");
+/** What tables are by, sorted by, and what distributions are of; empty: the first that there is. */
+export const group = signal("");
 export const topWindow = signal<Window>("300");
-export const sort = signal<Column>("requests");
+export const sort = signal("");
 export const descending = signal(true);
 export const search = signal("");
+export const ccdfOf = signal("");
 export const ccdfWindow = signal<Window>("60");
 export const ccdfOverlay = signal<Overlay>("all");
 
@@ -135,6 +135,22 @@ function oneOf<T extends string>(words: readonly T[], target: { value: T }): Cho
   };
 }
 
+/** A word that whoever uses it checks against what there is. */
+function plain(target: { value: string }): Choice {
+  return {
+    get: () => target.value,
+    set: (word) => {
+      target.value = /^[a-z0-9_]{0,32}$/.test(word) ? word : "";
+    },
+    normal: "",
+  };
+}
+
+/** The word that is chosen, the first where it is none of those that there are. */
+export function chosen(words: readonly string[], word: string): string {
+  return words.includes(word) ? word : (words[0] ?? "");
+}
+
 const choices: Readonly<Record<string, Choice>> = {
   range: {
     get: () => String(range.value),
@@ -146,9 +162,9 @@ const choices: Readonly<Record<string, Choice>> = {
   },
   zone: oneOf<Zone>(["utc", "local"], zone),
   theme: oneOf<Theme>(THEMES, theme),
-  by: oneOf<By>(GROUPS, group),
+  by: plain(group),
   window: oneOf<Window>(WINDOWS, topWindow),
-  sort: oneOf<Column>(COLUMNS, sort),
+  sort: plain(sort),
   order: {
     get: () => (descending.value ? "desc" : "asc"),
     set: (word) => {
@@ -163,6 +179,7 @@ const choices: Readonly<Record<string, Choice>> = {
     },
     normal: "",
   },
+  of: plain(ccdfOf),
   ccdf: oneOf<Window>(WINDOWS, ccdfWindow),
   overlay: oneOf<Overlay>([...WINDOWS, "none"], ccdfOverlay),
 };

@@ -1,10 +1,10 @@
 // What is read from across the room: losses first, then how full the table is, then the rates.
 
 import type { ComponentChildren } from "preact";
-import type { Dropped } from "./api";
+import type { Dropped, FlowTick, HttpTick } from "./api";
 import * as format from "./format";
 import { lostIn } from "./chart";
-import { latest, meta } from "./state";
+import { kind, latest, meta } from "./state";
 
 const CAUSES: Readonly<Record<string, string>> = {
   kernel: "kernel",
@@ -42,6 +42,41 @@ function causes(dropped: Dropped): string {
     .join(", ");
 }
 
+const perSecond = (tick: { interval_s: number } | null, count: number): number =>
+  tick === null || tick.interval_s <= 0 ? 0 : count / tick.interval_s;
+
+function HttpTiles({ tick }: { tick: HttpTick | null }) {
+  const times = tick?.response_time_ns ?? null;
+  return (
+    <>
+      <Tile id="rps" label="Requests/s" value={tick === null ? "–" : format.si(perSecond(tick, tick.requests))} raw={tick?.requests ?? 0}>
+        {tick === null ? "" : tick.requests === 0 ? "no requests" : tick.unanswered > 0 ? `${format.percent(tick.unanswered / Math.max(1, tick.requests))} unanswered` : "all answered"}
+      </Tile>
+      <Tile id="p99" label="Response p99" value={times === null ? "–" : format.time(times.p99)} raw={times?.p99 ?? 0}>
+        {times === null ? "" : `median ${format.time(times.p50)}`}
+      </Tile>
+    </>
+  );
+}
+
+function FlowTiles({ tick }: { tick: FlowTick | null }) {
+  const rtt = tick?.rtt_ns ?? null;
+  const share = tick === null || tick.data_segments === 0 ? null : tick.retransmissions / tick.data_segments;
+  return (
+    <>
+      <Tile id="fps" label="New flows/s" value={tick === null ? "–" : format.si(perSecond(tick, tick.new_flows))} raw={tick?.new_flows ?? 0}>
+        {tick === null ? "" : `${format.si(perSecond(tick, tick.ended))} ended/s`}
+      </Tile>
+      <Tile id="rtt" label="RTT p95" value={rtt === null ? "–" : format.time(rtt.p95)} raw={rtt?.p95 ?? 0}>
+        {rtt === null ? "" : `median ${format.time(rtt.p50)}`}
+      </Tile>
+      <Tile id="retransmissions" label="Sent again" value={share === null ? "–" : format.percent(share)} raw={tick?.retransmissions ?? 0} level={(share ?? 0) > 0.05 ? "bad" : (share ?? 0) > 0.02 ? "warn" : undefined}>
+        {tick === null ? "" : "of TCP segments"}
+      </Tile>
+    </>
+  );
+}
+
 export function Tiles() {
   const tick = latest.value;
   const lost = tick === null ? 0 : Object.values(tick.dropped_total).reduce((sum, each) => sum + each, 0);
@@ -49,12 +84,11 @@ export function Tiles() {
   const fill = tick !== null && tick.table.capacity > 0 ? tick.table.entries / tick.table.capacity : 0;
   const firing = tick?.alerts.filter((alert) => alert.state === "firing").length ?? 0;
   const pending = tick?.alerts.filter((alert) => alert.state === "pending").length ?? 0;
-  const each = (count: number): number => (tick === null || tick.interval_s <= 0 ? 0 : count / tick.interval_s);
-  const times = tick?.response_time_ns ?? null;
+  const each = (count: number): number => perSecond(tick, count);
   const started = meta.value?.started_ms ?? 0;
   const none = tick === null;
   return (
-    <section class="tiles" aria-label="Now">
+    <section class={`tiles tiles-${kind.value}`} aria-label="Now">
       <Tile id="dropped" label="Dropped" value={none ? "–" : lost < 1e7 ? format.exact(lost) : format.si(lost)} raw={lost} level={lost > 0 ? "bad" : none ? undefined : "good"}>
         {none ? "" : lost === 0 ? "nothing lost" : causes(tick.dropped_total)}
         {lostNow > 0 ? <b> · now +{format.count(lostNow)}</b> : null}
@@ -75,12 +109,7 @@ export function Tiles() {
       <Tile id="bps" label="Throughput" value={none ? "–" : format.si(each(tick.bytes * 8), "b/s")} raw={tick?.bytes ?? 0}>
         {none ? "" : "on the wire"}
       </Tile>
-      <Tile id="rps" label="Requests/s" value={none ? "–" : format.si(each(tick.requests))} raw={tick?.requests ?? 0}>
-        {tick === null ? "" : tick.requests === 0 ? "no requests" : tick.unanswered > 0 ? `${format.percent(tick.unanswered / Math.max(1, tick.requests))} unanswered` : "all answered"}
-      </Tile>
-      <Tile id="p99" label="Response p99" value={times === null ? "–" : format.time(times.p99)} raw={times?.p99 ?? 0}>
-        {times === null ? "" : `median ${format.time(times.p50)}`}
-      </Tile>
+      {kind.value === "flows" ? <FlowTiles tick={tick as FlowTick | null} /> : <HttpTiles tick={tick as HttpTick | null} />}
     </section>
   );
 }

@@ -1,120 +1,184 @@
-// The most frequent hosts, URLs, servers and clients. Keys come from the network: only ever text.
+// The most frequent keys: hosts, URLs, servers, names. Keys come from the network: only ever text.
 
 import { batch, signal, useComputed } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { fetchTop, GROUPS, WINDOWS, type By, type ServerSort, type TopRow, type TopTable, type Window } from "./api";
+import { fetchTop, WINDOWS, type Kind, type TopRow, type TopTable, type Window } from "./api";
 import * as format from "./format";
 import { poll } from "./poll";
-import { descending, group, search, sort, topWindow, type Column } from "./state";
+import { chosen, descending, group, kind, search, sort, topWindow } from "./state";
 
 const ROWS = 100;
-const NAMES: Readonly<Record<By, string>> = { host: "Hosts", url: "URLs", server: "Servers", client: "Clients" };
 const SPANS: Readonly<Record<Window, string>> = { 60: "1 min", 300: "5 min", all: "All" };
 
 const table = signal<TopTable | null>(null);
 
-/** The rows that the server picks when there are more than fit: those that the column is about. */
-const PICKED_BY: Readonly<Record<Column, ServerSort>> = {
-  key: "requests",
-  requests: "requests",
-  errors_4xx: "errors",
-  errors_5xx: "errors",
-  unanswered: "unanswered",
-  bytes: "bytes",
-  p50: "p95",
-  p95: "p95",
-  p99: "p95",
-  max: "p95",
-};
-
-async function ask([by, pick, window]: readonly [By, ServerSort, Window]): Promise<void> {
-  table.value = await fetchTop(by, pick, window, ROWS);
-}
-
 interface ColumnInfo {
-  id: Column;
+  id: string;
   name: string;
+  /** By what the server picks the rows when there are more than fit: those that the column is about. */
+  pick: string;
   show: (row: TopRow) => string;
+  /** What it is sorted by, where that is no number of the row. */
+  value?: (row: TopRow) => number | null;
   warn?: (row: TopRow) => boolean;
   hint?: string;
 }
 
-const latency = (id: "p50" | "p95" | "p99" | "max"): ColumnInfo => ({
-  id,
-  name: id,
-  show: (row) => (row[id] === null ? "–" : format.time(row[id])),
+const number = (row: TopRow, id: string): number | null => {
+  const value = row[id];
+  return typeof value === "number" ? value : null;
+};
+
+const amount = (row: TopRow, id: string): number => number(row, id) ?? 0;
+
+const counted = (id: string, name: string, pick: string, hint?: string): ColumnInfo => ({
+  id, name, pick, show: (row) => format.count(amount(row, id)), ...(hint === undefined ? {} : { hint }),
 });
 
-const NUMBERS: readonly ColumnInfo[] = [
-  { id: "requests", name: "Requests", show: (row) => format.count(row.requests) },
-  { id: "errors_4xx", name: "4xx", show: (row) => format.count(row.errors_4xx), hint: "Responses with 4xx" },
-  { id: "errors_5xx", name: "5xx", show: (row) => format.count(row.errors_5xx), warn: (row) => row.errors_5xx > 0, hint: "Responses with 5xx" },
-  { id: "unanswered", name: "Unanswered", show: (row) => format.count(row.unanswered) },
-  { id: "bytes", name: "Bytes", show: (row) => format.si(row.bytes, "B"), hint: "Declared bytes of requests and responses" },
-  latency("p50"),
-  latency("p95"),
-  latency("p99"),
-  latency("max"),
-];
+const timed = (id: string, name: string, pick: string, hint?: string): ColumnInfo => ({
+  id, name, pick,
+  show: (row) => {
+    const value = number(row, id);
+    return value === null ? "–" : format.time(value);
+  },
+  ...(hint === undefined ? {} : { hint }),
+});
 
-function sorted(rows: readonly TopRow[], by: Column, down: boolean): TopRow[] {
+interface Tables {
+  /** What the tables are by, and what they are called. */
+  groups: readonly (readonly [string, string])[];
+  /** The first is the one that bars are drawn for. */
+  columns: readonly ColumnInfo[];
+  /** What the first column counts. */
+  unit: (count: number) => string;
+}
+
+const lostShare = (row: TopRow): number | null =>
+  amount(row, "data_segments") > 0 ? amount(row, "retransmissions") / amount(row, "data_segments") : null;
+
+const TABLES: Readonly<Record<Kind, Tables>> = {
+  http: {
+    groups: [["host", "Hosts"], ["url", "URLs"], ["server", "Servers"], ["client", "Clients"]],
+    columns: [
+      counted("requests", "Requests", "requests"),
+      counted("errors_4xx", "4xx", "errors", "Responses with 4xx"),
+      { ...counted("errors_5xx", "5xx", "errors", "Responses with 5xx"), warn: (row) => amount(row, "errors_5xx") > 0 },
+      counted("unanswered", "Unanswered", "unanswered"),
+      { id: "bytes", name: "Bytes", pick: "bytes", show: (row) => format.si(amount(row, "bytes"), "B"), hint: "Declared bytes of requests and responses" },
+      timed("p50", "p50", "p95"),
+      timed("p95", "p95", "p95"),
+      timed("p99", "p99", "p95"),
+      timed("max", "max", "p95"),
+    ],
+    unit: (count) => `${format.count(count)} requests`,
+  },
+  flows: {
+    groups: [["name", "Names"], ["server", "Servers"], ["client", "Clients"], ["application", "Applications"]],
+    columns: [
+      { id: "bytes", name: "Bytes", pick: "bytes", show: (row) => format.si(amount(row, "bytes"), "B"), hint: "Bytes of IP packets, both directions" },
+      counted("flows", "Flows", "flows", "Flows that ended"),
+      counted("reset", "Reset", "failed", "Flows that one side broke off"),
+      { ...counted("unanswered", "Unanswered", "failed", "Flows that nobody answered"), warn: (row) => amount(row, "unanswered") > 0 },
+      {
+        id: "retransmissions", name: "Sent again", pick: "retransmissions", hint: "Of TCP segments with payload",
+        value: lostShare,
+        show: (row) => {
+          const share = lostShare(row);
+          return share === null ? "–" : format.percent(share);
+        },
+        warn: (row) => (lostShare(row) ?? 0) > 0.03,
+      },
+      timed("rtt_p50", "RTT p50", "rtt_p95", "Client to server and back"),
+      timed("rtt_p95", "RTT p95", "rtt_p95", "Client to server and back"),
+    ],
+    unit: (count) => format.si(count, "B"),
+  },
+};
+
+const tables = (): Tables => TABLES[kind.value];
+const groups = (): string[] => tables().groups.map(([by]) => by);
+const by = (): string => chosen(groups(), group.value);
+const column = (): string => chosen([...tables().columns.map(({ id }) => id), "key"], sort.value);
+const picked = (): string => {
+  const { columns } = tables();
+  return (columns.find(({ id }) => id === column()) ?? columns[0])?.pick ?? "";
+};
+
+async function ask([group, pick, window]: readonly [string, string, Window]): Promise<void> {
+  table.value = await fetchTop(group, pick, window, ROWS);
+}
+
+function sorted(rows: readonly TopRow[], info: ColumnInfo | undefined, down: boolean): TopRow[] {
   const sign = down ? -1 : 1;
+  const value = info === undefined ? null : (info.value ?? ((row: TopRow) => number(row, info.id)));
   return [...rows].sort((one, other) => {
-    if (by === "key") return sign * one.key.localeCompare(other.key);
+    if (value === null) return sign * one.key.localeCompare(other.key);
     // Without a value: last, whatever the direction.
-    const a = one[by];
-    const b = other[by];
+    const a = value(one);
+    const b = value(other);
     if (a === null || b === null) return Number(a === null) - Number(b === null);
     return sign * (a - b) || one.key.localeCompare(other.key);
   });
 }
 
-function choose(column: Column): void {
+/** The first of a choice is not in the address. */
+const unlessFirst = (word: string, first: string | undefined): string => (word === first ? "" : word);
+
+function choose(id: string): void {
   batch(() => {
-    if (sort.value === column) descending.value = !descending.value;
+    if (column() === id) descending.value = !descending.value;
     else {
-      sort.value = column;
+      sort.value = unlessFirst(id, tables().columns[0]?.id);
       // Text from the start of the alphabet, numbers from the largest.
-      descending.value = column !== "key";
+      descending.value = id !== "key";
     }
   });
+}
+
+function show(id: string): void {
+  group.value = unlessFirst(id, groups()[0]);
 }
 
 function nextTab(event: KeyboardEvent): void {
   const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (move === undefined) return;
   event.preventDefault();
-  const at = (GROUPS.indexOf(group.value) + move + GROUPS.length) % GROUPS.length;
-  group.value = GROUPS[at] ?? "host";
-  document.getElementById(`tab-${group.value}`)?.focus();
+  const all = groups();
+  const to = all[(all.indexOf(by()) + move + all.length) % all.length] ?? "";
+  show(to);
+  document.getElementById(`tab-${to}`)?.focus();
 }
 
 export function TopCard() {
-  useEffect(() => poll(() => [group.value, PICKED_BY[sort.value], topWindow.value] as const, ask), []);
+  useEffect(() => poll(() => [by(), picked(), topWindow.value] as const, ask), []);
   const rows = useComputed(() => {
     const words = search.value.trim().toLowerCase();
-    const all = table.value?.by === group.value ? table.value.rows : [];
+    const all = table.value?.by === by() ? table.value.rows : [];
     const found = words === "" ? all : all.filter((row) => row.key.toLowerCase().includes(words));
-    return sorted(found, sort.value, descending.value);
+    return sorted(found, tables().columns.find(({ id }) => id === column()), descending.value);
   }).value;
-  const most = rows.reduce((largest, row) => Math.max(largest, row.requests), 1);
+  const { groups: names, columns, unit } = tables();
+  const at = by();
+  const title = names.find(([id]) => id === at)?.[1] ?? "";
+  const first = columns[0]?.id ?? "";
+  const most = rows.reduce((largest, row) => Math.max(largest, amount(row, first)), 1);
   const floor = table.value?.floor ?? 0;
   return (
-    <section class="card top" aria-label="Top" data-top={group.value}>
+    <section class="card top" aria-label="Top" data-top={at}>
       <header class="card-head">
         <div class="tabs" role="tablist" aria-label="Group by" onKeyDown={nextTab}>
-          {GROUPS.map((by) => (
+          {names.map(([id, name]) => (
             <button
               type="button"
-              key={by}
-              id={`tab-${by}`}
+              key={id}
+              id={`tab-${id}`}
               role="tab"
-              aria-selected={group.value === by}
+              aria-selected={at === id}
               aria-controls="top-table"
-              tabIndex={group.value === by ? 0 : -1}
-              onClick={() => (group.value = by)}
+              tabIndex={at === id ? 0 : -1}
+              onClick={() => show(id)}
             >
-              {NAMES[by]}
+              {name}
             </button>
           ))}
         </div>
@@ -130,32 +194,32 @@ export function TopCard() {
             id="search"
             type="search"
             placeholder="Search"
-            aria-label={`Search ${NAMES[group.value]}`}
+            aria-label={`Search ${title}`}
             value={search.value}
             onInput={(event) => (search.value = event.currentTarget.value.slice(0, 200))}
           />
         </span>
       </header>
-      <div class="scroll" id="top-table" role="tabpanel" aria-labelledby={`tab-${group.value}`} tabIndex={0}>
+      <div class="scroll" id="top-table" role="tabpanel" aria-labelledby={`tab-${at}`} tabIndex={0}>
         <table>
           <thead>
             <tr>
-              <Heading id="key" name={NAMES[group.value].replace(/s$/, "")} />
-              {NUMBERS.map((column) => <Heading key={column.id} {...column} />)}
+              <Heading id="key" name={title.replace(/s$/, "")} />
+              {columns.map(({ id, name, hint }) => <Heading key={id} id={id} name={name} hint={hint ?? ""} />)}
             </tr>
           </thead>
           <tbody>
             {rows.map((row) => (
               <tr key={row.key} data-key={row.key}>
                 <th scope="row" title={row.key}>{row.key === "" ? "(none)" : row.key}</th>
-                {NUMBERS.map((column) => (
-                  <td key={column.id} class={`num ${column.warn?.(row) === true ? "warn" : ""}`} data-column={column.id} data-value={row[column.id]}>
-                    {column.id === "requests" ? (
+                {columns.map((info) => (
+                  <td key={info.id} class={`num ${info.warn?.(row) === true ? "warn" : ""}`} data-column={info.id} data-value={row[info.id]}>
+                    {info.id === first ? (
                       <svg class="share-bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-                        <rect width={(row.requests / most) * 100} height="10" />
+                        <rect width={(amount(row, first) / most) * 100} height="10" />
                       </svg>
                     ) : null}
-                    {column.show(row)}
+                    {info.show(row)}
                   </td>
                 ))}
               </tr>
@@ -166,14 +230,14 @@ export function TopCard() {
       </div>
       <p class="note">
         {rows.length} {rows.length === 1 ? "row" : "rows"}, at most {ROWS}.
-        {floor > 0 ? ` The table is full: what is not in it had at most ${format.count(floor)} requests, and counts may be that much too large.` : ""}
+        {floor > 0 ? ` The table is full: what is not in it had at most ${unit(floor)}, and counts may be that much too large.` : ""}
       </p>
     </section>
   );
 }
 
-function Heading({ id, name, hint }: { id: Column; name: string; hint?: string }) {
-  const on = sort.value === id;
+function Heading({ id, name, hint }: { id: string; name: string; hint?: string }) {
+  const on = column() === id;
   return (
     <th scope="col" class={id === "key" ? "" : "num"} aria-sort={on ? (descending.value ? "descending" : "ascending") : "none"}>
       <button type="button" data-sort={id} title={hint ?? ""} onClick={() => choose(id)}>
