@@ -1,0 +1,90 @@
+//! One log: a file that grows by whole lines.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+use linkweir_engine::SinkError;
+
+use crate::output::io_error;
+
+/// Bytes collected before a write.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// A log that is being written.
+///
+/// Invariant: whatever happens to the program, the file holds whole lines (a write that the system
+/// refuses half-way is cut back).
+#[derive(Debug)]
+pub(super) struct Log {
+    file: File,
+    path: PathBuf,
+    /// Lines that are not written yet.
+    buffer: Vec<u8>,
+    written: u64,
+}
+
+impl Log {
+    /// Begins a log; one of an earlier run is replaced.
+    pub(super) fn create(path: PathBuf, header: fn(&mut Vec<u8>)) -> Result<Self, SinkError> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .map_err(|e| io_error(&path.display().to_string(), e))?;
+        let mut buffer = Vec::with_capacity(4096);
+        header(&mut buffer);
+        Ok(Self {
+            file,
+            path,
+            buffer,
+            written: 0,
+        })
+    }
+
+    /// Appends what `line` writes: whole lines.
+    #[inline]
+    pub(super) fn append(&mut self, line: impl FnOnce(&mut Vec<u8>)) -> Result<(), SinkError> {
+        line(&mut self.buffer);
+        if self.buffer.len() >= WRITE_BYTES {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// Writes what is collected.
+    pub(super) fn flush(&mut self) -> Result<(), SinkError> {
+        let mut rest = self.buffer.as_slice();
+        while !rest.is_empty() {
+            let error = match self.file.write(rest) {
+                Ok(0) => ErrorKind::WriteZero.into(),
+                Ok(count) => {
+                    rest = rest.get(count..).unwrap_or_default();
+                    continue;
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) => e,
+            };
+            let done = self.buffer.len() - rest.len();
+            let done = self.buffer.get(..done).unwrap_or_default();
+            let whole = done
+                .iter()
+                .rposition(|b| *b == b'\n')
+                .map_or(0, |at| at + 1);
+            // The first error is the one to report.
+            let _already_failed = self.file.set_len(self.written + whole as u64);
+            return Err(io_error(&self.path.display().to_string(), error));
+        }
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes everything and waits until it is on the disk.
+    pub(super) fn finish(mut self) -> Result<(), SinkError> {
+        self.flush()?;
+        let synced = self.file.sync_all();
+        synced.map_err(|e| io_error(&self.path.display().to_string(), e))
+    }
+}

@@ -1,0 +1,289 @@
+//! Which folder is open, and where a line or a step goes.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use linkweir_engine::SinkError;
+
+use super::log::Log;
+use super::{TstatOptions, dump, http, lines};
+use crate::output::io_error;
+use crate::zeek::civil_date;
+
+/// Folders whose logs are open: the newest, and the one before for what comes late.
+const OPEN_FOLDERS: usize = 2;
+/// Folders known to have been made by this run.
+const KNOWN_FOLDERS: usize = 64;
+/// Names of folders tell minutes, so that a folder must be longer.
+const MINUTE_NS: u64 = 60_000_000_000;
+
+/// The logs of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LogKind {
+    TcpComplete,
+    TcpNocomplete,
+    UdpComplete,
+    HttpComplete,
+    TcpPeriodic,
+    UdpPeriodic,
+}
+
+impl LogKind {
+    /// In the order of their numbers.
+    const ALL: [Self; 6] = [
+        Self::TcpComplete,
+        Self::TcpNocomplete,
+        Self::UdpComplete,
+        Self::HttpComplete,
+        Self::TcpPeriodic,
+        Self::UdpPeriodic,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::TcpComplete => "log_tcp_complete",
+            Self::TcpNocomplete => "log_tcp_nocomplete",
+            Self::UdpComplete => "log_udp_complete",
+            Self::HttpComplete => "log_http_complete",
+            Self::TcpPeriodic => "log_tcp_periodic",
+            Self::UdpPeriodic => "log_udp_periodic",
+        }
+    }
+
+    const fn is_periodic(self) -> bool {
+        matches!(self, Self::TcpPeriodic | Self::UdpPeriodic)
+    }
+
+    fn header(self) -> fn(&mut Vec<u8>) {
+        match self {
+            Self::TcpComplete => lines::tcp_complete_header,
+            Self::TcpNocomplete => lines::tcp_nocomplete_header,
+            Self::UdpComplete => lines::udp_complete_header,
+            Self::HttpComplete => http::header,
+            Self::TcpPeriodic => lines::tcp_periodic_header,
+            Self::UdpPeriodic => lines::udp_periodic_header,
+        }
+    }
+}
+
+/// A folder with open logs.
+#[derive(Debug)]
+struct Folder {
+    /// Which one, counted from the first.
+    period: i64,
+    /// By number of [`LogKind`], as many as are written.
+    logs: Vec<Log>,
+}
+
+impl Folder {
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.logs.iter_mut().try_for_each(Log::flush)
+    }
+
+    fn finish(self) -> Result<(), SinkError> {
+        self.logs.into_iter().try_for_each(Log::finish)
+    }
+}
+
+/// The tree.
+#[derive(Debug)]
+pub(super) struct Tree {
+    dir: PathBuf,
+    destination: String,
+    options: TstatOptions,
+    has_logs: bool,
+    span_ns: u64,
+    steps_per_folder: u64,
+    /// First packet of the run, nanoseconds since the epoch.
+    begin_ns: Option<u64>,
+    /// The newest last.
+    open: VecDeque<Folder>,
+    known: VecDeque<i64>,
+}
+
+impl Tree {
+    pub(super) fn open(
+        dir: &Path,
+        options: TstatOptions,
+        has_logs: bool,
+    ) -> Result<Self, SinkError> {
+        let destination = dir.display().to_string();
+        if dir.metadata().is_ok_and(|meta| !meta.is_dir()) {
+            return Err(SinkError::Refused {
+                destination,
+                message: "is no folder; Tstat's logs and histograms are a tree of files, \
+                          so name a folder (it is created if needed)"
+                    .to_owned(),
+            });
+        }
+        fs::create_dir_all(dir).map_err(|e| io_error(&destination, e))?;
+        let span_ns = u64::try_from(options.step.as_nanos()).unwrap_or(u64::MAX);
+        let span_ns = span_ns.max(1_000_000_000);
+        let in_two_minutes = 2 * MINUTE_NS / span_ns;
+        Ok(Self {
+            dir: dir.to_owned(),
+            destination,
+            options,
+            has_logs,
+            span_ns,
+            steps_per_folder: u64::from(options.steps_per_folder)
+                .max(in_two_minutes)
+                .max(1),
+            begin_ns: None,
+            open: VecDeque::new(),
+            known: VecDeque::new(),
+        })
+    }
+
+    /// The folder the user named.
+    pub(super) fn destination(&self) -> &str {
+        &self.destination
+    }
+
+    /// Tells of the first packet; only the first call counts.
+    pub(super) fn begin(&mut self, ns: u64) {
+        self.begin_ns.get_or_insert(ns);
+    }
+
+    /// The folder of a step, counted from the first, and its place in it.
+    fn place(&self, step: u64) -> (i64, u64) {
+        let first = self.begin_ns.unwrap_or_default() / self.span_ns;
+        let distance = i128::from(step) - i128::from(first);
+        let per_folder = i128::from(self.steps_per_folder);
+        let period = distance.div_euclid(per_folder);
+        let place = distance.rem_euclid(per_folder);
+        (
+            i64::try_from(period).unwrap_or(i64::MAX),
+            u64::try_from(place).unwrap_or_default(),
+        )
+    }
+
+    /// `YYYY_MM_DD_HH_MM.out`, by the time at which the period begins.
+    fn path(&self, period: i64) -> PathBuf {
+        let begin = self.begin_ns.unwrap_or_default();
+        let seconds = if period == 0 {
+            begin / 1_000_000_000
+        } else {
+            let first = i128::from(begin / self.span_ns);
+            let step = first + i128::from(period) * i128::from(self.steps_per_folder);
+            let ns = step.max(0) * i128::from(self.span_ns);
+            u64::try_from(ns / 1_000_000_000).unwrap_or(u64::MAX)
+        };
+        let offset = (self.options.utc_offset_s)(seconds);
+        let local = seconds.saturating_add_signed(i64::from(offset));
+        let (days, second) = (local / 86_400, local % 86_400);
+        let (year, month, day) = civil_date(days);
+        let (hour, minute) = (second / 3600, second / 60 % 60);
+        self.dir.join(format!(
+            "{year:04}_{month:02}_{day:02}_{hour:02}_{minute:02}.out"
+        ))
+    }
+
+    /// Makes the folder of a period, once per run, and takes away what an earlier run left there.
+    fn make(&mut self, period: i64) -> Result<PathBuf, SinkError> {
+        let path = self.path(period);
+        if self.known.contains(&period) {
+            return Ok(path);
+        }
+        let failed = |e| io_error(&path.display().to_string(), e);
+        fs::create_dir_all(&path).map_err(failed)?;
+        clean(&path, self.has_logs).map_err(failed)?;
+        self.known.push_back(period);
+        if self.known.len() > KNOWN_FOLDERS {
+            self.known.pop_front();
+        }
+        Ok(path)
+    }
+
+    /// Sees to it that the newest folder is at least this one.
+    fn open_until(&mut self, period: i64) -> Result<(), SinkError> {
+        if self
+            .open
+            .back()
+            .is_some_and(|newest| newest.period >= period)
+        {
+            return Ok(());
+        }
+        let path = self.make(period)?;
+        let mut logs = Vec::new();
+        if self.has_logs {
+            for kind in LogKind::ALL {
+                if self.options.has_partial_records || !kind.is_periodic() {
+                    logs.push(Log::create(path.join(kind.name()), kind.header())?);
+                }
+            }
+        }
+        self.open.push_back(Folder { period, logs });
+        if self.open.len() > OPEN_FOLDERS
+            && let Some(oldest) = self.open.pop_front()
+        {
+            oldest.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Appends lines to a log of the folder of `time_ns`; what comes later than that goes to the
+    /// oldest that is open.
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        time_ns: u64,
+        kind: LogKind,
+        line: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), SinkError> {
+        let (period, _) = self.place(time_ns / self.span_ns);
+        self.open_until(period)?;
+        let at = self.open.iter().rposition(|folder| folder.period <= period);
+        let Some(folder) = self.open.get_mut(at.unwrap_or(0)) else {
+            return Ok(());
+        };
+        match folder.logs.get_mut(kind as usize) {
+            Some(log) => log.append(line),
+            None => Ok(()),
+        }
+    }
+
+    /// The folder for the histograms of a step.
+    pub(super) fn step_folder(&mut self, step: u64, is_last: bool) -> Result<PathBuf, SinkError> {
+        let (period, place) = self.place(step);
+        self.open_until(period)?;
+        let folder = self.make(period)?;
+        Ok(if is_last {
+            folder.join("LAST")
+        } else {
+            folder.join(format!("{place:03}"))
+        })
+    }
+
+    /// Writes what is collected.
+    pub(super) fn flush(&mut self) -> Result<(), SinkError> {
+        self.open.iter_mut().try_for_each(Folder::flush)
+    }
+
+    /// Completes all logs.
+    pub(super) fn finish(&mut self) -> Result<(), SinkError> {
+        self.open.drain(..).try_for_each(Folder::finish)
+    }
+}
+
+/// Takes away the logs and step folders of an earlier run: nothing else.
+fn clean(folder: &Path, has_logs: bool) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let is_step =
+            name == "LAST" || (name.len() >= 3 && name.bytes().all(|b| b.is_ascii_digit()));
+        let is_partial = name.starts_with('.') && name.ends_with(".partial");
+        if is_step || is_partial {
+            match dump::clean(&folder.join(name)) {
+                Err(e) if e.kind() != ErrorKind::NotADirectory => return Err(e),
+                _ => {}
+            }
+        } else if has_logs && LogKind::ALL.iter().any(|kind| kind.name() == name) {
+            fs::remove_file(folder.join(name))?;
+        }
+    }
+    Ok(())
+}
