@@ -18,7 +18,7 @@ use linkweir_record::flow::{FlowBatch, FlowKind};
 use linkweir_sketch::Step;
 
 pub use series::{Series, Statistic, stock};
-pub use store::{LADDER, RrdStore};
+pub use store::{LADDER, RrdFile, RrdStore};
 
 /// Steps that wait for a shard: with more, the oldest is written without it. Two hours of Tstat's
 /// steps; memory is what is bounded here.
@@ -125,14 +125,20 @@ impl RrdSink {
         let end_s = start_s.saturating_add(self.step_s);
         if !self.are_created {
             for (file, series) in &self.series {
-                let heartbeat_s = self.step_s.saturating_mul(2);
-                self.store
-                    .create(file, series.def.name, start_s, self.step_s, heartbeat_s);
+                self.store.create(&RrdFile {
+                    name: file,
+                    source: series.def.name,
+                    start_s,
+                    step_s: self.step_s,
+                    heartbeat_s: self.step_s.saturating_mul(2),
+                    archives: &LADDER,
+                    is_replaced: false,
+                });
             }
         }
         for (file, series) in &self.series {
             let value = series.value(step.histograms.get(series.id));
-            self.store.update(file, end_s, value);
+            self.store.update(file, &[(end_s, value)]);
         }
         self.are_created |= self.store.commit();
         self.written = Some(number);

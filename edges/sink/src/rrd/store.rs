@@ -25,6 +25,10 @@ pub const LADDER: [(u32, u32); 4] = [(1, 600), (6, 700), (24, 775), (288, 797)];
 /// side waits for the other to read.
 const CHUNK: usize = 200;
 
+/// Values in a command: their text stays below the longest line of rrdcached, 4,096 bytes, however
+/// many digits they have.
+const VALUES_PER_LINE: usize = 40;
+
 /// The longest wait for an answer. A disk that is slow is no fault; a program that hangs is.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -35,8 +39,37 @@ const MAX_LINE: u64 = 4_096;
 enum Order {
     /// Make a file, unless it is there.
     Create(String),
-    /// Write a value.
-    Update(String),
+    /// Write so many values.
+    Update(String, u64),
+}
+
+impl Order {
+    /// Values that are lost with it.
+    const fn values(&self) -> u64 {
+        match self {
+            Self::Create(_) => 0,
+            Self::Update(_, values) => *values,
+        }
+    }
+}
+
+/// A round-robin file to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct RrdFile<'a> {
+    /// Its name, in the folder or in that of the daemon.
+    pub name: &'a str,
+    /// Name of its one data source, a gauge: at most 19 letters, digits and `_`.
+    pub source: &'a str,
+    /// Before its first value, seconds since the epoch.
+    pub start_s: u64,
+    /// Length of a step, seconds.
+    pub step_s: u64,
+    /// The longest time that one value stands for, seconds.
+    pub heartbeat_s: u64,
+    /// Steps per row and rows of each archive of averages.
+    pub archives: &'a [(u32, u32)],
+    /// Whether one that is there is replaced; else it is kept and goes on.
+    pub is_replaced: bool,
 }
 
 #[derive(Debug)]
@@ -101,35 +134,43 @@ impl RrdStore {
         })
     }
 
-    /// Orders a file with one gauge `source` and the archives of [`LADDER`], unless it exists.
-    ///
-    /// Units: `start_s` is seconds since the epoch, before the first value; `step_s` and
-    /// `heartbeat_s` (longest time between values) are seconds.
-    pub fn create(
-        &mut self,
-        file: &str,
-        source: &str,
-        start_s: u64,
-        step_s: u64,
-        heartbeat_s: u64,
-    ) {
+    /// Orders a file with one gauge.
+    pub fn create(&mut self, file: &RrdFile<'_>) {
         use std::fmt::Write as _;
+        let RrdFile {
+            name,
+            source,
+            start_s,
+            step_s,
+            heartbeat_s,
+            archives,
+            is_replaced,
+        } = file;
+        let keep = if *is_replaced { "" } else { " -O" };
         let mut line =
-            format!("{file} -O -b {start_s} -s {step_s} DS:{source}:GAUGE:{heartbeat_s}:U:U");
-        for (steps, rows) in LADDER {
+            format!("{name}{keep} -b {start_s} -s {step_s} DS:{source}:GAUGE:{heartbeat_s}:U:U");
+        for (steps, rows) in *archives {
             // Writing to a string does not fail.
             write!(line, " RRA:AVERAGE:0.5:{steps}:{rows}").ok();
         }
         self.orders.push_back(Order::Create(line));
     }
 
-    /// Orders a value at a time, seconds since the epoch; `None` is "unknown".
-    pub fn update(&mut self, file: &str, at_s: u64, value: Option<f64>) {
-        let line = match value.filter(|value| value.is_finite()) {
-            Some(value) => format!("{file} {at_s}:{value}"),
-            None => format!("{file} {at_s}:U"),
-        };
-        self.orders.push_back(Order::Update(line));
+    /// Orders values with the times at which they end, seconds since the epoch, increasing; `None` is
+    /// "unknown".
+    pub fn update(&mut self, file: &str, values: &[(u64, Option<f64>)]) {
+        use std::fmt::Write as _;
+        for part in values.chunks(VALUES_PER_LINE) {
+            let mut line = file.to_owned();
+            for (at_s, value) in part {
+                match value.filter(|value| value.is_finite()) {
+                    Some(value) => write!(line, " {at_s}:{value}").ok(),
+                    None => write!(line, " {at_s}:U").ok(),
+                };
+            }
+            self.orders
+                .push_back(Order::Update(line, part.len() as u64));
+        }
     }
 
     /// Carries out what was ordered; says whether the other side is there. What it refuses is
@@ -142,8 +183,7 @@ impl RrdStore {
                     may_reconnect = false;
                     continue;
                 }
-                let updates = |order: &&Order| matches!(order, Order::Update(_));
-                self.losses.count += self.orders.iter().filter(updates).count() as u64;
+                self.losses.count += self.orders.iter().map(Order::values).sum::<u64>();
                 self.orders.clear();
                 return false;
             };
@@ -273,11 +313,11 @@ impl Refusals {
         if is_there_already {
             return;
         }
-        self.count += 1;
+        self.count += order.map_or(1, Order::values).max(1);
         self.first.get_or_insert_with(|| {
             let answer: String = answer.chars().filter(|c| !c.is_control()).collect();
             let file = match order {
-                Some(Order::Create(line) | Order::Update(line)) => line.split(' ').next(),
+                Some(Order::Create(line) | Order::Update(line, _)) => line.split(' ').next(),
                 None => None,
             };
             match file {
@@ -306,7 +346,7 @@ fn by_tool(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result<R
     for order in orders {
         let (word, line) = match order {
             Order::Create(line) => ("create ", line),
-            Order::Update(line) => ("update ", line),
+            Order::Update(line, _) => ("update ", line),
         };
         lines.extend([word, line, "\n"]);
     }
@@ -334,7 +374,7 @@ fn by_daemon(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result
     for order in orders {
         let (word, line) = match order {
             Order::Create(line) => ("CREATE ", line),
-            Order::Update(line) => ("UPDATE ", line),
+            Order::Update(line, _) => ("UPDATE ", line),
         };
         lines.extend([word, line, "\n"]);
     }
