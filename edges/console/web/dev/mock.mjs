@@ -1,6 +1,6 @@
 // The console's API with made-up traffic, to work on the page without a capture.
 //
-//   node dev/mock.mjs [--port 8099] [--history 400] [--interval 1] [--empty] [--no-drops] [--end-after S]
+//   node dev/mock.mjs [--flows] [--port 8099] [--history 400] [--interval 1] [--empty] [--no-drops] [--end-after S]
 //
 // Headers are those of the real server, so that a breach of its content security policy shows here.
 
@@ -19,6 +19,7 @@ const history = option("history", 400);
 const endAfter = option("end-after", 0);
 const empty = flag("empty");
 const drops = !flag("no-drops");
+const flows = flag("flows");
 
 const dist = new URL("../dist/", import.meta.url);
 const files = { "/": ["index.html", "text/html; charset=utf-8"], "/assets/app.js": ["app.js", "text/javascript; charset=utf-8"], "/assets/app.css": ["app.css", "text/css; charset=utf-8"] };
@@ -45,6 +46,34 @@ let finished = false;
 const add = (to, from) => {
   for (const [name, count] of Object.entries(from)) to[name] = (to[name] ?? 0) + count;
 };
+
+/** Figures of flows around a median. */
+const spread = (count, p50, wide) => (count === 0 ? null : {
+  count, min: Math.round(p50 / 20), mean: Math.round(p50 * 1.6), p50: Math.round(p50), p90: Math.round(p50 * wide * 0.7), p95: Math.round(p50 * wide), p99: Math.round(p50 * wide * 2.6), p999: Math.round(p50 * wide * 7), max: Math.round(p50 * wide * 30),
+});
+
+function flowFigures(id, wave, slow) {
+  const ended = empty ? 0 : Math.round(3100 * wave * interval * (0.97 + 0.06 * random()));
+  const ended_udp = Math.round(ended * 0.36);
+  const ended_tcp = ended - ended_udp;
+  const reset = Math.round(ended_tcp * (slow ? 0.14 : 0.05) * (0.8 + 0.4 * random()));
+  const unanswered = Math.round(ended_tcp * (slow ? 0.07 : 0.012) * (0.8 + 0.4 * random()));
+  const idle = ended_udp + Math.round(ended_tcp * 0.06);
+  const data_segments = Math.round(61_000 * wave * interval);
+  const lost = slow ? 0.034 : 0.008;
+  const segment = (part) => Math.round(data_segments * lost * part * (0.7 + 0.6 * random()));
+  const anomalies = { rto: segment(0.3), fast_retransmit: segment(0.42), reordering: segment(0.2), tail_loss_probe: segment(0.12), network_duplicate: segment(0.02), unnecessary_rto: segment(0.03), flow_control: segment(0.05), unknown: segment(0.02) };
+  const application = (flows, bytes) => ({ flows: Math.round(ended * flows), bytes: Math.round(70e6 * wave * bytes * interval) });
+  const base = 21e6 * (1 + 0.12 * Math.sin(id / 40)) * (slow ? 1.9 : 1) * Math.exp(0.04 * normal());
+  return {
+    new_flows: Math.round(ended * (0.98 + 0.05 * random())), ended, ended_tcp, ended_udp, midstream: Math.round(ended_tcp * 0.01),
+    ends: { closed: ended - reset - unanswered - idle, reset, idle, unanswered, evicted: 0, reused: 2, open: 0 },
+    flow_packets: 90_000, flow_bytes: 70_000_000, data_segments, retransmissions: anomalies.rto + anomalies.fast_retransmit + anomalies.tail_loss_probe, payload_bytes: 60_000_000, retransmitted_bytes: 400_000,
+    out_of_order: anomalies.reordering, zero_windows: segment(0.01), anomalies,
+    applications: empty ? {} : { tls: application(0.41, 0.55), quic: application(0.12, 0.31), http: application(0.08, 0.05), dns: application(0.23, 0.003), ssh: application(0.004, 0.02), bittorrent: application(0.03, 0.04), unknown: application(0.09, 0.02), smtp: application(0.004, 0.003), imap: application(0.006, 0.002), rtp: application(0.01, 0.01) },
+    rtt_ns: spread(ended_tcp, base, 6), server_rtt_ns: spread(ended_tcp, base * 0.8, 7), client_rtt_ns: spread(ended_tcp, base * 0.09, 4), handshake_ns: spread(ended_tcp, base * 1.05, 5), throughput_bps: spread(ended, 340_000, 22), duration_ns: spread(ended, 900e6, 40),
+  };
+}
 
 function make(id, t_ms) {
   const wave = 1 + 0.25 * Math.sin(id / 70) + 0.06 * normal();
@@ -88,12 +117,20 @@ function make(id, t_ms) {
       { rule: "dropped > 0 /s", state: lost ? "firing" : "ok", value: dropped.kernel, threshold: 0, unit: "/s", since_ms: t_ms - 2000 },
     ],
   };
-  for (const name of ["packets", "bytes", "requests", "responses", "complete", "unanswered", "orphans", "retransmissions"]) totals[name] += tick[name];
-  add(totals.codes, codes);
-  add(totals.methods, methods);
+  if (flows) {
+    for (const name of ["requests", "responses", "complete", "unanswered", "orphans", "codes", "methods", "response_time_ns"]) delete tick[name];
+    Object.assign(tick, flowFigures(id, wave, slow));
+    tick.alerts[0] = { ...tick.alerts[0], rule: "p95 of rtt of name video.example > 150 ms for 3 intervals", value: tick.rtt_ns?.p95 ?? null, threshold: 15e7 };
+    tick.alerts[1] = { ...tick.alerts[1], rule: "retransmissions share > 2 %" };
+  }
+  for (const name of flows ? ["packets", "bytes"] : ["packets", "bytes", "requests", "responses", "complete", "unanswered", "orphans", "retransmissions"]) totals[name] += tick[name];
+  if (!flows) {
+    add(totals.codes, codes);
+    add(totals.methods, methods);
+  }
   add(totals.dropped, dropped);
   totals.table = tick.table;
-  if (times !== null) totals.response_time_ns = times;
+  if (times !== null && !flows) totals.response_time_ns = times;
   tick.dropped_total = { ...totals.dropped };
   ticks.push(tick);
   if (ticks.length > 900) ticks.shift();
@@ -108,6 +145,33 @@ const KEYS = {
   server: ["10.20.0.17:80", "10.20.0.18:80", "10.20.0.19:8080", "[2001:db8::17]:80", "10.20.3.4:3128"],
   client: ["192.0.2.10", "192.0.2.11", "198.51.100.7", "2001:db8:1::5", "203.0.113.99"],
 };
+
+const FLOW_KEYS = {
+  name: ["video.example", "www.example.net", "mail.example", "<b>cdn</b>.example", "api.shop.example", "updates.example.org"],
+  server: ["203.0.113.7:443", "203.0.113.8:443", "[2001:db8::17]:443", "198.51.100.4:993", "192.0.2.53:53"],
+  client: KEYS.client,
+  application: ["tls", "quic", "http", "bittorrent", "ssh", "unknown", "rtp", "dns", "smtp", "imap"],
+};
+
+function flowTop(query) {
+  const by = query.get("by") ?? "name";
+  const sort = query.get("sort") ?? "bytes";
+  const window = query.get("window") ?? "60";
+  const scale = empty ? 0 : window === "60" ? 60 : window === "300" ? 300 : history;
+  const rows = scale === 0 ? [] : Array.from({ length: by === "application" ? 10 : 38 }, (_, rank) => {
+    const bytes = Math.round((24e6 * scale) / (rank + 1) ** 1.15);
+    const count = Math.round((400 * scale) / (rank + 1) ** 0.9);
+    const data_segments = rank % 8 === 7 ? 0 : Math.round(bytes / 1100);
+    const rtt = 3e6 * (1 + ((rank * 7) % 11));
+    return {
+      key: FLOW_KEYS[by][rank] ?? `${by}-${rank}.example`, bytes, flows: count, reset: Math.round(count * 0.01 * ((rank * 5) % 13)), unanswered: Math.round(count * 0.002 * ((rank * 3) % 7)),
+      data_segments, retransmissions: Math.round(data_segments * 0.004 * ((rank * 11) % 12)), rtt_p50: data_segments === 0 ? null : rtt, rtt_p95: data_segments === 0 ? null : rtt * 5,
+    };
+  });
+  const value = { bytes: (r) => r.bytes, flows: (r) => r.flows, rtt_p95: (r) => r.rtt_p95 ?? 0, retransmissions: (r) => r.retransmissions / Math.max(1, r.data_segments), failed: (r) => r.reset + r.unanswered }[sort];
+  rows.sort((a, b) => value(b) - value(a));
+  return { by, window, rows: rows.slice(0, Number(query.get("n") ?? 50)), floor: 0 };
+}
 
 function top(query) {
   const by = query.get("by") ?? "host";
@@ -138,7 +202,7 @@ function ccdf(query) {
   return { count: empty ? 0 : Math.round(490_000 * stretch), points: empty ? [] : points };
 }
 
-const meta = () => ({ version: "0.1.0", source: "eth1", live: true, interval_s: interval, started_ms: started, finished });
+const meta = () => ({ kind: flows ? "flows" : "http", version: "0.1.0", source: "eth1", live: true, interval_s: interval, started_ms: started, finished });
 const listeners = new Set();
 const event = (tick) => `id: ${tick.id}\nevent: tick\ndata: ${JSON.stringify(tick)}\n\n`;
 
@@ -153,7 +217,7 @@ createServer((request, response) => {
     response.writeHead(200, { ...headers, "Content-Type": file[1] });
     response.end(readFileSync(new URL(file[0], dist)));
   } else if (url.pathname === "/api/snapshot") json({ meta: meta(), ticks, totals });
-  else if (url.pathname === "/api/top") json(top(url.searchParams));
+  else if (url.pathname === "/api/top") json((flows ? flowTop : top)(url.searchParams));
   else if (url.pathname === "/api/ccdf") json(ccdf(url.searchParams));
   else if (url.pathname === "/api/stream") {
     response.writeHead(200, { ...headers, "Content-Type": "text/event-stream" });
