@@ -5,12 +5,22 @@ use linkweir_proto::dns::take_framed;
 use super::{Ends, Layer7, Segment};
 use crate::side::Side;
 
+/// Whether a message says of itself that it answers (RFC 1035 sec. 4.1.1: QR).
+pub(super) fn is_answer(message: &[u8]) -> bool {
+    message.get(2).is_some_and(|flags| flags & 0x80 != 0)
+}
+
 impl Layer7 {
-    /// A message of DNS in a flow.
+    /// A message of DNS in a flow. Who answers is the resolver: a flow whose question was not seen
+    /// has its ends the wrong way round.
     pub(super) fn on_dns(&mut self, ends: &Ends, side: Side, message: &[u8], ts_ns: u64) {
-        let (client, port) = ends.client;
-        let is_answer = side == Side::Server;
-        self.overhear(client, port, ends.server.0, message, is_answer, ts_ns);
+        let is_as_opened = is_answer(message) == (side == Side::Server);
+        let ((client, port), (resolver, _)) = if is_as_opened {
+            (ends.client, ends.server)
+        } else {
+            (ends.server, ends.client)
+        };
+        self.dns.hear(client, port, resolver, message, ts_ns);
     }
 
     /// Payload of DNS over TCP (RFC 1035 sec. 4.2.2): the messages that are whole within a segment,

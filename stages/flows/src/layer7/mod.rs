@@ -12,6 +12,7 @@
 //! [`Layer7::wants`] says so and the stage keeps the answer.
 
 mod dns;
+pub mod dns_cache;
 mod ed2k;
 mod framing;
 mod gather;
@@ -31,9 +32,11 @@ pub use state::Handle;
 
 use crate::config::FlowsConfig;
 use crate::side::Side;
+use dns_cache::DnsCache;
+pub use dns_cache::DnsCounters;
 use gather::Pool;
-use state::{Slab, Stage};
-use texts::Budget;
+use state::{Naming, Slab, Stage};
+use texts::{Budget, Text};
 
 /// States at most: this share of the flows.
 const FLOWS_PER_STATE: usize = 4;
@@ -90,6 +93,7 @@ struct Shared {
 pub struct Layer7 {
     slab: Slab,
     shared: Shared,
+    dns: DnsCache,
 }
 
 impl Layer7 {
@@ -105,6 +109,14 @@ impl Layer7 {
                 gathering: quic::Gathering::default(),
                 with_messages: config.with_messages,
             },
+            dns: DnsCache::new(
+                if config.with_names {
+                    dns_cache::ENTRIES
+                } else {
+                    1
+                },
+                config.hash_seed,
+            ),
         }
     }
 
@@ -116,6 +128,12 @@ impl Layer7 {
             texts_refused: self.shared.budget.refused,
             gathers_refused: self.shared.pool.refused + self.shared.gathering.refused,
         }
+    }
+
+    /// What was heard of DNS.
+    #[must_use]
+    pub const fn dns_counters(&self) -> DnsCounters {
+        self.dns.counters()
     }
 
     /// Flows that have state.
@@ -209,7 +227,21 @@ impl Layer7 {
     }
 
     /// A new flow: looks the server's name up in what was resolved.
-    pub fn opened(&mut self, _handle: &mut Handle, _ends: &Ends) {}
+    pub fn opened(&mut self, handle: &mut Handle, ends: &Ends) {
+        let Some(named) = self.dns.lookup(ends.client.0, ends.server.0) else {
+            return;
+        };
+        let Some(state) = self.slab.take(handle) else {
+            return;
+        };
+        state.naming = Some(Naming {
+            resolver: named.resolver,
+            request_ns: named.request_ns,
+            response_ns: named.response_ns,
+        });
+        let budget = &mut self.shared.budget;
+        state.texts.set(Text::Fqdn, named.name, budget);
+    }
 
     /// Fills the layer-7 columns of a record and gives its texts.
     ///
@@ -240,16 +272,22 @@ impl Layer7 {
         self.slab.release(&mut handle, &mut self.shared);
     }
 
-    /// A question or answer of DNS in a flow of another worker: only the names are taken.
+    /// A question or answer of DNS (the payload of a datagram to or from port 53): only the names
+    /// are taken. For the flows of other workers: those of this one are heard by
+    /// [`Layer7::on_udp`].
     pub fn overhear(
         &mut self,
-        _client: IpAddr,
-        _client_port: u16,
-        _resolver: IpAddr,
-        _payload: &[u8],
-        _is_answer: bool,
-        _ts_ns: u64,
+        client: IpAddr,
+        client_port: u16,
+        resolver: IpAddr,
+        payload: &[u8],
+        is_answer: bool,
+        ts_ns: u64,
     ) {
+        // What comes from port 53 and is no answer, or the reverse, names nobody.
+        if dns::is_answer(payload) == is_answer {
+            self.dns.hear(client, client_port, resolver, payload, ts_ns);
+        }
     }
 }
 

@@ -554,6 +554,99 @@ fn hellos_that_never_end_are_bounded() {
     assert_eq!((layer7.shared.gathering.in_use(), layer7.states()), (0, 0));
 }
 
+/// A question for the address of `n.example`, or the answer 192.0.2.1.
+fn dns(is_answer: bool) -> Vec<u8> {
+    let flags: u16 = if is_answer { 0x8180 } else { 0x0100 };
+    let mut message = vec![0x12, 0x34];
+    message.extend(flags.to_be_bytes());
+    message.extend([0, 1, 0, u8::from(is_answer), 0, 0, 0, 0]);
+    let name = b"\x01n\x07example\0";
+    message.extend(name);
+    message.extend([0, 1, 0, 1]);
+    if is_answer {
+        message.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1]);
+    }
+    message
+}
+
+#[test]
+fn a_flow_is_named_by_what_its_client_asked() {
+    let resolver = (Ipv4Addr::new(10, 0, 0, 53).into(), 53);
+    for reversed in [false, true] {
+        let mut fed = Fed::plain();
+        let client = (ends().client.0, 3333);
+        let mut ends_of_dns = Ends {
+            client,
+            server: resolver,
+            start_ns: START,
+        };
+        let mut answer_from = Side::Server;
+        let mut dns_handle = Handle::default();
+        if reversed {
+            std::mem::swap(&mut ends_of_dns.client, &mut ends_of_dns.server);
+            answer_from = Side::Client;
+        }
+        let mut on_udp = |side: Side, payload: &[u8], now: u64| {
+            let handle = &mut dns_handle;
+            let out = &mut fed.out;
+            fed.layer7
+                .on_udp(handle, &ends_of_dns, side, payload, now, out);
+        };
+        on_udp(answer_from.other(), &dns(false), 5_000);
+        on_udp(answer_from, &dns(true), 6_000);
+        let mut row = FlowRow::default();
+        fed.layer7.fill(dns_handle, &mut row);
+        assert_eq!(row.application, "dns");
+        assert_eq!(fed.layer7.states(), 0);
+        assert!(fed.layer7.wants(dns_handle, Side::Server));
+
+        fed.layer7.opened(&mut fed.handle, &ends());
+        for _ in 0..8 {
+            fed.client(&[0xee; 20]);
+        }
+        let (row, text) = fed.row();
+        assert_eq!(text.fqdn, b"n.example");
+        assert_eq!(row.dns_resolver, Some(resolver.0));
+        assert_eq!(row.dns_request_ns, Some(5_000));
+        assert_eq!(row.dns_response_ns, Some(6_000));
+        assert!(!fed.layer7.wants(fed.handle, Side::Client));
+        assert_eq!(fed.layer7.dns_counters().answers, 1);
+    }
+}
+
+#[test]
+fn names_are_overheard_and_come_over_tcp() {
+    let (client, resolver) = (ends().client.0, Ipv4Addr::new(10, 0, 0, 53).into());
+    let mut fed = Fed::plain();
+    // A question from the port of answers.
+    fed.layer7
+        .overhear(client, 3, resolver, &dns(false), true, 1);
+    fed.layer7
+        .overhear(client, 3, resolver, &dns(true), true, 2);
+    fed.layer7.opened(&mut fed.handle, &ends());
+    let (row, text) = fed.row();
+    assert_eq!(
+        (text.fqdn, row.dns_request_ns),
+        (b"n.example".as_slice(), None)
+    );
+
+    let mut fed = Fed::plain();
+    let mut handle = Handle::default();
+    let ends_of_dns = Ends {
+        server: (resolver, 53),
+        ..ends()
+    };
+    for (side, message) in [(Side::Client, dns(false)), (Side::Server, dns(true))] {
+        let framed = vector::<2>(&message);
+        let len = u32::try_from(framed.len()).unwrap();
+        let out = &mut fed.out;
+        fed.layer7
+            .on_tcp(&mut handle, &ends_of_dns, side, &framed, len, 9, out);
+    }
+    fed.layer7.opened(&mut fed.handle, &ends());
+    assert_eq!(fed.row().1.fqdn, b"n.example");
+}
+
 proptest! {
     /// Whatever comes, however it is cut: no panic, counters that only grow, and everything given
     /// back at the end.
