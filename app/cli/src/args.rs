@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
+use crate::archive::ArchiveArgs;
 use crate::feed::FeedArgs;
 use crate::flows::FlowsArgs;
 use crate::http::HttpArgs;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Http(Box<HttpArgs>),
     Flows(Box<FlowsArgs>),
     Feed(Box<FeedArgs>),
+    Archive(ArchiveArgs),
     Man(ManArgs),
     Completions(CompletionArgs),
 }

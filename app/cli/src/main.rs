@@ -4,6 +4,7 @@
 //! them and says how it went. Only here is the clock asked.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod args;
 mod config;
 mod conflicts;
@@ -44,6 +45,7 @@ fn run(cli: Cli) -> Exit {
         Command::Http(args) => http::run(&args),
         Command::Feed(args) => feed::run(&args),
         Command::Flows(args) => flows::run(&args),
+        Command::Archive(args) => archive::run(&args),
         Command::Man(args) => documents::man(&args),
         Command::Completions(args) => documents::completions(&args),
     };

@@ -131,8 +131,8 @@ pub enum Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Measure {
-    /// Payload of one side of a TCP flow over the time from its first to its last packet with
-    /// payload, bit/s.
+    /// Unique payload of one side of a TCP flow over the time from the first packet of the flow to
+    /// the last payload of the side (as Tstat), bit/s.
     TcpThroughput,
     /// Unique payload of one side of a TCP flow, bytes.
     TcpBytes,

@@ -62,10 +62,13 @@ fn add_tcp(side: &FlowSide, direction: Direction, row: &FlowRow, into: &mut Cell
     }
     put(into, Measure::TcpBytes, direction, side.bytes_uniq);
     put(into, Measure::TcpPackets, direction, side.pkts_all);
-    if let (Some(first), Some(last)) = (side.first_ns, side.last_ns)
-        && last > first
+    // As Tstat: from the first packet of the flow to the last payload of the side, so that two
+    // segments in a row are no throughput of gigabits.
+    if let Some(span_ns) = side.last_ns
+        && span_ns > 0
+        && side.bytes_uniq > 0
     {
-        let bits = u128::from(side.bytes_uniq) * 8_000_000_000 / u128::from(last - first);
+        let bits = u128::from(side.bytes_uniq) * 8_000_000_000 / u128::from(span_ns);
         let bits = u64::try_from(bits).unwrap_or(u64::MAX);
         put(into, Measure::TcpThroughput, direction, bits);
     }

@@ -1,0 +1,236 @@
+//! The flags of `linkweir archive`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+use super::select::Moment;
+
+const AFTER_HELP: &str = "Examples:
+  linkweir archive plot link.lwa -o link.svg
+  linkweir archive dump link.lwa --series tcp_rtt_avg --level 1day --format jsonl
+
+Exit codes:
+  0  done
+  1  done, but rows of the archive are damaged and left out
+  2  wrong usage: no such series or level
+  3  the file is no archive or cannot be read, or the output failed";
+
+const PLOT_HELP: &str = "Examples:
+  linkweir archive plot link.lwa -o link.svg
+  linkweir archive plot link.lwa --series bitrate_tcp --span week -o week.png
+
+Exit codes:
+  0  done
+  1  done, but rows of the archive are damaged and left out
+  2  wrong usage: no such series or level
+  3  the file is no archive or cannot be read, or the output failed";
+
+const DUMP_HELP: &str = "Examples:
+  linkweir archive dump link.lwa --series tcp_rtt_avg --level 1day
+  linkweir archive dump link.lwa --from 2026-11-01 --to '2026-11-14 12:00' --format jsonl -o november.jsonl
+
+Exit codes:
+  0  done
+  1  done, but rows of the archive are damaged and left out
+  2  wrong usage: no such series or level
+  3  the file is no archive or cannot be read, or the output failed";
+
+const EXPORT_HELP: &str = "Examples:
+  linkweir archive export-rrd link.lwa rrds/ --series tcp_rtt_avg --series bitrate_tcp
+  linkweir archive export-rrd link.lwa unix:/run/rrdcached.sock
+
+Exit codes:
+  0  done
+  1  done, but rows of the archive are damaged and left out, or values were refused
+  2  wrong usage: no such series
+  3  the file is no archive or cannot be read, or rrdtool or rrdcached is not there";
+
+/// Reads an archive back: the file of constant size that `linkweir flows --archive` keeps.
+///
+/// An archive holds every series at four resolutions: with steps of 300 s, the last 50 hours in rows
+/// of 5 minutes, 14.6 days in rows of 30 minutes, 64.6 days in rows of 2 hours, 797 days in rows of a
+/// day. Percentiles are those of all values in a row, at every resolution, within one part in eight of
+/// the value. It can be read while it is written.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ArchiveArgs {
+    #[command(subcommand)]
+    pub(crate) command: ArchiveCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArchiveCommand {
+    Plot(PlotArgs),
+    Dump(DumpArgs),
+    ExportRrd(ExportArgs),
+}
+
+/// Draws a series over the last hour, day, week and month: one direction up, the other down.
+///
+/// Distributions (such as `tcp_throughput`) show average, 95th and 99th percentile; counters (such as
+/// `bitrate_tcp`) average and largest step. Where nothing was measured there is a gap. Times are UTC.
+#[derive(Debug, Args)]
+#[command(after_help = PLOT_HELP)]
+pub(crate) struct PlotArgs {
+    /// The archive.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+
+    /// Picture to write, .svg or .png by its ending, replacing one that is there; `-` is standard
+    /// output, as SVG.
+    #[arg(short = 'o', long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    /// Series to draw, without its direction (`linkweir archive dump FILE --list` shows all).
+    #[arg(long, value_name = "NAME", default_value = "tcp_throughput")]
+    pub(crate) series: String,
+
+    /// Time to draw: `all` is the days that the archive holds [default: four panels, hour to month].
+    #[arg(long, value_name = "SPAN")]
+    pub(crate) span: Option<Span>,
+
+    /// Where the time ends: `2026-11-14`, `2026-11-14 12:00` (UTC) or seconds since 1970 [default: the
+    /// latest step].
+    #[arg(long, value_name = "TIME", value_parser = super::select::moment)]
+    pub(crate) end: Option<Moment>,
+
+    /// Direction to draw upwards: `in` (to internal addresses), `out`, `loc` (between internal ones) or
+    /// `ext`.
+    #[arg(long, value_name = "DIRECTION", default_value = "in")]
+    pub(crate) up: Way,
+
+    /// Direction to draw downwards.
+    #[arg(long, value_name = "DIRECTION", default_value = "out")]
+    pub(crate) down: Way,
+
+    /// How values become heights; `log` shows small ones beside large ones.
+    #[arg(long, value_name = "SCALE", default_value = "linear")]
+    pub(crate) scale: Scale,
+}
+
+/// Writes what an archive holds as a table: one line per series and row.
+///
+/// Columns: series; unit; level; time, start_ns (start of the row; nanoseconds since 1970); span_ns
+/// (its length); steps (measured in it); count (values; of counters the steps); sum (of a counter: what
+/// was counted); avg, min, max (of counters: per second, of the steps); std, p50, p95, p99 (of all
+/// values in the row; counters have none). Round-trip times and durations are nanoseconds, throughputs
+/// bit/s.
+#[derive(Debug, Args)]
+#[command(after_help = DUMP_HELP)]
+pub(crate) struct DumpArgs {
+    /// The archive.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+
+    /// Only this series: a name (`tcp_rtt_avg_in`), or one without its ending for all of them
+    /// (`tcp_rtt_avg`, `tcp`); may be repeated [default: all].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) series: Vec<String>,
+
+    /// Only rows of this length: 5min, 30min, 2h or 1day, with steps of 300 s; may be repeated
+    /// [default: all].
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) level: Vec<String>,
+
+    /// Only rows that end after this: `2026-11-14`, `2026-11-14 12:00` (UTC) or seconds since 1970
+    /// [default: all].
+    #[arg(long, value_name = "TIME", value_parser = super::select::moment)]
+    pub(crate) from: Option<Moment>,
+
+    /// Only rows that begin before this [default: all].
+    #[arg(long, value_name = "TIME", value_parser = super::select::moment)]
+    pub(crate) to: Option<Moment>,
+
+    /// Format of the table.
+    #[arg(long, value_name = "FORMAT", default_value = "csv")]
+    pub(crate) format: Table,
+
+    /// File to write, replacing one that is there when it is complete; `-` is standard output.
+    #[arg(short = 'o', long, value_name = "OUT", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    /// List the series with their units and the levels with their rows, and end.
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+/// Makes rrdtool files from an archive: NAME.avg.rrd, NAME.prc95.rrd and so on, with the same ladder.
+///
+/// Statistics of distributions: avg, min, max, stdev, hit (values), prc50, prc95, prc99; of counters:
+/// avg, min, max of the steps, per second. Each time comes from the finest rows that still hold it.
+/// The data source is `value`. Files that are there keep what they have and get what is later.
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_HELP)]
+pub(crate) struct ExportArgs {
+    /// The archive.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+
+    /// Folder for the files, made by the program rrdtool; or the socket of rrdcached.
+    #[arg(value_name = "DIR|unix:SOCKET", value_hint = ValueHint::AnyPath)]
+    pub(crate) destination: String,
+
+    /// Only this series: a name (`tcp_rtt_avg_in`), or one without its ending for all of them
+    /// (`tcp_rtt_avg`, `tcp`); may be repeated [default: all].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) series: Vec<String>,
+}
+
+/// A time to draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Span {
+    /// The last hour, in single steps.
+    Hour,
+    /// The last 24 hours, in rows of 6 steps (30 min).
+    Day,
+    /// The last 7 days, in rows of 6 steps (30 min).
+    Week,
+    /// The last 30 days, in rows of 24 steps (2 h).
+    Month,
+    /// Everything, in rows of 288 steps (1 day).
+    All,
+}
+
+/// A direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Way {
+    /// From external to internal addresses.
+    In,
+    /// From internal to external addresses.
+    Out,
+    /// Between internal addresses.
+    Loc,
+    /// Between external addresses.
+    Ext,
+}
+
+impl Way {
+    /// As series end.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Out => "out",
+            Self::Loc => "loc",
+            Self::Ext => "ext",
+        }
+    }
+}
+
+/// How values become heights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scale {
+    /// In proportion.
+    Linear,
+    /// By their logarithm.
+    Log,
+}
+
+/// Format of a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Table {
+    /// Comma-separated, with a heading.
+    Csv,
+    /// One JSON object per line.
+    Jsonl,
+}

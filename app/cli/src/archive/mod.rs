@@ -1,0 +1,62 @@
+//! `linkweir archive`: reads the archives that `linkweir flows --archive` writes.
+
+mod args;
+mod dump;
+mod export;
+mod figure;
+mod panel;
+mod plot;
+#[cfg(feature = "png")]
+mod png;
+mod scene;
+mod select;
+mod svg;
+mod ticks;
+
+use anyhow::anyhow;
+use linkweir_engine::SinkError;
+use linkweir_sink::archive::{ArchiveFile, read_archive};
+use linkweir_sketch::archive::{ReadFault, Reader};
+
+pub(crate) use args::ArchiveArgs;
+use args::ArchiveCommand;
+
+use crate::exit::{Exit, Wrong};
+
+/// Runs the command.
+pub(crate) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
+    match &args.command {
+        ArchiveCommand::Plot(args) => plot::run(args),
+        ArchiveCommand::Dump(args) => dump::run(args),
+        ArchiveCommand::ExportRrd(args) => export::run(args),
+    }
+}
+
+fn open(path: &std::path::Path) -> anyhow::Result<Reader<ArchiveFile>> {
+    read_archive(path).map_err(refused)
+}
+
+fn refused(error: SinkError) -> anyhow::Error {
+    error.into()
+}
+
+/// Something about the command line that only the archive can tell.
+fn wrong(message: String) -> anyhow::Error {
+    anyhow!(Wrong(message))
+}
+
+fn unreadable(path: &std::path::Path, fault: &ReadFault) -> anyhow::Error {
+    anyhow!("{}: {}", path.display(), fault.0)
+}
+
+/// Rows that were damaged are data lost, and said.
+fn conclude(path: &std::path::Path, missed: u64) -> Exit {
+    if missed == 0 {
+        return Exit::Done;
+    }
+    crate::exit::warn(&format!(
+        "{}: {missed} rows are damaged and left out; the next run that writes the archive repairs what can be",
+        path.display()
+    ));
+    Exit::DataLost
+}

@@ -1,0 +1,194 @@
+//! Which series, rows and times are meant.
+
+use linkweir_sketch::archive::{Ladder, Reading};
+use linkweir_sketch::cells::{Catalogue, Kind};
+
+/// A moment, nanoseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(pub(crate) u64);
+
+/// A moment of the command line: `2026-11-14`, `2026-11-14 12:00`, `2026-11-14T12:00:00Z` or seconds
+/// since 1970.
+pub(crate) fn moment(text: &str) -> Result<Moment, String> {
+    const FORM: &str = "give a time such as 2026-11-14, '2026-11-14 12:00' (UTC) or 1794657600";
+    if let Ok(seconds) = text.parse::<u64>() {
+        let nanos = seconds.checked_mul(1_000_000_000).ok_or(FORM)?;
+        return Ok(Moment(nanos));
+    }
+    let full = match text.len() {
+        10 => format!("{text} 00:00:00"),
+        16 => format!("{text}:00"),
+        _ => text.to_owned(),
+    };
+    let time = humantime::parse_rfc3339_weak(&full).map_err(|_| FORM)?;
+    let since = time.duration_since(std::time::UNIX_EPOCH);
+    let nanos = since.map_err(|_| "before 1970")?.as_nanos();
+    u64::try_from(nanos)
+        .map(Moment)
+        .map_err(|_| FORM.to_owned())
+}
+
+/// A series as it is shown: one of the archive, or a counter of bytes in bits.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct View {
+    /// Its name.
+    pub(crate) name: String,
+    /// The unit of its values; of a counter per second.
+    pub(crate) unit: String,
+    /// Its place in the catalogue of the file.
+    pub(crate) place: usize,
+    /// Whether its values are a distribution.
+    pub(crate) has_percentiles: bool,
+    factor: u32,
+}
+
+impl View {
+    /// A reading in the unit of the view.
+    pub(crate) fn of(&self, reading: &Reading) -> Reading {
+        let factor = f64::from(self.factor);
+        let scaled = |value: Option<f64>| value.map(|value| value * factor);
+        Reading {
+            sum: reading.sum.saturating_mul(u128::from(self.factor)),
+            avg: scaled(reading.avg),
+            min: scaled(reading.min),
+            max: scaled(reading.max),
+            ..*reading
+        }
+    }
+}
+
+/// What there is to see: each series, and counters of bytes as `bitrate_…` too.
+pub(crate) fn views(catalogue: &Catalogue) -> Vec<View> {
+    let mut views = Vec::new();
+    for (place, series) in catalogue.series().iter().enumerate() {
+        let unit = match series.kind {
+            Kind::Counter => format!("{}/s", series.unit),
+            Kind::Gauge | Kind::Distribution(_) => series.unit.clone(),
+        };
+        let has_percentiles = matches!(series.kind, Kind::Distribution(_));
+        views.push(View {
+            name: series.name.clone(),
+            unit,
+            place,
+            has_percentiles,
+            factor: 1,
+        });
+        if let (Kind::Counter, Some(of)) = (series.kind, series.name.strip_prefix("bytes_")) {
+            views.push(View {
+                name: format!("bitrate_{of}"),
+                unit: "bit/s".to_owned(),
+                place,
+                has_percentiles: false,
+                factor: 8,
+            });
+        }
+    }
+    views
+}
+
+/// The view of exactly this name.
+pub(crate) fn named<'a>(views: &'a [View], name: &str) -> Option<&'a View> {
+    views.iter().find(|view| view.name == name)
+}
+
+/// The views of a name, or of a beginning of names up to a `_`. Bit rates only where they are
+/// asked for: they are the counters of bytes once more.
+pub(crate) fn matching(views: &[View], names: &[String]) -> Result<Vec<View>, String> {
+    if names.is_empty() {
+        return Ok(views
+            .iter()
+            .filter(|view| view.factor == 1)
+            .cloned()
+            .collect());
+    }
+    for name in names {
+        if !views.iter().any(|view| is_meant(view, name)) {
+            return Err(format!(
+                "there is no series `{name}`; `linkweir archive dump FILE --list` shows all"
+            ));
+        }
+    }
+    let is_chosen = |view: &&View| names.iter().any(|name| is_meant(view, name));
+    Ok(views.iter().filter(is_chosen).cloned().collect())
+}
+
+fn is_meant(view: &View, name: &str) -> bool {
+    let rest = view.name.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+/// The levels of these names.
+pub(crate) fn levels(ladder: &Ladder, names: &[String]) -> Result<Vec<usize>, String> {
+    let level = |name: &String| {
+        ladder.named(name).ok_or_else(|| {
+            let all: Vec<String> = (0..ladder.levels().len())
+                .map(|at| ladder.name(at))
+                .collect();
+            format!(
+                "there are no rows of `{name}`; there are {}",
+                all.join(", ")
+            )
+        })
+    };
+    names.iter().map(level).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linkweir_sketch::cells::catalogue;
+
+    #[test]
+    fn times() {
+        let day = Ok(Moment(1_794_614_400_000_000_000));
+        for text in [
+            "2026-11-14",
+            "2026-11-14 00:00",
+            "2026-11-14T00:00:00Z",
+            "1794614400",
+        ] {
+            assert_eq!(moment(text), day, "{text}");
+        }
+        for text in ["", "yesterday", "2026-13-14", "99999999999999999", "-5"] {
+            assert!(moment(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_and_beginnings_of_names() {
+        let views = views(catalogue());
+        let count = |name: &str| matching(&views, &[name.to_owned()]).map(|all| all.len());
+        assert_eq!(count("tcp_rtt_avg_in"), Ok(1));
+        assert_eq!(count("tcp_rtt_avg"), Ok(3));
+        assert_eq!(count("tcp_rtt"), Ok(9));
+        assert_eq!(count("bitrate_tcp"), Ok(4));
+        assert!(count("tcp_rt").is_err() && count("").is_err());
+        assert_eq!(
+            matching(&views, &[]).unwrap().len(),
+            catalogue().series().len()
+        );
+        let bits = named(&views, "bitrate_udp_out").unwrap();
+        let reading = Reading {
+            sum: 3,
+            avg: Some(1.5),
+            ..Reading::default()
+        };
+        assert_eq!(
+            (bits.of(&reading).sum, bits.of(&reading).avg),
+            (24, Some(12.0))
+        );
+        assert_eq!(named(&views, "packets_tcp_in").unwrap().unit, "packets/s");
+    }
+
+    #[test]
+    fn names_of_levels() {
+        let ladder = Ladder::tstat(300_000_000_000);
+        let names = ["2h".to_owned(), "5min".to_owned()];
+        assert_eq!(levels(&ladder, &names), Ok(vec![2, 0]));
+        let error = levels(&ladder, &["1h".to_owned()]).unwrap_err();
+        assert!(
+            error.ends_with("there are 5min, 30min, 2h, 1day"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! Where an axis has marks, and what they say.
+
+use linkweir_sink::human;
+
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SECOND;
+
+/// A unit as it stands at an axis, and what values are divided by.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AxisUnit {
+    pub(super) name: String,
+    pub(super) divisor: f64,
+}
+
+impl AxisUnit {
+    /// For values up to `largest` of a unit of the archive.
+    pub(super) fn new(unit: &str, largest: f64) -> Self {
+        if unit == "ns" {
+            let (divisor, name) = match largest {
+                1e9.. => (1e9, "s"),
+                1e6.. => (1e6, "ms"),
+                1e3.. => (1e3, "µs"),
+                _ => (1.0, "ns"),
+            };
+            return Self {
+                name: name.to_owned(),
+                divisor,
+            };
+        }
+        let (divisor, prefix) = match largest {
+            1e12.. => (1e12, "T"),
+            1e9.. => (1e9, "G"),
+            1e6.. => (1e6, "M"),
+            1e3.. => (1e3, "k"),
+            _ => (1.0, ""),
+        };
+        // What has no prefix of its own is counted in thousands.
+        let name = if unit.starts_with("bit") {
+            format!("{prefix}{unit}")
+        } else if unit.starts_with("bytes") {
+            unit.replacen("bytes", &format!("{prefix}B"), 1)
+        } else {
+            let scale = match prefix {
+                "" => "",
+                "k" => "thousand ",
+                "M" => "million ",
+                "G" => "billion ",
+                _ => "trillion ",
+            };
+            format!("{scale}{unit}")
+        };
+        Self { name, divisor }
+    }
+}
+
+/// A value with its unit, for a mark that stands alone.
+pub(super) fn alone(value: f64, unit: &str) -> String {
+    let axis = AxisUnit::new(unit, value);
+    let short = axis.name.split(['/', ' ']).next().unwrap_or_default();
+    let suffix = match (axis.divisor, unit) {
+        (_, "ns") => short.to_owned(),
+        (divisor, _) if divisor >= 1e12 => "T".to_owned(),
+        (divisor, _) if divisor >= 1e9 => "G".to_owned(),
+        (divisor, _) if divisor >= 1e6 => "M".to_owned(),
+        (divisor, _) if divisor >= 1e3 => "k".to_owned(),
+        _ => String::new(),
+    };
+    format!("{}{suffix}", human::short(value / axis.divisor))
+}
+
+/// A round step that parts `range` into at most `most` parts.
+pub(super) fn step(range: f64, most: f64) -> f64 {
+    if !(range > 0.0 && range.is_finite()) {
+        return 1.0;
+    }
+    let rough = range / most;
+    let decade = 10_f64.powf(rough.log10().floor());
+    let round = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter();
+    let found = round
+        .map(|part| part * decade)
+        .find(|step| *step >= rough * 0.999);
+    found.unwrap_or(decade * 10.0)
+}
+
+/// A mark on the axis of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TimeTick {
+    pub(super) at_ns: u64,
+    pub(super) text: String,
+}
+
+/// Marks from `from_ns` to `to_ns`, at most about `most`: round times of UTC.
+pub(super) fn times(from_ns: u64, to_ns: u64, most: u64) -> Vec<TimeTick> {
+    const STEPS: [u64; 19] = [
+        1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
+        86_400, 172_800,
+    ];
+    let span = to_ns.saturating_sub(from_ns);
+    let fits = |seconds: &&u64| span / (**seconds * SECOND) <= most;
+    match STEPS.iter().find(fits) {
+        Some(seconds) => {
+            let step = seconds * SECOND;
+            let first = from_ns.div_ceil(step);
+            let all = (first..=to_ns / step).map(|number| number * step);
+            all.map(|at_ns| TimeTick {
+                at_ns,
+                text: label(at_ns, step),
+            })
+            .collect()
+        }
+        None if span / (5 * DAY) <= most => days_of_months(from_ns, to_ns, &[1, 6, 11, 16, 21, 26]),
+        None if span / (15 * DAY) <= most => days_of_months(from_ns, to_ns, &[1, 16]),
+        None => months(from_ns, to_ns, most),
+    }
+}
+
+/// Year, month and day of a time.
+fn date(at_ns: u64) -> (u64, usize, u64) {
+    let moment = human::moment(at_ns);
+    let mut parts = moment.split(['-', ' ']);
+    let mut next = || {
+        parts
+            .next()
+            .and_then(|part| part.parse::<u64>().ok())
+            .unwrap_or(0)
+    };
+    let (year, month, day) = (next(), next(), next());
+    (year, usize::try_from(month).unwrap_or(1), day)
+}
+
+fn month_name(month: usize) -> &'static str {
+    const NAMES: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    NAMES.get(month.saturating_sub(1)).copied().unwrap_or("")
+}
+
+fn label(at_ns: u64, step: u64) -> String {
+    let (_, month, day) = date(at_ns);
+    if step >= DAY || at_ns.is_multiple_of(DAY) {
+        return format!("{day} {}", month_name(month));
+    }
+    let (hour, minute) = (at_ns / (3600 * SECOND) % 24, at_ns / (60 * SECOND) % 60);
+    if step < 60 * SECOND {
+        format!("{hour:02}:{minute:02}:{:02}", at_ns / SECOND % 60)
+    } else {
+        format!("{hour:02}:{minute:02}")
+    }
+}
+
+fn days(from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, (u64, usize, u64))> {
+    let all = (from_ns.div_ceil(DAY)..=to_ns / DAY).map(|day| day * DAY);
+    all.map(|at_ns| (at_ns, date(at_ns)))
+}
+
+fn days_of_months(from_ns: u64, to_ns: u64, chosen: &[u64]) -> Vec<TimeTick> {
+    days(from_ns, to_ns)
+        .filter(|(_, (_, _, day))| chosen.contains(day))
+        .map(|(at_ns, (_, month, day))| TimeTick {
+            at_ns,
+            text: format!("{day} {}", month_name(month)),
+        })
+        .collect()
+}
+
+fn months(from_ns: u64, to_ns: u64, most: u64) -> Vec<TimeTick> {
+    // Of spans of centuries, which only a wrong clock makes, a part.
+    const MOST_DAYS: usize = 200_000;
+    let every = to_ns.saturating_sub(from_ns) / (30 * DAY) / most.max(1);
+    let every = [1, 2, 3, 6, 12].into_iter().find(|months| *months > every);
+    let every = every.unwrap_or(12);
+    days(from_ns, to_ns)
+        .take(MOST_DAYS)
+        .filter(|(_, (_, month, day))| *day == 1 && (*month as u64 - 1).is_multiple_of(every))
+        .map(|(at_ns, (year, month, _))| TimeTick {
+            at_ns,
+            text: format!("{} {year}", month_name(month)),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: u64 = 1_794_657_600 * SECOND;
+
+    fn texts(span: u64) -> Vec<String> {
+        let ticks = times(NOON - span, NOON, 8);
+        ticks.into_iter().map(|tick| tick.text).collect()
+    }
+
+    #[test]
+    fn times_are_round() {
+        assert_eq!(texts(3600 * SECOND)[..2], ["11:00", "11:10"]);
+        let day = texts(DAY);
+        assert_eq!(
+            day,
+            [
+                "12:00", "15:00", "18:00", "21:00", "14 Nov", "03:00", "06:00", "09:00", "12:00"
+            ]
+        );
+        assert_eq!(texts(7 * DAY)[..2], ["8 Nov", "9 Nov"]);
+        assert_eq!(
+            texts(30 * DAY),
+            ["16 Oct", "21 Oct", "26 Oct", "1 Nov", "6 Nov", "11 Nov"]
+        );
+        assert_eq!(
+            texts(100 * DAY),
+            ["16 Aug", "1 Sep", "16 Sep", "1 Oct", "16 Oct", "1 Nov"]
+        );
+        assert_eq!(texts(797 * DAY)[..2], ["Oct 2024", "Jan 2025"]);
+        assert_eq!(texts(20 * SECOND)[0], "11:59:40");
+        assert!(times(0, u64::MAX, 8).len() < 2000);
+        assert_eq!(times(5, 1, 8), []);
+    }
+
+    #[test]
+    fn steps_and_units() {
+        assert_eq!(
+            [7.0, 1.0, 0.03, 1e9].map(|range| step(range, 5.0)),
+            [2.0, 0.2, 0.01, 2e8]
+        );
+        assert_eq!(step(0.0, 5.0), 1.0);
+        assert_eq!(step(f64::NAN, 5.0), 1.0);
+        let name = |unit, largest| AxisUnit::new(unit, largest).name;
+        assert_eq!(name("bit/s", 3e6), "Mbit/s");
+        assert_eq!(name("bytes", 3e3), "kB");
+        assert_eq!(name("bytes/s", 3.0), "B/s");
+        assert_eq!(name("ns", 3e7), "ms");
+        assert_eq!(name("flows/s", 3e7), "million flows/s");
+        assert_eq!(alone(1e5, "bit/s"), "100k");
+        assert_eq!(alone(1e6, "ns"), "1ms");
+        assert_eq!(alone(10.0, "flows"), "10");
+    }
+}
