@@ -70,6 +70,21 @@ pub(super) fn write(work: &Path) -> Result<()> {
     put("quic", "initial".to_owned(), &datagram)?;
     put("quic", "initials".to_owned(), &datagram.repeat(3))?;
     put("quic", "google".to_owned(), GOOGLE_HELLO)?;
+    for (index, opening) in OPENINGS.iter().enumerate() {
+        // This target takes the ports and the length of the client's part in front: all is the
+        // client's, on ports that say nothing.
+        let all = [&[0xFF, 0xFF, 0xFF], *opening].concat();
+        put("application", format!("opening-{index}"), &all)?;
+    }
+    put("dns", "answer".to_owned(), DNS_ANSWER)?;
+    let len = u16::try_from(DNS_ANSWER.len()).unwrap_or(0).to_be_bytes();
+    let framed = [len.as_slice(), DNS_ANSWER].concat();
+    put("dns", "stream".to_owned(), &framed.repeat(2))?;
+    put(
+        "dns",
+        "header".to_owned(),
+        DNS_ANSWER.get(..12).unwrap_or(&[]),
+    )?;
     for count in [0, 1, 20] {
         let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
         let pcap = [&[header], chosen.as_slice()].concat().concat();
@@ -96,6 +111,34 @@ pub(super) fn write(work: &Path) -> Result<()> {
 }
 
 const RECORD_HEADER: usize = 16;
+
+/// First bytes of some applications, over TCP and UDP.
+const OPENINGS: [&[u8]; 20] = [
+    b"GET /.hash=0123456789abcdef0123456789abcdef01234567 HTTP/1.1\r\nX-Kazaa-Username: u\r\n\r\n",
+    b"GET /uri-res/N2R?urn:sha1:PLSTHIPQGSSZTS5FJUPAKUZWUGYQYPFB HTTP/1.1\r\nX-Queue: 1\r\n\r\n",
+    b"GET /announce?info_hash=%01%02&peer_id=x HTTP/1.1\r\nHost: t\r\n\r\n",
+    b"GNUTELLA CONNECT/0.6\r\n\r\n",
+    b"GIV 12:0123456789abcdef0123456789ABCDEF/a\n\n",
+    b"GIVE 12345678\r\n\r\n",
+    b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0",
+    b"\xE3\x22\0\0\0\x01\x10AAAAAAAAAAAAAAAA\x7F\0\0\x01\x36\x12\0\0\0\0\0\0",
+    b"VER 1 MSNP8 CVR0\r\nUSR 1 a@example.test 1\r\n",
+    b"VER MSNFTP\r\n",
+    b"<?xml version='1.0'?><stream:stream xmlns='jabber:client'>",
+    b"NICK joe\r\nUSER joe 0 * :Joe User\r\n",
+    b"220 mail.example ESMTP\r\n",
+    b"+OK ready <1896.697170952@example.test>\r\n",
+    b"* OK IMAP4rev1\r\n",
+    b"OPTIONS rtsp://example.test/a RTSP/1.0\r\n",
+    b"\x03\0\0\x13\x0E\xE0\0\0\0\0\0\x01\0\x08\0\x03\0\0\0",
+    b"\x80\x60\0\x01\0\0\0\0\0\0\xCA\xFEmedia",
+    b"\x41\0\x02\xBC\0\0\x03\xE8\0\0\0\0\0\x10\0\0\0\x01\0\0",
+    b"\0\x01\0\0\x21\x12\xA4\x42AAAAAAAAAAAA",
+];
+
+/// An answer with an alias and an address, both compressed.
+const DNS_ANSWER: &[u8] = b"\x12\x34\x81\x80\0\x01\0\x02\0\0\0\0\x03www\x07example\x03com\0\0\x01\0\x01\
+    \xC0\x0C\0\x05\0\x01\0\0\x01\x2C\0\x06\x03cdn\xC0\x10\xC0\x2D\0\x01\0\x01\0\0\0\x3C\0\x04\xC0\0\x02\x07";
 
 /// The next record of a little-endian classic capture, header included, and what is behind it.
 fn take_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -216,7 +259,16 @@ mod tests {
         let folder_of_test = std::env::temp_dir().join(format!("seeds-{}", std::process::id()));
         write(&folder_of_test).unwrap();
         for target in [
-            "wire", "http1", "http", "shards", "pcap", "pcapng", "tls", "quic",
+            "wire",
+            "http1",
+            "http",
+            "shards",
+            "pcap",
+            "pcapng",
+            "tls",
+            "quic",
+            "application",
+            "dns",
         ] {
             let count = std::fs::read_dir(folder(&folder_of_test, target))
                 .unwrap()
