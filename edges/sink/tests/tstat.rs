@@ -1,4 +1,5 @@
 //! Tstat's tree as users of its logs read it: by the names in the headers.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +9,8 @@ use std::time::Duration;
 
 use linkweir_engine::{Sink, SinkError};
 use linkweir_record::flow::{
-    Anomaly, Extent, FlowBatch, FlowKind, FlowRow, FlowSide, FlowState, FlowText, MessageKind,
-    MessageRow, Protocol, RttRow,
+    Extent, FlowBatch, FlowKind, FlowRow, FlowSide, FlowState, FlowText, MessageKind, MessageRow,
+    Protocol, RttRow,
 };
 use linkweir_sink::{TstatOptions, open_histograms, open_tstat};
 use linkweir_sketch::Step;
@@ -320,10 +321,6 @@ fn columns_have_what_their_names_say() {
         &[("s_ip", "192.0.2.1"), ("s_bytes_all", "202")],
     );
     assert_eq!(columns, 16);
-    assert_eq!(
-        Anomaly::Unknown as u64 + Anomaly::TailLossProbe as u64 + 200,
-        212
-    );
 }
 
 #[test]

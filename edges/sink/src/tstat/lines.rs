@@ -1,88 +1,17 @@
-//! Lines of the logs, each column as Tstat prints it, and their headers.
+//! Lines of TCP flows, each column as Tstat prints it; what all logs are made of.
 //!
 //! A line ends with a newline; its columns are separated by one space. Text from the network is
 //! escaped, so that none of it can add a column or a line.
 
 use linkweir_record::RecordKind;
-use linkweir_record::flow::{
-    Anomaly, Flow, FlowKind, FlowRow, FlowSide, RttRow, TCP_COLUMNS, UDP_FIELDS,
-};
+use linkweir_record::flow::{Anomaly, Flow, FlowKind, FlowRow, FlowSide, RttRow, TCP_COLUMNS};
 
 use super::number::push_ms;
-use crate::escape::{hex, is_unprintable, push_hex_escaped};
-use crate::number::{push_ip, push_seconds6, push_u64};
+use crate::escape::{is_unprintable, push_hex_escaped};
+use crate::number::{push_ip, push_u64};
 
 /// Columns of flows that are not complete: Tstat's core set.
 pub(super) const CORE_COLUMNS: usize = 44;
-/// Columns of UDP flows that Tstat has.
-const UDP_COLUMNS: usize = 25;
-
-const TCP_PERIODIC: [&str; 46] = [
-    "c_ip",
-    "c_port",
-    "s_ip",
-    "s_port",
-    "time_abs_start",
-    "time_rel_start",
-    "time_rel_end",
-    "bin_duration",
-    "c_pkts_all",
-    "c_rst_cnt",
-    "c_ack_cnt",
-    "c_ack_cnt_p",
-    "c_bytes_uniq",
-    "c_pkts_data",
-    "c_bytes_all",
-    "c_pkts_retx",
-    "c_bytes_retx",
-    "c_pkts_ooo",
-    "c_syn_cnt",
-    "c_fin_cnt",
-    "s_pkts_all",
-    "s_rst_cnt",
-    "s_ack_cnt",
-    "s_ack_cnt_p",
-    "s_bytes_uniq",
-    "s_pkts_data",
-    "s_bytes_all",
-    "s_pkts_retx",
-    "s_bytes_retx",
-    "s_pkts_ooo",
-    "s_syn_cnt",
-    "s_fin_cnt",
-    "c_rtt_avg",
-    "c_rtt_cnt",
-    "s_rtt_avg",
-    "s_rtt_cnt",
-    "c_cwin_min",
-    "c_cwin_max",
-    "s_cwin_min",
-    "s_cwin_max",
-    "c_sack_cnt",
-    "s_sack_cnt",
-    "c_isint",
-    "s_isint",
-    "c_iscrypto",
-    "s_iscrypto",
-];
-const UDP_PERIODIC: [&str; 16] = [
-    "c_ip",
-    "c_port",
-    "c_isint",
-    "c_iscrypto",
-    "s_ip",
-    "s_port",
-    "s_isint",
-    "s_iscrypto",
-    "time_abs_start",
-    "time_rel_start",
-    "time_rel_end",
-    "bin_duration",
-    "c_pkts_all",
-    "c_bytes_all",
-    "s_pkts_all",
-    "s_bytes_all",
-];
 
 /// `PREFIX` and `NAME:NUMBER` for each column.
 pub(super) fn push_header<'a>(
@@ -117,28 +46,24 @@ pub(super) fn tcp_complete_header(out: &mut Vec<u8>) {
 pub(super) fn tcp_nocomplete_header(out: &mut Vec<u8>) {
     push_header(out, "#31#", b' ', tcp_names().take(CORE_COLUMNS));
 }
-pub(super) fn udp_complete_header(out: &mut Vec<u8>) {
-    push_header(out, "#", b' ', UDP_FIELDS.into_iter().take(UDP_COLUMNS));
-}
-pub(super) fn tcp_periodic_header(out: &mut Vec<u8>) {
-    push_header(out, "#", b' ', TCP_PERIODIC.into_iter());
-}
-pub(super) fn udp_periodic_header(out: &mut Vec<u8>) {
-    push_header(out, "#", b' ', UDP_PERIODIC.into_iter());
-}
-
 /// Numbers, each after a space.
 #[inline]
-fn push_all<const N: usize>(out: &mut Vec<u8>, numbers: [u64; N]) {
+pub(super) fn push_all<const N: usize>(out: &mut Vec<u8>, numbers: [u64; N]) {
     for number in numbers {
-        out.push(b' ');
-        push_u64(out, number);
+        match u8::try_from(number) {
+            // Nearly all columns of nearly all flows.
+            Ok(digit @ 0..10) => out.extend_from_slice(&[b' ', b'0' + digit]),
+            _ => {
+                out.push(b' ');
+                push_u64(out, number);
+            }
+        }
     }
 }
 
 /// Times, each after a space; those that are not known are zero.
 #[inline]
-fn push_times<const N: usize>(out: &mut Vec<u8>, times: [Option<u64>; N]) {
+pub(super) fn push_times<const N: usize>(out: &mut Vec<u8>, times: [Option<u64>; N]) {
     for time in times {
         match time {
             None | Some(0) => out.extend_from_slice(b" 0.000000"),
@@ -152,7 +77,7 @@ fn push_times<const N: usize>(out: &mut Vec<u8>, times: [Option<u64>; N]) {
 
 /// A text after a space, `-` where there is none.
 #[inline]
-fn push_text(out: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b' ');
     if text.is_empty() {
         out.push(b'-');
@@ -162,12 +87,12 @@ fn push_text(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// Address and port.
-fn push_end(out: &mut Vec<u8>, side: &FlowSide) {
+pub(super) fn push_end(out: &mut Vec<u8>, side: &FlowSide) {
     push_ip(out, side.ip);
     push_all(out, [u64::from(side.port)]);
 }
 
-fn core_counters(side: &FlowSide) -> [u64; 12] {
+pub(super) fn core_counters(side: &FlowSide) -> [u64; 12] {
     [
         side.pkts_all,
         side.rst_cnt,
@@ -373,137 +298,6 @@ pub(super) fn tcp_complete(out: &mut Vec<u8>, flow: &Flow<'_>) {
 /// A line of `log_tcp_nocomplete`.
 pub(super) fn tcp_nocomplete(out: &mut Vec<u8>, flow: &Flow<'_>) {
     push_core(out, flow.row);
-    out.push(b'\n');
-}
-
-fn push_udp_side(out: &mut Vec<u8>, side: &FlowSide, kind: u32) {
-    push_end(out, side);
-    push_times(out, [side.first_packet_ns]);
-    let duration = match (side.first_packet_ns, side.last_packet_ns) {
-        (Some(first), Some(last)) => last.saturating_sub(first),
-        _ => 0,
-    };
-    out.push(b' ');
-    // Seconds, unlike all others.
-    push_seconds6(out, duration);
-    push_all(
-        out,
-        [
-            side.bytes_all,
-            side.pkts_all,
-            u64::from(side.is_internal),
-            u64::from(side.is_encrypted),
-            u64::from(kind),
-        ],
-    );
-}
-
-fn push_version(out: &mut Vec<u8>, version: u32) {
-    if version == 0 {
-        return push_text(out, b"");
-    }
-    out.extend_from_slice(b" 0x");
-    for byte in version.to_be_bytes() {
-        out.extend_from_slice(&hex(byte));
-    }
-}
-
-/// Percent-encoding, a space as `+`.
-fn push_percent(out: &mut Vec<u8>, text: &[u8]) {
-    if text.is_empty() {
-        return push_text(out, b"");
-    }
-    out.push(b' ');
-    for &byte in text {
-        match byte {
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'.' | b'~' => out.push(byte),
-            b' ' => out.push(b'+'),
-            _ => {
-                let [high, low] = hex(byte);
-                out.extend_from_slice(&[b'%', high, low]);
-            }
-        }
-    }
-}
-
-/// A line of `log_udp_complete`.
-pub(super) fn udp_complete(out: &mut Vec<u8>, flow: &Flow<'_>) {
-    let Flow { row, text } = flow;
-    push_udp_side(out, &row.client, row.con_t);
-    out.push(b' ');
-    push_udp_side(out, &row.server, row.con_t);
-    push_text(out, text.fqdn);
-    push_text(out, text.sni);
-    push_percent(out, text.quic_user_agent);
-    push_version(out, row.client.quic_version);
-    push_version(out, row.server.quic_version);
-    push_all(out, [u64::from(row.has_zero_rtt), u64::from(row.has_ech)]);
-    out.push(b'\n');
-}
-
-/// Start of a period, since 1970 and since the start of its flow; end; length.
-fn push_period(out: &mut Vec<u8>, row: &FlowRow) {
-    push_times(
-        out,
-        [
-            row.first_ns,
-            row.first_ns.saturating_sub(row.start_ns),
-            row.last_ns.saturating_sub(row.start_ns),
-            row.duration_ns(),
-        ]
-        .map(Some),
-    );
-}
-
-/// A line of `log_tcp_periodic`.
-pub(super) fn tcp_periodic(out: &mut Vec<u8>, flow: &Flow<'_>) {
-    let row = flow.row;
-    let (c, s) = (&row.client, &row.server);
-    push_end(out, c);
-    out.push(b' ');
-    push_end(out, s);
-    push_period(out, row);
-    push_all(out, core_counters(c));
-    push_all(out, core_counters(s));
-    for side in [c, s] {
-        push_times(out, [Some(side.rtt.avg_ns)]);
-        push_all(out, [u64::from(side.rtt.count)]);
-    }
-    push_all(
-        out,
-        [
-            u64::from(c.cwin_min),
-            u64::from(c.cwin_max),
-            u64::from(s.cwin_min),
-            u64::from(s.cwin_max),
-            c.sack_cnt,
-            s.sack_cnt,
-            u64::from(c.is_internal),
-            u64::from(s.is_internal),
-            u64::from(c.is_encrypted),
-            u64::from(s.is_encrypted),
-        ],
-    );
-    out.push(b'\n');
-}
-
-/// A line of `log_udp_periodic`.
-pub(super) fn udp_periodic(out: &mut Vec<u8>, flow: &Flow<'_>) {
-    let row = flow.row;
-    for side in [&row.client, &row.server] {
-        push_end(out, side);
-        push_all(
-            out,
-            [u64::from(side.is_internal), u64::from(side.is_encrypted)],
-        );
-        out.push(b' ');
-    }
-    // The times bring their own space.
-    out.pop();
-    push_period(out, row);
-    for side in [&row.client, &row.server] {
-        push_all(out, [side.pkts_all, side.bytes_all]);
-    }
     out.push(b'\n');
 }
 

@@ -26,8 +26,10 @@ mod http;
 mod lines;
 mod log;
 mod number;
+mod periodic;
 mod steps;
 mod tree;
+mod udp;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -186,9 +188,9 @@ impl TstatSink {
         self.latest_ns = self.latest_ns.max(time);
         let (kind, line): (_, fn(&mut Vec<u8>, &Flow<'_>)) = match (row.extent, row.protocol) {
             (Extent::Partial, _) if !self.options.has_partial_records => return Ok(()),
-            (Extent::Partial, Protocol::Tcp) => (LogKind::TcpPeriodic, lines::tcp_periodic),
-            (Extent::Partial, Protocol::Udp) => (LogKind::UdpPeriodic, lines::udp_periodic),
-            (Extent::Final, Protocol::Udp) => (LogKind::UdpComplete, lines::udp_complete),
+            (Extent::Partial, Protocol::Tcp) => (LogKind::TcpPeriodic, periodic::tcp),
+            (Extent::Partial, Protocol::Udp) => (LogKind::UdpPeriodic, periodic::udp),
+            (Extent::Final, Protocol::Udp) => (LogKind::UdpComplete, udp::line),
             (Extent::Final, Protocol::Tcp) if row.is_complete() => {
                 (LogKind::TcpComplete, lines::tcp_complete)
             }
@@ -209,7 +211,7 @@ impl TstatSink {
                 let time = message.row.time_ns;
                 self.latest_ns = self.latest_ns.max(time);
                 self.tree.append(time, LogKind::HttpComplete, |out| {
-                    http::message(out, &message)
+                    http::message(out, &message);
                 })?;
             }
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use linkweir_engine::SinkError;
 
 use super::log::Log;
-use super::{TstatOptions, dump, http, lines};
+use super::{TstatOptions, dump, http, lines, periodic, udp};
 use crate::output::io_error;
 use crate::zeek::civil_date;
 
@@ -60,10 +60,10 @@ impl LogKind {
         match self {
             Self::TcpComplete => lines::tcp_complete_header,
             Self::TcpNocomplete => lines::tcp_nocomplete_header,
-            Self::UdpComplete => lines::udp_complete_header,
+            Self::UdpComplete => udp::header,
             Self::HttpComplete => http::header,
-            Self::TcpPeriodic => lines::tcp_periodic_header,
-            Self::UdpPeriodic => lines::udp_periodic_header,
+            Self::TcpPeriodic => periodic::tcp_header,
+            Self::UdpPeriodic => periodic::udp_header,
         }
     }
 }
