@@ -38,6 +38,8 @@ usage: cargo xtask TASK
   docs [--check]              examples and field tables of the manual, from the program itself
   bench http [--packets N] [--capture FILE] [--tiny FILE] [--runs R] [--dir DIR] [--keep]
                               speed and memory beside other tools; exit 1 where a bar is missed
+  bench flows [--packets N] [--capture FILE] [--runs R] [--dir DIR] [--binary FILE] [--keep] [--short]
+                              the same for flows; --short without the largest captures
   bench live [--packets N] [--transactions N] [--capture FILE] [--binary FILE] [--runs R]
              [--seconds S] [--only speed|shares|feed]
                               packets from an interface, in network namespaces made for it
@@ -45,6 +47,8 @@ usage: cargo xtask TASK
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]
                               our records against tshark's, on a folder of captures
+  oracle flows [--file PART] [--verbose] [--captures DIR] [--binary FILE]
+                              flow records against tcptrace's and tshark's conversations
   papers [--capture FILE] [--uris FILE] [--packets N] [--runs R] [--dir DIR] [--keep]
                               figures and tables of the paper computed again, beside tshark: rows
                               for docs/papers.md

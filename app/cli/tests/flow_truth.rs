@@ -130,7 +130,11 @@ fn totals_are_those_of_tshark() {
             let key = (number("c_port"), number("s_port"));
             let key = (key.0.max(key.1), key.0.min(key.1));
             let totals = ours.entry(key).or_default();
-            let sides = if key.0 == number("c_port") { ["c", "s"] } else { ["s", "c"] };
+            let sides = if key.0 == number("c_port") {
+                ["c", "s"]
+            } else {
+                ["s", "c"]
+            };
             totals[0] += number(&format!("{}_pkts_all", sides[0]));
             totals[1] += number(&format!("{}_pkts_all", sides[1]));
             totals[2] += number(&format!("{}_ip_bytes", sides[0]));
@@ -143,7 +147,15 @@ fn totals_are_those_of_tshark() {
 /// The same by tshark: Ethernet frames less their 14 bytes.
 fn tshark(capture: &Path) -> Totals {
     let output = Command::new("tshark")
-        .args(["-n", "-T", "fields", "-e", "tcp.srcport", "-e", "tcp.dstport"])
+        .args([
+            "-n",
+            "-T",
+            "fields",
+            "-e",
+            "tcp.srcport",
+            "-e",
+            "tcp.dstport",
+        ])
         .args(["-e", "frame.len", "-r"])
         .arg(capture)
         .output()

@@ -6,6 +6,7 @@
 
 mod bars;
 mod captures;
+mod flows;
 mod live;
 pub(crate) mod measure;
 mod programs;
@@ -35,8 +36,10 @@ const STARTS: usize = 20;
 /// `bench http ...` and `bench record ...`
 pub(crate) fn run(args: &[String]) -> Outcome {
     let (what, rest) = args.split_first().ok_or_else(|| usage("bench what?"))?;
-    if what == "live" {
-        return live::run(rest);
+    match what.as_str() {
+        "live" => return live::run(rest),
+        "flows" => return flows::run(rest),
+        _ => {}
     }
     let mut options = Options::new(rest);
     let dir: Option<PathBuf> = options.value("--dir")?;

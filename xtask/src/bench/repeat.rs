@@ -72,7 +72,7 @@ pub(super) fn head(from: &Path, to: &Path, packets: u64) -> Result<()> {
 }
 
 /// The whole seconds of the first and the last record.
-fn seconds(path: &Path) -> Result<(u32, u32)> {
+pub(super) fn seconds(path: &Path) -> Result<(u32, u32)> {
     let mut records = Records::open(path)?;
     let mut found: Option<(u32, u32)> = None;
     while let Some(chunk) = records.next_chunk()? {

@@ -21,6 +21,7 @@ use crate::capture_writer::CapturedFrame;
 use crate::conversation::Side;
 use linkweir_record::flow::Anomaly;
 use linkweir_wire::TcpFlags;
+use std::collections::BTreeSet;
 
 /// A class, or none for a segment that is no anomaly.
 pub type Classified = Option<Anomaly>;
@@ -48,7 +49,7 @@ pub struct Columns {
     pub bytes_all: u64,
     /// Payload bytes, each once.
     pub bytes_uniq: u64,
-    /// Packets with bytes seen before.
+    /// Packets with bytes, a SYN or a FIN seen before.
     pub pkts_retx: u64,
     /// Bytes seen before.
     pub bytes_retx: u64,
@@ -65,7 +66,8 @@ pub struct Columns {
 impl Columns {
     fn of<'a>(packets: impl Iterator<Item = &'a path::Packet>) -> Self {
         let mut columns = Self::default();
-        let mut seen: std::collections::BTreeSet<i64> = std::collections::BTreeSet::new();
+        let mut seen: BTreeSet<i64> = BTreeSet::new();
+        let mut controls: BTreeSet<(bool, i64)> = BTreeSet::new();
         for packet in packets {
             let flags = TcpFlags(packet.flags);
             columns.pkts_all += 1;
@@ -73,6 +75,13 @@ impl Columns {
             if flags.contains(TcpFlags::SYN) {
                 columns.syn_retx += u64::from(columns.syn_cnt > 0);
                 columns.syn_cnt += 1;
+            }
+            // SYN and FIN have numbers: a packet with one that was seen has nothing new.
+            for (control, is_fin) in [(TcpFlags::SYN, false), (TcpFlags::FIN, true)] {
+                let is_control = packet.len == 0 && flags.contains(control);
+                if is_control && !controls.insert((is_fin, packet.offset)) {
+                    columns.pkts_retx += 1;
+                }
             }
             if packet.len == 0 {
                 continue;
@@ -118,8 +127,10 @@ pub struct Case {
     pub is_one_way: bool,
     /// Its frames, Ethernet, in the order of their times.
     pub frames: Vec<CapturedFrame>,
-    /// The classes of the sender's segments; the other side has none.
+    /// The classes of the sender's segments.
     pub labels: Vec<Label>,
+    /// The classes of the receiver's segments; mostly none.
+    pub receiver_classes: Vec<Anomaly>,
     /// What is true of the client.
     pub client: Columns,
     /// What is true of the server.

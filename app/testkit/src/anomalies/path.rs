@@ -184,11 +184,13 @@ pub(super) struct Path {
 impl Path {
     /// What passes the capture point: time, place in the script, packet.
     pub(super) fn run(&self) -> Vec<(u64, Option<usize>, Packet)> {
-        let mut queue: BinaryHeap<Reverse<(u64, u64, Event)>> = BinaryHeap::new();
+        // At one time, what arrives comes before what is sent.
+        let mut queue: BinaryHeap<Reverse<(u64, bool, u64, Event)>> = BinaryHeap::new();
         let mut number = 0;
         let mut put = |queue: &mut BinaryHeap<_>, at: u64, event: Event| {
             number += 1;
-            queue.push(Reverse((at, number, event)));
+            let is_arrival = matches!(event, Event::Arrive(_));
+            queue.push(Reverse((at, !is_arrival, number, event)));
         };
         for (index, order) in self.orders.iter().enumerate() {
             if order.copy_of.is_none() {
@@ -198,7 +200,7 @@ impl Path {
         }
         let mut hosts = (Host::new(true), Host::new(false));
         let mut passed = Vec::new();
-        while let Some(Reverse((now, _, event))) = queue.pop() {
+        while let Some(Reverse((now, _, _, event))) = queue.pop() {
             match event {
                 Event::Send(index) => {
                     let Some(order) = self.orders.get(index) else {

@@ -4,7 +4,7 @@ use super::tcptrace::{End, read_end};
 use anyhow::{Context as _, Result};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{Source as _, SourceEvent};
-use linkweir_wire::{Network, Transport, decode};
+use linkweir_wire::{Network, TcpFlags, Transport, decode};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -82,6 +82,8 @@ pub(super) fn parse(text: &str) -> Result<Conversations> {
 pub(super) struct Frames {
     pub(super) wire: Conversations,
     pub(super) ip: Conversations,
+    /// Smallest and largest window in a SYN of each direction.
+    pub(super) syn_windows: BTreeMap<Pair, [Option<(u64, u64)>; 2]>,
 }
 
 /// Reads and decodes a capture. What follows a fault of the file is not there.
@@ -110,6 +112,14 @@ pub(super) fn frames(capture: &Path) -> Result<Frames> {
                         Network::V6(header) => 40 + u64::from(word(header.get(4..6))),
                         Network::None => 0,
                     };
+                    if tcp.flags().contains(TcpFlags::SYN) {
+                        let window = u64::from(tcp.window());
+                        let both = found.syn_windows.entry(pair).or_default();
+                        if let Some(of) = both.get_mut(usize::from(is_exchanged)) {
+                            let (low, high) = of.unwrap_or((window, window));
+                            *of = Some((low.min(window), high.max(window)));
+                        }
+                    }
                     let lengths = [
                         (&mut found.wire, u64::from(frame.wire_len)),
                         (&mut found.ip, ip),

@@ -79,7 +79,7 @@ pub(super) const FIELDS: [Field; 26] = [
         ..exact("win_min", "min win adv")
     },
     exact("win_0", "zero win adv"),
-    exact("dup_acks", "duplicate acks"),
+    exact("dup_acks", DUPLICATE_ACKS),
     exact("rtt_cnt", "RTT samples"),
     millis("rtt_avg", "RTT avg"),
     millis("rtt_min", "RTT min"),
@@ -88,10 +88,13 @@ pub(super) const FIELDS: [Field; 26] = [
 ];
 
 const SYNS: &str = "SYN pkts sent";
+const DUPLICATE_ACKS: &str = "duplicate acks";
 const FINS: &str = "FIN pkts sent";
 
 /// tcptrace's value of one host.
 pub(super) fn theirs(connection: &Connection, host: usize, field: &Field) -> Option<f64> {
+    // What came back for the data of this host: its label stands with the data.
+    let host = host ^ usize::from(field.label == DUPLICATE_ACKS);
     let of_both = |part: usize| {
         let text = connection.columns.get(host)?.get("SYN/FIN pkts sent")?;
         text.split('/').nth(part)?.parse().ok()

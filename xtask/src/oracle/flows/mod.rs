@@ -14,6 +14,7 @@ mod conversations;
 mod exceptions;
 mod fields;
 mod ours;
+mod rules;
 mod tcptrace;
 
 use crate::Outcome;
@@ -40,6 +41,8 @@ struct Report {
     exceptions: Exceptions,
     tallies: BTreeMap<String, Tally>,
     differences: Vec<Difference>,
+    /// How often each rule explained a difference.
+    rules: BTreeMap<&'static str, usize>,
 }
 
 impl Report {
@@ -89,6 +92,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
         exceptions: Exceptions::read(&root().join("benches/oracle/flow_exceptions.tsv"))?,
         tallies: BTreeMap::new(),
         differences: Vec::new(),
+        rules: BTreeMap::new(),
     };
     let mut failed = 0;
     let mut files = 0;
@@ -118,7 +122,8 @@ pub(super) fn run(args: &[String]) -> Outcome {
         if let Some(path) = traced {
             let text = text_of(&path)?;
             let theirs = tcptrace::parse(&text).with_context(|| format!("{}", path.display()))?;
-            against_tcptrace(&mut report, &name, &records, &theirs);
+            let frames = conversations::frames(&capture)?;
+            against_tcptrace(&mut report, &name, &records, &theirs, &frames);
         }
         if let Some(path) = conversed {
             let text = text_of(&path)?;
@@ -171,7 +176,13 @@ fn direction([from, to]: [End; 2], end: usize) -> String {
     format!("{}:{}>{}:{}", from.0, from.1, to.0, to.1)
 }
 
-fn against_tcptrace(report: &mut Report, name: &str, records: &[Record], theirs: &[Connection]) {
+fn against_tcptrace(
+    report: &mut Report,
+    name: &str,
+    records: &[Record],
+    theirs: &[Connection],
+    frames: &conversations::Frames,
+) {
     let ours = by_pair(records, |record| record.ends);
     for (pair, connections) in by_pair(theirs, |connection| connection.ends) {
         let records = ours.get(&pair).map(Vec::as_slice).unwrap_or_default();
@@ -190,12 +201,13 @@ fn against_tcptrace(report: &mut Report, name: &str, records: &[Record], theirs:
         if records.is_empty() {
             continue;
         }
+        let windows = frames.syn_windows.get(&pair).copied().unwrap_or_default();
         if same_cut {
             for (connection, record) in connections.iter().zip(records) {
-                compare_fields(report, name, &[connection], &[record]);
+                compare_fields(report, name, &[connection], &[record], windows);
             }
         } else {
-            compare_fields(report, name, &connections, records);
+            compare_fields(report, name, &connections, records, windows);
         }
     }
 }
@@ -205,6 +217,7 @@ fn compare_fields(
     name: &str,
     connections: &[&Connection],
     records: &[&Record],
+    windows: [Option<(u64, u64)>; 2],
 ) {
     let Some(first) = connections.first() else {
         return;
@@ -214,8 +227,28 @@ fn compare_fields(
             let Some((ours, theirs)) = fields::values(field, connections, records, end) else {
                 continue;
             };
+            let agrees = field.agrees(ours, theirs);
+            let is_exchanged = conversations::pair(first.ends[0], first.ends[1]).1;
+            let sides: Vec<usize> = records
+                .iter()
+                .map(|record| usize::from(record.ends[0] != first.ends[end]))
+                .collect();
+            let direction_of = rules::Direction {
+                field,
+                ours,
+                theirs,
+                records,
+                sides: &sides,
+                syn_windows: windows[end ^ usize::from(is_exchanged)],
+            };
+            if let Some(rule) = (!agrees).then(|| direction_of.rule()).flatten() {
+                *report.rules.entry(rule).or_default() += 1;
+                let tally = report.tallies.entry(field.label.to_owned()).or_default();
+                tally.excepted += 1;
+                continue;
+            }
             report.compare(
-                field.agrees(ours, theirs),
+                agrees,
                 || Difference {
                     file: name.to_owned(),
                     direction: format!("{} #{}", direction(first.ends, end), first.number),
@@ -341,6 +374,9 @@ fn print(report: &Report, files: usize, verbose: bool) {
     let title = format!("total of {files} captures");
     table.push(std::iter::once(title).chain(figures).collect());
     print_table(&table);
+    for (rule, count) in &report.rules {
+        println!("explained, {count} times: {rule}");
+    }
     for (reason, count) in report.exceptions.uses() {
         println!("explained, {count} times: {reason}");
     }

@@ -22,10 +22,6 @@ impl Record {
         let prefix = if side == 0 { "c" } else { "s" };
         self.value.get(format!("{prefix}_{column}"))?.as_f64()
     }
-
-    pub(super) fn text(&self, column: &str) -> &str {
-        self.value.get(column).and_then(Value::as_str).unwrap_or("")
-    }
 }
 
 /// Runs the binary over a capture: its TCP records, by time.

@@ -76,10 +76,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Connection>> {
 pub(super) fn read_end(text: &str) -> Result<End> {
     let (address, port) = text.rsplit_once(':').context("no port")?;
     let address = address.trim_matches(['[', ']']);
-    Ok((
-        address.parse().with_context(|| format!("`{address}`"))?,
-        port.parse().with_context(|| format!("`{port}`"))?,
-    ))
+    // tcptrace loses a colon of addresses that begin with two.
+    let parsed = address
+        .parse()
+        .or_else(|_| format!(":{address}").parse())
+        .with_context(|| format!("`{address}`"))?;
+    Ok((parsed, port.parse().with_context(|| format!("`{port}`"))?))
 }
 
 /// The label of a line and the first word of each column.
