@@ -18,7 +18,7 @@ use linkweir_record::flow::{FlowBatch, FlowKind};
 use linkweir_sketch::Step;
 
 pub use series::{Series, Statistic, stock};
-pub use store::{LADDER, RrdFile, RrdStore};
+pub use store::{LADDER, Past, RrdFile, RrdStore};
 
 /// Steps that wait for a shard: with more, the oldest is written without it. Two hours of Tstat's
 /// steps; memory is what is bounded here.
@@ -132,13 +132,12 @@ impl RrdSink {
                     step_s: self.step_s,
                     heartbeat_s: self.step_s.saturating_mul(2),
                     archives: &LADDER,
-                    is_replaced: false,
                 });
             }
         }
         for (file, series) in &self.series {
             let value = series.value(step.histograms.get(series.id));
-            self.store.update(file, &[(end_s, value)]);
+            self.store.update(file, &[(end_s, value)], Past::Lost);
         }
         self.are_created |= self.store.commit();
         self.written = Some(number);

@@ -39,8 +39,13 @@ const MAX_LINE: u64 = 4_096;
 enum Order {
     /// Make a file, unless it is there.
     Create(String),
-    /// Write so many values.
-    Update(String, u64),
+    /// Write values: the file, `time:value`s, how many there are.
+    Update {
+        file: String,
+        values: String,
+        count: u64,
+        past: Past,
+    },
 }
 
 impl Order {
@@ -48,9 +53,18 @@ impl Order {
     const fn values(&self) -> u64 {
         match self {
             Self::Create(_) => 0,
-            Self::Update(_, values) => *values,
+            Self::Update { count, .. } => *count,
         }
     }
+}
+
+/// What becomes of values that are not later than what a file has already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Past {
+    /// They are lost, and counted so.
+    Lost,
+    /// They are left out: the file has them.
+    LeftOut,
 }
 
 /// A round-robin file to be made.
@@ -68,8 +82,6 @@ pub struct RrdFile<'a> {
     pub heartbeat_s: u64,
     /// Steps per row and rows of each archive of averages.
     pub archives: &'a [(u32, u32)],
-    /// Whether one that is there is replaced; else it is kept and goes on.
-    pub is_replaced: bool,
 }
 
 #[derive(Debug)]
@@ -134,7 +146,7 @@ impl RrdStore {
         })
     }
 
-    /// Orders a file with one gauge.
+    /// Orders a file with one gauge, unless it exists.
     pub fn create(&mut self, file: &RrdFile<'_>) {
         use std::fmt::Write as _;
         let RrdFile {
@@ -144,11 +156,9 @@ impl RrdStore {
             step_s,
             heartbeat_s,
             archives,
-            is_replaced,
         } = file;
-        let keep = if *is_replaced { "" } else { " -O" };
         let mut line =
-            format!("{name}{keep} -b {start_s} -s {step_s} DS:{source}:GAUGE:{heartbeat_s}:U:U");
+            format!("{name} -O -b {start_s} -s {step_s} DS:{source}:GAUGE:{heartbeat_s}:U:U");
         for (steps, rows) in *archives {
             // Writing to a string does not fail.
             write!(line, " RRA:AVERAGE:0.5:{steps}:{rows}").ok();
@@ -158,18 +168,22 @@ impl RrdStore {
 
     /// Orders values with the times at which they end, seconds since the epoch, increasing; `None` is
     /// "unknown".
-    pub fn update(&mut self, file: &str, values: &[(u64, Option<f64>)]) {
+    pub fn update(&mut self, file: &str, values: &[(u64, Option<f64>)], past: Past) {
         use std::fmt::Write as _;
         for part in values.chunks(VALUES_PER_LINE) {
-            let mut line = file.to_owned();
+            let mut values = String::new();
             for (at_s, value) in part {
                 match value.filter(|value| value.is_finite()) {
-                    Some(value) => write!(line, " {at_s}:{value}").ok(),
-                    None => write!(line, " {at_s}:U").ok(),
+                    Some(value) => write!(values, " {at_s}:{value}").ok(),
+                    None => write!(values, " {at_s}:U").ok(),
                 };
             }
-            self.orders
-                .push_back(Order::Update(line, part.len() as u64));
+            self.orders.push_back(Order::Update {
+                file: file.to_owned(),
+                values,
+                count: part.len() as u64,
+                past,
+            });
         }
     }
 
@@ -308,21 +322,27 @@ struct Refusals {
 
 impl Refusals {
     fn add(&mut self, order: Option<&Order>, answer: &str) {
-        let is_there_already =
-            matches!(order, Some(Order::Create(_))) && answer.contains("File exists");
-        if is_there_already {
+        let (file, is_none) = match order {
+            Some(Order::Create(line)) => (
+                line.split(' ').next().unwrap_or_default(),
+                answer.contains("File exists"),
+            ),
+            Some(Order::Update { file, past, .. }) => (
+                file.as_str(),
+                *past == Past::LeftOut && answer.contains("illegal attempt to update"),
+            ),
+            None => ("", false),
+        };
+        if is_none {
             return;
         }
         self.count += order.map_or(1, Order::values).max(1);
         self.first.get_or_insert_with(|| {
             let answer: String = answer.chars().filter(|c| !c.is_control()).collect();
-            let file = match order {
-                Some(Order::Create(line) | Order::Update(line, _)) => line.split(' ').next(),
-                None => None,
-            };
-            match file {
-                Some(file) if !answer.contains(file) => format!("{file}: {answer}"),
-                _ => answer,
+            if answer.contains(file) {
+                answer
+            } else {
+                format!("{file}: {answer}")
             }
         });
     }
@@ -344,11 +364,18 @@ fn read_line(stream: &mut BufReader<UnixStream>) -> io::Result<String> {
 fn by_tool(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result<Refusals> {
     let mut lines = String::new();
     for order in orders {
-        let (word, line) = match order {
-            Order::Create(line) => ("create ", line),
-            Order::Update(line, _) => ("update ", line),
-        };
-        lines.extend([word, line, "\n"]);
+        match order {
+            Order::Create(line) => lines.extend(["create ", line, "\n"]),
+            Order::Update {
+                file, values, past, ..
+            } => {
+                let skip = match past {
+                    Past::Lost => "",
+                    Past::LeftOut => " -s",
+                };
+                lines.extend(["update ", file, skip, values, "\n"]);
+            }
+        }
     }
     stream.get_mut().write_all(lines.as_bytes())?;
     let mut refusals = Refusals::default();
@@ -372,11 +399,10 @@ fn by_tool(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result<R
 fn by_daemon(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result<Refusals> {
     let mut lines = String::from("BATCH\n");
     for order in orders {
-        let (word, line) = match order {
-            Order::Create(line) => ("CREATE ", line),
-            Order::Update(line, _) => ("UPDATE ", line),
-        };
-        lines.extend([word, line, "\n"]);
+        match order {
+            Order::Create(line) => lines.extend(["CREATE ", line, "\n"]),
+            Order::Update { file, values, .. } => lines.extend(["UPDATE ", file, values, "\n"]),
+        }
     }
     lines.push_str(".\n");
     stream.get_mut().write_all(lines.as_bytes())?;
