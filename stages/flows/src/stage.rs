@@ -24,7 +24,7 @@ use crate::layer7::{Ends, Layer7};
 use crate::partial::Told;
 use crate::side::Side;
 use crate::stats::FlowsStats;
-use crate::step::Recorder;
+use crate::step::{L7Class, Recorder};
 use crate::subnets::Subnets;
 use crate::table::{Index, Slab, SlotId, Wheel};
 use crate::tcp::direction::{NONE, flag};
@@ -196,7 +196,12 @@ impl FlowsStage {
         let network = &packet.network;
         let (src, dst) = (network.src(), network.dst());
         let len = ip_len(network, frame.wire_len);
-        recorder.on_packet(packet, self.internal.contains(src), self.internal.contains(dst), len);
+        recorder.on_packet(
+            packet,
+            self.internal.contains(src),
+            self.internal.contains(dst),
+            len,
+        );
     }
 
     /// A packet of a flow.
@@ -361,6 +366,7 @@ impl FlowsStage {
             flow.both(side).0.flags |= flag::DEAF;
         }
         self.hide_messages(messages, out);
+        self.note_class(slot);
     }
 
     fn on_udp(&mut self, one: &Prepared<'_>, udp: &Udp<'_>, out: &mut FlowBatch) {
@@ -403,9 +409,23 @@ impl FlowsStage {
             if !self.layer7.wants(*handle, side) {
                 flow.both(side).0.flags |= flag::DEAF;
             }
+            self.note_class(slot);
         }
         if self.recorder.is_some() {
             self.record_packet(slot, side, one, len);
+        }
+    }
+
+    /// Keeps the class of a flow's application for the bit rates of steps.
+    fn note_class(&mut self, slot: SlotId) {
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        if self.recorder.is_some()
+            && flow.class == L7Class::UNKNOWN
+            && let Some(application) = self.layer7.application(flow.layer7)
+        {
+            flow.class = L7Class(u8::try_from(application.tstat_l7()).unwrap_or(49));
         }
     }
 

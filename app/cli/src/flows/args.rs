@@ -98,7 +98,7 @@ pub(crate) struct TrackingArgs {
 
     /// How long a flow that was closed or reset stays at least, so that what still comes of it (a last
     /// ACK, a repeated FIN) counts with it; two of its round trips where that is longer.
-    #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = units::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = units::duration)]
     pub(crate) linger: Duration,
 
     /// Flows at most at once; with more, the one idle longest (of a sample) leaves and is counted.

@@ -6,12 +6,16 @@ use anyhow::Context;
 use linkweir_engine::{FaultKind, RunError, RunReport, Sink, SinkError};
 use linkweir_flows::{FlowsStage, FlowsStats};
 use linkweir_record::FlowKind;
+use linkweir_sink::report::{ReportMeta, write_report_file};
 use linkweir_sink::summary::write_summary_file;
-use linkweir_wire::{DecodeFaults, LinkType};
+use linkweir_wire::{DecodeFaults, LinkType, Timestamp};
 
 use super::args::FlowsArgs;
+use super::setup::SharedReport;
 use super::summary::{Totals, WorkerTotals};
+use crate::documents;
 use crate::exit::{Exit, say, warn};
+use crate::input;
 
 /// A run that has ended.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ pub(crate) struct Ended<'a> {
     /// What the outputs could not deliver, and why, of the first.
     undelivered: u64,
     why: Option<String>,
+    page: Option<SharedReport>,
 }
 
 impl<'a> Ended<'a> {
@@ -36,6 +41,7 @@ impl<'a> Ended<'a> {
         each: &[RunReport],
         stages: &[FlowsStage],
         elapsed: Duration,
+        page: Option<SharedReport>,
     ) -> Self {
         let mut ended = Self {
             args,
@@ -47,6 +53,7 @@ impl<'a> Ended<'a> {
             elapsed,
             undelivered: 0,
             why: None,
+            page,
         };
         for stage in stages {
             ended.stats.merge(&stage.stats());
@@ -99,6 +106,10 @@ impl<'a> Ended<'a> {
                 Err(error) => return Err(error).context("--summary"),
             }
         }
+        if let (Some(page), Some(path)) = (self.page.as_ref(), &args.output.report) {
+            let html = page.0.borrow().render(&report_meta(args, &totals));
+            write_report_file(&path.to_string_lossy(), &html).context("--report")?;
+        }
         if !args.output.quiet {
             say(&totals.to_screen());
         }
@@ -126,5 +137,39 @@ impl<'a> Ended<'a> {
             exit = exit.max(Exit::DataLost);
         }
         Ok(exit)
+    }
+}
+
+fn report_meta(args: &FlowsArgs, totals: &Totals<'_>) -> ReportMeta {
+    let report = totals.report;
+    let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
+    let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
+    let inputs = match &args.feed {
+        Some(feed) => vec![feed.to_string()],
+        None => input::names(&args.input),
+    };
+    let stats = totals.stats;
+    ReportMeta {
+        title: "TCP and UDP flows".to_owned(),
+        inputs,
+        command_line: documents::command_line(),
+        program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
+        packets: report.packets,
+        bytes: report.bytes,
+        first_ts_ns: nanos(report.first),
+        last_ts_ns: nanos(report.last),
+        drops: totals.drops().into_iter().map(owned).collect(),
+        notes: [
+            ("damaged inputs", totals.damaged()),
+            ("frames that did not decode", totals.faults.total()),
+            ("TCP flows, complete", stats.tcp_complete),
+            ("TCP flows, incomplete", stats.tcp_incomplete),
+            ("UDP flows", stats.udp),
+            ("most flows at once", stats.peak_flows),
+            ("fragments of no flow", stats.fragments),
+            ("impossible sequence numbers", stats.impossible_sequences),
+        ]
+        .map(owned)
+        .to_vec(),
     }
 }

@@ -4,11 +4,14 @@ use anyhow::{Context, anyhow};
 use linkweir_engine::{Crew, Limit, NamedFlowSplitter, Run, Source, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_flows::{FlowsConfig, FlowsStage};
+use linkweir_record::FlowKind;
 use linkweir_sys::privileges::Restrict;
 
 use super::args::FlowsArgs;
 use super::conclude::Ended;
-use super::setup::{FlowSinks, check_conflicts, open_sinks, settings, written_folders};
+use super::setup::{
+    FlowSinks, SharedReport, check_conflicts, open_sinks, settings, written_folders,
+};
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
@@ -63,7 +66,8 @@ struct Job<'a> {
     args: &'a FlowsArgs,
     config: FlowsConfig,
     sinks: FlowSinks,
-    watcher: Watcher<View>,
+    watcher: Watcher<View<FlowKind>>,
+    page: Option<SharedReport>,
 }
 
 impl<'a> Job<'a> {
@@ -73,17 +77,27 @@ impl<'a> Job<'a> {
         signals: Signals,
         meter: Meter,
     ) -> anyhow::Result<Self> {
-        let sinks = open_sinks(args)?;
+        let mut sinks = open_sinks(args)?;
+        let page = args.output.report.as_ref().map(|_| SharedReport::default());
+        if let Some(page) = &page {
+            sinks.push(Box::new(page.clone()));
+        }
+        let source = match &args.feed {
+            Some(feed) => feed.to_string(),
+            None => input::names(&args.input).join(" "),
+        };
         let is_live = args.input.interface.is_some() || args.feed.is_some();
         if is_live {
             give_up_privileges(args)?;
         }
-        let view = View::default();
+        let view = View::start(&args.view, &source, is_live, &signals)?;
+        sinks.extend(view.sink());
         Ok(Self {
             args,
             config,
             sinks,
             watcher: Watcher::new(signals, meter, view, is_live),
+            page,
         })
     }
 
@@ -102,7 +116,7 @@ impl<'a> Job<'a> {
         let (report, outcome) = Run::new(source, &mut stage, &mut self.sinks, limit)
             .drive(|report, progress| self.watcher.look(report, progress));
         let elapsed = self.watcher.finish(&report);
-        Ended::new(self.args, report, &[], &[stage], elapsed)
+        Ended::new(self.args, report, &[], &[stage], elapsed, self.page)
             .with_losses(&self.sinks)
             .conclude(outcome)
     }
@@ -144,6 +158,7 @@ impl<'a> Job<'a> {
             &report.each,
             &report.stages,
             elapsed,
+            self.page,
         )
         .with_losses(&self.sinks)
         .conclude(outcome)

@@ -1,13 +1,16 @@
 //! What a run of `linkweir flows` is made of: settings, outputs, and what must not be the same file.
 
+use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::anyhow;
 use linkweir_engine::{Sink, SinkError};
 use linkweir_flows::{FlowsConfig, Subnets};
-use linkweir_record::FlowKind;
+use linkweir_record::{FlowBatch, FlowKind};
 use linkweir_sink::archive::open_archive;
+use linkweir_sink::report::FlowReport;
 use linkweir_sink::rrd::{RrdOptions, open_rrd};
 use linkweir_sink::{OutputOptions, TstatOptions, open_histograms, open_sink, open_tstat};
 
@@ -181,4 +184,22 @@ pub(crate) fn check_conflicts(args: &FlowsArgs) -> anyhow::Result<()> {
         )
         .collect();
     conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
+}
+
+/// The report as one of the sinks and, after the run, as a page.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedReport(pub(crate) Rc<RefCell<FlowReport>>);
+
+impl Sink<FlowKind> for SharedReport {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), SinkError> {
+        self.0.borrow_mut().write(batch)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
 }

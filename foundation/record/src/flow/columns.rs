@@ -37,6 +37,14 @@ fn application(name: &'static str) -> &'static str {
     if name.is_empty() { "unknown" } else { name }
 }
 
+fn evidence(set: u8) -> Value<'static> {
+    if set == 0 {
+        Value::Null
+    } else {
+        Value::Word(Evidence::words(set))
+    }
+}
+
 fn tls_version(version: u16) -> Value<'static> {
     Value::Word(match version {
         0 => return Value::Null,
@@ -205,7 +213,7 @@ columns!(FIELDS, read_column, v: Flow, {
     vlan: U64, "", Some(58), "Outermost VLAN id." => v.row.vlan.map_or(Value::Null, |id| Value::U64(u64::from(id)));
     application: Word, "", Some(96), "Application protocol; unknown where nothing was recognised." => Value::Word(application(v.row.application));
     sni: Text, "", None, "Server name of the ClientHello, of TLS or QUIC." => text(v.text.sni);
-    classifier_evidence: Word, "", None, "What decided the classes of out-of-sequence segments, joined by commas." => Value::Word(Evidence::words(v.row.evidence));
+    classifier_evidence: Word, "", None, "What decided the classes of out-of-sequence segments, joined by commas." => evidence(v.row.evidence);
     c_pkts_tlp: U64, "packets", None, "Segments of the client that are tail loss probes." => Value::U64(v.row.client.anomaly(Anomaly::TailLossProbe));
     s_pkts_tlp: U64, "packets", None, "Segments of the server that are tail loss probes." => Value::U64(v.row.server.anomaly(Anomaly::TailLossProbe));
     c_dup_acks: U64, "packets", None, "Duplicate ACKs from the client." => Value::U64(v.row.client.dup_acks);

@@ -26,6 +26,7 @@ mod tls;
 
 use std::net::IpAddr;
 
+use linkweir_proto::application::Application;
 use linkweir_record::flow::{FlowBatch, FlowRow, FlowText};
 
 pub use state::Handle;
@@ -241,6 +242,14 @@ impl Layer7 {
         });
         let budget = &mut self.shared.budget;
         state.texts.set(Text::Fqdn, named.name, budget);
+    }
+
+    /// What the flow carries, where it is recognised.
+    #[must_use]
+    pub fn application(&self, handle: Handle) -> Option<Application> {
+        self.slab
+            .get(handle)
+            .map_or_else(|| handle.label(), |state| state.label)
     }
 
     /// Fills the layer-7 columns of a record and gives its texts.

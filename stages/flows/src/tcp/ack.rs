@@ -21,6 +21,8 @@ pub(super) struct Acknowledgment<'a> {
     pub(super) tsecr: Option<u32>,
     /// Selective acknowledgments.
     pub(super) sack: Option<SackBlocks<'a>>,
+    /// Whether it is a SYN-ACK: what it acknowledges was seen, or it answers something else.
+    pub(super) is_syn: bool,
     /// Whether it is nothing but an acknowledgment.
     pub(super) is_pure: bool,
 }
@@ -55,7 +57,7 @@ pub(super) fn on_ack(
     if before(sender.una, ack) {
         if sender.has(flag::STARTED)
             && before(sender.next, ack)
-            && ack.wrapping_sub(sender.next) > IMPOSSIBLE
+            && (packet.is_syn || ack.wrapping_sub(sender.next) > IMPOSSIBLE)
         {
             pools.impossible += 1;
             return evidence;

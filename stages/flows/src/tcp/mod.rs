@@ -180,6 +180,7 @@ pub(crate) fn on_segment(
             window,
             tsecr: options.tsval.map(|_| options.tsecr),
             sack: options.sack,
+            is_syn,
             is_pure: len == 0 && !flags.intersects(controls),
         };
         outcome.evidence |= ack::on_ack(me, peer, &packet, pools);
