@@ -29,7 +29,10 @@ pub(super) fn xmpp(view: &View<'_>) -> Verdict {
             Verdict::No
         };
     }
-    if head.starts_with(b"<stream:stream") || head.starts_with(b"<?xml") && is_stream(head) {
+    if head.starts_with(b"<stream:stream")
+        || head.starts_with(b"</stream:stream>")
+        || head.starts_with(b"<?xml") && is_stream(head)
+    {
         return Verdict::Is(Application::Xmpp);
     }
     let may_become = head.starts_with(b"<?xml")

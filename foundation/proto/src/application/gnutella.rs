@@ -124,7 +124,7 @@ fn gnutella2(datagram: &[u8]) -> Verdict {
     Verdict::when(is_header, Application::Gnutella)
 }
 
-/// Identifier (16 bytes), type, time to live, hops, length (lowest byte first) that is the rest of
+/// Identifier (16 bytes), type (0x44 is that of its hash table, which has its version behind it), time to live, hops, length (lowest byte first) that is the rest of
 /// the datagram.
 fn is_message(datagram: &[u8]) -> bool {
     const HEADER: usize = 23;
@@ -133,7 +133,7 @@ fn is_message(datagram: &[u8]) -> bool {
     };
     let is_known = matches!(
         byte(header, 16),
-        Some(0x00 | 0x01 | 0x02 | 0x30 | 0x31 | 0x40 | 0x80 | 0x81)
+        Some(0x00 | 0x01 | 0x02 | 0x30 | 0x31 | 0x40 | 0x44 | 0x80 | 0x81)
     );
     let hops = |at| byte(header, at).is_some_and(|hops| hops <= 15);
     is_known

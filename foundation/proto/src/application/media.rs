@@ -99,15 +99,23 @@ pub(super) fn rtmp(view: &View<'_>) -> Verdict {
     };
     // Versions of players and servers: four small numbers.
     let is_version = zero.to_be_bytes().iter().all(|byte| *byte < 0x80) && own.len() > 9;
-    if zero != 0 && !(is_version && view.has_port(1935)) {
+    if zero != 0 && !is_version {
         return Verdict::No;
     }
-    let is_time_of_packet =
-        own.starts_with(&[3, 0, 0]) && be32(own, 1).is_some_and(|time| time == 0);
-    if own.len() >= HANDSHAKE || view.has_port(1935) && !is_time_of_packet {
-        return Verdict::Is(Application::Rtmp);
+    if zero != 0 && !view.has_port(1935) {
+        // Without the zeros, both sides must have the size of the handshake.
+        let is_answered = view.other.first() == Some(&3) && view.other.len() >= HANDSHAKE;
+        if own.len() >= HANDSHAKE && is_answered {
+            return Verdict::Is(Application::Rtmp);
+        }
+        let may_become = own.len() < HANDSHAKE && matches!(view.other.first(), None | Some(&3));
+        return if may_become {
+            Verdict::More
+        } else {
+            Verdict::No
+        };
     }
-    if view.has_port(1935) && own.len() > 64 {
+    if own.len() >= HANDSHAKE || view.has_port(1935) {
         return Verdict::Is(Application::Rtmp);
     }
     Verdict::More

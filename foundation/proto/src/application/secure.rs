@@ -6,6 +6,14 @@ use super::{Application, Verdict, View};
 /// The longest record: 2^14 bytes and what encryption adds (RFC 5246 section 6.2.3).
 const RECORD: u16 = (1 << 14) + 2048;
 
+/// HTTPS, submission, DNS, directories, mail and push services over TLS.
+const TLS_PORTS: [u16; 9] = [443, 465, 636, 853, 993, 995, 5061, 5223, 5228];
+
+/// The minor version of a record: 0 is SSL 3.
+fn version_of(record: &[u8]) -> Option<u8> {
+    byte(record, 2)
+}
+
 /// The length of a TLS record whose header `bytes` begin with.
 fn record(bytes: &[u8]) -> Option<(u8, usize)> {
     let &[kind, 3, minor, high, low] = bytes.first_chunk()? else {
@@ -61,6 +69,10 @@ pub(super) fn tls(view: &View<'_>) -> Verdict {
         Some(next) if next.len() >= 5 => Verdict::when(record(next).is_some(), Application::Tls),
         // Records of both sides.
         _ if record(view.other).is_some() => Verdict::Is(Application::Tls),
+        // The end of a connection whose beginning was not seen: one record, nothing else.
+        Some([]) if view.has_port_of(&TLS_PORTS) && version_of(own) != Some(0) => {
+            Verdict::Is(Application::Tls)
+        }
         _ if view.other.len() >= 5 && own.len() > 5 + length => Verdict::No,
         _ => Verdict::More,
     }
@@ -152,10 +164,14 @@ pub(super) fn quic(datagram: &[u8]) -> Verdict {
         return Verdict::when(is_list && destination <= 20, Application::Quic);
     }
     // Connection identifiers of at most 20 bytes; in Google's the two lengths share a byte.
+    // Versions that no one speaks, sent to see that the other side negotiates (RFC 9000 section 15);
+    // a client's first datagram is filled up (section 14.1).
+    let is_reserved =
+        version & 0x0F0F_0F0F == 0x0A0A_0A0A && destination >= 8 && datagram.len() >= 1200;
     let has_identifiers =
         destination <= 20 && source.is_some_and(|source| source <= 20) || is_google(version);
     Verdict::when(
-        is_known && has_identifiers && (flags & 0x40 != 0 || is_google(version)),
+        (is_known || is_reserved) && has_identifiers && (flags & 0x40 != 0 || is_google(version)),
         Application::Quic,
     )
 }
@@ -177,7 +193,8 @@ fn google_quic(flags: u8, datagram: &[u8]) -> Verdict {
 }
 
 /// STUN (RFC 8489 section 5): the cookie; without it (RFC 3489) only a request and its answer whose
-/// attributes fill the datagram, on its port.
+/// attributes fill the datagram, on its port or the
+/// alternate one (RFC 5780 section 3).
 pub(super) fn stun(datagram: &[u8], on_port: bool) -> Verdict {
     const HEADER: usize = 20;
     const COOKIE: u32 = 0x2112_A442;

@@ -683,3 +683,35 @@ fn random_bytes_are_nothing() {
     assert!(labels[0] <= 2, "{labels:?}");
     assert!(labels[1] <= 20, "{labels:?}");
 }
+
+#[test]
+fn rarer_openings() {
+    let (mut client, mut server) = (
+        vec![3, 0, 0, 0, 0, 9, 0, 0x7C, 2],
+        vec![3, 0x63, 0x50, 0x5F, 0xEA, 1, 0, 5, 4],
+    );
+    assert_eq!(tcp(&client, b""), Verdict::More);
+    client.resize(1537, 0xEE);
+    assert_eq!(tcp(&client, b"\x05nothing alike"), Verdict::No);
+    server.resize(1600, 0xEE);
+    assert_eq!(tcp(&client, &server), Verdict::Is(A::Rtmp));
+
+    assert_eq!(tcp(b"</stream:stream>", b""), Verdict::Is(A::Xmpp));
+    let alert = [&[0x15, 3, 3, 0, 0x1A][..], &[0xAB; 26]].concat();
+    assert_eq!(tcp_on(&alert, b"", 443), Verdict::Is(A::Tls));
+    assert_eq!(tcp(&alert, b""), Verdict::More);
+
+    // A version that is no version, in a datagram of full size.
+    let mut reserved = vec![0xC3, 0x0A, 0x1A, 0x2A, 0x3A, 8];
+    reserved.extend([7; 100]);
+    assert_ne!(udp(&reserved), Verdict::Is(A::Quic));
+    reserved.resize(1252, 7);
+    assert_eq!(udp(&reserved), Verdict::Is(A::Quic));
+
+    // The hash table of Gnutella.
+    let mut message = vec![0x31; 16];
+    message.extend([0x44, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]);
+    assert_eq!(udp(&message), Verdict::Is(A::Gnutella));
+    message.push(0);
+    assert_ne!(udp(&message), Verdict::Is(A::Gnutella));
+}

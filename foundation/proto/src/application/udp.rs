@@ -99,7 +99,7 @@ pub fn classify_udp(
         return sure;
     }
     let marked = match first {
-        0x00 | 0x01 => secure::stun(datagram, ports.contains(&3478))
+        0x00 | 0x01 => secure::stun(datagram, ports.contains(&3478) || ports.contains(&3479))
             .or(|| secure::wireguard(datagram))
             .or(|| bittorrent::udp(datagram)),
         0x02 => secure::wireguard(datagram),
