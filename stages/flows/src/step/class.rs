@@ -5,9 +5,9 @@
 use linkweir_record::flow::{FlowRow, Protocol};
 
 /// Tstat's class of an application protocol: an index into the bins of `L7_TCP_num_*`,
-/// `tcp_bitrate_*` and their likes for UDP.
+/// `tcp_bitrate_*` and their likes for UDP, below [`L7Class::COUNT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct L7Class(u8);
+pub struct L7Class(pub u8);
 
 /// Bits of `con_t` with their classes; a later one wins.
 const TCP_BITS: [(u32, u8); 16] = [
@@ -77,7 +77,7 @@ impl L7Class {
         Self::of(row.protocol, row.con_t, row.p2p_t)
     }
 
-    /// Its number, below [`Self::COUNT`].
+    /// Its number.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u8 {

@@ -304,3 +304,24 @@ fn cost_of_a_packet() {
     recorder.finish(&mut out);
     eprintln!("{ns} ns per packet");
 }
+
+/// What a flow costs when it ends.
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_a_flow() {
+    let mut recorder = Recorder::new(Duration::from_secs(300), 0, 1);
+    let mut out = FlowBatch::default();
+    recorder.advance(START, &mut out);
+    let mut row = flow();
+    #[expect(clippy::disallowed_methods, reason = "a measurement")]
+    let begin = std::time::Instant::now();
+    for n in 0..100_000 {
+        recorder.on_open(row.protocol, true, false);
+        row.client.bytes_all = n % 30_000;
+        row.client.rtt.avg_ns = n * 10_000;
+        recorder.on_flow(&row, &FlowText::default());
+    }
+    let ns = begin.elapsed().as_nanos() / 100_000;
+    recorder.finish(&mut out);
+    eprintln!("{ns} ns per flow");
+}
