@@ -79,11 +79,15 @@ impl ClientInitials {
         // Later packets go to an id that the server chose, with the keys of the first (RFC 9001
         // sec. 5.2); after a Retry the keys are new.
         let is_open = self.keys.as_ref().and_then(&mut take).is_some();
-        if !is_open
-            && let Some(keys) = InitialKeys::client(version, header.destination_id)
-            && take(&keys).is_some()
-        {
-            self.keys = Some(keys);
+        if !is_open {
+            let other = Version::is_reserved(header.version).then_some(Version::Draft29);
+            self.keys = [Some(version), other]
+                .into_iter()
+                .flatten()
+                .find_map(|version| {
+                    let keys = InitialKeys::client(version, header.destination_id)?;
+                    take(&keys).map(|()| keys)
+                });
         }
         let is_whole = match parse_client_hello(self.stream.prefix()) {
             Parsed::Complete(_) => true,

@@ -16,7 +16,8 @@ pub(super) fn walk<'a>(frames: &'a [u8], mut on_crypto: impl FnMut(u64, &'a [u8]
             // PING
             Some(0x01) => Some(()),
             Some(kind @ (0x02 | 0x03)) => ack(&mut reader, kind == 0x03),
-            Some(0x06) => crypto(&mut reader, &mut on_crypto),
+            // CRYPTO; of Google's Q050 the number is 8, which nothing else in these packets has
+            Some(0x06 | 0x08) => crypto(&mut reader, &mut on_crypto),
             _ => None,
         };
         if next.is_none() {

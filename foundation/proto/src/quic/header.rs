@@ -8,7 +8,8 @@ const MOST_ID: usize = 20;
 /// The versions whose Initial packets can be read, by what tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Version 1 and drafts 33 and 34.
+    /// Version 1 and drafts 33 and 34; also the reserved numbers by which a client asks for a list
+    /// of versions (RFC 9000 sec. 15), whose keys it may as well take from [`Version::Draft29`].
     One,
     /// Version 2.
     Two,
@@ -27,6 +28,12 @@ pub enum Version {
 }
 
 impl Version {
+    /// Whether a number is one of those that no version has: `0x?a?a?a?a`.
+    #[must_use]
+    pub const fn is_reserved(number: u32) -> bool {
+        number & 0x0f0f_0f0f == 0x0a0a_0a0a
+    }
+
     /// The version with this number; `None` where it is not known.
     #[must_use]
     pub const fn of(number: u32) -> Option<Self> {
@@ -40,6 +47,7 @@ impl Version {
             0x5130_3530 => Self::Q050,
             0x5430_3530 => Self::T050,
             0x5430_3531 => Self::T051,
+            _ if Self::is_reserved(number) => Self::One,
             _ => return None,
         })
     }

@@ -206,6 +206,28 @@ fn after_a_retry_the_keys_are_new_and_packets_are_counted() {
 }
 
 #[test]
+fn a_reserved_version_and_the_frames_of_google() {
+    let hello = &hex(CRYPTO)[4..];
+    let mut piece = crypto(0, hello);
+    piece[0] = 8;
+    piece.resize(1162, 0);
+    let id = hex(ID);
+    let header = [
+        &[0xc3, 0x0a, 0x1a, 0x2a, 0x3a, 8],
+        id.as_slice(),
+        &[0, 0, 0x44, 0x9e, 0, 0, 0, 1],
+    ];
+    for version in [Version::One, Version::Draft29] {
+        let keys = InitialKeys::client(version, &hex(ID)).unwrap();
+        let packet = seal(&keys, &header.concat(), &piece);
+        let header = LongHeader::parse(&packet).unwrap();
+        let mut client = ClientInitials::new();
+        assert_eq!(client.on_packet(&packet, &header), Progress::Whole);
+        assert_eq!(client.hello(), hello);
+    }
+}
+
+#[test]
 fn long_headers() {
     // What is behind the packet is another one.
     let id = hex(ID);
@@ -231,7 +253,7 @@ fn long_headers() {
     let negotiation = [0x80, 0, 0, 0, 0, 0, 1, 7, 0, 0, 0, 1];
     let header = LongHeader::parse(&negotiation).unwrap();
     assert_eq!(header.kind, Kind::VersionNegotiation);
-    let unknown = [0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 0, 0];
+    let unknown = [0xc0, 0x1a, 0x2a, 0x3a, 0x4b, 0, 0];
     assert_eq!(LongHeader::parse(&unknown).unwrap().kind, Kind::Unknown);
     for none in [
         [0x40, 0, 0, 0, 1, 0, 0, 0, 0],
