@@ -1,19 +1,19 @@
 //! `docs`: the parts of the manual that a program knows better than its author.
 //!
-//! In `docs/http.md` a comment says where the block behind it comes from:
+//! In the manuals a comment says where the block behind it comes from:
 //! `<!-- run: COMMAND -->` is followed by a fenced block with the output of a shell command that finds the
 //! release binary as `linkweir` and runs at the root of the checkout; `<!-- fields: http_transaction -->`
-//! by the table of the fields, up to the next empty line.
+//! (or `flow`) by the table of the fields, up to the next empty line.
 
 use crate::Outcome;
 use crate::shell::{self, Options, root};
 use anyhow::{Context as _, Result, bail};
-use linkweir_record::HttpKind;
+use linkweir_record::{FlowKind, HttpKind};
 use linkweir_sink::schema_markdown;
 use std::path::Path;
 use std::process::Command;
 
-const MANUALS: [&str; 1] = ["docs/http.md"];
+const MANUALS: [&str; 2] = ["docs/http.md", "docs/flows.md"];
 
 /// `docs [--check]`: writes those parts anew, or only says whether they would change.
 pub(crate) fn run(args: &[String]) -> Outcome {
@@ -126,6 +126,7 @@ fn renewed(text: &str, made: &mut dyn FnMut(&Block<'_>) -> Result<String>) -> Re
 fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
     match block {
         Block::Fields("http_transaction") => Ok(schema_markdown::<HttpKind>()),
+        Block::Fields("flow") => Ok(schema_markdown::<FlowKind>()),
         Block::Fields(other) => bail!("no fields of `{other}`"),
         Block::Run(command) => {
             let folder = linkweir
