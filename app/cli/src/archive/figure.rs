@@ -1,6 +1,6 @@
 //! The whole picture: title, legend, panels.
 
-use super::panel::{AVERAGE, Curve, DARK, GREY, Panel, Style};
+use super::panel::{AVERAGE, DARK, GREY, Panel, Style};
 use super::scene::{Anchor, Paint, Scene, Shape, TextSize};
 
 const WIDTH: f32 = 900.0;
@@ -26,7 +26,7 @@ pub(super) fn draw(title: &str, subtitle: &str, style: &Style, panels: &[Panel])
         (TextSize::Small, Anchor::Start, GREY),
         subtitle,
     );
-    legend(&mut scene, &style.curves);
+    legend(&mut scene, style);
     let mut top = 84.0;
     for panel in panels {
         top = panel.draw(&mut scene, style, top) + 8.0;
@@ -35,9 +35,9 @@ pub(super) fn draw(title: &str, subtitle: &str, style: &Style, panels: &[Panel])
     scene
 }
 
-fn legend(scene: &mut Scene, curves: &[Curve]) {
+fn legend(scene: &mut Scene, style: &Style) {
     let mut x = LEFT;
-    for curve in curves {
+    for curve in &style.curves {
         if curve == &AVERAGE {
             let area = Paint {
                 alpha: 0.3,
@@ -52,6 +52,8 @@ fn legend(scene: &mut Scene, curves: &[Curve]) {
         }
         let ink = (TextSize::Small, Anchor::Start, DARK);
         scene.text((x + 24.0, 68.0), ink, curve.name);
-        x += 150.0;
+        x += 145.0;
     }
+    let ink = (TextSize::Small, Anchor::End, DARK);
+    scene.text((RIGHT, 68.0), ink, style.directions.as_str());
 }

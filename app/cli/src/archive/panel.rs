@@ -67,9 +67,11 @@ pub(super) struct Style {
     /// Of the archive.
     pub(super) unit: String,
     pub(super) scale: Scale,
-    /// Names of the directions; below there may be none.
+    /// Short names of the directions; below there may be none.
     pub(super) up: String,
     pub(super) down: Option<String>,
+    /// The same for the legend, with what they mean.
+    pub(super) directions: String,
     /// How values are drawn, in the order of [`Point::values`].
     pub(super) curves: Vec<Curve>,
 }
@@ -104,14 +106,13 @@ impl Panel {
         // The line between the directions, and where time is.
         let zero = heights.zero;
         scene.line((style.left, zero), (style.right, zero), DARK, 1.0);
-        let ink = (TextSize::Small, Anchor::Start, DARK);
-        let names = [
-            (Some(&style.up), above + 13.0),
-            (style.down.as_ref(), below - 6.0),
+        let halves = [
+            (Some(&style.up), above, zero),
+            (style.down.as_ref(), zero, below),
         ];
-        for (name, y) in names {
+        for (name, from, to) in halves {
             if let Some(name) = name {
-                label(scene, (style.left + 6.0, y), ink, name);
+                upright(scene, (32.0, f32::midpoint(from, to)), DARK, name);
             }
         }
         below + 26.0
@@ -196,16 +197,16 @@ impl Panel {
     }
 }
 
-/// A text on a white ground, so that curves do not run through it.
-fn label(scene: &mut Scene, (x, y): (f32, f32), ink: (TextSize, Anchor, Paint), text: &str) {
-    let ground = Paint {
-        alpha: 0.8,
-        ..Paint::new(0xff_ffff)
-    };
-    let width = 7.0 * narrow(text.chars().count() as f64);
-    let rectangle = [x - 3.0, y - 10.0, width + 4.0, 14.0];
-    scene.shapes.push(Shape::Rectangle(rectangle, ground));
-    scene.text((x, y), ink, text);
+/// A text that goes up.
+fn upright(scene: &mut Scene, at: (f32, f32), paint: Paint, text: &str) {
+    scene.shapes.push(Shape::Text {
+        at,
+        size: TextSize::Small,
+        anchor: Anchor::Middle,
+        paint,
+        is_upright: true,
+        text: text.to_owned(),
+    });
 }
 
 /// The axis of values.
@@ -306,25 +307,14 @@ impl Heights {
                 let every = if decades > 9.0 { 2 } else { 1 };
                 for number in (0..=8_i32).step_by(every) {
                     let value = self.floor * 10_f64.powi(number);
-                    let text = if number == 0 {
-                        "0".to_owned()
-                    } else {
-                        alone(value, &style.unit)
-                    };
+                    let text = alone(value, &style.unit);
                     self.draw_mark(scene, style, value, &text);
                 }
                 style.unit.clone()
             }
         };
         let middle = f32::midpoint(self.above, self.below);
-        scene.shapes.push(Shape::Text {
-            at: (15.0, middle),
-            size: TextSize::Small,
-            anchor: Anchor::Middle,
-            paint: DARK,
-            is_upright: true,
-            text: unit,
-        });
+        upright(scene, (16.0, middle), GREY, &unit);
     }
 
     /// A mark above the line and, where there is something, the same below.

@@ -76,35 +76,40 @@ struct Shown {
     down: Option<View>,
     up_name: String,
     down_name: Option<String>,
+    /// What the legend says of them.
+    legend: String,
 }
 
 fn directions(views: &[View], series: &str, up: Way, down: Option<Way>) -> Option<Shown> {
     let of = |way: Way| named(views, &format!("{series}_{}", way.as_str())).cloned();
-    let word = |way: Way| {
-        let meaning = match way {
-            Way::In => "to internal",
-            Way::Out => "to external",
-            Way::Loc => "between internal",
-            Way::Ext => "between external",
-        };
-        format!("{} ({meaning})", way.as_str())
+    let meaning = |way: Way| match way {
+        Way::In => "in: to internal",
+        Way::Out => "out: to external",
+        Way::Loc => "loc: between internal",
+        Way::Ext => "ext: between external",
     };
     if let Some(one) = named(views, series) {
         return Some(Shown {
             up: one.clone(),
             down: None,
-            up_name: series.to_owned(),
+            up_name: String::new(),
             down_name: None,
+            legend: String::new(),
         });
     }
+    let legend = match down {
+        Some(down) => format!("above {}, below {}", meaning(up), meaning(down)),
+        None => meaning(up).to_owned(),
+    };
     Some(Shown {
         up: of(up)?,
         down: match down {
             Some(down) => Some(of(down)?),
             None => None,
         },
-        up_name: word(up),
-        down_name: down.map(word),
+        up_name: up.as_str().to_owned(),
+        down_name: down.map(|way| way.as_str().to_owned()),
+        legend,
     })
 }
 
@@ -146,6 +151,7 @@ fn panels(
         scale: args.scale,
         up: shown.up_name,
         down: shown.down_name,
+        directions: shown.legend,
         curves,
     };
     Ok((panels, style, missed))
@@ -172,7 +178,7 @@ fn read(
         let (from, level) = extent(reader, span, end)?;
         let row = reader.ladder().name(level);
         let mut panel = Panel {
-            title: format!("{}, {row} a point", span_title(span)),
+            title: format!("{}, a point is {row}", span_title(span)),
             from_ns: from,
             to_ns: end,
             up: Vec::new(),

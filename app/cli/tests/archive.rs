@@ -1,0 +1,242 @@
+//! `linkweir archive` on an archive of known content.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::run;
+use linkweir_sink::archive::ArchiveSink;
+use linkweir_sketch::Step;
+use linkweir_sketch::cells::{Direction, Measure, SeriesId, Transport};
+use serde_json::Value;
+
+/// 2026-11-14 00:00 UTC, in steps of 300 s.
+const FIRST: u64 = 1_794_614_400 / 300;
+
+/// Three hours, with half an hour missing; flows in these directions.
+fn write(path: &Path, directions: &[Direction]) {
+    let mut sink = ArchiveSink::open(path, Duration::from_secs(300)).unwrap();
+    for number in (FIRST..FIRST + 36).filter(|number| !(FIRST + 12..FIRST + 18).contains(number)) {
+        let mut step = Step {
+            number,
+            span_ns: 300_000_000_000,
+            shards: 1,
+            ..Step::default()
+        };
+        for direction in directions {
+            let throughput = SeriesId::distribution(Measure::TcpThroughput, *direction).unwrap();
+            for flow in 1..=100 {
+                step.cells.add(throughput, flow * 10_000);
+            }
+            step.cells
+                .add(SeriesId::bytes(Transport::Tcp, *direction), 3_000);
+        }
+        sink.put(&step).unwrap();
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn an_archive_is_dumped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.lwa");
+    write(&path, &[Direction::In, Direction::Out]);
+    let all = ["archive", "dump", text(&path)];
+    let dump = |more: &[&str]| run(&[&all, more].concat()).exits(0).stdout;
+    let csv = dump(&["--series", "tcp_throughput", "--level", "30min"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("series,unit,level,time,start_ns,"));
+    // Five half hours of three directions.
+    assert_eq!(lines.len(), 1 + 5 * 3);
+    assert!(lines[1].starts_with(
+        "tcp_throughput_in,bit/s,30min,2026-11-14T00:00:00Z,1794614400000000000,1800000000000,6,600,303000000,505000,10000,1000000,"
+    ));
+    let jsonl = dump(&[
+        "--series",
+        "tcp_throughput_in",
+        "--series",
+        "bitrate_tcp_in",
+        "--level",
+        "1day",
+        "--format",
+        "jsonl",
+    ]);
+    let values: Vec<Value> = jsonl
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [bits, throughput] = &values[..] else {
+        panic!("{jsonl}");
+    };
+    // 3,000 bytes in 300 s.
+    assert_eq!(
+        (&bits["series"], &bits["avg"]),
+        (&"bitrate_tcp_in".into(), &80.into())
+    );
+    assert_eq!(
+        (&bits["sum"], &bits["steps"]),
+        (&(30 * 24_000).into(), &30.into())
+    );
+    assert!(bits.get("p95").is_none());
+    // The percentile of a day is that of all its values, within a bucket.
+    let p95 = throughput["p95"].as_f64().unwrap();
+    assert!((p95 / 950_000.0 - 1.0).abs() < 0.0625, "{p95}");
+    let part = dump(&[
+        "--series",
+        "flows_active_tcp",
+        "--level",
+        "5min",
+        "--from",
+        "2026-11-14 00:50",
+        "--to",
+        "2026-11-14T01:40:00Z",
+    ]);
+    assert_eq!(part.lines().count(), 1 + 4, "{part}");
+    let list = dump(&["--list"]);
+    assert!(list.contains("level 2h rows 775") && list.contains("series tcp_rtt_avg_in unit ns"));
+    let out = folder.path().join("out.csv");
+    dump(&["-o", text(&out)]);
+    assert!(std::fs::read_to_string(&out).unwrap().lines().count() > 1000);
+}
+
+#[test]
+fn an_archive_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.lwa");
+    write(&path, &[Direction::In, Direction::Out]);
+    let svg = run(&["archive", "plot", text(&path), "-o", "-"])
+        .exits(0)
+        .stdout;
+    for part in [
+        "Last hour",
+        "Last month",
+        "99th percentile",
+        "above in: to internal",
+        "Mbit/s",
+        "02:10",
+    ] {
+        assert!(svg.contains(part), "{part}");
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("nothing was measured"));
+    let png = folder.path().join("a.png");
+    for more in [
+        ["--span", "day"],
+        ["--scale", "log"],
+        ["--span", "all"],
+        ["--series", "bitrate_tcp"],
+    ] {
+        let all = ["archive", "plot", text(&path), "-o", text(&png)];
+        run(&[&all[..], &more[..]].concat()).exits(0);
+        let picture = std::fs::read(&png).unwrap();
+        assert_eq!(picture.get(..8), Some(b"\x89PNG\r\n\x1a\n".as_slice()));
+        assert!(picture.len() > 5_000, "{more:?}");
+    }
+    let early = [
+        "archive",
+        "plot",
+        text(&path),
+        "-o",
+        "-",
+        "--span",
+        "hour",
+        "--end",
+        "2026-11-01",
+    ];
+    assert!(
+        run(&early)
+            .exits(0)
+            .stdout
+            .contains("nothing was measured in this time")
+    );
+}
+
+#[test]
+fn without_internal_networks_what_is_local_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.lwa");
+    write(&path, &[Direction::Loc]);
+    let svg = run(&["archive", "plot", text(&path), "-o", "-"])
+        .exits(0)
+        .stdout;
+    assert!(svg.contains("loc: between internal") && !svg.contains("to external"));
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.lwa");
+    write(&path, &[Direction::In]);
+    let file = text(&path);
+    let says = |words: &[&str], code: i32, what: &str| {
+        let ran = run(&[&["archive"], words].concat()).exits(code);
+        assert!(ran.stderr.contains(what), "{}", ran.stderr);
+    };
+    says(
+        &["dump", file, "--series", "tcp_rt"],
+        2,
+        "there is no series `tcp_rt`",
+    );
+    says(
+        &["dump", file, "--level", "3h"],
+        2,
+        "there are 5min, 30min, 2h, 1day",
+    );
+    says(
+        &["dump", file, "--from", "yesterday"],
+        2,
+        "give a time such as 2026-11-14",
+    );
+    says(
+        &["plot", file, "-o", "a.gif"],
+        2,
+        "a picture ends in .svg or .png",
+    );
+    says(
+        &["plot", file, "-o", "-", "--series", "tcp"],
+        2,
+        "there is no series `tcp` by direction",
+    );
+    says(
+        &["dump", "/nowhere/a.lwa"],
+        3,
+        "/nowhere/a.lwa: No such file",
+    );
+    let not = folder.path().join("b.lwa");
+    std::fs::write(&not, "something else").unwrap();
+    says(
+        &["plot", text(&not), "-o", "-"],
+        3,
+        "b.lwa: this is no archive",
+    );
+    // One row damaged: the others are still there, and it is said.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let len = bytes.len();
+    let rows = bytes
+        .chunks_exact_mut(64)
+        .position(|chunk| chunk.starts_with(&(FIRST + 1).to_le_bytes()));
+    let at = rows.unwrap() * 64 + 40;
+    bytes[at] ^= 1;
+    assert!(at < len);
+    std::fs::write(&path, &bytes).unwrap();
+    let ran = run(&[
+        "archive",
+        "dump",
+        file,
+        "--series",
+        "bytes_tcp_in",
+        "--level",
+        "5min",
+    ])
+    .exits(1);
+    assert!(ran.stderr.contains("1 rows are damaged"), "{}", ran.stderr);
+    assert_eq!(ran.stdout.lines().count(), 1 + 29);
+}
