@@ -50,8 +50,14 @@ impl Layer7 {
         out: &mut FlowBatch,
     ) {
         // Most segments are the middle of a body: no state is touched.
-        if !handle.waits(segment.side) && classify(segment.payload) == Start::Neither {
-            return;
+        if !handle.waits(segment.side) {
+            let is_body = match (segment.side, segment.payload.first_chunk()) {
+                (Side::Server, Some(first)) => !may_start(first),
+                _ => classify(segment.payload) == Start::Neither,
+            };
+            if is_body {
+                return;
+            }
         }
         self.on_heads(handle, segment, out);
     }
@@ -94,6 +100,17 @@ impl Layer7 {
             }
         }
     }
+}
+
+/// Whether a segment of the server may begin with a head: a status line, or, where the ends of the
+/// flow are the wrong way round, one of the usual requests. To look for a method that nobody knows
+/// would cost a search through the first line of all text.
+#[inline]
+const fn may_start(first: &[u8; 4]) -> bool {
+    matches!(
+        first,
+        b"HTTP" | b"GET " | b"POST" | b"HEAD" | b"PUT " | b"DELE" | b"OPTI" | b"PATC" | b"CONN"
+    )
 }
 
 /// Puts a payload behind the head that waits. Gives what another head may begin in; `None` where the

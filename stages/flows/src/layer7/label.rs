@@ -5,6 +5,7 @@ use linkweir_proto::application::{
     Application, Opening, UdpMemory, Verdict, classify_tcp, classify_udp,
 };
 use linkweir_proto::http1::{Start, classify};
+use linkweir_proto::quic::{Kind, LongHeader};
 use linkweir_record::flow::{FlowRow, Protocol};
 
 use super::state::Stage;
@@ -51,6 +52,13 @@ pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
 
 /// What a UDP flow carries, by one datagram more.
 pub(super) fn udp(datagram: &[u8], side: Side, ends: &Ends, memory: &mut UdpMemory) -> Verdict {
+    // A client that asks for a list of versions has a number that is none; that the datagram has
+    // the least length of a first one (RFC 9000 sec. 14.1) tells it from chance.
+    if datagram.len() >= 1200
+        && LongHeader::parse(datagram).is_some_and(|header| header.kind == Kind::Initial)
+    {
+        return Verdict::Is(Application::Quic);
+    }
     let is_from_client = side == Side::Client;
     classify_udp(
         datagram,

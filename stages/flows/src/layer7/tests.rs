@@ -215,7 +215,7 @@ fn a_label_alone_needs_no_state() {
     assert_eq!((row.application, row.con_t), ("ssh", 32768));
     let handle = fed.handle;
     fed.layer7.release(handle);
-    for application in linkweir_proto::application::Application::ALL {
+    for application in Application::ALL {
         let mut handle = Handle::default();
         handle.set_label(Some(*application));
         assert_eq!((handle.label(), handle.index()), (Some(*application), None));
