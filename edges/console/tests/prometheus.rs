@@ -14,9 +14,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use linkweir_console::{Console, ConsoleOptions, Live, LiveOptions};
+use linkweir_console::alert::Rule;
+use linkweir_console::{Console, ConsoleOptions, FlowLive, Live, LiveOptions};
 use linkweir_engine::{RunReport, seams::Drops};
-use linkweir_record::{HttpBatch, HttpRow, HttpState, Text};
+use linkweir_record::flow::FlowText;
+use linkweir_record::{FlowBatch, FlowRow, HttpBatch, HttpRow, HttpState, Text};
 use linkweir_wire::Timestamp;
 
 const S: u64 = 1_000_000_000;
@@ -93,11 +95,8 @@ fn is_there(command: &str) -> bool {
     is_there
 }
 
-#[test]
-fn promtool_finds_no_fault() {
-    if !is_there("promtool") {
-        return;
-    }
+/// What `promtool` says of a text.
+fn check(metrics: &str) {
     let mut promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -105,7 +104,6 @@ fn promtool_finds_no_fault() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let metrics = live().metrics();
     promtool
         .stdin
         .take()
@@ -118,6 +116,63 @@ fn promtool_finds_no_fault() {
         output.status.success() && said.is_empty(),
         "{said}\n{metrics}"
     );
+}
+
+#[test]
+fn promtool_finds_no_fault() {
+    if is_there("promtool") {
+        check(&live().metrics());
+    }
+}
+
+#[test]
+fn promtool_finds_no_fault_in_flows() {
+    let live = FlowLive::new(LiveOptions {
+        source: "if\"0\\".into(),
+        alerts: vec![Rule::of_flows("p95 of rtt of name \"a\\b\" > 1 s").unwrap()],
+        ..LiveOptions::default()
+    });
+    let mut sink = live.sink();
+    live.tick(&RunReport::default(), Timestamp::from_nanos(T0));
+    let mut batch = FlowBatch::default();
+    for n in 0..100_u64 {
+        let mut row = FlowRow {
+            flow_id: n,
+            first_ns: T0,
+            last_ns: T0 + n * 1_000_000,
+            application: if n % 3 == 0 { "tls" } else { "" },
+            syn_ack_ns: Some(n * 100_000),
+            ack_dat_ns: Some(1_000),
+            ..FlowRow::default()
+        };
+        row.client.rtt.count = 1;
+        row.client.rtt.avg_ns = n * 1_000_000;
+        row.server.pkts_data = 10;
+        batch.push(row, &FlowText::default());
+    }
+    sink.write(&batch).unwrap();
+    let report = RunReport {
+        packets: 5,
+        ..RunReport::default()
+    };
+    live.tick(&report, Timestamp::from_nanos(T0 + 2 * S));
+    let metrics = live.metrics();
+    for line in [
+        "linkweir_flows_ended_total{protocol=\"tcp\"} 100",
+        "linkweir_flows_application_flows_total{application=\"unknown\"} 66",
+        "linkweir_flows_rtt_seconds_bucket{path=\"server\",le=\"0.01\"} 11",
+        "linkweir_flows_rtt_seconds_sum{path=\"server\"} 4.950000000",
+        "linkweir_flows_rtt_seconds_count{path=\"all\"} 0",
+        "linkweir_flows_handshake_seconds_count 100",
+        "linkweir_flows_data_segments_total 1000",
+        "linkweir_flows_active 0",
+    ] {
+        assert!(metrics.lines().any(|l| l == line), "{line}\n{metrics}");
+    }
+    assert!(!metrics.contains("linkweir_http"), "{metrics}");
+    if is_there("promtool") {
+        check(&metrics);
+    }
 }
 
 /// Ends with the test, whatever comes of it.

@@ -32,6 +32,8 @@ mod windows;
 mod writer;
 
 #[cfg(test)]
+mod flow_tests;
+#[cfg(test)]
 mod tests;
 
 pub use self::flow::{FlowCounts, FlowKeyed, FlowScratch, FlowSeries};

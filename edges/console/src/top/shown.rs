@@ -219,7 +219,7 @@ impl Shown for FlowKind {
     fn rates(tick: &Tick<FlowFigures>) -> Vec<Pair> {
         let rate = |count| si(tick.per_second(count));
         vec![
-            ("active", count(tick.table.entries)),
+            // How many there are is in the line of the table.
             ("new/s", rate(tick.new_flows)),
             ("ended/s", rate(tick.ended)),
             ("pkt/s", rate(tick.packets)),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use linkweir_engine::RunReport;
-use linkweir_record::HttpKind;
+use linkweir_record::{FlowKind, HttpKind};
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -14,8 +14,8 @@ use ratatui::style::Color;
 use super::screen::{After, Screen};
 use super::{Shown, draw, line_loop, lines};
 use crate::api::{
-    AlertState, AlertStatus, By, Dropped, HttpFigures, Meta, Percentiles, Sort, TableState, Tick,
-    TopRow, TopTable, Window,
+    AlertState, AlertStatus, By, Dropped, FlowBy, FlowFigures, FlowTopRow, HttpFigures, Meta,
+    Percentiles, Sort, TableState, Tick, TopRow, TopTable, Window,
 };
 use crate::live::{Live, LiveOptions};
 
@@ -167,6 +167,118 @@ fn everything_has_its_place_at_80_by_24() {
     );
     assert!(lines[22].starts_with("host-8.example"), "{}", lines[22]);
     assert!(lines[23].starts_with("q quit   tab table"), "{}", lines[23]);
+}
+
+#[test]
+fn flows_have_their_own_numbers_in_the_same_places() {
+    let times = |p50, p95| {
+        Some(Percentiles {
+            p50,
+            p95,
+            ..Percentiles::default()
+        })
+    };
+    let http = tick(1, 7000);
+    let tick: Tick<FlowFigures> = Tick {
+        id: 1,
+        t_ms: http.t_ms,
+        interval_s: 1.0,
+        packets: 86_700,
+        bytes: 67_500_000,
+        figures: FlowFigures {
+            new_flows: 3120,
+            ended: 3000,
+            ended_tcp: 2000,
+            ended_udp: 1000,
+            ends: crate::api::FlowEnds {
+                closed: 1800,
+                idle: 1000,
+                reset: 150,
+                unanswered: 50,
+                ..crate::api::FlowEnds::default()
+            },
+            data_segments: 50_000,
+            retransmissions: 410,
+            anomalies: [("rto", 100), ("fast_retransmit", 310)].into(),
+            applications: [(
+                "tls",
+                crate::api::Application {
+                    flows: 1900,
+                    bytes: 1,
+                },
+            )]
+            .into(),
+            rtt_ns: times(21_000_000, 127_000_000),
+            server_rtt_ns: times(19_000_000, 119_000_000),
+            client_rtt_ns: times(2_000_000, 8_000_000),
+            handshake_ns: times(22_000_000, 111_000_000),
+            ..FlowFigures::default()
+        },
+        table: TableState {
+            entries: 46_900,
+            capacity: 1_000_000,
+        },
+        ..Tick::default()
+    };
+    let mut screen = Screen::<FlowKind>::new(true).unwrap();
+    screen.ticks = vec![Arc::new(tick.clone())];
+    screen.table = Some(TopTable {
+        by: FlowBy::Name,
+        window: Window::FiveMinutes,
+        rows: vec![FlowTopRow {
+            key: "video.example".to_owned(),
+            bytes: 7_200_000_000,
+            flows: 1200,
+            reset: 10,
+            unanswered: 2,
+            data_segments: 1000,
+            retransmissions: 44,
+            rtt_p50: Some(24_000_000),
+            rtt_p95: Some(120_000_000),
+        }],
+        floor: 0,
+    });
+    let lines = text(&drawn(&mut screen, 80, 24));
+    assert_eq!(lines[1], "dropped 0   table 4.69% 46.9k of 1M");
+    assert_eq!(
+        lines[2],
+        "new/s 3.12k   ended/s 3k   pkt/s 86.7k   bit/s 540M   retrans 0.82%"
+    );
+    assert!(lines[3].starts_with("bit/s  up to 540M"), "{}", lines[3]);
+    assert!(lines[3].contains("rtt p95  up to 127ms"), "{}", lines[3]);
+    assert!(
+        lines[7].starts_with("rtt p50 21ms   p95 127ms   server p95 119ms   client p95 8ms"),
+        "{}",
+        lines[7]
+    );
+    assert!(lines[8].starts_with("closed      ██"), "{}", lines[8]);
+    assert!(lines[8].contains("1800     60%"), "{}", lines[8]);
+    assert!(lines[8].ends_with("tls 1900"), "{}", lines[8]);
+    assert!(
+        lines[9].ends_with("fast retransmit 310  rto 100"),
+        "{}",
+        lines[9]
+    );
+    assert!(
+        lines[12].starts_with(" names  servers  clients  applications   last 5 minutes, by bytes"),
+        "{}",
+        lines[12]
+    );
+    assert!(
+        lines[14].ends_with("7.20G   1200     12   4.40%    24ms   120ms"),
+        "{}",
+        lines[14]
+    );
+    assert_eq!(
+        lines::line::<FlowKind>(&tick),
+        "22:13:21Z dropped 0 table 4.69% active 46.9k new/s 3.12k ended/s 3k failed 200 \
+         retrans 0.82% rtt-p50 21ms rtt-p95 127ms pkt/s 86.7k bit/s 540M"
+    );
+    for width in [1, 7, 19, 40, 79, 300] {
+        for height in 1..=60 {
+            drawn(&mut screen, width, height);
+        }
+    }
 }
 
 #[test]

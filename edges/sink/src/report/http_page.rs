@@ -9,7 +9,7 @@ use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
 use crate::human::{moment, percent, scaled, span, thousands, to_f64};
 
 /// Rows of the tables of hosts and URLs.
-const TOP_ROWS: usize = 15;
+pub(super) const TOP_ROWS: usize = 15;
 /// Most points of a series over time.
 const PLOT_BINS: usize = 320;
 /// A URL with fewer answers has no percentile worth comparing.
@@ -275,7 +275,7 @@ impl HttpReport {
 }
 
 /// The lines under the heading.
-fn about(meta: &ReportMeta) -> String {
+pub(super) fn about(meta: &ReportMeta) -> String {
     let mut lines = Vec::new();
     if !meta.inputs.is_empty() {
         let shown: Vec<String> = meta
@@ -303,7 +303,7 @@ fn about(meta: &ReportMeta) -> String {
 }
 
 /// Losses first, for they say how far the rest can be trusted; then what was read.
-fn loss_cards(meta: &ReportMeta) -> Vec<(String, &str, bool)> {
+pub(super) fn loss_cards(meta: &ReportMeta) -> Vec<(String, &str, bool)> {
     let lost: u64 = meta
         .drops
         .iter()
@@ -324,7 +324,7 @@ fn loss_cards(meta: &ReportMeta) -> Vec<(String, &str, bool)> {
     cards
 }
 
-fn name_of(key: &[u8], is_truncated: bool) -> String {
+pub(super) fn name_of(key: &[u8], is_truncated: bool) -> String {
     let mut name = String::from_utf8_lossy(key).into_owned();
     if is_truncated {
         name.push('…');
@@ -341,7 +341,7 @@ fn seconds(nanos: u64) -> String {
 }
 
 /// A span known within an eighth.
-fn about_span(nanos: Option<u64>) -> String {
+pub(super) fn about_span(nanos: Option<u64>) -> String {
     nanos.map_or_else(
         || "–".to_owned(),
         |nanos| format!("≈ {}", span(two_digits(nanos))),
@@ -431,14 +431,14 @@ fn length_plot(title: &str, x: &str, what: &str, lengths: &LogLinear) -> Plot {
 }
 
 /// The time axis of a trace: from its first packet, in a unit that suits its length.
-struct Clock {
+pub(super) struct Clock {
     start: u64,
     unit_ns: f64,
     label: String,
 }
 
 impl Clock {
-    fn new(meta: &ReportMeta, series: [&RateSeries; 2]) -> Self {
+    pub(super) fn new(meta: &ReportMeta, series: [&RateSeries; 2]) -> Self {
         let from = |series: &RateSeries| series.bins().next().map(|(start, _)| start);
         let to = |series: &RateSeries| series.bins().last().map(|(start, _)| start);
         let start = meta
@@ -461,7 +461,7 @@ impl Clock {
         }
     }
 
-    fn plot(&self, title: &str, y: &str, series: Vec<(&str, &RateSeries)>) -> Plot {
+    pub(super) fn plot(&self, title: &str, y: &str, series: Vec<(&str, &RateSeries)>) -> Plot {
         let drawn = series.into_iter().map(|(name, series)| {
             let series = series.coarsened(PLOT_BINS);
             let mut points: Vec<(f64, f64)> = series

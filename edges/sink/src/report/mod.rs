@@ -1,13 +1,16 @@
 //! HTML reports: one self-contained page with plots, for any browser, without network.
 //!
-//! [`HttpReport`] collects bounded sketches from record batches and renders them; [`plot`] and
-//! [`page`] are the parts that reports of other record kinds share.
+//! [`HttpReport`] and [`FlowReport`] collect bounded sketches from record batches and render them;
+//! [`plot`] and [`page`] are the parts that reports of all record kinds share.
 
+mod flow;
+mod flow_page;
 mod http;
 mod http_page;
 pub mod page;
 pub mod plot;
 
+pub use flow::FlowReport;
 pub use http::HttpReport;
 
 use linkweir_engine::SinkError;
