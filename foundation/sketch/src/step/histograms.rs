@@ -68,7 +68,12 @@ impl HistogramSet {
             one.bins.resize(def.bins(), 0);
             one.min = u64::MAX;
         }
-        let at = value.saturating_sub(u64::from(def.min)) / u64::from(def.bin_size.max(1));
+        let above = value.saturating_sub(u64::from(def.min));
+        // A division costs as much as all the rest.
+        let at = match def.bin_size {
+            0 | 1 => above,
+            size => above / u64::from(size),
+        };
         let last = one.bins.len() - 1;
         let at = usize::try_from(at).unwrap_or(last).min(last);
         if let Some(bin) = one.bins.get_mut(at) {

@@ -70,6 +70,7 @@ pub struct Recorder {
     /// The latest time, nanoseconds since the epoch.
     now_ns: u64,
     packets: PacketCounts,
+    in_sequence: flows::InSequence,
     active: [Active; 2],
     step: Step,
 }
@@ -99,6 +100,7 @@ impl Recorder {
             end_ns: 0,
             now_ns: 0,
             packets: PacketCounts::default(),
+            in_sequence: flows::InSequence::default(),
             active: [Active::default(); 2],
             step: Step {
                 span_ns,
@@ -143,6 +145,7 @@ impl Recorder {
     /// Gives the current step away, which ended at `to_ns`, and begins an empty one.
     fn close(&mut self, to_ns: u64, is_last: bool, out: &mut FlowBatch) {
         self.packets.drain(&mut self.step);
+        self.in_sequence.drain(&mut self.step.histograms);
         let protocols = [Protocol::Tcp, Protocol::Udp];
         let sums = self.active.iter_mut().zip(&mut self.step.flow_us);
         for (protocol, (active, sum_us)) in protocols.into_iter().zip(sums) {
@@ -224,7 +227,7 @@ impl Recorder {
         if row.extent == Extent::Partial {
             return;
         }
-        flows::add(row, &mut self.step.histograms);
+        flows::add(row, &mut self.in_sequence, &mut self.step.histograms);
         cells::add(row, &mut self.step.cells);
         let at = place(row.protocol);
         if let (Some(active), Some(sum_us)) =
