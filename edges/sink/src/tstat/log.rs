@@ -88,3 +88,33 @@ impl Log {
         synced.map_err(|e| io_error(&self.path.display().to_string(), e))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_an_error_that_names_the_log() {
+        let path = PathBuf::from("/dev/full");
+        let mut log = Log::create(path, |out| out.extend_from_slice(b"#header\n")).unwrap();
+        log.append(|out| out.extend_from_slice(b"line\n")).unwrap();
+        let error = log.flush().unwrap_err();
+        assert!(matches!(error, SinkError::Io { .. }));
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+    }
+
+    #[test]
+    fn a_log_grows_by_whole_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut log = Log::create(path.clone(), |out| out.extend_from_slice(b"#header\n")).unwrap();
+        for _ in 0..20_000 {
+            log.append(|out| out.extend_from_slice(b"a line\n"))
+                .unwrap();
+        }
+        let so_far = std::fs::read(&path).unwrap();
+        assert!(so_far.len() > WRITE_BYTES && so_far.ends_with(b"line\n"));
+        log.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap().len(), 8 + 20_000 * 7);
+    }
+}

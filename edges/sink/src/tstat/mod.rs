@@ -200,7 +200,9 @@ impl TstatSink {
     }
 
     fn write_batch(&mut self, batch: &FlowBatch) -> Result<(), SinkError> {
-        if let Some(ns) = earliest_ns(batch) {
+        if !self.tree.has_begun()
+            && let Some(ns) = earliest_ns(batch)
+        {
             self.tree.begin(ns);
         }
         if self.has_logs {

@@ -142,9 +142,14 @@ impl Tree {
         &self.destination
     }
 
-    /// Tells of the first packet; only the first call counts.
-    pub(super) fn begin(&mut self, ns: u64) {
-        self.begin_ns.get_or_insert(ns);
+    /// Whether the first packet is known.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.begin_ns.is_some()
+    }
+
+    /// Tells of the first packet.
+    pub(super) const fn begin(&mut self, ns: u64) {
+        self.begin_ns = Some(ns);
     }
 
     /// The folder of a step, counted from the first, and its place in it.
