@@ -111,7 +111,7 @@ pub(crate) struct PlotArgs {
 
 /// Writes what an archive holds as a table: one line per series and row.
 ///
-/// Columns: series; unit; level; time, start_ns (start of the row; nanoseconds since 1970); span_ns
+/// Columns: series; unit; level; time, `start_ns` (start of the row; nanoseconds since 1970); `span_ns`
 /// (its length); steps (measured in it); count (values; of counters the steps); sum (of a counter: what
 /// was counted); avg, min, max (of counters: per second, of the steps); std, p50, p95, p99 (of all
 /// values in the row; counters have none). Round-trip times and durations are nanoseconds, throughputs

@@ -23,17 +23,17 @@ pub(super) struct Curve {
 /// The average.
 pub(super) const AVERAGE: Curve = Curve {
     name: "average",
-    paint: Paint::new(0x1b_7f5c),
+    paint: Paint::new(0x1b7f5c),
 };
 /// The 95th percentile.
 pub(super) const P95: Curve = Curve {
     name: "95th percentile",
-    paint: Paint::new(0x2563_b8),
+    paint: Paint::new(0x2563b8),
 };
 /// The 99th percentile.
 pub(super) const P99: Curve = Curve {
     name: "99th percentile",
-    paint: Paint::new(0xc8_5a1a),
+    paint: Paint::new(0xc85a1a),
 };
 /// The largest step.
 pub(super) const LARGEST: Curve = Curve {
@@ -42,10 +42,10 @@ pub(super) const LARGEST: Curve = Curve {
 };
 
 /// Ink of axes and texts.
-pub(super) const DARK: Paint = Paint::new(0x1b_2330);
+pub(super) const DARK: Paint = Paint::new(0x1b2330);
 /// Ink of ticks.
-pub(super) const GREY: Paint = Paint::new(0x56_6072);
-const GRID: Paint = Paint::new(0xe6_e9ee);
+pub(super) const GREY: Paint = Paint::new(0x566072);
+const GRID: Paint = Paint::new(0xe6e9ee);
 
 /// A span of time and what was measured in it.
 #[derive(Debug, Clone, PartialEq)]
