@@ -76,10 +76,75 @@ const SAME: &[(&str, &[&str])] = &[
     ("Telnet", &["telnet"]),
 ];
 
+/// Stands for nDPI's label of a flow in which it recognised nothing but the port.
+const GUESS: &str = "(port)";
+
 /// A difference that is understood: capture, nDPI's label, ours (empty: unknown), why.
 type Explained = (&'static str, &'static str, &'static str, &'static str);
 
-const EXPLAINED: &[Explained] = &[];
+const EXPLAINED: &[Explained] = &[
+    (
+        "stun_dtls_unidirectional_server.pcap",
+        "DTLS",
+        "stun",
+        "begins with STUN",
+    ),
+    (
+        "geforcenow.pcapng",
+        "DTLS.GeForceNow",
+        "stun",
+        "begins with STUN",
+    ),
+    (
+        "jabber.pcap",
+        "Jabber",
+        "",
+        "a binary protocol on 5223; no XMPP in it",
+    ),
+    (
+        "coap_mqtt.pcap",
+        "MQTT",
+        "",
+        "begins in the middle: PUBLISH has no mark",
+    ),
+    (
+        "gquic_only_from_server.pcap",
+        "QUIC",
+        "",
+        "the client, which sends the version, is missing",
+    ),
+    ("rdp2.pcap", "RDP", "", "RDP over UDP is not among ours"),
+    (
+        "sip_hello.pcapng",
+        "SIP",
+        "",
+        "`hello`, a keep-alive on the port of SIP, and nothing else",
+    ),
+    (
+        "rsh-syslog-false-positive.pcap",
+        "Syslog",
+        "",
+        "syslog over TCP is not among ours",
+    ),
+    (
+        "syslog.pcap",
+        "Syslog",
+        "",
+        "syslog over TCP is not among ours",
+    ),
+    (
+        "websocket.pcap",
+        "WebSocket",
+        "",
+        "begins in the middle, behind the upgrade",
+    ),
+    (
+        "tunnelbear.pcap",
+        "WireGuard.TunnelBear",
+        "",
+        "messages of other lengths than WireGuard's",
+    ),
+];
 
 /// Both ends and the protocol of a flow, whoever opened it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,7 +275,7 @@ fn judge(
         _ if is_explained => &mut tally.explained,
         (Some(_), "") => &mut tally.we_unknown,
         (Some(_), _) => &mut tally.we_other,
-        (None, _) if theirs == "Unknown" => &mut tally.they_unknown,
+        (None, _) if matches!(theirs, "Unknown" | GUESS) => &mut tally.they_unknown,
         // A service, over the protocol that we name.
         (None, _) => &mut tally.they_other,
     };
@@ -218,17 +283,20 @@ fn judge(
     agrees || is_explained || same.is_none()
 }
 
-/// Ours for a label of nDPI: the application behind the dot if we have it, or else the protocol.
+/// Ours for a label of nDPI: the protocol, or the application behind the dot where that is what the
+/// bytes are.
 fn same(theirs: &str) -> Option<&'static [&'static str]> {
     let of = |name: &str| {
         SAME.iter()
             .find(|(theirs, _)| *theirs == name)
             .map(|(_, ours)| *ours)
     };
-    let (protocol, application) = theirs.split_once('.').unwrap_or((theirs, ""));
-    match application {
-        "Gnutella" | "BitTorrent" => of(application),
-        _ => of(protocol),
+    match theirs.split_once('.') {
+        Some(("HTTP", application @ ("Gnutella" | "BitTorrent"))) => of(application),
+        // SMB over the session of NetBIOS, or its datagrams with a mail slot.
+        Some(("NetBIOS", _)) => Some(&["smb", "netbios"]),
+        Some((protocol, _)) => of(protocol),
+        None => of(theirs),
     }
 }
 
@@ -249,6 +317,9 @@ fn label(line: &str) -> Option<(Ends, String)> {
     let (proto, _) = proto.split_once(']')?;
     // `CAPWAP:91/TLS` within a tunnel.
     let (_, name) = proto.rsplit_once('/')?;
+    // A guess by the port is no finding: we would have to say unknown.
+    let is_guess = line.contains("[Confidence: Match by port]");
+    let name = if is_guess { GUESS } else { name };
     Some((Ends::new(is_tcp, end(from)?, end(to)?), name.to_owned()))
 }
 

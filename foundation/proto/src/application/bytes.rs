@@ -60,16 +60,26 @@ pub(super) fn line_so_far(bytes: &[u8]) -> &[u8] {
 /// Whether `bytes` begin with `pattern` (in upper case) in any case.
 #[inline]
 pub(super) fn begins_any_case(bytes: &[u8], pattern: &[u8]) -> bool {
-    bytes
-        .get(..pattern.len())
-        .is_some_and(|head| head.eq_ignore_ascii_case(pattern))
+    let first = |bytes: &[u8]| bytes.first().map(u8::to_ascii_uppercase);
+    // Most differ in their first byte.
+    first(bytes) == first(pattern)
+        && bytes
+            .get(..pattern.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(pattern))
 }
 
 /// Whether `pattern` stands somewhere in `bytes`, in any case. For short `bytes`: a banner, a line.
 pub(super) fn contains_any_case(bytes: &[u8], pattern: &[u8]) -> bool {
-    bytes
-        .windows(pattern.len())
-        .any(|window| window.eq_ignore_ascii_case(pattern))
+    let Some(first) = pattern.first() else {
+        return true;
+    };
+    memchr::memchr2_iter(
+        first.to_ascii_lowercase(),
+        first.to_ascii_uppercase(),
+        bytes,
+    )
+    .filter_map(|at| bytes.get(at..at + pattern.len()))
+    .any(|window| window.eq_ignore_ascii_case(pattern))
 }
 
 /// How many decimal digits `bytes` begin with.

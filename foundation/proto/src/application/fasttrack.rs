@@ -55,15 +55,9 @@ pub(super) fn field(line: &[u8]) -> Verdict {
     Verdict::when(begins_any_case(line, b"X-KAZAA"), Application::FastTrack)
 }
 
-/// `User-Agent:`, `UserAgent:` (as its own client has it) or `Server:` that name a client of KaZaA.
-pub(super) fn agent(line: &[u8]) -> Verdict {
-    let fields: [&[u8]; 3] = [
-        b"USERAGENT: KAZAA",
-        b"USER-AGENT: KAZAA",
-        b"SERVER: KAZAACLIENT",
-    ];
-    let is_its = fields.iter().any(|field| begins_any_case(line, field))
-        || begins_any_case(line, b"USER-AGENT: PEERENABLER/");
+/// What its clients call themselves.
+pub(super) fn agent(value: &[u8]) -> Verdict {
+    let is_its = begins_any_case(value, b"KAZAA") || begins_any_case(value, b"PEERENABLER/");
     Verdict::when(is_its, Application::FastTrack)
 }
 

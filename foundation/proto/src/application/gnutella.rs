@@ -69,28 +69,18 @@ pub(super) fn field(line: &[u8]) -> Verdict {
     Verdict::when(is_its, Application::Gnutella)
 }
 
-/// `User-Agent:` or `Server:` that name a client.
-pub(super) fn agent(line: &[u8]) -> Verdict {
-    let value = if begins_any_case(line, b"USER-AGENT: ") {
-        line.get(b"USER-AGENT: ".len()..)
-    } else if begins_any_case(line, b"SERVER: ") {
-        line.get(b"SERVER: ".len()..)
-    } else {
-        None
+/// What its clients call themselves.
+pub(super) fn agent(value: &[u8]) -> Verdict {
+    let clients: &[&[u8]] = match value.first().map(u8::to_ascii_uppercase) {
+        Some(b'B') => &[b"BEARSHARE"],
+        Some(b'F') => &[b"FROSTWIRE"],
+        Some(b'G') => &[b"GTK-GNUTELLA", b"GNUCLEUS", b"GNOTELLA"],
+        Some(b'L') => &[b"LIMEWIRE"],
+        Some(b'M') => &[b"MACTELLA", b"MORPHEUS"],
+        Some(b'S') => &[b"SHAREAZA"],
+        _ => &[],
     };
-    let clients: [&[u8]; 9] = [
-        b"GTK-GNUTELLA",
-        b"BEARSHARE",
-        b"MACTELLA",
-        b"GNUCLEUS",
-        b"GNOTELLA",
-        b"LIMEWIRE",
-        b"SHAREAZA",
-        b"MORPHEUS",
-        b"FROSTWIRE",
-    ];
-    let is_its =
-        value.is_some_and(|value| clients.iter().any(|client| begins_any_case(value, client)));
+    let is_its = clients.iter().any(|client| begins_any_case(value, client));
     Verdict::when(is_its, Application::Gnutella)
 }
 

@@ -1,6 +1,6 @@
 //! HTTP, and what looks like it: transfers of FastTrack and Gnutella, trackers of BitTorrent.
 
-use super::bytes::{begins, first_line};
+use super::bytes::{begins, begins_any_case, first_line};
 use super::{Application, Verdict, View, bittorrent, fasttrack, gnutella};
 use crate::http1::{Start, classify};
 
@@ -63,8 +63,11 @@ fn fields(own: &[u8]) -> Verdict {
         rest = rest.get(end + 1..).unwrap_or_default();
         let verdict = match rest.first() {
             Some(b'X' | b'x') => fasttrack::field(rest).or(|| gnutella::field(rest)),
-            Some(b'U' | b'u' | b'S' | b's') => fasttrack::agent(rest).or(|| gnutella::agent(rest)),
-            Some(b'C' | b'c') => gnutella::content(rest),
+            Some(b'U' | b'u' | b'S' | b's') => match agent(rest) {
+                Some(value) => fasttrack::agent(value).or(|| gnutella::agent(value)),
+                None => Verdict::No,
+            },
+            Some(b'C' | b'c') if rest.get(7) == Some(&b'-') => gnutella::content(rest),
             Some(b'\r' | b'\n') | None => return Verdict::No,
             _ => Verdict::No,
         };
@@ -73,4 +76,12 @@ fn fields(own: &[u8]) -> Verdict {
         }
     }
     Verdict::No
+}
+
+/// The program that the field names, where it is `User-Agent`, `UserAgent` (as KaZaA's client has it)
+/// or `Server`.
+fn agent(line: &[u8]) -> Option<&[u8]> {
+    let fields: [&[u8]; 3] = [b"USER-AGENT: ", b"SERVER: ", b"USERAGENT: "];
+    let field = fields.iter().find(|field| begins_any_case(line, field))?;
+    line.get(field.len()..)
 }
