@@ -4,7 +4,7 @@ use super::tcptrace::{End, read_end};
 use anyhow::{Context as _, Result};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{Source as _, SourceEvent};
-use linkweir_wire::{Network, TcpFlags, Transport, decode};
+use linkweir_wire::{Network, Tcp, TcpFlags, Transport, decode};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -84,6 +84,27 @@ pub(super) struct Frames {
     pub(super) ip: Conversations,
     /// Smallest and largest window in a SYN of each direction.
     pub(super) syn_windows: BTreeMap<Pair, [Option<(u64, u64)>; 2]>,
+    /// Segments of each direction without data that repeat its acknowledgment.
+    pub(super) repeats: BTreeMap<Pair, [Repeats; 2]>,
+}
+
+/// Segments without data whose acknowledgment and window are those of the one before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Repeats {
+    last: Option<(u32, u16)>,
+    pub(super) count: u64,
+}
+
+impl Repeats {
+    fn see(&mut self, tcp: &Tcp<'_>) {
+        let flags = tcp.flags();
+        let is_first = flags.intersects(TcpFlags::SYN | TcpFlags::RST);
+        let said = (tcp.ack().0, tcp.window());
+        if !is_first && tcp.payload_len == 0 && self.last == Some(said) {
+            self.count += 1;
+        }
+        self.last = flags.contains(TcpFlags::ACK).then_some(said);
+    }
 }
 
 /// Reads and decodes a capture. What follows a fault of the file is not there.
@@ -119,6 +140,10 @@ pub(super) fn frames(capture: &Path) -> Result<Frames> {
                             let (low, high) = of.unwrap_or((window, window));
                             *of = Some((low.min(window), high.max(window)));
                         }
+                    }
+                    let repeats = found.repeats.entry(pair).or_default();
+                    if let Some(repeats) = repeats.get_mut(usize::from(is_exchanged)) {
+                        repeats.see(&tcp);
                     }
                     let lengths = [
                         (&mut found.wire, u64::from(frame.wire_len)),

@@ -201,15 +201,27 @@ fn against_tcptrace(
         if records.is_empty() {
             continue;
         }
-        let windows = frames.syn_windows.get(&pair).copied().unwrap_or_default();
+        let repeats = frames.repeats.get(&pair).copied().unwrap_or_default();
+        let of_pair = OfPair {
+            windows: frames.syn_windows.get(&pair).copied().unwrap_or_default(),
+            // Of several connections it is not known which.
+            repeats: (connections.len() == 1).then_some(repeats.map(|repeats| repeats.count)),
+        };
         if same_cut {
             for (connection, record) in connections.iter().zip(records) {
-                compare_fields(report, name, &[connection], &[record], windows);
+                compare_fields(report, name, &[connection], &[record], of_pair);
             }
         } else {
-            compare_fields(report, name, &connections, records, windows);
+            compare_fields(report, name, &connections, records, of_pair);
         }
     }
+}
+
+/// What the frames say of both directions of a pair of ends, the lower end's first.
+#[derive(Debug, Clone, Copy)]
+struct OfPair {
+    windows: [Option<(u64, u64)>; 2],
+    repeats: Option<[u64; 2]>,
 }
 
 fn compare_fields(
@@ -217,7 +229,7 @@ fn compare_fields(
     name: &str,
     connections: &[&Connection],
     records: &[&Record],
-    windows: [Option<(u64, u64)>; 2],
+    of_pair: OfPair,
 ) {
     let Some(first) = connections.first() else {
         return;
@@ -239,7 +251,17 @@ fn compare_fields(
                 theirs,
                 records,
                 sides: &sides,
-                syn_windows: windows[end ^ usize::from(is_exchanged)],
+                syn_windows: of_pair.windows[end ^ usize::from(is_exchanged)],
+                repeats: of_pair
+                    .repeats
+                    .map(|repeats| repeats[end ^ usize::from(is_exchanged)]),
+                probes: connections
+                    .iter()
+                    .filter_map(|connection| {
+                        let host = usize::from(connection.ends[0] != first.ends[end]);
+                        connection.number_of(host, "zwnd probe pkts")
+                    })
+                    .sum(),
             };
             if let Some(rule) = (!agrees).then(|| direction_of.rule()).flatten() {
                 *report.rules.entry(rule).or_default() += 1;

@@ -15,6 +15,11 @@ pub(super) struct Direction<'a> {
     pub(super) sides: &'a [usize],
     /// Smallest and largest window in a SYN of this direction.
     pub(super) syn_windows: Option<(u64, u64)>,
+    /// Segments without data that repeat acknowledgment and window, where they are of one
+    /// connection.
+    pub(super) repeats: Option<u64>,
+    /// What tcptrace takes for probes of a closed window.
+    pub(super) probes: f64,
 }
 
 impl Direction<'_> {
@@ -52,7 +57,20 @@ impl Direction<'_> {
             {
                 Some("tcptrace extends the sign of a maximum segment size above 32767")
             }
+            "rexmt data bytes" | "rexmt data pkts"
+                if self.probes > 0.0
+                    && self.ours > self.theirs
+                    && self.ours <= self.theirs + self.probes =>
+            {
+                Some("tcptrace counts probes of a closed window apart")
+            }
             "rexmt data bytes" | "rexmt data pkts" => self.control_bits(),
+            #[expect(clippy::cast_precision_loss, reason = "packets of a capture")]
+            "duplicate acks" if self.repeats.is_some_and(|repeats| self.is(repeats as f64)) => {
+                Some(
+                    "tcptrace's duplicate acks are all repeats without data, also where nothing is outstanding, and FINs",
+                )
+            }
             "min win adv" | "max win adv" => self.windows(),
             _ => None,
         }
