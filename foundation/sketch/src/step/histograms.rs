@@ -47,7 +47,13 @@ impl HistogramSet {
     /// Counts a value of a histogram with a twin once, given in the unit of the twin.
     pub fn add_fine(&mut self, id: HistogramId, fine: u64) {
         let divisor = id.twin_divisor();
-        self.add(id, fine / u64::from(divisor.unwrap_or(1)));
+        let value = match divisor {
+            None | Some(0 | 1) => fine,
+            // A constant is divided by without a division.
+            Some(1000) => fine / 1000,
+            Some(divisor) => fine / u64::from(divisor),
+        };
+        self.add(id, value);
         if divisor.is_some()
             && let Some(one) = self.all.get_mut(usize::from(id.0))
         {
@@ -70,9 +76,10 @@ impl HistogramSet {
         }
         let above = value.saturating_sub(u64::from(def.min));
         // A division costs as much as all the rest.
-        let at = match def.bin_size {
-            0 | 1 => above,
-            size => above / u64::from(size),
+        let at = match (def.bin_size, u32::try_from(above)) {
+            (0 | 1, _) => above,
+            (size, Ok(small)) => u64::from(small / size),
+            (size, Err(_)) => above / u64::from(size),
         };
         let last = one.bins.len() - 1;
         let at = usize::try_from(at).unwrap_or(last).min(last);
