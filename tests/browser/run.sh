@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the browser test against a real `linkweir http --console`, fed with made traffic: once with a
-# server that is killed, once with a run that ends.
+# Runs the browser tests against a real `linkweir http --console`, fed with made traffic, once with a
+# server that is killed, once with a run that ends; and against `linkweir flows --console`.
 #
 #   tests/browser/run.sh [LINKWEIR] [--require] [--images DIR]
 #
@@ -34,17 +34,22 @@ stop() {
 trap stop EXIT
 trap 'exit 1' INT TERM
 
-# end, then flags of console.py
+# command, end, then flags of console.py
 once() {
-    end=$1
-    shift
+    command=$1
+    end=$2
+    shift 2
+    case $command in
+    http) traffic=traffic.py rate=200 output='-w /dev/null' test=console.py rule='p95 of host api.shop.example > 300 ms for 3 intervals' ;;
+    flows) traffic=flow_traffic.py rate=80 output=--no-output test=flows.py rule='p95 of rtt of name api.shop.example > 300 ms for 3 intervals' ;;
+    esac
     # The address is read from the log: one of the server before would be taken for this one's.
     rm -f "$scratch/pipe" "$scratch/log"
     mkfifo "$scratch/pipe"
-    "$python" "$here/traffic.py" --rate 200 --past 450 --seconds 900 >"$scratch/pipe" 2>/dev/null &
+    "$python" "$here/$traffic" --rate "$rate" --past 450 --seconds 900 >"$scratch/pipe" 2>/dev/null &
     feeder=$!
-    "$binary" http -r - --console 127.0.0.1:0 -w /dev/null -q \
-        --alert 'p95 of host api.shop.example > 300 ms for 3 intervals' \
+    # shellcheck disable=SC2086 # a flag and its value
+    "$binary" "$command" -r - --console 127.0.0.1:0 $output -q --alert "$rule" \
         <"$scratch/pipe" 2>"$scratch/log" &
     server=$!
     url=
@@ -59,7 +64,7 @@ once() {
         return 1
     }
     result=0
-    "$python" "$here/console.py" --url "$url" --pid "$server" --end "$end" "$@" || result=$?
+    "$python" "$here/$test" --url "$url" --pid "$server" --end "$end" "$@" || result=$?
     kill -9 "$server" "$feeder" 2>/dev/null || :
     wait "$server" "$feeder" 2>/dev/null || :
     server=
@@ -67,5 +72,7 @@ once() {
     return "$result"
 }
 
-once kill "$@"
-once interrupt "$@"
+once http kill "$@"
+once http interrupt "$@"
+# The pictures of the manual are of HTTP.
+once flows interrupt

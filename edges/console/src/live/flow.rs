@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use linkweir_engine::RunReport;
 use linkweir_record::FlowKind;
 use linkweir_record::flow::{Anomaly, Extent, Flow, FlowRow, FlowSide, FlowState, Protocol};
 use linkweir_sketch::{Coarse, LogLinear, Payload, TopEntry, TopK};
@@ -92,10 +91,10 @@ impl Payload for FlowKeyed {
 /// What `/metrics` has of the whole run only.
 #[derive(Debug, Clone, Default)]
 pub struct FlowSeries {
-    /// Flows that have ended.
-    ended: u64,
-    /// Flows that have begun: those in the table and those that have ended.
-    began: u64,
+    /// Flows that the table had at the end of the interval before.
+    entries: u64,
+    /// Flows that the table has lost and whose records have not come yet.
+    owed: u64,
     /// Round-trip times by half: both, server, client.
     pub(super) rtt: [Buckets<{ RTT_BOUNDS.len() }>; HALVES.len()],
     /// Times of handshakes.
@@ -275,7 +274,6 @@ impl FlowSeries {
             }
         }
         if facts.has_ended {
-            self.ended += 1;
             if let Some(time) = handshake(row) {
                 self.handshake.record(&RTT_BOUNDS, time);
             }
@@ -399,12 +397,15 @@ impl Kind for FlowKind {
         }
     }
 
-    fn tick(report: &RunReport, counts: &mut FlowCounts, series: &mut FlowSeries) {
-        // A record is handed over a moment after the table lost the flow: what seems to shrink the
-        // sum comes back with it.
-        let began = series.ended.saturating_add(report.fill.entries);
-        counts.all.new_flows += began.saturating_sub(series.began);
-        series.began = series.began.max(began);
+    fn close(counts: &mut FlowCounts, series: &mut FlowSeries, entries: u64) {
+        let all = &mut counts.all;
+        let ended = all.ended_tcp.saturating_add(all.ended_udp);
+        let has = ended.saturating_add(entries);
+        let had = series.entries.saturating_add(series.owed);
+        all.new_flows = has.saturating_sub(had);
+        // A record may come an interval after its flow has left the table.
+        series.owed = had.saturating_sub(has);
+        series.entries = entries;
     }
 
     fn merge(mine: &mut FlowCounts, theirs: &FlowCounts) {

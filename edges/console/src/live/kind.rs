@@ -3,7 +3,6 @@
 
 use std::fmt::Debug;
 
-use linkweir_engine::RunReport;
 use linkweir_record::RecordKind;
 use linkweir_sketch::{LogLinear, Payload, TopEntry, TopK};
 use serde::Serialize;
@@ -86,9 +85,9 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
     /// Counts a record in the tables, which are in the order of [`Kind::By`].
     fn count_keys(view: &Self::View<'_>, tables: &mut [TopK<Self::Keyed>], scratch: &Self::Scratch);
 
-    /// Takes the counters of the run into the interval that is open.
-    fn tick(report: &RunReport, counts: &mut Self::Counts, series: &mut Self::Series) {
-        let _ = (report, counts, series);
+    /// An interval closes, at whose end the table had `entries`.
+    fn close(counts: &mut Self::Counts, series: &mut Self::Series, entries: u64) {
+        let _ = (counts, series, entries);
     }
 
     /// Adds the counts of an interval to those of a run.

@@ -171,7 +171,6 @@ impl<K: Kind> Writer<K> {
         if let Some(open) = self.open.back_mut() {
             open.sums.dropped.add(&dropped.since(&self.dropped));
             self.dropped = dropped;
-            K::tick(report, &mut open.sums.counts, &mut self.series);
         }
         let table = TableState {
             entries: report.fill.entries,
@@ -347,6 +346,8 @@ impl<K: Kind> Writer<K> {
         let Some(mut front) = self.open.pop_front() else {
             return;
         };
+        let entries = front.sums.table.entries;
+        K::close(&mut front.sums.counts, &mut self.series, entries);
         let mut changed = Vec::new();
         let length = match until {
             // Half an interval says nothing of rates: the rules do not see it.
