@@ -1,5 +1,6 @@
 //! What the numbers of a histogram stand for, and what is written of them.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::catalogue::{HISTOGRAMS, HistogramId};
@@ -99,6 +100,21 @@ impl Step {
         lines.into_iter()
     }
 
+    /// A histogram with its bins in the unit of the description: what [`Self::lines`] tells, for those
+    /// who read single bins. Where it is not [`Scale::Count`], the moments are those of the bins.
+    #[must_use]
+    pub fn written(&self, id: HistogramId) -> Option<Cow<'_, Linear>> {
+        if id.scale() == Scale::Count {
+            return self.histograms.get(id).map(Cow::Borrowed);
+        }
+        // All of them have bins of width one from zero.
+        let mut set = super::HistogramSet::default();
+        for (class, value) in self.lines(id) {
+            set.add_n(id, class, value);
+        }
+        set.get(id).cloned().map(Cow::Owned)
+    }
+
     fn scaled(&self, scale: Scale, bin: u64, value: u64) -> u64 {
         let ratio = |numerator: u64, factor: u64, divisor: u64| {
             let exact = (u128::from(numerator) * u128::from(factor)).checked_div(divisor.into());
@@ -140,6 +156,10 @@ mod tests {
         assert_eq!(lines("profile_flows"), [(0, 7), (3, 4)]);
         assert_eq!(lines("tcp_opts_SACK"), [(3, 1)]);
         assert_eq!(lines("tcp_opts_TS"), []);
+        let written = |name| step.written(id(name)).map(|one| (one.count, one.max));
+        assert_eq!(written("tcp_bitrate_in"), Some((4000, 33)));
+        assert_eq!(written("tcp_opts_SACK"), Some((1, 3)));
+        assert_eq!(written("tcp_opts_TS"), None);
     }
 
     #[test]
