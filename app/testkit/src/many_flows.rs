@@ -110,7 +110,7 @@ impl ManyFlows {
             },
         ))?;
         // Zero would stay zero.
-        let mut chance = Chance(self.seed | 1 << 63);
+        let mut chance = Chance(self.seed | (1 << 63));
         let mut made = 0;
         let mut open: Vec<Open> = Vec::new();
         while made < self.concurrent.min(self.flows) {
@@ -182,7 +182,7 @@ impl Open {
         let client = SocketAddr::new(IpAddr::V4(self.client), self.port);
         let server = SocketAddr::new(IpAddr::V4(self.server), 80);
         self.identification = self.identification.wrapping_add(1);
-        let millis = u32::try_from(now_us / 1000 & 0xffff_ffff).unwrap_or(0);
+        let millis = u32::try_from((now_us / 1000) & 0xffff_ffff).unwrap_or(0);
         let mut options = [1, 1, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0];
         let times = millis.to_be_bytes().into_iter();
         let times = times.chain(millis.wrapping_sub(5).to_be_bytes());
@@ -260,9 +260,9 @@ mod tests {
         let mut packets = 0;
         let mut steps: HashMap<_, (u64, u64)> = HashMap::new();
         while !rest.is_empty() {
-            let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
-            let frame = &rest[16..16 + length];
-            let packet = decode(LinkType::ETHERNET, frame, length as u32).unwrap();
+            let length = u32::from_le_bytes(rest[8..12].try_into().unwrap());
+            let end = 16 + usize::try_from(length).unwrap();
+            let packet = decode(LinkType::ETHERNET, &rest[16..end], length).unwrap();
             let Transport::Tcp(tcp) = packet.transport else {
                 panic!("no TCP")
             };
@@ -274,9 +274,9 @@ mod tests {
             // The port tells connections apart where they are few.
             let step = steps.entry(high).or_default();
             step.0 += 1;
-            step.1 += tcp.payload_len as u64;
+            step.1 += u64::from(tcp.payload_len);
             packets += 1;
-            rest = &rest[16 + length..];
+            rest = &rest[end..];
         }
         assert_eq!(packets, SMALL.packets());
         assert_eq!(steps.len(), 500);

@@ -11,6 +11,7 @@
 
 mod exceptions;
 mod flows;
+mod labels;
 mod ours;
 mod truth;
 

@@ -7,6 +7,8 @@
 //! direction; its bytes are those of frames, ours those of IP, so both are compared with what the
 //! frames themselves say.
 //!
+//! And the applications against nDPI's labels ([`labels`]).
+//!
 //! A difference that `benches/oracle/flow_exceptions.tsv` does not name and explain is a failure, and
 //! so is an exception that no longer applies.
 
@@ -17,6 +19,7 @@ mod ours;
 mod rules;
 mod tcptrace;
 
+use super::labels;
 use crate::Outcome;
 use crate::shell::{self, Options, grouped, print_table, read_unpacked, root};
 use anyhow::{Context as _, Result};
@@ -139,7 +142,13 @@ pub(super) fn run(args: &[String]) -> Outcome {
             stale += 1;
         }
     }
-    Ok(failed == 0 && report.differences.is_empty() && stale == 0)
+    let are_equal = failed == 0 && report.differences.is_empty() && stale == 0;
+    if part.is_some() {
+        return Ok(are_equal);
+    }
+    println!();
+    let are_labels_equal = labels::labels(&binary, &captures)?;
+    Ok(are_equal && are_labels_equal)
 }
 
 fn text_of(path: &Path) -> Result<String> {
@@ -224,6 +233,10 @@ struct OfPair {
     repeats: Option<[u64; 2]>,
 }
 
+const fn one_of<T: Copy>([first, second]: [T; 2], is_second: bool) -> T {
+    if is_second { second } else { first }
+}
+
 fn compare_fields(
     report: &mut Report,
     name: &str,
@@ -240,10 +253,13 @@ fn compare_fields(
                 continue;
             };
             let agrees = field.agrees(ours, theirs);
-            let is_exchanged = conversations::pair(first.ends[0], first.ends[1]).1;
+            let [one, other] = first.ends;
+            let is_exchanged = conversations::pair(one, other).1;
+            let own = one_of(first.ends, end == 1);
+            let is_second = (end == 1) != is_exchanged;
             let sides: Vec<usize> = records
                 .iter()
-                .map(|record| usize::from(record.ends[0] != first.ends[end]))
+                .map(|record| usize::from(record.ends.first() != Some(&own)))
                 .collect();
             let direction_of = rules::Direction {
                 field,
@@ -251,14 +267,12 @@ fn compare_fields(
                 theirs,
                 records,
                 sides: &sides,
-                syn_windows: of_pair.windows[end ^ usize::from(is_exchanged)],
-                repeats: of_pair
-                    .repeats
-                    .map(|repeats| repeats[end ^ usize::from(is_exchanged)]),
+                syn_windows: one_of(of_pair.windows, is_second),
+                repeats: of_pair.repeats.map(|repeats| one_of(repeats, is_second)),
                 probes: connections
                     .iter()
                     .filter_map(|connection| {
-                        let host = usize::from(connection.ends[0] != first.ends[end]);
+                        let host = usize::from(connection.ends.first() != Some(&own));
                         connection.number_of(host, "zwnd probe pkts")
                     })
                     .sum(),
