@@ -273,10 +273,10 @@ impl FlowSeries {
                 }
             }
         }
-        if facts.has_ended {
-            if let Some(time) = handshake(row) {
-                self.handshake.record(&RTT_BOUNDS, time);
-            }
+        if facts.has_ended
+            && let Some(time) = handshake(row)
+        {
+            self.handshake.record(&RTT_BOUNDS, time);
         }
     }
 }

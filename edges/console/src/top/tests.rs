@@ -169,8 +169,7 @@ fn everything_has_its_place_at_80_by_24() {
     assert!(lines[23].starts_with("q quit   tab table"), "{}", lines[23]);
 }
 
-#[test]
-fn flows_have_their_own_numbers_in_the_same_places() {
+fn flow_tick() -> Tick<FlowFigures> {
     let times = |p50, p95| {
         Some(Percentiles {
             p50,
@@ -179,7 +178,7 @@ fn flows_have_their_own_numbers_in_the_same_places() {
         })
     };
     let http = tick(1, 7000);
-    let tick: Tick<FlowFigures> = Tick {
+    Tick {
         id: 1,
         t_ms: http.t_ms,
         interval_s: 1.0,
@@ -219,7 +218,12 @@ fn flows_have_their_own_numbers_in_the_same_places() {
             capacity: 1_000_000,
         },
         ..Tick::default()
-    };
+    }
+}
+
+#[test]
+fn flows_have_their_own_numbers_in_the_same_places() {
+    let tick = flow_tick();
     let mut screen = Screen::<FlowKind>::new(true).unwrap();
     screen.ticks = vec![Arc::new(tick.clone())];
     screen.table = Some(TopTable {

@@ -10,6 +10,9 @@ use super::page::{BarRow, Page, bar_table};
 use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
 use crate::human::{percent, scaled, span, thousands, to_f64};
 
+/// How a value is written.
+type Show = fn(u64) -> String;
+
 impl FlowReport {
     /// The report as one HTML page without references to anything outside it.
     #[must_use]
@@ -130,7 +133,7 @@ impl FlowReport {
     }
 
     fn percentiles(&self) -> String {
-        let times: [(&str, &LogLinear, fn(u64) -> String); 6] = [
+        let times: [(&str, &LogLinear, Show); 6] = [
             ("round-trip time", &self.rtt, span),
             ("server half", &self.server_rtt, span),
             ("client half", &self.client_rtt, span),
