@@ -510,20 +510,3 @@ fn what_cannot_be_written_is_an_error_with_a_name() {
         "{again}"
     );
 }
-
-/// What a line costs; run it alone with `--release` and `--nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn cost_of_a_line() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut sink = open_tstat(dir.path(), TstatOptions::default()).unwrap();
-    let rows = batch(&vec![FlowRow { ..full() }; 1000]);
-    #[expect(clippy::disallowed_methods, reason = "a measurement")]
-    let begin = std::time::Instant::now();
-    for _ in 0..200 {
-        sink.write(&rows).unwrap();
-    }
-    let ns = begin.elapsed().as_nanos() / 200_000;
-    sink.finish().unwrap();
-    eprintln!("{ns} ns per line");
-}

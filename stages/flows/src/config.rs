@@ -25,8 +25,8 @@ pub struct FlowsConfig {
     pub udp_idle: Duration,
     /// A TCP flow of which only SYNs were seen, or a UDP flow of one packet, has ended after this.
     pub syn_timeout: Duration,
-    /// How long a closed flow stays at least, so that what still comes of it counts with it; two
-    /// round trips where that is longer.
+    /// How long a closed flow stays at least, so that what still comes of it counts with it; ten
+    /// times as long where it was reset, and two round trips where that is longer.
     pub linger: Duration,
     /// Flows at most; with more the one idle longest leaves.
     pub max_flows: usize,

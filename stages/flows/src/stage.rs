@@ -68,8 +68,10 @@ pub struct FlowsStage {
     with_names: bool,
     seed: u64,
     shard: (u32, u32),
-    /// Latest packet or tick, nanoseconds since the epoch.
+    /// The last packet or tick, nanoseconds since the epoch.
     pub(crate) now: u64,
+    /// The latest packet or tick.
+    latest: u64,
     /// When the wheel is to be looked at.
     due: u64,
     /// State of the generator that picks the sample of an eviction.
@@ -116,6 +118,7 @@ impl FlowsStage {
             seed: config.hash_seed,
             shard: config.shard,
             now: 0,
+            latest: 0,
             due: 0,
             dice: config.hash_seed | 1,
             faults: DecodeFaults::default(),
@@ -265,7 +268,9 @@ impl FlowsStage {
     /// Takes one packet.
     #[inline]
     fn on_packet(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) {
-        self.now = self.now.max(one.now);
+        // A capture of several may go back and forth: only the end is judged by the latest time.
+        self.now = one.now;
+        self.latest = self.latest.max(one.now);
         if let Some(recorder) = &mut self.recorder {
             recorder.advance(one.now, out);
         }
@@ -292,18 +297,20 @@ impl FlowsStage {
             return;
         };
         let side = flow.side(one.is_low);
-        flow.last_ns = flow.last_ns.max(one.now);
+        let now = flow.last_ns.max(one.now);
+        flow.last_ns = now;
         if flags.contains(TcpFlags::SYN) {
             if is_first && side == Side::Client {
                 flow.set_has_syn();
             } else if side == Side::Server && flow.syn_ack_at == 0 {
-                flow.syn_ack_at = one.now;
+                flow.syn_ack_at = now;
             }
         }
         let (me, peer) = flow.both(side);
         let arrival = Arrival {
             tcp,
-            now: one.now,
+            // The clock of a flow does not go back, whatever the capture says.
+            now,
             ip_len: ip_len(&one.packet.network, tcp_len(tcp)),
             ttl: one.packet.network.ttl(),
             ip_id: one.packet.network.identification(),
@@ -323,8 +330,13 @@ impl FlowsStage {
         if self.recorder.is_some() {
             self.record_packet(slot, side, one, arrival.ip_len);
         }
+        if let Some(recorder) = &mut self.recorder
+            && outcome.flight > 0
+        {
+            recorder.on_flight(outcome.flight);
+        }
         if self.with_names && !is_deaf && outcome.fresh > 0 {
-            self.on_fresh(slot, side, tcp, &outcome, one.now, out);
+            self.on_fresh(slot, side, tcp, &outcome, now, out);
         }
         if has_ended {
             self.file_anew(slot);
@@ -709,6 +721,7 @@ impl Stage for FlowsStage {
 
     fn on_tick(&mut self, now: Timestamp, out: &mut FlowBatch) {
         self.now = self.now.max(now.as_nanos());
+        self.latest = self.latest.max(self.now);
         if let Some(recorder) = &mut self.recorder
             && now.as_nanos() > 0
         {
@@ -725,6 +738,7 @@ impl Stage for FlowsStage {
 
     fn finish(&mut self, out: &mut FlowBatch) -> bool {
         let full = out.len() + PIECE;
+        self.now = self.latest;
         while self.finished < self.flows.used() {
             if out.len() >= full {
                 return false;

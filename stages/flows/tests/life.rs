@@ -266,7 +266,7 @@ fn partial_records_add_up_to_the_final_one() {
     assert_eq!((parts.len(), finals.len()), (7, 1));
     assert_eq!(stats.partial, 7);
     let whole = finals[0];
-    let sum = |value: fn(&FlowRow) -> u64| parts.iter().map(|row| value(row)).sum::<u64>();
+    let sum = |value: fn(&FlowRow) -> u64| parts.iter().copied().map(value).sum::<u64>();
     assert_eq!(sum(|row| row.client.pkts_all), whole.client.pkts_all);
     assert_eq!(sum(|row| row.client.bytes_all), whole.client.bytes_all);
     assert_eq!(sum(|row| row.server.ip_bytes), whole.server.ip_bytes);
@@ -328,4 +328,24 @@ fn ticks_end_flows_of_a_silent_interface() {
         &mut out,
     );
     assert_eq!((stage.active(), out.len()), (0, 1));
+}
+
+#[test]
+fn a_capture_whose_times_jump_ends_no_flow() {
+    // Another flow is a minute ahead, then the handshake of this one goes on.
+    let mut talk = Conversation::v4(4000);
+    talk.handshake().client_sends("a");
+    let mut frames = talk.frames();
+    let mut ahead = Conversation::v4(5000).starting_at(Conversation::START_NS + 60 * SECOND);
+    ahead.handshake();
+    let ahead = ahead.frames();
+    let mut mixed = vec![ahead[0].clone(), frames.remove(0)];
+    for (one, other) in frames.into_iter().zip(ahead.into_iter().skip(1).cycle()) {
+        mixed.extend([other, one]);
+    }
+    for sizes in [1, 100] {
+        let mut stage = FlowsStage::new(&defaults());
+        let batch = drive(&mut stage, &mixed, LinkType::ETHERNET, &[sizes]);
+        assert_eq!(batch.len(), 2);
+    }
 }

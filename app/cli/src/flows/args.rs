@@ -96,8 +96,9 @@ pub(crate) struct TrackingArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = units::duration)]
     pub(crate) syn_timeout: Duration,
 
-    /// How long a flow that was closed or reset stays at least, so that what still comes of it (a last
-    /// ACK, a repeated FIN) counts with it; two of its round trips where that is longer.
+    /// How long a flow that was closed stays at least, so that what still comes of it (a last ACK, a
+    /// repeated FIN) counts with it; ten times as long after RST, and two of its round trips where that
+    /// is longer.
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = units::duration)]
     pub(crate) linger: Duration,
 

@@ -136,7 +136,7 @@ impl RrdSink {
             }
         }
         for (file, series) in &self.series {
-            let value = series.value(step.histograms.get(series.id));
+            let value = series.value(step.written(series.id).as_deref());
             self.store.update(file, &[(end_s, value)], Past::Lost);
         }
         self.are_created |= self.store.commit();

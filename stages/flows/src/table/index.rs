@@ -131,10 +131,10 @@ mod tests {
             let mut map: HashMap<u32, u32> = HashMap::new();
             for (adds, key) in steps {
                 if adds {
-                    if !map.contains_key(&key) {
+                    map.entry(key).or_insert_with(|| {
                         index.insert(hash(key), key);
-                        map.insert(key, hash(key));
-                    }
+                        hash(key)
+                    });
                 } else if map.remove(&key).is_some() {
                     index.remove(hash(key), key);
                 }

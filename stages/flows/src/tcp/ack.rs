@@ -85,7 +85,9 @@ fn advance(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut Pool
         if let Some(one) = sender.one_segment()
             && !before(ack, one.end)
         {
-            if ack == one.end && !one.was_sent_again {
+            let extras = pools.extras.get(sender.extras);
+            let may = extras.is_none_or(|extras| extras.may_sample(one.start, one.time));
+            if ack == one.end && !one.was_sent_again && may {
                 sender.sample(packet.now.saturating_sub(one.time));
             }
             note_acked(sender, &one);
@@ -100,6 +102,11 @@ fn advance(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut Pool
         note_holes(sender, &[], ack, pools);
     }
     sender.una = ack;
+    if sender.extras != NONE
+        && let Some(extras) = pools.extras.get_mut(sender.extras)
+    {
+        extras.acknowledged(ack);
+    }
     if sender.has(flag::STARTED) && before(sender.next, ack) {
         // Acknowledged, but never seen.
         sender.next = ack;
@@ -137,6 +144,7 @@ fn advance_list(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut
         }
     };
     let mut sample = None;
+    let extras = pools.extras.get(sender.extras);
     while let Some(one) = list.0.front().copied() {
         if before(ack, one.end) {
             break;
@@ -144,7 +152,11 @@ fn advance_list(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut
         list.0.pop_front();
         note(cursor, one.start);
         cursor = one.end;
-        if ack == one.end && !one.was_sent_again && newest_before <= one.time {
+        if ack == one.end
+            && !one.was_sent_again
+            && newest_before <= one.time
+            && extras.is_none_or(|extras| extras.may_sample(one.start, one.time))
+        {
             sample = Some(packet.now.saturating_sub(one.time));
         }
         newest_before = newest_before.max(one.time);

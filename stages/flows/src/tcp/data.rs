@@ -37,6 +37,10 @@ pub(super) fn on_data(
     if !me.has(flag::STARTED) {
         me.flags |= flag::STARTED;
         me.next = end;
+        if !me.has(flag::SYN) {
+            // Met in the middle: the lowest number seen is what there is.
+            me.isn = start;
+        }
         if !me.has(flag::ACKED) || before(start, me.una) {
             me.una = start;
         }
@@ -170,9 +174,7 @@ fn on_old(
         Classifier::Evidence => by_evidence(&case),
         Classifier::Tstat => by_published_rules(&case),
     };
-    if !is_syn {
-        outcome.evidence |= evidence;
-    }
+    outcome.evidence |= evidence;
     let number = class as u8 + 1;
 
     let rest = if before(was_next, end) {
@@ -209,9 +211,12 @@ fn cover(me: &mut Direction, segment: &Segment, pools: &mut Pools) -> Coverage {
     let to = if before(me.next, end) { me.next } else { end };
     let una = if me.has(flag::ACKED) { me.una } else { start };
     let acked_end = if before(una, to) { una } else { to };
+    let below_all = lower_base(me, start, to, pools);
+    let start = start.wrapping_add(below_all);
+    let acked_end = later(acked_end, start);
     let mut covered = Coverage {
         seen: 0,
-        filled: 0,
+        filled: below_all,
         found: Found::Hole {
             before: None,
             behind: None,
@@ -227,10 +232,11 @@ fn cover(me: &mut Direction, segment: &Segment, pools: &mut Pools) -> Coverage {
     if before(start, acked_end) {
         let below = acked_end.wrapping_sub(start);
         let extras = pools.extras.get_mut(me.extras);
-        covered.filled = extras.map_or(0, |extras| extras.fill_holes(start, acked_end));
-        covered.seen = below.saturating_sub(covered.filled);
+        let filled = extras.map_or(0, |extras| extras.fill_holes(start, acked_end));
+        covered.filled += filled;
+        covered.seen = below.saturating_sub(filled);
         covered.class_before = me.acked_class;
-        covered.found = if covered.filled < below {
+        covered.found = if filled < below {
             acked
         } else {
             Found::Hole {
@@ -259,7 +265,7 @@ fn cover(me: &mut Direction, segment: &Segment, pools: &mut Pools) -> Coverage {
             behind => Found::Hole {
                 before: ahead
                     .map(|one| one.time)
-                    .or((me.acked_time != 0).then_some(me.acked_time)),
+                    .or_else(|| (me.acked_time != 0).then_some(me.acked_time)),
                 behind: behind.map(|one| (one.time, stamp(one))),
             },
         };
@@ -281,6 +287,22 @@ fn cover(me: &mut Direction, segment: &Segment, pools: &mut Pools) -> Coverage {
         covered.filled += to.wrapping_sub(cursor);
     }
     covered
+}
+
+/// Bytes in front of the lowest number seen of a flow that was met in the middle: they are new, and
+/// the lowest number goes down to theirs.
+fn lower_base(me: &mut Direction, start: u32, to: u32, pools: &mut Pools) -> u32 {
+    if me.has(flag::SYN) || !before(start, me.isn) {
+        return 0;
+    }
+    let base = std::mem::replace(&mut me.isn, start);
+    let end = if before(to, base) { to } else { base };
+    if before(end, base)
+        && let Some(extras) = pools.extras_of(me)
+    {
+        extras.add_hole(end, base);
+    }
+    end.wrapping_sub(start)
 }
 
 /// Counts a segment out of sequence.
@@ -313,14 +335,13 @@ fn count(
         }
         extras.bytes_retx += u64::from(bytes.min(payload));
     }
-    if covered.filled > 0 {
+    if covered.filled > 0 && covered.seen == 0 {
         extras.pkts_ooo += 1;
     }
     if flags.contains(TcpFlags::SYN) {
-        // Counted apart: what a connection needs to be opened says nothing of the path in use.
         extras.syn_retx += 1;
-        return;
     }
+    extras.note_again(segment.start, segment.time, sent);
     extras.count(class);
     if class == Anomaly::FastRetransmit
         && (!extras.is_recovering || !before(segment.start, extras.recover))

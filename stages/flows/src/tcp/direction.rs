@@ -158,6 +158,8 @@ pub(crate) mod option {
     pub(crate) const TIMESTAMPS: u8 = 2;
     /// Selective acknowledgments were offered.
     pub(crate) const SACK: u8 = 4;
+    /// Something was sent since the bytes in flight were last counted.
+    pub(crate) const SENT: u8 = 8;
 }
 
 impl Direction {

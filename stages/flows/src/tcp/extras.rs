@@ -44,6 +44,9 @@ pub(crate) struct Extras {
     /// acknowledgment asks for the next hole (RFC 6582).
     pub(crate) recover: u32,
     pub(crate) is_recovering: bool,
+    /// What came out of sequence and is not yet acknowledged with all that had been sent: its lowest
+    /// number, when its last segment came, and what had been sent.
+    again: Option<(u32, u64, u32)>,
     /// Highest right edge of the receiver's selective acknowledgments.
     pub(crate) sacked: u32,
     pub(crate) was_sacked: bool,
@@ -65,6 +68,31 @@ impl Extras {
             *slot = recent;
         }
         self.recent_at = self.recent_at.wrapping_add(1);
+    }
+
+    /// Something came out of sequence: what was sent before it and lies behind it waits for it, so
+    /// that its acknowledgment is no sample (Karn's rule).
+    pub(crate) fn note_again(&mut self, start: u32, time: u64, sent: u32) {
+        self.again = Some(match self.again {
+            Some((lowest, _, _)) if super::before(lowest, start) => (lowest, time, sent),
+            _ => (start, time, sent),
+        });
+    }
+
+    /// Whether the acknowledgment of a segment tells how long its way took.
+    pub(crate) fn may_sample(&self, start: u32, time: u64) -> bool {
+        self.again
+            .is_none_or(|(lowest, last, _)| time >= last || super::before(start, lowest))
+    }
+
+    /// Everything before `ack` is acknowledged.
+    pub(crate) fn acknowledged(&mut self, ack: u32) {
+        if self
+            .again
+            .is_some_and(|(_, _, sent)| !super::before(ack, sent))
+        {
+            self.again = None;
+        }
     }
 
     /// A class turns out to be another.

@@ -115,6 +115,8 @@ pub(crate) struct Outcome {
     pub(crate) fresh: u32,
     /// Bytes that were never seen between what came before and this.
     pub(crate) lost: u32,
+    /// Bytes of the other side in flight when it acknowledged the first of them; 0 otherwise.
+    pub(crate) flight: u32,
     /// Bits of the evidence that classified it.
     pub(crate) evidence: u8,
     /// Whether the flow is over: both FINs acknowledged.
@@ -173,7 +175,14 @@ pub(crate) fn on_segment(
         me.tsval = tsval;
     }
     let window = window_of(me, peer, tcp, is_syn);
+    if len > 0 || flags.intersects(controls) {
+        me.options |= option::SENT;
+    }
     if is_ack {
+        if peer.options & option::SENT != 0 {
+            peer.options &= !option::SENT;
+            outcome.flight = peer.next.wrapping_sub(peer.una);
+        }
         let packet = ack::Acknowledgment {
             ack: tcp.ack().0,
             now: arrival.now,

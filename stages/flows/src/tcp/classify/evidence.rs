@@ -38,7 +38,7 @@ pub(crate) fn classify(case: &Case) -> Verdict {
             if let Some(verdict) = late(case, behind) {
                 return verdict;
             }
-            let time = before.or(behind.map(|(time, _)| time));
+            let time = before.or_else(|| behind.map(|(time, _)| time));
             let age = time.map_or(u64::MAX, |time| case.now.saturating_sub(time));
             sent_again(case, age)
         }
