@@ -10,7 +10,7 @@ pub mod alert;
 pub mod api;
 mod download;
 pub mod live;
-#[cfg(any(feature = "web", feature = "webhook"))]
+#[cfg(feature = "web")]
 mod served;
 #[cfg(feature = "web")]
 mod server;

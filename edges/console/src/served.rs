@@ -1,12 +1,10 @@
-//! What server, webhook and files need of the statistics, whatever the records are.
+//! What the server needs of the statistics, whatever the records are.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
-use crate::alert::AlertEvent;
 use crate::api::{UnknownWord, Window, Word};
 use crate::download::What;
-use crate::live::{Kind, LiveOf, WebhookCounts};
+use crate::live::{Kind, LiveOf};
 
 /// A query that cannot be answered, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,9 +59,6 @@ pub(crate) trait Served: Debug + Send + Sync {
     fn csv(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     fn json(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     fn metrics(&self) -> String;
-    fn wait_event(&self, after: u64, timeout: Duration) -> Vec<(u64, AlertEvent)>;
-    fn events_after(&self, after: u64) -> Vec<(u64, AlertEvent)>;
-    fn webhook_counts(&self) -> &WebhookCounts;
 }
 
 impl<K: Kind> Served for LiveOf<K> {
@@ -121,18 +116,6 @@ impl<K: Kind> Served for LiveOf<K> {
 
     fn metrics(&self) -> String {
         Self::metrics(self)
-    }
-
-    fn wait_event(&self, after: u64, timeout: Duration) -> Vec<(u64, AlertEvent)> {
-        Self::wait_event(self, after, timeout)
-    }
-
-    fn events_after(&self, after: u64) -> Vec<(u64, AlertEvent)> {
-        Self::events_after(self, after)
-    }
-
-    fn webhook_counts(&self) -> &WebhookCounts {
-        Self::webhook_counts(self)
     }
 }
 

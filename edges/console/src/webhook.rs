@@ -23,7 +23,6 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::alert::AlertEvent;
 use crate::live::{Kind, LiveOf};
-use crate::served::Served;
 
 /// Where distributions keep the certificates they trust.
 const BUNDLES: [&str; 3] = [
@@ -207,10 +206,10 @@ fn rest(stopped: &Receiver<()>, length: Duration) -> bool {
     matches!(stopped.recv_timeout(length), Err(RecvTimeoutError::Timeout))
 }
 
-fn post_all(
+fn post_all<K: Kind>(
     agent: &ureq::Agent,
     options: &WebhookOptions,
-    live: &dyn Served,
+    live: &LiveOf<K>,
     stopped: &Receiver<()>,
 ) {
     let mut after = 0;
@@ -252,10 +251,10 @@ fn post_all(
 }
 
 /// Posts one event to every address; says whether to go on after it.
-fn deliver(
+fn deliver<K: Kind>(
     agent: &ureq::Agent,
     options: &WebhookOptions,
-    live: &dyn Served,
+    live: &LiveOf<K>,
     event: &AlertEvent,
     stopped: &Receiver<()>,
 ) -> bool {

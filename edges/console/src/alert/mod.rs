@@ -22,6 +22,7 @@
 //! ```
 
 mod flow;
+mod flow_rule;
 mod rule;
 mod scan;
 mod watch;

@@ -16,9 +16,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
 
-use super::flow::{FlowMetric, FlowThing, Stat, part as flow_part};
+use super::flow::{FlowMetric, Stat};
 use super::scan::{Token, tokens};
-use crate::api::FlowOf;
 
 /// Longest rule, in characters.
 const MAX_CHARS: usize = 400;
@@ -218,7 +217,8 @@ pub struct Rule {
     pub min_samples: u64,
 }
 
-struct Parser<'a> {
+/// Reads the words of a rule one after the other.
+pub(super) struct Parser<'a> {
     words: Words,
     rule: &'a str,
     tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
@@ -271,7 +271,11 @@ impl Rule {
 }
 
 impl Parser<'_> {
-    fn fault<T>(&self, column: usize, message: impl Into<String>) -> Result<T, RuleError> {
+    pub(super) fn fault<T>(
+        &self,
+        column: usize,
+        message: impl Into<String>,
+    ) -> Result<T, RuleError> {
         Err(RuleError {
             rule: self.rule.to_owned(),
             column,
@@ -279,19 +283,19 @@ impl Parser<'_> {
         })
     }
 
-    fn column(&mut self) -> usize {
+    pub(super) fn column(&mut self) -> usize {
         let end = self.end;
         self.tokens.peek().map_or(end, |token| token.column)
     }
 
-    fn next(&mut self, expected: &str) -> Result<Token, RuleError> {
+    pub(super) fn next(&mut self, expected: &str) -> Result<Token, RuleError> {
         match self.tokens.next() {
             Some(token) => Ok(token),
             None => self.fault(self.end, format!("expected {expected}, the rule ends here")),
         }
     }
 
-    fn keyword(&mut self, word: &str) -> bool {
+    pub(super) fn keyword(&mut self, word: &str) -> bool {
         self.tokens
             .next_if(|token| !token.is_quoted && token.text.eq_ignore_ascii_case(word))
             .is_some()
@@ -409,98 +413,6 @@ impl Parser<'_> {
                 _ => "expected `share`",
             },
         )
-    }
-
-    /// What the words of flows say; see the head of `flow.rs`.
-    fn flow_metric(&mut self) -> Result<Metric, RuleError> {
-        const EXPECTED: &str = "what to measure: `p95 of rtt`, `mean of throughput`, `retransmissions share`, \
-                                `flows rate`, `active flows`, drops, `table fill`...";
-        let first = self.next(EXPECTED)?;
-        let word = first.text.to_ascii_lowercase();
-        let stat = match word.as_str() {
-            "min" => Some(Stat::Min),
-            "mean" => Some(Stat::Mean),
-            "max" => Some(Stat::Max),
-            _ => quantile(&word).map(Stat::Quantile),
-        };
-        if let Some(stat) = stat {
-            let column = self.column();
-            if !self.keyword("of") {
-                return self.fault(column, "expected `of`, as in `p95 of rtt`");
-            }
-            return Ok(Metric::Flow(FlowMetric::Of(stat, self.quantity()?)));
-        }
-        let column = self.column();
-        let is_about = |parser: &mut Self, noun: &str| {
-            if parser.keyword(noun) {
-                Ok(())
-            } else {
-                parser.fault(column, format!("expected `{noun}`"))
-            }
-        };
-        let rate = match word.as_str() {
-            "drops" => return Ok(Metric::Drops),
-            "table" => return is_about(self, "fill").map(|()| Metric::TableFill),
-            "active" => {
-                return is_about(self, "flows").map(|()| Metric::Flow(FlowMetric::Active));
-            }
-            "new" => {
-                is_about(self, "flows")?;
-                Some(Metric::Flow(FlowMetric::Rate(FlowThing::NewFlows)))
-            }
-            "flows" => Some(Metric::Flow(FlowMetric::Rate(FlowThing::Flows))),
-            "resets" => Some(Metric::Flow(FlowMetric::Rate(FlowThing::Resets))),
-            "unanswered" => Some(Metric::Flow(FlowMetric::Rate(FlowThing::Unanswered))),
-            "retransmissions" => Some(Metric::Flow(FlowMetric::Rate(FlowThing::Retransmissions))),
-            "packets" => Some(Metric::Rate(Thing::Packets)),
-            "bits" => Some(Metric::Rate(Thing::Bits)),
-            _ => None,
-        };
-        let share = flow_part(&word);
-        let column = self.column();
-        if let Some(rate) = rate
-            && self.keyword("rate")
-        {
-            return Ok(rate);
-        }
-        if let Some(part) = share
-            && self.keyword("share")
-        {
-            return Ok(Metric::Flow(FlowMetric::Share(part)));
-        }
-        let message = match (rate, share) {
-            (Some(_), Some(_)) => "expected `rate` or `share`".to_owned(),
-            (Some(_), None) => "expected `rate`".to_owned(),
-            (None, Some(_)) => "expected `share`".to_owned(),
-            (None, None) => {
-                let message = format!("expected {EXPECTED}, found `{}`", first.text);
-                return self.fault(first.column, message);
-            }
-        };
-        self.fault(column, message)
-    }
-
-    fn quantity(&mut self) -> Result<FlowOf, RuleError> {
-        const EXPECTED: &str =
-            "`rtt`, `server rtt`, `client rtt`, `handshake`, `throughput` or `duration`";
-        let word = self.next(EXPECTED)?;
-        let half = match word.text.to_ascii_lowercase().as_str() {
-            "rtt" => return Ok(FlowOf::Rtt),
-            "handshake" => return Ok(FlowOf::Handshake),
-            "throughput" => return Ok(FlowOf::Throughput),
-            "duration" => return Ok(FlowOf::Duration),
-            "server" => FlowOf::ServerRtt,
-            "client" => FlowOf::ClientRtt,
-            other => {
-                return self.fault(word.column, format!("expected {EXPECTED}, found `{other}`"));
-            }
-        };
-        let column = self.column();
-        if self.keyword("rtt") {
-            Ok(half)
-        } else {
-            self.fault(column, "expected `rtt`")
-        }
     }
 
     fn scope(&mut self) -> Result<Scope, RuleError> {
@@ -624,7 +536,7 @@ impl Parser<'_> {
 }
 
 /// The share of a word such as `p95`, `p99.9` or `p999`.
-fn quantile(word: &str) -> Option<f64> {
+pub(super) fn quantile(word: &str) -> Option<f64> {
     let digits = word.strip_prefix('p')?;
     if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit() || c == '.') {
         return None;

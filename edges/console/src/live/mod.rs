@@ -19,6 +19,7 @@
 
 mod buckets;
 mod flow;
+mod flow_facts;
 mod flow_metrics;
 mod history;
 mod http;
