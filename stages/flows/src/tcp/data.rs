@@ -174,7 +174,9 @@ fn on_old(
         Classifier::Evidence => by_evidence(&case),
         Classifier::Tstat => by_published_rules(&case),
     };
-    outcome.evidence |= evidence;
+    if !is_syn {
+        outcome.evidence |= evidence;
+    }
     let number = class as u8 + 1;
 
     let rest = if before(was_next, end) {
@@ -339,7 +341,9 @@ fn count(
         extras.pkts_ooo += 1;
     }
     if flags.contains(TcpFlags::SYN) {
+        // Counted apart: what a connection needs to be opened says nothing of the path in use.
         extras.syn_retx += 1;
+        return;
     }
     extras.note_again(segment.start, segment.time, sent);
     extras.count(class);
