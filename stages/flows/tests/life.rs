@@ -111,7 +111,7 @@ fn what_comes_after_the_end_counts_with_the_flow_for_a_while() {
     assert_eq!(rows.len(), 1);
     assert_eq!(
         (rows[0].state, rows[0].client.rst_cnt),
-        (FlowState::Reset, 1)
+        (FlowState::Closed, 1)
     );
     // Long after it is a flow of its own, met in the middle.
     let mut talk = whole(4000);
