@@ -207,11 +207,7 @@ fn the_classes_are_those_that_happened() {
             let row = table.entry(case.name).or_default();
             let mut verdict = case.judge(&found);
             let mut text = words(&found);
-            let mut expected = [0; Anomaly::COUNT];
-            for class in &case.receiver_classes {
-                expected[*class as usize] += 1;
-            }
-            if quiet != expected {
+            if quiet != [0; Anomaly::COUNT] {
                 verdict = Verdict::Wrong;
                 text = format!("{text}; of the receiver {}", words(&quiet));
             }

@@ -275,15 +275,10 @@ fn probes(options: Options) -> Vec<Telling> {
 
 /// SYN and FIN.
 fn handshakes(options: Options) -> Vec<Telling> {
-    // A SYN has a number and a timer like data (RFC 9293 sec. 3.4).
+    // The record has a column for SYNs that come again; they are in no class.
     let again = |name, whose| {
         let mut telling = Telling::with_syn_lost(name, options, whose);
         telling.full(0, 0);
-        if options.sender == whose {
-            telling.is(Rto).tstat_seen(Rto);
-        } else {
-            telling.of_receiver(Rto);
-        }
         telling
     };
     let syn = again("syn again", Side::Client);

@@ -127,10 +127,8 @@ pub struct Case {
     pub is_one_way: bool,
     /// Its frames, Ethernet, in the order of their times.
     pub frames: Vec<CapturedFrame>,
-    /// The classes of the sender's segments.
+    /// The classes of the sender's segments; those of the other side have none.
     pub labels: Vec<Label>,
-    /// The classes of the receiver's segments; mostly none.
-    pub receiver_classes: Vec<Anomaly>,
     /// What is true of the client.
     pub client: Columns,
     /// What is true of the server.

@@ -36,7 +36,6 @@ pub(super) struct Telling {
     name: &'static str,
     path: Path,
     labels: Vec<Label>,
-    receiver_classes: Vec<Anomaly>,
     begin: u64,
     end: u64,
     seen: Seen,
@@ -54,7 +53,6 @@ impl Telling {
                 windows: Vec::new(),
             },
             labels: Vec::new(),
-            receiver_classes: Vec::new(),
             begin: 0,
             end: 0,
             seen: Seen::Both,
@@ -260,11 +258,6 @@ impl Telling {
         self.label(None)
     }
 
-    /// One segment of the receiver is to be classified so.
-    pub(super) fn of_receiver(&mut self, truth: Anomaly) {
-        self.receiver_classes.push(truth);
-    }
-
     fn label(&mut self, truth: Classified) -> &mut Self {
         self.labels.push(Label {
             truth,
@@ -368,7 +361,6 @@ impl Telling {
             is_one_way: self.seen != Seen::Both,
             frames,
             labels: self.labels.clone(),
-            receiver_classes: self.receiver_classes.clone(),
             client: Columns::of(of(true)),
             server: Columns::of(of(false)),
         }
