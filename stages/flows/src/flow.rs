@@ -29,9 +29,11 @@ mod bit {
 
 /// One flow, TCP or UDP.
 ///
-/// Shape: 504 bytes, of which a packet touches about five cache lines of eight. A UDP flow uses the
-/// counters of its directions and leaves the rest.
+/// Shape: 512 bytes, eight cache lines in the order in which they stand here: what finds and ages it,
+/// the client's direction, the server's. A UDP flow uses the counters of its directions and leaves the
+/// rest.
 #[derive(Debug, Clone)]
+#[repr(C, align(64))]
 pub(crate) struct Flow {
     pub(crate) key: FlowKey,
     /// First packet, nanoseconds since the epoch.
@@ -130,6 +132,21 @@ impl Flow {
         if server {
             self.flags |= bit::SERVER_IS_INTERNAL;
         }
+    }
+
+    /// Reads a word of each of its lines, so that they are in the cache when they are needed.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        let [client, server] = &self.directions;
+        self.last_ns
+            ^ client.pkts_all
+            ^ client.rtt_sum
+            ^ u64::from(client.without_ack)
+            ^ u64::from(client.flags)
+            ^ server.pkts_all
+            ^ server.rtt_sum
+            ^ u64::from(server.una)
+            ^ u64::from(server.flags)
     }
 
     /// The side that the lower or higher end of the key is.

@@ -235,13 +235,20 @@ impl Layer7 {
         let Some(state) = self.slab.take(handle) else {
             return;
         };
-        state.naming = Some(Naming {
+        state.naming = Some(Box::new(Naming {
             resolver: named.resolver,
             request_ns: named.request_ns,
             response_ns: named.response_ns,
-        });
+        }));
         let budget = &mut self.shared.budget;
         state.texts.set(Text::Fqdn, named.name, budget);
+    }
+
+    /// Reads a word of the state of a flow that has one, so that it is in the cache when it is needed.
+    #[inline]
+    #[must_use]
+    pub fn touch(&self, handle: Handle) -> u64 {
+        self.slab.get(handle).map_or(0, state::State::touch)
     }
 
     /// What the flow carries, where it is recognised.

@@ -142,7 +142,7 @@ pub(super) struct State {
     pub(super) texts: Texts,
     pub(super) label: Option<Application>,
     pub(super) sides: [SideState; 2],
-    pub(super) naming: Option<Naming>,
+    pub(super) naming: Option<Box<Naming>>,
     /// Packets with payload while nothing was decided.
     pub(super) packets: u8,
     /// UDP: what the signatures remember meanwhile.
@@ -178,6 +178,16 @@ impl State {
 }
 
 impl State {
+    /// Reads a word of each line that a segment needs.
+    #[inline]
+    pub(super) fn touch(&self) -> u64 {
+        let [client, server] = &self.sides;
+        u64::from(self.http_requests)
+            ^ u64::from(client.is_cut)
+            ^ u64::from(server.is_cut)
+            ^ u64::from(self.texts.is_empty())
+    }
+
     /// Whether there is nothing to say of the flow but its label.
     pub(super) fn is_blank(&self) -> bool {
         self.naming.is_none()
@@ -302,5 +312,17 @@ impl Slab {
         handle.set_index(None);
         handle.set_waits(Side::Client, false);
         handle.set_waits(Side::Server, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_state_stays_small() {
+        assert!(
+            size_of::<super::State>() <= 288,
+            "{}",
+            size_of::<super::State>()
+        );
     }
 }

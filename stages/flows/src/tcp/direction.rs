@@ -12,6 +12,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Shape: 208 bytes, so that a flow has 512. What most flows never need (losses, resets, selective
 /// acknowledgments, more than one segment in flight) is in pools and only named here.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub(crate) struct Direction {
     pub(crate) pkts_all: u64,
     pub(crate) pkts_data: u64,
