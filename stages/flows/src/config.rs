@@ -57,7 +57,7 @@ impl Default for FlowsConfig {
             tcp_idle: Duration::from_secs(300),
             udp_idle: Duration::from_secs(200),
             syn_timeout: Duration::from_secs(10),
-            linger: Duration::from_millis(100),
+            linger: Duration::from_millis(150),
             max_flows: 1 << 20,
             internal: Subnets::default(),
             classifier: Classifier::Evidence,

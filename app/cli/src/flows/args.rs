@@ -99,7 +99,7 @@ pub(crate) struct TrackingArgs {
     /// How long a flow that was closed stays at least, so that what still comes of it (a last ACK, a
     /// repeated FIN) counts with it; ten times as long after RST, and two of its round trips where that
     /// is longer.
-    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = units::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "150ms", value_parser = units::duration)]
     pub(crate) linger: Duration,
 
     /// Flows at most at once; with more, the one idle longest (of a sample) leaves and is counted.

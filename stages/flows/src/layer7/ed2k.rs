@@ -98,7 +98,7 @@ impl Layer7 {
         let Some(state) = self.slab.get_mut(handle) else {
             return;
         };
-        let mut messages = state.side(segment.side).messages;
+        let mut messages = *state.side_mut(segment.side).messages();
         let mut rest = segment.payload;
         if messages.is_lost {
             // A segment that begins with a header is where to go on.
@@ -118,13 +118,13 @@ impl Layer7 {
             };
             match parse(header) {
                 Some((protocol, opcode, left)) => {
-                    count(&mut state.ed2k, protocol, opcode);
+                    count(state.ed2k.get_or_insert_default(), protocol, opcode);
                     messages.left = left;
                 }
                 None => messages.is_lost = true,
             }
         }
         messages.pass(segment.missing);
-        state.side_mut(segment.side).messages = messages;
+        *state.side_mut(segment.side).messages() = messages;
     }
 }

@@ -44,10 +44,19 @@ pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
         return verdict;
     }
     // A flow that began before the capture tells itself by a later message.
-    match classify(segment.payload) {
-        Start::Request | Start::Response => Verdict::Is(Application::Http),
-        Start::Unsure | Start::Neither => verdict,
+    if matches!(classify(segment.payload), Start::Request | Start::Response) {
+        // The whole line must be one: other protocols have words of HTTP too.
+        let alone = classify_tcp(&Opening {
+            client: segment.payload,
+            server: &[],
+            client_port: segment.ends.client.1,
+            server_port: segment.ends.server.1,
+        });
+        if matches!(alone, Verdict::Is(_)) {
+            return alone;
+        }
     }
+    verdict
 }
 
 /// What a UDP flow carries, by one datagram more.

@@ -192,7 +192,7 @@ impl Layer7 {
             // What comes behind the gap does not continue what waits.
             Stage::Opening | Stage::Http => state.side_mut(side).is_cut = true,
             Stage::Tls => tls::lost(state, &mut self.shared, side, bytes),
-            Stage::Ed2k => state.side_mut(side).messages.pass(bytes),
+            Stage::Ed2k => state.side_mut(side).messages().pass(bytes),
             Stage::Quic | Stage::Dns | Stage::Settled | Stage::Labelled => {}
         }
     }

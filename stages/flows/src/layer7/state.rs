@@ -122,18 +122,31 @@ pub(super) struct Naming {
 }
 
 /// What one side sent.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SideState {
     /// Bytes that wait for more.
     pub(super) gather: GatherId,
     /// Whether bytes after those that wait were lost.
     pub(super) is_cut: bool,
-    /// TLS: where the records stand.
-    pub(super) records: super::tls::Records,
+    /// TLS: where the records stand. Most flows are of something else: boxed.
+    records: Option<Box<super::tls::Records>>,
     /// eDonkey: where the messages stand.
-    pub(super) messages: super::ed2k::Messages,
+    messages: Option<Box<super::ed2k::Messages>>,
     /// QUIC version of its first long header.
     pub(super) quic_version: u32,
+}
+
+impl SideState {
+    /// Where the TLS records stand.
+    #[inline]
+    pub(super) fn records(&mut self) -> &mut super::tls::Records {
+        self.records.get_or_insert_default()
+    }
+
+    /// Where the eDonkey messages stand.
+    pub(super) fn messages(&mut self) -> &mut super::ed2k::Messages {
+        self.messages.get_or_insert_default()
+    }
 }
 
 /// What is remembered of one flow.
@@ -154,7 +167,7 @@ pub(super) struct State {
     pub(super) http_status: u16,
     pub(super) tls: super::tls::Session,
     pub(super) quic: super::quic::Opening,
-    pub(super) ed2k: [u32; 5],
+    pub(super) ed2k: Option<Box<[u32; 5]>>,
 }
 
 impl State {
@@ -201,11 +214,15 @@ impl State {
         row.http_requests = self.http_requests;
         row.http_responses = self.http_responses;
         row.http_status = self.http_status;
-        row.ed2k = self.ed2k;
+        row.ed2k = self.ed2k.as_deref().copied().unwrap_or_default();
         self.tls.fill(row);
         let [client, server] = &self.sides;
-        client.records.fill(&mut row.client);
-        server.records.fill(&mut row.server);
+        if let Some(records) = &client.records {
+            records.fill(&mut row.client);
+        }
+        if let Some(records) = &server.records {
+            records.fill(&mut row.server);
+        }
         row.client.quic_version = client.quic_version;
         row.server.quic_version = server.quic_version;
         row.has_zero_rtt = self.quic.has_zero_rtt;
@@ -320,7 +337,7 @@ mod tests {
     #[test]
     fn a_state_stays_small() {
         assert!(
-            size_of::<super::State>() <= 288,
+            size_of::<super::State>() <= 160,
             "{}",
             size_of::<super::State>()
         );

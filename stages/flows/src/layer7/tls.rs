@@ -109,7 +109,7 @@ impl Layer7 {
         let Some(state) = self.slab.get_mut(handle) else {
             return;
         };
-        let records = &mut state.side_mut(segment.side).records;
+        let records = state.side_mut(segment.side).records();
         let len = u32::try_from(segment.payload.len()).unwrap_or(u32::MAX);
         let len = len.saturating_add(segment.missing);
         // The middle of a record: nothing to see.
@@ -125,7 +125,7 @@ impl Layer7 {
 /// A gap in one direction.
 pub(super) fn lost(state: &mut State, shared: &mut Shared, side: Side, bytes: u32) {
     give_up(state, shared, side);
-    state.side_mut(side).records.pass(bytes, false);
+    state.side_mut(side).records().pass(bytes, false);
 }
 
 /// Reads as much of a waiting message as is there, and forgets it.
@@ -138,7 +138,7 @@ fn give_up(state: &mut State, shared: &mut Shared, side: Side) {
     read_message(state, &mut shared.budget, side, &bytes);
     shared.pool.put_back(id, bytes);
     shared.pool.release(&mut id);
-    state.side_mut(side).records.is_closed = true;
+    state.side_mut(side).records().is_closed = true;
 }
 
 /// Walks over the records in a segment.
@@ -146,7 +146,7 @@ fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
     let side = segment.side;
     let now = Moment::at(segment.ts_ns.saturating_sub(segment.ends.start_ns));
     let mut rest = segment.payload;
-    let records = &mut state.side_mut(side).records;
+    let records = state.side_mut(side).records();
     if records.is_lost {
         // A segment that begins with a header is where to go on.
         let is_header = |header: &[u8; 5]| RecordHeader::parse(*header).is_some();
@@ -156,7 +156,7 @@ fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
         records.is_lost = false;
     }
     while !rest.is_empty() {
-        let records = &mut state.side_mut(side).records;
+        let records = state.side_mut(side).records();
         if records.left > 0 {
             let count = rest.len().min(records.left as usize);
             let (part, behind) = rest.split_at_checked(count).unwrap_or((rest, &[]));
@@ -196,13 +196,13 @@ fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
     }
     if segment.missing > 0 {
         give_up(state, shared, side);
-        let records = &mut state.side_mut(side).records;
+        let records = state.side_mut(side).records();
         records.pass(segment.missing, true);
     }
 }
 
 fn begin_record(state: &mut State, side: Side, header: RecordHeader, now: Moment) {
-    let records = &mut state.side_mut(side).records;
+    let records = state.side_mut(side).records();
     records.has_begun = true;
     records.content = header.content;
     records.left = u32::from(header.len);
@@ -227,10 +227,10 @@ fn begin_record(state: &mut State, side: Side, header: RecordHeader, now: Moment
 /// A side encrypts from here on. Of TLS 1.3 it means nothing (RFC 8446 appendix D.4), and records
 /// that are encrypted have another type.
 fn change_cipher(state: &mut State, side: Side) {
-    if state.side(Side::Server).records.version >= 0x0304 {
+    if state.side_mut(Side::Server).records().version >= 0x0304 {
         return;
     }
-    let was_open = !std::mem::replace(&mut state.side_mut(side).records.is_closed, true);
+    let was_open = !std::mem::replace(&mut state.side_mut(side).records().is_closed, true);
     let session = &mut state.tls;
     // RFC 5246 sec. 7.3: a session is resumed where the server's hello is followed by the change of
     // ciphers; with a ticket RFC 5077 sec. 3.1.
@@ -253,12 +253,13 @@ fn read_handshake(state: &mut State, shared: &mut Shared, side: Side, piece: &[u
     // A message takes one turn, or two where it was cut.
     while !rest.is_empty() {
         let own = state.side_mut(side);
-        if own.records.is_closed {
+        if own.records().is_closed {
             return;
         }
-        if own.records.skip > 0 {
-            let count = rest.len().min(own.records.skip as usize);
-            own.records.skip -= u32::try_from(count).unwrap_or(own.records.skip);
+        if own.records().skip > 0 {
+            let count = rest.len().min(own.records().skip as usize);
+            let records = own.records();
+            records.skip -= u32::try_from(count).unwrap_or(records.skip);
             rest = rest.get(count..).unwrap_or_default();
             continue;
         }
@@ -287,7 +288,7 @@ fn read_handshake(state: &mut State, shared: &mut Shared, side: Side, piece: &[u
             wait(state, shared, side, rest, ts_ns);
             return;
         }
-        state.side_mut(side).records.skip = u32::try_from(len).unwrap_or(u32::MAX);
+        state.side_mut(side).records().skip = u32::try_from(len).unwrap_or(u32::MAX);
     }
 }
 
@@ -296,7 +297,7 @@ fn wait(state: &mut State, shared: &mut Shared, side: Side, bytes: &[u8], ts_ns:
     let own = state.side_mut(side);
     if !shared.pool.append(&mut own.gather, bytes, MOST, ts_ns) {
         shared.pool.release(&mut own.gather);
-        own.records.is_closed = true;
+        own.records().is_closed = true;
         read_message(state, &mut shared.budget, side, bytes);
     }
 }
@@ -330,7 +331,7 @@ fn continue_message(
             if !is_read(header.kind) {
                 pass_message(state, side, header.kind);
                 shared.pool.release(id);
-                state.side_mut(side).records.skip = header.len;
+                state.side_mut(side).records().skip = header.len;
             }
         }
         return part.len();
@@ -345,20 +346,20 @@ fn continue_message(
         shared.pool.put_back(*id, message);
         shared.pool.release(id);
         let skip = missing - part.len();
-        state.side_mut(side).records.skip = u32::try_from(skip).unwrap_or(u32::MAX);
+        state.side_mut(side).records().skip = u32::try_from(skip).unwrap_or(u32::MAX);
     }
     part.len()
 }
 
 /// A message that is not read.
-const fn pass_message(state: &mut State, side: Side, kind: u8) {
+fn pass_message(state: &mut State, side: Side, kind: u8) {
     match kind {
         message_type::SERVER_KEY_EXCHANGE | message_type::SERVER_HELLO_DONE => {
             state.tls.is_full = true;
         }
         0..=6 | 8 | 13..=16 | 20..=25 => {}
         // No message has this number: bytes are missing, or encrypted.
-        _ => state.side_mut(side).records.is_closed = true,
+        _ => state.side_mut(side).records().is_closed = true,
     }
 }
 
@@ -367,7 +368,7 @@ fn read_message(state: &mut State, budget: &mut Budget, side: Side, message: &[u
     match message.first() {
         Some(&message_type::CLIENT_HELLO) => {
             if let Some(hello) = parse_client_hello(message).seen() {
-                state.side_mut(side).records.version = hello.version;
+                state.side_mut(side).records().version = hello.version;
                 state.tls.has_ticket |= hello.has_ticket;
                 state.tls.has_ech |= hello.has_ech;
                 state.texts.set(Text::Sni, hello.server_name, budget);
@@ -376,7 +377,7 @@ fn read_message(state: &mut State, budget: &mut Budget, side: Side, message: &[u
         }
         Some(&message_type::SERVER_HELLO) => {
             if let Some(hello) = parse_server_hello(message).seen() {
-                state.side_mut(side).records.version = hello.version;
+                state.side_mut(side).records().version = hello.version;
                 state.tls.is_answered = true;
                 if hello.has_pre_shared_key {
                     state.tls.resumed = 2;

@@ -102,11 +102,6 @@ fn advance(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut Pool
         note_holes(sender, &[], ack, pools);
     }
     sender.una = ack;
-    if sender.extras != NONE
-        && let Some(extras) = pools.extras.get_mut(sender.extras)
-    {
-        extras.acknowledged(ack);
-    }
     if sender.has(flag::STARTED) && before(sender.next, ack) {
         // Acknowledged, but never seen.
         sender.next = ack;

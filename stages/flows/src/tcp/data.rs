@@ -345,7 +345,7 @@ fn count(
         extras.syn_retx += 1;
         return;
     }
-    extras.note_again(segment.start, segment.time, sent);
+    extras.note_again(segment.start, segment.time);
     extras.count(class);
     if class == Anomaly::FastRetransmit
         && (!extras.is_recovering || !before(segment.start, extras.recover))

@@ -44,9 +44,9 @@ pub(crate) struct Extras {
     /// acknowledgment asks for the next hole (RFC 6582).
     pub(crate) recover: u32,
     pub(crate) is_recovering: bool,
-    /// What came out of sequence and is not yet acknowledged with all that had been sent: its lowest
-    /// number, when its last segment came, and what had been sent.
-    again: Option<(u32, u64, u32)>,
+    /// Where and when the last segments out of sequence came.
+    again: [(u32, u64); RECENT],
+    again_at: u8,
     /// Highest right edge of the receiver's selective acknowledgments.
     pub(crate) sacked: u32,
     pub(crate) was_sacked: bool,
@@ -72,27 +72,18 @@ impl Extras {
 
     /// Something came out of sequence: what was sent before it and lies behind it waits for it, so
     /// that its acknowledgment is no sample (Karn's rule).
-    pub(crate) fn note_again(&mut self, start: u32, time: u64, sent: u32) {
-        self.again = Some(match self.again {
-            Some((lowest, _, _)) if super::before(lowest, start) => (lowest, time, sent),
-            _ => (start, time, sent),
-        });
+    pub(crate) fn note_again(&mut self, start: u32, time: u64) {
+        let at = usize::from(self.again_at) % RECENT;
+        if let Some(slot) = self.again.get_mut(at) {
+            *slot = (start, time);
+        }
+        self.again_at = self.again_at.wrapping_add(1);
     }
 
     /// Whether the acknowledgment of a segment tells how long its way took.
     pub(crate) fn may_sample(&self, start: u32, time: u64) -> bool {
-        self.again
-            .is_none_or(|(lowest, last, _)| time >= last || super::before(start, lowest))
-    }
-
-    /// Everything before `ack` is acknowledged.
-    pub(crate) fn acknowledged(&mut self, ack: u32) {
-        if self
-            .again
-            .is_some_and(|(_, _, sent)| !super::before(ack, sent))
-        {
-            self.again = None;
-        }
+        let waits = |(lower, later): &(u32, u64)| *later > time && super::before(*lower, start);
+        !self.again.iter().any(waits)
     }
 
     /// A class turns out to be another.
