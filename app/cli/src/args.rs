@@ -160,10 +160,13 @@ pub(crate) struct ViewArgs {
     #[arg(long)]
     pub(crate) top: bool,
 
-    /// Alert when this holds, for example `p95 of host shop.test > 500 ms for 3 intervals` or
-    /// `5xx share > 2 %`; may be repeated. A rule is METRIC [of host|server|url NAME] COMPARISON LIMIT
-    /// [for N intervals], the metric one of p50 p90 p95 p99 p999 mean max, 4xx|5xx|unanswered share,
-    /// requests rate, drops, table fill. Alerts go to standard error, `/metrics` and `--webhook`.
+    /// Alert when this holds; may be repeated. A rule is METRIC [of WHAT NAME] COMPARISON LIMIT [for N
+    /// intervals], for example (http) `p95 of host shop.test > 500 ms for 3 intervals`, `5xx share > 2 %`;
+    /// (flows) `p95 of rtt of server 10.0.0.1 > 200 ms`, `retransmissions share > 3 %`. Metrics of http:
+    /// p50 p90 p95 p99 p999 mean max, 4xx|5xx|unanswered share, requests rate, of host|server|url; of
+    /// flows: p50... of rtt|client rtt|server rtt|handshake|throughput|duration, flows|resets|packets|bits
+    /// rate (`/s`), retransmissions|resets|unanswered share, active flows, of server|client|name|application;
+    /// of both: drops, table fill. Alerts go to standard error, `/metrics` and `--webhook`.
     #[arg(long, value_name = "RULE")]
     pub(crate) alert: Vec<String>,
 

@@ -59,7 +59,16 @@ pub(crate) fn usage(error: &clap::Error) -> Exit {
 
 /// A run that could not be done.
 pub(crate) fn failure(error: &anyhow::Error) -> Exit {
-    warn(&format!("{error:#}"));
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        // Many say themselves what caused them.
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    warn(&text);
     match error.downcast_ref::<Wrong>() {
         Some(_) => Exit::Usage,
         None => Exit::Failed,

@@ -24,7 +24,7 @@ pub(crate) fn open(args: &InputArgs, sockets: usize, signals: &Signals) -> anyho
         Some(interface) => open_live(args, interface, sockets, signals).map(Opened::Live),
         None if args.read.is_empty() => {
             return Err(anyhow!(Wrong(
-                "nothing to read: name a capture with -r or an interface with -i (http: or a feeder with --feed)"
+                "nothing to read: name a capture with -r, an interface with -i or (http, flows) a feeder with --feed"
                     .to_owned()
             )));
         }

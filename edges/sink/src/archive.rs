@@ -61,6 +61,9 @@ pub struct ArchiveSink {
     mine: BTreeSet<u64>,
 }
 
+/// Steps without a packet that are written between two with some: those that the finest level holds.
+const MOST_SILENT: u64 = 600;
+
 /// Opens the archive at `path`, makes it where there is none, for steps of length `step`.
 ///
 /// # Errors
@@ -113,6 +116,23 @@ impl ArchiveSink {
         self.opened
     }
 
+    /// Puts the steps between the last one of this run and `step`: nothing came in them, which is a
+    /// measurement too. What no longer fits in the finest steps is left out.
+    fn put_silence(&mut self, step: &Step) -> Result<(), SinkError> {
+        let Some(last) = self.mine.last().copied().filter(|last| *last < step.number) else {
+            return Ok(());
+        };
+        let first = (last + 1).max(step.number.saturating_sub(MOST_SILENT));
+        for number in first..step.number {
+            self.put(&Step {
+                number,
+                span_ns: step.span_ns,
+                ..Step::default()
+            })?;
+        }
+        Ok(())
+    }
+
     /// Puts one step of one shard.
     ///
     /// # Errors
@@ -160,7 +180,11 @@ impl ArchiveSink {
 
 impl Sink<FlowKind> for ArchiveSink {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), SinkError> {
-        batch.steps().iter().try_for_each(|step| self.put(step))
+        for step in batch.steps() {
+            self.put_silence(step)?;
+            self.put(step)?;
+        }
+        Ok(())
     }
 
     /// The file is up to date after each step; the system writes it to the disk in its time.
@@ -280,7 +304,8 @@ mod tests {
         for one in [step(288, 1), step(289, 2), step(288, 4), step(291, 8)] {
             put(&mut *first, one).unwrap();
         }
-        assert_eq!(days(&path), [(1, 3, 15)]);
+        // The one in which nothing came is one of them.
+        assert_eq!(days(&path), [(1, 4, 15)]);
         first.finish().unwrap();
         drop(first);
         let mut second = ArchiveSink::open(&path, STEP).unwrap();
@@ -296,8 +321,8 @@ mod tests {
             again.contains("measured by an earlier run already"),
             "{again}"
         );
-        // The last step goes on, and a gap may be filled.
-        for one in [step(291, 16), step(290, 32), step(290, 64)] {
+        // The last step goes on.
+        for one in [step(291, 16), step(292, 32), step(292, 64)] {
             put(&mut second, one).unwrap();
         }
         let old = put(&mut second, step(7, 1));
@@ -310,7 +335,13 @@ mod tests {
             old.contains("older than what the archive still holds"),
             "{old}"
         );
-        assert_eq!(days(&path), [(0, 1, 1), (1, 4, 127), (11, 1, 1)]);
+        // Before the last of them nothing came for as long as the finest level holds, and longer.
+        let silent = [(9, 192, 0), (10, 288, 0)];
+        let [a, b, rest @ ..] = &days(&path)[..] else {
+            panic!("days")
+        };
+        assert_eq!((*a, *b), ((0, 1, 1), (1, 5, 127)));
+        assert_eq!(rest, [silent[0], silent[1], (11, 121, 1)]);
     }
 
     #[test]

@@ -19,6 +19,10 @@ enum Shape {
     Plain,
     Uid,
     Vector,
+    /// 1 and 0 are `T` and `F`.
+    Bool,
+    /// What is not recognised is not there.
+    Service,
 }
 
 /// Writes Zeek's header and lines.
@@ -49,6 +53,10 @@ impl ZeekEncoder {
                 Shape::Uid
             } else if column.kind.starts_with("vector[") || column.kind.starts_with("set[") {
                 Shape::Vector
+            } else if column.kind == "bool" {
+                Shape::Bool
+            } else if column.name == "service" {
+                Shape::Service
             } else {
                 Shape::Plain
             }
@@ -150,6 +158,8 @@ impl<K: RecordKind> Encoder<K> for ZeekEncoder {
             match column.map_or(Value::Null, |column| K::value(view, column)) {
                 Value::Null => out.push(b'-'),
                 Value::U64(n) if shape == Shape::Uid => push_uid(out, n),
+                Value::U64(n) if shape == Shape::Bool => out.push(if n == 0 { b'F' } else { b'T' }),
+                Value::Word("unknown") if shape == Shape::Service => out.push(b'-'),
                 Value::U64(n) => push_u64(out, n),
                 Value::TimeNs(n) | Value::SpanNs(n) | Value::Millis(n) => push_seconds6(out, n),
                 Value::Ip(address) => push_ip(out, address),

@@ -28,7 +28,7 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 /// A record has Tstat's columns with Tstat's names and units (times in milliseconds): packets, bytes,
 /// retransmissions and why, round-trip times of both halves of the path, windows, options, TLS, HTTP
 /// and QUIC, the name of the server; and what Tstat does not have: application, state, `flow_id`,
-/// classifier_evidence. `linkweir flows --help` of formats: text is one line
+/// classifier_evidence. Format text is a line
 /// `protocol|c_ip|c_port|s_ip|s_port|first|durat|c_pkts_all|s_pkts_all|c_bytes_all|s_bytes_all|c_pkts_retx|s_pkts_retx|c_rtt_avg|s_rtt_avg|state|application|sni|fqdn`
 /// with times in seconds; jsonl and csv have all columns; zeek is a conn.log; tstat is Tstat's tree of
 /// logs and histograms.
@@ -38,7 +38,9 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 /// acknowledgments, identification fields and time: retransmitted by the timer or fast, reordered,
 /// duplicated by the network, probing.
 ///
-/// Link layers and tunnels: those of `linkweir http`.
+/// Link layers: Ethernet with VLAN tags, MPLS, PPPoE; Linux cooked, null/loop, raw IP, PPP, HDLC. Of
+/// tunnels (GRE, ERSPAN, VXLAN, Geneve, GTP-U, IP in IP, 6in4, Teredo) the inner flow is measured.
+/// Fragments are not put together: the first belongs to its flow, the others are counted apart.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct FlowsArgs {
@@ -207,8 +209,8 @@ pub(crate) struct FlowOutputArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) histograms: Option<PathBuf>,
 
-    /// Keep what every step measured in this file of constant size, for ever: 300 s steps for 50
-    /// hours, then 30 minutes, 2 hours and days, for more than two years (see `linkweir archive`).
+    /// Keep what every step measured in this file of constant size (143 MB), for ever: 300 s steps for
+    /// 50 hours, then 30 minutes, 2 hours and days, for more than two years (see `linkweir archive`).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) archive: Option<PathBuf>,
 

@@ -120,7 +120,7 @@ impl<'a> Ended<'a> {
         if let Some((_, _, count)) = undecoded {
             let link = self.unsupported_link.map_or(0, |link| link.0);
             warn(&format!(
-                "{count} packets have a link type that is not decoded (the first: {link}); see `linkweir http --help`"
+                "{count} packets have a link type that is not decoded (the first: {link}); see `linkweir flows --help`"
             ));
             if count == report.packets {
                 exit = exit.max(Exit::DataLost);

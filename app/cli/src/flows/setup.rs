@@ -60,7 +60,13 @@ fn read_subnets(path: &Path) -> anyhow::Result<Subnets> {
     let wrong =
         |message: String| anyhow!(Wrong(format!("--internal {}: {message}", path.display())));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    Subnets::parse(&text).map_err(|error| wrong(error.to_string()))
+    let subnets = Subnets::parse(&text).map_err(|error| wrong(error.to_string()))?;
+    if subnets.is_empty() {
+        return Err(wrong(
+            "there is no network in it; write one a line, for example 10.0.0.0/8".to_owned(),
+        ));
+    }
+    Ok(subnets)
 }
 
 /// Opens everything that takes records.

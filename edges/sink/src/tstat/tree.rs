@@ -118,7 +118,13 @@ impl Tree {
                     .to_owned(),
             });
         }
-        fs::create_dir_all(dir).map_err(|e| io_error(&destination, e))?;
+        // The folder is made, but not those above it: those would be a slip of the pen.
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(io_error(&destination, error));
+            }
+            _ => {}
+        }
         let span_ns = u64::try_from(options.step.as_nanos()).unwrap_or(u64::MAX);
         let span_ns = span_ns.max(1_000_000_000);
         let in_two_minutes = 2 * MINUTE_NS / span_ns;

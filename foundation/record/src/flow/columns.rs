@@ -208,6 +208,7 @@ columns!(FIELDS, read_column, v: Flow, {
     protocol: Word, "", Some(4), "tcp or udp." => Value::Word(v.row.protocol.as_str());
     record: Word, "", None, "final, or partial (--periodic): what was added since the record before." => Value::Word(v.row.extent.as_str());
     state: Word, "", None, "closed, reset, idle, unanswered (only SYNs), open (when the input ended), evicted or reused." => Value::Word(v.row.state.as_str());
+    conn_state: Word, "", None, "The state in Zeek's words: S0, S1, S2, S3, SF, REJ, RSTO, RSTR, RSTOS0, RSTRH, SH, SHR or OTH." => Value::Word(v.row.conn_state());
     has_syn: U64, "", None, "1 where the first SYN of the connection was seen; 0 for flows that were met in the middle." => flag(v.row.has_syn);
     flow_id: U64, "", Some(148), "Names the flow in all of its records." => Value::U64(v.row.flow_id);
     vlan: U64, "", Some(58), "Outermost VLAN id." => v.row.vlan.map_or(Value::Null, |id| Value::U64(u64::from(id)));

@@ -407,6 +407,40 @@ impl FlowRow {
         self.last_ns.saturating_sub(self.first_ns)
     }
 
+    /// The state in the words of Zeek's conn.log.
+    ///
+    /// Source: the documentation of Zeek's `Conn::Info`, field `conn_state`.
+    #[must_use]
+    pub const fn conn_state(&self) -> &'static str {
+        let (client, server) = (&self.client, &self.server);
+        if matches!(self.protocol, Protocol::Udp) {
+            return match (client.pkts_all, server.pkts_all) {
+                (_, 0) => "S0",
+                (0, _) => "SHR",
+                _ => "SF",
+            };
+        }
+        let is_open = client.syn_cnt > 0 && server.syn_cnt > 0;
+        let (client_reset, server_reset) = (client.rst_cnt > 0, server.rst_cnt > 0);
+        match (client.syn_cnt > 0, server.syn_cnt > 0) {
+            _ if is_open && client_reset => "RSTO",
+            _ if is_open && server_reset => "RSTR",
+            (true, true) => match (client.fin_cnt > 0, server.fin_cnt > 0) {
+                (true, true) => "SF",
+                (true, false) => "S2",
+                (false, true) => "S3",
+                (false, false) => "S1",
+            },
+            (true, false) if server_reset => "REJ",
+            (true, false) if client_reset => "RSTOS0",
+            (true, false) if client.fin_cnt > 0 => "SH",
+            (true, false) if server.pkts_all == 0 => "S0",
+            (false, true) if server_reset => "RSTRH",
+            (false, true) if server.fin_cnt > 0 => "SHR",
+            _ => "OTH",
+        }
+    }
+
     /// Whether Tstat's logs count it as complete: SYNs of both sides were seen, and it was closed,
     /// reset or idle before the input ended.
     #[must_use]

@@ -37,7 +37,7 @@ pub(super) fn on_ack(
 ) -> u8 {
     let mut evidence = 0;
     if let Some(blocks) = packet.sack {
-        evidence |= on_sack(me, sender, packet.ack, blocks, pools);
+        evidence |= on_sack(me, sender, (packet.ack, packet.now), blocks, pools);
     }
     let ack = packet.ack;
     if !sender.has(flag::ACKED) {
@@ -71,7 +71,7 @@ pub(super) fn on_ack(
         && sender.has_outstanding()
         && packet.window == me.window
     {
-        on_duplicate(me, sender, pools);
+        on_duplicate(me, sender, packet.now, pools);
     }
     evidence
 }
@@ -202,7 +202,7 @@ fn note_holes(sender: &mut Direction, seen: &[Segment], ack: u32, pools: &mut Po
 
 /// The same acknowledgment once more, while data is outstanding (RFC 5681 sec. 2).
 #[cold]
-fn on_duplicate(me: &mut Direction, sender: &mut Direction, pools: &mut Pools) {
+fn on_duplicate(me: &mut Direction, sender: &mut Direction, now: u64, pools: &mut Pools) {
     sender.dup_acks = sender.dup_acks.saturating_add(1);
     if let Some(extras) = pools.extras_of(me) {
         extras.dup_acks += 1;
@@ -212,6 +212,7 @@ fn on_duplicate(me: &mut Direction, sender: &mut Direction, pools: &mut Pools) {
         if let Some(extras) = pools.extras_of(sender) {
             extras.asked = una;
             extras.was_asked = true;
+            extras.asked_at = now;
         }
     }
 }
@@ -221,7 +222,7 @@ fn on_duplicate(me: &mut Direction, sender: &mut Direction, pools: &mut Pools) {
 fn on_sack(
     me: &mut Direction,
     sender: &mut Direction,
-    ack: u32,
+    (ack, now): (u32, u64),
     mut blocks: SackBlocks<'_>,
     pools: &mut Pools,
 ) -> u8 {
@@ -261,6 +262,9 @@ fn on_sack(
     let first = (!is_duplicate).then_some((left, right));
     for (_, right) in rest.chain(first) {
         if before(ack, right.0) && (!extras.was_sacked || before(extras.sacked, right.0)) {
+            if !extras.was_sacked {
+                extras.sacked_at = now;
+            }
             extras.sacked = right.0;
             extras.was_sacked = true;
         }

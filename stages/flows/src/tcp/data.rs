@@ -3,7 +3,7 @@
 use linkweir_record::flow::Anomaly;
 use linkweir_wire::TcpFlags;
 
-use super::classify::{Case, Found, PathRtt, by_evidence, by_published_rules};
+use super::classify::{Behind, Case, Found, PathRtt, by_evidence, by_published_rules};
 use super::direction::{Direction, NONE, flag};
 use super::extras::Recent;
 use super::segments::{MAX_SEGMENTS, Segment};
@@ -134,20 +134,27 @@ fn on_old(
     let is_acked = me.has(flag::ACKED) && before(start, me.una);
     let rtt = PathRtt::of(me, peer);
     let extras = pools.extras.get(me.extras);
+    let was_asked = (start == me.una && me.dup_acks >= 3)
+        || extras.is_some_and(|extras| extras.was_asked && extras.asked == start);
+    // From here to the sender and back: no answer to what passed here comes sooner.
+    let heard_since = peer.rtt_min;
     let case = Case {
         now: arrival.now,
         len: end.wrapping_sub(start),
         found: covered.found,
         is_acked,
         class_before: covered.class_before,
-        was_asked: (start == me.una && me.dup_acks >= 3)
-            || extras.is_some_and(|extras| extras.was_asked && extras.asked == start),
+        was_asked,
+        was_heard: was_asked
+            && extras
+                .is_none_or(|extras| heard_since <= arrival.now.saturating_sub(extras.asked_at)),
         is_partial: extras.is_some_and(|extras| {
             extras.is_recovering && start == me.una && before(start, extras.recover)
         }),
         is_sacked_above: extras.is_some_and(|extras| {
-            extras.was_sacked && before(end, extras.sacked)
-                || extras.was_sacked && extras.sacked == end && covered.filled > 0
+            extras.was_sacked
+                && heard_since <= arrival.now.saturating_sub(extras.sacked_at)
+                && (before(end, extras.sacked) || extras.sacked == end && covered.filled > 0)
         }),
         is_window_closed: peer.window == 0,
         has_both_syns: me.has(flag::SYN) && peer.has(flag::SYN),
@@ -268,7 +275,11 @@ fn cover(me: &mut Direction, segment: &Segment, pools: &mut Pools) -> Coverage {
                 before: ahead
                     .map(|one| one.time)
                     .or_else(|| (me.acked_time != 0).then_some(me.acked_time)),
-                behind: behind.map(|one| (one.time, stamp(one))),
+                behind: behind.map(|one| Behind {
+                    time: one.time,
+                    tsval: stamp(one),
+                    ip_id: one.ip_id,
+                }),
             },
         };
     }

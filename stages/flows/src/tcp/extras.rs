@@ -40,6 +40,8 @@ pub(crate) struct Extras {
     /// Where three duplicate acknowledgments last asked for.
     pub(crate) asked: u32,
     pub(crate) was_asked: bool,
+    /// When the third of them passed.
+    pub(crate) asked_at: u64,
     /// What was sent when a fast retransmission began: until it is acknowledged, each partial
     /// acknowledgment asks for the next hole (RFC 6582).
     pub(crate) recover: u32,
@@ -50,6 +52,8 @@ pub(crate) struct Extras {
     /// Highest right edge of the receiver's selective acknowledgments.
     pub(crate) sacked: u32,
     pub(crate) was_sacked: bool,
+    /// When the first of them passed.
+    pub(crate) sacked_at: u64,
     holes: [(u32, u32); HOLES],
     hole_at: u8,
 }

@@ -10,7 +10,7 @@
 use linkweir_record::flow::{Anomaly, Evidence};
 
 use super::super::before;
-use super::{Case, Found, Verdict, class_of};
+use super::{Behind, Case, Found, Verdict, class_of};
 
 /// What a sender waits at least beyond the round trip before its timer runs out: 200 ms, as Linux
 /// and FreeBSD do. RFC 6298 asks for a second.
@@ -38,7 +38,7 @@ pub(crate) fn classify(case: &Case) -> Verdict {
             if let Some(verdict) = late(case, behind) {
                 return verdict;
             }
-            let time = before.or_else(|| behind.map(|(time, _)| time));
+            let time = before.or_else(|| behind.map(|behind| behind.time));
             let age = time.map_or(u64::MAX, |time| case.now.saturating_sub(time));
             sent_again(case, age)
         }
@@ -50,7 +50,7 @@ fn doubled(case: &Case, age: u64, ip_id: u16, copy: Option<u32>) -> Option<Verdi
     let (stamps, ids) = (Evidence::Timestamps.bit(), Evidence::IpId.bit());
     let same_id = case.ip_id.filter(|_| ip_id != 0).map(|id| id == ip_id);
     // Nobody can know within less than a round trip that a segment was lost.
-    let is_too_soon = age < case.rtt.min && !case.was_asked && !case.is_sacked_above;
+    let is_too_soon = age < case.rtt.min && !case.was_heard && !case.is_sacked_above;
     let Some(tsval) = case.tsval else {
         return match same_id {
             Some(true) => Some((Anomaly::NetworkDuplicate, ids)),
@@ -72,15 +72,19 @@ fn doubled(case: &Case, age: u64, ip_id: u16, copy: Option<u32>) -> Option<Verdi
         Some(true) => Some((Anomaly::NetworkDuplicate, stamps | ids)),
         // A clock may be coarse: a new identification is a new packet.
         Some(false) => None,
-        None => (is_too_soon || !case.was_asked && !case.is_sacked_above && age < MIN_TIMER)
+        None => (is_too_soon || !case.was_heard && !case.is_sacked_above && age < MIN_TIMER)
             .then_some((Anomaly::NetworkDuplicate, stamps)),
     }
 }
 
+/// Identification fields of packets that a sender made one after the other: as far apart as the
+/// packets that overtake one another, at most.
+const NEAR_IDS: u16 = 32;
+
 /// Whether it was sent once and overtaken.
-fn late(case: &Case, behind: Option<(u64, Option<u32>)>) -> Option<Verdict> {
-    let (time, tsval_behind) = behind?;
-    if let (Some(tsval), Some(behind)) = (case.tsval, tsval_behind) {
+fn late(case: &Case, behind: Option<Behind>) -> Option<Verdict> {
+    let behind = behind?;
+    if let (Some(tsval), Some(behind)) = (case.tsval, behind.tsval) {
         if before(tsval, behind) {
             return Some((Anomaly::Reordering, Evidence::Timestamps.bit()));
         }
@@ -88,8 +92,14 @@ fn late(case: &Case, behind: Option<(u64, Option<u32>)>) -> Option<Verdict> {
             return None;
         }
     }
-    let is_quick = case.now.saturating_sub(time) < case.rtt.min;
-    (is_quick && !case.is_sacked_above && !case.was_asked)
+    let is_quick = case.now.saturating_sub(behind.time) < case.rtt.min;
+    let ahead = case.ip_id.filter(|_| behind.ip_id != 0);
+    let ahead = ahead.map(|id| behind.ip_id.wrapping_sub(id));
+    if is_quick && ahead.is_some_and(|ahead| (1..=NEAR_IDS).contains(&ahead)) {
+        // Numbered before what overtook it.
+        return Some((Anomaly::Reordering, Evidence::IpId.bit()));
+    }
+    (is_quick && !case.is_sacked_above && !case.was_heard)
         .then_some((Anomaly::Reordering, Evidence::Timing.bit()))
 }
 
@@ -110,7 +120,7 @@ fn sent_again(case: &Case, age: u64) -> Verdict {
         return (unnecessary(Anomaly::Rto), timing);
     }
     // Asked for, and the timer cannot have run out yet.
-    if (case.was_asked || case.is_partial) && age < rto {
+    if (case.was_heard || case.is_partial) && age < rto {
         return (
             unnecessary(Anomaly::FastRetransmit),
             Evidence::DupAcks.bit(),

@@ -76,9 +76,20 @@ pub(crate) enum Found {
     Hole {
         /// When the segment before the hole was seen, where it is still known.
         before: Option<u64>,
-        /// When the segment behind the hole was seen, and its `TSval`.
-        behind: Option<(u64, Option<u32>)>,
+        /// The segment behind the hole.
+        behind: Option<Behind>,
     },
+}
+
+/// A segment that came before those that precede it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Behind {
+    /// When it was seen.
+    pub(crate) time: u64,
+    /// Its `TSval`, where there was one.
+    pub(crate) tsval: Option<u32>,
+    /// Its identification field; 0: none.
+    pub(crate) ip_id: u16,
 }
 
 /// Everything that the rules look at.
@@ -96,9 +107,12 @@ pub(crate) struct Case {
     pub(crate) class_before: u8,
     /// Whether three duplicate acknowledgments asked for its first byte.
     pub(crate) was_asked: bool,
+    /// The same, and long enough ago for the sender to have heard of it.
+    pub(crate) was_heard: bool,
     /// Whether a partial acknowledgment asked for its first byte during a fast recovery.
     pub(crate) is_partial: bool,
-    /// Whether the receiver selectively acknowledged later bytes.
+    /// Whether the receiver selectively acknowledged later bytes, long enough ago for the sender to
+    /// have heard of it.
     pub(crate) is_sacked_above: bool,
     /// Whether the receiver's window is closed.
     pub(crate) is_window_closed: bool,

@@ -31,9 +31,9 @@ pub(crate) fn classify(case: &Case) -> Verdict {
             before: Some(time), ..
         } => case.now.saturating_sub(time),
         Found::Hole {
-            behind: Some((time, _)),
+            behind: Some(behind),
             ..
-        } => case.now.saturating_sub(time),
+        } => case.now.saturating_sub(behind.time),
         Found::Hole { .. } => u64::MAX,
     };
     if recovery < case.rtt.mean
@@ -61,9 +61,9 @@ pub(crate) fn classify(case: &Case) -> Verdict {
         _ if was_asked => (Anomaly::FastRetransmit, asked),
         _ if recovery > rto => (Anomaly::Rto, timing),
         Found::Hole {
-            behind: Some((time, _)),
+            behind: Some(behind),
             ..
-        } if case.now.saturating_sub(time) < case.rtt.min => (Anomaly::Reordering, timing),
+        } if case.now.saturating_sub(behind.time) < case.rtt.min => (Anomaly::Reordering, timing),
         _ => unknown,
     }
 }
