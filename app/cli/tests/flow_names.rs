@@ -78,7 +78,7 @@ fn by_flows(capture: &Path) -> Names {
             let record: Value = serde_json::from_str(line).unwrap();
             let name = record["c_tls_SNI"]
                 .as_str()
-                .or(record["quic_SNI"].as_str())?;
+                .or_else(|| record["quic_SNI"].as_str())?;
             let client = record["c_ip"].as_str().unwrap().to_owned();
             Some((client, record["c_port"].as_u64().unwrap(), name.to_owned()))
         })

@@ -4,7 +4,7 @@ use linkweir_record::flow::{FlowState, Protocol};
 
 use crate::config::FlowsConfig;
 use crate::key::FlowKey;
-use crate::layer7::Handle;
+use crate::layer7::{Ends, Handle};
 use crate::side::Side;
 use crate::step::L7Class;
 use crate::table::{Link, Links, Slab};
@@ -131,6 +131,15 @@ impl Flow {
         }
         if server {
             self.flags |= bit::SERVER_IS_INTERNAL;
+        }
+    }
+
+    /// Its ends, as layer 7 knows them.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends {
+            client: self.key.end(self.client_is_low()),
+            server: self.key.end(!self.client_is_low()),
+            start_ns: self.start_ns,
         }
     }
 

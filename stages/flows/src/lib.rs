@@ -9,6 +9,8 @@ mod emit;
 mod flow;
 mod key;
 pub mod layer7;
+mod lengths;
+mod lifetime;
 mod partial;
 pub mod side;
 pub mod stage;

@@ -13,14 +13,15 @@ use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::flow::{FlowBatch, FlowKind, FlowState, Protocol};
 use linkweir_record::{Anonymizer, RecordBatch};
 use linkweir_wire::{
-    DecodeErrorKind, DecodeFaults, LinkType, Network, Packet, Tcp, TcpFlags, Timestamp, Transport,
-    Udp, decode, decode_plain,
+    DecodeErrorKind, DecodeFaults, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport, Udp,
+    decode, decode_plain,
 };
 
 use crate::config::FlowsConfig;
 use crate::flow::{Flow, Timeouts};
 use crate::key::FlowKey;
-use crate::layer7::{Ends, Layer7};
+use crate::layer7::Layer7;
+use crate::lengths::{ip_len, tcp_len};
 use crate::partial::Told;
 use crate::side::Side;
 use crate::stats::FlowsStats;
@@ -36,13 +37,6 @@ const GROUP: usize = 32;
 /// Records that leave at a time when the input has ended.
 const PIECE: usize = 1024;
 
-/// Flows that leave at a time when they are due, for a group of packets: what is due longer waits a
-/// little, and records do not pile up.
-const DUE: usize = 64;
-
-/// Flows among which the one idle longest leaves when the table is full.
-const SAMPLE: u32 = 16;
-
 /// Port of the domain name system.
 const DNS: u16 = 53;
 
@@ -53,8 +47,8 @@ const DNS: u16 = 53;
 #[derive(Debug)]
 pub struct FlowsStage {
     pub(crate) flows: Slab<Flow>,
-    index: Index,
-    wheel: Wheel,
+    pub(crate) index: Index,
+    pub(crate) wheel: Wheel,
     pub(crate) pools: Pools,
     pub(crate) layer7: Layer7,
     pub(crate) told: Slab<Told>,
@@ -64,18 +58,18 @@ pub struct FlowsStage {
     pub(crate) periodic_ns: Option<u64>,
     pub(crate) stats: FlowsStats,
     pub(crate) recorder: Option<Recorder>,
-    max_flows: usize,
-    with_names: bool,
-    seed: u64,
+    pub(crate) max_flows: usize,
+    pub(crate) with_names: bool,
+    pub(crate) seed: u64,
     shard: (u32, u32),
     /// The last packet or tick, nanoseconds since the epoch.
     pub(crate) now: u64,
     /// The latest packet or tick.
-    latest: u64,
+    pub(crate) latest: u64,
     /// When the wheel is to be looked at.
-    due: u64,
+    pub(crate) due: u64,
     /// State of the generator that picks the sample of an eviction.
-    dice: u64,
+    pub(crate) dice: u64,
     faults: DecodeFaults,
     unsupported_link: Option<LinkType>,
     /// Next slot of [`Stage::finish`].
@@ -84,12 +78,12 @@ pub struct FlowsStage {
 
 /// A packet with the place of its flow.
 #[derive(Clone, Copy)]
-struct Prepared<'a> {
-    packet: Packet<'a>,
-    now: u64,
-    key: FlowKey,
-    is_low: bool,
-    hash: u32,
+pub(crate) struct Prepared<'a> {
+    pub(crate) packet: Packet<'a>,
+    pub(crate) now: u64,
+    pub(crate) key: FlowKey,
+    pub(crate) is_low: bool,
+    pub(crate) hash: u32,
 }
 
 impl FlowsStage {
@@ -357,7 +351,7 @@ impl FlowsStage {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        let ends = ends_of(flow);
+        let ends = flow.ends();
         if outcome.lost > 0 {
             self.layer7.lost(flow.layer7, side, outcome.lost);
         }
@@ -415,7 +409,7 @@ impl FlowsStage {
             me.ttl_min.min(ttl)
         };
         if self.with_names && !me.has(flag::DEAF) && !udp.payload.is_empty() {
-            let ends = ends_of(flow);
+            let ends = flow.ends();
             let handle = &mut flow.layer7;
             self.layer7
                 .on_udp(handle, &ends, side, udp.payload, one.now, out);
@@ -504,133 +498,6 @@ impl FlowsStage {
         let is_simultaneous = client.has(flag::SYN) && server.pkts_all == 0;
         !is_simultaneous
     }
-
-    /// A new flow.
-    #[inline(never)]
-    fn open(&mut self, one: &Prepared<'_>, src_is_client: bool, out: &mut FlowBatch) -> SlotId {
-        if self.flows.len() >= self.max_flows {
-            self.evict(out);
-        }
-        let slot = self.flows.take();
-        let client_is_low = src_is_client == one.is_low;
-        let flow = Flow::new(one.key, one.now, one.packet.vlan, client_is_low);
-        let due = flow.deadline(&self.timeouts);
-        if let Some(place) = self.flows.get_mut(slot) {
-            *place = flow;
-            if self.periodic_ns.is_some() {
-                place.partial = self.told.take();
-                if let Some(told) = self.told.get_mut(place.partial) {
-                    *told = Told::begin(one.now);
-                }
-            }
-            let ends = ends_of(place);
-            let (client, server) = (
-                self.internal.contains(ends.client.0),
-                self.internal.contains(ends.server.0),
-            );
-            place.set_internal(client, server);
-            if let Some(recorder) = &mut self.recorder {
-                recorder.on_open(place.protocol(), client, server);
-            }
-            if self.with_names {
-                self.layer7.opened(&mut place.layer7, &ends);
-            }
-        }
-        self.index.insert(one.hash, slot);
-        let due = self.soonest(due, one.now);
-        self.wheel.file(slot, due, &mut self.flows);
-        self.stats.peak_flows = self.stats.peak_flows.max(self.flows.len() as u64);
-        slot
-    }
-
-    /// A due moment, or that of the next partial record.
-    fn soonest(&self, due: u64, since: u64) -> u64 {
-        self.periodic_ns
-            .map_or(due, |period| due.min(since.saturating_add(period)))
-    }
-
-    /// Files a flow again whose deadline has changed.
-    fn file_anew(&mut self, slot: SlotId) {
-        let Some(flow) = self.flows.get(slot) else {
-            return;
-        };
-        let since = self
-            .told
-            .get(flow.partial)
-            .map_or(u64::MAX, |told| told.since);
-        let due = self.soonest(flow.deadline(&self.timeouts), since);
-        self.wheel.remove(slot, &mut self.flows);
-        self.wheel.file(slot, due, &mut self.flows);
-    }
-
-    /// Ends the flows that are due, and files the others anew.
-    #[cold]
-    fn look_at_wheel(&mut self, out: &mut FlowBatch) {
-        let now = self.now;
-        let full = out.len() + DUE;
-        while out.len() < full {
-            let Some(slot) = self.wheel.visit(now, &mut self.flows) else {
-                self.due = self.wheel.next_ns();
-                return;
-            };
-            let Some(flow) = self.flows.get(slot) else {
-                continue;
-            };
-            if now > flow.deadline(&self.timeouts) {
-                self.end(slot, None, out);
-                continue;
-            }
-            if let Some(period) = self.periodic_ns {
-                self.tell_if_due(slot, period, now, out);
-            }
-            self.file_anew(slot);
-        }
-    }
-
-    /// The flow that was idle longest, of a sample, leaves. Flows that never were answered go first:
-    /// a flood of SYNs does not push out what is established.
-    #[cold]
-    fn evict(&mut self, out: &mut FlowBatch) {
-        let used = self.flows.used();
-        let mut worst: Option<(bool, u64, SlotId)> = None;
-        let mut tries = 0;
-        while tries < SAMPLE * 8 && worst.is_none() || tries < SAMPLE {
-            tries += 1;
-            // xorshift64 (Marsaglia 2003).
-            self.dice ^= self.dice << 13;
-            self.dice ^= self.dice >> 7;
-            self.dice ^= self.dice << 17;
-            let slot = u32::try_from((self.dice >> 16) % u64::from(used.max(1))).unwrap_or(0);
-            let Some(flow) = self.flows.get(slot).filter(|flow| flow.is_used()) else {
-                continue;
-            };
-            let candidate = (!flow.is_only_syns(), flow.last_ns, slot);
-            worst = Some(worst.map_or(candidate, |worst| worst.min(candidate)));
-        }
-        if let Some((_, _, slot)) = worst {
-            self.stats.evicted += 1;
-            self.end(slot, Some(FlowState::Evicted), out);
-        }
-    }
-
-    /// Writes the record of a flow and forgets it.
-    pub(crate) fn end(&mut self, slot: SlotId, state: Option<FlowState>, out: &mut FlowBatch) {
-        self.write(slot, state, out);
-        self.wheel.remove(slot, &mut self.flows);
-        let Some(flow) = self.flows.get_mut(slot) else {
-            return;
-        };
-        self.index.remove(flow.key.hash(self.seed), slot);
-        self.layer7.release(flow.layer7);
-        if flow.partial != NONE {
-            self.told.give_back(flow.partial);
-        }
-        for direction in &mut flow.directions {
-            self.pools.release(direction);
-        }
-        *flow = Flow::default();
-        self.flows.give_back(slot);
-    }
 }
 
 /// Whether the sender of a flow's first segment is its client: of a SYN-ACK it is not; of a flow met
@@ -643,44 +510,6 @@ fn is_client_first(tcp: &Tcp<'_>) -> bool {
     let (src, dst) = (tcp.src_port(), tcp.dst_port());
     // Below the ports that systems give to clients (RFC 6335 sec. 6: from 49152; Linux: from 32768).
     !(src < dst && (src < 1024 || (src < 32768 && dst >= 32768)))
-}
-
-fn ends_of(flow: &Flow) -> Ends {
-    Ends {
-        client: flow.key.end(flow.client_is_low()),
-        server: flow.key.end(!flow.client_is_low()),
-        start_ns: flow.start_ns,
-    }
-}
-
-/// Bytes of a TCP header and its payload.
-#[inline]
-fn tcp_len(tcp: &Tcp<'_>) -> u32 {
-    let [.., offset, _, _, _, _, _, _, _] = *tcp.header();
-    u32::from(offset >> 4) * 4 + tcp.payload_len
-}
-
-/// Bytes of an IP packet by its header; of one whose length field is empty (captured before the card
-/// cut it into segments) by what it carries.
-#[inline]
-fn ip_len(network: &Network<'_>, transport_len: u32) -> u32 {
-    match network {
-        Network::V4(h) => {
-            let [first, _, a, b, ..] = **h;
-            match u16::from_be_bytes([a, b]) {
-                0 => u32::from(first & 15) * 4 + transport_len,
-                len => u32::from(len),
-            }
-        }
-        Network::V6(h) => {
-            let [_, _, _, _, a, b, ..] = **h;
-            match u16::from_be_bytes([a, b]) {
-                0 => 40 + transport_len,
-                len => 40 + u32::from(len),
-            }
-        }
-        Network::None => transport_len,
-    }
 }
 
 impl Stage for FlowsStage {
