@@ -28,7 +28,7 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 /// A record has Tstat's columns with Tstat's names and units (times in milliseconds): packets, bytes,
 /// retransmissions and why, round-trip times of both halves of the path, windows, options, TLS, HTTP
 /// and QUIC, the name of the server; and what Tstat does not have: application, state, `flow_id`,
-/// classifier_evidence. Format text is a line
+/// `classifier_evidence`. Format text is a line
 /// `protocol|c_ip|c_port|s_ip|s_port|first|durat|c_pkts_all|s_pkts_all|c_bytes_all|s_bytes_all|c_pkts_retx|s_pkts_retx|c_rtt_avg|s_rtt_avg|state|application|sni|fqdn`
 /// with times in seconds; jsonl and csv have all columns; zeek is a conn.log; tstat is Tstat's tree of
 /// logs and histograms.
