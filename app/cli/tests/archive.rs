@@ -240,3 +240,21 @@ fn what_cannot_be_is_said() {
     assert!(ran.stderr.contains("1 rows are damaged"), "{}", ran.stderr);
     assert_eq!(ran.stdout.lines().count(), 1 + 29);
 }
+
+#[test]
+fn the_archive_is_not_replaced_by_what_is_made_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.svg");
+    write(&path, &[Direction::In]);
+    let link = folder.path().join("b.svg");
+    std::fs::hard_link(&path, &link).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    for output in [&path, &link] {
+        for command in ["dump", "plot"] {
+            run(&["archive", command, text(&path), "-o", text(output)])
+                .exits(2)
+                .says("name another file");
+        }
+    }
+    assert!(std::fs::read(&path).unwrap() == before);
+}

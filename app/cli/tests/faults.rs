@@ -167,7 +167,7 @@ fn wrong_usage() {
     let demo = demo();
     let demo = demo.to_str().unwrap();
     run(&["http", "--nope", "-r", demo]).exits(2).says("--nope");
-    run(&["http"]).exits(2).says("-r or an interface with -i");
+    run(&["http"]).exits(2).says("-r, an interface with -i");
     run(&["nope"]).exits(2);
     let nothing: [&str; 0] = [];
     run(&nothing).exits(2);

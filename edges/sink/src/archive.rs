@@ -218,11 +218,13 @@ impl ReadAt for ArchiveFile {
 /// refuses.
 pub fn read_archive(path: &Path) -> Result<Reader<ArchiveFile>, SinkError> {
     let io = |source| io_error(path, source);
-    let file = File::open(path).map_err(io)?;
-    let about = file.metadata().map_err(io)?;
-    if !about.is_file() {
+    // A pipe would be waited for.
+    let is_file = path.metadata().map_err(io)?.is_file();
+    if !is_file {
         return Err(refuse(path, Refused::NotAnArchive.to_string()));
     }
+    let file = File::open(path).map_err(io)?;
+    let about = file.metadata().map_err(io)?;
     Reader::open(ArchiveFile(file), about.len()).map_err(|error| refuse(path, error.to_string()))
 }
 

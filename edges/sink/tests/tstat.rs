@@ -470,13 +470,15 @@ fn histograms_alone_make_no_logs_and_local_time_names_folders() {
         utc_offset_s: |_| 3600,
         ..TstatOptions::default()
     };
-    let mut sink = open_histograms(&dir.path().join("a/b"), options).unwrap();
+    // The folder is made, but none above it.
+    assert!(open_histograms(&dir.path().join("a/b"), options).is_err());
+    let mut sink = open_histograms(&dir.path().join("a"), options).unwrap();
     let mut all = batch(&[flow_at(START)]);
     all.push_step(step(START / (300 * SECOND), 0, 1, true));
     sink.write(&all).unwrap();
     sink.flush().unwrap();
     sink.finish().unwrap();
-    let tree = dir.path().join("a/b");
+    let tree = dir.path().join("a");
     assert_eq!(names(&tree), ["2026_11_21_01_50.out"]);
     assert_eq!(names(&folders(&tree)[0]), ["LAST"]);
 }

@@ -1,6 +1,18 @@
 //! Bytes of packets by their headers.
 
+use linkweir_engine::Frame;
 use linkweir_wire::{Network, Tcp};
+
+/// No frame is longer, also not before a card cuts it into segments (Linux: 512 KiB, BIG TCP).
+const LONGEST: u32 = 1 << 20;
+
+/// Bytes that a frame had on the wire. A capture that says more than is possible is not believed: of
+/// packets whose length field is empty that number would count as their payload.
+#[inline]
+pub(crate) fn wire_len(frame: &Frame<'_>) -> u32 {
+    let captured = u32::try_from(frame.bytes.len()).unwrap_or(u32::MAX);
+    frame.wire_len.min(LONGEST.max(captured))
+}
 
 /// Bytes of a TCP header and its payload.
 #[inline]

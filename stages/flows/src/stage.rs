@@ -21,7 +21,7 @@ use crate::config::FlowsConfig;
 use crate::flow::{Flow, Timeouts};
 use crate::key::FlowKey;
 use crate::layer7::Layer7;
-use crate::lengths::{ip_len, tcp_len};
+use crate::lengths::{ip_len, tcp_len, wire_len};
 use crate::partial::Told;
 use crate::side::Side;
 use crate::stats::FlowsStats;
@@ -154,11 +154,12 @@ impl FlowsStage {
     /// Decodes a frame and finds the place of its flow.
     #[inline]
     fn prepare<'a>(&mut self, frame: &Frame<'a>) -> Option<Prepared<'a>> {
-        let plain =
-            (frame.link == LinkType::ETHERNET).then(|| decode_plain(frame.bytes, frame.wire_len));
+        self.latest = self.latest.max(frame.timestamp.as_nanos());
+        let wire_len = wire_len(frame);
+        let plain = (frame.link == LinkType::ETHERNET).then(|| decode_plain(frame.bytes, wire_len));
         let packet = match plain.flatten() {
             Some(packet) => packet,
-            None => self.unusual(frame)?,
+            None => self.unusual(frame, wire_len)?,
         };
         let (protocol, src, dst) = match &packet.transport {
             Transport::Tcp(tcp) => (Protocol::Tcp, tcp.src_port(), tcp.dst_port()),
@@ -218,8 +219,8 @@ impl FlowsStage {
 
     /// A frame that is not of the plain shape: tags, tunnels, faults, or nothing of interest.
     #[inline(never)]
-    fn unusual<'a>(&mut self, frame: &Frame<'a>) -> Option<Packet<'a>> {
-        match decode(frame.link, frame.bytes, frame.wire_len) {
+    fn unusual<'a>(&mut self, frame: &Frame<'a>, wire_len: u32) -> Option<Packet<'a>> {
+        match decode(frame.link, frame.bytes, wire_len) {
             Ok(packet) => {
                 if let Some(fault) = &packet.fault {
                     self.faults.record(fault);
@@ -265,7 +266,6 @@ impl FlowsStage {
     fn on_packet(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) {
         // A capture of several may go back and forth: only the end is judged by the latest time.
         self.now = one.now;
-        self.latest = self.latest.max(one.now);
         if let Some(recorder) = &mut self.recorder {
             recorder.advance(one.now, out);
         }

@@ -9,7 +9,7 @@ use linkweir_sketch::archive::{ReadFault, Reader, Reading};
 
 use super::args::{DumpArgs, Table};
 use super::select::{View, levels, matching, views};
-use super::{conclude, open, unreadable, wrong};
+use super::{conclude, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
 
 const HEADING: &str =
@@ -34,6 +34,7 @@ impl From<io::Error> for Fault {
 }
 
 pub(super) fn run(args: &DumpArgs) -> anyhow::Result<Exit> {
+    keeps(&args.file, &args.output)?;
     let mut reader = open(&args.file)?;
     let all = views(reader.catalogue());
     let chosen = matching(&all, &args.series).map_err(wrong)?;

@@ -36,6 +36,11 @@ fn open(path: &std::path::Path) -> anyhow::Result<Reader<ArchiveFile>> {
     read_archive(path).map_err(refused)
 }
 
+/// Refuses an output that would replace the archive that is read.
+fn keeps(archive: &std::path::Path, output: &std::path::Path) -> anyhow::Result<()> {
+    crate::conflicts::check(&[("-o", output)], &[("the archive", archive)]).map_err(wrong)
+}
+
 fn refused(error: SinkError) -> anyhow::Error {
     error.into()
 }

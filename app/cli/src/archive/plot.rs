@@ -16,7 +16,7 @@ use linkweir_sketch::archive::{ReadFault, Reader, Reading};
 use super::args::{PlotArgs, Span, Way};
 use super::panel::{AVERAGE, Curve, LARGEST, P95, P99, Panel, Point, Style};
 use super::select::{View, named, views};
-use super::{conclude, figure, open, svg, unreadable, wrong};
+use super::{conclude, figure, keeps, open, svg, unreadable, wrong};
 use crate::exit::Exit;
 
 const HOUR: u64 = 3600 * 1_000_000_000;
@@ -25,6 +25,7 @@ const COUNTER: [Curve; 2] = [AVERAGE, LARGEST];
 
 pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
     let format = Format::of(&args.output)?;
+    keeps(&args.file, &args.output)?;
     let mut reader = open(&args.file)?;
     let (panels, style, missed) = panels(&mut reader, args)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();

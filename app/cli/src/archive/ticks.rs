@@ -209,7 +209,8 @@ mod tests {
             texts(100 * DAY),
             ["16 Aug", "1 Sep", "16 Sep", "1 Oct", "16 Oct", "1 Nov"]
         );
-        assert_eq!(texts(797 * DAY)[..2], ["Oct 2024", "Jan 2025"]);
+        // Nine quarters are too many for eight ticks.
+        assert_eq!(texts(797 * DAY)[..2], ["Jan 2025", "Jul 2025"]);
         assert_eq!(texts(20 * SECOND)[0], "11:59:40");
         assert!(times(0, u64::MAX, 8).len() < 2000);
         assert_eq!(times(5, 1, 8), []);

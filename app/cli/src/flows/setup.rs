@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_engine::{Sink, SinkError};
@@ -28,6 +29,11 @@ pub(crate) fn settings(args: &FlowsArgs) -> anyhow::Result<FlowsConfig> {
     let is_tree = output.format == Some(FlowFormat::Tstat);
     let has_steps =
         is_tree || output.histograms.is_some() || output.archive.is_some() || output.rrd.is_some();
+    if has_steps && output.step < Duration::from_secs(1) {
+        return Err(anyhow!(Wrong(
+            "--step: at least a second is wanted".to_owned()
+        )));
+    }
     Ok(FlowsConfig {
         tcp_idle: tracking.tcp_idle,
         udp_idle: tracking.udp_idle,

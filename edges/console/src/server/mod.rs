@@ -11,7 +11,7 @@
 //!
 //! It trusts nobody: loopback unless told otherwise, a token where it is not, the `Host` field
 //! checked against DNS rebinding, `GET` and `HEAD` only, nothing from other sites on the page, and
-//! bounds on connections, heads and patience. It never holds up the run: see [`Live`].
+//! bounds on connections, heads and patience. It never holds up the run: see [`LiveOf`].
 
 mod assets;
 mod body;

@@ -136,11 +136,7 @@ fn earliest_ns(batch: &FlowBatch) -> Option<u64> {
         .map(|flow| flow.row.start_ns.min(flow.row.first_ns));
     let messages = batch.messages().map(|message| message.row.time_ns);
     let steps = batch.steps().iter().map(|step| step.from_ns);
-    flows
-        .chain(messages)
-        .chain(steps)
-        .filter(|ns| *ns > 0)
-        .min()
+    flows.chain(messages).chain(steps).min()
 }
 
 impl TstatSink {

@@ -10,6 +10,9 @@ use super::segments::{MAX_SEGMENTS, Segment};
 use super::{Arrival, IMPOSSIBLE, Outcome, Pools, before, later};
 use crate::config::Classifier;
 
+/// A window that says nothing of what may be lost by a capture: 1 MiB.
+const SMALLEST_WINDOW: u32 = 1 << 20;
+
 /// Takes the sequence space of a segment with payload, SYN or FIN. Returns whether it was out of
 /// sequence: what it holds was seen before, or should have come before what was seen.
 #[inline]
@@ -48,7 +51,7 @@ pub(super) fn on_data(
         me.next = end;
     } else if before(me.next, start) {
         let gap = start.wrapping_sub(me.next);
-        if gap > IMPOSSIBLE {
+        if gap > furthest(me, peer) {
             pools.impossible += 1;
             return true;
         }
@@ -63,6 +66,18 @@ pub(super) fn on_data(
     }
     append(me, &segment, pools);
     false
+}
+
+/// How far ahead of what was sent a segment can be: what the receiver's largest window allows, and
+/// as much again for packets that the capture missed. Where no window is known, anything but absurd.
+fn furthest(me: &Direction, peer: &Direction) -> u32 {
+    if peer.win_max == 0 || !me.has(flag::SYN) || !peer.has(flag::SYN) {
+        return IMPOSSIBLE;
+    }
+    peer.win_max
+        .max(SMALLEST_WINDOW)
+        .saturating_mul(16)
+        .min(IMPOSSIBLE)
 }
 
 /// Puts a segment behind all others in flight.
