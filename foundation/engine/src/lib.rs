@@ -9,6 +9,7 @@
 
 pub mod batch;
 pub mod deal;
+pub mod effect;
 mod exchange;
 pub mod hash;
 pub mod limit;
@@ -20,6 +21,7 @@ pub mod workers;
 
 pub use batch::{Batch, Frame, FrameRef};
 pub use deal::{DealState, Port, deal};
+pub use effect::{Answer, Effects, QueuedPacket, Reset, Verdict};
 pub use limit::Limit;
 pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{

@@ -1,0 +1,2 @@
+//! Virus scanning by clamd, off the packet path.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Files recorded from the traffic, bounded and atomic.
+#![forbid(unsafe_code)]

@@ -1,0 +1,447 @@
+//! `gateway_event`: what the gateway decided, found and recorded, one record each.
+//!
+//! Source: the management objectives of the P2P Proxy (Tsai 2005, sec. 2.3, Table 2): filtering,
+//! auditing of messages and files, virus scanning.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns};
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum GatewayEventKind {
+    /// A connection was decided: by which rule, as which application.
+    #[default]
+    Decided,
+    /// A connection was dropped or reset because of what it carried; `detail` says by what.
+    Blocked,
+    /// A keyword was found.
+    Keyword,
+    /// A file name matched a rule.
+    FileName,
+    /// The scanner found something.
+    Infected,
+    /// The scanner could not say; `action` is what the policy does then.
+    Unscanned,
+    /// A chat message (audit).
+    Message,
+    /// A transferred file, at its end (audit).
+    File,
+    /// A bound was reached: packets or bytes held, connections; `detail` says which.
+    Limit,
+    /// A malformed message of an application; its inspection ends there.
+    Malformed,
+}
+
+impl GatewayEventKind {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Decided,
+        Self::Blocked,
+        Self::Keyword,
+        Self::FileName,
+        Self::Infected,
+        Self::Unscanned,
+        Self::Message,
+        Self::File,
+        Self::Limit,
+        Self::Malformed,
+    ];
+
+    /// The word in the `event` field.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Decided => "decided",
+            Self::Blocked => "blocked",
+            Self::Keyword => "keyword",
+            Self::FileName => "file_name",
+            Self::Infected => "infected",
+            Self::Unscanned => "unscanned",
+            Self::Message => "message",
+            Self::File => "file",
+            Self::Limit => "limit",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
+/// The numbers of an event: everything of fixed size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatewayRow {
+    /// When, nanoseconds since the epoch.
+    pub ts_ns: u64,
+    /// What happened.
+    pub event: GatewayEventKind,
+    /// Who opened the connection; IPv4 as the mapped address.
+    pub client_ip: IpAddr,
+    /// Who accepted it.
+    pub server_ip: IpAddr,
+    /// Port of the client.
+    pub client_port: u16,
+    /// Port of the server.
+    pub server_port: u16,
+    /// `tcp` or `udp`.
+    pub protocol: &'static str,
+    /// What is done: `allow`, `drop`, `reject`, `inspect`; empty where nothing follows.
+    pub action: &'static str,
+    /// Who sent what the event is about: `client`, `server`, or empty.
+    pub sender_side: &'static str,
+    /// Verdict on a file: `clean`, `infected`, `unscanned`, `blocked`, `passed` (not to be scanned);
+    /// empty where there is no file.
+    pub verdict: &'static str,
+    /// Bytes of the file or message.
+    pub size: Option<u64>,
+    /// Bytes that the protocol announced for the file.
+    pub announced_size: Option<u64>,
+    /// Whether all of the file passed by.
+    pub is_complete: Option<bool>,
+    /// SHA-256 of the file as it passed by.
+    pub sha256: Option<[u8; 32]>,
+}
+
+impl Default for GatewayRow {
+    fn default() -> Self {
+        let nobody = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        Self {
+            ts_ns: 0,
+            event: GatewayEventKind::Decided,
+            client_ip: nobody,
+            server_ip: nobody,
+            client_port: 0,
+            server_port: 0,
+            protocol: "",
+            action: "",
+            sender_side: "",
+            verdict: "",
+            size: None,
+            announced_size: None,
+            is_complete: None,
+            sha256: None,
+        }
+    }
+}
+
+/// The texts of an event; empty where there is none. Those from the network are bytes as they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GatewayText<'a> {
+    /// Name of the application.
+    pub application: &'a [u8],
+    /// Name of the rule.
+    pub rule: &'a [u8],
+    /// Name of the file.
+    pub file_name: &'a [u8],
+    /// The keyword, the virus, the reason.
+    pub detail: &'a [u8],
+    /// Who sends a message or file, as the protocol names him.
+    pub from: &'a [u8],
+    /// Who gets it.
+    pub to: &'a [u8],
+    /// Text of a message.
+    pub message: &'a [u8],
+    /// Host or TLS server name.
+    pub host: &'a [u8],
+    /// Name under which the file is kept in the folder of the rule.
+    pub stored: &'a [u8],
+}
+
+const TEXTS: usize = 9;
+
+impl<'a> GatewayText<'a> {
+    const fn parts(&self) -> [&'a [u8]; TEXTS] {
+        [
+            self.application,
+            self.rule,
+            self.file_name,
+            self.detail,
+            self.from,
+            self.to,
+            self.message,
+            self.host,
+            self.stored,
+        ]
+    }
+
+    const fn from_parts(parts: [&'a [u8]; TEXTS]) -> Self {
+        let [
+            application,
+            rule,
+            file_name,
+            detail,
+            from,
+            to,
+            message,
+            host,
+            stored,
+        ] = parts;
+        Self {
+            application,
+            rule,
+            file_name,
+            detail,
+            from,
+            to,
+            message,
+            host,
+            stored,
+        }
+    }
+}
+
+/// One event, borrowed from its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatewayEvent<'a> {
+    /// Its numbers.
+    pub row: &'a GatewayRow,
+    /// Its texts.
+    pub text: GatewayText<'a>,
+    /// `row.sha256` in hexadecimal digits; empty where there is none.
+    pub sha256: &'a [u8],
+}
+
+/// End offsets of the texts and the digits of a row in the arena, and where the first starts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: u32,
+    ends: [u32; TEXTS + 1],
+}
+
+/// Events in the order in which they happened.
+#[derive(Debug, Clone, Default)]
+pub struct GatewayBatch {
+    rows: Vec<GatewayRow>,
+    spans: Vec<Span>,
+    arena: Vec<u8>,
+}
+
+impl GatewayBatch {
+    /// Appends an event.
+    ///
+    /// A batch holds 4 GiB of text; what does not fit is recorded with empty text.
+    pub fn push(&mut self, row: GatewayRow, text: &GatewayText<'_>) {
+        let start = u32::try_from(self.arena.len()).unwrap_or(u32::MAX);
+        let mut span = Span {
+            start,
+            ends: [start; TEXTS + 1],
+        };
+        let mut digits = [0_u8; 64];
+        let digits = row
+            .sha256
+            .map_or(&[][..], |hash| hexadecimal(&hash, &mut digits));
+        let parts = text.parts();
+        let parts = parts.iter().copied().chain([digits]);
+        for (end, part) in span.ends.iter_mut().zip(parts) {
+            self.arena.extend_from_slice(part);
+            *end = u32::try_from(self.arena.len()).unwrap_or(start);
+        }
+        self.rows.push(row);
+        self.spans.push(span);
+    }
+}
+
+fn hexadecimal<'a>(bytes: &[u8; 32], out: &'a mut [u8; 64]) -> &'a [u8] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (byte, pair) in bytes.iter().zip(out.as_chunks_mut::<2>().0) {
+        let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0');
+        *pair = [digit(byte >> 4), digit(byte & 15)];
+    }
+    out
+}
+
+impl RecordBatch<GatewayKind> for GatewayBatch {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn get(&self, at: usize) -> Option<GatewayEvent<'_>> {
+        let row = self.rows.get(at)?;
+        let span = self.spans.get(at)?;
+        let mut from = span.start as usize;
+        let mut parts = span.ends.map(|end| {
+            let part = self.arena.get(from..end as usize).unwrap_or_default();
+            from = end as usize;
+            part
+        });
+        let sha256 = std::mem::take(parts.last_mut()?);
+        let (texts, _) = parts.split_first_chunk::<TEXTS>()?;
+        Some(GatewayEvent {
+            row,
+            text: GatewayText::from_parts(*texts),
+            sha256,
+        })
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.spans.clear();
+        self.arena.clear();
+    }
+
+    fn push_view(&mut self, view: &GatewayEvent<'_>) {
+        self.push(*view.row, &view.text);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.rows.len() * (size_of::<GatewayRow>() + size_of::<Span>()) + self.arena.len()
+    }
+}
+
+/// The kind `gateway_event`.
+#[derive(Debug, Clone, Copy)]
+pub struct GatewayKind;
+
+fn opt(value: Option<u64>) -> Value<'static> {
+    value.map_or(Value::Null, Value::U64)
+}
+
+fn text(part: &[u8]) -> Value<'_> {
+    if part.is_empty() {
+        Value::Null
+    } else {
+        Value::Text(part)
+    }
+}
+
+fn word(word: &'static str) -> Value<'static> {
+    if word.is_empty() {
+        Value::Null
+    } else {
+        Value::Word(word)
+    }
+}
+
+columns!(FIELDS, read_column, v: GatewayEvent, {
+    ts_ns: TimeNs, "ns since 1970", Some(156), "When it happened." => Value::TimeNs(v.row.ts_ns);
+    event: Word, "", None, "decided, blocked, keyword, file_name, infected, unscanned, message, file, limit or malformed." => Value::Word(v.row.event.as_str());
+    client_ip: Ip, "", Some(8), "Address that opened the connection." => Value::Ip(v.row.client_ip);
+    client_port: Port, "", Some(7), "Its port." => Value::Port(v.row.client_port);
+    server_ip: Ip, "", Some(12), "Address that accepted it." => Value::Ip(v.row.server_ip);
+    server_port: Port, "", Some(11), "Its port." => Value::Port(v.row.server_port);
+    protocol: Word, "", Some(4), "tcp or udp." => word(v.row.protocol);
+    application: Text, "", Some(96), "Application, unknown where no signature matched." => text(v.text.application);
+    rule: Text, "", None, "Rule of the policy that decided." => text(v.text.rule);
+    action: Word, "", None, "allow, drop, reject or inspect: what is done." => word(v.row.action);
+    sender: Word, "", None, "Who sent what the event is about: client or server." => word(v.row.sender_side);
+    host: Text, "", Some(460), "Host field or TLS server name." => text(v.text.host);
+    file_name: Text, "", None, "Name of the file as the protocol gave it." => text(v.text.file_name);
+    size: U64, "bytes", None, "Bytes of the file or message that passed by." => opt(v.row.size);
+    announced_size: U64, "bytes", None, "Bytes of the file as the protocol announced them." => opt(v.row.announced_size);
+    complete: Word, "", None, "Whether all of the file passed by: true or false." => match v.row.is_complete {
+        None => Value::Null,
+        Some(true) => Value::Word("true"),
+        Some(false) => Value::Word("false"),
+    };
+    sha256: Text, "hexadecimal", None, "SHA-256 of the bytes of the file that passed by." => text(v.sha256);
+    verdict: Word, "", None, "On a file: clean, infected, unscanned, blocked, or passed where it was not to be scanned." => word(v.row.verdict);
+    detail: Text, "", None, "The keyword, the name of the virus, the pattern or the reason." => text(v.text.detail);
+    from: Text, "", None, "Who sends the message or file, as the protocol names him." => text(v.text.from);
+    to: Text, "", None, "Who gets it." => text(v.text.to);
+    message: Text, "", None, "Text of a chat message." => text(v.text.message);
+    stored: Text, "", None, "Name under which the file is kept in the folder for recorded files or the quarantine." => text(v.text.stored);
+});
+
+impl RecordKind for GatewayKind {
+    type View<'a> = GatewayEvent<'a>;
+    type Batch = GatewayBatch;
+    const NAME: &'static str = "gateway_event";
+    const ZEEK_PATH: &'static str = "notice";
+
+    fn fields() -> &'static [Field] {
+        FIELDS
+    }
+
+    #[inline]
+    fn value<'a>(view: &GatewayEvent<'a>, column: usize) -> Value<'a>
+    where
+        'a: 'a,
+    {
+        read_column(view, column)
+    }
+
+    fn text_line() -> &'static [&'static str] {
+        &[
+            "ts_ns",
+            "event",
+            "action",
+            "application",
+            "rule",
+            "client_ip",
+            "client_port",
+            "server_ip",
+            "server_port",
+            "file_name",
+            "size",
+            "verdict",
+            "detail",
+            "from",
+            "to",
+            "message",
+        ]
+    }
+
+    fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {
+        const fn column(name: &'static str, kind: &'static str) -> ZeekColumn {
+            ZeekColumn { name, kind }
+        }
+        const COLUMNS: &[(&str, ZeekColumn)] = &[
+            ("ts_ns", column("ts", "time")),
+            ("client_ip", column("id.orig_h", "addr")),
+            ("client_port", column("id.orig_p", "port")),
+            ("server_ip", column("id.resp_h", "addr")),
+            ("server_port", column("id.resp_p", "port")),
+            ("protocol", column("proto", "enum")),
+            ("event", column("note", "enum")),
+            ("detail", column("msg", "string")),
+            ("file_name", column("sub", "string")),
+            ("action", column("actions", "set[enum]")),
+            ("application", column("service", "string")),
+            ("rule", column("rule", "string")),
+            ("sha256", column("sha256", "string")),
+            ("verdict", column("verdict", "string")),
+            ("from", column("from", "string")),
+            ("to", column("to", "string")),
+            ("message", column("message", "string")),
+        ];
+        COLUMNS
+    }
+
+    fn time_ns(view: &GatewayEvent<'_>) -> u64 {
+        view.row.ts_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_comes_back_as_it_went_in() {
+        let mut batch = GatewayBatch::default();
+        let row = GatewayRow {
+            ts_ns: 7,
+            event: GatewayEventKind::File,
+            sha256: Some([0xa5; 32]),
+            is_complete: Some(true),
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            file_name: b"song.mp3",
+            stored: b"1-song.mp3",
+            ..GatewayText::default()
+        };
+        batch.push(GatewayRow::default(), &GatewayText::default());
+        batch.push(row, &text);
+        let event = batch.get(1).expect("the second event");
+        assert_eq!((*event.row, event.text), (row, text));
+        let column = |name| {
+            let at = GatewayKind::column(name).expect("a column of this name");
+            GatewayKind::value(&event, at)
+        };
+        assert_eq!(column("sha256"), Value::Text("a5".repeat(32).as_bytes()));
+        assert_eq!(column("complete"), Value::Word("true"));
+        assert_eq!(column("message"), Value::Null);
+        let mut copy = GatewayBatch::default();
+        copy.push_view(&event);
+        assert_eq!(copy.get(0).map(|event| event.text), Some(text));
+    }
+}

@@ -1,0 +1,175 @@
+//! Inspectors: parsers of a connection's two streams that say what passes by.
+//!
+//! Bytes come in order, in pieces of any size, from either side. An inspector keeps only what it needs
+//! to go on: no bodies, heads and messages up to a bound. What it does not understand it calls
+//! malformed once; from then on the connection is [opaque](Inspector::opaque): every byte is text.
+
+mod bittorrent;
+mod decode;
+mod edonkey;
+mod http;
+mod msn;
+mod msnftp;
+
+pub use decode::Coding;
+
+use linkweir_proto::application::Application;
+
+/// Which end of a connection sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Who opened the connection.
+    Client,
+    /// Who accepted it.
+    Server,
+}
+
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// The word in records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// A file, as far as the protocol says before its first byte. Absent texts are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileInfo<'a> {
+    /// Its name: of a URL the last segment of the path, percent-decoded; or of `Content-Disposition`.
+    /// Any bytes.
+    pub name: &'a [u8],
+    /// Its length.
+    pub announced_size: Option<u64>,
+    /// The host it is asked of.
+    pub host: &'a [u8],
+    /// The hash or other identifier by which the protocol names it, in text.
+    pub identifier: &'a [u8],
+    /// Who sends it, as the protocol names him.
+    pub from: &'a [u8],
+    /// Who gets it.
+    pub to: &'a [u8],
+    /// How its bytes are coded on the way; [`Found::file_data`] gets them as they come.
+    pub coding: Coding,
+    /// Whether only the end of the connection ends it.
+    pub is_until_close: bool,
+}
+
+/// A chat message. Absent texts are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChatMessage<'a> {
+    /// Who sends it.
+    pub from: &'a [u8],
+    /// Who gets it.
+    pub to: &'a [u8],
+    /// Its text, UTF-8 as a rule.
+    pub text: &'a [u8],
+}
+
+/// An offer to send a file over another connection, made in this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Invitation<'a> {
+    /// What the other connection will show to say that it is the one.
+    pub cookie: &'a [u8],
+    /// The file.
+    pub file: FileInfo<'a>,
+}
+
+/// Gets what an inspector finds.
+///
+/// The order within one direction is that of the stream. [`Found::text`] and [`Found::file_data`]
+/// together give every byte that keywords are looked for in exactly once.
+pub trait Found {
+    /// Bytes that belong to no file: heads, commands, messages. A text may come in pieces.
+    fn text(&mut self, sender: Side, bytes: &[u8]);
+    /// The host or server name that is asked for.
+    fn host(&mut self, host: &[u8]);
+    /// A chat message (whose bytes [`Found::text`] gets too).
+    fn message(&mut self, sender: Side, message: &ChatMessage<'_>);
+    /// A file is asked for, offered or announced here, without its bytes. `sender` is who would send it.
+    fn file_named(&mut self, sender: Side, file: &FileInfo<'_>);
+    /// The bytes of a file follow. A file of the same sender that has not ended is cut.
+    fn file_begin(&mut self, sender: Side, file: &FileInfo<'_>);
+    /// Bytes of the file that `sender` sends.
+    fn file_data(&mut self, sender: Side, bytes: &[u8]);
+    /// The file has ended; incomplete where the connection ended first.
+    fn file_end(&mut self, sender: Side, is_complete: bool);
+    /// A file will come over another connection.
+    fn invitation(&mut self, sender: Side, invitation: &Invitation<'_>);
+    /// What was offered under this cookie: calls `use_it` where it is known.
+    fn invited(&mut self, cookie: &[u8], use_it: &mut dyn FnMut(&FileInfo<'_>));
+    /// What comes is not what the protocol allows; `why` is a short phrase.
+    fn malformed(&mut self, sender: Side, why: &'static str);
+}
+
+/// The parser of a connection.
+#[derive(Debug)]
+pub enum Inspector {
+    /// HTTP/1, and the transfers of FastTrack and Gnutella, which are HTTP.
+    Http(Box<http::HttpInspector>),
+    /// MSN Messenger (MSNP): chat and invitations.
+    Msn(Box<msn::MsnInspector>),
+    /// MSNFTP: one file.
+    MsnFtp(Box<msnftp::MsnFtpInspector>),
+    /// eDonkey and eMule: names, messages.
+    EDonkey(Box<edonkey::EDonkeyInspector>),
+    /// BitTorrent: names where they are visible.
+    BitTorrent(Box<bittorrent::BitTorrentInspector>),
+    /// Nothing is known: every byte is text.
+    Opaque,
+}
+
+impl Inspector {
+    /// The parser for an application; opaque where there is none.
+    #[must_use]
+    pub fn of(application: Option<Application>) -> Self {
+        match application {
+            Some(Application::Http | Application::FastTrack | Application::Gnutella) => {
+                Self::Http(Box::default())
+            }
+            Some(Application::Msn) => Self::Msn(Box::default()),
+            Some(Application::MsnFtp) => Self::MsnFtp(Box::default()),
+            Some(Application::EDonkey) => Self::EDonkey(Box::default()),
+            Some(Application::BitTorrent) => Self::BitTorrent(Box::default()),
+            _ => Self::Opaque,
+        }
+    }
+
+    /// No parser: for connections that were met in their middle or that lost bytes.
+    #[must_use]
+    pub const fn opaque() -> Self {
+        Self::Opaque
+    }
+
+    /// The next bytes of a side.
+    pub fn feed<F: Found>(&mut self, sender: Side, bytes: &[u8], found: &mut F) {
+        match self {
+            Self::Http(inspector) => inspector.feed(sender, bytes, found),
+            Self::Msn(inspector) => inspector.feed(sender, bytes, found),
+            Self::MsnFtp(inspector) => inspector.feed(sender, bytes, found),
+            Self::EDonkey(inspector) => inspector.feed(sender, bytes, found),
+            Self::BitTorrent(inspector) => inspector.feed(sender, bytes, found),
+            Self::Opaque => found.text(sender, bytes),
+        }
+    }
+
+    /// A side has sent all it will (FIN), or the connection is gone (both sides, one after the other).
+    pub fn finish<F: Found>(&mut self, sender: Side, found: &mut F) {
+        match self {
+            Self::Http(inspector) => inspector.finish(sender, found),
+            Self::MsnFtp(inspector) => inspector.finish(sender, found),
+            Self::Msn(_) | Self::EDonkey(_) | Self::BitTorrent(_) | Self::Opaque => {}
+        }
+    }
+}

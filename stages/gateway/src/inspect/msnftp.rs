@@ -1,0 +1,17 @@
+//! msnftp.
+
+use super::{Found, Side};
+
+/// State of the connection.
+#[derive(Debug, Default)]
+pub struct MsnFtpInspector {}
+
+impl MsnFtpInspector {
+    /// The next bytes of a side.
+    pub fn feed<F: Found>(&mut self, sender: Side, bytes: &[u8], found: &mut F) {
+        found.text(sender, bytes);
+    }
+
+    /// A side has sent all it will.
+    pub fn finish<F: Found>(&mut self, _sender: Side, _found: &mut F) {}
+}

@@ -1,0 +1,16 @@
+//! The gateway between two networks: classify a connection, hold and inspect what it carries, decide.
+//!
+//! The P2P Proxy (Tsai 2005) as a state machine without a kernel: queued packets, scan reports and the
+//! time come in, an [`Effects`](linkweir_engine::Effects) with verdicts, scans, files and events goes
+//! out. [`GatewayStage`] is the door; the rooms are
+//!
+//! * [`policy`]: which application of which client gets what; compiled, never changed in place
+//! * `connection`: what is known of a connection, the bounded tables of them
+//! * [`hold`]: in-order delivery and packets that wait (the paper's Q1 and Q2)
+//! * [`inspect`]: the protocols' parsers, which say what they find to a [`inspect::Found`]
+//! * `examine`: what the policy makes of it: keywords, names, scan windows, records
+#![forbid(unsafe_code)]
+
+pub mod hold;
+pub mod inspect;
+pub mod policy;
