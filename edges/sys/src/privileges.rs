@@ -1,4 +1,4 @@
-//! Giving up what a capture needs no more once it is open.
+//! Giving up what a capture or a gateway needs no more once it is open.
 //!
 //! Four locks, each of which holds where another one is missing: capabilities are dropped, programs
 //! cannot give any back (`no_new_privs`), files can be made and changed only in the folders named
@@ -29,6 +29,9 @@ pub struct Restrict {
     /// Keeps `CAP_NET_ADMIN`, `CAP_BPF` and `CAP_IPC_LOCK` too, and the system call `bpf`: what `AF_XDP` needs for
     /// the same.
     pub keep_bpf: bool,
+    /// Keeps `CAP_NET_ADMIN`: verdicts on queued packets and changes of connection marks, each of which
+    /// is checked when it is made. Sockets that were opened with `CAP_NET_RAW` go on without it.
+    pub keep_net_admin: bool,
 }
 
 impl Restrict {
@@ -57,6 +60,9 @@ impl Restrict {
         if self.keep_bpf {
             // Without the last the memory of its frames counts against RLIMIT_MEMLOCK.
             keep |= CapabilitySet::NET_ADMIN | CapabilitySet::BPF | CapabilitySet::IPC_LOCK;
+        }
+        if self.keep_net_admin {
+            keep |= CapabilitySet::NET_ADMIN;
         }
         let set = |effective: CapabilitySet, permitted: CapabilitySet| {
             let sets = CapabilitySets {
@@ -225,6 +231,15 @@ mod tests {
         locked(restrict, move |_| {
             let sets = rustix::thread::capabilities(None).unwrap();
             assert_eq!(sets.effective, had & CapabilitySet::NET_RAW);
+        });
+        let restrict = Restrict {
+            keep_net_admin: true,
+            ..Restrict::default()
+        };
+        locked(restrict, move |_| {
+            let sets = rustix::thread::capabilities(None).unwrap();
+            assert_eq!(sets.effective, had & CapabilitySet::NET_ADMIN);
+            assert_eq!(sets.permitted, sets.effective);
         });
     }
 

@@ -101,6 +101,7 @@ fn give_up_privileges(args: &FeedArgs) -> anyhow::Result<()> {
         writable: summary.map(folder).into_iter().collect(),
         keep_net: true,
         keep_bpf: interface.starts_with("xdp:"),
+        ..Restrict::default()
     };
     for undone in restrict.apply().context("give up privileges")? {
         warn(&undone);

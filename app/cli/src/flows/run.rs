@@ -54,6 +54,7 @@ fn give_up_privileges(args: &FlowsArgs) -> anyhow::Result<()> {
         writable: written_folders(args),
         keep_net: interface.is_some(),
         keep_bpf: interface.is_some_and(|name| name.starts_with("xdp:")),
+        ..Restrict::default()
     };
     for undone in restrict.apply().context("give up privileges")? {
         warn(&undone);

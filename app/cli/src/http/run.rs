@@ -64,6 +64,7 @@ fn give_up_privileges(args: &HttpArgs) -> anyhow::Result<()> {
             .interface
             .as_ref()
             .is_some_and(|name| name.starts_with("xdp:")),
+        ..Restrict::default()
     };
     for undone in restrict.apply().context("give up privileges")? {
         warn(&undone);
