@@ -4,14 +4,30 @@
 //! nanoseconds whether a payload begins with a start line; [`parse_request`] and
 //! [`parse_response`] read the head. Neither keeps state: a head that spans segments is gathered
 //! by the caller and parsed again when it is whole.
+//!
+//! Who follows a connection byte by byte has more: [`SectionEnd`] finds the end of a head that is
+//! cut, [`Fields`] gives every field, [`Framing`] decides how long a body is and tells
+//! contradictions, [`ChunkedDecoder`] joins chunks.
 
 mod body;
+mod chunked;
+mod content;
+mod fields;
+mod framing;
 mod head;
 mod lines;
+mod section;
 mod start;
 
 pub use body::{BodyLength, chunked_length, request_body, response_body};
+pub use chunked::{ChunkFault, ChunkPiece, ChunkedDecoder};
+pub use content::{
+    disposition_name, parameter_value, path, percent_decoded, range_total, target_name, without_port,
+};
+pub use fields::{Field, Fields};
+pub use framing::{Framing, FramingFault, OtherCoding};
 pub use head::{Outcome, RequestHead, ResponseHead, parse_request, parse_response};
+pub use section::SectionEnd;
 pub use start::{Start, classify};
 
 /// The longest head that is gathered and parsed, bytes: twice what any common server accepts, and

@@ -1,0 +1,144 @@
+//! The field lines of a head, one after the other, for those who need more than the common ones.
+
+use super::lines::Lines;
+
+/// A field line (RFC 9112 sec. 5), with the lines that continue it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The name as it was sent; names are case-insensitive.
+    pub name: &'a [u8],
+    /// The value without the white space around it. Where it is folded, the line ends are in it and
+    /// stand for blanks.
+    pub value: &'a [u8],
+    /// Whether it goes on in further lines (`obs-fold`, RFC 9112 sec. 5.2).
+    pub is_folded: bool,
+    /// Whether white space stands between name and colon, which a request must not have (sec. 5.1).
+    pub has_blank_before_colon: bool,
+}
+
+impl Field<'_> {
+    /// Whether the field has this name.
+    #[must_use]
+    pub const fn is(&self, name: &[u8]) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+}
+
+/// Iterator over the field lines of a whole head.
+///
+/// Lines without a colon are passed over, and so are lines that begin with white space where no
+/// field is before them (RFC 9112 sec. 2.2).
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    section: &'a [u8],
+    /// Offset of the next line.
+    at: usize,
+    lines: Lines<'a>,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of a head: what is behind its start line.
+    #[must_use]
+    pub fn of_head(head: &'a [u8]) -> Self {
+        let start = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
+        Self::of_section(head.get(start..).unwrap_or_default())
+    }
+
+    /// The fields of a section without start line: trailers, headers of parts.
+    #[must_use]
+    pub fn of_section(section: &'a [u8]) -> Self {
+        Self {
+            section,
+            at: 0,
+            lines: Lines::new(section),
+        }
+    }
+
+    /// Passes the lines that begin with white space; says whether there was one.
+    fn pass_folds(&mut self) -> bool {
+        let from = self.at;
+        while matches!(self.section.get(self.at), Some(b' ' | b'\t')) {
+            if self.lines.next().is_none() {
+                self.at = self.section.len();
+                break;
+            }
+            self.at = self.lines.passed();
+        }
+        self.at > from
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        loop {
+            self.pass_folds();
+            let start = self.at;
+            let line = self.lines.next()?;
+            self.at = self.lines.passed();
+            if line.is_empty() || line == b"\r" {
+                return None;
+            }
+            let is_folded = self.pass_folds();
+            let whole = self.section.get(start..self.at)?;
+            let Some(colon) = memchr::memchr(b':', line) else {
+                continue;
+            };
+            let (name, value) = whole.split_at_checked(colon)?;
+            let trimmed = name.trim_ascii_end();
+            return Some(Field {
+                name: trimmed,
+                value: value.get(1..)?.trim_ascii(),
+                is_folded,
+                has_blank_before_colon: trimmed.len() != name.len(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(head: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        Fields::of_head(head)
+            .map(|field| (field.name.to_vec(), field.value.to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn names_and_values() {
+        let head = b"GET / HTTP/1.1\r\n odd: 1\r\nHost: a\r\nno colon\nEmpty:\nX :\t y \r\n\r\nLate: 1\r\n";
+        let want = [("Host", "a"), ("Empty", ""), ("X", "y")];
+        let want = want.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+        assert_eq!(of(head), want);
+        let blanks: Vec<bool> = Fields::of_head(head)
+            .map(|field| field.has_blank_before_colon)
+            .collect();
+        assert_eq!(blanks, [false, false, true]);
+        assert!(Fields::of_head(head).any(|field| field.is(b"hOST")));
+    }
+
+    #[test]
+    fn a_folded_value_is_one() {
+        let head = b"GET / HTTP/1.1\r\nA:\r\n one\r\n\ttwo\r\nB: 2\r\n\r\n";
+        let fields: Vec<Field<'_>> = Fields::of_head(head).collect();
+        assert_eq!(fields[0].value, b"one\r\n\ttwo");
+        assert!(fields[0].is_folded && !fields[1].is_folded);
+        assert_eq!(fields[1].value, b"2");
+    }
+
+    proptest! {
+        #[test]
+        fn values_stay_inside(bytes in proptest::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b' '), Just(b':'), Just(b'x'), any::<u8>()], 0..200)) {
+            let mut seen = 0;
+            for field in Fields::of_section(&bytes) {
+                seen += field.name.len() + field.value.len() + 1;
+                prop_assert!(seen <= bytes.len());
+            }
+        }
+    }
+}
