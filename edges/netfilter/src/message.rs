@@ -1,0 +1,407 @@
+//! Messages of nfnetlink: how they are written and taken apart.
+//!
+//! Numbers of the head are in the machine's byte order, those of the packet filter's attributes in
+//! network order.
+//!
+//! Source: netlink(7), `linux/netlink.h`, `linux/netfilter/nfnetlink.h`.
+
+/// `struct nlmsghdr`.
+const HEAD_BYTES: usize = 16;
+/// `struct nfgenmsg`: family, version, and a number whose meaning is that of the subsystem.
+pub(crate) const GENERIC_BYTES: usize = 4;
+/// `struct nlattr`.
+const ATTRIBUTE_BYTES: usize = 4;
+
+/// `NLM_F_REQUEST`.
+const REQUEST: u16 = 1;
+/// `NLM_F_ACK`: the kernel answers even where nothing is wrong.
+pub(crate) const ACKNOWLEDGE: u16 = 4;
+/// `NLM_F_DUMP`.
+pub(crate) const DUMP: u16 = 0x300;
+/// `NLM_F_DUMP_INTR`: the table changed its shape during the dump.
+pub(crate) const DUMP_INTERRUPTED: u16 = 0x10;
+/// `NLM_F_CAPPED`: an error does not repeat the request but its head.
+const CAPPED: u16 = 0x100;
+/// `NLM_F_ACK_TLVS`: attributes follow in an error.
+const HAS_REASON: u16 = 0x200;
+/// `NLMSG_ERROR`.
+pub(crate) const ERROR: u16 = 2;
+/// `NLMSG_DONE`.
+pub(crate) const DONE: u16 = 3;
+/// `NLMSGERR_ATTR_MSG`.
+const REASON: u16 = 1;
+/// `NLA_F_NESTED`.
+const NESTED: u16 = 0x8000;
+/// `NLA_TYPE_MASK`: the bits of an attribute's type that number it.
+const TYPE_MASK: u16 = 0x3fff;
+
+/// What the head of a request says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    /// Number of the subsystem.
+    pub(crate) subsystem: u8,
+    /// Number of the message in the subsystem.
+    pub(crate) message: u8,
+    /// Flags beside `NLM_F_REQUEST`.
+    pub(crate) flags: u16,
+    /// Comes back in the answer.
+    pub(crate) sequence: u32,
+    /// Address family.
+    pub(crate) family: u8,
+    /// Of a packet queue its number.
+    pub(crate) resource: u16,
+}
+
+/// Appends a message; `body` puts its attributes.
+pub(crate) fn append(
+    out: &mut Vec<u8>,
+    request: Request,
+    body: impl FnOnce(&mut AttributeWriter<'_>),
+) {
+    let start = out.len();
+    let kind = (u16::from(request.subsystem) << 8) | u16::from(request.message);
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(&(REQUEST | request.flags).to_ne_bytes());
+    out.extend_from_slice(&request.sequence.to_ne_bytes());
+    // Port 0: the kernel knows whom it has it from.
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&[request.family, 0]);
+    out.extend_from_slice(&request.resource.to_be_bytes());
+    body(&mut AttributeWriter { out });
+    let len = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+    if let Some(field) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<4>) {
+        *field = len.to_ne_bytes();
+    }
+}
+
+/// Puts attributes into a message.
+pub(crate) struct AttributeWriter<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl AttributeWriter<'_> {
+    /// Puts an attribute. Those of the packet filter are short; one of 64 KiB cannot be said.
+    #[inline]
+    pub(crate) fn put(&mut self, kind: u16, value: &[u8]) {
+        let len = u16::try_from(value.len() + ATTRIBUTE_BYTES).unwrap_or(u16::MAX);
+        self.out.extend_from_slice(&len.to_ne_bytes());
+        self.out.extend_from_slice(&kind.to_ne_bytes());
+        self.out.extend_from_slice(value);
+        let padding = value.len().next_multiple_of(4) - value.len();
+        self.out.extend(std::iter::repeat_n(0, padding));
+    }
+
+    /// Puts an attribute whose value consists of attributes.
+    pub(crate) fn put_nested(&mut self, kind: u16, attributes: &[u8]) {
+        self.put(kind | NESTED, attributes);
+    }
+}
+
+/// Something does not fit its own lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// A message that was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Message<'a> {
+    /// Subsystem and number, or a number below 16 of netlink itself.
+    pub(crate) kind: u16,
+    /// Flags.
+    pub(crate) flags: u16,
+    /// That of the request it answers.
+    pub(crate) sequence: u32,
+    /// What follows the head.
+    pub(crate) body: &'a [u8],
+    /// Whether the message says that it is longer than what came.
+    pub(crate) is_cut: bool,
+}
+
+impl<'a> Message<'a> {
+    /// The attributes behind the generic head of the packet filter.
+    pub(crate) fn attributes(&self) -> Attributes<'a> {
+        Attributes {
+            rest: self.body.get(GENERIC_BYTES..).unwrap_or_default(),
+        }
+    }
+}
+
+/// The messages of a datagram; ends after one that is malformed.
+#[derive(Debug, Clone)]
+pub(crate) struct Messages<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Messages<'a> {
+    pub(crate) const fn new(datagram: &'a [u8]) -> Self {
+        Self { rest: datagram }
+    }
+}
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = Result<Message<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let message = std::mem::take(&mut self.rest);
+        let Some((head, _)) = message.split_at_checked(HEAD_BYTES) else {
+            return Some(Err(Malformed));
+        };
+        let (Some(len), Some(kind), Some(flags), Some(sequence)) = (
+            u32_at(head, 0),
+            u16_at(head, 4),
+            u16_at(head, 6),
+            u32_at(head, 8),
+        ) else {
+            return Some(Err(Malformed));
+        };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        if len < HEAD_BYTES {
+            return Some(Err(Malformed));
+        }
+        let end = len.min(message.len());
+        let next = len.checked_next_multiple_of(4).unwrap_or(len);
+        self.rest = message.get(next..).unwrap_or_default();
+        Some(Ok(Message {
+            kind,
+            flags,
+            sequence,
+            body: message.get(HEAD_BYTES..end).unwrap_or_default(),
+            is_cut: len > message.len(),
+        }))
+    }
+}
+
+/// Attributes: number and value; ends after one that is malformed.
+#[derive(Debug, Clone)]
+pub(crate) struct Attributes<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Attributes<'a> {
+    /// The attributes inside another one.
+    pub(crate) const fn of(value: &'a [u8]) -> Self {
+        Self { rest: value }
+    }
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = Result<(u16, &'a [u8]), Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let all = std::mem::take(&mut self.rest);
+        let (Some(len), Some(kind)) = (u16_at(all, 0), u16_at(all, 2)) else {
+            return Some(Err(Malformed));
+        };
+        let len = usize::from(len);
+        let Some(value) = all.get(ATTRIBUTE_BYTES..len) else {
+            return Some(Err(Malformed));
+        };
+        // The last one may go without padding.
+        self.rest = all.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some(Ok((kind & TYPE_MASK, value)))
+    }
+}
+
+/// What the kernel says to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Acknowledgment<'a> {
+    /// 0, or why not (`errno`).
+    pub(crate) code: i32,
+    /// The same in words; empty where it has none.
+    pub(crate) reason: &'a [u8],
+}
+
+impl<'a> Acknowledgment<'a> {
+    /// Takes an `NLMSG_ERROR` or `NLMSG_DONE` apart: a code, the head of the request, its body
+    /// unless capped, attributes.
+    pub(crate) fn of(message: &Message<'a>) -> Result<Self, Malformed> {
+        let code = u32_at(message.body, 0).ok_or(Malformed)?.cast_signed();
+        let mut reason: &[u8] = &[];
+        if message.kind == ERROR && message.flags & HAS_REASON != 0 {
+            let repeated = if message.flags & CAPPED == 0 {
+                usize::try_from(u32_at(message.body, 4).ok_or(Malformed)?).map_err(|_| Malformed)?
+            } else {
+                HEAD_BYTES
+            };
+            let at = repeated.checked_next_multiple_of(4).ok_or(Malformed)?;
+            let at = at.checked_add(4).ok_or(Malformed)?;
+            let attributes = Attributes::of(message.body.get(at..).ok_or(Malformed)?);
+            for attribute in attributes {
+                let (kind, value) = attribute?;
+                if kind == REASON {
+                    reason = value.strip_suffix(&[0]).unwrap_or(value);
+                }
+            }
+        }
+        Ok(Self {
+            code: code.checked_neg().unwrap_or(i32::MAX),
+            reason,
+        })
+    }
+}
+
+/// Two bytes in the machine's order.
+#[inline]
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let field = bytes.get(at..)?.first_chunk::<2>()?;
+    Some(u16::from_ne_bytes(*field))
+}
+
+/// Four bytes in the machine's order.
+#[inline]
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let field = bytes.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_ne_bytes(*field))
+}
+
+/// The value of an attribute that is a number of the packet filter: in network order.
+#[inline]
+pub(crate) fn number(value: &[u8]) -> Option<u32> {
+    value
+        .first_chunk::<4>()
+        .map(|four| u32::from_be_bytes(*four))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const QUESTION: Request = Request {
+        subsystem: 3,
+        message: 2,
+        flags: ACKNOWLEDGE,
+        sequence: 77,
+        family: 10,
+        resource: 0x1234,
+    };
+
+    fn written() -> Vec<u8> {
+        let mut out = Vec::new();
+        append(&mut out, QUESTION, |body| {
+            body.put(1, b"abcde");
+            let inner = [8, 0, 1, 0, 9, 9, 9, 9];
+            body.put_nested(2, &inner);
+        });
+        append(&mut out, QUESTION, |_| {});
+        out
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let bytes = written();
+        // 16 + 4, the first attribute 4 + 5 + 3 of padding, the second 4 + 8; 16 + 4.
+        assert_eq!(bytes.len(), 44 + 20);
+        let messages: Vec<_> = Messages::new(&bytes).map(Result::unwrap).collect();
+        assert_eq!(messages.len(), 2);
+        let first = messages[0];
+        assert_eq!((first.kind, first.flags), (0x0302, 5));
+        assert_eq!((first.sequence, first.is_cut), (77, false));
+        assert_eq!(first.body[..4], [10, 0, 0x12, 0x34]);
+        let attributes: Vec<_> = first.attributes().map(Result::unwrap).collect();
+        assert_eq!(attributes[0], (1, b"abcde".as_slice()));
+        assert_eq!(attributes[1].0, 2, "without the flag of nesting");
+        let inner: Vec<_> = Attributes::of(attributes[1].1).collect();
+        assert_eq!(inner, [Ok((1, [9; 4].as_slice()))]);
+        assert_eq!(messages[1].attributes().count(), 0);
+    }
+
+    #[test]
+    fn lengths_that_lie_end_the_walk() {
+        let mut bytes = written();
+        bytes[0] = 15;
+        assert_eq!(
+            Messages::new(&bytes).collect::<Vec<_>>(),
+            [Err(Malformed)],
+            "shorter than its own head"
+        );
+        bytes[..4].copy_from_slice(&u32::MAX.to_ne_bytes());
+        let long: Vec<_> = Messages::new(&bytes).collect();
+        assert_eq!(long.len(), 1);
+        assert!(long[0].is_ok_and(|message| message.is_cut));
+        for (value, wrong) in [
+            ([3, 0, 1, 0].as_slice(), "shorter than its head"),
+            (&[9, 0, 1, 0, 1, 2, 3, 4], "longer than what is there"),
+            (&[8, 0, 1], "no head"),
+        ] {
+            let all: Vec<_> = Attributes::of(value).collect();
+            assert_eq!(all, [Err(Malformed)], "{wrong}");
+        }
+        let unpadded: Vec<_> = Attributes::of(&[5, 0, 1, 0, 7]).collect();
+        assert_eq!(unpadded, [Ok((1, [7].as_slice()))]);
+    }
+
+    /// An `NLMSG_ERROR` as the kernel sends it, with the request repeated or not.
+    fn refusal(code: i32, is_capped: bool, reason: &[u8]) -> Vec<u8> {
+        let mut body = code.to_ne_bytes().to_vec();
+        let request = written();
+        body.extend_from_slice(&request[..if is_capped { 16 } else { 44 }]);
+        if !reason.is_empty() {
+            AttributeWriter { out: &mut body }.put(REASON, reason);
+        }
+        body
+    }
+
+    #[test]
+    fn a_refusal_has_its_reason() {
+        for is_capped in [false, true] {
+            let body = refusal(-16, is_capped, b"busy\0");
+            let message = Message {
+                kind: ERROR,
+                flags: HAS_REASON | if is_capped { CAPPED } else { 0 },
+                sequence: 0,
+                body: &body,
+                is_cut: false,
+            };
+            let got = Acknowledgment::of(&message).unwrap();
+            assert_eq!((got.code, got.reason), (16, b"busy".as_slice()));
+            let cut = Message {
+                body: &body[..10],
+                ..message
+            };
+            assert_eq!(Acknowledgment::of(&cut), Err(Malformed));
+        }
+        let body = refusal(0, true, b"");
+        let plain = Message {
+            kind: ERROR,
+            flags: 0,
+            sequence: 0,
+            body: &body,
+            is_cut: false,
+        };
+        assert_eq!(Acknowledgment::of(&plain).unwrap().code, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_comes_in_breaks_it(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut taken = 0;
+            for message in Messages::new(&bytes).flatten() {
+                taken += message.body.len() + HEAD_BYTES;
+                let values: usize = message.attributes().flatten().map(|(_, value)| value.len()).sum();
+                prop_assert!(values <= message.body.len());
+                let reason = Acknowledgment::of(&message).map_or(0, |said| said.reason.len());
+                prop_assert!(reason <= message.body.len());
+            }
+            prop_assert!(taken <= bytes.len());
+        }
+
+        #[test]
+        fn one_wrong_byte_breaks_nothing(at in 0_usize..64, value: u8) {
+            let mut bytes = written();
+            bytes[at] = value;
+            for message in Messages::new(&bytes).flatten() {
+                prop_assert!(message.body.len() <= bytes.len());
+                prop_assert!(message.attributes().count() <= bytes.len() / 4);
+            }
+        }
+    }
+}
