@@ -5,7 +5,11 @@
 #![forbid(unsafe_code)]
 
 pub mod application;
+pub mod bittorrent;
 pub mod dns;
+pub mod edonkey;
 pub mod http1;
+pub mod msn;
+pub mod msnftp;
 pub mod quic;
 pub mod tls;
