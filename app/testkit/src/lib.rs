@@ -4,13 +4,19 @@
 //! and responses; [`capture_writer`] writes frames as files of every format, [`memory`] pushes them
 //! through a stage; [`anomalies`] are TCP connections of which it is known what the network did to
 //! them, [`many_flows`] a capture of very many connections; [`netns`] joins two network namespaces
-//! for traffic that is live.
+//! for traffic that is live, [`gateway`] three of them in a row; [`peers`] speak the protocols of old
+//! file sharing and chat.
 #![forbid(unsafe_code)]
 
 pub mod anomalies;
 pub mod capture_writer;
+pub mod clamd;
 pub mod conversation;
+pub mod gateway;
 pub mod many_flows;
 pub mod memory;
+mod namespace;
 pub mod netns;
+pub mod peers;
+mod running;
 pub mod script;

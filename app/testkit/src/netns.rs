@@ -13,21 +13,18 @@
 //! Frames are as they are on a cable: offloads are off, checksums are real, the MTU is 1500.
 
 use std::ffi::OsStr;
-use std::fmt;
-use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use crate::conversation::Side;
+use crate::namespace::Namespace;
+pub use crate::namespace::Unavailable;
+pub use crate::running::{Running, until};
 
 /// The server's address.
 pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 80, 0, 1));
 /// How many addresses the clients have.
 pub const CLIENTS: u8 = 8;
-
-/// Where Debian keeps programs of the administrator, which are not on everybody's path.
-const SBIN: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 
 /// The address of a client, of [`CLIENTS`].
 #[must_use]
@@ -44,35 +41,11 @@ pub const fn interface(side: Side) -> &'static str {
     }
 }
 
-/// Why there is no wire: this kernel, this user or this machine does not allow it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unavailable {
-    /// For a person who reads that a test did not run.
-    pub why: String,
-}
-
-impl Unavailable {
-    fn new(why: impl fmt::Display) -> Self {
-        Self {
-            why: why.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no network namespaces: {}", self.why)
-    }
-}
-
-impl std::error::Error for Unavailable {}
-
 /// Two namespaces and the cable between them.
 #[derive(Debug)]
 pub struct Wire {
-    server: Holder,
-    client: Holder,
-    has_own_users: bool,
+    server: Namespace,
+    client: Namespace,
 }
 
 impl Wire {
@@ -81,28 +54,9 @@ impl Wire {
     /// # Errors
     /// A program is missing, or the kernel does not allow it.
     pub fn new() -> Result<Self, Unavailable> {
-        let has_own_users = !is_root();
-        let mut first = tool("unshare");
-        if has_own_users {
-            first.args(["--user", "--map-root-user"]);
-        }
-        let server = Holder::start(first.arg("--net"))?;
-        let mut second = if has_own_users {
-            let mut inside = tool("nsenter");
-            inside
-                .args(["--user", "--preserve-credentials", "--target"])
-                .arg(server.id().to_string())
-                .args(["--", "unshare"]);
-            inside
-        } else {
-            tool("unshare")
-        };
-        let client = Holder::start(second.arg("--net"))?;
-        let wire = Self {
-            server,
-            client,
-            has_own_users,
-        };
+        let server = Namespace::new()?;
+        let client = server.beside()?;
+        let wire = Self { server, client };
         wire.connect()?;
         wire.give_addresses()?;
         Ok(wire)
@@ -163,20 +117,7 @@ impl Wire {
     /// # Errors
     /// It could not be run, or it failed.
     pub fn must(&self, side: Side, program: &str, words: &[&str]) -> Result<(), Unavailable> {
-        let output = self
-            .command(side, program)
-            .args(words)
-            .output()
-            .map_err(|error| Unavailable::new(format!("{program}: {error}")))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(Unavailable::new(format!(
-            "{program} {}: {}",
-            words.join(" "),
-            said.trim()
-        )))
+        self.namespace(side).must(program, words)
     }
 
     /// A command that will run in the namespace of a side. Its process id is that of the program.
@@ -184,17 +125,7 @@ impl Wire {
     /// It is killed when the thread that starts it ends, so start it on the thread that waits for it.
     #[must_use]
     pub fn command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
-        let mut command = tool("nsenter");
-        if self.has_own_users {
-            command.args(["--user", "--preserve-credentials"]);
-        }
-        command
-            .args(["--net", "--target"])
-            .arg(self.holder(side).id().to_string())
-            .args(["--", "setpriv", "--pdeathsig", "KILL", "--"])
-            .arg(program)
-            .stdin(Stdio::null());
-        command
+        self.namespace(side).command(program)
     }
 
     /// The same with real-time priority, for what is measured beside the other programs of the
@@ -203,7 +134,7 @@ impl Wire {
     /// Threads of the program do not take turns on a core: it must leave the core now and then.
     #[must_use]
     pub fn urgent_command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
-        if self.has_own_users {
+        if self.is_unprivileged() {
             return self.command(side, program);
         }
         let mut command = self.command(side, "chrt");
@@ -214,7 +145,7 @@ impl Wire {
     /// Whether the namespaces belong to an ordinary user.
     #[must_use]
     pub const fn is_unprivileged(&self) -> bool {
-        self.has_own_users
+        self.server.has_own_users()
     }
 
     /// How many packet sockets are open in the namespace of a side and take packets: a capture that
@@ -247,7 +178,7 @@ impl Wire {
 
     /// The inodes of the packet sockets of a side that are bound to a protocol and an interface.
     fn taking_sockets(&self, side: Side) -> Vec<String> {
-        let path = format!("/proc/{}/net/packet", self.holder(side).id());
+        let path = format!("/proc/{}/net/packet", self.namespace(side).id());
         let table = std::fs::read_to_string(path).unwrap_or_default();
         // sk RefCnt Type Proto Iface R Rmem User Inode
         let inode = |line: &str| {
@@ -262,7 +193,7 @@ impl Wire {
     /// way in.
     #[must_use]
     pub fn link_counters(&self, side: Side) -> Option<LinkCounters> {
-        let path = format!("/proc/{}/net/dev", self.holder(side).id());
+        let path = format!("/proc/{}/net/dev", self.namespace(side).id());
         let table = std::fs::read_to_string(path).ok()?;
         let own = |line: &str| {
             line.trim()
@@ -282,7 +213,7 @@ impl Wire {
         })
     }
 
-    const fn holder(&self, side: Side) -> &Holder {
+    const fn namespace(&self, side: Side) -> &Namespace {
         match side {
             Side::Client => &self.client,
             Side::Server => &self.server,
@@ -301,165 +232,10 @@ pub struct LinkCounters {
     pub sent: u64,
 }
 
-/// A process that does nothing but keep a namespace.
-#[derive(Debug)]
-struct Holder(Child);
-
-impl Holder {
-    /// Appends to a command that makes a namespace what keeps it, and waits until it is there.
-    fn start(command: &mut Command) -> Result<Self, Unavailable> {
-        let mut child = command
-            .args(["--", "sh", "-c", "echo; exec cat >/dev/null"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| Unavailable::new(format!("unshare: {error}")))?;
-        let mut ready = [0];
-        let came = child.stdout.take().map(|mut out| out.read(&mut ready));
-        if matches!(came, Some(Ok(1))) {
-            return Ok(Self(child));
-        }
-        let mut said = String::new();
-        if let Some(mut stderr) = child.stderr.take() {
-            // What it could not say is not said.
-            stderr.read_to_string(&mut said).unwrap_or_default();
-        }
-        drop(Self(child));
-        Err(Unavailable::new(said.trim()))
-    }
-
-    fn id(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        // With the end of its input it ends; there is nobody to tell if it does not.
-        drop(self.0.wait());
-    }
-}
-
-/// A program that runs beside the test; dropped, it is killed and waited for.
-#[derive(Debug)]
-pub struct Running {
-    child: Option<Child>,
-    id: u32,
-}
-
-impl Running {
-    /// Starts a command.
-    ///
-    /// # Errors
-    /// It could not be started.
-    pub fn start(command: &mut Command) -> io::Result<Self> {
-        let child = command.spawn()?;
-        Ok(Self {
-            id: child.id(),
-            child: Some(child),
-        })
-    }
-
-    /// Its process id.
-    #[must_use]
-    pub const fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// Sends it a signal by name, as `kill -NAME` does.
-    ///
-    /// # Errors
-    /// It has ended already, or `kill` is not there.
-    pub fn signal(&self, name: &str) -> io::Result<()> {
-        let status = Command::new("kill")
-            .args(["-s", name, &self.id.to_string()])
-            .stderr(Stdio::null())
-            .status()?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(io::Error::other(format!("{} has ended", self.id)))
-        }
-    }
-
-    /// Its end, if it has come.
-    ///
-    /// # Errors
-    /// The system cannot say.
-    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.as_mut().map_or(Ok(None), Child::try_wait)
-    }
-
-    /// Waits for its end; gives what it wrote to pipes.
-    ///
-    /// # Errors
-    /// The system cannot say.
-    pub fn output(mut self) -> io::Result<Output> {
-        let child = self.child.take();
-        child.map_or_else(
-            || Err(io::Error::other("waited for twice")),
-            Child::wait_with_output,
-        )
-    }
-
-    /// Asks it to end (SIGINT) and waits for that.
-    ///
-    /// # Errors
-    /// The system cannot say.
-    pub fn finish(self) -> io::Result<Output> {
-        // One that has ended already has an output too.
-        drop(self.signal("INT"));
-        self.output()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            // It may have ended before.
-            drop(child.kill());
-            drop(child.wait());
-        }
-    }
-}
-
-/// Asks again and again until something is so; `false` if it is not after `patience`.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what other programs do takes time of the clock"
-)]
-pub fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let begin = Instant::now();
-    loop {
-        if is_so() {
-            return true;
-        }
-        if begin.elapsed() > patience {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A program that comes with the system, wherever it keeps it.
-fn tool(program: &str) -> Command {
-    let mut command = Command::new(program);
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{path}:{SBIN}"));
-    command
-}
-
-fn is_root() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    // Real, effective, saved, of the file system.
-    ids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// A wire, or a word about why there is none.
@@ -497,16 +273,5 @@ mod tests {
             let path = format!("/proc/{id}/ns/net");
             assert!(std::fs::read_link(path).is_err(), "{id} is still there");
         }
-    }
-
-    #[test]
-    fn patience_ends() {
-        let mut asked = 0;
-        let so = until(Duration::from_millis(20), || {
-            asked += 1;
-            false
-        });
-        assert!(!so && asked > 1);
-        assert!(until(Duration::ZERO, || true));
     }
 }

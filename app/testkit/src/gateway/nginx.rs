@@ -1,0 +1,107 @@
+//! nginx in the namespace of the server.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::{Net, Place, SERVER, SERVER_V6};
+use crate::netns::{Running, until};
+
+/// A web server for a folder: ports 80 and 8080, both families.
+///
+/// What the paths mean: `/plain/FILE` with its length, `/chunked/FILE` in chunks, `/gzip/FILE` coded
+/// by gzip and in chunks where the client takes that, `/named/FILE` with the name `report.exe` in
+/// `Content-Disposition`.
+#[derive(Debug)]
+pub struct Nginx {
+    folder: PathBuf,
+    _running: Running,
+}
+
+impl Nginx {
+    /// Starts it; what it needs and writes is in `folder`. Answers when it listens.
+    ///
+    /// # Errors
+    /// It is not installed, or does not begin to listen.
+    pub fn start(net: &Net, folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder.join("files"))?;
+        let configuration = folder.join("nginx.conf");
+        fs::write(&configuration, text(folder))?;
+        let mut nginx = net.command(Place::Server, "nginx");
+        nginx
+            .arg("-e")
+            .arg(folder.join("error.log"))
+            .arg("-p")
+            .arg(folder)
+            .arg("-c")
+            .arg(&configuration)
+            .stdout(Stdio::null());
+        let mut running = Running::start(&mut nginx)?;
+        // Its number is written once its sockets listen.
+        let pid = folder.join("nginx.pid");
+        let is_there = until(Duration::from_secs(10), || {
+            fs::metadata(&pid).is_ok_and(|file| file.len() > 0)
+                || !matches!(running.ended(), Ok(None))
+        });
+        if !is_there || running.ended()?.is_some() {
+            return Err(io::Error::other("nginx does not start"));
+        }
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            _running: running,
+        })
+    }
+
+    /// Puts a file where all paths find it.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let path = self.file(name);
+        fs::write(&path, bytes)?;
+        Ok(path)
+    }
+
+    /// Where a file is that it serves.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join("files").join(name)
+    }
+
+    /// The requests it has answered: `address path status bytes` per line.
+    #[must_use]
+    pub fn access_log(&self) -> String {
+        fs::read_to_string(self.folder.join("access.log")).unwrap_or_default()
+    }
+}
+
+fn text(folder: &Path) -> String {
+    let at = folder.display();
+    // A server-side include could change the length, so nginx does not announce it.
+    format!(
+        "user root root; daemon off; master_process off; pid {at}/nginx.pid;
+        worker_rlimit_nofile 65536;
+        events {{ worker_connections 20480; }}
+        http {{
+            log_format short '$remote_addr $uri $status $body_bytes_sent';
+            access_log {at}/access.log short; sendfile on; keepalive_timeout 600;
+            default_type application/octet-stream;
+            client_body_temp_path {at}/t1; proxy_temp_path {at}/t2; fastcgi_temp_path {at}/t3;
+            uwsgi_temp_path {at}/t4; scgi_temp_path {at}/t5;
+            server {{
+                listen {SERVER}:80 backlog=4096; listen {SERVER}:8080;
+                listen [{SERVER_V6}]:80; listen [{SERVER_V6}]:8080;
+                location /plain/ {{ alias {at}/files/; }}
+                location /chunked/ {{ alias {at}/files/; ssi on; ssi_types *; }}
+                location /gzip/ {{ alias {at}/files/; gzip on; gzip_types *; }}
+                location /named/ {{
+                    alias {at}/files/;
+                    add_header Content-Disposition 'attachment; filename=\"report.exe\"';
+                }}
+                location /upload {{ client_max_body_size 0; return 200 \"stored\\n\"; }}
+            }}
+        }}"
+    )
+}

@@ -1,0 +1,134 @@
+//! Real BitTorrent between the client and the server: opentracker and aria2.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::{Net, Place, SERVER};
+use crate::netns::{Running, until};
+
+/// The tracker's port.
+const TRACKER: u16 = 6969;
+
+/// A tracker and a peer that has the file, both on the server.
+#[derive(Debug)]
+pub struct Torrent {
+    file: PathBuf,
+    _tracker: Running,
+    _seed: Running,
+}
+
+impl Torrent {
+    /// Programs that it needs.
+    pub const NEEDED: [&str; 4] = ["opentracker", "aria2c", "mktorrent", "sha1sum"];
+
+    /// Offers a file with these bytes; what is needed and written is in `folder`.
+    ///
+    /// # Errors
+    /// A program is missing or fails.
+    pub fn seed(net: &Net, folder: &Path, bytes: &[u8]) -> io::Result<Self> {
+        let shared = folder.join("seed");
+        fs::create_dir_all(&shared)?;
+        let content = shared.join("shared.bin");
+        fs::write(&content, bytes)?;
+        let file = folder.join("shared.torrent");
+        let announce = format!("http://{SERVER}:{TRACKER}/announce");
+        let made = Command::new("mktorrent")
+            .args(["-a", &announce, "-o"])
+            .arg(&file)
+            .arg(&content)
+            .stdout(Stdio::null())
+            .status()?;
+        if !made.success() {
+            return Err(io::Error::other("mktorrent fails"));
+        }
+        // Debian builds it to serve only what is on a list.
+        let list = folder.join("whitelist");
+        fs::write(&list, format!("{}\n", info_hash(&fs::read(&file)?)?))?;
+        let mut tracker = net.command(Place::Server, "opentracker");
+        tracker
+            .args(["-i", &SERVER.to_string(), "-p", &TRACKER.to_string()])
+            .args(["-d", &folder.display().to_string(), "-w"])
+            .arg(&list)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if is_root(net) {
+            tracker.args(["-u", "root"]);
+        }
+        let tracker = Running::start(&mut tracker)?;
+        let mut seed = aria2(net, Place::Server, &shared);
+        seed.args(["--seed-ratio=0", "-V", "--listen-port=6881"])
+            .arg(&file);
+        let seed = Running::start(&mut seed)?;
+        let log = || fs::read_to_string(shared.join("log")).unwrap_or_default();
+        let is_known = until(Duration::from_secs(20), || {
+            log().contains("Tracker returned")
+                || log().contains("seeders")
+                || log().contains("peers")
+        });
+        if !is_known {
+            return Err(io::Error::other(format!(
+                "the seed is not announced: {}",
+                log()
+            )));
+        }
+        Ok(Self {
+            file,
+            _tracker: tracker,
+            _seed: seed,
+        })
+    }
+
+    /// The command by which a client gets the file into `folder`.
+    #[must_use]
+    pub fn fetch(&self, net: &Net, folder: &Path) -> Command {
+        let mut fetch = aria2(net, Place::Client, folder);
+        fetch
+            .args(["--seed-time=0", "--listen-port=6882"])
+            .arg(&self.file);
+        fetch
+    }
+}
+
+fn is_root(net: &Net) -> bool {
+    !net.is_unprivileged()
+}
+
+/// Without what looks for peers by itself, and with a log.
+fn aria2(net: &Net, place: Place, folder: &Path) -> Command {
+    let mut aria2 = net.command(place, "aria2c");
+    aria2
+        .args(["--enable-dht=false", "--enable-dht6=false"])
+        .args(["--bt-enable-lpd=false", "--log-level=info", "--no-conf"])
+        .arg("--log")
+        .arg(folder.join("log"))
+        .arg("-d")
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    aria2
+}
+
+/// The SHA-1 of the value of `info`, which mktorrent writes last (BEP 3; keys are sorted).
+fn info_hash(torrent: &[u8]) -> io::Result<String> {
+    const KEY: &[u8] = b"4:info";
+    let info = torrent
+        .windows(KEY.len())
+        .position(|window| window == KEY)
+        .and_then(|at| torrent.get(at + KEY.len()..))
+        .and_then(|rest| rest.strip_suffix(b"e"))
+        .ok_or_else(|| io::Error::other("no torrent"))?;
+    let mut sum = Command::new("sha1sum")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = sum.stdin.take() {
+        stdin.write_all(info)?;
+    }
+    let output = sum.wait_with_output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let digits = text.split_whitespace().next().unwrap_or_default();
+    Ok(digits.to_ascii_uppercase())
+}

@@ -1,0 +1,173 @@
+//! One network namespace that lives as long as a process that reads from a pipe of ours.
+//!
+//! It has no name, so it goes when a [`Namespace`] is dropped and also when the program is killed. As
+//! root it belongs to the machine; as an ordinary user it lies within a user namespace, which those
+//! made [beside](Namespace::beside) it share.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
+
+/// Where Debian keeps programs of the administrator, which are not on everybody's path.
+const SBIN: &str = "/usr/local/sbin:/usr/sbin:/sbin";
+
+/// Why there are no namespaces: this kernel, this user or this machine does not allow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// For a person who reads that a test did not run.
+    pub why: String,
+}
+
+impl Unavailable {
+    pub(crate) fn new(why: impl fmt::Display) -> Self {
+        Self {
+            why: why.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no network namespaces: {}", self.why)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// A network namespace.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    holder: Holder,
+    has_own_users: bool,
+}
+
+impl Namespace {
+    /// Makes the first one, with users of its own where we are not root.
+    pub(crate) fn new() -> Result<Self, Unavailable> {
+        let has_own_users = !is_root();
+        let mut unshare = tool("unshare");
+        if has_own_users {
+            unshare.args(["--user", "--map-root-user"]);
+        }
+        Ok(Self {
+            holder: Holder::start(unshare.arg("--net"))?,
+            has_own_users,
+        })
+    }
+
+    /// Makes another with the same users.
+    pub(crate) fn beside(&self) -> Result<Self, Unavailable> {
+        let mut unshare = if self.has_own_users {
+            let mut inside = tool("nsenter");
+            inside
+                .args(["--user", "--preserve-credentials", "--target"])
+                .arg(self.id().to_string())
+                .args(["--", "unshare"]);
+            inside
+        } else {
+            tool("unshare")
+        };
+        Ok(Self {
+            holder: Holder::start(unshare.arg("--net"))?,
+            has_own_users: self.has_own_users,
+        })
+    }
+
+    /// The process that keeps it: `/proc/ID/net` is its view of the network.
+    pub(crate) fn id(&self) -> u32 {
+        self.holder.0.id()
+    }
+
+    /// Whether it belongs to an ordinary user.
+    pub(crate) const fn has_own_users(&self) -> bool {
+        self.has_own_users
+    }
+
+    /// A command that will run in it. Its process id is that of the program.
+    ///
+    /// It is killed when the thread that starts it ends.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = tool("nsenter");
+        if self.has_own_users {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command
+            .args(["--net", "--target"])
+            .arg(self.id().to_string())
+            .args(["--", "setpriv", "--pdeathsig", "KILL", "--"])
+            .arg(program)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a short command in it; a failure is an error with what it said.
+    pub(crate) fn must(&self, program: &str, words: &[&str]) -> Result<(), Unavailable> {
+        let output = self
+            .command(program)
+            .args(words)
+            .output()
+            .map_err(|error| Unavailable::new(format!("{program}: {error}")))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Unavailable::new(format!(
+            "{program} {}: {}",
+            words.join(" "),
+            said.trim()
+        )))
+    }
+}
+
+/// A process that does nothing but keep a namespace.
+#[derive(Debug)]
+struct Holder(Child);
+
+impl Holder {
+    /// Appends to a command that makes a namespace what keeps it, and waits until it is there.
+    fn start(command: &mut Command) -> Result<Self, Unavailable> {
+        let mut child = command
+            .args(["--", "sh", "-c", "echo; exec cat >/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| Unavailable::new(format!("unshare: {error}")))?;
+        let mut ready = [0];
+        let came = child.stdout.take().map(|mut out| out.read(&mut ready));
+        if matches!(came, Some(Ok(1))) {
+            return Ok(Self(child));
+        }
+        let mut said = String::new();
+        if let Some(mut stderr) = child.stderr.take() {
+            // What it could not say is not said.
+            stderr.read_to_string(&mut said).unwrap_or_default();
+        }
+        drop(Self(child));
+        Err(Unavailable::new(said.trim()))
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        // With the end of its input it ends; there is nobody to tell if it does not.
+        drop(self.0.wait());
+    }
+}
+
+/// A program that comes with the system, wherever it keeps it.
+fn tool(program: &str) -> Command {
+    let mut command = Command::new(program);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{path}:{SBIN}"));
+    command
+}
+
+fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    // Real, effective, saved, of the file system.
+    ids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}

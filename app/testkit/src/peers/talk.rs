@@ -1,0 +1,173 @@
+//! A connection, and how fast and in which pieces we write to it.
+
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::options::Options;
+use super::strange;
+
+/// Longest line or head that is believed.
+const LONGEST: usize = 64 * 1024;
+/// How long a server may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How what is sent is cut into writes.
+#[derive(Debug, Clone)]
+pub(super) struct Pace {
+    /// Offsets in the stream.
+    pub cuts: Vec<u64>,
+    /// Longest write, bytes.
+    pub chunk: Option<usize>,
+    /// After each cut.
+    pub pause: Duration,
+}
+
+impl Pace {
+    /// How many of the bytes that begin at an offset are the next write.
+    fn next(&self, offset: u64, left: usize) -> usize {
+        let to_cut = self.cuts.iter().filter_map(|cut| cut.checked_sub(offset));
+        let to_cut = to_cut.filter(|far| *far > 0).min();
+        let to_cut = to_cut.and_then(|far| usize::try_from(far).ok());
+        left.min(to_cut.unwrap_or(usize::MAX))
+            .min(self.chunk.unwrap_or(usize::MAX).max(1))
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Talk {
+    reader: BufReader<TcpStream>,
+    pace: Pace,
+    sent: u64,
+}
+
+impl Talk {
+    pub(super) fn new(stream: TcpStream, options: &Options) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(options.timeout()?))?;
+        stream.set_write_timeout(Some(options.timeout()?))?;
+        Ok(Self {
+            reader: BufReader::new(stream),
+            pace: options.pace()?,
+            sent: 0,
+        })
+    }
+
+    /// Connects; waits a while for who does not listen yet.
+    #[expect(clippy::disallowed_methods, reason = "another process takes time")]
+    pub(super) fn connect(address: SocketAddr, options: &Options) -> io::Result<Self> {
+        let begin = Instant::now();
+        loop {
+            match TcpStream::connect_timeout(&address, options.timeout()?) {
+                Ok(stream) => return Self::new(stream, options),
+                Err(error)
+                    if error.kind() == ErrorKind::ConnectionRefused
+                        && begin.elapsed() < PATIENCE => {}
+                Err(error) => return Err(error),
+            }
+            pause(Duration::from_millis(20));
+        }
+    }
+
+    /// Another end of the same connection, for who only writes.
+    pub(super) fn writer(&self) -> io::Result<TcpStream> {
+        self.reader.get_ref().try_clone()
+    }
+
+    pub(super) fn local(&self) -> io::Result<SocketAddr> {
+        self.reader.get_ref().local_addr()
+    }
+
+    pub(super) fn peer(&self) -> io::Result<SocketAddr> {
+        self.reader.get_ref().peer_addr()
+    }
+
+    /// Sends, in as many writes as the pace says.
+    pub(super) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let length = self.pace.next(self.sent, bytes.len());
+            let (piece, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+            self.reader.get_ref().write_all(piece)?;
+            self.sent += u64::try_from(piece.len()).unwrap_or(0);
+            bytes = rest;
+            let is_cut = self.pace.cuts.contains(&self.sent);
+            if is_cut || self.pace.chunk.is_some() && !bytes.is_empty() {
+                pause(self.pace.pause);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line without its end; `None` at the end of the stream.
+    pub(super) fn line(&mut self) -> io::Result<Option<String>> {
+        let mut line = Vec::new();
+        let limit = u64::try_from(LONGEST).unwrap_or(u64::MAX);
+        (&mut self.reader)
+            .take(limit)
+            .read_until(b'\n', &mut line)?;
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            return if line.is_empty() {
+                Ok(None)
+            } else {
+                Err(strange("a line does not end"))
+            };
+        }
+        line.pop_if(|last| *last == b'\r');
+        Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+    }
+
+    /// The next line, which must come.
+    pub(super) fn must_line(&mut self) -> io::Result<String> {
+        let line = self.line()?;
+        line.ok_or_else(|| ErrorKind::UnexpectedEof.into())
+    }
+
+    /// So many bytes.
+    pub(super) fn exact(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.reader.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// What has come; empty at the end of the stream.
+    pub(super) fn some(&mut self) -> io::Result<Vec<u8>> {
+        let bytes = self.reader.fill_buf()?.to_vec();
+        self.reader.consume(bytes.len());
+        Ok(bytes)
+    }
+
+    /// So many bytes, to a file as they come.
+    pub(super) fn copy(&mut self, length: u64, out: &mut impl Write) -> io::Result<()> {
+        let mut left = length;
+        while left > 0 {
+            let bytes = self.reader.fill_buf()?;
+            if bytes.is_empty() {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+            let taken = bytes.get(..most).unwrap_or(bytes);
+            out.write_all(taken)?;
+            let taken = taken.len();
+            self.reader.consume(taken);
+            left -= u64::try_from(taken).unwrap_or(left);
+        }
+        Ok(())
+    }
+
+    /// We have sent all; waits until the other side has too, so that nothing of it is lost by a reset.
+    pub(super) fn close(mut self) -> io::Result<()> {
+        self.reader.get_ref().shutdown(Shutdown::Write)?;
+        while !self.some()?.is_empty() {}
+        Ok(())
+    }
+}
+
+/// Lets others go on.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a slow sender is what is asked for"
+)]
+pub(super) fn pause(time: Duration) {
+    std::thread::sleep(time);
+}

@@ -1,0 +1,119 @@
+//! The peers with each other, on the loopback interface.
+
+use std::fs;
+use std::net::TcpListener;
+use std::thread;
+
+use tempfile::{TempDir, tempdir};
+
+use super::*;
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).display().to_string()
+}
+
+fn words(words: &str) -> Vec<String> {
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A port that nobody has.
+fn free() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Runs a server on a thread that ends with the test program.
+fn beside(line: String) {
+    thread::spawn(move || run(&words(&line)));
+}
+
+fn content() -> Vec<u8> {
+    (0..700_001_u32).flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn a_file_comes_over_by_every_protocol() {
+    let folder = tempdir().unwrap();
+    fs::write(path(&folder, "song.mp3"), content()).unwrap();
+    let (file, out) = (path(&folder, "song.mp3"), path(&folder, "out"));
+    let more = [
+        ("fasttrack", ""),
+        ("fasttrack", "--lf"),
+        ("gnutella", ""),
+        ("gnutella", "--urn sha1"),
+        ("msnftp", ""),
+        ("edonkey", "--say hello --size 2800004"),
+        ("raw", "--say hello"),
+    ];
+    for (protocol, more) in more {
+        let port = free();
+        beside(format!(
+            "serve {protocol} --listen 127.0.0.1:{port} --file {file} --split 10,500"
+        ));
+        let line = format!("fetch {protocol} --connect 127.0.0.1:{port} --out {out} {more}");
+        assert_eq!(run(&words(&line)), COMPLETE, "{protocol}");
+        assert!(fs::read(&out).unwrap() == content(), "{protocol}");
+    }
+}
+
+#[test]
+fn a_file_is_pushed() {
+    let folder = tempdir().unwrap();
+    fs::write(path(&folder, "song.mp3"), content()).unwrap();
+    let (file, out) = (path(&folder, "song.mp3"), path(&folder, "out"));
+    for protocol in ["fasttrack", "gnutella"] {
+        let port = free();
+        beside(format!(
+            "serve {protocol} --push 127.0.0.1:{port} --file {file}"
+        ));
+        let line = format!("fetch {protocol} --listen 127.0.0.1:{port} --out {out}");
+        assert_eq!(run(&words(&line)), COMPLETE, "{protocol}");
+        assert!(fs::read(&out).unwrap() == content(), "{protocol}");
+    }
+}
+
+#[test]
+fn two_talk_and_a_file_goes_over() {
+    let folder = tempdir().unwrap();
+    fs::write(path(&folder, "plan.doc"), content()).unwrap();
+    let port = free();
+    beside(format!("serve msn --listen 127.0.0.1:{port}"));
+    let sender = format!(
+        "chat --connect 127.0.0.1:{port} --as b@example.test --answer --say hi --hear 2 \
+         --offer {} --listen 127.0.0.1:0",
+        path(&folder, "plan.doc")
+    );
+    let sender = thread::spawn(move || run(&words(&sender)));
+    let receiver = format!(
+        "chat --connect 127.0.0.1:{port} --as a@example.test --to b@example.test --say one --say two \
+         --hear 0 --accept {}",
+        path(&folder, "out")
+    );
+    assert_eq!(run(&words(&receiver)), COMPLETE);
+    assert_eq!(sender.join().unwrap(), COMPLETE);
+    assert!(fs::read(path(&folder, "out")).unwrap() == content());
+}
+
+#[test]
+fn the_end_says_what_happened() {
+    assert_eq!(run(&words("fetch nothing")), USAGE);
+    assert_eq!(run(&words("fetch raw --connect")), USAGE);
+    assert_eq!(run(&words("serve raw --listen 127.0.0.1:0")), USAGE);
+
+    let folder = tempdir().unwrap();
+    let out = path(&folder, "out");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let line = format!("fetch fasttrack --connect {address} --out {out} --timeout 1");
+    let fetch = |line: String| thread::spawn(move || run(&words(&line)));
+    let silent = fetch(line.clone());
+    let held = listener.accept().unwrap();
+    assert_eq!(silent.join().unwrap(), TIMED_OUT);
+    // What was sent and not read makes the close a reset.
+    let broken = fetch(line);
+    let (stream, _) = listener.accept().unwrap();
+    stream.peek(&mut [0; 8]).unwrap();
+    drop(stream);
+    assert_eq!(broken.join().unwrap(), RESET);
+    drop(held);
+}
