@@ -9,6 +9,7 @@
 pub mod alert;
 pub mod api;
 mod download;
+pub mod gateway;
 pub mod live;
 #[cfg(feature = "web")]
 mod served;

@@ -200,6 +200,11 @@ impl<T> Table<T> {
         Some((Id::of(self.oldest)?, slot.value.as_ref()?))
     }
 
+    /// All entries, in no order.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
+    }
+
     fn link_bucket(&mut self, at: u32, hash: u32) {
         let bucket = self.bucket_of(hash);
         let Some(head) = self.buckets.get_mut(bucket) else {

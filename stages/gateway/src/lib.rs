@@ -6,11 +6,24 @@
 //!
 //! * [`policy`]: which application of which client gets what; compiled, never changed in place
 //! * `connection`: what is known of a connection, the bounded tables of them
-//! * [`hold`]: in-order delivery and packets that wait (the paper's Q1 and Q2)
+//! * `hold`: in-order delivery and packets that wait (the paper's Q1 and Q2)
 //! * [`inspect`]: the protocols' parsers, which say what they find to a [`inspect::Found`]
 //! * `examine`: what the policy makes of it: keywords, names, scan windows, records
 #![forbid(unsafe_code)]
 
-pub mod hold;
+mod connection;
+mod examine;
+mod hold;
 pub mod inspect;
+mod invitations;
 pub mod policy;
+mod stage;
+mod stats;
+mod work;
+
+pub use invitations::Invitations;
+pub use stage::GatewayStage;
+pub use stats::{ApplicationStats, Stats};
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,88 @@
 //! What is done with which application of which client.
+//!
+//! A [`Policy`] is compiled once and shared; a reload makes a new one. The first rule that fits decides
+//! a connection, and a connection keeps the rule it got.
+
+mod keywords;
+mod label;
+mod limits;
+mod names;
+mod networks;
+mod rule;
+mod signature;
+
+pub use keywords::{KeywordState, Keywords, KeywordsError};
+pub use label::Label;
+pub use limits::{AtLimit, Limits};
+pub use names::{NamePattern, NamePatterns};
+pub use networks::{Network, NetworkError, Networks};
+pub use rule::{Action, Applications, Fail, Inspect, OnMatch, Rule, ScanMode, ScanSettings};
+pub(crate) use signature::Fit;
+pub use signature::{Pattern, PatternError, Signature};
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use linkweir_engine::effect::MarkLayout;
+
+/// Everything that decides what happens to traffic.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Where our bits of a mark are.
+    pub marks: MarkLayout,
+    /// Bounds of what is kept.
+    pub limits: Limits,
+    /// Signatures of the policy's own, tried before those of the program.
+    pub signatures: Vec<Signature>,
+    /// The rules in their order.
+    pub rules: Vec<Arc<Rule>>,
+    /// What holds where no rule fits; its number is 0.
+    pub default: Arc<Rule>,
+}
+
+impl Policy {
+    /// The rule for an application of a client.
+    ///
+    /// `server_name` is what TLS or QUIC asked for, empty where nothing did.
+    #[must_use]
+    pub fn rule(&self, label: Label, client: IpAddr, server_name: &[u8]) -> &Arc<Rule> {
+        self.rules
+            .iter()
+            .find(|rule| rule.fits(label, client, server_name))
+            .unwrap_or(&self.default)
+    }
+
+    /// The rule of a client whose applications all get the same, so that nothing has to be looked at.
+    #[must_use]
+    pub fn rule_of_any(&self, client: IpAddr) -> Option<&Arc<Rule>> {
+        match self.rules.iter().find(|rule| rule.clients.holds(client)) {
+            Some(rule) => rule.is_for_any().then_some(rule),
+            None => Some(&self.default),
+        }
+    }
+
+    /// The rule of a number, as a mark names it.
+    #[must_use]
+    pub fn numbered(&self, number: u16) -> Option<&Arc<Rule>> {
+        if number == self.default.number {
+            return Some(&self.default);
+        }
+        self.rules.iter().find(|rule| rule.number == number)
+    }
+
+    /// The name of what a connection carries.
+    #[must_use]
+    pub fn name(&self, label: Label) -> &str {
+        match label {
+            Label::Known(application) => application.as_str(),
+            Label::Own(at) => self
+                .signatures
+                .get(usize::from(at))
+                .map_or("unknown", |signature| signature.name.as_str()),
+            Label::Unknown => "unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

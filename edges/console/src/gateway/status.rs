@@ -1,0 +1,149 @@
+//! The state of a gateway at one moment: what `gateway status` prints, the page shows and Prometheus
+//! reads. Counters count from the start of the run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GatewayStatus {
+    /// Program and version.
+    pub program: String,
+    /// Process id.
+    pub pid: u32,
+    /// Seconds since the start.
+    pub uptime_s: f64,
+    /// Path of the policy.
+    pub config: String,
+    /// How often a policy was loaded again.
+    pub reloads: u64,
+    /// `open` or `closed`: what happens to traffic without this program.
+    pub fail: String,
+    /// By application.
+    pub applications: BTreeMap<String, ApplicationStatus>,
+    /// By rule, from the kernel's own counters; empty where they cannot be read.
+    pub rules: BTreeMap<String, KernelCount>,
+    /// Packets and bytes that came to user space.
+    pub packets: u64,
+    /// IP bytes of them.
+    pub bytes: u64,
+    /// Connections that are classified or inspected now.
+    pub connections: u64,
+    /// Connections forgotten because the table was full.
+    pub evicted: u64,
+    /// Packets that wait now, their bytes, and the most at once.
+    pub held: Held,
+    /// By cause: duplicates, out of order, bad checksums, over a limit, gaps...
+    pub counts: BTreeMap<String, u64>,
+    /// Events by kind.
+    pub events: BTreeMap<String, u64>,
+    /// Records that no output took.
+    pub events_lost: u64,
+    /// The kernel's queues.
+    pub queues: Vec<QueueStatus>,
+    /// The scanner, where there is one.
+    pub scanner: Option<ScannerStatus>,
+    /// Recorded files, where any are kept.
+    pub vault: Option<VaultStatus>,
+}
+
+/// One application.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplicationStatus {
+    /// Connections that were decided.
+    pub connections: u64,
+    /// Packets that came to user space.
+    pub packets: u64,
+    /// Their IP bytes.
+    pub bytes: u64,
+    /// Connections allowed without inspection.
+    pub allowed: u64,
+    /// Connections dropped by rule.
+    pub dropped: u64,
+    /// Connections rejected by rule.
+    pub rejected: u64,
+    /// Connections that are or were inspected.
+    pub inspected: u64,
+    /// Inspected connections that were blocked for what they carried.
+    pub blocked: u64,
+}
+
+/// Packets and bytes that the kernel counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelCount {
+    /// Packets.
+    pub packets: u64,
+    /// IP bytes.
+    pub bytes: u64,
+}
+
+/// Packets that wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Now.
+    pub packets: u64,
+    /// Their payload bytes.
+    pub bytes: u64,
+    /// The most packets at once.
+    pub peak_packets: u64,
+}
+
+/// A queue of the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueStatus {
+    /// Its number.
+    pub number: u16,
+    /// Packets in it now, held ones too.
+    pub waiting: u64,
+    /// Packets that the kernel dropped because the queue was full.
+    pub dropped: u64,
+    /// Packets that the kernel dropped because the socket's buffer was full.
+    pub user_dropped: u64,
+    /// Packets that went through it.
+    pub total: u64,
+}
+
+/// The virus scanner.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScannerStatus {
+    /// Where it is.
+    pub address: String,
+    /// Whether the last try reached it.
+    pub is_reachable: bool,
+    /// What it calls itself and its database.
+    pub version: String,
+    /// Scans that were answered.
+    pub scans: u64,
+    /// Scans that found something.
+    pub infected: u64,
+    /// Scans without an answer, by cause.
+    pub failed: BTreeMap<String, u64>,
+    /// Bytes scanned.
+    pub bytes: u64,
+    /// Scans that wait now.
+    pub waiting: u64,
+    /// From asking to the answer, microseconds: p50, p90, p99, max.
+    pub latency_us: BTreeMap<String, u64>,
+    /// The last thing that went wrong.
+    pub last_error: Option<String>,
+}
+
+/// Recorded files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VaultStatus {
+    /// Whole files kept.
+    pub kept: u64,
+    /// Parts of files kept.
+    pub parts: u64,
+    /// Files in the quarantine.
+    pub quarantined: u64,
+    /// Bytes in the folders.
+    pub bytes: u64,
+    /// Files being written.
+    pub open: u64,
+    /// Bytes that were not kept, by cause.
+    pub dropped_bytes: BTreeMap<String, u64>,
+    /// The last thing that went wrong.
+    pub last_error: Option<String>,
+}

@@ -1,0 +1,75 @@
+//! The five-tuple, the same for both directions, and who opened.
+
+use std::net::{IpAddr, SocketAddr};
+
+use linkweir_engine::hash::flow_hash;
+
+use crate::inspect::Side;
+
+/// Addresses, ports and protocol of a connection, whichever way a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    low: (IpAddr, u16),
+    high: (IpAddr, u16),
+    pub(crate) is_tcp: bool,
+}
+
+impl Key {
+    pub(crate) fn new(src: (IpAddr, u16), dst: (IpAddr, u16), is_tcp: bool) -> Self {
+        let (low, high) = if src <= dst { (src, dst) } else { (dst, src) };
+        Self { low, high, is_tcp }
+    }
+
+    pub(crate) const fn hash(&self) -> u32 {
+        flow_hash(self.low, self.high) ^ self.is_tcp as u32
+    }
+}
+
+/// Who opened a connection and who accepted it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) client: (IpAddr, u16),
+    pub(crate) server: (IpAddr, u16),
+}
+
+impl Ends {
+    pub(crate) const fn opened_by(sender: (IpAddr, u16), receiver: (IpAddr, u16), who: Side) -> Self {
+        match who {
+            Side::Client => Self {
+                client: sender,
+                server: receiver,
+            },
+            Side::Server => Self {
+                client: receiver,
+                server: sender,
+            },
+        }
+    }
+
+    /// The side of an end.
+    pub(crate) fn side(&self, sender: (IpAddr, u16)) -> Side {
+        if sender == self.client {
+            Side::Client
+        } else {
+            Side::Server
+        }
+    }
+
+    /// The address of a side.
+    pub(crate) fn address(&self, side: Side) -> SocketAddr {
+        match side {
+            Side::Client => self.client.into(),
+            Side::Server => self.server.into(),
+        }
+    }
+}
+
+/// The side of a sender in a connection that was met in its middle: the lower port is the server's,
+/// where it is one of the well-known.
+pub(crate) const fn side_of_sender(sender: u16, receiver: u16) -> Side {
+    if sender < 1024 && receiver >= 1024 {
+        Side::Server
+    } else {
+        Side::Client
+    }
+}

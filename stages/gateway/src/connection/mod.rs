@@ -1,0 +1,87 @@
+//! What is known of a connection, from its first packet until it is decided and beyond.
+
+mod key;
+mod opening;
+mod recent;
+
+pub(crate) use key::{Ends, Key, side_of_sender};
+pub(crate) use opening::{Classified, Opening};
+pub(crate) use recent::RecentDecisions;
+
+use linkweir_engine::effect::Decision;
+use linkweir_wire::{SeqNumber, Timestamp};
+
+use crate::examine::Examination;
+use crate::hold::Stream;
+use crate::inspect::Side;
+use crate::policy::Label;
+
+/// How far a connection is.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Its first bytes are gathered.
+    Opening(Box<Opening>),
+    /// It is looked at.
+    Inspected(Box<Examination>),
+}
+
+/// A connection that is not the kernel's alone.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) key: Key,
+    pub(crate) ends: Ends,
+    pub(crate) phase: Phase,
+    pub(crate) label: Label,
+    /// Streams of client and server; those of UDP stay unused.
+    pub(crate) streams: [Stream; 2],
+    pub(crate) last: Timestamp,
+}
+
+impl Connection {
+    pub(crate) const fn stream(&mut self, side: Side) -> &mut Stream {
+        let [client, server] = &mut self.streams;
+        match side {
+            Side::Client => client,
+            Side::Server => server,
+        }
+    }
+
+    pub(crate) fn holds_any(&self) -> bool {
+        self.streams.iter().any(Stream::holds_any)
+    }
+
+    /// Whether both ends have sent all they will.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.streams.iter().all(|stream| stream.is_finished)
+    }
+}
+
+/// A handshake without payload yet: who opened, and where the streams begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HalfOpen {
+    pub(crate) key: Key,
+    pub(crate) ends: Ends,
+    pub(crate) client_first: SeqNumber,
+    pub(crate) server_first: Option<SeqNumber>,
+}
+
+impl HalfOpen {
+    /// The streams of client and server.
+    pub(crate) fn streams(&self) -> [Stream; 2] {
+        [
+            Stream::starting_at(self.client_first),
+            self.server_first
+                .map_or_else(Stream::default, Stream::starting_at),
+        ]
+    }
+}
+
+/// The decision that an action is to the kernel.
+pub(crate) const fn decision_of(action: crate::policy::Action) -> Decision {
+    match action {
+        crate::policy::Action::Allow => Decision::Pass,
+        crate::policy::Action::Drop => Decision::Drop,
+        crate::policy::Action::Reject => Decision::Reject,
+        crate::policy::Action::Inspect => Decision::Inspect,
+    }
+}

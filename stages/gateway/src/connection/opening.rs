@@ -1,0 +1,225 @@
+//! The first bytes of a connection, and what they say.
+
+use linkweir_proto::application::{Application, UdpMemory, Verdict, classify_tcp, classify_udp};
+use linkweir_proto::quic::{ClientInitials, LongHeader, Progress};
+use linkweir_proto::tls::{MessageHeader, Parsed, RecordHeader, parse_client_hello};
+
+use crate::inspect::Side;
+use crate::policy::{Label, Policy};
+
+/// What the first bytes say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Classified {
+    /// It is this, and asks for this server name (empty: none).
+    Is(Label, Vec<u8>),
+    /// More bytes may decide.
+    More,
+}
+
+/// The first bytes of both sides.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    /// Of the client, then of the server; empty as long as nothing came.
+    bytes: [Vec<u8>; 2],
+    packets: u8,
+    udp: UdpMemory,
+    quic: Option<Box<ClientInitials>>,
+}
+
+impl Opening {
+    /// What a side has sent so far, in order: what the inspector has not seen yet.
+    pub(crate) fn bytes(&self, side: Side) -> &[u8] {
+        let [client, server] = &self.bytes;
+        match side {
+            Side::Client => client,
+            Side::Server => server,
+        }
+    }
+
+    /// Takes the next bytes of a side of a TCP connection.
+    ///
+    /// All of a packet is kept, also beyond the bound: a packet passes as a whole and its rest would
+    /// be missing later.
+    pub(crate) fn on_bytes(
+        &mut self,
+        side: Side,
+        bytes: &[u8],
+        (client_port, server_port): (u16, u16),
+        policy: &Policy,
+    ) -> Classified {
+        self.packets = self.packets.saturating_add(1);
+        let [client, server] = &mut self.bytes;
+        match side {
+            Side::Client => client.extend_from_slice(bytes),
+            Side::Server => server.extend_from_slice(bytes),
+        }
+        let most = policy.limits.classify_bytes;
+        let is_over = self.packets >= policy.limits.classify_packets
+            || self.bytes.iter().any(|bytes| bytes.len() >= most);
+        let [client, server] = self.bytes.each_ref().map(Vec::as_slice);
+        let [looked_at, answered] =
+            [client, server].map(|bytes| bytes.get(..most).unwrap_or(bytes));
+        match own_signature(policy, looked_at, answered, most) {
+            Verdicts::Is(at) => return Classified::Is(Label::Own(at), Vec::new()),
+            Verdicts::Open if !is_over => return Classified::More,
+            Verdicts::Open | Verdicts::No => {}
+        }
+        let verdict = classify_tcp(&linkweir_proto::application::Opening {
+            client: looked_at,
+            server: answered,
+            client_port,
+            server_port,
+        });
+        match verdict {
+            // A field further down may say that it is FastTrack or Gnutella.
+            Verdict::Is(Application::Http) if !is_over && !has_whole_head(looked_at, answered) => {
+                Classified::More
+            }
+            // The name may still come.
+            Verdict::Is(Application::Tls) => match server_name(client) {
+                None if !is_over => Classified::More,
+                name => is(Application::Tls, name.unwrap_or_default()),
+            },
+            Verdict::Is(application) => is(application, Vec::new()),
+            Verdict::More if !is_over => Classified::More,
+            Verdict::More | Verdict::No => Classified::Is(Label::Unknown, Vec::new()),
+        }
+    }
+
+    /// Takes a datagram.
+    pub(crate) fn on_datagram(
+        &mut self,
+        side: Side,
+        bytes: &[u8],
+        (client_port, server_port): (u16, u16),
+        policy: &Policy,
+    ) -> Classified {
+        self.packets = self.packets.saturating_add(1);
+        let is_over = self.packets >= policy.limits.classify_packets;
+        let most = policy.limits.classify_bytes;
+        // Datagrams have no order: the first of each side counts.
+        let first = match side {
+            Side::Client => 0,
+            Side::Server => 1,
+        };
+        if let Some(kept) = self.bytes.get_mut(first).filter(|kept| kept.is_empty()) {
+            kept.extend_from_slice(bytes.get(..most).unwrap_or(bytes));
+        }
+        let [client, server] = self.bytes.each_ref().map(Vec::as_slice);
+        match own_signature(policy, client, server, most) {
+            Verdicts::Is(at) => return Classified::Is(Label::Own(at), Vec::new()),
+            Verdicts::Open if !is_over => return Classified::More,
+            Verdicts::Open | Verdicts::No => {}
+        }
+        if self.quic.is_some() {
+            return self.on_quic(side, bytes, is_over);
+        }
+        let is_from_client = side == Side::Client;
+        let verdict = classify_udp(bytes, is_from_client, client_port, server_port, &mut self.udp);
+        match verdict {
+            Verdict::Is(Application::Quic) => {
+                self.quic = Some(Box::default());
+                self.on_quic(side, bytes, is_over)
+            }
+            Verdict::Is(application) => is(application, Vec::new()),
+            Verdict::More if !is_over => Classified::More,
+            Verdict::More | Verdict::No => Classified::Is(Label::Unknown, Vec::new()),
+        }
+    }
+
+    /// Looks for the server name in the client's Initial packets.
+    fn on_quic(&mut self, side: Side, datagram: &[u8], is_over: bool) -> Classified {
+        let Some(client) = self.quic.as_mut().filter(|_| side == Side::Client) else {
+            return if is_over {
+                is(Application::Quic, Vec::new())
+            } else {
+                Classified::More
+            };
+        };
+        let mut progress = Progress::More;
+        let mut has_initial = false;
+        let mut rest = datagram;
+        while progress == Progress::More {
+            let Some(header) = LongHeader::parse(rest) else {
+                break;
+            };
+            has_initial = true;
+            progress = client.on_packet(rest, &header);
+            rest = rest.get(header.len..).unwrap_or_default();
+        }
+        // A client that has gone on to short headers says no name any more.
+        if progress == Progress::More && has_initial && !is_over {
+            return Classified::More;
+        }
+        let name = parse_client_hello(client.hello())
+            .seen()
+            .map_or(&[][..], |hello| hello.server_name);
+        is(Application::Quic, name.to_vec())
+    }
+}
+
+fn is(application: Application, server_name: Vec<u8>) -> Classified {
+    Classified::Is(Label::Known(application), server_name)
+}
+
+/// What the signatures of the policy say together.
+enum Verdicts {
+    Is(u16),
+    Open,
+    No,
+}
+
+fn own_signature(policy: &Policy, client: &[u8], server: &[u8], most: usize) -> Verdicts {
+    use crate::policy::Fit;
+    let mut all = Verdicts::No;
+    for (at, signature) in policy.signatures.iter().enumerate() {
+        match signature.fit(client, server, most) {
+            Fit::Yes => return Verdicts::Is(u16::try_from(at).unwrap_or(u16::MAX)),
+            Fit::Open => all = Verdicts::Open,
+            Fit::No => {}
+        }
+    }
+    all
+}
+
+/// Whether a head of HTTP is whole in what came.
+fn has_whole_head(client: &[u8], server: &[u8]) -> bool {
+    let is_whole = |bytes: &[u8]| {
+        memchr::memmem::find(bytes, b"\r\n\r\n").is_some()
+            || memchr::memmem::find(bytes, b"\n\n").is_some()
+    };
+    is_whole(client) || is_whole(server)
+}
+
+/// The server name in a `ClientHello` at the start of a stream; nothing where more bytes may bring
+/// it, empty where it has none.
+fn server_name(stream: &[u8]) -> Option<Vec<u8>> {
+    let mut message = Vec::new();
+    let mut rest = stream;
+    // A hello may go over several records.
+    while let Some((header, after)) = rest.split_first_chunk::<{ RecordHeader::LEN }>() {
+        let Some(record) = RecordHeader::parse(*header) else {
+            return Some(Vec::new());
+        };
+        let len = usize::from(record.len);
+        message.extend_from_slice(after.get(..len).unwrap_or(after));
+        rest = after.get(len..).unwrap_or_default();
+        if is_whole(&message) {
+            break;
+        }
+    }
+    match parse_client_hello(&message) {
+        Parsed::Complete(hello) => Some(hello.server_name.to_vec()),
+        Parsed::Partial(hello) if !hello.server_name.is_empty() => Some(hello.server_name.to_vec()),
+        Parsed::Partial(_) => None,
+        // SSL 2, or the server's stream only.
+        Parsed::Not if stream.is_empty() => None,
+        Parsed::Not => Some(Vec::new()),
+    }
+}
+
+fn is_whole(message: &[u8]) -> bool {
+    message
+        .split_first_chunk::<{ MessageHeader::LEN }>()
+        .is_some_and(|(header, body)| body.len() >= MessageHeader::parse(*header).len as usize)
+}

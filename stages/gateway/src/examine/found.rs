@@ -1,0 +1,487 @@
+//! The policy applied to what an inspector finds.
+
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+
+use linkweir_engine::effect::{FileEnd, FileOp, FileOrigin, ScanOutcome, ScanReport};
+use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
+use sha2::Digest as _;
+
+use super::scanning::Waiting;
+use super::transfer::{Transfer, safe_name};
+use super::{Desk, MOST_MATCHES, MOST_NAMED, State, end_of, of};
+use crate::inspect::{ChatMessage, Coding, DecodeLimit, Decoder, FileInfo, Found, Invitation, Side};
+use crate::policy::{Fail, OnMatch, Rule};
+
+/// The word for what a match leads to.
+const fn action_of(action: OnMatch) -> &'static str {
+    match action {
+        OnMatch::Reject => "reject",
+        OnMatch::Drop => "drop",
+        OnMatch::Event => "allow",
+    }
+}
+
+/// An examination with all it needs to judge what is found.
+#[derive(Debug)]
+pub(super) struct Findings<'a, 'd> {
+    pub(super) rule: &'a Rule,
+    pub(super) application: &'a str,
+    pub(super) state: &'a mut State,
+    pub(super) desk: &'a mut Desk<'d>,
+}
+
+impl Findings<'_, '_> {
+    /// Writes an event with what is known of the connection.
+    pub(super) fn tell(&mut self, row: GatewayRow, text: &GatewayText<'_>) {
+        let text = GatewayText {
+            application: self.application.as_bytes(),
+            rule: self.rule.name.as_bytes(),
+            host: &self.state.host,
+            ..*text
+        };
+        self.desk.tell(row, &text);
+    }
+
+    /// Nothing passes any more, for this reason.
+    pub(super) fn block(&mut self, action: OnMatch, why: &[u8]) {
+        if action == OnMatch::Event || self.state.blocked.is_some() {
+            return;
+        }
+        self.state.blocked = Some(action);
+        let row = GatewayRow {
+            event: GatewayEventKind::Blocked,
+            action: action_of(action),
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            detail: why,
+            ..GatewayText::default()
+        };
+        self.tell(row, &text);
+    }
+
+    /// Something in the traffic is not to pass.
+    fn on_match(&mut self, event: GatewayEventKind, sender: Side, name: &[u8], detail: &[u8]) {
+        if self.state.matches >= MOST_MATCHES {
+            return;
+        }
+        self.state.matches += 1;
+        let action = self.rule.inspect.on_match;
+        let row = GatewayRow {
+            event,
+            action: action_of(action),
+            sender_side: sender.as_str(),
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            file_name: name,
+            detail,
+            ..GatewayText::default()
+        };
+        self.tell(row, &text);
+        self.block(action, event.as_str().as_bytes());
+    }
+
+    /// Something could not be looked at.
+    fn on_unscanned(&mut self, name: &[u8], why: &str) {
+        let is_closed = self.rule.fail == Fail::Closed;
+        let row = GatewayRow {
+            event: GatewayEventKind::Unscanned,
+            action: if is_closed { "reject" } else { "allow" },
+            verdict: "unscanned",
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            file_name: name,
+            detail: why.as_bytes(),
+            ..GatewayText::default()
+        };
+        self.tell(row, &text);
+        if is_closed {
+            self.block(OnMatch::Reject, b"not scanned");
+        }
+    }
+
+    /// A name of a file that is asked for, offered or sent.
+    fn check_name(&mut self, sender: Side, name: &[u8]) {
+        if name.is_empty() {
+            return;
+        }
+        let rule = self.rule;
+        if let Some(pattern) = rule.inspect.file_names.find(name) {
+            self.on_match(
+                GatewayEventKind::FileName,
+                sender,
+                name,
+                pattern.as_bytes(),
+            );
+        } else if let Some(word) = rule
+            .inspect
+            .keywords
+            .as_ref()
+            .and_then(|words| words.find_in(name))
+        {
+            self.on_match(GatewayEventKind::Keyword, sender, name, word.as_bytes());
+        }
+    }
+
+    /// Bytes of a file, without their coding.
+    fn on_plain(&mut self, sender: Side, transfer: &mut Transfer, plain: &[u8]) {
+        if self.state.blocked.is_some() || plain.is_empty() {
+            return;
+        }
+        transfer.size += plain.len() as u64;
+        if let Some(hash) = &mut transfer.hash {
+            hash.update(plain);
+        }
+        if let Some(id) = transfer.file {
+            let bytes = plain.to_vec();
+            self.desk.effects.files.push(FileOp::Data { id, bytes });
+        }
+        if let (Some(words), Some(state)) = (&self.rule.inspect.keywords, &mut transfer.words)
+            && let Some(word) = words.find(state, plain)
+        {
+            self.on_match(
+                GatewayEventKind::Keyword,
+                sender,
+                &transfer.name,
+                word.as_bytes(),
+            );
+        }
+        if let Some(scanning) = &mut transfer.scanning
+            && let Some(ticket) = scanning.push(plain, self.desk)
+        {
+            of(&mut self.state.waiting, sender).push(Waiting {
+                ticket,
+                last_of: None,
+            });
+        }
+    }
+
+    /// The coding cannot be taken off: the bytes as they are stand for the file.
+    fn give_up_decoding(&mut self, transfer: &mut Transfer, why: &str) {
+        let inspect = &self.rule.inspect;
+        if inspect.scan.is_some() || inspect.keywords.is_some() {
+            self.on_unscanned(&transfer.name, why);
+            transfer.unscanned = Some(why.to_owned());
+        }
+        transfer.decoder = None;
+    }
+
+    /// The file of a side has ended, whole or not.
+    fn end_file(&mut self, sender: Side, is_complete: bool) {
+        let Some(mut transfer) = of(&mut self.state.transfers, sender).take() else {
+            return;
+        };
+        transfer.decoder = None;
+        if self.state.blocked.is_some() {
+            self.conclude(sender, transfer, "blocked", is_complete);
+            return;
+        }
+        if let Some(scanning) = &mut transfer.scanning
+            && !scanning.is_empty()
+        {
+            let ticket = scanning.finish(self.desk);
+            transfer.is_complete = is_complete;
+            of(&mut self.state.waiting, sender).push(Waiting {
+                ticket,
+                last_of: Some(transfer),
+            });
+            return;
+        }
+        let verdict = verdict_of(&transfer);
+        self.conclude(sender, transfer, verdict, is_complete);
+    }
+
+    /// The file of a side ends where it is.
+    pub(super) fn cut_file(&mut self, sender: Side) {
+        self.end_file(sender, false);
+    }
+
+    /// Nobody waits for the scans of a side any more; its file is cut.
+    pub(super) fn abandon(&mut self, sender: Side, is_blocked: bool) {
+        let verdict = if is_blocked { "blocked" } else { "unscanned" };
+        for wait in std::mem::take(of(&mut self.state.waiting, sender)) {
+            self.desk.effects.abandoned.push(wait.ticket);
+            if let Some(transfer) = wait.last_of {
+                let is_complete = transfer.is_complete;
+                self.conclude(sender, transfer, verdict, is_complete);
+            }
+        }
+        if let Some(mut transfer) = of(&mut self.state.transfers, sender).take() {
+            let ticket = transfer.scanning.as_mut().and_then(super::scanning::Scanning::abandoned);
+            self.desk.effects.abandoned.extend(ticket);
+            let verdict = if is_blocked { "blocked" } else { verdict_of(&transfer) };
+            self.conclude(sender, transfer, verdict, false);
+        }
+    }
+
+    /// Tells of a file that is over and says what becomes of what was kept of it.
+    fn conclude(
+        &mut self,
+        sender: Side,
+        mut transfer: Box<Transfer>,
+        verdict: &'static str,
+        is_complete: bool,
+    ) {
+        if let Some(id) = transfer.file {
+            let end = if verdict == "infected" && self.rule.inspect.quarantine {
+                FileEnd::Quarantine
+            } else {
+                end_of(self.rule, is_complete && verdict != "blocked")
+            };
+            if end == FileEnd::Discard {
+                transfer.stored.clear();
+            }
+            self.desk.effects.files.push(FileOp::End { id, end });
+        }
+        self.desk.stats.files += 1;
+        if !self.rule.inspect.audit {
+            return;
+        }
+        let row = GatewayRow {
+            event: GatewayEventKind::File,
+            sender_side: sender.as_str(),
+            verdict,
+            size: Some(transfer.size),
+            announced_size: transfer.announced,
+            is_complete: Some(is_complete),
+            sha256: transfer.sha256(),
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            file_name: &transfer.name,
+            from: &transfer.from,
+            to: &transfer.to,
+            detail: transfer.unscanned.as_deref().unwrap_or_default().as_bytes(),
+            stored: transfer.stored.as_bytes(),
+            ..GatewayText::default()
+        };
+        self.tell(row, &text);
+    }
+
+    /// A scanner has said what it found.
+    pub(super) fn on_report(&mut self, report: &ScanReport) -> Option<Side> {
+        let (side, wait) = [Side::Client, Side::Server].into_iter().find_map(|side| {
+            let waiting = of(&mut self.state.waiting, side);
+            let at = waiting
+                .iter()
+                .position(|wait| wait.ticket == report.ticket)?;
+            Some((side, waiting.swap_remove(at)))
+        })?;
+        let name = match (&wait.last_of, of(&mut self.state.transfers, side)) {
+            (Some(transfer), _) => transfer.name.clone(),
+            (None, Some(transfer)) => transfer.name.clone(),
+            (None, None) => Vec::new(),
+        };
+        match &report.outcome {
+            ScanOutcome::Clean => {
+                if let Some(transfer) = wait.last_of {
+                    let is_complete = transfer.is_complete;
+                    let verdict = verdict_of(&transfer);
+                    self.conclude(side, transfer, verdict, is_complete);
+                }
+            }
+            ScanOutcome::Infected(virus) => {
+                let row = GatewayRow {
+                    event: GatewayEventKind::Infected,
+                    action: "reject",
+                    sender_side: side.as_str(),
+                    verdict: "infected",
+                    ..GatewayRow::default()
+                };
+                let text = GatewayText {
+                    file_name: &name,
+                    detail: virus.as_bytes(),
+                    ..GatewayText::default()
+                };
+                self.tell(row, &text);
+                let transfer = wait
+                    .last_of
+                    .or_else(|| of(&mut self.state.transfers, side).take());
+                if let Some(transfer) = transfer {
+                    let is_complete = transfer.is_complete;
+                    self.conclude(side, transfer, "infected", is_complete);
+                }
+                self.block(OnMatch::Reject, b"infected");
+            }
+            ScanOutcome::Failed(why) => {
+                self.on_unscanned(&name, why);
+                if let Some(mut transfer) = wait.last_of {
+                    transfer.unscanned.get_or_insert_with(|| why.clone());
+                    let is_complete = transfer.is_complete;
+                    self.conclude(side, transfer, "unscanned", is_complete);
+                } else if let Some(transfer) = of(&mut self.state.transfers, side) {
+                    transfer.unscanned.get_or_insert_with(|| why.clone());
+                }
+            }
+        }
+        Some(side)
+    }
+}
+
+/// The verdict on a file for which no scan is outstanding.
+fn verdict_of(transfer: &Transfer) -> &'static str {
+    match (&transfer.scanning, &transfer.unscanned) {
+        (None, _) => "passed",
+        (Some(_), Some(_)) => "unscanned",
+        (Some(_), None) => "clean",
+    }
+}
+
+impl Found for Findings<'_, '_> {
+    fn text(&mut self, sender: Side, bytes: &[u8]) {
+        let Some(words) = &self.rule.inspect.keywords else {
+            return;
+        };
+        let state = of(&mut self.state.words, sender).get_or_insert_with(|| words.start());
+        if let Some(word) = words.find(state, bytes) {
+            self.on_match(GatewayEventKind::Keyword, sender, b"", word.as_bytes());
+        }
+    }
+
+    fn host(&mut self, host: &[u8]) {
+        self.state.set_host(host);
+    }
+
+    fn message(&mut self, sender: Side, message: &ChatMessage<'_>) {
+        self.desk.stats.messages += 1;
+        if !self.rule.inspect.audit {
+            return;
+        }
+        let row = GatewayRow {
+            event: GatewayEventKind::Message,
+            sender_side: sender.as_str(),
+            size: Some(message.text.len() as u64),
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            from: message.from,
+            to: message.to,
+            message: message.text,
+            ..GatewayText::default()
+        };
+        self.tell(row, &text);
+    }
+
+    fn file_named(&mut self, sender: Side, file: &FileInfo<'_>) {
+        self.check_name(sender, file.name);
+        // Where the bytes never can be followed, the name is all there is to tell.
+        if !self.rule.inspect.audit || !matches!(self.application, "edonkey" | "bittorrent") {
+            return;
+        }
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        let hash = hasher.hash_one((file.name, file.identifier));
+        if self.state.named.contains(&hash) || self.state.named.len() >= MOST_NAMED {
+            return;
+        }
+        self.state.named.push(hash);
+        let row = GatewayRow {
+            event: GatewayEventKind::File,
+            sender_side: sender.as_str(),
+            verdict: "passed",
+            announced_size: file.announced_size,
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            file_name: file.name,
+            detail: file.identifier,
+            from: file.from,
+            to: file.to,
+            ..GatewayText::default()
+        };
+        self.tell(row, &text);
+    }
+
+    fn file_begin(&mut self, sender: Side, file: &FileInfo<'_>) {
+        self.end_file(sender, false);
+        if self.state.blocked.is_some() {
+            return;
+        }
+        self.check_name(sender, file.name);
+        let mut transfer = Box::new(Transfer::new(self.rule, file));
+        match file.coding {
+            Coding::Identity => {}
+            Coding::Gzip | Coding::Deflate => {
+                let limit = DecodeLimit {
+                    total: self.desk.policy.limits.decoded_bytes,
+                    ..DecodeLimit::default()
+                };
+                transfer.decoder = Some(Box::new(Decoder::new(file.coding, limit)));
+            }
+            Coding::Other => {
+                self.give_up_decoding(&mut transfer, "its content coding is not taken off");
+            }
+        }
+        let inspect = &self.rule.inspect;
+        if inspect.record || (inspect.quarantine && inspect.scan.is_some()) {
+            let id = self.desk.ids.file();
+            let name = safe_name(&transfer.name);
+            transfer.stored = format!(
+                "{}-{}-{name}",
+                self.desk.now.as_nanos() / 1_000_000_000,
+                self.desk.ids.word(id)
+            );
+            transfer.file = Some(id);
+            let origin = Box::new(FileOrigin {
+                time: self.desk.now,
+                sender: self.desk.ends.address(sender),
+                receiver: self.desk.ends.address(sender.other()),
+                application: self.application.to_owned(),
+                name: transfer.name.clone(),
+                stored_name: transfer.stored.clone(),
+            });
+            self.desk.effects.files.push(FileOp::Begin { id, origin });
+        }
+        *of(&mut self.state.transfers, sender) = Some(transfer);
+    }
+
+    fn file_data(&mut self, sender: Side, bytes: &[u8]) {
+        let Some(mut transfer) = of(&mut self.state.transfers, sender).take() else {
+            return;
+        };
+        if let Some(mut decoder) = transfer.decoder.take() {
+            let mut on_plain = |plain: &[u8]| self.on_plain(sender, &mut transfer, plain);
+            match decoder.push(bytes, &mut on_plain) {
+                Ok(()) => transfer.decoder = Some(decoder),
+                Err(error) => self.give_up_decoding(&mut transfer, error.as_str()),
+            }
+        } else {
+            self.on_plain(sender, &mut transfer, bytes);
+        }
+        *of(&mut self.state.transfers, sender) = Some(transfer);
+    }
+
+    fn file_end(&mut self, sender: Side, is_complete: bool) {
+        self.end_file(sender, is_complete);
+    }
+
+    fn invitation(&mut self, sender: Side, invitation: &Invitation<'_>) {
+        self.check_name(sender, invitation.file.name);
+        self.desk
+            .invitations
+            .remember(invitation.cookie, &invitation.file);
+    }
+
+    fn invited(&mut self, cookie: &[u8], use_it: &mut dyn FnMut(&FileInfo<'_>)) {
+        self.desk.invitations.find(cookie, use_it);
+    }
+
+    fn malformed(&mut self, sender: Side, why: &'static str) {
+        let is_closed = self.rule.fail == Fail::Closed;
+        let row = GatewayRow {
+            event: GatewayEventKind::Malformed,
+            action: if is_closed { "reject" } else { "allow" },
+            sender_side: sender.as_str(),
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            detail: why.as_bytes(),
+            ..GatewayText::default()
+        };
+        self.tell(row, &text);
+        if is_closed {
+            self.block(OnMatch::Reject, b"malformed");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What the policy makes of what an inspector finds in one connection.
+//!
+//! [`Examination::feed`] gives a packet's new bytes to the inspector and says what follows for the
+//! packet: it passes, waits for a scan, or the connection is blocked.
+
+mod desk;
+mod found;
+mod scanning;
+mod transfer;
+
+pub(crate) use desk::{Desk, Ids};
+
+use std::sync::Arc;
+
+use linkweir_engine::effect::{FileEnd, ScanReport};
+use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
+
+use crate::inspect::{Inspector, Side};
+use crate::policy::{Fail, KeywordState, OnMatch, Rule};
+use found::Findings;
+use scanning::Waiting;
+use transfer::Transfer;
+
+/// Events of matches that one connection may cause where it goes on after them.
+const MOST_MATCHES: u8 = 16;
+/// Bytes of a host or server name that are kept.
+const MOST_HOST: usize = 255;
+/// File names without bytes that are remembered, so that each is told once.
+const MOST_NAMED: usize = 64;
+
+/// What follows for a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It passes.
+    Pass,
+    /// It passes when the next one comes: only the end of the connection ends the file, and the last
+    /// packet must not go before the verdict.
+    Lag,
+    /// It waits for a scan.
+    Wait,
+    /// Nothing passes any more.
+    Block(OnMatch),
+}
+
+/// A connection under inspection.
+#[derive(Debug)]
+pub(crate) struct Examination {
+    pub(crate) rule: Arc<Rule>,
+    pub(crate) application: Arc<str>,
+    inspector: Inspector,
+    state: State,
+}
+
+/// What is found so far.
+#[derive(Debug, Default)]
+struct State {
+    /// Of client and server.
+    words: [Option<KeywordState>; 2],
+    transfers: [Option<Box<Transfer>>; 2],
+    waiting: [Vec<Waiting>; 2],
+    host: Vec<u8>,
+    matches: u8,
+    /// Hashes of names that were told.
+    named: Vec<u64>,
+    blocked: Option<OnMatch>,
+}
+
+/// The element of a side.
+const fn of<T>(pair: &mut [T; 2], side: Side) -> &mut T {
+    let [client, server] = pair;
+    match side {
+        Side::Client => client,
+        Side::Server => server,
+    }
+}
+
+impl Examination {
+    pub(crate) fn new(
+        rule: Arc<Rule>,
+        application: Arc<str>,
+        inspector: Inspector,
+        host: &[u8],
+    ) -> Self {
+        let mut state = State::default();
+        state.set_host(host);
+        Self {
+            rule,
+            application,
+            inspector,
+            state,
+        }
+    }
+
+    /// Bytes of the stream are missing: what follows cannot be parsed. Files in transfer are cut.
+    pub(crate) fn on_gap(&mut self, desk: &mut Desk<'_>) {
+        self.inspector = Inspector::opaque();
+        for side in [Side::Client, Side::Server] {
+            self.findings(desk).cut_file(side);
+            *of(&mut self.state.words, side) = None;
+        }
+    }
+
+    fn findings<'a, 'd>(&'a mut self, desk: &'a mut Desk<'d>) -> Findings<'a, 'd> {
+        Findings {
+            rule: &self.rule,
+            application: &self.application,
+            state: &mut self.state,
+            desk,
+        }
+    }
+
+    /// The next bytes of a side.
+    pub(crate) fn feed(&mut self, sender: Side, bytes: &[u8], desk: &mut Desk<'_>) -> Outcome {
+        let mut findings = Findings {
+            rule: &self.rule,
+            application: &self.application,
+            state: &mut self.state,
+            desk,
+        };
+        self.inspector.feed(sender, bytes, &mut findings);
+        self.outcome(sender)
+    }
+
+    /// A side has sent all it will.
+    pub(crate) fn finish(&mut self, sender: Side, desk: &mut Desk<'_>) -> Outcome {
+        let mut findings = Findings {
+            rule: &self.rule,
+            application: &self.application,
+            state: &mut self.state,
+            desk,
+        };
+        self.inspector.finish(sender, &mut findings);
+        findings.cut_file(sender);
+        self.outcome(sender)
+    }
+
+    /// What follows for packets of a side.
+    pub(crate) fn outcome(&mut self, sender: Side) -> Outcome {
+        if let Some(action) = self.state.blocked {
+            return Outcome::Block(action);
+        }
+        if !of(&mut self.state.waiting, sender).is_empty() {
+            return Outcome::Wait;
+        }
+        let is_lagging = of(&mut self.state.transfers, sender)
+            .as_ref()
+            .is_some_and(|transfer| transfer.must_lag());
+        if is_lagging {
+            Outcome::Lag
+        } else {
+            Outcome::Pass
+        }
+    }
+
+    /// A scanner has said what it found. `None` where nobody waits for it.
+    pub(crate) fn on_report(&mut self, report: &ScanReport, desk: &mut Desk<'_>) -> Option<Side> {
+        self.findings(desk).on_report(report)
+    }
+
+    /// The connection is over or blocked: files that have not ended are cut, and kept or not as the rule says.
+    pub(crate) fn close(&mut self, desk: &mut Desk<'_>) {
+        let blocked = self.state.blocked.is_some();
+        let mut findings = self.findings(desk);
+        for side in [Side::Client, Side::Server] {
+            findings.abandon(side, blocked);
+        }
+    }
+
+    /// Whether something could not be looked at and the rule lets nothing pass then.
+    pub(crate) fn fails_closed(&self) -> bool {
+        self.rule.fail == Fail::Closed
+    }
+
+    /// Blocks the connection for a reason of the stage's.
+    pub(crate) fn block(&mut self, why: &str, desk: &mut Desk<'_>) {
+        let mut findings = self.findings(desk);
+        findings.block(OnMatch::Reject, why.as_bytes());
+    }
+
+    /// Tells that a bound was reached.
+    pub(crate) fn tell_limit(&mut self, which: &str, desk: &mut Desk<'_>) {
+        let row = GatewayRow {
+            event: GatewayEventKind::Limit,
+            action: if self.fails_closed() { "reject" } else { "allow" },
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            detail: which.as_bytes(),
+            ..GatewayText::default()
+        };
+        self.findings(desk).tell(row, &text);
+    }
+}
+
+impl State {
+    fn set_host(&mut self, host: &[u8]) {
+        self.host.clear();
+        self.host
+            .extend_from_slice(host.get(..MOST_HOST).unwrap_or(host));
+    }
+}
+
+/// What becomes of a file that is not kept for its own sake.
+const fn end_of(rule: &Rule, is_complete: bool) -> FileEnd {
+    match (rule.inspect.record, is_complete) {
+        (true, true) => FileEnd::Keep,
+        (true, false) => FileEnd::KeepPart,
+        (false, _) => FileEnd::Discard,
+    }
+}

@@ -1,0 +1,117 @@
+//! A file on its way to the scanner: in windows, or whole.
+
+use linkweir_engine::effect::{ScanChunk, Ticket};
+
+use super::Desk;
+use super::transfer::Transfer;
+use crate::policy::{ScanMode, ScanSettings};
+
+/// Bytes after which a part of a whole file is handed over.
+const PART: usize = 64 * 1024;
+
+/// A scan that packets wait for.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) ticket: Ticket,
+    /// The file, where this is its last scan; else it still passes by.
+    pub(super) last_of: Option<Box<Transfer>>,
+}
+
+/// The bytes that were not given to the scanner yet.
+#[derive(Debug)]
+pub(super) struct Scanning {
+    settings: ScanSettings,
+    buffer: Vec<u8>,
+    /// How many bytes at its start were scanned in the window before.
+    tail: usize,
+    /// The scan of a whole file, once a part of it was given.
+    whole: Option<Ticket>,
+}
+
+impl Scanning {
+    pub(super) const fn new(settings: ScanSettings) -> Self {
+        Self {
+            settings,
+            buffer: Vec::new(),
+            tail: 0,
+            whole: None,
+        }
+    }
+
+    /// Takes bytes of the file. The scan that packets have to wait for, where a window is full.
+    pub(super) fn push(&mut self, bytes: &[u8], desk: &mut Desk<'_>) -> Option<Ticket> {
+        self.buffer.extend_from_slice(bytes);
+        match self.settings.mode {
+            ScanMode::Window { bytes, .. } => {
+                (self.buffer.len() - self.tail >= bytes).then(|| self.scan_window(desk))
+            }
+            ScanMode::File => {
+                if self.buffer.len() >= PART {
+                    self.give(false, desk);
+                }
+                None
+            }
+        }
+    }
+
+    /// The file has ended: its last scan.
+    pub(super) fn finish(&mut self, desk: &mut Desk<'_>) -> Ticket {
+        match self.settings.mode {
+            ScanMode::Window { .. } => self.scan_window(desk),
+            ScanMode::File => self.give(true, desk),
+        }
+    }
+
+    /// Whether everything that came was scanned.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.buffer.len() == self.tail && self.whole.is_none()
+    }
+
+    /// The scan that will never get its last part.
+    pub(super) const fn abandoned(&mut self) -> Option<Ticket> {
+        self.whole.take()
+    }
+
+    fn scan_window(&mut self, desk: &mut Desk<'_>) -> Ticket {
+        let keep = match self.settings.mode {
+            ScanMode::Window { tail, .. } => tail.min(self.buffer.len()),
+            ScanMode::File => 0,
+        };
+        let mut next = Vec::with_capacity(self.buffer.capacity());
+        let from = self.buffer.len() - keep;
+        next.extend_from_slice(self.buffer.get(from..).unwrap_or_default());
+        self.tail = keep;
+        let bytes = std::mem::replace(&mut self.buffer, next);
+        let ticket = desk.ids.ticket();
+        desk.ask(ScanChunk {
+            ticket,
+            bytes,
+            is_last: true,
+        });
+        ticket
+    }
+
+    fn give(&mut self, is_last: bool, desk: &mut Desk<'_>) -> Ticket {
+        let ticket = *self.whole.get_or_insert_with(|| desk.ids.ticket());
+        if is_last {
+            self.whole = None;
+        }
+        let bytes = std::mem::take(&mut self.buffer);
+        desk.ask(ScanChunk {
+            ticket,
+            bytes,
+            is_last,
+        });
+        ticket
+    }
+}
+
+impl Desk<'_> {
+    fn ask(&mut self, chunk: ScanChunk) {
+        if chunk.is_last {
+            self.asked.push(chunk.ticket);
+            self.stats.scans += 1;
+        }
+        self.effects.scans.push(chunk);
+    }
+}

@@ -1,0 +1,87 @@
+//! A file while it passes by.
+
+use linkweir_engine::effect::FileId;
+use sha2::{Digest as _, Sha256};
+
+use super::scanning::Scanning;
+use crate::inspect::{Decoder, FileInfo};
+use crate::policy::{KeywordState, Rule};
+
+/// Bytes of a name that are kept.
+const MOST_NAME: usize = 1024;
+
+/// A file of which bytes come.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    pub(super) name: Vec<u8>,
+    pub(super) from: Vec<u8>,
+    pub(super) to: Vec<u8>,
+    pub(super) announced: Option<u64>,
+    /// Bytes so far, decoded.
+    pub(super) size: u64,
+    pub(super) hash: Option<Sha256>,
+    pub(super) words: Option<KeywordState>,
+    pub(super) decoder: Option<Box<Decoder>>,
+    pub(super) scanning: Option<Scanning>,
+    pub(super) file: Option<FileId>,
+    pub(super) stored: String,
+    /// Why it was not scanned as it should have been.
+    pub(super) unscanned: Option<String>,
+    /// Whether all of it came; known at its end.
+    pub(super) is_complete: bool,
+    is_until_close: bool,
+}
+
+impl Transfer {
+    pub(super) fn new(rule: &Rule, info: &FileInfo<'_>) -> Self {
+        let cut = |text: &[u8]| text.get(..MOST_NAME).unwrap_or(text).to_vec();
+        let name = if info.name.is_empty() {
+            info.identifier
+        } else {
+            info.name
+        };
+        Self {
+            name: cut(name),
+            from: cut(info.from),
+            to: cut(info.to),
+            announced: info.announced_size,
+            size: 0,
+            hash: rule.inspect.audit.then(Sha256::new),
+            words: rule
+                .inspect
+                .keywords
+                .as_ref()
+                .map(crate::policy::Keywords::start),
+            decoder: None,
+            scanning: rule.inspect.scan.map(Scanning::new),
+            file: None,
+            stored: String::new(),
+            unscanned: None,
+            is_complete: false,
+            is_until_close: info.is_until_close,
+        }
+    }
+
+    /// Whether its newest packet must stay until the next one comes.
+    pub(super) const fn must_lag(&self) -> bool {
+        self.is_until_close && self.scanning.is_some()
+    }
+
+    /// SHA-256 of the bytes so far, where it was asked for.
+    pub(super) fn sha256(&mut self) -> Option<[u8; 32]> {
+        self.hash.take().map(|hash| hash.finalize().into())
+    }
+}
+
+/// A name that is safe in a folder: letters, digits, `.`, `-` and `_`, no dot first, at most 100 bytes.
+pub(super) fn safe_name(name: &[u8]) -> String {
+    let letters = name.iter().take(100).map(|&byte| {
+        let is_safe = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        if is_safe { char::from(byte) } else { '_' }
+    });
+    let name: String = letters.collect();
+    match name.trim_start_matches('.') {
+        "" => "file".to_owned(),
+        name => name.to_owned(),
+    }
+}

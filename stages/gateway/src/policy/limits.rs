@@ -1,0 +1,60 @@
+//! Bounds of what the gateway keeps, and what happens at them.
+
+/// What happens to a packet that would have to be held at a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AtLimit {
+    /// It is dropped; its sender sends it again.
+    #[default]
+    Drop,
+    /// It passes, and so does the rest of its connection, unseen.
+    Pass,
+}
+
+/// Bounds. Each is for one worker (one kernel queue).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections that are being classified or inspected; beyond, the one that was silent longest is
+    /// forgotten: its packets pass or not as its rule's `fail` says.
+    pub connections: usize,
+    /// Connections of which only the handshake was seen.
+    pub half_open: usize,
+    /// Packets with payload after which a connection is unknown (paper sec. 3.2: eight).
+    pub classify_packets: u8,
+    /// Bytes of one direction after which a connection is unknown.
+    pub classify_bytes: usize,
+    /// Packets held of one connection.
+    pub held_packets: usize,
+    /// Payload bytes held of one connection.
+    pub held_bytes: usize,
+    /// Packets held of all connections.
+    pub total_held_packets: usize,
+    /// Payload bytes held of all connections.
+    pub total_held_bytes: usize,
+    /// How long a packet waits for the ones before it, nanoseconds.
+    pub hold_timeout_ns: u64,
+    /// How long an inspected connection may be silent, nanoseconds.
+    pub idle_timeout_ns: u64,
+    /// What happens at a bound of held packets.
+    pub at_limit: AtLimit,
+    /// Bytes that a coded body (gzip, deflate) may decode to.
+    pub decoded_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 65_536,
+            half_open: 65_536,
+            classify_packets: 8,
+            classify_bytes: 2048,
+            held_packets: 256,
+            held_bytes: 4 << 20,
+            total_held_packets: 8192,
+            total_held_bytes: 64 << 20,
+            hold_timeout_ns: 10_000_000_000,
+            idle_timeout_ns: 300_000_000_000,
+            at_limit: AtLimit::Drop,
+            decoded_bytes: 256 << 20,
+        }
+    }
+}

@@ -1,0 +1,610 @@
+//! One packet, one report or one timeout of one connection.
+
+use std::sync::Arc;
+
+use linkweir_engine::Effects;
+use linkweir_engine::effect::{
+    Answer, Decision, Mark, QueuedPacket, Reset, ScanReport, Ticket, Verdict,
+};
+use linkweir_record::GatewayKind;
+use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
+use linkweir_wire::Timestamp;
+
+use crate::connection::{Classified, Connection, Ends, Opening, Phase, decision_of};
+use crate::examine::{Desk, Examination, Ids, Outcome};
+use crate::hold::{Budget, Place, Segment};
+use crate::inspect::{Inspector, Side};
+use crate::invitations::Invitations;
+use crate::policy::{Action, AtLimit, Label, OnMatch, Policy, Rule};
+use crate::stats::{Labels, Stats};
+
+/// What the stage lends to one connection.
+pub(crate) struct Room<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) policy: &'a Arc<Policy>,
+    pub(crate) budget: &'a mut Budget,
+    pub(crate) effects: &'a mut Effects<GatewayKind>,
+    pub(crate) ids: &'a mut Ids,
+    pub(crate) stats: &'a mut Stats,
+    pub(crate) labels: &'a mut Labels,
+    pub(crate) invitations: &'a Invitations,
+    pub(crate) asked: &'a mut Vec<Ticket>,
+}
+
+impl Room<'_> {
+    fn desk(&mut self, ends: Ends, is_tcp: bool) -> Desk<'_> {
+        Desk {
+            now: self.now,
+            policy: self.policy,
+            ends,
+            is_tcp,
+            effects: self.effects,
+            ids: self.ids,
+            stats: self.stats,
+            invitations: self.invitations,
+            asked: self.asked,
+        }
+    }
+
+    /// A packet passes, with this mark over its own.
+    pub(crate) fn accept(&mut self, packet: u32, old: u32, mark: Option<Mark>) {
+        let mark = mark.and_then(|mark| self.changed(old, mark));
+        self.effects.answers.push(Answer {
+            id: packet,
+            verdict: Verdict::Accept,
+            mark,
+        });
+    }
+
+    fn drop(&mut self, packet: u32) {
+        self.effects.answers.push(Answer {
+            id: packet,
+            verdict: Verdict::Drop,
+            mark: None,
+        });
+    }
+
+    /// The mark that a packet gets, where it has another.
+    fn changed(&self, old: u32, mark: Mark) -> Option<u32> {
+        let new = self.policy.marks.replace(old, mark);
+        (new != old).then_some(new)
+    }
+
+    /// Answers a packet of a decided connection.
+    pub(crate) fn answer_decided(&mut self, packet: &QueuedPacket<'_>, mark: Mark) {
+        let verdict = match mark.decision {
+            Decision::Drop | Decision::Reject => {
+                // A packet that comes back has met no rule of ours: it would come for ever.
+                if self.policy.marks.read(packet.mark).decision == mark.decision {
+                    return self.drop(packet.id);
+                }
+                Verdict::Repeat
+            }
+            Decision::Undecided | Decision::Pass | Decision::Inspect => Verdict::Accept,
+        };
+        let mark = self.changed(packet.mark, mark);
+        self.effects.answers.push(Answer {
+            id: packet.id,
+            verdict,
+            mark,
+        });
+    }
+
+    /// Tells of a decision and counts it.
+    pub(crate) fn decided(
+        &mut self,
+        ends: Ends,
+        is_tcp: bool,
+        label: Label,
+        rule: &Rule,
+        server_name: &[u8],
+    ) {
+        let counts = self.labels.of(label);
+        counts.connections += 1;
+        *match rule.action {
+            Action::Allow => &mut counts.allowed,
+            Action::Drop => &mut counts.dropped,
+            Action::Reject => &mut counts.rejected,
+            Action::Inspect => &mut counts.inspected,
+        } += 1;
+        let policy = Arc::clone(self.policy);
+        let row = GatewayRow {
+            event: GatewayEventKind::Decided,
+            action: rule.action.as_str(),
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            application: policy.name(label).as_bytes(),
+            rule: rule.name.as_bytes(),
+            host: server_name,
+            ..GatewayText::default()
+        };
+        self.desk(ends, is_tcp).tell(row, &text);
+    }
+}
+
+/// Whether the stage keeps a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It goes on.
+    Kept,
+    /// It is the kernel's alone, or over; packets that still come get this mark.
+    Over(Mark),
+}
+
+/// One connection and what the stage lends to it.
+pub(crate) struct Work<'a, 'r> {
+    pub(crate) conn: &'a mut Connection,
+    pub(crate) room: &'a mut Room<'r>,
+    /// Set where a segment began to wait for one that is missing.
+    pub(crate) begins_to_wait: bool,
+}
+
+impl Work<'_, '_> {
+    /// The mark of a connection that is not decided for good.
+    fn mark(&self) -> Option<Mark> {
+        match &self.conn.phase {
+            Phase::Opening(_) => None,
+            Phase::Inspected(exam) => Some(inspected(&exam.rule)),
+        }
+    }
+
+    /// A segment of a side.
+    pub(crate) fn on_segment(&mut self, side: Side, segment: &Segment<'_>) -> Fate {
+        match self.conn.stream(side).place(segment) {
+            Place::Control => {
+                let mark = self.mark();
+                self.room.accept(segment.id, segment.mark, mark);
+            }
+            Place::Old => {
+                self.room.stats.duplicates += 1;
+                let mark = self.mark();
+                self.room.accept(segment.id, segment.mark, mark);
+            }
+            Place::Held => {
+                self.room.stats.retransmitted_while_held += 1;
+                self.room.drop(segment.id);
+                // Its sender waits for an acknowledgment and sends nothing new: what only waits for
+                // the next packet goes.
+                if self.outcome(side) == Outcome::Lag {
+                    self.release(side, 0);
+                }
+            }
+            Place::Ahead => {
+                self.room.stats.out_of_order += 1;
+                return self.hold(side, segment);
+            }
+            Place::Next(_) if self.outcome(side) == Outcome::Wait => {
+                return self.hold(side, segment);
+            }
+            Place::Next(skip) => {
+                let fate = self.deliver(side, segment, skip);
+                if fate != Fate::Kept {
+                    return fate;
+                }
+                return self.pump(side);
+            }
+        }
+        Fate::Kept
+    }
+
+    /// A SYN or RST of a connection that is followed, or a segment of which the kernel copied only a part.
+    pub(crate) fn on_control(
+        &mut self,
+        side: Side,
+        segment: &Segment<'_>,
+        is_reset: bool,
+        is_whole: bool,
+    ) -> Fate {
+        let mark = self.mark();
+        if !is_whole {
+            return self.let_go_with(segment, "a packet is longer than what the kernel hands over");
+        }
+        let stream = self.conn.stream(side);
+        // One that its receiver ignores (RFC 5961 sec. 3.2) must not end the inspection.
+        let is_accepted = is_reset && stream.is_known() && segment.seq == stream.released();
+        self.room.accept(segment.id, segment.mark, mark);
+        if !is_accepted {
+            return Fate::Kept;
+        }
+        self.close();
+        let mark = mark.unwrap_or(Mark {
+            decision: Decision::Undecided,
+            rule: 0,
+        });
+        // What is held has no receiver any more.
+        for stream in &mut self.conn.streams {
+            let answers = &mut self.room.effects.answers;
+            stream.answer_all(Verdict::Drop, self.room.budget, answers, |_| None);
+        }
+        Fate::Over(mark)
+    }
+
+    /// A packet that cannot be looked at, and with it its connection.
+    fn let_go_with(&mut self, segment: &Segment<'_>, why: &str) -> Fate {
+        let fate = self.let_go(why);
+        match fate {
+            Fate::Kept => {
+                let mark = self.mark();
+                self.room.accept(segment.id, segment.mark, mark);
+            }
+            Fate::Over(mark) => {
+                let verdict = match mark.decision {
+                    Decision::Drop | Decision::Reject => Verdict::Repeat,
+                    Decision::Undecided | Decision::Pass | Decision::Inspect => Verdict::Accept,
+                };
+                let mark = self.room.policy.marks.replace(segment.mark, mark);
+                self.room.effects.answers.push(Answer {
+                    id: segment.id,
+                    verdict,
+                    mark: Some(mark),
+                });
+            }
+        }
+        fate
+    }
+
+    fn outcome(&mut self, side: Side) -> Outcome {
+        match &mut self.conn.phase {
+            Phase::Opening(_) => Outcome::Pass,
+            Phase::Inspected(exam) => exam.outcome(side),
+        }
+    }
+
+    /// Keeps a segment until it can be delivered.
+    fn hold(&mut self, side: Side, segment: &Segment<'_>) -> Fate {
+        let limits = self.room.policy.limits;
+        let most = (limits.held_packets, limits.held_bytes);
+        let now = self.room.now;
+        if self
+            .conn
+            .stream(side)
+            .hold(segment, now, most, self.room.budget)
+        {
+            return Fate::Kept;
+        }
+        self.room.stats.over_limit += 1;
+        match limits.at_limit {
+            AtLimit::Drop => {
+                self.room.drop(segment.id);
+                Fate::Kept
+            }
+            AtLimit::Pass => self.let_go("no more packets can be held"),
+        }
+    }
+
+    /// Gives a segment that stands next to the classifier or the inspector.
+    fn deliver(&mut self, side: Side, segment: &Segment<'_>, skip: usize) -> Fate {
+        self.conn.stream(side).deliver(segment, self.room.budget);
+        let bytes = segment.payload.get(skip..).unwrap_or_default();
+        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+        let ports = (ends.client.1, ends.server.1);
+        let outcome = match &mut self.conn.phase {
+            Phase::Opening(opening) => {
+                let classified = if bytes.is_empty() {
+                    Classified::More
+                } else {
+                    opening.on_bytes(side, bytes, ports, self.room.policy)
+                };
+                if let Classified::Is(label, server_name) = classified {
+                    return self.decide(side, label, &server_name, segment.is_fin);
+                }
+                Outcome::Pass
+            }
+            Phase::Inspected(exam) => {
+                let mut desk = self.room.desk(ends, is_tcp);
+                let mut outcome = exam.outcome(side);
+                if !bytes.is_empty() {
+                    outcome = exam.feed(side, bytes, &mut desk);
+                }
+                if segment.is_fin && !matches!(outcome, Outcome::Block(_)) {
+                    outcome = exam.finish(side, &mut desk);
+                }
+                outcome
+            }
+        };
+        self.apply(side, outcome)
+    }
+
+    /// What follows for the packets of a side that were delivered.
+    fn apply(&mut self, side: Side, outcome: Outcome) -> Fate {
+        match outcome {
+            Outcome::Pass => self.release(side, 0),
+            Outcome::Lag => self.release(side, 1),
+            Outcome::Wait => {}
+            Outcome::Block(action) => return self.block(action),
+        }
+        self.fate()
+    }
+
+    /// Over, where both ends have sent all and nothing waits.
+    fn fate(&mut self) -> Fate {
+        if !self.conn.is_finished() || self.conn.holds_any() {
+            return Fate::Kept;
+        }
+        let mark = self.mark().unwrap_or(Mark {
+            decision: Decision::Undecided,
+            rule: 0,
+        });
+        self.close();
+        Fate::Over(mark)
+    }
+
+    fn release(&mut self, side: Side, keep: usize) {
+        let mark = self.mark();
+        let marks = self.room.policy.marks;
+        let new = |old| {
+            let new = marks.replace(old, mark?);
+            (new != old).then_some(new)
+        };
+        let answers = &mut self.room.effects.answers;
+        let [client, server] = &mut self.conn.streams;
+        let stream = match side {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        stream.release(keep, self.room.budget, answers, new);
+    }
+
+    /// Delivers what waited for the segments before it, as far as nothing waits for a scan.
+    fn pump(&mut self, side: Side) -> Fate {
+        while self.outcome(side) != Outcome::Wait {
+            let Some(held) = self.conn.stream(side).take_ready(self.room.budget) else {
+                break;
+            };
+            let segment = held.segment();
+            match self.conn.stream(side).place(&segment) {
+                Place::Next(skip) => {
+                    let fate = self.deliver(side, &segment, skip);
+                    if fate != Fate::Kept {
+                        // The packet was delivered, and answered with the others.
+                        return fate;
+                    }
+                }
+                // What it brought came otherwise.
+                Place::Held => self.room.drop(held.id),
+                Place::Control | Place::Old | Place::Ahead => {
+                    let mark = self.mark();
+                    self.room.accept(held.id, held.mark, mark);
+                }
+            }
+        }
+        self.fate()
+    }
+
+    /// The application is known, or will not be.
+    fn decide(&mut self, side: Side, label: Label, server_name: &[u8], is_fin: bool) -> Fate {
+        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+        let policy = Arc::clone(self.room.policy);
+        let rule = policy.rule(label, ends.client.0, server_name);
+        // What was counted until now was counted as unknown.
+        self.conn.label = label;
+        self.room.decided(ends, is_tcp, label, rule, server_name);
+        if rule.action != Action::Inspect {
+            let mark = Mark {
+                decision: decision_of(rule.action),
+                rule: rule.number,
+            };
+            self.answer_all(mark);
+            return Fate::Over(mark);
+        }
+        let inspector = match label {
+            Label::Known(application) => Inspector::of(Some(application)),
+            Label::Own(_) | Label::Unknown => Inspector::opaque(),
+        };
+        let exam = Examination::new(
+            Arc::clone(rule),
+            policy.name(label).into(),
+            inspector,
+            server_name,
+        );
+        let phase = Phase::Inspected(Box::new(exam));
+        let Phase::Opening(opening) = std::mem::replace(&mut self.conn.phase, phase) else {
+            return Fate::Kept;
+        };
+        self.catch_up(side, &opening, is_fin)
+    }
+
+    /// Gives the inspector what was seen before the decision (the paper's "specific packet", sec. 3.2).
+    fn catch_up(&mut self, side: Side, opening: &Opening, is_fin: bool) -> Fate {
+        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+        let Phase::Inspected(exam) = &mut self.conn.phase else {
+            return Fate::Kept;
+        };
+        let mut desk = self.room.desk(ends, is_tcp);
+        for sender in [Side::Client, Side::Server] {
+            let bytes = opening.bytes(sender);
+            if !bytes.is_empty() {
+                exam.feed(sender, bytes, &mut desk);
+            }
+        }
+        let mut outcome = exam.outcome(side);
+        if is_fin && !matches!(outcome, Outcome::Block(_)) {
+            outcome = exam.finish(side, &mut desk);
+        }
+        self.apply(side, outcome)
+    }
+
+    /// Nothing of the connection passes any more.
+    fn block(&mut self, action: OnMatch) -> Fate {
+        let decision = match action {
+            OnMatch::Drop => Decision::Drop,
+            OnMatch::Reject | OnMatch::Event => Decision::Reject,
+        };
+        self.room.labels.of(self.conn.label).blocked += 1;
+        let rule = self.mark().map_or(0, |mark| mark.rule);
+        let mark = Mark { decision, rule };
+        self.close();
+        self.answer_all(mark);
+        Fate::Over(mark)
+    }
+
+    /// Answers all that is held for a decision; both ends of a rejected TCP connection get a RST.
+    fn answer_all(&mut self, mark: Mark) {
+        let verdict = match mark.decision {
+            Decision::Drop | Decision::Reject => Verdict::Repeat,
+            Decision::Undecided | Decision::Pass | Decision::Inspect => Verdict::Accept,
+        };
+        if mark.decision == Decision::Reject && self.conn.key.is_tcp {
+            let [client, server] = &self.conn.streams;
+            if client.is_known() && server.is_known() {
+                self.room.effects.resets.push(Reset {
+                    client: self.conn.ends.address(Side::Client),
+                    server: self.conn.ends.address(Side::Server),
+                    client_next: client.released(),
+                    server_next: server.released(),
+                });
+            }
+        }
+        let marks = self.room.policy.marks;
+        let new = |old| Some(marks.replace(old, mark));
+        for stream in &mut self.conn.streams {
+            stream.answer_all(
+                verdict,
+                self.room.budget,
+                &mut self.room.effects.answers,
+                new,
+            );
+        }
+    }
+
+    /// Ends the files that are in transfer.
+    fn close(&mut self) {
+        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+        if let Phase::Inspected(exam) = &mut self.conn.phase {
+            exam.close(&mut self.room.desk(ends, is_tcp));
+        }
+    }
+
+    /// A datagram of a side.
+    pub(crate) fn on_datagram(&mut self, side: Side, packet: &QueuedPacket<'_>, bytes: &[u8]) -> Fate {
+        let ends = self.conn.ends;
+        let ports = (ends.client.1, ends.server.1);
+        match &mut self.conn.phase {
+            Phase::Opening(opening) => {
+                match opening.on_datagram(side, bytes, ports, self.room.policy) {
+                    Classified::More => self.room.accept(packet.id, packet.mark, None),
+                    Classified::Is(label, server_name) => {
+                        return self.decide_datagram(side, packet, bytes, label, &server_name);
+                    }
+                }
+                Fate::Kept
+            }
+            Phase::Inspected(_) => self.inspect_datagram(side, packet, bytes),
+        }
+    }
+
+    fn decide_datagram(
+        &mut self,
+        side: Side,
+        packet: &QueuedPacket<'_>,
+        bytes: &[u8],
+        label: Label,
+        server_name: &[u8],
+    ) -> Fate {
+        // No stream holds anything: what follows is the packet's own answer.
+        let fate = self.decide(side, label, server_name, false);
+        match fate {
+            Fate::Over(mark) => {
+                self.room.answer_decided(packet, mark);
+                fate
+            }
+            Fate::Kept => self.inspect_datagram(side, packet, bytes),
+        }
+    }
+
+    fn inspect_datagram(&mut self, side: Side, packet: &QueuedPacket<'_>, bytes: &[u8]) -> Fate {
+        let ends = self.conn.ends;
+        let Phase::Inspected(exam) = &mut self.conn.phase else {
+            return Fate::Kept;
+        };
+        let outcome = exam.feed(side, bytes, &mut self.room.desk(ends, false));
+        if let Outcome::Block(action) = outcome {
+            let fate = self.block(action);
+            if let Fate::Over(mark) = fate {
+                self.room.answer_decided(packet, mark);
+            }
+            return fate;
+        }
+        let mark = self.mark();
+        self.room.accept(packet.id, packet.mark, mark);
+        Fate::Kept
+    }
+
+    /// A scanner has said what it found.
+    pub(crate) fn on_report(&mut self, report: &ScanReport) -> Fate {
+        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+        let Phase::Inspected(exam) = &mut self.conn.phase else {
+            return Fate::Kept;
+        };
+        let Some(side) = exam.on_report(report, &mut self.room.desk(ends, is_tcp)) else {
+            return Fate::Kept;
+        };
+        let outcome = exam.outcome(side);
+        let fate = self.apply(side, outcome);
+        if fate == Fate::Kept && outcome != Outcome::Wait {
+            return self.pump(side);
+        }
+        fate
+    }
+
+    /// What is missing before a held segment has not come in time.
+    pub(crate) fn on_gap_timeout(&mut self) -> Fate {
+        self.room.stats.gaps += 1;
+        self.let_go("a missing segment has not come")
+    }
+
+    /// The stream cannot be followed any more: what waits passes unseen, or nothing does, as the rule
+    /// says. A connection that is not decided yet is what it looks like so far.
+    fn let_go(&mut self, why: &str) -> Fate {
+        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+        let Phase::Inspected(exam) = &mut self.conn.phase else {
+            return self.decide(Side::Client, Label::Unknown, b"", false);
+        };
+        let mut desk = self.room.desk(ends, is_tcp);
+        exam.tell_limit(why, &mut desk);
+        if exam.fails_closed() {
+            exam.block(why, &mut desk);
+            return self.block(OnMatch::Reject);
+        }
+        exam.on_gap(&mut desk);
+        for side in [Side::Client, Side::Server] {
+            self.conn.stream(side).skip_gap();
+            let fate = self.pump(side);
+            if fate != Fate::Kept {
+                return fate;
+            }
+        }
+        Fate::Kept
+    }
+
+    /// The stage forgets the connection: its table is full, or nothing came for long.
+    pub(crate) fn forget(&mut self) -> Mark {
+        let must_fail = match &self.conn.phase {
+            Phase::Opening(_) => false,
+            Phase::Inspected(exam) => exam.fails_closed() && self.conn.holds_any(),
+        };
+        self.close();
+        let mark = match self.mark() {
+            Some(mark) if must_fail => Mark {
+                decision: Decision::Reject,
+                ..mark
+            },
+            Some(mark) => mark,
+            None => Mark {
+                decision: Decision::Undecided,
+                rule: 0,
+            },
+        };
+        self.answer_all(mark);
+        mark
+    }
+}
+
+/// The mark of a connection that is inspected by a rule.
+pub(crate) fn inspected(rule: &Rule) -> Mark {
+    Mark {
+        decision: Decision::Inspect,
+        rule: rule.number,
+    }
+}
