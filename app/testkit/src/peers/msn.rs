@@ -86,18 +86,9 @@ impl Chat<'_> {
         let handle = self.handle.clone();
         if self.options.has("answer") {
             self.command(&format!("ANS {handle} 849102291.520491932 17342299"))?;
-            let mut is_alone = true;
-            loop {
-                let line = self.talk.must_line()?;
-                is_alone &= !line.starts_with("IRO ") && !line.starts_with("JOI ");
-                if line.starts_with("ANS ") && !is_alone || line.starts_with("JOI ") {
-                    return Ok(());
-                }
-                if line.starts_with("ANS ") {
-                    // Who called is not there yet; the first message says that he is.
-                    return Ok(());
-                }
-            }
+            // Somebody is there, or comes.
+            while !["IRO ", "JOI "].contains(&self.talk.must_line()?.get(..4).unwrap_or("")) {}
+            return Ok(());
         }
         let other: String = self.options.get("to")?;
         self.command(&format!("USR {handle} 17262740.1050826919.32308"))?;

@@ -30,6 +30,7 @@ fn seat(mut talk: Talk, room: &Room, handle: &mut String) -> io::Result<()> {
                 (*who).clone_into(handle);
                 talk.send(format!("USR {id} OK {who} {who}\r\n").as_bytes())?;
                 enter(room, who, talk.writer()?);
+                tell(room, who, format!("JOI {who} {who}\r\n").as_bytes());
             }
             ["CAL", id, who] => {
                 talk.send(format!("CAL {id} RINGING 17342299\r\n").as_bytes())?;
@@ -40,6 +41,7 @@ fn seat(mut talk: Talk, room: &Room, handle: &mut String) -> io::Result<()> {
             }
             ["ANS", id, who, _cookie, _session] => {
                 (*who).clone_into(handle);
+                enter(room, who, talk.writer()?);
                 let there = others(room, handle);
                 for (at, other) in there.iter().enumerate() {
                     let (at, all) = (at + 1, there.len());
@@ -47,7 +49,6 @@ fn seat(mut talk: Talk, room: &Room, handle: &mut String) -> io::Result<()> {
                 }
                 talk.send(format!("ANS {id} OK\r\n").as_bytes())?;
                 tell(room, who, format!("JOI {who} {who}\r\n").as_bytes());
-                enter(room, who, talk.writer()?);
             }
             ["MSG", _id, _kind, length] => {
                 let length = length.parse().map_err(|_| strange("a length"))?;
