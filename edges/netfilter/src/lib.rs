@@ -5,6 +5,7 @@ pub mod conntrack;
 mod message;
 pub mod queue;
 pub mod reset;
+pub mod rules;
 pub mod stats;
 
 pub use linkweir_sys::netlink::Waker;

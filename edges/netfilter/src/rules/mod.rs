@@ -1,0 +1,38 @@
+//! The kernel's part of the gateway: which packets are queued, what becomes of decided connections, what
+//! they count, how fast they go.
+//!
+//! ```text
+//!            count          mangle FORWARD                        filter FORWARD   mangle POSTROUTING   shape
+//! packet ─► inet linkweir ─► LINKWEIR-FORWARD ─► -DECIDE ─► queue ─► LINKWEIR-REJECT ─► LINKWEIR-SAVE ─► inet linkweir ─► HTB
+//! ```
+//! Everything is made by the programs that administrators use: `iptables-restore` and `ip6tables-restore`
+//! (a kernel without `CONFIG_NFT_QUEUE` has the queue only there), `nft`, `tc`. [`dry_run`] gives what
+//! [`up`] would run.
+//!
+//! What was made is known again without a file, by names and comments ([`sign`]), so that [`down`] finds
+//! it after a crash too. Each of the steps but those of `tc` is made at once or not at all. What somebody
+//! else made is not touched.
+
+mod error;
+mod found;
+mod host;
+mod names;
+mod number;
+mod plan;
+mod saved;
+mod shape;
+mod sign;
+mod standing;
+mod step;
+mod table;
+mod work;
+mod xtables;
+
+pub use error::RulesError;
+pub use host::{CommandError, Host};
+pub use number::{TooManyRules, assign_numbers};
+pub use plan::{Network, Plan, PlanError, ShapeClass};
+pub use standing::{Standing, standing, warnings};
+pub use step::Step;
+pub use table::RuleCount;
+pub use work::{Removed, Up, change, down, dry_run, up};

@@ -1,0 +1,282 @@
+//! What the kernel is to do: the part of a policy that rules, classes and maps can carry out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use linkweir_engine::effect::MarkLayout;
+use thiserror::Error;
+
+/// Longest name of a rule in the kernel, bytes, as written there (see [`super::names`]).
+const LONGEST_NAME: usize = 100;
+/// Longest name of an interface, bytes (`IFNAMSIZ` without its NUL).
+const LONGEST_INTERFACE: usize = 15;
+/// Slowest and fastest class, bit/s: below, one packet takes seconds; above, no clock is exact enough.
+const RATES: RangeInclusive<u64> = 8_000..=100_000_000_000;
+
+/// What the kernel is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Which bits of marks are ours.
+    pub marks: MarkLayout,
+    /// The queues that packets of undecided and inspected connections go to. Both directions of a
+    /// connection go to the same one.
+    pub queues: RangeInclusive<u16>,
+    /// Whether TCP is looked at.
+    pub has_tcp: bool,
+    /// Whether UDP is looked at.
+    pub has_udp: bool,
+    /// Whether IPv6 is looked at.
+    pub has_ipv6: bool,
+    /// Whether packets pass while no program serves the queue.
+    pub is_fail_open: bool,
+    /// Forwarded traffic that comes in or goes out here is looked at; all of it where this is empty.
+    /// Classes are made on each of them.
+    pub interfaces: Vec<String>,
+    /// Traffic from or to these is not looked at.
+    pub exclude: Vec<Network>,
+    /// Rules whose traffic is slowed down.
+    pub classes: Vec<ShapeClass>,
+    /// The rules' names and numbers, so that they can be read back (see [`super::Standing::rules`]).
+    pub rules: BTreeMap<String, u16>,
+}
+
+/// The traffic of a rule is given a rate, on the way out of each interface: so each direction of a
+/// connection has that rate of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShapeClass {
+    /// Number of the rule.
+    pub rule: u16,
+    /// Bits per second on the link, link-layer headers included.
+    pub rate_bits: u64,
+}
+
+/// Addresses with a common prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    /// An address in it.
+    pub address: IpAddr,
+    /// Length of the prefix, bits.
+    pub length: u8,
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// The range of queues is empty.
+    #[error("no queue: {0}..={1}")]
+    NoQueue(u16, u16),
+    /// Neither TCP nor UDP.
+    #[error("neither TCP nor UDP is to be looked at")]
+    NoProtocol,
+    /// Not the name of an interface.
+    #[error("{0:?} cannot be the name of an interface")]
+    Interface(String),
+    /// Classes live on interfaces.
+    #[error("shaping needs interfaces to be named")]
+    NoInterface,
+    /// A prefix longer than an address.
+    #[error("{0} is no network")]
+    Network(Network),
+    /// A number that no mark can hold.
+    #[error("{0} is no number of a rule: 1 to {max}", max = MarkLayout::MAX_RULE)]
+    RuleNumber(u16),
+    /// Two names of one number, or two classes of one rule.
+    #[error("rule {0} is there twice")]
+    Twice(u16),
+    /// A name that the kernel cannot keep.
+    #[error("the name of rule {0} is empty or longer than {LONGEST_NAME} bytes")]
+    Name(u16),
+    /// A rate that no class can have.
+    #[error(
+        "rule {rule}: {rate_bits} bit/s is no rate, {slowest} to {fastest} is",
+        slowest = RATES.start(),
+        fastest = RATES.end()
+    )]
+    Rate {
+        /// Number of the rule.
+        rule: u16,
+        /// The rate, bit/s.
+        rate_bits: u64,
+    },
+}
+
+impl Plan {
+    /// Whether the plan can be carried out.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if self.queues.is_empty() {
+            return Err(PlanError::NoQueue(*self.queues.start(), *self.queues.end()));
+        }
+        if !self.has_tcp && !self.has_udp {
+            return Err(PlanError::NoProtocol);
+        }
+        if let Some(name) = self.interfaces.iter().find(|name| !is_interface(name)) {
+            return Err(PlanError::Interface(name.clone()));
+        }
+        if self.interfaces.is_empty() && !self.classes.is_empty() {
+            return Err(PlanError::NoInterface);
+        }
+        let longest = |network: &Network| if network.address.is_ipv4() { 32 } else { 128 };
+        if let Some(network) = self.exclude.iter().find(|one| one.length > longest(one)) {
+            return Err(PlanError::Network(*network));
+        }
+        self.check_rules()?;
+        self.check_classes()
+    }
+
+    fn check_rules(&self) -> Result<(), PlanError> {
+        let mut seen = BTreeSet::new();
+        for (name, &number) in &self.rules {
+            number_of_a_rule(number)?;
+            if !seen.insert(number) {
+                return Err(PlanError::Twice(number));
+            }
+            if name.is_empty() || super::names::written(name).len() > LONGEST_NAME {
+                return Err(PlanError::Name(number));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_classes(&self) -> Result<(), PlanError> {
+        let mut seen = BTreeSet::new();
+        for &ShapeClass { rule, rate_bits } in &self.classes {
+            number_of_a_rule(rule)?;
+            if !seen.insert(rule) {
+                return Err(PlanError::Twice(rule));
+            }
+            if !RATES.contains(&rate_bits) {
+                return Err(PlanError::Rate { rule, rate_bits });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number_of_a_rule(number: u16) -> Result<(), PlanError> {
+    if (1..=MarkLayout::MAX_RULE).contains(&number) {
+        Ok(())
+    } else {
+        Err(PlanError::RuleNumber(number))
+    }
+}
+
+/// Stricter than the kernel: a name that is also a word of `iptables` and `tc`, with no wildcard (`+`)
+/// and no option (`-`) in it.
+fn is_interface(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._@:-".contains(&byte);
+    (1..=LONGEST_INTERFACE).contains(&name.len())
+        && name.bytes().all(plain)
+        && !name.starts_with(['-', '.'])
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Two interfaces, both protocols, two classes.
+    pub(in super::super) fn plan() -> Plan {
+        Plan {
+            marks: MarkLayout::default(),
+            queues: 0..=1,
+            has_tcp: true,
+            has_udp: true,
+            has_ipv6: true,
+            is_fail_open: true,
+            interfaces: vec!["lan0".to_owned(), "wan0".to_owned()],
+            exclude: Vec::new(),
+            classes: vec![
+                ShapeClass {
+                    rule: 2,
+                    rate_bits: 10_000_000,
+                },
+                ShapeClass {
+                    rule: 17,
+                    rate_bits: 1_000_000_000,
+                },
+            ],
+            rules: [("http", 1), ("bittorrent", 2), ("edonkey", 17)]
+                .map(|(name, number)| (name.to_owned(), number))
+                .into(),
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut Plan)) -> Result<(), PlanError> {
+        let mut plan = plan();
+        change(&mut plan);
+        plan.check()
+    }
+
+    #[test]
+    fn a_plan_is_checked() {
+        assert_eq!(plan().check(), Ok(()));
+        #[expect(clippy::reversed_empty_ranges, reason = "an empty one is the point")]
+        let none = 3..=2;
+        assert_eq!(with(|p| p.queues = none), Err(PlanError::NoQueue(3, 2)));
+        let neither = |p: &mut Plan| (p.has_tcp, p.has_udp) = (false, false);
+        assert_eq!(with(neither), Err(PlanError::NoProtocol));
+        assert_eq!(with(|p| p.interfaces.clear()), Err(PlanError::NoInterface));
+        let network = Network {
+            address: IpAddr::from([10, 0, 0, 0]),
+            length: 33,
+        };
+        assert_eq!(
+            with(|p| p.exclude.push(network)),
+            Err(PlanError::Network(network))
+        );
+    }
+
+    #[test]
+    fn rules_have_numbers_of_their_own() {
+        let add = |name: &str, number| {
+            let name = name.to_owned();
+            with(move |p| p.rules.extend([(name, number)]))
+        };
+        assert_eq!(add("msn", 3), Ok(()));
+        assert_eq!(add("msn", 2), Err(PlanError::Twice(2)));
+        assert_eq!(add("msn", 0), Err(PlanError::RuleNumber(0)));
+        assert_eq!(add("msn", 512), Err(PlanError::RuleNumber(512)));
+        assert_eq!(add("", 3), Err(PlanError::Name(3)));
+        assert_eq!(add(&"ü".repeat(20), 3), Err(PlanError::Name(3)));
+        let class = |rule, rate_bits| ShapeClass { rule, rate_bits };
+        assert_eq!(
+            with(|p| p.classes.push(class(2, 8_000))),
+            Err(PlanError::Twice(2))
+        );
+        let slow = PlanError::Rate {
+            rule: 3,
+            rate_bits: 0,
+        };
+        assert_eq!(with(|p| p.classes.push(class(3, 0))), Err(slow));
+    }
+
+    #[test]
+    fn names_of_interfaces_are_no_words_of_a_command() {
+        for name in ["eth0", "br-lan", "ppp0", "eth0.100", "wg_0"] {
+            assert!(is_interface(name), "{name}");
+        }
+        for name in [
+            "",
+            "-j",
+            "eth+",
+            "a b",
+            "a/b",
+            "sixteen-letters!",
+            "a\n",
+            "..",
+            "abcdefghijklmnop",
+        ] {
+            assert!(!is_interface(name), "{name}");
+        }
+    }
+}

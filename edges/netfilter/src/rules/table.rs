@@ -1,0 +1,341 @@
+//! Our table of nftables (`inet linkweir`): the rules' names, what they count, and which class they have.
+//!
+//! Counting comes before the chains of [`super::xtables`], by the mark of the connection, so that packets
+//! count which are dropped there. What is counted is therefore what comes after the decision.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use linkweir_engine::effect::{Decision, Mark, MarkLayout};
+use serde_json::Value;
+
+use super::host::{CommandError, Host};
+use super::names;
+use super::plan::Plan;
+use super::shape;
+use super::sign::{Sign, fingerprint};
+use super::step::Step;
+
+const NAME: &str = "inet linkweir";
+/// The hook's priority of mangle.
+const MANGLE: i32 = -150;
+
+/// What a rule has done since `up`, in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleCount {
+    /// The decision, and the number of the rule.
+    pub mark: Mark,
+    /// Packets of connections that carried this mark when they came. With segmentation offload one of
+    /// them is several of the link.
+    pub packets: u64,
+    /// Their bytes, from the IP header on.
+    pub bytes: u64,
+}
+
+/// Our table, as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OurTable {
+    /// `None` where it is not ours.
+    pub sign: Option<Sign>,
+    pub rules: BTreeMap<String, u16>,
+    pub counts: Vec<RuleCount>,
+}
+
+/// The tables, and the chains that the kernel leads packets to: `ip mangle`, `ip mangle FORWARD`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tables {
+    pub names: Vec<String>,
+    pub ours: Option<OurTable>,
+}
+
+impl Tables {
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|one| one == name)
+    }
+}
+
+/// The sign of a plan: of all that is in the table and in the classes.
+pub(super) fn sign(plan: &Plan) -> Sign {
+    let mut text = format!("{}{}", elements(plan, ""), chains(plan.marks));
+    for interface in &plan.interfaces {
+        if !plan.classes.is_empty() {
+            text.push_str(&shape::make(plan, interface).input);
+        }
+    }
+    Sign {
+        marks: plan.marks,
+        plan: fingerprint(&text),
+    }
+}
+
+/// Makes the table; fails where there is one.
+pub(super) fn make(plan: &Plan) -> Step {
+    nft(format!(
+        "create table {NAME}\n\
+         add set {NAME} rules {{ type mark; }}\n\
+         add map {NAME} classes {{ type mark : classid; }}\n\
+         add set {NAME} traffic {{ type mark; size 4096; flags dynamic; }}\n\
+         {}{}{}",
+        chains(plan.marks),
+        elements(plan, &sign(plan).written()),
+        choice(plan)
+    ))
+}
+
+/// Gives it the elements of another plan at once; what was counted stays. No chain that the kernel leads
+/// packets to comes or goes: with each that goes, the kernel drops what waits in queues.
+pub(super) fn change(plan: &Plan) -> Step {
+    nft(format!(
+        "flush set {NAME} rules\n\
+         flush map {NAME} classes\n\
+         flush chain {NAME} shape\n\
+         {}{}",
+        elements(plan, &sign(plan).written()),
+        choice(plan)
+    ))
+}
+
+/// Removes it.
+pub(super) fn remove() -> Step {
+    Step::new("nft", &["delete", "table", "inet", "linkweir"])
+}
+
+fn nft(text: String) -> Step {
+    Step::reading("nft", &["-f", "-"], text)
+}
+
+fn elements(plan: &Plan, sign: &str) -> String {
+    let mut text = format!(
+        "add element {NAME} rules {{\n\t{:#010x} comment \"{sign}\"",
+        0
+    );
+    let bits = |decision, rule| plan.marks.bits(Mark { decision, rule });
+    for (name, &number) in &plan.rules {
+        let key = bits(Decision::Undecided, number);
+        let name = names::written(name);
+        // Writing to a text cannot fail.
+        write!(text, ",\n\t{key:#010x} comment \"{name}\"").unwrap_or_default();
+    }
+    text.push_str("\n}\n");
+    if plan.classes.is_empty() {
+        return text;
+    }
+    let pair = |rule| {
+        let class = shape::class_id(rule);
+        [Decision::Pass, Decision::Inspect]
+            .map(|decision| format!("\t{:#010x} : {class}", bits(decision, rule)))
+    };
+    let pairs: Vec<String> = plan.classes.iter().flat_map(|one| pair(one.rule)).collect();
+    // As above.
+    writeln!(
+        text,
+        "add element {NAME} classes {{\n{}\n}}",
+        pairs.join(",\n")
+    )
+    .unwrap_or_default();
+    text
+}
+
+/// The chains, and the rule that counts.
+fn chains(marks: MarkLayout) -> String {
+    let mask = format!("{:#010x}", marks.mask());
+    let (before, behind) = (MANGLE - 1, MANGLE + 1);
+    format!(
+        "add chain {NAME} count {{ type filter hook forward priority {before}; policy accept; }}\n\
+         add rule {NAME} count ct mark and {mask} != 0 update @traffic {{ ct mark and {mask} counter }}\n\
+         add chain {NAME} shape {{ type filter hook postrouting priority {behind}; policy accept; }}\n"
+    )
+}
+
+/// The rule that chooses a class; none where there are no classes.
+fn choice(plan: &Plan) -> String {
+    if plan.classes.is_empty() {
+        return String::new();
+    }
+    let mask = plan.marks.mask();
+    format!("add rule {NAME} shape meta priority set ct mark and {mask:#010x} map @classes\n")
+}
+
+/// Looks at the tables.
+pub(super) fn look(host: &Host) -> Result<Tables, CommandError> {
+    let mut names = Vec::new();
+    for kind in ["tables", "chains"] {
+        let listed = list(host, &["-j", "list", kind])?;
+        for one in &listed {
+            names.extend(full_name(one));
+        }
+    }
+    let ours = if names.iter().any(|name| name == NAME) {
+        let listed = list(host, &["-j", "list", "table", "inet", "linkweir"])?;
+        Some(read(&listed))
+    } else {
+        None
+    };
+    Ok(Tables { names, ours })
+}
+
+/// Whether a table has nothing in it.
+pub(super) fn is_empty(host: &Host, family: &str, name: &str) -> Result<bool, CommandError> {
+    let listed = list(host, &["-j", "list", "table", family, name])?;
+    let is_other = |one: &Value| one.get("metainfo").is_none() && one.get("table").is_none();
+    Ok(!listed.iter().any(is_other))
+}
+
+fn list(host: &Host, words: &[&str]) -> Result<Vec<Value>, CommandError> {
+    let json = host.run(&Step::new("nft", words))?;
+    let not_understood = |what: String| CommandError::Output {
+        program: "nft",
+        what,
+    };
+    let mut value: Value =
+        serde_json::from_str(&json).map_err(|error| not_understood(error.to_string()))?;
+    match value.get_mut("nftables").map(Value::take) {
+        Some(Value::Array(list)) => Ok(list),
+        _ => Err(not_understood("no list named nftables".to_owned())),
+    }
+}
+
+/// `ip mangle`, `ip mangle FORWARD`.
+fn full_name(one: &Value) -> Option<String> {
+    let text = |of: &Value, key: &str| Some(of.get(key)?.as_str()?.to_owned());
+    if let Some(table) = one.get("table") {
+        return Some(format!(
+            "{} {}",
+            text(table, "family")?,
+            text(table, "name")?
+        ));
+    }
+    let chain = one.get("chain")?;
+    let (family, table) = (text(chain, "family")?, text(chain, "table")?);
+    Some(format!("{family} {table} {}", text(chain, "name")?))
+}
+
+fn read(listed: &[Value]) -> OurTable {
+    let elements = |kind: &str, name: &str| {
+        let is_it = |one: &&Value| one.get("name").and_then(Value::as_str) == Some(name);
+        let mut sets = listed.iter().filter_map(|one| one.get(kind));
+        let list = sets.find(is_it).and_then(|set| set.get("elem")?.as_array());
+        list.into_iter()
+            .flatten()
+            .filter_map(|one| one.get("elem"))
+            .collect::<Vec<_>>()
+    };
+    let key = |one: &Value| u32::try_from(one.get("val")?.as_u64()?).ok();
+    let comment = |one: &Value| Some(one.get("comment")?.as_str()?.to_owned());
+    let kept = elements("set", "rules");
+    let first = kept.iter().find(|one| key(one) == Some(0));
+    let sign = first.and_then(|one| Sign::read(&comment(one)?));
+    let Some(Sign { marks, .. }) = sign else {
+        return OurTable {
+            sign: None,
+            rules: BTreeMap::new(),
+            counts: Vec::new(),
+        };
+    };
+    let rule = |one: &&Value| {
+        let number = marks.read(key(one)?).rule;
+        (number > 0).then_some((names::read(&comment(one)?)?, number))
+    };
+    OurTable {
+        sign,
+        rules: kept.iter().filter_map(rule).collect(),
+        counts: elements("set", "traffic")
+            .into_iter()
+            .filter_map(|one| count(marks, one))
+            .collect(),
+    }
+}
+
+fn count(marks: MarkLayout, element: &Value) -> Option<RuleCount> {
+    let key = u32::try_from(element.get("val")?.as_u64()?).ok()?;
+    let counter = element.get("counter")?;
+    let number = |name| counter.get(name)?.as_u64();
+    Some(RuleCount {
+        mark: marks.read(key),
+        packets: number("packets")?,
+        bytes: number("bytes")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::plan::tests::plan;
+
+    #[test]
+    fn the_whole_text() {
+        let plan = plan();
+        let expected = format!(
+            r#"nft -f - <<'END'
+create table inet linkweir
+add set inet linkweir rules {{ type mark; }}
+add map inet linkweir classes {{ type mark : classid; }}
+add set inet linkweir traffic {{ type mark; size 4096; flags dynamic; }}
+add chain inet linkweir count {{ type filter hook forward priority -151; policy accept; }}
+add rule inet linkweir count ct mark and 0x0fff0000 != 0 update @traffic {{ ct mark and 0x0fff0000 counter }}
+add chain inet linkweir shape {{ type filter hook postrouting priority -149; policy accept; }}
+add element inet linkweir rules {{
+	0x00000000 comment "{}",
+	0x00100000 comment "bittorrent",
+	0x00880000 comment "edonkey",
+	0x00080000 comment "http"
+}}
+add element inet linkweir classes {{
+	0x00110000 : 4c57:2,
+	0x00140000 : 4c57:2,
+	0x00890000 : 4c57:11,
+	0x008c0000 : 4c57:11
+}}
+add rule inet linkweir shape meta priority set ct mark and 0x0fff0000 map @classes
+END"#,
+            sign(&plan).written()
+        );
+        assert_eq!(make(&plan).to_string(), expected);
+    }
+
+    #[test]
+    fn without_classes_nobody_chooses_one() {
+        let mut plan = plan();
+        plan.classes.clear();
+        for step in [make(&plan), change(&plan)] {
+            assert!(!step.input.contains("add rule inet linkweir shape"));
+            assert!(!step.input.contains("element inet linkweir classes"));
+        }
+        assert!(!change(&plan).input.contains("delete"));
+    }
+
+    #[test]
+    fn a_rate_changes_the_sign() {
+        let mut other = plan();
+        for class in &mut other.classes {
+            class.rate_bits += 8;
+        }
+        assert_ne!(sign(&other), sign(&plan()));
+    }
+
+    #[test]
+    fn the_table_is_read_back() {
+        let json = r#"[{"metainfo": {}}, {"table": {"family": "inet", "name": "linkweir", "handle": 3}},
+            {"set": {"name": "traffic", "elem": [{"elem": {"val": 589824, "counter": {"packets": 3, "bytes": 180}}}]}},
+            {"set": {"name": "rules", "elem": [
+                {"elem": {"val": 0, "comment": "linkweir gateway mask 0x0fff0000 plan 00000000000000aa"}},
+                {"elem": {"val": 524288, "comment": "http %26 more"}}, {"elem": {"val": 1048576}}]}}]"#;
+        let listed: Vec<Value> = serde_json::from_str(json).unwrap();
+        let ours = read(&listed);
+        assert_eq!(ours.sign.map(|sign| sign.plan), Some(0xaa));
+        assert_eq!(ours.rules, [("http & more".to_owned(), 1)].into());
+        let mark = Mark {
+            decision: Decision::Pass,
+            rule: 1,
+        };
+        let count = RuleCount {
+            mark,
+            packets: 3,
+            bytes: 180,
+        };
+        assert_eq!(ours.counts, [count]);
+        assert_eq!(read(&[]).sign, None);
+        let names: Vec<String> = listed.iter().filter_map(full_name).collect();
+        assert_eq!(names, ["inet linkweir"]);
+    }
+}
