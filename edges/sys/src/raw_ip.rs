@@ -95,7 +95,7 @@ impl IpVersion {
     }
 }
 
-/// `IPV6_HDRINCL` (linux/in6.h).
+/// `IPV6_HDRINCL` (`linux/in6.h`).
 const IPV6_HDRINCL: i32 = 36;
 
 impl AsFd for RawIpSocket {

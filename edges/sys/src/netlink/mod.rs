@@ -193,9 +193,9 @@ impl NetfilterSocket {
     }
 }
 
-/// `SO_MEMINFO` (asm-generic/socket.h); the last of its numbers is that of the drops.
+/// `SO_MEMINFO` (`asm-generic/socket.h`); the last of its numbers is that of the drops.
 const SO_MEMINFO: i32 = 55;
-/// `SK_MEMINFO_VARS` (linux/sock_diag.h).
+/// `SK_MEMINFO_VARS` (`linux/sock_diag.h`).
 const MEMORY_NUMBERS: usize = 9;
 
 impl AsFd for NetfilterSocket {

@@ -1,0 +1,181 @@
+//! The queue itself: who may open it, what a close does, what comes back.
+
+use std::time::{Duration, Instant};
+
+use linkweir_engine::{Answer, Verdict};
+use linkweir_netfilter::stats::{kernel_queue, kernel_queues};
+use linkweir_netfilter::{Queue, QueueError, QueueOptions};
+use linkweir_sys::privileges::Restrict;
+use linkweir_wire::emit::UdpFrame;
+
+use crate::lane::{Lane, Version, is_inside, rule};
+use crate::service::Service;
+
+#[test]
+fn a_queue_has_one_reader_and_the_other_is_told() {
+    if !is_inside("queue::a_queue_has_one_reader_and_the_other_is_told") {
+        return;
+    }
+    let options = QueueOptions {
+        copy_range: 200,
+        max_len: 50,
+        fail_open: true,
+        ..QueueOptions::default()
+    };
+    let queue = Queue::open(7, &options).unwrap();
+    let buffer = queue.receive_buffer();
+    assert!(buffer.is_forced && buffer.bytes >= 32 << 20, "{buffer:?}");
+    let table = kernel_queue(7).unwrap().unwrap();
+    assert_eq!((table.copy_mode, table.copy_range), (2, 200));
+    assert_eq!((table.waiting, table.user_dropped), (0, 0));
+    match Queue::open(7, &options).unwrap_err() {
+        QueueError::Busy { queue: 7, holder } => assert_eq!(holder, Some(table.port)),
+        other => panic!("{other}"),
+    }
+    let other = Queue::open(8, &options).unwrap();
+    assert_eq!(kernel_queues().unwrap().len(), 2);
+    drop((queue, other));
+    assert_eq!(kernel_queues().unwrap(), []);
+    Queue::open(7, &options).unwrap();
+}
+
+#[test]
+fn without_the_capability_the_error_names_it() {
+    if !is_inside("queue::without_the_capability_the_error_names_it") {
+        return;
+    }
+    let refused = std::thread::spawn(|| {
+        Restrict::default().apply().unwrap();
+        Queue::open(7, &QueueOptions::default()).unwrap_err()
+    });
+    let refused = refused.join().unwrap();
+    assert!(
+        matches!(refused, QueueError::NotPermitted { queue: 7 }),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("CAP_NET_ADMIN"));
+}
+
+#[test]
+fn a_wake_ends_a_receive_and_a_wrong_number_is_counted() {
+    if !is_inside("queue::a_wake_ends_a_receive_and_a_wrong_number_is_counted") {
+        return;
+    }
+    let mut queue = Queue::open(7, &QueueOptions::default()).unwrap();
+    let waker = queue.waker();
+    let began = Instant::now();
+    let ringer = std::thread::spawn(move || waker.wake());
+    let given = queue
+        .receive(Duration::from_secs(60), |_| panic!("no packet"))
+        .unwrap();
+    ringer.join().unwrap();
+    assert_eq!(given, 0);
+    assert!(began.elapsed() < Duration::from_secs(30));
+    let answers: Vec<Answer> = (0..600)
+        .map(|id| Answer {
+            id,
+            verdict: Verdict::Accept,
+            mark: Some(id),
+        })
+        .collect();
+    queue.answer(&answers).unwrap();
+    for _ in 0..600_usize.div_ceil(32) {
+        queue
+            .receive(Duration::ZERO, |_| panic!("no packet"))
+            .unwrap();
+    }
+    let counts = queue.counts();
+    assert_eq!((counts.refused_answers, counts.send_errors), (600, 0));
+    assert_eq!(
+        (counts.malformed, counts.foreign, counts.overruns),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn verdicts_come_in_any_order_and_a_closed_queue_drops_what_it_holds() {
+    if !is_inside("queue::verdicts_come_in_any_order_and_a_closed_queue_drops_what_it_holds") {
+        return;
+    }
+    let lane = Lane::new();
+    rule("FORWARD -p udp -j NFQUEUE --queue-num 7 --queue-bypass");
+    let (mut client, mut server) = (lane.client(), lane.server());
+    for version in Version::BOTH {
+        let (from, to) = (version.client(5000), version.server(5001));
+        client.must(&format!("bind {from}"));
+        server.must(&format!("bind {to}"));
+        let service = Service::start(7, |seen| {
+            (!seen.payload.starts_with(b"held")).then_some((Verdict::Accept, None))
+        });
+        for text in ["held one", "held two", "free", "held three"] {
+            client.must(&format!("datagram {to} {text}"));
+        }
+        assert_eq!(
+            server.ask("datagrams"),
+            "free",
+            "it passes those that are held"
+        );
+        let seen: Vec<_> = (0..4).map(|_| service.next()).collect();
+        assert_eq!(kernel_queue(7).unwrap().unwrap().waiting, 3);
+        service.answer(vec![
+            Answer {
+                id: seen[1].id,
+                verdict: Verdict::Accept,
+                mark: None,
+            },
+            Answer {
+                id: seen[0].id,
+                verdict: Verdict::Drop,
+                mark: None,
+            },
+        ]);
+        assert_eq!(server.ask("datagrams"), "held two");
+        assert_eq!(server.ask("datagrams-nothing"), "error WouldBlock");
+        // One is held still, when the queue is closed.
+        let counts = service.end();
+        assert_eq!(counts.packets, 4);
+        assert_eq!(
+            (counts.malformed, counts.overruns, counts.refused_answers),
+            (0, 0, 0)
+        );
+        assert_eq!(
+            server.ask("datagrams-nothing"),
+            "error WouldBlock",
+            "it is dropped"
+        );
+        client.must(&format!("datagram {to} nobody serves"));
+        assert_eq!(server.ask("datagrams"), "nobody serves");
+    }
+}
+
+#[test]
+fn a_checksum_is_open_until_somebody_has_found_it_right() {
+    if !is_inside("queue::a_checksum_is_open_until_somebody_has_found_it_right") {
+        return;
+    }
+    let lane = Lane::new();
+    // Whoever uses connection marks has connections tracked.
+    rule("FORWARD -j CONNMARK --restore-mark");
+    rule("FORWARD -p udp -j NFQUEUE --queue-num 7");
+    let mut client = lane.client();
+    for version in Version::BOTH {
+        let (from, to) = (version.client(5000), version.server(5001));
+        let service = Service::start(7, |_| Some((Verdict::Drop, None)));
+        let mut frame = UdpFrame::new(from, to);
+        frame.payload = b"text";
+        let right = frame.to_packet();
+        let mut wrong = right.clone();
+        *wrong.last_mut().unwrap() ^= 1;
+        for (packet, is_wrong) in [(right, false), (wrong, true)] {
+            let digits: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
+            client.must(&format!("packet {to} {digits}"));
+            let seen = service.next();
+            assert_eq!(seen.is_checksum_open, is_wrong, "{version:?}");
+        }
+        // A sender that leaves it to the hardware: not right yet, and nothing to look at.
+        client.must(&format!("bind {from}"));
+        client.must(&format!("datagram {to} text"));
+        assert!(!service.next().is_checksum_open);
+        service.end();
+    }
+}
