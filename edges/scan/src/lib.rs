@@ -1,2 +1,37 @@
 //! Virus scanning by clamd, off the packet path.
+//!
+//! ```text
+//! queue thread ─ ScanClient::submit ─► gathered ─ last chunk ─► ready ─► worker ─ INSTREAM ─► clamd
+//!              ◄ take_reports ─ wake ◄───────────────────────────────────┘
+//! ```
+//! A [`Scanner`] has a few threads of its own, each with one connection; a [`ScanClient`] never waits
+//! for any of them. clamd sees a scan only when its last chunk is there: it closes connections on
+//! which nothing comes for long, and a file that passes by may take minutes.
+//!
+//! What can go wrong ends as [`ScanOutcome::Failed`](linkweir_engine::effect::ScanOutcome::Failed)
+//! with a cause, at most [`ScannerOptions::timeout`] after the last chunk; the policy says what then
+//! happens to the traffic. While clamd is known not to answer scans fail at once, and one thread asks
+//! it again and again until it does.
+//!
+//! The protocol is that of clamd(8): `INSTREAM` within an `IDSESSION`, so that one connection serves
+//! many scans.
 #![forbid(unsafe_code)]
+
+mod client;
+mod health;
+mod link;
+mod options;
+mod probe;
+mod queue;
+mod reply;
+mod scanner;
+mod session;
+mod shared;
+mod spool;
+mod status;
+mod worker;
+
+pub use client::ScanClient;
+pub use options::{Address, AddressError, ScannerOptions};
+pub use scanner::{ScanStartError, Scanner};
+pub use status::{FailureCause, Failures, ScannerStatus};

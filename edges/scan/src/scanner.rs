@@ -1,0 +1,112 @@
+//! The scanner: its threads, from start to end.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use thiserror::Error;
+
+use crate::client::ScanClient;
+use crate::link::Stop;
+use crate::options::ScannerOptions;
+use crate::shared::Shared;
+use crate::status::ScannerStatus;
+use crate::worker::Worker;
+use crate::{probe, spool};
+
+/// Why a scanner did not start. That clamd is away is no reason.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScanStartError {
+    /// Nothing can be written to the spool folder.
+    #[error("spool folder {path}: {source}")]
+    SpoolDir {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no thread or no descriptor.
+    #[error("scanner: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Scans by clamd, on threads of its own: `scan-0` and so on with a connection each, `scan-probe`,
+/// and `scan-spool` where there is a spool folder. They are bound by what the thread that starts them
+/// has given up, so privileges are to be dropped before; they write to the spool folder alone, and
+/// connect to clamd.
+///
+/// Dropping it ends the threads; scans without a report get one that says so.
+#[derive(Debug)]
+pub struct Scanner {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Scanner {
+    /// Starts the threads. Does not wait for clamd, which may come later.
+    ///
+    /// # Errors
+    /// The spool folder takes no file, or the system gives no thread.
+    pub fn start(mut options: ScannerOptions) -> Result<Self, ScanStartError> {
+        options.connections = options.connections.max(1);
+        options.scans_per_connection = options.scans_per_connection.max(1);
+        if let Some(path) = &options.spool_dir {
+            tempfile::tempfile_in(path).map_err(|source| ScanStartError::SpoolDir {
+                path: path.clone(),
+                source,
+            })?;
+        }
+        let shared = Arc::new(Shared::new(options, Stop::new()?));
+        // Dropped on an error, it ends the threads that run already.
+        let mut scanner = Self {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+        };
+        scanner.spawn("scan-probe".to_owned(), probe::run)?;
+        if let Some(folder) = shared.options.spool_dir.clone() {
+            scanner.spawn("scan-spool".to_owned(), move |shared| {
+                spool::run(shared, &folder);
+            })?;
+        }
+        for number in 0..shared.options.connections {
+            scanner.spawn(format!("scan-{number}"), |shared| Worker::new(shared).run())?;
+        }
+        Ok(scanner)
+    }
+
+    fn spawn(
+        &mut self,
+        name: String,
+        run: impl FnOnce(&Shared) + Send + 'static,
+    ) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let thread = Builder::new().name(name).spawn(move || run(&shared))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// A client for one thread. `wake` is called when there are reports, by a thread of the scanner or
+    /// within [`ScanClient::submit`]: it must not wait, nor call the client.
+    #[must_use]
+    pub fn client(&self, wake: impl Fn() + Send + 'static) -> ScanClient {
+        ScanClient::new(Arc::clone(&self.shared), Box::new(wake))
+    }
+
+    /// Counters, and whether clamd is there.
+    #[must_use]
+    pub fn status(&self) -> ScannerStatus {
+        self.shared.status()
+    }
+}
+
+impl Drop for Scanner {
+    fn drop(&mut self) {
+        self.shared.stop_all();
+        for thread in self.threads.drain(..) {
+            // A panic in a thread must not become one of the run.
+            thread.join().ok();
+        }
+    }
+}

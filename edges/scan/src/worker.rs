@@ -1,0 +1,200 @@
+//! A thread with one connection: takes a scan, asks clamd, reports.
+
+use std::io;
+use std::time::Duration;
+
+use linkweir_engine::effect::ScanOutcome;
+use linkweir_sys::wait::monotonic_ns;
+
+use crate::link::{LinkError, Until};
+use crate::queue::Job;
+use crate::reply::Reply;
+use crate::session::{Fault, Session, connect};
+use crate::shared::{Order, Shared, locked};
+use crate::status::{Failure, FailureCause};
+
+/// An idle connection is closed after this time, before clamd does it (`IdleTimeout` and
+/// `CommandReadTimeout`, 30 s).
+const IDLE: Duration = Duration::from_secs(10);
+/// The second attempt is the last.
+const ATTEMPTS: u32 = 2;
+
+#[derive(Debug)]
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared,
+    session: Option<Session>,
+    /// Whether the next connection replaces one that broke.
+    has_lost_one: bool,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) const fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            session: None,
+            has_lost_one: false,
+        }
+    }
+
+    /// Works until the scanner ends.
+    pub(crate) fn run(&mut self) {
+        loop {
+            let patience = self.session.is_some().then_some(IDLE);
+            match self.shared.next(patience) {
+                Order::Scan(job) => {
+                    let outcome = self.scan(&job);
+                    self.shared.finish(&job, outcome);
+                }
+                Order::Idle => self.hang_up(),
+                Order::Stop => {
+                    self.hang_up();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn hang_up(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.end();
+        }
+    }
+
+    fn scan(&mut self, job: &Job) -> Result<ScanOutcome, Failure> {
+        let timeout = u64::try_from(self.shared.options.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until = Until {
+            deadline_ns: job.last_ns.saturating_add(timeout),
+            stop: &self.shared.stop,
+        };
+        if monotonic_ns() >= until.deadline_ns {
+            return Err(self.late("no connection to clamd was free"));
+        }
+        if let Some(why) = locked(&self.shared.health).why_down() {
+            return Err(Failure::new(FailureCause::Unreachable, why));
+        }
+        let mut attempt = 1;
+        loop {
+            let mut session = self.session(until)?;
+            let fault = match session.scan(&job.body, until) {
+                Ok(reply) => return self.conclude(session, reply),
+                Err(fault) => fault,
+            };
+            // The connection is in the middle of something and of no use to anybody.
+            drop(session);
+            match fault {
+                Fault::Abandoned => {
+                    return Err(Failure::new(
+                        FailureCause::Stopped,
+                        "nobody waits for it any more",
+                    ));
+                }
+                Fault::Spool(_) => {
+                    return Err(Failure::new(FailureCause::Spool, fault.to_string()));
+                }
+                Fault::Link(LinkError::Stopped) => {
+                    return Err(Failure::new(
+                        FailureCause::Stopped,
+                        "the scanner was stopped",
+                    ));
+                }
+                Fault::Link(LinkError::TimedOut) => {
+                    self.has_lost_one = true;
+                    locked(&self.shared.health).suspect();
+                    self.shared.check.notify_all();
+                    return Err(self.late("clamd did not answer"));
+                }
+                Fault::Link(error) => {
+                    self.has_lost_one = true;
+                    attempt += 1;
+                    if attempt > ATTEMPTS {
+                        return Err(broken(&error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection to use: the one there is, or a new one.
+    fn session(&mut self, until: Until<'_>) -> Result<Session, Failure> {
+        if let Some(session) = self.session.take()
+            && !session.is_over()
+        {
+            return Ok(session);
+        }
+        let options = &self.shared.options;
+        let resolved = locked(&self.shared.health).addresses.clone();
+        match connect(&options.address, &resolved, until) {
+            Ok(link) => {
+                let mut tally = locked(&self.shared.tally);
+                tally.connections += 1;
+                tally.reconnects += u64::from(std::mem::take(&mut self.has_lost_one));
+                Ok(Session::new(link, options.scans_per_connection > 1))
+            }
+            Err(LinkError::Stopped) => Err(Failure::new(
+                FailureCause::Stopped,
+                "the scanner was stopped",
+            )),
+            Err(LinkError::TimedOut) => {
+                locked(&self.shared.tally).connect_failures += 1;
+                locked(&self.shared.health).suspect();
+                self.shared.check.notify_all();
+                Err(self.late("clamd took no connection"))
+            }
+            Err(error) => {
+                locked(&self.shared.tally).connect_failures += 1;
+                let why = unreachable(&self.shared.options.address.to_string(), &error);
+                if locked(&self.shared.health).lost(why.clone()) {
+                    self.shared.check.notify_all();
+                }
+                Err(Failure::new(FailureCause::Unreachable, why))
+            }
+        }
+    }
+
+    fn conclude(&mut self, session: Session, reply: Reply) -> Result<ScanOutcome, Failure> {
+        locked(&self.shared.health).answered(monotonic_ns());
+        // After an error clamd closes the connection.
+        let is_usable = matches!(reply, Reply::Clean | Reply::Infected(_));
+        if is_usable && session.commands() < self.shared.options.scans_per_connection {
+            self.session = Some(session);
+        } else if is_usable {
+            session.end();
+        }
+        match reply {
+            Reply::Clean => Ok(ScanOutcome::Clean),
+            Reply::Infected(name) => Ok(ScanOutcome::Infected(name)),
+            Reply::SizeLimit => Err(Failure::new(
+                FailureCause::ClamdSizeLimit,
+                "longer than clamd's StreamMaxLength",
+            )),
+            Reply::Error(text) => Err(Failure::new(FailureCause::Clamd, format!("clamd: {text}"))),
+        }
+    }
+
+    fn late(&self, what: &str) -> Failure {
+        let limit = self.shared.options.timeout;
+        Failure::new(FailureCause::Timeout, format!("{what} within {limit:?}"))
+    }
+}
+
+/// The failure of a scan whose connection broke on the last attempt.
+fn broken(error: &LinkError) -> Failure {
+    let cause = match error {
+        LinkError::Garbage => FailureCause::Protocol,
+        _ => FailureCause::Closed,
+    };
+    Failure::new(cause, format!("{error}, twice"))
+}
+
+/// Why clamd cannot be reached, in words.
+pub(crate) fn unreachable(address: &str, error: &LinkError) -> String {
+    match error {
+        LinkError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            format!("clamd is not running: there is no {address}")
+        }
+        LinkError::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            format!("clamd is not running: nobody listens at {address}")
+        }
+        error => format!("clamd at {address} cannot be reached: {error}"),
+    }
+}
