@@ -3,6 +3,7 @@
 //! As root, with iptables, nftables and iproute2; otherwise each test says that it was skipped.
 
 mod net;
+mod service;
 mod traffic;
 
 use linkweir_engine::effect::MarkLayout;

@@ -11,9 +11,13 @@ use linkweir_netfilter::rules::Host;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// The namespaces; they go when it is dropped.
+/// Set to the name of the namespaces where a test runs within the gateway.
+const INSIDE: &str = "LINKWEIR_TEST_RULES";
+
+/// The namespaces; they go when it is dropped by who made them.
 pub(crate) struct Net {
     name: String,
+    is_made_here: bool,
 }
 
 impl Net {
@@ -22,6 +26,7 @@ impl Net {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let net = Self {
             name: format!("ru{}n{number}", std::process::id()),
+            is_made_here: true,
         };
         let name = &net.name;
         let script = format!(
@@ -51,6 +56,30 @@ impl Net {
         }
         let said = String::from_utf8_lossy(&output.stderr);
         eprintln!("SKIPPED: no namespaces with rules: {}", said.trim());
+        None
+    }
+
+    /// The namespaces, where the caller runs within the gateway. If it does not, the test of this name
+    /// (with its module) is run there, and its failure is that of the caller.
+    pub(crate) fn inside(test: &str) -> Option<Self> {
+        if let Ok(name) = std::env::var(INSIDE) {
+            return Some(Self {
+                name,
+                is_made_here: false,
+            });
+        }
+        let net = Self::new()?;
+        let program = std::env::current_exe().expect("this program");
+        let script = format!(
+            "exec {} --exact {test} --nocapture --test-threads=1",
+            program.display()
+        );
+        let output = net.command("g", &script).env(INSIDE, &net.name).output();
+        let output = output.expect("ip runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        print!("{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{test} failed in the gateway");
+        assert!(text.contains("1 passed"), "{test} was not run");
         None
     }
 
@@ -96,6 +125,9 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
+        if !self.is_made_here {
+            return;
+        }
         let name = &self.name;
         // One that could not be made cannot be removed.
         drop(sh(&format!(

@@ -1,1 +1,260 @@
+//! Real traffic under the rules: nginx, curl, and a program that answers the queues.
 
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use linkweir_engine::effect::{Decision, Mark};
+use linkweir_netfilter::conntrack::{clear_marks, count_marks};
+use linkweir_netfilter::rules::{self, Host, Up};
+use linkweir_testkit::netns::until;
+
+use crate::net::Net;
+use crate::plan;
+use crate::service::{DROPPED, HELD, INSPECTED, PASS, REJECTED, SHAPED, Service};
+
+const SERVERS: [&str; 2] = ["10.91.2.2", "[fd91:2::2]"];
+/// Bytes of the file that is downloaded.
+const FILE: u64 = 200 << 20;
+
+/// nginx at the server, with one file of zeros.
+struct Web {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Web {
+    fn start(net: &Net) -> Option<Self> {
+        let (is_there, _) = net.try_script("s", "nginx -v && curl --version");
+        if !is_there {
+            eprintln!("SKIPPED: no nginx or no curl");
+            return None;
+        }
+        let folder = std::env::temp_dir().join(format!("linkweir-rules-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = std::fs::File::create(folder.join("zeros")).expect("a file");
+        file.set_len(FILE).expect("a long file");
+        let listen: String = (PASS..=HELD)
+            .map(|port| format!("listen {port}; listen [::]:{port}; "))
+            .collect();
+        let at = folder.display();
+        let config = format!(
+            "daemon off; master_process off; user root; pid {at}/pid; error_log {at}/log;
+             events {{}} http {{ access_log off; server {{ {listen} root {at}; }} }}"
+        );
+        std::fs::write(folder.join("conf"), config).expect("a file");
+        let script = format!("exec nginx -e {at}/log -c {at}/conf");
+        let child = net.command("s", &script).stdin(Stdio::null()).spawn();
+        let web = Self {
+            child: child.expect("ip runs"),
+            folder,
+        };
+        let hears = || {
+            net.try_script("s", &format!("curl -sI 127.0.0.1:{PASS}/zeros"))
+                .0
+        };
+        assert!(
+            until(Duration::from_secs(10), hears),
+            "nginx does not start"
+        );
+        Some(web)
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        // It may have ended.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// A download by curl: its exit status, bytes, seconds, and seconds until the first byte.
+struct Download {
+    exit: i32,
+    bytes: f64,
+    seconds: f64,
+    wait: f64,
+}
+
+impl Download {
+    fn start(net: &Net, server: &str, port: u16, words: &str) -> Child {
+        let script = format!(
+            "exec curl -s -o /dev/null {words} \
+             -w '%{{exitcode}} %{{size_download}} %{{time_total}} %{{time_starttransfer}}' \
+             http://{server}:{port}/zeros"
+        );
+        let mut command = net.command("c", &script);
+        command.stdout(Stdio::piped()).spawn().expect("ip runs")
+    }
+
+    fn end(child: Child) -> Self {
+        let output = child.wait_with_output().expect("curl runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let numbers: Vec<f64> = text
+            .split(' ')
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [_, bytes, seconds, wait] = numbers[..] else {
+            panic!("curl says {text:?}")
+        };
+        Self {
+            exit: output.status.code().expect("an exit status"),
+            bytes,
+            seconds,
+            wait,
+        }
+    }
+
+    fn run(net: &Net, server: &str, port: u16, words: &str) -> Self {
+        Self::end(Self::start(net, server, port, words))
+    }
+
+    /// Bytes per second from the first byte on.
+    fn rate(&self) -> f64 {
+        self.bytes / (self.seconds - self.wait)
+    }
+}
+
+/// What the kernel has counted for a decision by a rule: packets, bytes.
+fn counted(decision: Decision, rule: u16) -> (u64, u64) {
+    let standing = rules::standing(&Host::here()).expect("nft").expect("up");
+    let mark = Mark { decision, rule };
+    let count = standing.counts.iter().find(|count| count.mark == mark);
+    count.map_or((0, 0), |count| (count.packets, count.bytes))
+}
+
+#[test]
+fn the_kernel_does_what_verdicts_say() {
+    let Some(net) = Net::inside("traffic::the_kernel_does_what_verdicts_say") else {
+        return;
+    };
+    let Some(_web) = Web::start(&net) else { return };
+    let before = net.snapshot();
+    let mut plan = plan();
+    plan.classes.clear();
+    assert_eq!(rules::up(&Host::here(), &plan).expect("up"), Up::Made);
+    let service = Service::start(plan.queues.clone());
+    for (server, times) in SERVERS.into_iter().zip(1..) {
+        let run = |port, words| Download::run(&net, server, port, words);
+        // One packet is asked about, and the rest passes in the kernel and is counted there.
+        let counts = counted(Decision::Pass, 1);
+        let passed = run(PASS, "");
+        assert_eq!((passed.exit, passed.bytes), (0, 209_715_200.0));
+        assert_eq!(service.seen(PASS), times);
+        let (packets, bytes) = counted(Decision::Pass, 1);
+        assert!(bytes - counts.1 > FILE && packets > counts.0, "{bytes}");
+
+        let inspected = run(INSPECTED, "--range 0-9999999");
+        assert_eq!((inspected.exit, inspected.bytes), (0, 10_000_000.0));
+        let (packets, bytes) = counted(Decision::Inspect, 5);
+        assert!(bytes > 10_000_000 * times, "{bytes}");
+        // All but the first, which had no mark yet.
+        assert_eq!(service.seen(INSPECTED), packets + times);
+
+        // Three packets open the connection, the fourth is dropped. So is what comes again of it, about
+        // which nobody is asked.
+        let dropped = run(DROPPED, "--max-time 2");
+        assert_eq!(dropped.exit, 28, "curl: operation timed out");
+        assert_eq!(service.seen(DROPPED), 4 * times);
+        assert!(counted(Decision::Drop, 3).0 >= 2 * times);
+
+        let rejected = run(REJECTED, "--connect-timeout 2");
+        assert_eq!(rejected.exit, 7, "curl: could not connect");
+        assert!(rejected.seconds < 0.5, "{}", rejected.seconds);
+        assert_eq!(service.seen(REJECTED), times);
+    }
+    drop(service);
+    // Nobody serves the queue, and the plan says open.
+    let open = Download::run(&net, SERVERS[0], PASS, "--range 0-999999");
+    assert_eq!((open.exit, open.bytes), (0, 1_000_000.0));
+    let removed = rules::down(&Host::here()).expect("down");
+    let mask = removed.marks.expect("it was up").mask();
+    assert!(clear_marks(mask).expect("conntrack") > 0);
+    assert_eq!(count_marks(mask).expect("conntrack").keys().max(), Some(&0));
+    assert_eq!(net.snapshot(), before);
+}
+
+#[test]
+fn a_packet_that_waited_does_not_undo_a_decision() {
+    let Some(net) = Net::inside("traffic::a_packet_that_waited_does_not_undo_a_decision") else {
+        return;
+    };
+    let plan = plan();
+    // Bits of somebody else, on packets and on connections.
+    net.must(
+        "g",
+        "iptables -t mangle -A PREROUTING -p udp -j MARK --set-xmark 0x3/0xff
+         iptables -t mangle -A PREROUTING -p udp -j CONNMARK --set-xmark 0xa0000005/0xf000ffff
+         iptables -t mangle -A POSTROUTING -p udp -m mark --mark 0x3/0xff",
+    );
+    rules::up(&Host::here(), &plan).expect("up");
+    let service = Service::start(plan.queues.clone());
+    net.must("s", "iptables -A OUTPUT -p icmp -j DROP");
+    let script = format!(
+        "exec bash -c 'exec 3>/dev/udp/10.91.2.2/{HELD}
+         for datagram in 1 2 3 4 4 4; do echo $datagram >&3; sleep 0.1; done'"
+    );
+    net.must("c", &script);
+    assert_eq!(service.seen(HELD), 3);
+    let pass = Mark {
+        decision: Decision::Pass,
+        rule: 1,
+    };
+    let bits = plan.marks.replace(0xa000_0005, pass);
+    let marks = count_marks(u32::MAX).expect("conntrack");
+    assert_eq!(marks.get(&bits), Some(&1), "{marks:x?}");
+    let counted = net.must(
+        "g",
+        "iptables-save -c -t mangle | grep -- '-A POSTROUTING -p udp'",
+    );
+    assert!(counted.starts_with("[6:"), "{counted}");
+
+    // A datagram that is rejected is answered.
+    let reject = format!("exec bash -c 'echo x >/dev/udp/10.91.2.2/{REJECTED}'");
+    net.must("c", &reject);
+    let reject = "iptables-save -c -t filter | grep -- '-p udp -j REJECT'";
+    let answered = || net.must("g", reject).starts_with("[1:");
+    assert!(until(Duration::from_secs(5), answered));
+}
+
+#[test]
+fn a_class_has_its_rate_and_others_do_not() {
+    let Some(net) = Net::inside("traffic::a_class_has_its_rate_and_others_do_not") else {
+        return;
+    };
+    let Some(_web) = Web::start(&net) else { return };
+    let mut plan = plan();
+    rules::up(&Host::here(), &plan).expect("up");
+    let _service = Service::start(plan.queues.clone());
+    // 1448 bytes of 1514 on the link, 1428 with IPv6.
+    for (server, payload) in SERVERS.into_iter().zip([1448.0, 1428.0]) {
+        let seconds = std::env::var("LINKWEIR_SHAPE_SECONDS").unwrap_or_else(|_| "3".to_owned());
+        let shaped = Download::start(&net, server, SHAPED, &format!("--max-time {seconds}"));
+        let other = Download::run(&net, server, PASS, "");
+        assert_eq!(other.exit, 0);
+        assert!(other.rate() > 50e6, "others: {:.0} byte/s", other.rate());
+        let shaped = Download::end(shaped);
+        let expected = 10e6 / 8.0 * payload / 1514.0;
+        let ratio = shaped.rate() / expected;
+        println!(
+            "{server}: {:.0} byte/s, {ratio:.4} of {expected:.0}; others {:.0}",
+            shaped.rate(),
+            other.rate()
+        );
+        assert!((ratio - 1.0).abs() < 0.05, "{ratio:.4} of {expected:.0}");
+    }
+    // Another rate while a download runs.
+    let running = Download::start(&net, SERVERS[0], SHAPED, "--max-time 4");
+    std::thread::sleep(Duration::from_secs(1));
+    plan.classes[0].rate_bits *= 4;
+    assert_eq!(
+        rules::change(&Host::here(), &plan).expect("change"),
+        Up::Made
+    );
+    let running = Download::end(running);
+    let expected = (10e6 * 1.0 + 40e6 * 3.0) / 4.0 / 8.0 * 1448.0 / 1514.0;
+    let ratio = running.rate() / expected;
+    assert!((ratio - 1.0).abs() < 0.15, "{ratio:.3} of {expected:.0}");
+}
