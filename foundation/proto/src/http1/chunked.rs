@@ -102,89 +102,88 @@ impl State {
 }
 
 impl ChunkedDecoder {
-    /// The next piece, and the bytes behind it. After [`ChunkPiece::More`] there are none; after
-    /// [`ChunkPiece::End`] they belong to the next message.
+    /// The next piece; `bytes` is moved behind it. After [`ChunkPiece::More`] it is empty; after
+    /// [`ChunkPiece::End`] it belongs to the next message.
     ///
     /// # Errors
-    /// The bytes are no chunks. What is called afterwards is without meaning.
-    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(ChunkPiece<'a>, &'a [u8]), ChunkFault> {
-        let mut bytes = bytes;
-        loop {
-            let Some((&first, rest)) = bytes.split_first() else {
-                let is_end = self.state == State::End;
-                let piece = if is_end {
-                    ChunkPiece::End
-                } else {
-                    ChunkPiece::More
-                };
-                return Ok((piece, bytes));
-            };
-            match &mut self.state {
+    /// The bytes are no chunks: `bytes` begins with those that are not. What is called afterwards is
+    /// without meaning.
+    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<ChunkPiece<'a>, ChunkFault> {
+        while let (state, Some((&first, rest))) = (&mut self.state, bytes.split_first()) {
+            match state {
                 State::Size { size, has_digit } => {
                     if let Some(digit) = char::from(first).to_digit(16) {
                         let more = size.checked_mul(16).ok_or(ChunkFault::TooLarge)?;
                         (*size, *has_digit) = (more | u64::from(digit), true);
-                    } else {
-                        let size = Some(*size).filter(|_| *has_digit).ok_or(ChunkFault::Size)?;
-                        self.state = match first {
-                            b'\n' => State::after_size(size),
-                            b'\r' => State::SizeLf { size },
-                            b';' | b' ' | b'\t' => {
-                                self.state = State::Extension { size, passed: 0 };
-                                continue;
-                            }
-                            _ => return Err(ChunkFault::Size),
-                        };
+                        *bytes = rest;
+                        continue;
                     }
-                    bytes = rest;
+                    let size = has_digit.then_some(*size).ok_or(ChunkFault::Size)?;
+                    *state = match first {
+                        b'\n' => State::after_size(size),
+                        b'\r' => State::SizeLf { size },
+                        b';' | b' ' | b'\t' => {
+                            *state = State::Extension { size, passed: 0 };
+                            continue;
+                        }
+                        _ => return Err(ChunkFault::Size),
+                    };
+                    *bytes = rest;
                 }
                 State::SizeLf { size } => {
                     if first != b'\n' {
                         return Err(ChunkFault::Size);
                     }
-                    self.state = State::after_size(*size);
-                    bytes = rest;
+                    *state = State::after_size(*size);
+                    *bytes = rest;
                 }
                 State::Extension { size, passed } => {
                     let end = memchr(b'\n', bytes).map(|at| at + 1);
                     let (text, rest) = split(bytes, end.unwrap_or(bytes.len()));
                     *passed = within_bound(*passed, text.len())?;
                     if end.is_some() {
-                        self.state = State::after_size(*size);
+                        *state = State::after_size(*size);
                     }
-                    return Ok((ChunkPiece::Text(text), rest));
+                    *bytes = rest;
+                    return Ok(ChunkPiece::Text(text));
                 }
                 State::Data { left } => {
-                    let here = usize::try_from(*left)
-                        .unwrap_or(usize::MAX)
-                        .min(bytes.len());
+                    let here = usize::try_from(*left).unwrap_or(usize::MAX);
                     let (data, rest) = split(bytes, here);
                     *left -= data.len() as u64;
                     if *left == 0 {
-                        self.state = State::DataEnd;
+                        *state = State::DataEnd;
                     }
-                    return Ok((ChunkPiece::Data(data), rest));
+                    *bytes = rest;
+                    return Ok(ChunkPiece::Data(data));
                 }
                 State::DataEnd | State::DataLf => {
-                    self.state = match first {
+                    *state = match first {
                         b'\n' => SIZE,
-                        b'\r' if self.state == State::DataEnd => State::DataLf,
+                        b'\r' if *state == State::DataEnd => State::DataLf,
                         _ => return Err(ChunkFault::Unterminated),
                     };
-                    bytes = rest;
+                    *bytes = rest;
                 }
                 State::Trailer { end, passed } => {
                     let found = end.find(bytes);
                     let (text, rest) = split(bytes, found.unwrap_or(bytes.len()));
                     *passed = within_bound(*passed, text.len())?;
                     if found.is_some() {
-                        self.state = State::End;
+                        *state = State::End;
                     }
-                    return Ok((ChunkPiece::Text(text), rest));
+                    *bytes = rest;
+                    return Ok(ChunkPiece::Text(text));
                 }
-                State::End => return Ok((ChunkPiece::End, bytes)),
+                State::End => return Ok(ChunkPiece::End),
             }
         }
+        let is_end = self.state == State::End;
+        Ok(if is_end {
+            ChunkPiece::End
+        } else {
+            ChunkPiece::More
+        })
     }
 
     /// Whether the body has ended.
@@ -223,9 +222,9 @@ mod tests {
         for piece in pieces {
             let mut rest = piece;
             loop {
-                let (next, after) = decoder.next(rest)?;
-                used += rest.len() - after.len();
-                rest = after;
+                let before = rest.len();
+                let next = decoder.next(&mut rest)?;
+                used += before - rest.len();
                 match next {
                     ChunkPiece::Data(bytes) => data.extend_from_slice(bytes),
                     ChunkPiece::Text(bytes) => text.extend_from_slice(bytes),
@@ -293,7 +292,7 @@ mod tests {
         #[test]
         fn nothing_panics_and_all_is_passed(bytes in proptest::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'1'), Just(b'0'), Just(b';'), any::<u8>()], 0..300), cut in 1_usize..9) {
             let whole = decode([&bytes[..]]);
-            prop_assert_eq!(decode(bytes.chunks(cut)), whole.clone());
+            prop_assert_eq!(&decode(bytes.chunks(cut)), &whole);
             if let Ok((data, text, used, is_end)) = whole {
                 prop_assert!(data.len() + text.len() <= used);
                 prop_assert!(is_end || used == bytes.len());

@@ -19,7 +19,7 @@ pub struct Field<'a> {
 impl Field<'_> {
     /// Whether the field has this name.
     #[must_use]
-    pub const fn is(&self, name: &[u8]) -> bool {
+    pub fn is(&self, name: &[u8]) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 }

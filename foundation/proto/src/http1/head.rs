@@ -365,8 +365,10 @@ fn ends_with_chunked(value: &[u8]) -> bool {
     last.trim_ascii().eq_ignore_ascii_case(b"chunked")
 }
 
-/// The authority of an absolute-form target (`http://host/...`) or of CONNECT's authority-form.
-fn authority<'a>(method: &[u8], target: &'a [u8]) -> &'a [u8] {
+/// The authority of an absolute-form target (`http://host/...`) or of CONNECT's authority-form, with
+/// its port; empty where the target has none.
+#[must_use]
+pub fn authority<'a>(method: &[u8], target: &'a [u8]) -> &'a [u8] {
     if target.first() == Some(&b'/') {
         return &[];
     }

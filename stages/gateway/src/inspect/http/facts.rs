@@ -1,0 +1,119 @@
+//! What the fields of a head say of the file behind it, in one walk.
+
+use std::borrow::Cow;
+
+use linkweir_proto::http1::{
+    Field, Fields, Framing, OtherCoding, disposition_name, parameter_value, range_total,
+};
+
+use crate::inspect::Coding;
+
+/// The fields that matter here. Absent texts are empty.
+#[derive(Debug, Default)]
+pub(super) struct Facts<'a> {
+    /// Length of the body.
+    pub framing: Framing,
+    content: Coding,
+    disposition: &'a [u8],
+    content_type: &'a [u8],
+    range: &'a [u8],
+    /// `X-Kazaa-Username`.
+    pub user: &'a [u8],
+    /// Title in the tags of FastTrack.
+    title: &'a [u8],
+    /// Hash in the tags of FastTrack, or the name by hash of Gnutella.
+    pub identifier: &'a [u8],
+}
+
+/// Numbers of the tags in `X-KazaaTag: n=value`.
+const TAG_HASH: &[u8] = b"3";
+const TAG_TITLE: &[u8] = b"4";
+
+impl<'a> Facts<'a> {
+    /// Reads a whole head.
+    pub(super) fn of(head: &'a [u8]) -> Self {
+        let mut facts = Self::default();
+        for field in Fields::of_head(head) {
+            facts.add(&field);
+        }
+        facts
+    }
+
+    fn add(&mut self, field: &Field<'a>) {
+        let value = field.value;
+        // Most names differ in length already.
+        match field.name.len() {
+            10 if field.is(b"x-kazaatag") => self.tag(value),
+            11 if field.is(b"content-urn") => self.identifier = value,
+            12 if field.is(b"content-type") => self.content_type = value,
+            13 if field.is(b"content-range") => self.range = value,
+            16 if field.is(b"content-encoding") => {
+                self.content = self.content.then(Coding::of(value));
+            }
+            16 if field.is(b"x-kazaa-username") => self.user = value,
+            19 if field.is(b"content-disposition") && self.disposition.is_empty() => {
+                self.disposition = value;
+            }
+            22 if field.is(b"x-gnutella-content-urn") => self.identifier = value,
+            14 | 17 => {
+                self.framing.add(field);
+            }
+            _ => {}
+        }
+    }
+
+    /// `number=value`. A hash in base64 has another `=` in front.
+    fn tag(&mut self, value: &'a [u8]) {
+        let mut parts = value.splitn(2, |&byte| byte == b'=');
+        let (Some(number), Some(text)) = (parts.next(), parts.next()) else {
+            return;
+        };
+        match number.trim_ascii() {
+            TAG_TITLE if self.title.is_empty() => self.title = text.trim_ascii(),
+            TAG_HASH if self.identifier.is_empty() => {
+                self.identifier = text.strip_prefix(b"=").unwrap_or(text).trim_ascii();
+            }
+            _ => {}
+        }
+    }
+
+    /// The name that the fields give the file.
+    pub(super) fn name(&self) -> Cow<'a, [u8]> {
+        let name = disposition_name(self.disposition);
+        if name.is_empty() {
+            Cow::Borrowed(self.title)
+        } else {
+            name
+        }
+    }
+
+    /// How the body is coded once its chunks are joined.
+    pub(super) const fn coding(&self) -> Coding {
+        let transfer = match self.framing.other_coding() {
+            OtherCoding::None => Coding::Identity,
+            OtherCoding::Gzip => Coding::Gzip,
+            OtherCoding::Deflate => Coding::Deflate,
+            OtherCoding::Unknown => Coding::Other,
+        };
+        self.content.then(transfer)
+    }
+
+    /// The length of the whole of which the body is a part.
+    pub(super) fn range_total(&self) -> Option<u64> {
+        range_total(self.range)
+    }
+
+    /// The delimiter of the parts of a form; empty where the body is none.
+    pub(super) fn form_boundary(&self) -> Cow<'a, [u8]> {
+        const FORM: &[u8] = b"multipart/form-data";
+        let is_form = self
+            .content_type
+            .get(..FORM.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(FORM));
+        if is_form {
+            parameter_value(self.content_type, b"boundary")
+        } else {
+            Cow::Borrowed(&[])
+        }
+    }
+}
