@@ -1,0 +1,137 @@
+//! Messages whose end is disputed (RFC 9112 sec. 6.3, 11.2).
+
+use super::{faults, files, inspect, text};
+use crate::inspect::Side::{Client, Server};
+
+#[test]
+fn a_request_that_smuggles_is_malformed() {
+    let smuggled = "0\r\n\r\nGET /hidden.exe HTTP/1.1\r\nHost: b\r\n\r\n";
+    for (fields, why) in [
+        (
+            "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            "both Content-Length and Transfer-Encoding",
+        ),
+        (
+            "Content-Length: 5\r\nContent-Length: 6",
+            "Content-Length that contradicts",
+        ),
+        (
+            "Transfer-Encoding: xchunked",
+            "Transfer-Encoding that does not end in chunked",
+        ),
+        (
+            "Transfer-Encoding: chunked, identity",
+            "Transfer-Encoding that does not end in chunked",
+        ),
+        (
+            "Transfer-Encoding:\r\n chunked",
+            "length in a folded or disguised field",
+        ),
+        (
+            "Transfer-Encoding : chunked",
+            "length in a folded or disguised field",
+        ),
+    ] {
+        let request = format!("POST /a HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n{smuggled}");
+        let found = inspect(&[(Client, request.as_bytes())]);
+        assert_eq!(faults(&found), [(Client, why)], "{fields}");
+        assert_eq!(text(&found.client), request.as_bytes());
+        assert!(files(&found.client).is_empty());
+    }
+}
+
+#[test]
+fn a_response_is_read_as_clients_read_it() {
+    let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (fields, body, want) in [
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: 3",
+            "2\r\nab\r\n0\r\n\r\n",
+            "ab",
+        ),
+        (
+            "Transfer-Encoding: xchunked\r\nContent-Length: 1",
+            "2\r\nab",
+            "2\r\nab",
+        ),
+        ("Content-Length : 2", "ab", "ab"),
+        ("Content-Length: 2\r\nContent-Length: 2", "ab", "ab"),
+        (
+            "X: y\r\n Content-Length: 1\r\nContent-Length: 2",
+            "ab",
+            "ab",
+        ),
+    ] {
+        let response = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}");
+        let found = inspect(&[(Client, get), (Server, response.as_bytes())]);
+        assert_eq!(faults(&found), [], "{fields}");
+        let sent = files(&found.server);
+        assert_eq!(
+            (sent.len(), &sent[0].1[..]),
+            (1, want.as_bytes()),
+            "{fields}"
+        );
+        assert!(sent[0].2);
+    }
+    for fields in [
+        "Content-Length: 2\r\nContent-Length: 3",
+        "Content-Length: two",
+    ] {
+        let response = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nab");
+        let found = inspect(&[(Client, get), (Server, response.as_bytes())]);
+        assert_eq!(
+            faults(&found),
+            [(Server, "Content-Length that contradicts")]
+        );
+        assert_eq!(text(&found.server), response.as_bytes());
+    }
+}
+
+#[test]
+fn chunks_that_are_none_end_the_file_and_the_inspection() {
+    let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (body, why) in [
+        ("2\r\nabc\r\n", "chunk longer than its size"),
+        ("2\r\nab\r\n-\r\n", "chunk size that is no number"),
+    ] {
+        let response = format!("{head}{body}");
+        let found = inspect(&[
+            (Client, get),
+            (Server, response.as_bytes()),
+            (Client, b"more"),
+        ]);
+        assert_eq!(faults(&found), [(Server, why)]);
+        let sent = files(&found.server);
+        assert_eq!((&sent[0].1[..], sent[0].2), (&b"ab"[..], false));
+        assert!(text(&found.client).ends_with(b"more"));
+    }
+}
+
+#[test]
+fn a_file_goes_on_when_the_other_side_talks_nonsense() {
+    let found = inspect(&[
+        (Client, b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"),
+        (Client, b"\0\0"),
+        (Server, b"cdHTTP/1.1 200 OK\r\n\r\n"),
+    ]);
+    assert_eq!(faults(&found), [(Client, "no start line of HTTP/1")]);
+    let sent = files(&found.server);
+    assert_eq!(
+        (sent.len(), &sent[0].1[..], sent[0].2),
+        (1, &b"abcd"[..], true)
+    );
+    assert!(text(&found.server).ends_with(b"HTTP/1.1 200 OK\r\n\r\n"));
+}
+
+#[test]
+fn more_requests_than_are_kept() {
+    let request = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+    let found = inspect(&[(Client, &request.repeat(129))]);
+    assert_eq!(
+        faults(&found),
+        [(Client, "more requests wait than are kept")]
+    );
+    assert_eq!(faults(&inspect(&[(Client, &request.repeat(128))])), []);
+}
