@@ -1,17 +1,56 @@
-//! bittorrent.
+//! BitTorrent: the torrent's hash, and its names where peers give each other its metadata.
+//!
+//! Connections to a tracker belong to this application too, but speak HTTP: the first byte tells.
 
+mod metadata;
+mod peers;
+
+use self::peers::Peers;
+use super::http::HttpInspector;
 use super::{Found, Side};
+
+/// The first byte of a handshake between peers: the length of the protocol's name.
+const HANDSHAKE: u8 = 19;
 
 /// State of the connection.
 #[derive(Debug, Default)]
-pub struct BitTorrentInspector {}
+pub struct BitTorrentInspector {
+    kind: Kind,
+}
+
+#[derive(Debug, Default)]
+enum Kind {
+    /// Nothing came yet.
+    #[default]
+    Unknown,
+    Peers(Box<Peers>),
+    Tracker(Box<HttpInspector>),
+}
 
 impl BitTorrentInspector {
     /// The next bytes of a side.
     pub fn feed<F: Found>(&mut self, sender: Side, bytes: &[u8], found: &mut F) {
-        found.text(sender, bytes);
+        if matches!(self.kind, Kind::Unknown) {
+            self.kind = match bytes.first() {
+                None => return,
+                Some(&HANDSHAKE) => Kind::Peers(Box::default()),
+                Some(_) => Kind::Tracker(Box::default()),
+            };
+        }
+        match &mut self.kind {
+            Kind::Unknown => {}
+            Kind::Peers(peers) => peers.feed(sender, bytes, found),
+            Kind::Tracker(http) => http.feed(sender, bytes, found),
+        }
     }
 
     /// A side has sent all it will.
-    pub fn finish<F: Found>(&mut self, _sender: Side, _found: &mut F) {}
+    pub fn finish<F: Found>(&mut self, sender: Side, found: &mut F) {
+        if let Kind::Tracker(http) = &mut self.kind {
+            http.finish(sender, found);
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,125 @@
-//! edonkey.
+//! eDonkey and eMule: names of files, chat messages.
+//!
+//! Every byte is text, the parts of files too, which come in any order. Of messages that name
+//! something at most 64 KiB are kept and read when they are whole; packed ones are unpacked within a
+//! bound.
 
+mod findings;
+
+use linkweir_proto::edonkey::{Dialect, FrameHeader, opcode};
+
+use super::gather::{MAX_KEPT, Message};
 use super::{Found, Side};
+
+/// Longest message; eMule refuses those over 2 MB.
+const MAX_BODY: u32 = 4 * 1024 * 1024;
 
 /// State of the connection.
 #[derive(Debug, Default)]
-pub struct EDonkeyInspector {}
+pub struct EDonkeyInspector {
+    client: Direction,
+    server: Direction,
+    is_opaque: bool,
+}
+
+/// What is coming from one side.
+#[derive(Debug, Default)]
+struct Direction {
+    /// The header, or the body where there is one.
+    message: Message,
+    /// The header of the body that is coming.
+    frame: Option<FrameHeader>,
+    /// What the user of this side calls himself.
+    name: Vec<u8>,
+}
 
 impl EDonkeyInspector {
     /// The next bytes of a side.
-    pub fn feed<F: Found>(&mut self, sender: Side, bytes: &[u8], found: &mut F) {
-        found.text(sender, bytes);
+    pub fn feed<F: Found>(&mut self, sender: Side, mut bytes: &[u8], found: &mut F) {
+        while !bytes.is_empty() {
+            if self.is_opaque {
+                found.text(sender, bytes);
+                return;
+            }
+            let direction = self.direction(sender);
+            if direction.message.is_whole() {
+                direction
+                    .message
+                    .begin(FrameHeader::LEN as u64, FrameHeader::LEN);
+            }
+            let (taken, rest) = direction.message.take(bytes);
+            found.text(sender, taken);
+            if direction.message.is_whole() {
+                self.on_whole(sender, found);
+            }
+            bytes = rest;
+        }
     }
 
-    /// A side has sent all it will.
-    pub fn finish<F: Found>(&mut self, _sender: Side, _found: &mut F) {}
+    const fn direction(&mut self, sender: Side) -> &mut Direction {
+        match sender {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// A header or a body is whole.
+    fn on_whole<F: Found>(&mut self, sender: Side, found: &mut F) {
+        let direction = self.direction(sender);
+        if let Some(frame) = direction.frame.take() {
+            let mut body = std::mem::take(&mut direction.message);
+            self.on_body(sender, frame, body.bytes(), found);
+            body.begin(0, 0);
+            self.direction(sender).message = body;
+            return;
+        }
+        let header = direction.message.bytes().first_chunk().copied();
+        match header.and_then(FrameHeader::parse) {
+            None => self.give_up(sender, "not a message of eDonkey", found),
+            Some(frame) if frame.body_len > MAX_BODY => {
+                self.give_up(sender, "a message of eDonkey is too long", found);
+            }
+            Some(frame) if frame.body_len > 0 => {
+                let keep = if is_read(frame) { MAX_KEPT } else { 0 };
+                direction.message.begin(u64::from(frame.body_len), keep);
+                direction.frame = Some(frame);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn give_up<F: Found>(&mut self, sender: Side, why: &'static str, found: &mut F) {
+        *self = Self {
+            is_opaque: true,
+            ..Self::default()
+        };
+        found.malformed(sender, why);
+    }
 }
+
+/// Whether a message names something.
+const fn is_read(frame: FrameHeader) -> bool {
+    match frame.dialect {
+        Dialect::EDonkey => matches!(
+            frame.opcode,
+            opcode::HELLO
+                | opcode::HELLO_ANSWER
+                | opcode::OFFER_FILES
+                | opcode::SEARCH_RESULT
+                | opcode::SHARED_FILES
+                | opcode::MESSAGE
+                | opcode::FILE_NAME
+        ),
+        Dialect::EMule => frame.opcode == opcode::MULTI_PACKET_ANSWER,
+        Dialect::Packed => matches!(
+            frame.opcode,
+            opcode::OFFER_FILES
+                | opcode::SEARCH_RESULT
+                | opcode::SHARED_FILES
+                | opcode::MULTI_PACKET_ANSWER
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,12 +6,16 @@
 
 mod bittorrent;
 mod decode;
+mod digits;
 mod edonkey;
+mod gather;
 mod http;
 mod msn;
 mod msnftp;
+#[cfg(test)]
+mod recorder;
 
-pub use decode::Coding;
+pub use decode::{Coding, DecodeError, DecodeLimit, Decoder};
 
 use linkweir_proto::application::Application;
 
@@ -169,7 +173,8 @@ impl Inspector {
         match self {
             Self::Http(inspector) => inspector.finish(sender, found),
             Self::MsnFtp(inspector) => inspector.finish(sender, found),
-            Self::Msn(_) | Self::EDonkey(_) | Self::BitTorrent(_) | Self::Opaque => {}
+            Self::BitTorrent(inspector) => inspector.finish(sender, found),
+            Self::Msn(_) | Self::EDonkey(_) | Self::Opaque => {}
         }
     }
 }
