@@ -43,6 +43,8 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/console", May::FoundationAnd(&["linkweir-sys"])),
     ("app/cli", May::Everything),
     ("app/testkit", May::Everything),
+    // The keyword automaton alone.
+    ("benches/gateway", May::FoundationAnd(&["linkweir-gateway"])),
     // The manual's tables come from the schema, the benches' traffic from the testkit; the oracle
     // reads captures.
     (

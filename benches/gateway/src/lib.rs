@@ -1,0 +1,15 @@
+//! Small programs beside the gateway in `cargo xtask bench gateway`, and what they share: an HTTP
+//! client that does the least, on one connection.
+//!
+//! | program | what it does |
+//! | --- | --- |
+//! | `copy_proxy` | takes redirected connections and copies both directions: the other way to be in the middle |
+//! | `slow_scanner` | speaks clamd's protocol, finds nothing, and takes its time for streams with a marker |
+//! | `paced` | small requests at a steady rate; quantiles of the response time |
+//! | `hold` | opens very many connections and keeps them |
+//! | `keywords` | the keyword automaton alone, on one core |
+#![forbid(unsafe_code)]
+
+mod client;
+
+pub use client::{Client, quantile};
