@@ -268,45 +268,4 @@ impl QueueCounters {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_gateway_forwards_both_families() {
-        let net = match Net::new() {
-            Ok(net) => net,
-            Err(error) => return eprintln!("SKIPPED: {error}"),
-        };
-        for (server, client) in [(SERVER, client(7)), (SERVER_V6, client_v6(7))] {
-            let [server, client] = [server, client].map(|address| address.to_string());
-            let words = ["-c", "1", "-W", "5", "-I", &client, &server];
-            if net.must(Place::Client, "ping", &words).is_ok() {
-                continue;
-            }
-            // Without ping: a connection that is refused was answered.
-            let say = format!("echo > /dev/tcp/{server}/9");
-            let output = net
-                .command(Place::Client, "bash")
-                .args(["-c", &say])
-                .output()
-                .unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(said.contains("refused"), "{server}: {said}");
-        }
-        assert_eq!(net.queues(), []);
-    }
-
-    #[test]
-    fn the_counters_of_a_queue_are_read() {
-        let line = "    3  12345     7 2 65531     2     9      411  1";
-        let counters = QueueCounters {
-            number: 3,
-            waiting: 7,
-            dropped: 2,
-            user_dropped: 9,
-            packets: 411,
-        };
-        assert_eq!(QueueCounters::read(line), Some(counters));
-        assert_eq!(QueueCounters::read("3 12345"), None);
-    }
-}
+mod tests;

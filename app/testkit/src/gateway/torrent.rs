@@ -1,7 +1,8 @@
 //! Real BitTorrent between the client and the server: opentracker and aria2.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -44,30 +45,38 @@ impl Torrent {
         if !made.success() {
             return Err(io::Error::other("mktorrent fails"));
         }
-        // Debian builds it to serve only what is on a list.
+        // Debian builds it to serve only what is on a list, and it reads that as the user nobody.
+        fs::set_permissions(folder, Permissions::from_mode(0o755))?;
         let list = folder.join("whitelist");
         fs::write(&list, format!("{}\n", info_hash(&fs::read(&file)?)?))?;
         let mut tracker = net.command(Place::Server, "opentracker");
         tracker
             .args(["-i", &SERVER.to_string(), "-p", &TRACKER.to_string()])
-            .args(["-d", &folder.display().to_string(), "-w"])
+            .arg("-w")
             .arg(&list)
+            .current_dir(folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        if is_root(net) {
-            tracker.args(["-u", "root"]);
+        let mut tracker = Running::start(&mut tracker)?;
+        // What is refused once, aria2 asks for again only after a minute.
+        let bash = || {
+            let mut bash = net.command(Place::Server, "bash");
+            bash.args(["-c", &format!("echo > /dev/tcp/{SERVER}/{TRACKER}")]);
+            bash.stderr(Stdio::null()).status()
+        };
+        let listens = until(Duration::from_secs(10), || {
+            !matches!(tracker.ended(), Ok(None)) || bash().is_ok_and(|status| status.success())
+        });
+        if !listens || tracker.ended()?.is_some() {
+            return Err(io::Error::other("opentracker does not start"));
         }
-        let tracker = Running::start(&mut tracker)?;
         let mut seed = aria2(net, Place::Server, &shared);
         seed.args(["--seed-ratio=0", "-V", "--listen-port=6881"])
             .arg(&file);
         let seed = Running::start(&mut seed)?;
         let log = || fs::read_to_string(shared.join("log")).unwrap_or_default();
-        let is_known = until(Duration::from_secs(20), || {
-            log().contains("Tracker returned")
-                || log().contains("seeders")
-                || log().contains("peers")
-        });
+        // The tracker's answer to its first announcement.
+        let is_known = until(Duration::from_secs(20), || log().contains("HTTP/1.1 200"));
         if !is_known {
             return Err(io::Error::other(format!(
                 "the seed is not announced: {}",
@@ -90,10 +99,6 @@ impl Torrent {
             .arg(&self.file);
         fetch
     }
-}
-
-fn is_root(net: &Net) -> bool {
-    !net.is_unprivileged()
 }
 
 /// Without what looks for peers by itself, and with a log.
