@@ -14,7 +14,7 @@ use linkweir_sys::netlink::NetfilterSocket;
 use thiserror::Error;
 
 use crate::message::{
-    Acknowledgment, DONE, DUMP, DUMP_INTERRUPTED, ERROR, Malformed, Message, Messages, Request,
+    DONE, DUMP, DUMP_INTERRUPTED, ERROR, Malformed, Message, Messages, Request, acknowledgment,
     append, number,
 };
 
@@ -251,11 +251,7 @@ fn connections(part: &[u8]) -> impl Iterator<Item = Connection<'_>> {
 
 /// The code of a message that says why not.
 fn refusal(message: &Message<'_>) -> Option<i32> {
-    if !matches!(message.kind, ERROR | DONE) {
-        return None;
-    }
-    let said = Acknowledgment::of(message).ok()?;
-    (said.code != 0).then_some(said.code)
+    acknowledgment(message).filter(|code| *code != 0)
 }
 
 fn refused(action: &'static str, code: i32) -> ConntrackError {

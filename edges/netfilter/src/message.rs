@@ -20,16 +20,10 @@ pub(crate) const ACKNOWLEDGE: u16 = 4;
 pub(crate) const DUMP: u16 = 0x300;
 /// `NLM_F_DUMP_INTR`: the table changed its shape during the dump.
 pub(crate) const DUMP_INTERRUPTED: u16 = 0x10;
-/// `NLM_F_CAPPED`: an error does not repeat the request but its head.
-const CAPPED: u16 = 0x100;
-/// `NLM_F_ACK_TLVS`: attributes follow in an error.
-const HAS_REASON: u16 = 0x200;
 /// `NLMSG_ERROR`.
 pub(crate) const ERROR: u16 = 2;
 /// `NLMSG_DONE`.
 pub(crate) const DONE: u16 = 3;
-/// `NLMSGERR_ATTR_MSG`.
-const REASON: u16 = 1;
 /// `NLA_F_NESTED`.
 const NESTED: u16 = 0x8000;
 /// `NLA_TYPE_MASK`: the bits of an attribute's type that number it.
@@ -180,13 +174,6 @@ pub(crate) struct Attributes<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Attributes<'a> {
-    /// The attributes inside another one.
-    pub(crate) const fn of(value: &'a [u8]) -> Self {
-        Self { rest: value }
-    }
-}
-
 impl<'a> Iterator for Attributes<'a> {
     type Item = Result<(u16, &'a [u8]), Malformed>;
 
@@ -209,42 +196,15 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// What the kernel says to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Acknowledgment<'a> {
-    /// 0, or why not (`errno`).
-    pub(crate) code: i32,
-    /// The same in words; empty where it has none.
-    pub(crate) reason: &'a [u8],
-}
-
-impl<'a> Acknowledgment<'a> {
-    /// Takes an `NLMSG_ERROR` or `NLMSG_DONE` apart: a code, the head of the request, its body
-    /// unless capped, attributes.
-    pub(crate) fn of(message: &Message<'a>) -> Result<Self, Malformed> {
-        let code = u32_at(message.body, 0).ok_or(Malformed)?.cast_signed();
-        let mut reason: &[u8] = &[];
-        if message.kind == ERROR && message.flags & HAS_REASON != 0 {
-            let repeated = if message.flags & CAPPED == 0 {
-                usize::try_from(u32_at(message.body, 4).ok_or(Malformed)?).map_err(|_| Malformed)?
-            } else {
-                HEAD_BYTES
-            };
-            let at = repeated.checked_next_multiple_of(4).ok_or(Malformed)?;
-            let at = at.checked_add(4).ok_or(Malformed)?;
-            let attributes = Attributes::of(message.body.get(at..).ok_or(Malformed)?);
-            for attribute in attributes {
-                let (kind, value) = attribute?;
-                if kind == REASON {
-                    reason = value.strip_suffix(&[0]).unwrap_or(value);
-                }
-            }
-        }
-        Ok(Self {
-            code: code.checked_neg().unwrap_or(i32::MAX),
-            reason,
-        })
+/// What the kernel says to a request: 0, or why not (`errno`); `None` in a message that says neither.
+///
+/// The words it can add to that (`NETLINK_EXT_ACK`) it has not for queues and connections.
+pub(crate) fn acknowledgment(message: &Message<'_>) -> Option<i32> {
+    if !matches!(message.kind, ERROR | DONE) {
+        return None;
     }
+    let code = u32_at(message.body, 0)?.cast_signed();
+    Some(code.checked_neg().unwrap_or(i32::MAX))
 }
 
 /// Two bytes in the machine's order.
@@ -309,7 +269,10 @@ mod tests {
         let attributes: Vec<_> = first.attributes().map(Result::unwrap).collect();
         assert_eq!(attributes[0], (1, b"abcde".as_slice()));
         assert_eq!(attributes[1].0, 2, "without the flag of nesting");
-        let inner: Vec<_> = Attributes::of(attributes[1].1).collect();
+        let inner: Vec<_> = Attributes {
+            rest: attributes[1].1,
+        }
+        .collect();
         assert_eq!(inner, [Ok((1, [9; 4].as_slice()))]);
         assert_eq!(messages[1].attributes().count(), 0);
     }
@@ -332,52 +295,34 @@ mod tests {
             (&[9, 0, 1, 0, 1, 2, 3, 4], "longer than what is there"),
             (&[8, 0, 1], "no head"),
         ] {
-            let all: Vec<_> = Attributes::of(value).collect();
+            let all: Vec<_> = Attributes { rest: value }.collect();
             assert_eq!(all, [Err(Malformed)], "{wrong}");
         }
-        let unpadded: Vec<_> = Attributes::of(&[5, 0, 1, 0, 7]).collect();
+        let unpadded: Vec<_> = Attributes {
+            rest: &[5, 0, 1, 0, 7],
+        }
+        .collect();
         assert_eq!(unpadded, [Ok((1, [7].as_slice()))]);
     }
 
-    /// An `NLMSG_ERROR` as the kernel sends it, with the request repeated or not.
-    fn refusal(code: i32, is_capped: bool, reason: &[u8]) -> Vec<u8> {
-        let mut body = code.to_ne_bytes().to_vec();
-        let request = written();
-        body.extend_from_slice(&request[..if is_capped { 16 } else { 44 }]);
-        if !reason.is_empty() {
-            AttributeWriter { out: &mut body }.put(REASON, reason);
-        }
-        body
-    }
-
     #[test]
-    fn a_refusal_has_its_reason() {
-        for is_capped in [false, true] {
-            let body = refusal(-16, is_capped, b"busy\0");
-            let message = Message {
-                kind: ERROR,
-                flags: HAS_REASON | if is_capped { CAPPED } else { 0 },
-                sequence: 0,
-                body: &body,
-                is_cut: false,
-            };
-            let got = Acknowledgment::of(&message).unwrap();
-            assert_eq!((got.code, got.reason), (16, b"busy".as_slice()));
-            let cut = Message {
-                body: &body[..10],
-                ..message
-            };
-            assert_eq!(Acknowledgment::of(&cut), Err(Malformed));
-        }
-        let body = refusal(0, true, b"");
-        let plain = Message {
-            kind: ERROR,
+    fn a_refusal_has_a_code() {
+        let message = |kind, body| Message {
+            kind,
             flags: 0,
             sequence: 0,
-            body: &body,
+            body,
             is_cut: false,
         };
-        assert_eq!(Acknowledgment::of(&plain).unwrap().code, 0);
+        // The code, then the request that is refused, or its head.
+        let mut body = (-16_i32).to_ne_bytes().to_vec();
+        body.extend_from_slice(&written());
+        assert_eq!(acknowledgment(&message(ERROR, &body)), Some(16));
+        assert_eq!(acknowledgment(&message(DONE, &[0; 4])), Some(0));
+        assert_eq!(acknowledgment(&message(ERROR, &body[..3])), None);
+        assert_eq!(acknowledgment(&message(0x0300, &body)), None);
+        let lowest = i32::MIN.to_ne_bytes();
+        assert_eq!(acknowledgment(&message(ERROR, &lowest)), Some(i32::MAX));
     }
 
     proptest! {
@@ -388,8 +333,7 @@ mod tests {
                 taken += message.body.len() + HEAD_BYTES;
                 let values: usize = message.attributes().flatten().map(|(_, value)| value.len()).sum();
                 prop_assert!(values <= message.body.len());
-                let reason = Acknowledgment::of(&message).map_or(0, |said| said.reason.len());
-                prop_assert!(reason <= message.body.len());
+                prop_assert!(acknowledgment(&message) != Some(i32::MIN));
             }
             prop_assert!(taken <= bytes.len());
         }

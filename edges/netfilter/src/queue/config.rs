@@ -1,15 +1,16 @@
-//! How a queue is bound (`NFQNL_MSG_CONFIG`).
+//! How a queue is bound and set up (`NFQNL_MSG_CONFIG`).
 //!
 //! Source: `linux/netfilter/nfnetlink_queue.h`.
 
 use std::io;
-use std::time::Duration;
 
 use linkweir_engine::{Answer, Verdict};
 use linkweir_sys::netlink::NetfilterSocket;
 
 use super::{PACKET, Queue, QueueError, QueueOptions, SUBSYSTEM, packet};
-use crate::message::{ACKNOWLEDGE, Acknowledgment, ERROR, Messages, Request, append};
+use crate::message::{
+    ACKNOWLEDGE, AttributeWriter, ERROR, Messages, Request, acknowledgment, append,
+};
 use crate::stats;
 
 /// `NFQNL_MSG_CONFIG`.
@@ -35,12 +36,14 @@ const FAIL_OPEN: u32 = 1;
 /// `NFQA_CFG_F_GSO`.
 const OFFLOAD: u32 = 4;
 
-/// Sequence numbers of the two requests.
+/// Sequence numbers of the requests.
 const ASKED_LEAVE: u32 = 1;
 const ASKED_BINDING: u32 = 2;
+const ASKED_CHANGE: u32 = 3;
 
-/// The kernel answers before a send returns; this is for one that never does.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How many receives an answer is looked for in: more than it takes to get past the packets before
+/// it.
+const MOST_RECEIVES: usize = 1 << 16;
 
 /// Opens a socket for a queue.
 pub(super) fn open_socket(number: u16) -> Result<NetfilterSocket, QueueError> {
@@ -71,16 +74,10 @@ pub(super) fn bind(queue: &mut Queue, options: &QueueOptions) -> Result<(), Queu
         Some(EINVAL) => QueueError::Missing,
         _ => QueueError::io(number, "ask for leave", error),
     })?;
-    let flags =
-        if options.gso { OFFLOAD } else { 0 } | if options.fail_open { FAIL_OPEN } else { 0 };
     request.clear();
     append(&mut request, head(number, ASKED_BINDING), |body| {
         body.put(COMMAND, &[BIND, 0, 0, 0]);
-        let [a, b, c, d] = options.copy_range.to_be_bytes();
-        body.put(PARAMETERS, &[a, b, c, d, COPY_PACKET]);
-        body.put(MAX_LEN, &options.max_len.to_be_bytes());
-        body.put(MASK, &(FAIL_OPEN | OFFLOAD).to_be_bytes());
-        body.put(FLAGS, &flags.to_be_bytes());
+        put_settings(body, options);
     });
     asked(queue, &request, ASKED_BINDING).map_err(|error| match error.raw_os_error() {
         Some(EPERM | EBUSY) => QueueError::Busy {
@@ -90,6 +87,30 @@ pub(super) fn bind(queue: &mut Queue, options: &QueueOptions) -> Result<(), Queu
         Some(EOPNOTSUPP) => QueueError::Unsupported { queue: number },
         _ => QueueError::io(number, "bind", error),
     })
+}
+
+/// Changes what is set, of a queue that is bound.
+pub(super) fn change(queue: &mut Queue, options: &QueueOptions) -> Result<(), QueueError> {
+    let number = queue.number;
+    let mut request = Vec::new();
+    append(&mut request, head(number, ASKED_CHANGE), |body| {
+        put_settings(body, options);
+    });
+    asked(queue, &request, ASKED_CHANGE).map_err(|error| match error.raw_os_error() {
+        Some(EPERM) => QueueError::NotPermitted { queue: number },
+        Some(EOPNOTSUPP) => QueueError::Unsupported { queue: number },
+        _ => QueueError::io(number, "change its settings", error),
+    })
+}
+
+fn put_settings(body: &mut AttributeWriter<'_>, options: &QueueOptions) {
+    let [a, b, c, d] = options.copy_range.to_be_bytes();
+    body.put(PARAMETERS, &[a, b, c, d, COPY_PACKET]);
+    body.put(MAX_LEN, &options.max_len.to_be_bytes());
+    let gso = if options.gso { OFFLOAD } else { 0 };
+    let fail_open = if options.fail_open { FAIL_OPEN } else { 0 };
+    body.put(MASK, &(FAIL_OPEN | OFFLOAD).to_be_bytes());
+    body.put(FLAGS, &(gso | fail_open).to_be_bytes());
 }
 
 const EPERM: i32 = 1;
@@ -108,17 +129,17 @@ const fn head(number: u16, sequence: u32) -> Request {
     }
 }
 
-/// Sends a request and waits for what the kernel says to it.
+/// Sends a request and looks for what the kernel says to it, which is there when a send returns.
 ///
-/// Packets may come in before that. They pass the rules once more and so come again, when somebody
+/// Packets may be there before it. They pass the rules once more and so come again, when somebody
 /// looks at them.
 fn asked(queue: &mut Queue, request: &[u8], sequence: u32) -> io::Result<()> {
     queue.socket.send(request)?;
-    loop {
-        if !queue.socket.wait(&queue.waker, PATIENCE)?.has_datagrams {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        queue.socket.receive(&mut queue.arena)?;
+    for _ in 0..MOST_RECEIVES {
+        match queue.socket.receive(&mut queue.arena) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            received => received?,
+        };
         let (mut said, mut early) = (None, Vec::new());
         let from_kernel = queue.arena.datagrams().filter(|one| one.is_from_kernel);
         for message in from_kernel
@@ -126,7 +147,7 @@ fn asked(queue: &mut Queue, request: &[u8], sequence: u32) -> io::Result<()> {
             .flatten()
         {
             if message.kind == ERROR && message.sequence == sequence {
-                said = Some(answer_to(Acknowledgment::of(&message).ok()));
+                said = Some(answer_to(acknowledgment(&message)));
             } else if message.kind == PACKET {
                 early.extend(packet::decode(&message).map(|decoded| Answer {
                     id: decoded.packet.id,
@@ -142,10 +163,11 @@ fn asked(queue: &mut Queue, request: &[u8], sequence: u32) -> io::Result<()> {
             return said;
         }
     }
+    Err(io::Error::other("the kernel's answer found no room"))
 }
 
-fn answer_to(said: Option<Acknowledgment<'_>>) -> io::Result<()> {
-    match said.map(|said| said.code) {
+fn answer_to(code: Option<i32>) -> io::Result<()> {
+    match code {
         Some(0) => Ok(()),
         Some(code) => Err(io::Error::from_raw_os_error(code)),
         None => Err(io::ErrorKind::InvalidData.into()),

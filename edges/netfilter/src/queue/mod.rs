@@ -3,8 +3,20 @@
 //! Packets are taken many per system call and answered many per system call, each by its number and
 //! in any order: a packet that is held holds up no other.
 //!
-//! What the kernel does, as the tests show: packets that are not answered when a queue is closed are
-//! dropped, those held and those not yet received alike.
+//! What Linux 6.18 does, as the tests in namespaces show (iptables with the nftables kernel part):
+//!
+//! * The mark of a verdict is on the packet for every rule that follows: one in POSTROUTING can save
+//!   it to the connection.
+//! * A packet with the verdict [`Repeat`](linkweir_engine::Verdict::Repeat) begins anew at the first
+//!   rule of the chain that queued it, with its new mark. A rule there that restores the
+//!   connection's mark must pass over it, or the new mark is lost.
+//! * A connection exists once its first packet has left. Where that one is dropped, so is the mark
+//!   that was saved, and the next packet is a first one again.
+//! * When a queue is closed, packets without a verdict are dropped, those held and those not yet
+//!   received alike, and `--queue-bypass` changes nothing for them.
+//! * Held packets cost the others nothing: 12 000 of them left throughput and CPU time as they were.
+//! * Where connections are tracked the kernel has looked at the checksums before, and
+//!   [`is_checksum_open`](QueuedPacket::is_checksum_open) is left for wrong ones.
 //!
 //! Source: `linux/netfilter/nfnetlink_queue.h`.
 
@@ -20,7 +32,7 @@ use std::time::Duration;
 use linkweir_engine::{Answer, QueuedPacket};
 use linkweir_sys::netlink::{Arena, NetfilterSocket, ReceiveBuffer, Waker};
 
-use crate::message::{Acknowledgment, ERROR, Messages};
+use crate::message::{ERROR, Messages, acknowledgment};
 
 pub use error::QueueError;
 pub use options::QueueOptions;
@@ -92,6 +104,15 @@ impl Queue {
         };
         config::bind(&mut queue, options)?;
         Ok(queue)
+    }
+
+    /// Changes the settings while packets go through, all but the receive buffer. Packets that were not
+    /// yet received come later, with new numbers.
+    ///
+    /// # Errors
+    /// As [`Queue::open`]. The settings are then what they were.
+    pub fn change(&mut self, options: &QueueOptions) -> Result<(), QueueError> {
+        config::change(self, options)
     }
 
     /// Its number.
@@ -217,9 +238,9 @@ impl Queue {
                             on_packet(decoded.packet);
                         }
                     }
-                    ERROR => match Acknowledgment::of(&message) {
-                        Ok(said) => self.counts.refused_answers += u64::from(said.code != 0),
-                        Err(_) => self.counts.malformed += 1,
+                    ERROR => match acknowledgment(&message) {
+                        Some(code) => self.counts.refused_answers += u64::from(code != 0),
+                        None => self.counts.malformed += 1,
                     },
                     _ => {}
                 }

@@ -119,6 +119,12 @@ impl Ends {
                 let socket = self.datagrams.as_ref().unwrap();
                 socket.send_to(text.as_bytes(), address())?;
             }
+            "flood" => {
+                let socket = self.datagrams.as_ref().unwrap();
+                for number in 0..text.parse().unwrap() {
+                    socket.send_to(&u32::to_be_bytes(number), address())?;
+                }
+            }
             "datagrams" => return self.datagram(LONG),
             "datagrams-nothing" => return self.datagram(SHORT),
             // A packet in hexadecimal digits.

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use linkweir_engine::{Answer, Verdict};
+use linkweir_engine::{Answer, QueuedPacket, Verdict};
 use linkweir_netfilter::stats::{kernel_queue, kernel_queues};
 use linkweir_netfilter::{Queue, QueueError, QueueOptions};
 use linkweir_sys::privileges::Restrict;
+use linkweir_testkit::netns::until;
 use linkweir_wire::emit::UdpFrame;
 
 use crate::lane::{Lane, Version, is_inside, rule};
@@ -146,6 +147,93 @@ fn verdicts_come_in_any_order_and_a_closed_queue_drops_what_it_holds() {
         client.must(&format!("datagram {to} nobody serves"));
         assert_eq!(server.ask("datagrams"), "nobody serves");
     }
+}
+
+#[test]
+fn what_comes_while_a_queue_is_opened_is_answered_too() {
+    if !is_inside("queue::what_comes_while_a_queue_is_opened_is_answered_too") {
+        return;
+    }
+    let lane = Lane::new();
+    rule("FORWARD -p udp -j NFQUEUE --queue-num 7 --queue-bypass");
+    let mut client = lane.client();
+    client.must(&format!("bind {}", Version::V4.client(5000)));
+    let mut came = 0;
+    for _ in 0..20 {
+        client.tell(&format!("flood {} 3000", Version::V4.server(5001)));
+        let mut queue = Queue::open(7, &QueueOptions::default()).unwrap();
+        let mut answers = Vec::new();
+        loop {
+            answers.clear();
+            let answer = |id| Answer {
+                id,
+                verdict: Verdict::Accept,
+                mark: None,
+            };
+            let patience = Duration::from_millis(100);
+            let given = queue.receive(patience, |packet| answers.push(answer(packet.id)));
+            if given.unwrap() == 0 {
+                break;
+            }
+            queue.answer(&answers).unwrap();
+        }
+        came += queue.counts().packets;
+        assert_eq!(client.hear(), "ok");
+        let table = kernel_queue(7).unwrap().unwrap();
+        assert_eq!((table.waiting, table.user_dropped), (0, 0));
+        assert_eq!(queue.counts().refused_answers, 0);
+    }
+    assert!(came > 0);
+}
+
+#[test]
+fn settings_change_while_packets_wait_and_none_is_lost() {
+    if !is_inside("queue::settings_change_while_packets_wait_and_none_is_lost") {
+        return;
+    }
+    let lane = Lane::new();
+    rule("FORWARD -p udp -j NFQUEUE --queue-num 7");
+    let mut client = lane.client();
+    client.must(&format!("bind {}", Version::V4.client(5000)));
+    let mut queue = Queue::open(7, &QueueOptions::default()).unwrap();
+    for text in ["one", "two", "three"] {
+        client.must(&format!("datagram {} {text}", Version::V4.server(5001)));
+    }
+    let waiting = |packets| {
+        let so = || kernel_queue(7).unwrap().unwrap().waiting == packets;
+        assert!(until(Duration::from_secs(10), so));
+    };
+    waiting(3);
+    let short = QueueOptions {
+        copy_range: 30,
+        max_len: 3,
+        ..QueueOptions::default()
+    };
+    queue.change(&short).unwrap();
+    waiting(3);
+    let mut got = Vec::new();
+    while got.len() < 3 {
+        let take = |packet: QueuedPacket<'_>| {
+            got.push((
+                packet.id,
+                packet.bytes.get(28..).map(<[u8]>::to_vec),
+                packet.wire_len,
+            ));
+        };
+        assert_ne!(queue.receive(Duration::from_secs(10), take).unwrap(), 0);
+    }
+    // In their order, under new numbers, and no more of each than is asked for now.
+    let expected = [
+        (4, Some(b"on".to_vec()), 31),
+        (5, Some(b"tw".to_vec()), 31),
+        (6, Some(b"th".to_vec()), 33),
+    ];
+    assert_eq!(got, expected);
+    // Three are as many as may wait.
+    client.must(&format!("datagram {} four", Version::V4.server(5001)));
+    let is_dropped = || kernel_queue(7).unwrap().unwrap().queue_dropped == 1;
+    assert!(until(Duration::from_secs(10), is_dropped));
+    waiting(3);
 }
 
 #[test]

@@ -103,14 +103,6 @@ impl NetfilterSocket {
         self.set(libc::SOL_NETLINK, libc::NETLINK_NO_ENOBUFS, &1_i32)
     }
 
-    /// Asks the kernel to say in words what it refuses, where it can.
-    ///
-    /// # Errors
-    /// What `setsockopt(2)` says (Linux before 4.12 has no such option).
-    pub fn ask_for_reasons(&self) -> io::Result<()> {
-        self.set(libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, &1_i32)
-    }
-
     /// How many datagrams found no room since the socket was opened; wraps around.
     ///
     /// # Errors
@@ -272,7 +264,6 @@ mod tests {
     fn what_finds_no_room_is_counted() {
         let Some(socket) = socket() else { return };
         socket.continue_after_overrun().unwrap();
-        socket.ask_for_reasons().unwrap();
         let buffer = socket.set_receive_buffer(4096).unwrap();
         assert!((4096..=16_384).contains(&buffer.bytes), "{buffer:?}");
         for _ in 0..200 {
