@@ -276,15 +276,14 @@ impl Decoder {
         let mut piece = [0; PIECE];
         loop {
             let (before_in, before_out) = (machine.total_in(), machine.total_out());
-            let status = machine
-                .decompress(rest, &mut piece, FlushDecompress::None)
-                .map_err(|_| DecodeError::Malformed)?;
+            let status = machine.decompress(rest, &mut piece, FlushDecompress::None);
             let used = distance(before_in, machine.total_in());
-            self.taken += used as u64;
             let made = distance(before_out, machine.total_out());
+            self.taken += used as u64;
             *rest = rest.get(used..).unwrap_or_default();
+            // What came out in front of a fault is shown by clients: it counts.
             self.give(piece.get(..made).unwrap_or_default(), out)?;
-            if status == Status::StreamEnd {
+            if status.map_err(|_| DecodeError::Malformed)? == Status::StreamEnd {
                 inflate.state = if is_gzip {
                     State::Trailer(TRAILER)
                 } else {
@@ -292,8 +291,11 @@ impl Decoder {
                 };
                 return Ok(());
             }
+            if used == 0 && made == 0 && !rest.is_empty() {
+                return Err(DecodeError::Malformed);
+            }
             // A full piece may leave more inside the machine.
-            if made < PIECE && (rest.is_empty() || used == 0) {
+            if made < PIECE && rest.is_empty() {
                 return Ok(());
             }
         }

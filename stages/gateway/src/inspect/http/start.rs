@@ -38,6 +38,10 @@ impl<'a> Start<'a> {
         let end = memchr::memchr(b'\n', head)?;
         let line = head.get(..end)?;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        // A line that comes whole must not be more than one that comes in pieces.
+        if !may_begin(line) {
+            return None;
+        }
         if line.starts_with(b"HTTP/") {
             return match parse_response(head) {
                 Outcome::Complete(head, _) | Outcome::Partial(head) => Some(Self::Response(head)),
@@ -140,6 +144,7 @@ mod tests {
             (b"GNUTELLA/0.6 200 OK\r\n", Some(Handshake::Accepted)),
             (b"GNUTELLA/0.6 503 Full\r\n", Some(Handshake::Refused)),
             (b"GNUTELLAS\r\n", None),
+            (b"GNUTELLA/0.6-and-so-on-and-on 200 OK\r\n", None),
         ] {
             assert_eq!(Start::of(line), want.map(Start::Gnutella));
         }
