@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_console::alert::{MAX_RULES, Rule};
-use linkweir_console::api::{FlowFigures, Tick};
+use linkweir_console::api::{FlowFigures, GatewayFigures, Tick};
+use linkweir_console::gateway::{GatewayStatus, StatusBoard};
 use linkweir_console::{Kind, LiveOf, LiveOptions};
 use linkweir_engine::{RunReport, Sink};
-use linkweir_record::{FlowKind, HttpKind};
+use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_sink::human::{moment, percent, scaled, span};
 use linkweir_wire::Timestamp;
 
@@ -119,7 +120,10 @@ impl<K: Viewed> View<K> {
             } else {
                 report.last.unwrap_or_default()
             };
-            shown.live.tick(report, now);
+            // Where there is a status, the counters come with it and are more than those of a run.
+            if !K::HAS_STATUS {
+                shown.live.tick(report, now);
+            }
             shown.tell();
         }
     }
@@ -127,7 +131,11 @@ impl<K: Viewed> View<K> {
     /// The run has ended.
     pub(crate) fn finish(&mut self, report: &RunReport) {
         if let Some(mut shown) = self.0.take() {
-            shown.live.finish(report);
+            if K::HAS_STATUS {
+                shown.live.close();
+            } else {
+                shown.live.finish(report);
+            }
             #[cfg(feature = "tui")]
             if let Some(top) = shown.top.take() {
                 top.finish();
@@ -140,6 +148,18 @@ impl<K: Viewed> View<K> {
     /// Whether the terminal is taken: nothing else may write to it.
     pub(crate) fn is_covered(&self) -> bool {
         self.0.as_ref().is_some_and(|shown| shown.is_covered)
+    }
+}
+
+/// A gateway has a status instead of the report of a run.
+impl View<GatewayKind> {
+    /// Shows the status, also the last one before [`View::finish`]; wanted about once a second.
+    pub(crate) fn show_status(&mut self, status: GatewayStatus) {
+        if let Some(shown) = &mut self.0 {
+            let now = Timestamp::from_nanos(wall_clock());
+            StatusBoard::new(shown.live.clone()).show(status, now);
+            shown.tell();
+        }
     }
 }
 
@@ -288,6 +308,31 @@ impl Viewed for FlowKind {
             ("unanswered", tick.ends.unanswered),
         ] {
             parts.push(format!("{name} {}", percent(count, tick.ended_tcp)));
+        }
+        parts
+    }
+}
+
+impl Viewed for GatewayKind {
+    fn parts(tick: &Tick<GatewayFigures>) -> Vec<String> {
+        let mut parts = vec![
+            format!("connections {}", tick.table.entries),
+            scaled(tick.per_second(tick.kind("decided")), "decided/s"),
+            format!("refused {}", tick.refused),
+            format!("blocked {}", tick.blocked),
+            format!("infected {}", tick.kind("infected")),
+        ];
+        for (name, kind) in [
+            ("keywords", "keyword"),
+            ("file names", "file_name"),
+            ("unscanned", "unscanned"),
+            ("messages", "message"),
+            ("files", "file"),
+        ] {
+            let events = tick.kind(kind);
+            if events > 0 {
+                parts.push(format!("{name} {events}"));
+            }
         }
         parts
     }

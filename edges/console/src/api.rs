@@ -33,9 +33,11 @@ macro_rules! words {
 }
 
 mod flow;
+mod gateway;
 mod http;
 
 pub use flow::{Application, FlowBy, FlowEnds, FlowFigures, FlowOf, FlowSort, FlowTopRow};
+pub use gateway::{GatewayBy, GatewayFigures, GatewayLine, GatewayOf, GatewaySort, GatewayTopRow};
 pub use http::{By, HttpFigures, HttpOf, Sort, TopRow};
 
 use std::str::FromStr;
@@ -230,7 +232,7 @@ impl<F> Tick<F> {
 /// What a run is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Meta {
-    /// What the records are: `http` or `flows`.
+    /// What the records are: `http`, `flows` or `gateway`.
     pub kind: &'static str,
     /// Version of the program.
     pub version: &'static str,
@@ -289,11 +291,11 @@ pub struct Snapshot<F = HttpFigures> {
     pub totals: Totals<F>,
 }
 
-fn plain<S: serde::Serializer, F: Serialize>(
-    ticks: &[std::sync::Arc<Tick<F>>],
+fn plain<S: serde::Serializer, T: Serialize>(
+    all: &[std::sync::Arc<T>],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(ticks.iter().map(AsRef::as_ref))
+    serializer.collect_seq(all.iter().map(AsRef::as_ref))
 }
 
 /// A choice that has a word in the query strings of the API.
@@ -346,6 +348,37 @@ pub struct TopTable<B = By, R = TopRow> {
     /// A key that is not among those tracked had at most this many requests (bytes, where flows are
     /// counted), and no count is more than this too large.
     pub floor: u64,
+}
+
+/// What there is beside the intervals: what the process says of itself, and its last records.
+#[derive(Debug, Clone, Serialize)]
+#[serde(bound = "S: Serialize, E: Serialize")]
+pub struct Now<S, E> {
+    /// What the process said last; `None` before it said anything.
+    #[serde(serialize_with = "shared")]
+    pub status: Option<std::sync::Arc<S>>,
+    /// When it said so, milliseconds since the epoch; 0 before that.
+    pub status_ms: u64,
+    /// The last records, oldest first.
+    #[serde(serialize_with = "plain")]
+    pub events: Vec<std::sync::Arc<Numbered<E>>>,
+}
+
+fn shared<S: serde::Serializer, T: Serialize>(
+    value: &Option<std::sync::Arc<T>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    value.as_deref().serialize(serializer)
+}
+
+/// One of the last records and its number, from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Numbered<E> {
+    /// Rises by one with every record.
+    pub id: u64,
+    /// The record.
+    #[serde(flatten)]
+    pub event: E,
 }
 
 /// The complementary cumulative distribution of a quantity.

@@ -58,6 +58,8 @@ pub(crate) trait Served: Debug + Send + Sync {
     fn ccdf(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     fn csv(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     fn json(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
+    /// What there is beside the intervals; `None` where the kind has nothing.
+    fn status(&self) -> Option<Vec<u8>>;
     fn metrics(&self) -> String;
 }
 
@@ -112,6 +114,10 @@ impl<K: Kind> Served for LiveOf<K> {
     fn json(&self, query: &str) -> Result<Vec<u8>, BadQuery> {
         let what = what::<K>(query)?;
         Ok(json(&Self::json(self, what)))
+    }
+
+    fn status(&self) -> Option<Vec<u8>> {
+        K::HAS_STATUS.then(|| json(&self.now()))
     }
 
     fn metrics(&self) -> String {

@@ -20,14 +20,22 @@
 //! resets share of application tls > 10 %
 //! active flows > 500000
 //! ```
+//! and of a gateway
+//! ```text
+//! infected rate > 0 /s
+//! blocked rate of client 10.0.0.7 > 5 /s for 3 intervals
+//! ```
 
 mod flow;
 mod flow_rule;
+mod gateway;
 mod rule;
 mod scan;
 mod watch;
 
 pub use flow::{FlowMetric, FlowNumbers, FlowPart, FlowThing, Stat};
+pub(crate) use gateway::is_refusal;
+pub use gateway::{GatewayNumbers, GatewayThing};
 pub use rule::{Comparison, Metric, Part, Rule, RuleError, Scope, Thing};
 use watch::measure_run;
 pub use watch::{AlertEvent, Measured, Numbers, ScopeNumbers, Watch};

@@ -10,13 +10,15 @@
 //! op      = ">" | ">=" | "<" | "<="
 //! limit   = number [ unit ]     ns us ms s for times, % for shares and fill, /s for rates
 //! ```
-//! That is in the words of HTTP; flows have their own metrics and scopes: see `flow.rs`.
+//! That is in the words of HTTP; flows and gateways have their own metrics and scopes: see `flow.rs`
+//! and `gateway.rs`.
 
 use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
 
 use super::flow::{FlowMetric, Stat};
+use super::gateway::GatewayThing;
 use super::scan::{Token, tokens};
 
 /// Longest rule, in characters.
@@ -89,6 +91,8 @@ pub enum Metric {
     TableFill,
     /// What only flows have.
     Flow(FlowMetric),
+    /// What only gateways have: so many a second.
+    Gateway(GatewayThing),
 }
 
 impl Metric {
@@ -97,7 +101,7 @@ impl Metric {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Quantile(_) | Self::Min | Self::Mean | Self::Max => "ns",
-            Self::Rate(_) => "/s",
+            Self::Rate(_) | Self::Gateway(_) => "/s",
             Self::Share(_) | Self::TableFill => "%",
             Self::Drops => "",
             Self::Flow(metric) => metric.unit(),
@@ -124,6 +128,7 @@ impl Metric {
             | Self::Flow(FlowMetric::Share(_) | FlowMetric::Of(Stat::Mean, _)) => 20,
             Self::Min | Self::Max | Self::Flow(FlowMetric::Of(..)) => 1,
             Self::Rate(_)
+            | Self::Gateway(_)
             | Self::Drops
             | Self::TableFill
             | Self::Flow(FlowMetric::Rate(_) | FlowMetric::Active) => 0,
@@ -156,7 +161,7 @@ pub enum Scope {
     Url(String),
     /// Flows to a server of this name (lower case), by whatever it is known.
     Name(String),
-    /// Flows of this application protocol.
+    /// Flows or events of this application protocol.
     Application(String),
 }
 
@@ -165,6 +170,7 @@ pub enum Scope {
 enum Words {
     Http,
     Flows,
+    Gateway,
 }
 
 /// How the value relates to the limit when the limit is broken.
@@ -243,6 +249,14 @@ impl Rule {
         Self::read(rule, Words::Flows)
     }
 
+    /// Reads a rule in the words of a gateway.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn of_gateway(rule: &str) -> Result<Self, RuleError> {
+        Self::read(rule, Words::Gateway)
+    }
+
     fn read(rule: &str, words: Words) -> Result<Self, RuleError> {
         let fault = |column, message: &str| RuleError {
             rule: crate::text::clean(rule.chars().take(MAX_CHARS).collect::<String>().as_bytes()),
@@ -305,6 +319,7 @@ impl Parser<'_> {
         let metric = match self.words {
             Words::Http => self.metric()?,
             Words::Flows => self.flow_metric()?,
+            Words::Gateway => self.gateway_metric()?,
         };
         let of = self.column();
         let scope = if self.keyword("of") {
@@ -419,6 +434,7 @@ impl Parser<'_> {
         let kinds = match self.words {
             Words::Http => "`host`, `server`, `client` or `url`",
             Words::Flows => "`name`, `server`, `client` or `application`",
+            Words::Gateway => "`application`, `server` or `client`",
         };
         let kind = self.next(kinds)?;
         let what = match (self.words, kind.text.to_ascii_lowercase().as_str()) {
@@ -427,7 +443,7 @@ impl Parser<'_> {
             (_, "server") => "an address, with or without a port",
             (_, "client") => "an address",
             (Words::Http, "url") => "a URL template such as shop/cart/{n}",
-            (Words::Flows, "application") => "an application protocol such as tls",
+            (Words::Flows | Words::Gateway, "application") => "an application protocol such as tls",
             (_, other) => {
                 return self.fault(kind.column, format!("expected {kinds}, found `{other}`"));
             }

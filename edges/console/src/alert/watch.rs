@@ -140,7 +140,9 @@ impl Measured for ScopeNumbers {
                 Part::Orphans => share(self.orphans, self.responses),
                 Part::Retransmissions => share(self.retransmissions, self.requests),
             },
-            Metric::Drops | Metric::TableFill | Metric::Flow(_) => measure_run(metric, numbers),
+            Metric::Drops | Metric::TableFill | Metric::Flow(_) | Metric::Gateway(_) => {
+                measure_run(metric, numbers)
+            }
         }
     }
 }

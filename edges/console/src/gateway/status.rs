@@ -69,6 +69,20 @@ pub struct ApplicationStatus {
     pub blocked: u64,
 }
 
+impl ApplicationStatus {
+    /// Connections by what became of them.
+    #[must_use]
+    pub const fn by_verdict(&self) -> [(&'static str, u64); 5] {
+        [
+            ("allowed", self.allowed),
+            ("dropped", self.dropped),
+            ("rejected", self.rejected),
+            ("inspected", self.inspected),
+            ("blocked", self.blocked),
+        ]
+    }
+}
+
 /// Packets and bytes that the kernel counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCount {

@@ -174,6 +174,8 @@ impl Kind for FlowKind {
     type Sort = FlowSort;
     type Of = FlowOf;
     type Row = FlowTopRow;
+    type Status = ();
+    type Event = ();
 
     fn rule(text: &str) -> Result<Rule, RuleError> {
         Rule::of_flows(text)

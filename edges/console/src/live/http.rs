@@ -171,6 +171,8 @@ impl Kind for HttpKind {
     type Sort = Sort;
     type Of = HttpOf;
     type Row = TopRow;
+    type Status = ();
+    type Event = ();
 
     fn rule(text: &str) -> Result<Rule, RuleError> {
         text.parse()

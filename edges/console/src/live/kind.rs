@@ -34,6 +34,8 @@ pub type Column = (&'static str, Value);
 pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
     /// The word in the API.
     const SUBJECT: &'static str;
+    /// Whether there is something beside the intervals: a status, last records.
+    const HAS_STATUS: bool = false;
 
     /// What readers get of an interval.
     type Figures: Debug + Clone + Default + PartialEq + Serialize + Send + Sync;
@@ -55,6 +57,10 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
     type Of: Word;
     /// A row of a table.
     type Row: Debug + Clone + PartialEq + Serialize + Send + Sync;
+    /// What the process says of itself; `()` where it says nothing.
+    type Status: Debug + Serialize + Send + Sync;
+    /// A record in the list of the last ones; `()` where there is no such list.
+    type Event: Debug + Clone + Serialize + Send + Sync;
 
     /// Reads a rule in the words of this kind.
     ///
@@ -84,6 +90,12 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
 
     /// Counts a record in the tables, which are in the order of [`Kind::By`].
     fn count_keys(view: &Self::View<'_>, tables: &mut [TopK<Self::Keyed>], scratch: &Self::Scratch);
+
+    /// A record for the list of the last ones, where there is one.
+    fn event(view: &Self::View<'_>) -> Option<Self::Event> {
+        let _ = view;
+        None
+    }
 
     /// An interval closes, at whose end the table had `entries`.
     fn close(counts: &mut Self::Counts, series: &mut Self::Series, entries: u64) {
@@ -129,4 +141,9 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
 
     /// Writes what is special of this kind in `/metrics`.
     fn expose(out: &mut Exposition, totals: &Totals<Self::Figures>, series: &Self::Series);
+
+    /// Writes what the process says of itself in `/metrics`.
+    fn expose_status(out: &mut Exposition, status: &Self::Status) {
+        let _ = (out, status);
+    }
 }

@@ -116,7 +116,7 @@ impl Exposition {
 }
 
 /// Seconds with all nine digits of the nanoseconds.
-fn exact_seconds(nanos: u128) -> String {
+pub(super) fn exact_seconds(nanos: u128) -> String {
     format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }
 
@@ -158,6 +158,9 @@ impl<K: Kind> LiveOf<K> {
         );
         packets(&mut out, &totals, &decode_errors, faults);
         K::expose(&mut out, &totals, &series);
+        if let Some((status, _)) = self.status() {
+            K::expose_status(&mut out, &status);
+        }
         self.alert_metrics(&mut out);
         out.0
     }

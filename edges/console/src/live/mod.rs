@@ -21,6 +21,8 @@ mod buckets;
 mod flow;
 mod flow_facts;
 mod flow_metrics;
+mod gateway;
+mod gateway_metrics;
 mod history;
 mod http;
 mod interval;
@@ -35,9 +37,12 @@ mod writer;
 #[cfg(test)]
 mod flow_tests;
 #[cfg(test)]
+mod gateway_tests;
+#[cfg(test)]
 mod tests;
 
 pub use self::flow::{FlowCounts, FlowKeyed, FlowScratch, FlowSeries};
+pub use self::gateway::{GatewayCounts, GatewayKeyed, GatewayScratch, GatewaySeries};
 pub use self::http::{HttpCounts, HttpKeyed, HttpScratch};
 pub use self::kind::{Clock, Column, Kind};
 pub use self::metrics::{Exposition, METRICS_CONTENT_TYPE};
@@ -49,7 +54,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linkweir_engine::{RunReport, Sink, SinkError};
-use linkweir_record::{FlowKind, HttpKind};
+use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_wire::Timestamp;
 
 use self::history::History;
@@ -59,7 +64,7 @@ use self::windows::Windows;
 use self::writer::{Outlet, Writer};
 use crate::alert::{AlertEvent, MAX_RULES, Rule, Watch};
 use crate::api::{
-    AlertStatus, Ccdf, Dropped, Meta, Snapshot, Tick, TopTable, Totals, Window, Word as _,
+    AlertStatus, Ccdf, Dropped, Meta, Now, Snapshot, Tick, TopTable, Totals, Window, Word as _,
 };
 use crate::text::{clean, to_f64};
 
@@ -113,6 +118,9 @@ struct Board<K: Kind> {
     is_finished: bool,
 }
 
+/// What the process said of itself, and when, milliseconds since the epoch.
+type Stated<K> = (Arc<<K as Kind>::Status>, u64);
+
 #[derive(Debug)]
 struct Shared<K: Kind> {
     options: LiveOptions,
@@ -122,6 +130,7 @@ struct Shared<K: Kind> {
     whole: Mutex<Part<K>>,
     /// The whole run in few intervals.
     history: Mutex<History<K>>,
+    status: Mutex<Option<Stated<K>>>,
     changed: Condvar,
     webhook: WebhookCounts,
 }
@@ -148,6 +157,9 @@ pub type Live = LiveOf<HttpKind>;
 
 /// Live statistics of TCP and UDP flows.
 pub type FlowLive = LiveOf<FlowKind>;
+
+/// Live statistics of a gateway.
+pub type GatewayLive = LiveOf<GatewayKind>;
 
 impl<K: Kind> Clone for LiveOf<K> {
     fn clone(&self) -> Self {
@@ -269,6 +281,7 @@ impl<K: Kind> LiveOf<K> {
             board: Mutex::new(board),
             whole: Mutex::new(whole),
             history: Mutex::default(),
+            status: Mutex::default(),
             changed: Condvar::new(),
             webhook: WebhookCounts::default(),
         }))
@@ -307,15 +320,39 @@ impl<K: Kind> LiveOf<K> {
 
     /// The run has ended: closes what is open. Readers are told.
     pub fn finish(&self, report: &RunReport) {
-        {
-            let mut writer = lock(&self.0.writer);
-            let outlet = &mut Publisher(&self.0);
-            let now = report.last.map_or(0, Timestamp::as_nanos);
-            writer.tick(report, now, outlet);
-            writer.finish(outlet);
-        }
+        let now = report.last.map_or(0, Timestamp::as_nanos);
+        lock(&self.0.writer).tick(report, now, &mut Publisher(&self.0));
+        self.close();
+    }
+
+    /// The run has ended with what the last tick said: closes what is open. Readers are told.
+    pub fn close(&self) {
+        lock(&self.0.writer).finish(&mut Publisher(&self.0));
         lock(&self.0.board).is_finished = true;
         self.0.changed.notify_all();
+    }
+
+    /// Takes what the process says of itself at `now`. Readers see the last one.
+    pub fn set_status(&self, status: K::Status, now: Timestamp) {
+        let stated = (Arc::new(status), now.as_nanos() / 1_000_000);
+        *lock(&self.0.status) = Some(stated);
+    }
+
+    /// What the process said last, and when, milliseconds since the epoch.
+    #[must_use]
+    pub fn status(&self) -> Option<(Arc<K::Status>, u64)> {
+        lock(&self.0.status).clone()
+    }
+
+    /// What there is beside the intervals.
+    #[must_use]
+    pub fn now(&self) -> Now<K::Status, K::Event> {
+        let (status, status_ms) = self.status().unzip();
+        Now {
+            status,
+            status_ms: status_ms.unwrap_or_default(),
+            events: lock(&self.0.writer).last.iter().cloned().collect(),
+        }
     }
 
     /// Whether [`Live::finish`] was called.

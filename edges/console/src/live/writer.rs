@@ -1,6 +1,7 @@
 //! The writing side: one thread's records and counters become intervals and parts.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linkweir_engine::RunReport;
@@ -12,7 +13,7 @@ use super::kind::{Clock, Kind};
 use super::part::Part;
 use super::scopes::Scopes;
 use crate::alert::{Numbers, Rule, Watch};
-use crate::api::{Dropped, TableState, Word as _};
+use crate::api::{Dropped, Numbered, TableState, Word as _};
 
 /// How long after its end an interval of an interface waits for records: longer than the time
 /// between two hand-overs (a tenth of a second).
@@ -27,6 +28,9 @@ const MAX_JUMP: u64 = 3600;
 const PART: u64 = 5_000_000_000;
 /// The first parts last one interval each, so that tables show something at once.
 const SHORT_PARTS: u32 = 5;
+
+/// Records in the list of the last ones.
+pub(super) const MAX_LAST: usize = 100;
 
 /// What the writer hands out when intervals close.
 pub(super) trait Outlet<K: Kind> {
@@ -84,6 +88,9 @@ pub(super) struct Writer<K: Kind> {
     pub(super) sink_drops: u64,
     pub(super) decode_errors: Vec<(&'static str, &'static str, u64)>,
     pub(super) late: u64,
+    /// The last records, oldest first, and how many there have been.
+    pub(super) last: VecDeque<Arc<Numbered<K::Event>>>,
+    listed: u64,
     scratch: K::Scratch,
     /// What a scope came to that nothing belonged to.
     nothing: K::Numbers,
@@ -121,6 +128,8 @@ impl<K: Kind> Writer<K> {
             sink_drops: 0,
             decode_errors: Vec::new(),
             late: 0,
+            last: VecDeque::new(),
+            listed: 0,
             scratch: K::Scratch::default(),
             nothing: K::Numbers::default(),
             last_now: 0,
@@ -295,6 +304,14 @@ impl<K: Kind> Writer<K> {
         let Some(open) = self.open.get_mut(at.unwrap_or(0)) else {
             return;
         };
+        if let Some(event) = K::event(view) {
+            self.listed += 1;
+            if self.last.len() >= MAX_LAST {
+                self.last.pop_front();
+            }
+            let id = self.listed;
+            self.last.push_back(Arc::new(Numbered { id, event }));
+        }
         let counts = &mut open.sums.counts;
         K::count(view, counts, &mut self.series, &mut self.scratch);
         for (at, scope) in self.scopes.numbered() {

@@ -6,6 +6,7 @@
 //! | `/api/snapshot` | the run, its sums, the last intervals |
 //! | `/api/stream` | server-sent events: `tick` per interval, `end` |
 //! | `/api/top`, `/api/ccdf` | tables and the distribution over a window |
+//! | `/api/status` | of a gateway: its state and its last events |
 //! | `/api/download.csv`, `/api/download.json` | the same as files |
 //! | `/metrics`, `/healthz` | for machines |
 //!

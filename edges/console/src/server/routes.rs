@@ -209,6 +209,10 @@ impl Site {
             "/api/download.json" => self.live.json(query).map_or_else(bad_request, |value| {
                 attachment(json(value), "attachment; filename=\"linkweir.json\"")
             }),
+            "/api/status" => self.live.status().map_or_else(
+                || refusal(StatusCode::NOT_FOUND, "this run has no status"),
+                json,
+            ),
             "/metrics" => whole(StatusCode::OK, METRICS_CONTENT_TYPE, self.live.metrics()),
             "/healthz" => whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
             _ => asset(path),

@@ -9,13 +9,14 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, SparklineBar, Table};
 
+use super::beside::{Beside, draw_beside, draw_said};
 use super::number::{clock, count, percent, span};
 use super::screen::Screen;
 use super::shown::{Bar, Curve, Shown, Tone};
 use crate::api::{AlertState, AlertStatus, Tick, Window, Word as _};
 
 /// Styles by what they say; without colours weight and reversal say it.
-struct Look {
+pub(super) struct Look {
     is_coloured: bool,
 }
 
@@ -46,7 +47,7 @@ impl Look {
     }
 
     /// Names of numbers.
-    const fn quiet(&self) -> Style {
+    pub(super) const fn quiet(&self) -> Style {
         if self.is_coloured {
             Style::new().fg(Color::DarkGray)
         } else {
@@ -54,12 +55,12 @@ impl Look {
         }
     }
 
-    const fn strong() -> Style {
+    pub(super) const fn strong() -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
     /// Cool for what is well, warm for what is not.
-    const fn tone(&self, tone: Tone) -> Style {
+    pub(super) const fn tone(&self, tone: Tone) -> Style {
         match tone {
             Tone::Good => self.fg(Color::Blue),
             Tone::Fine => self.fg(Color::Cyan),
@@ -83,7 +84,21 @@ pub(super) fn draw<K: Shown>(frame: &mut Frame<'_>, screen: &mut Screen<K>) {
         20..32 => (4, 4),
         _ => (7, 4),
     };
-    let [title, health, alert, rates, curve, times, bars, table, keys] = Layout::vertical([
+    let rows = area.height.saturating_sub(5 + alerts + curves + codes);
+    let beside = Beside::of(screen, rows);
+    let [
+        title,
+        health,
+        alert,
+        rates,
+        curve,
+        times,
+        bars,
+        panel,
+        table,
+        said,
+        keys,
+    ] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Length(alerts),
@@ -91,7 +106,9 @@ pub(super) fn draw<K: Shown>(frame: &mut Frame<'_>, screen: &mut Screen<K>) {
         Constraint::Length(curves),
         Constraint::Length(1),
         Constraint::Length(codes),
+        Constraint::Length(beside.panel),
         Constraint::Min(0),
+        Constraint::Length(beside.said),
         Constraint::Length(1),
     ])
     .areas(area);
@@ -107,7 +124,9 @@ pub(super) fn draw<K: Shown>(frame: &mut Frame<'_>, screen: &mut Screen<K>) {
         let waiting = "waiting for packets: no interval has ended yet";
         frame.render_widget(Paragraph::new(waiting), health);
     }
+    draw_beside(frame, panel, &beside, &look);
     draw_table(frame, table, screen, &look);
+    draw_said(frame, said, screen, &look);
     draw_keys(frame, keys, &look);
 }
 
@@ -121,7 +140,7 @@ fn pair<'a>(name: &'a str, value: String, look: &Look) -> [Span<'a>; 3] {
 }
 
 /// Names and values in one line, three spaces between them.
-fn pairs<'a>(all: impl IntoIterator<Item = (&'a str, String)>, look: &Look) -> Line<'a> {
+pub(super) fn pairs<'a>(all: impl IntoIterator<Item = (&'a str, String)>, look: &Look) -> Line<'a> {
     let mut line = Line::default();
     for (name, value) in all {
         if !line.spans.is_empty() {
@@ -194,12 +213,16 @@ fn draw_health<F>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<F>, look: &Look
     }
     line.push_span("   ");
     let (entries, capacity) = (tick.table.entries, tick.table.capacity);
-    line.spans
-        .extend(pair("table", percent(entries, capacity), look));
-    line.push_span(Span::styled(
-        format!(" {} of {}", count(entries), count(capacity)),
-        look.quiet(),
-    ));
+    if capacity == 0 {
+        line.spans.extend(pair("in table", count(entries), look));
+    } else {
+        line.spans
+            .extend(pair("table", percent(entries, capacity), look));
+        line.push_span(Span::styled(
+            format!(" {} of {}", count(entries), count(capacity)),
+            look.quiet(),
+        ));
+    }
     if !tick.alerts.is_empty() {
         let firing = in_state(tick, AlertState::Firing).count();
         line.push_span("   ");

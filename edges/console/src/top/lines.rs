@@ -15,7 +15,14 @@ pub(super) fn line<K: Shown>(tick: &Tick<K::Figures>) -> String {
     if tick.dropped.total() > 0 {
         put("now", &format!("+{}", count(tick.dropped.total())));
     }
-    put("table", &percent(tick.table.entries, tick.table.capacity));
+    // Of a table whose capacity is not known there is no share.
+    let (entries, capacity) = (tick.table.entries, tick.table.capacity);
+    let table = if capacity == 0 {
+        count(entries)
+    } else {
+        percent(entries, capacity)
+    };
+    put("table", &table);
     for (name, value) in K::in_line(tick) {
         put(&name, &value);
     }

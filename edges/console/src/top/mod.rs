@@ -9,7 +9,9 @@
 //! run is asked to stop (so that a second signal, which ends the process at once, finds the terminal
 //! in order), and before a panic prints its message.
 
+mod beside;
 mod draw;
+mod gateway;
 mod lines;
 mod number;
 mod screen;
@@ -33,7 +35,7 @@ use ratatui::{Terminal, backend::CrosstermBackend};
 use thiserror::Error;
 
 use self::screen::{After, Screen};
-pub use self::shown::{Bar, Curve, Heading, Pair, Shown, Tone};
+pub use self::shown::{Bar, Curve, Heading, Pair, Panel, Shown, Tone};
 use crate::live::LiveOf;
 
 /// How long a key or the end of the run may wait to be seen.

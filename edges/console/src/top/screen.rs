@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::api::{Meta, Tick, TopTable, Window, Word};
+use crate::api::{Meta, Now, Tick, TopTable, Window, Word};
 use crate::live::{Kind, LiveOf};
 
 /// Rows asked for: more than a screen has, so that there is something to scroll.
@@ -35,6 +35,8 @@ pub(super) struct Screen<K: Kind> {
     /// The last intervals, oldest first.
     pub(super) ticks: Vec<Arc<Tick<K::Figures>>>,
     pub(super) table: Option<TopTable<K::By, K::Row>>,
+    /// What there is beside the intervals, where the kind has something.
+    pub(super) now: Option<Now<K::Status, K::Event>>,
     pub(super) by: K::By,
     pub(super) sort: K::Sort,
     pub(super) window: Window,
@@ -71,6 +73,7 @@ impl<K: Kind> Screen<K> {
             meta: None,
             ticks: Vec::new(),
             table: None,
+            now: None,
             by: first()?,
             sort: first()?,
             window: Window::FiveMinutes,
@@ -104,6 +107,7 @@ impl<K: Kind> Screen<K> {
         self.ticks.extend(live.ticks_after(after));
         let surplus = self.ticks.len().saturating_sub(CURVE);
         self.ticks.drain(..surplus);
+        self.now = K::HAS_STATUS.then(|| live.now());
         self.ask(live);
     }
 

@@ -48,6 +48,17 @@ pub type Pair = (&'static str, String);
 /// Heading of a column, its width, and the sort that it stands for.
 pub type Heading<S> = (&'static str, u16, Option<S>);
 
+/// What is shown of the process itself, between the bars and the table.
+#[derive(Debug, Default)]
+pub struct Panel {
+    /// Names and values, line by line.
+    pub lines: Vec<Vec<Pair>>,
+    /// Headings of a table, and the widths of their columns; the first takes what is left.
+    pub headings: &'static [(&'static str, u16)],
+    /// Its rows.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// A kind of record that the terminal can show.
 pub trait Shown: Kind {
     /// The line of rates.
@@ -79,6 +90,18 @@ pub trait Shown: Kind {
 
     /// What a line for an interval has after losses and table.
     fn in_line(tick: &Tick<Self::Figures>) -> Vec<(String, String)>;
+
+    /// What is shown of the process itself.
+    fn panel(status: &Self::Status) -> Panel {
+        let _ = status;
+        Panel::default()
+    }
+
+    /// One of the last records as a line, and its colour.
+    fn said(event: &Self::Event) -> (String, Tone) {
+        let _ = event;
+        (String::new(), Tone::Fine)
+    }
 }
 
 /// Responses of a class: the first digit of their codes.
@@ -90,7 +113,7 @@ fn in_class(tick: &Tick, class: u16) -> u64 {
 }
 
 /// What went over the wire, bits per second.
-fn bits_per_second<F>(tick: &Tick<F>) -> f64 {
+pub(super) fn bits_per_second<F>(tick: &Tick<F>) -> f64 {
     if tick.interval_s > 0.0 {
         to_f64(tick.bytes) * 8.0 / tick.interval_s
     } else {

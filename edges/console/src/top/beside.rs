@@ -1,0 +1,129 @@
+//! Draws what there is beside the intervals: what the process says of itself, and its last records.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table};
+
+use super::draw::{Look, pairs};
+use super::screen::Screen;
+use super::shown::{Panel, Shown};
+
+/// Rows of the table of the panel at most.
+const MAX_ROWS: usize = 8;
+/// Last records at most.
+const MAX_SAID: u16 = 12;
+/// Below so many rows there is no room for a second table.
+const ROOM_FOR_TABLE: u16 = 16;
+
+/// What is shown, and how many rows it takes.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    shown: Panel,
+    /// Rows of the panel.
+    pub(super) panel: u16,
+    /// Rows of the last records.
+    pub(super) said: u16,
+}
+
+fn rows(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
+}
+
+impl Beside {
+    /// Shares `room` rows with the table of keys: lines first, then the table of the panel, then half
+    /// of the rest for the last records.
+    pub(super) fn of<K: Shown>(screen: &Screen<K>, room: u16) -> Self {
+        let Some(now) = &screen.now else {
+            return Self::default();
+        };
+        let mut shown = now
+            .status
+            .as_deref()
+            .map_or_else(Panel::default, |status| K::panel(status));
+        shown.lines.truncate(usize::from(room / 3));
+        let lines = rows(shown.lines.len());
+        shown.rows.truncate(MAX_ROWS);
+        if room.saturating_sub(lines) < ROOM_FOR_TABLE {
+            shown.rows.clear();
+        }
+        let table = match rows(shown.rows.len()) {
+            0 => 0,
+            rows => rows + 1,
+        };
+        let panel = lines + table;
+        let rest = room.saturating_sub(panel);
+        Self {
+            shown,
+            panel,
+            said: (rest / 2).min(MAX_SAID),
+        }
+    }
+}
+
+/// Draws the panel.
+pub(super) fn draw_beside(frame: &mut Frame<'_>, area: Rect, beside: &Beside, look: &Look) {
+    let shown = &beside.shown;
+    let height = rows(shown.lines.len());
+    let [lines, table] =
+        Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(area);
+    let text: Vec<Line<'_>> = shown
+        .lines
+        .iter()
+        .map(|line| {
+            pairs(
+                line.iter().map(|(name, value)| (*name, value.clone())),
+                look,
+            )
+        })
+        .collect();
+    frame.render_widget(Paragraph::new(text), lines);
+    if shown.rows.is_empty() {
+        return;
+    }
+    // The first column is text, the others are numbers.
+    let cell = |at: usize, line: Line<'static>| {
+        let side = if at == 0 {
+            Alignment::Left
+        } else {
+            Alignment::Right
+        };
+        Cell::from(line.alignment(side))
+    };
+    let header = shown.headings.iter().enumerate();
+    let header = header.map(|(at, (text, _))| cell(at, Line::styled(*text, look.quiet())));
+    let body = shown.rows.iter().map(|row| {
+        let cells = row.iter().enumerate();
+        Row::new(cells.map(|(at, text)| cell(at, Line::from(text.clone()))))
+    });
+    let widths = shown.headings.iter().map(|(_, width)| match width {
+        0 => Constraint::Min(12),
+        width => Constraint::Length(*width),
+    });
+    let body = Table::new(body, widths).header(Row::new(header));
+    frame.render_widget(body.column_spacing(1), table);
+}
+
+/// Draws the last records, the latest at the bottom.
+pub(super) fn draw_said<K: Shown>(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    screen: &Screen<K>,
+    look: &Look,
+) {
+    let Some(now) = &screen.now else { return };
+    let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    let title = Span::styled("last events", Look::strong());
+    frame.render_widget(Paragraph::new(Line::from(title)), head);
+    let skip = now.events.len().saturating_sub(usize::from(body.height));
+    let lines: Vec<Line<'_>> = now
+        .events
+        .iter()
+        .skip(skip)
+        .map(|one| {
+            let (text, tone) = K::said(&one.event);
+            Line::styled(text, look.tone(tone))
+        })
+        .collect();
+    frame.render_widget(Paragraph::new(lines), body);
+}
