@@ -2,8 +2,6 @@
 //!
 //! Source: "Gnutella 0.6" (draft of Klingberg and Manfredi, 2002), sec. 2 and 3.
 
-use linkweir_proto::http1::percent_decoded;
-
 use super::State;
 use super::facts::Facts;
 use super::start::Handshake;
@@ -39,8 +37,8 @@ pub(super) fn push<F: Found>(sender: Side, line: &[u8], found: &mut F) {
     let Some(slash) = memchr::memchr(b'/', offer) else {
         return;
     };
-    let name = percent_decoded(offer.get(slash + 1..).unwrap_or_default());
-    name_file(sender, &name, None, &[], found);
+    let name = offer.get(slash + 1..).unwrap_or_default();
+    name_file(sender, name, None, &[], found);
 }
 
 fn name_file<F: Found>(

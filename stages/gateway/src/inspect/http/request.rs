@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use linkweir_proto::http1::{RequestHead, authority, path, target_name, without_port};
+use linkweir_proto::http1::{BodyLength, RequestHead, authority, path, target_name, without_port};
 
 use super::body::Body;
 use super::facts::Facts;
@@ -10,7 +10,6 @@ use super::multipart::Multipart;
 use super::pending::{Asked, Kind};
 use super::{HttpInspector, State};
 use crate::inspect::{Coding, FileInfo, Found, Side};
-use linkweir_proto::http1::BodyLength;
 
 /// A path of FastTrack names its file by hash.
 const FASTTRACK: &[u8] = b"/.hash=";

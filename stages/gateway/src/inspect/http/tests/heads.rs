@@ -1,10 +1,12 @@
 //! Heads as servers and clients send them.
 
+use std::ops::Range;
+
 use linkweir_proto::http1::MAX_HEAD;
 
 use super::{Bench, Event, File, HttpInspector, faults, files, inspect, text};
-use crate::inspect::Coding;
 use crate::inspect::Side::{Client, Server};
+use crate::inspect::{ChatMessage, Coding, FileInfo, Found, Invitation, Side};
 
 const CURL: &[u8] = b"GET /dl/setup%20one.exe?x=1 HTTP/1.1\r\nHost: files.example:8080\r\n\
     User-Agent: curl/7.88.1\r\nAccept: */*\r\n\r\n";
@@ -259,6 +261,63 @@ fn what_is_no_head_is_not_gathered() {
         assert_eq!(text(&bench.findings.client), garbage.repeat(100));
         assert_eq!(bench.peak, 0, "{}", garbage.escape_ascii());
     }
+}
+
+/// Bytes of files that are not those of the input.
+#[derive(Debug, Default)]
+struct Copies {
+    input: Range<usize>,
+    passed: usize,
+    copied: usize,
+}
+
+fn place(bytes: &[u8]) -> Range<usize> {
+    let range = bytes.as_ptr_range();
+    range.start.addr()..range.end.addr()
+}
+
+impl Found for Copies {
+    fn text(&mut self, _: Side, _: &[u8]) {}
+    fn host(&mut self, _: &[u8]) {}
+    fn message(&mut self, _: Side, _: &ChatMessage<'_>) {}
+    fn file_named(&mut self, _: Side, _: &FileInfo<'_>) {}
+    fn file_begin(&mut self, _: Side, _: &FileInfo<'_>) {}
+    fn file_data(&mut self, _: Side, bytes: &[u8]) {
+        let here = place(bytes);
+        self.passed += bytes.len();
+        if here.start < self.input.start || here.end > self.input.end {
+            self.copied += bytes.len();
+        }
+    }
+    fn file_end(&mut self, _: Side, _: bool) {}
+    fn invitation(&mut self, _: Side, _: &Invitation<'_>) {}
+    fn invited(&mut self, _: &[u8], _: &mut dyn FnMut(&FileInfo<'_>)) {}
+    fn malformed(&mut self, _: Side, _: &'static str) {}
+}
+
+#[test]
+fn bodies_are_not_copied() {
+    let page = [b'x'; 5000];
+    let known = [
+        &b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"[..],
+        &page,
+    ]
+    .concat();
+    let chunked = [
+        &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1388\r\n"[..],
+        &page,
+        b"\r\n0\r\n\r\n",
+    ]
+    .concat();
+    let endless = [&b"HTTP/1.0 200 OK\r\n\r\n"[..], &page].concat();
+    let (mut inspector, mut copies) = (HttpInspector::default(), Copies::default());
+    for response in [&known, &chunked, &endless] {
+        for piece in response.chunks(1448) {
+            copies.input = place(piece);
+            inspector.feed(Server, piece, &mut copies);
+        }
+    }
+    assert_eq!((copies.passed, copies.copied), (3 * page.len(), 0));
 }
 
 #[test]
