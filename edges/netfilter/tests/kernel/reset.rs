@@ -11,24 +11,33 @@ use crate::service::Service;
 const PORT: u16 = 80;
 const MARK: u32 = 0x4000_0000;
 
-/// What each end expects next, by what the other has sent.
-fn follow(service: &Service) -> Reset {
-    let (mut client_next, mut server_next) = (SeqNumber(0), SeqNumber(0));
-    let mut client_port = 0;
+/// What each end expects next, by what the other has sent so far.
+#[derive(Debug, Clone, Copy)]
+struct Expected {
+    client_port: u16,
+    client_next: SeqNumber,
+    server_next: SeqNumber,
+}
+
+fn follow(service: &Service) -> Expected {
+    let (mut client_port, mut client_next, mut server_next) = (0, None, None);
     while let Ok(seen) = service.seen.try_recv() {
-        let next = seen.seq + seen.sequence_len;
-        if seen.src_port == PORT {
-            server_next = next;
+        let next = if seen.src_port == PORT {
+            &mut server_next
         } else {
-            client_next = next;
             client_port = seen.src_port;
+            &mut client_next
+        };
+        // What is sent again is not what is expected next.
+        let end = seen.seq + seen.sequence_len;
+        if next.is_none_or(|next| end.after(next)) {
+            *next = Some(end);
         }
     }
-    Reset {
-        client: Version::V4.client(client_port),
-        server: Version::V4.server(PORT),
-        client_next,
-        server_next,
+    Expected {
+        client_port,
+        client_next: client_next.unwrap(),
+        server_next: server_next.unwrap(),
     }
 }
 
@@ -77,11 +86,12 @@ fn both_ends_take_a_reset_with_the_number_they_expect() {
         }
         // The last acknowledgment is on its way still.
         assert_eq!(client.ask("receive-nothing"), "error WouldBlock");
-        let followed = follow(&service);
+        let expected = follow(&service);
         let right = Reset {
-            client: version.client(followed.client.port()),
+            client: version.client(expected.client_port),
             server: to,
-            ..followed
+            client_next: expected.client_next,
+            server_next: expected.server_next,
         };
         // One number further, and both ends only challenge it.
         let wrong = Reset {
