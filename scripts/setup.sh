@@ -12,7 +12,7 @@ PATH=$PATH:/usr/sbin:/sbin
 task=${1:-build}
 # What each task needs, and the command by which to see that it is there where dpkg is not.
 base="gcc:cc libc6-dev: ca-certificates:"
-tests="nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump iproute2:ip ethtool:ethtool util-linux:unshare procps:sysctl"
+tests="nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump iproute2:ip ethtool:ethtool util-linux:unshare procps:sysctl iptables:iptables nftables:nft clamav-daemon:clamd aria2:aria2c opentracker:opentracker mktorrent:mktorrent"
 case $task in
 build) needed=$base ;;
 test) needed="$base $tests" ;;
@@ -81,6 +81,9 @@ install_packages() {
             esac
             case " $missing " in
             *" rrdcached "*) say "rrdcached's own service is not needed: systemctl disable --now rrdcached" ;;
+            esac
+            case " $missing " in
+            *" clamav-daemon "*) say "clamd's own service is not needed: systemctl disable --now clamav-daemon clamav-freshclam" ;;
             esac
             case " $missing " in
             *" prometheus "*) say "prometheus's own service is not needed: systemctl disable --now prometheus" ;;
