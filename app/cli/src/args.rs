@@ -10,10 +10,12 @@ use linkweir_sink::{Format, Rotation};
 use crate::archive::ArchiveArgs;
 use crate::feed::FeedArgs;
 use crate::flows::FlowsArgs;
+use crate::gateway::GatewayArgs;
 use crate::http::HttpArgs;
 use crate::units;
 
-/// Measures network traffic: HTTP transactions without TCP reassembly, and every TCP and UDP flow.
+/// Measures and controls network traffic: HTTP transactions without TCP reassembly, every TCP and UDP
+/// flow, and an inline gateway by application.
 #[derive(Debug, Parser)]
 #[command(
     name = "linkweir",
@@ -33,6 +35,7 @@ pub(crate) enum Command {
     Http(Box<HttpArgs>),
     Flows(Box<FlowsArgs>),
     Feed(Box<FeedArgs>),
+    Gateway(GatewayArgs),
     Archive(ArchiveArgs),
     Man(ManArgs),
     Completions(CompletionArgs),
@@ -235,7 +238,8 @@ pub(crate) struct OutputArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-fn formats() -> impl TypedValueParser<Value = Format> {
+/// The names of formats.
+pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::as_str))
         .try_map(|name| Format::from_name(&name).ok_or("no such format"))
 }

@@ -45,6 +45,10 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Refuse
     else {
         return Ok(crate::parse_from(words)?);
     };
+    // Its file is the policy, not flags.
+    if stage.get_name() == "gateway" {
+        return Ok(crate::parse_from(words)?);
+    }
     let extra = read(&path, stage, words.get(at..).unwrap_or_default()).map_err(Refused::File)?;
     let mut all = words.get(..=at).unwrap_or_default().to_vec();
     all.extend(extra);

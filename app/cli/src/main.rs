@@ -12,6 +12,7 @@ mod documents;
 mod exit;
 mod feed;
 mod flows;
+mod gateway;
 mod http;
 mod input;
 mod interfaces;
@@ -45,6 +46,7 @@ fn run(cli: Cli) -> Exit {
         Command::Http(args) => http::run(&args),
         Command::Feed(args) => feed::run(&args),
         Command::Flows(args) => flows::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
         Command::Archive(args) => archive::run(&args),
         Command::Man(args) => documents::man(&args),
         Command::Completions(args) => documents::completions(&args),

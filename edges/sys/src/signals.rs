@@ -59,3 +59,15 @@ mod tests {
         }
     }
 }
+
+/// Ends this process at once, whatever its threads do: for a watchdog that finds them standing still.
+///
+/// Nothing is flushed; the kernel closes what is open.
+pub fn kill_this_process() -> ! {
+    loop {
+        let this = rustix::process::getpid();
+        if rustix::process::kill_process(this, rustix::process::Signal::KILL).is_err() {
+            // Nobody can be refused this for himself.
+        }
+    }
+}

@@ -108,6 +108,7 @@ impl GatewayStage {
             held_bytes: self.budget.bytes as u64,
             peak_held_packets: self.budget.peak_packets as u64,
             connections: self.connections.len() as u64,
+            half_open: self.half_open.len() as u64,
             ..self.stats.clone()
         }
     }

@@ -74,6 +74,8 @@ pub struct Stats {
     pub gaps: u64,
     /// Connections that are classified or inspected now.
     pub connections: u64,
+    /// Handshakes without payload yet, now.
+    pub half_open: u64,
     /// Connections forgotten because the table was full.
     pub evicted: u64,
     /// Inspected connections that were met in their middle.
@@ -123,6 +125,7 @@ impl Stats {
         self.over_limit += other.over_limit;
         self.gaps += other.gaps;
         self.connections += other.connections;
+        self.half_open += other.half_open;
         self.evicted += other.evicted;
         self.resumed += other.resumed;
         self.scans += other.scans;

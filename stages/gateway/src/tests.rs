@@ -1,0 +1,8 @@
+//! The stage without a kernel: a client, a server, a queue between them and a scanner that looks for
+//! bytes.
+
+mod bed;
+mod bounds;
+mod deciding;
+mod holding;
+mod property;

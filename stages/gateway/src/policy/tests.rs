@@ -75,7 +75,7 @@ fn keywords_are_found_across_pieces_in_every_encoding() {
     for (text, word) in [
         (&b"a SeCrEt PLAN b"[..], "secret plan"),
         (b"streng geheim", "GEHEIM"),
-        ("DIE GRÖSSE, GRÖßE".as_bytes(), "größe"),
+        ("DIE GRÖSSE".as_bytes(), "größe"),
         (&utf16, "größe"),
     ] {
         for cut in 0..text.len() {
@@ -85,13 +85,7 @@ fn keywords_are_found_across_pieces_in_every_encoding() {
                 .find(&mut state, first)
                 .map(str::to_owned)
                 .or_else(|| keywords.find(&mut state, second).map(str::to_owned));
-            let expected = if word == "größe" && text.starts_with(b"DIE") {
-                // Mixed letters of another alphabet are not the word in one of its two cases.
-                None
-            } else {
-                Some(word)
-            };
-            assert_eq!(found.as_deref(), expected, "cut at {cut}");
+            assert_eq!(found.as_deref(), Some(word), "cut at {cut}");
         }
     }
     assert_eq!(Keywords::new(vec![String::new()]).err(), Some(KeywordsError::Empty));

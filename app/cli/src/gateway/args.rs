@@ -1,0 +1,200 @@
+//! The flags of `linkweir gateway`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use linkweir_sink::{Format, Rotation};
+
+use crate::args::{ViewArgs, formats};
+
+const AFTER_HELP: &str = "Examples:
+  linkweir gateway check --config gateway.toml -r capture.pcap
+  linkweir gateway up --config gateway.toml && linkweir gateway run --config gateway.toml -w events.jsonl
+
+Exit codes:
+  0  done
+  1  done, but data was lost (packets that the kernel dropped, events that no output took), or a check failed
+  2  wrong usage or configuration
+  3  an input, an output or a rule of the kernel failed";
+
+/// Controls what passes a router, by application: allows, drops, resets, shapes, inspects.
+///
+/// Connections are classified by their first bytes (at most 8 packets or 2 KiB of a direction), whatever
+/// their ports; what is decided is left to the kernel. Inspected connections are followed in order:
+/// keywords, names of files, virus scanning by clamd while the last packet waits, an audit of messages
+/// and files, recording and quarantine. Packets of a connection that waits for a scan are held; all
+/// others go on.
+///
+/// `up` makes the rules of the kernel (iptables, nft, tc; chains LINKWEIR-*, table `inet linkweir`, HTB on
+/// the interfaces), `run` serves its queues, `down` removes every rule again. The policy is a file; see
+/// docs/gateway.md for a worked example.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct GatewayArgs {
+    #[command(subcommand)]
+    pub(crate) command: GatewayCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatewayCommand {
+    Check(CheckArgs),
+    Up(UpArgs),
+    Run(Box<RunArgs>),
+    Status(StatusArgs),
+    Reload(ConfigArgs),
+    Down(DownArgs),
+}
+
+/// Where the policy is.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigFile {
+    /// The policy.
+    #[arg(long, value_name = "FILE", default_value = "/etc/linkweir/gateway.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) config: PathBuf,
+}
+
+/// Checks a policy, shows what it says, and tries it on captures.
+///
+/// A fault is told with its line and column. With `-r` the packets of captures go through the policy
+/// as they would through the kernel's queue (nothing is scanned or kept): what would be allowed,
+/// dropped, found.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linkweir gateway check --config gateway.toml
+  linkweir gateway check --config gateway.toml -r capture.pcap -w events.jsonl
+
+Exit codes: 0 the policy is right; 1 a capture is damaged; 2 the policy is wrong; 3 an input or output failed")]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) file: ConfigFile,
+
+    /// Capture to try the policy on; may be given several times.
+    #[arg(short = 'r', long = "read", value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) read: Vec<PathBuf>,
+
+    /// Where the events of the trial go: a path, or `-` for standard output [default: nowhere].
+    #[arg(short = 'w', long = "write", value_name = "DEST", requires = "read", value_hint = ValueHint::FilePath)]
+    pub(crate) write: Vec<String>,
+
+    /// Format of the events [default: by the ending: .jsonl .json .ndjson, .csv, .zeek, .txt .text .log;
+    /// text where there is none].
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), requires = "write")]
+    pub(crate) format: Option<Format>,
+}
+
+/// Makes the rules of the kernel.
+///
+/// From then on packets of undecided connections wait for `linkweir gateway run`; without it they pass
+/// (fail = "open") or do not (fail = "closed").
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linkweir gateway up --config gateway.toml --dry-run
+  linkweir gateway up --config gateway.toml
+
+Exit codes: 0 made, or there already; 2 the policy is wrong; 3 a rule failed (all are removed again)")]
+pub(crate) struct UpArgs {
+    #[command(flatten)]
+    pub(crate) file: ConfigFile,
+
+    /// Print the commands and run none.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Serves the queues of the kernel until a signal.
+///
+/// Events (`gateway_event`) go to `-w` like any records. SIGHUP loads the policy again and begins new
+/// output files; a run that ends lets go what it holds.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linkweir gateway run --config gateway.toml -w /var/log/linkweir/events.jsonl --rotate 1d
+  linkweir gateway run --config gateway.toml --console 127.0.0.1:8080
+
+Exit codes:
+  0  done (SIGINT, SIGTERM)
+  1  done, but data was lost (packets that the kernel dropped, events that no output took)
+  2  wrong usage or configuration
+  3  a queue cannot be served, or an output failed
+SIGINT or SIGTERM ends the run; a second one aborts.")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) file: ConfigFile,
+
+    #[command(flatten)]
+    pub(crate) output: EventArgs,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+}
+
+/// Where events go.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct EventArgs {
+    /// Where the events go: a path, or `-` for standard output; may be given several times. A
+    /// file appears under its name, replacing one that is there, when it is complete (until then it
+    /// is `.NAME.partial`) [default: `-`; nowhere with `--top`].
+    #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
+    pub(crate) write: Vec<String>,
+
+    /// Format of the events [default: by the ending: .jsonl .json .ndjson, .csv, .zeek, .txt .text .log;
+    /// text where there is none].
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    pub(crate) format: Option<Format>,
+
+    /// Begin a new file after this size (`100MB`, `64MiB`) or time (`300s`, `1h`) [default: one file;
+    /// after a SIGHUP numbered].
+    #[arg(long, value_name = "SIZE|DURATION")]
+    pub(crate) rotate: Option<Rotation>,
+
+    /// Write the totals of the run as one JSON object; `-` is standard output.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) summary: Option<String>,
+
+    /// No summary on standard error.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Shows what the running gateway does: per application connections, packets, bytes and verdicts; held
+/// packets, queues, scanner.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linkweir gateway status --config gateway.toml
+  linkweir gateway status --config gateway.toml --json | jq .applications
+
+Exit codes: 0 shown; 2 the policy is wrong; 3 no gateway runs")]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) file: ConfigFile,
+
+    /// One JSON object in place of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Loads the policy again, in the kernel and in the running gateway. Connections that are decided keep
+/// their rules; none is broken.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linkweir gateway reload --config gateway.toml
+  linkweir gateway check --config new.toml && cp new.toml gateway.toml && linkweir gateway reload --config gateway.toml
+
+Exit codes: 0 done; 2 the policy is wrong (the old one stays); 3 no gateway runs, or a rule failed")]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) file: ConfigFile,
+}
+
+/// Removes every rule, class and mark that `up` made, also after a crash. What others made stays.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linkweir gateway down
+  linkweir gateway down --config gateway.toml
+
+Exit codes: 0 removed, or nothing was there; 3 something could not be removed")]
+pub(crate) struct DownArgs {
+    /// The policy. It is not read: what was made is found without it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+}

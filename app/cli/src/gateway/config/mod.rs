@@ -1,0 +1,152 @@
+//! `gateway.toml`: read, checked, and turned into what the parts of the gateway take.
+
+mod rules;
+mod section;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use linkweir_gateway::policy::{Policy, Rule};
+use linkweir_netfilter::rules::{Plan, ShapeClass, assign_numbers};
+use toml::de::DeTable;
+
+use crate::exit::Wrong;
+use rules::Reader;
+use section::{Place, Section};
+pub(super) use settings::{RecordSettings, ScannerSettings, Settings};
+
+/// Bytes of the longest file.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// A gateway as its file says.
+#[derive(Debug)]
+pub(super) struct GatewayConfig {
+    pub(super) path: PathBuf,
+    pub(super) settings: Settings,
+    pub(super) policy: Arc<Policy>,
+    /// Rates of rules, bit/s, by number.
+    pub(super) shapes: BTreeMap<u16, u64>,
+    pub(super) scanner: Option<ScannerSettings>,
+    pub(super) record: RecordSettings,
+}
+
+impl GatewayConfig {
+    /// Reads the file. Rules that had a number keep it.
+    pub(super) fn read(path: &Path, numbers: &BTreeMap<String, u16>) -> anyhow::Result<Self> {
+        let text = read_text(path)?;
+        let place = Place { path, text: &text };
+        Ok(parse(place, numbers)?)
+    }
+
+    /// The part of it that the kernel carries out.
+    pub(super) fn plan(&self) -> Plan {
+        let settings = &self.settings;
+        let rules = self.policy.rules.iter();
+        Plan {
+            marks: self.policy.marks,
+            queues: settings.queues(),
+            has_tcp: settings.has_tcp,
+            has_udp: settings.has_udp,
+            has_ipv6: settings.has_ipv6,
+            is_fail_open: settings.is_fail_open,
+            interfaces: settings.interfaces.clone(),
+            exclude: settings.exclude.clone(),
+            classes: self
+                .shapes
+                .iter()
+                .map(|(rule, rate_bits)| ShapeClass {
+                    rule: *rule,
+                    rate_bits: *rate_bits,
+                })
+                .collect(),
+            rules: rules.map(|rule| (rule.name.clone(), rule.number)).collect(),
+        }
+    }
+
+    /// Whether a rule keeps files, infected or all.
+    pub(super) fn keeps_files(&self) -> bool {
+        let keeps = |rule: &Arc<Rule>| rule.inspect.record || rule.inspect.quarantine;
+        self.policy.rules.iter().any(keeps)
+    }
+}
+
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    use std::io::Read as _;
+    let wrong = |what: String| Wrong(format!("{}: {what}", path.display()));
+    let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let mut text = String::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| wrong(error.to_string()))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(wrong(format!("longer than {MAX_BYTES} bytes")).into());
+    }
+    Ok(text)
+}
+
+fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayConfig, Wrong> {
+    let table = DeTable::parse(place.text).map_err(|error| {
+        let at = error.span().unwrap_or_default();
+        place.wrong(&at, error.message())
+    })?;
+    let mut file = Section::new(place, table);
+    let mut gateway = match file.section("gateway")? {
+        Some(section) => section,
+        None => Section::new(place, toml::Spanned::new(0..0, DeTable::new())),
+    };
+    let settings = Settings::read(&mut gateway)?;
+    let default = rules::default_action(&mut gateway)?;
+    gateway.end()?;
+    let limits = settings::read_limits(file.section("limits")?)?;
+    let scanner = ScannerSettings::read(file.section("scanner")?)?;
+    let record = RecordSettings::read(file.section("record")?)?;
+    let signatures = rules::read_signatures(file.sections("signature")?)?;
+    let sections = file.sections("rule")?;
+    file.end()?;
+    let mut reader = Reader::new(&signatures, scanner.as_ref(), &record);
+    let mut read = Vec::new();
+    for section in sections {
+        read.push(reader.rule(section)?);
+    }
+    let names = read.iter().map(|one| one.rule.name.as_str());
+    let numbers = assign_numbers(numbers, names)
+        .map_err(|error| Wrong(format!("{}: {error}", place.path.display())))?;
+    let mut shapes = BTreeMap::new();
+    let mut rules = Vec::new();
+    for mut one in read {
+        one.rule.number = numbers.get(&one.rule.name).copied().unwrap_or(0);
+        if let Some(rate) = one.shape {
+            shapes.insert(one.rule.number, rate);
+        }
+        rules.push(Arc::new(one.rule));
+    }
+    Ok(GatewayConfig {
+        path: place.path.to_owned(),
+        policy: Arc::new(Policy {
+            marks: settings.marks,
+            limits,
+            signatures,
+            rules,
+            default: Arc::new(Rule::any("default", 0, default)),
+        }),
+        settings,
+        shapes,
+        scanner,
+        record,
+    })
+}
+
+/// Reads a file of keywords or patterns: one a line; empty lines and those that begin with `#` are not
+/// counted.
+pub(super) fn read_list(path: &Path) -> anyhow::Result<Vec<String>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! `linkweir gateway`: classify, filter, scan, audit and shape, inline.
+
+mod args;
+mod check;
+mod config;
+mod control;
+mod kernel;
+mod notify;
+mod run;
+mod shared;
+mod snapshot;
+mod status;
+mod table;
+mod try_out;
+mod watchdog;
+mod worker;
+
+pub(crate) use args::GatewayArgs;
+
+use args::GatewayCommand;
+
+use crate::exit::Exit;
+
+/// Runs the command.
+pub(crate) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
+    match &args.command {
+        GatewayCommand::Check(args) => check::run(args),
+        GatewayCommand::Up(args) => kernel::up(args),
+        GatewayCommand::Run(args) => run::run(args),
+        GatewayCommand::Status(args) => status::run(args),
+        GatewayCommand::Reload(args) => kernel::reload(args),
+        GatewayCommand::Down(args) => kernel::down(args),
+    }
+}

@@ -1,0 +1,390 @@
+//! `gateway run`: queues, stage, scanner, vault and outputs joined, until a signal.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use linkweir_console::gateway::GatewayStatus;
+use linkweir_engine::{RunReport, Sink, SinkError};
+use linkweir_gateway::Invitations;
+use linkweir_netfilter::{Queue, QueueOptions, ResetSender};
+use linkweir_netfilter::rules::Host;
+use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
+use linkweir_scan::{Scanner, ScannerOptions};
+use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_sys::privileges::Restrict;
+use linkweir_vault::{Vault, VaultOptions};
+use linkweir_wire::Timestamp;
+
+use super::args::RunArgs;
+use super::config::{GatewayConfig, RecordSettings, ScannerSettings};
+use super::control::{Asked, Control};
+use super::kernel::standing_numbers;
+use super::notify::Notifier;
+use super::shared::{PolicyBoard, Shared, Watched};
+use super::snapshot::Snapshot;
+use super::status::to_screen;
+use super::watchdog;
+use super::worker::{Clock, Worker};
+use crate::exit::{Exit, Wrong, say, warn};
+use crate::progress;
+use crate::signals::Signals;
+use crate::view::View;
+
+/// Batches of events that wait for the writer; the packet path never waits for it.
+const WAITING_BATCHES: usize = 4096;
+/// How often the writer looks at everything else.
+const TICK: Duration = Duration::from_millis(100);
+
+type Sinks = Vec<Box<dyn Sink<GatewayKind>>>;
+
+/// Runs the command.
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+    let signals = Signals::install()?;
+    let notifier = Notifier::open();
+    let host = Host::here();
+    let numbers = standing_numbers(&host);
+    let config = GatewayConfig::read(&args.file.config, &numbers)?;
+    if numbers.is_empty() {
+        warn("no rules are up: the queue gets packets after `linkweir gateway up`");
+    }
+    let control = Control::listen(&config.settings.control)?;
+    let sinks = open_sinks(args)?;
+    let shared = Arc::new(Shared {
+        policy: PolicyBoard::new(Arc::clone(&config.policy)),
+        workers: config.settings.queues().map(|_| Watched::default()).collect(),
+        stop: AtomicBool::new(false),
+    });
+    let queues = open_queues(&config)?;
+    let resets = queues
+        .iter()
+        .map(|_| ResetSender::open(None))
+        .collect::<Result<Vec<_>, _>>()?;
+    give_up_privileges(args, &config)?;
+    let scanner = config.scanner.as_ref().map(start_scanner).transpose()?;
+    let vault = config
+        .keeps_files()
+        .then(|| start_vault(&config.record))
+        .transpose()?;
+    let source = format!("gateway {}", config.path.display());
+    let view = View::<GatewayKind>::start(&args.view, &source, true, &signals)?;
+    let (sender, events) = sync_channel(WAITING_BATCHES);
+    let clock = Clock::start();
+    let invitations = Arc::new(Invitations::default());
+    let mut threads = Vec::new();
+    for (number, (queue, resets)) in queues.into_iter().zip(resets).enumerate() {
+        let waker = queue.waker();
+        let worker = Worker {
+            number,
+            queue,
+            resets,
+            scanner: scanner.as_ref().map(|scanner| scanner.client(move || waker.wake())),
+            vault: vault.as_ref().map(Vault::client),
+            events: sender.clone(),
+            invitations: Arc::clone(&invitations),
+            shared: Arc::clone(&shared),
+            clock,
+        };
+        let thread = std::thread::Builder::new().name(format!("queue {number}"));
+        threads.push(thread.spawn(move || worker.run())?);
+    }
+    drop(sender);
+    let watched = Arc::clone(&shared);
+    let patience = config.settings.watchdog;
+    let dog = std::thread::Builder::new()
+        .name("watchdog".to_owned())
+        .spawn(move || watchdog::watch(&watched, patience, &notifier))?;
+    let mut running = Running {
+        args,
+        snapshot: Snapshot::new(&config, Arc::clone(&shared), scanner, vault),
+        config,
+        numbers,
+        control,
+        signals,
+        sinks,
+        view,
+        shared,
+        clock,
+        written: 0,
+        flushed: progress::now(),
+    };
+    let ended = running.write(&events);
+    running.shared.stop();
+    for thread in threads.into_iter().chain([dog]) {
+        if thread.join().is_err() {
+            warn("a thread of the gateway has panicked");
+        }
+    }
+    // What the workers said last.
+    let rest = running.write(&events);
+    running.conclude(ended.and(rest))
+}
+
+/// Everything that the writer's thread looks after.
+struct Running<'a> {
+    args: &'a RunArgs,
+    config: GatewayConfig,
+    numbers: BTreeMap<String, u16>,
+    control: Control,
+    signals: Signals,
+    sinks: Sinks,
+    view: View<GatewayKind>,
+    snapshot: Snapshot,
+    shared: Arc<Shared>,
+    clock: Clock,
+    written: u64,
+    flushed: Instant,
+}
+
+impl Running<'_> {
+    /// Writes events until the run stops, or all workers have ended.
+    fn write(&mut self, events: &Receiver<GatewayBatch>) -> anyhow::Result<()> {
+        self.snapshot.notifier_ready();
+        loop {
+            match events.recv_timeout(TICK) {
+                Ok(batch) => self.take(&batch)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if self.flushed.elapsed() >= TICK {
+                self.flushed = progress::now();
+                self.tick()?;
+            }
+            if self.signals.stop() || self.shared.is_stopping() {
+                self.shared.stop();
+                // The workers end, and with them the channel.
+                while let Ok(batch) = events.recv() {
+                    self.take(&batch)?;
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    fn take(&mut self, batch: &GatewayBatch) -> Result<(), SinkError> {
+        self.written += batch.len() as u64;
+        self.sinks.iter_mut().try_for_each(|sink| sink.write(batch))
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        for sink in &mut self.sinks {
+            sink.flush()?;
+        }
+        let report = self.report();
+        self.view.tick(&report);
+        self.view.show_status(self.snapshot.take());
+        if self.signals.take_rotate() {
+            for sink in &mut self.sinks {
+                sink.rotate()?;
+            }
+            let numbers = self.numbers.clone();
+            if let Err(error) = self.reload(numbers) {
+                warn(&format!("the policy stays as it was: {error:#}"));
+            }
+        }
+        let mut asked = Vec::new();
+        self.control.serve(|what| match what {
+            Asked::Status => serde_json::to_string(&self.snapshot.take())
+                .map_err(|error| error.to_string()),
+            Asked::Reload(numbers) => {
+                // Read here first, so that who asked hears what is wrong.
+                let numbers = if numbers.is_empty() { self.numbers.clone() } else { numbers };
+                GatewayConfig::read(&self.config.path, &numbers)
+                    .map_err(|error| format!("{error:#}"))?;
+                asked.push(numbers);
+                Ok(String::new())
+            }
+        });
+        for numbers in asked {
+            self.reload(numbers)?;
+        }
+        Ok(())
+    }
+
+    /// Loads the policy again: connections that are decided keep their rules.
+    fn reload(&mut self, numbers: BTreeMap<String, u16>) -> anyhow::Result<()> {
+        let config = GatewayConfig::read(&self.config.path, &numbers)?;
+        let what = [
+            (config.settings.queues() != self.config.settings.queues(), "queues"),
+            (config.policy.marks != self.config.policy.marks, "mark-mask"),
+            (config.scanner.is_some() && self.config.scanner.is_none(), "a scanner"),
+            (config.keeps_files() && !self.config.keeps_files(), "record"),
+        ];
+        if let Some((_, what)) = what.iter().find(|(is_new, _)| *is_new) {
+            return Err(anyhow!("{what} needs a new start of the gateway"));
+        }
+        self.shared.policy.set(Arc::clone(&config.policy));
+        self.numbers = config.plan().rules;
+        self.config = config;
+        self.snapshot.count_reload();
+        Ok(())
+    }
+
+    fn report(&self) -> RunReport {
+        let status = self.snapshot.take();
+        let mut report = RunReport {
+            packets: status.packets,
+            bytes: status.bytes,
+            records: self.written,
+            last: Some(self.clock.now()),
+            ..RunReport::default()
+        };
+        report.drops.kernel = lost_packets(&status);
+        report
+    }
+
+    fn conclude(mut self, ended: anyhow::Result<()>) -> anyhow::Result<Exit> {
+        let report = self.report();
+        self.view.finish(&report);
+        let mut exit = Exit::Done;
+        for sink in &mut self.sinks {
+            sink.finish()?;
+        }
+        if let Err(error) = ended {
+            let is_closed = error
+                .downcast_ref::<SinkError>()
+                .is_some_and(|error| matches!(error, SinkError::ClosedPipe));
+            if !is_closed {
+                return Err(error);
+            }
+        }
+        self.snapshot.finish();
+        let status = self.snapshot.take();
+        if let Some(path) = &self.args.output.summary {
+            let text = serde_json::to_string_pretty(&summary(&status, &report))?;
+            linkweir_sink::write_summary_file(path, &text).context("--summary")?;
+        }
+        if !self.args.output.quiet {
+            say(to_screen(&status).trim_end());
+        }
+        for worker in &self.shared.workers {
+            if let Some(why) = worker.report().failed {
+                warn(&why);
+                exit = exit.max(Exit::Failed);
+            }
+        }
+        if lost_packets(&status) + status.events_lost > 0 {
+            exit = exit.max(Exit::DataLost);
+        }
+        Ok(exit)
+    }
+}
+
+fn lost_packets(status: &GatewayStatus) -> u64 {
+    let queues = status.queues.iter();
+    queues.map(|queue| queue.dropped + queue.user_dropped).sum()
+}
+
+/// The summary: what all commands have, and the status under the key of the stage.
+fn summary(status: &GatewayStatus, report: &RunReport) -> serde_json::Value {
+    serde_json::json!({
+        "packets": status.packets,
+        "bytes": status.bytes,
+        "first_ts_ns": null,
+        "last_ts_ns": report.last.map(Timestamp::as_nanos),
+        "elapsed_s": status.uptime_s,
+        "dropped": { "kernel": report.drops.kernel, "sink": status.events_lost },
+        "decode_errors": {},
+        "gateway": status,
+    })
+}
+
+fn open_sinks(args: &RunArgs) -> anyhow::Result<Sinks> {
+    let options = OutputOptions {
+        rotation: args.output.rotate,
+        wall_clock_ns: progress::wall_clock,
+        has_partial_records: false,
+    };
+    let destinations = match args.output.write.as_slice() {
+        [] if args.view.has_top() => Vec::new(),
+        [] => vec!["-".to_owned()],
+        named => named.to_vec(),
+    };
+    let sinks = destinations.iter().map(|destination| {
+        open_sink(destination, args.output.format, options).map_err(|error| match error {
+            SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
+            other => other.into(),
+        })
+    });
+    sinks.collect()
+}
+
+fn open_queues(config: &GatewayConfig) -> anyhow::Result<Vec<Queue>> {
+    let options = QueueOptions {
+        max_len: config.settings.queue_length,
+        fail_open: config.settings.is_fail_open,
+        ..QueueOptions::default()
+    };
+    let queues = config.settings.queues();
+    let queues = queues.map(|number| Queue::open(number, &options));
+    Ok(queues.collect::<Result<_, _>>()?)
+}
+
+fn start_scanner(settings: &ScannerSettings) -> anyhow::Result<Scanner> {
+    let options = ScannerOptions {
+        connections: settings.connections,
+        timeout: settings.timeout,
+        max_scan_bytes: settings.max_scan_bytes,
+        memory_bytes: settings.memory_bytes,
+        spool_dir: settings.spool.clone(),
+        ..ScannerOptions::new(settings.address.clone())
+    };
+    Ok(Scanner::start(options)?)
+}
+
+fn start_vault(settings: &RecordSettings) -> anyhow::Result<Vault> {
+    let folder = settings.folder.clone().or_else(|| settings.quarantine.clone());
+    let folder = folder.context("no folder for files")?;
+    let quarantine = settings.quarantine.clone().unwrap_or_else(|| folder.clone());
+    let options = VaultOptions {
+        max_file_bytes: settings.max_file,
+        max_total_bytes: settings.max_total,
+        deletes_oldest: settings.is_ring,
+        ..VaultOptions::new(folder, quarantine)
+    };
+    Ok(Vault::start(options)?)
+}
+
+/// The folders in which files will be made.
+fn written_folders(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
+    let outputs = args.output.write.iter().filter(|to| !to.contains("://"));
+    let outputs = outputs.chain(&args.output.summary).map(Path::new);
+    let mut folders: Vec<PathBuf> = outputs
+        .filter(|path| path.as_os_str() != "-")
+        .chain([config.settings.control.as_path()])
+        .map(|path| match path.parent() {
+            _ if path.exists() && !path.is_file() && path != config.settings.control => {
+                path.to_owned()
+            }
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        })
+        .collect();
+    let record = &config.record;
+    folders.extend([&record.folder, &record.quarantine].into_iter().flatten().cloned());
+    folders.extend(config.scanner.iter().filter_map(|scanner| scanner.spool.clone()));
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+/// What was needed to open the queues and sockets is not needed to serve them.
+fn give_up_privileges(args: &RunArgs, config: &GatewayConfig) -> anyhow::Result<()> {
+    let folders = written_folders(args, config);
+    for folder in &folders {
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    let restrict = Restrict {
+        writable: folders,
+        keep_net_admin: true,
+        ..Restrict::default()
+    };
+    for undone in restrict.apply().context("give up privileges")? {
+        warn(&undone);
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! `gateway status`, and the same tables at the end of a run.
+
+use std::io::Write as _;
+
+use anyhow::Context;
+use linkweir_console::gateway::GatewayStatus;
+use linkweir_netfilter::rules::{self, Host};
+use linkweir_sink::human::scaled;
+
+use super::args::StatusArgs;
+use super::config::GatewayConfig;
+use super::control;
+use super::kernel::standing_numbers;
+use super::table::lines;
+use crate::exit::Exit;
+
+/// Runs the command.
+pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
+    let host = Host::here();
+    let config = GatewayConfig::read(&args.file.config, &standing_numbers(&host))?;
+    let mut status = control::status(&config)?;
+    add_kernel_counts(&host, &mut status);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &status)?;
+        writeln!(out).context("standard output")?;
+    } else {
+        write!(out, "{}", to_screen(&status)).context("standard output")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What the kernel counted by rule: the running gateway has no rights to ask for it.
+fn add_kernel_counts(host: &Host, status: &mut GatewayStatus) {
+    let Ok(Some(standing)) = rules::standing(host) else {
+        return;
+    };
+    let name = |number: u16| {
+        let found = standing.rules.iter().find(|(_, rule)| **rule == number);
+        found.map_or("default", |(name, _)| name.as_str())
+    };
+    for count in &standing.counts {
+        let sum = status.rules.entry(name(count.mark.rule).to_owned()).or_default();
+        sum.packets += count.packets;
+        sum.bytes += count.bytes;
+    }
+}
+
+/// A span of seconds in words.
+fn span(seconds: f64) -> String {
+    let whole = std::time::Duration::from_secs_f64(seconds.max(0.0).round());
+    humantime::format_duration(whole).to_string()
+}
+
+/// The status on one screen.
+pub(super) fn to_screen(status: &GatewayStatus) -> String {
+    let mut text = String::new();
+    let mut say = |line: &str| {
+        text.push_str(line);
+        text.push('\n');
+    };
+    say(&format!(
+        "gateway {} up {}, without it traffic {}, policy {} loaded again {} times",
+        status.pid,
+        span(status.uptime_s),
+        if status.fail == "open" { "passes" } else { "stops" },
+        status.config,
+        status.reloads,
+    ));
+    let lost: u64 = status.queues.iter().map(|q| q.dropped + q.user_dropped).sum();
+    let lost_events = status.events_lost;
+    say(&format!(
+        "  lost         {}",
+        if lost + lost_events == 0 {
+            "none".to_owned()
+        } else {
+            format!("{lost} packets by the kernel, {lost_events} events")
+        }
+    ));
+    say(&format!(
+        "  looked at    {} packets, {}B; {} connections now, {} forgotten",
+        status.packets,
+        scaled(status.bytes as f64),
+        status.connections,
+        status.evicted,
+    ));
+    say(&format!(
+        "  held         {} packets, {} bytes now; {} packets at most",
+        status.held.packets, status.held.bytes, status.held.peak_packets
+    ));
+    let counts: Vec<String> = status
+        .counts
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .collect();
+    if !counts.is_empty() {
+        say(&format!("  packets      {}", counts.join(", ")));
+    }
+    let events: Vec<String> = status
+        .events
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .collect();
+    if !events.is_empty() {
+        say(&format!("  events       {}", events.join(", ")));
+    }
+    if let Some(scanner) = &status.scanner {
+        let latency: Vec<String> = scanner
+            .latency_us
+            .iter()
+            .map(|(name, us)| format!("{name} {us} us"))
+            .collect();
+        say(&format!(
+            "  scanner      {} {}: {} scans, {} infected, {} failed, {} waiting; {}",
+            scanner.address,
+            if scanner.is_reachable { "answers" } else { "DOES NOT ANSWER" },
+            scanner.scans,
+            scanner.infected,
+            scanner.failed.values().sum::<u64>(),
+            scanner.waiting,
+            latency.join(", "),
+        ));
+    }
+    if let Some(vault) = &status.vault {
+        say(&format!(
+            "  files        {} kept, {} parts, {} in quarantine, {} bytes not kept",
+            vault.kept,
+            vault.parts,
+            vault.quarantined,
+            vault.dropped_bytes.values().sum::<u64>(),
+        ));
+    }
+    for table in [queues(status), applications(status), rule_counts(status)] {
+        if table.len() > 1 {
+            table.iter().for_each(|line| say(line));
+        }
+    }
+    text
+}
+
+fn queues(status: &GatewayStatus) -> Vec<String> {
+    let rows: Vec<Vec<String>> = status
+        .queues
+        .iter()
+        .map(|queue| {
+            let numbers = [queue.waiting, queue.total, queue.dropped, queue.user_dropped];
+            let first = std::iter::once(queue.number.to_string());
+            first.chain(numbers.map(|n| n.to_string())).collect()
+        })
+        .collect();
+    let head = ["queue", "waiting", "packets", "dropped full", "dropped buffer"];
+    lines(&head, &rows)
+}
+
+fn applications(status: &GatewayStatus) -> Vec<String> {
+    let rows: Vec<Vec<String>> = status
+        .applications
+        .iter()
+        .map(|(name, one)| {
+            let numbers = [
+                one.connections,
+                one.packets,
+                one.bytes,
+                one.allowed,
+                one.inspected,
+                one.dropped,
+                one.rejected,
+                one.blocked,
+            ];
+            let first = std::iter::once(name.clone());
+            first.chain(numbers.map(|n| n.to_string())).collect()
+        })
+        .collect();
+    let head = [
+        "application",
+        "connections",
+        "packets",
+        "bytes",
+        "allowed",
+        "inspected",
+        "dropped",
+        "rejected",
+        "blocked",
+    ];
+    lines(&head, &rows)
+}
+
+fn rule_counts(status: &GatewayStatus) -> Vec<String> {
+    let rows: Vec<Vec<String>> = status
+        .rules
+        .iter()
+        .map(|(name, count)| vec![name.clone(), count.packets.to_string(), count.bytes.to_string()])
+        .collect();
+    lines(&["rule (kernel)", "packets", "bytes"], &rows)
+}

@@ -1,0 +1,52 @@
+//! Tables for a terminal: words to the left, numbers to the right.
+
+/// Rows of cells under a head; columns as wide as their widest cell.
+pub(super) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    let width = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
+        cells
+            .chain(head.get(at).copied())
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: &[&str]| {
+        let mut text = String::from(" ");
+        for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+            let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
+            if at == 0 {
+                text.push_str(&format!(" {cell}{pad}"));
+            } else {
+                text.push_str(&format!("  {pad}{cell}"));
+            }
+        }
+        text.trim_end().to_owned()
+    };
+    let body = rows.iter().map(|row| {
+        let cells: Vec<&str> = row.iter().map(String::as_str).collect();
+        line(&cells)
+    });
+    std::iter::once(line(head)).chain(body).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = vec![
+            vec!["http".to_owned(), "12".to_owned()],
+            vec!["fasttrack".to_owned(), "3".to_owned()],
+        ];
+        assert_eq!(
+            lines(&["application", "connections"], &rows),
+            [
+                "  application  connections",
+                "  http                  12",
+                "  fasttrack              3",
+            ]
+        );
+    }
+}

@@ -1,0 +1,252 @@
+//! A policy tried on captures: packets go to the stage as they would from the kernel's queue, and the
+//! marks it gives lead the rest of each connection around it as the kernel's rules would.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use linkweir_capture::{CaptureFiles, Input, ReadOptions};
+use linkweir_engine::effect::{Decision, QueuedPacket};
+use linkweir_engine::{Effects, FaultKind, Sink, SinkError, Source, SourceEvent};
+use linkweir_gateway::policy::{Policy, Rule};
+use linkweir_gateway::{GatewayStage, Invitations, Stats};
+use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
+use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_wire::{Network, Packet, TcpFlags, Timestamp, Transport, decode};
+
+use super::args::CheckArgs;
+use super::config::GatewayConfig;
+use super::table::lines;
+use crate::exit::{Exit, Wrong, warn};
+use crate::progress;
+use crate::signals::Signals;
+
+/// Connections whose mark is remembered.
+const MOST: usize = 1 << 22;
+
+type Five = ((IpAddr, u16), (IpAddr, u16), bool);
+
+/// Runs the trial.
+pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Exit> {
+    let signals = Signals::install()?;
+    let inputs: Vec<Input> = args.read.iter().cloned().map(Input::from).collect();
+    let options = ReadOptions {
+        stop: signals.stop_flag(),
+        ..ReadOptions::default()
+    };
+    let mut source = CaptureFiles::open(&inputs, options)?;
+    let mut trial = Trial::new(config, open_sinks(args)?);
+    let mut exit = Exit::Done;
+    loop {
+        match source.next_event()? {
+            SourceEvent::Batch(batch) => {
+                for frame in batch.frames() {
+                    if let Ok(packet) = decode(frame.link, frame.bytes, frame.wire_len) {
+                        trial.on_packet(&packet, frame.bytes, frame.timestamp);
+                    }
+                }
+                trial.put_away()?;
+            }
+            SourceEvent::Idle => {}
+            SourceEvent::Fault(fault) => {
+                warn(&format!("{}: {}", fault.input, fault.message));
+                exit = exit.max(match fault.kind {
+                    FaultKind::Unusable => Exit::Failed,
+                    FaultKind::Damaged | FaultKind::Interrupted => Exit::DataLost,
+                });
+            }
+            SourceEvent::End => break,
+        }
+    }
+    let stats = trial.finish()?;
+    let mut out = std::io::stdout().lock();
+    for line in result(&stats) {
+        writeln!(out, "{line}").context("standard output")?;
+    }
+    Ok(exit)
+}
+
+fn open_sinks(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Sink<GatewayKind>>>> {
+    let options = OutputOptions {
+        wall_clock_ns: progress::wall_clock,
+        ..OutputOptions::default()
+    };
+    let sinks = args.write.iter().map(|destination| {
+        open_sink(destination, args.format, options).map_err(|error| match error {
+            SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
+            other => other.into(),
+        })
+    });
+    sinks.collect()
+}
+
+struct Trial {
+    stage: GatewayStage,
+    policy: Arc<Policy>,
+    effects: Effects<GatewayKind>,
+    marks: HashMap<Five, u32>,
+    /// Connections of packets that have no answer yet.
+    waiting: HashMap<u32, Five>,
+    next_id: u32,
+    last: Timestamp,
+    sinks: Vec<Box<dyn Sink<GatewayKind>>>,
+}
+
+impl Trial {
+    fn new(config: &GatewayConfig, sinks: Vec<Box<dyn Sink<GatewayKind>>>) -> Self {
+        let mut policy = Policy::clone(&config.policy);
+        // Nothing is scanned or kept.
+        for rule in &mut policy.rules {
+            let mut inspect = rule.inspect.clone();
+            inspect.scan = None;
+            inspect.record = false;
+            inspect.quarantine = false;
+            *rule = Arc::new(Rule {
+                inspect,
+                ..Rule::clone(rule)
+            });
+        }
+        let policy = Arc::new(policy);
+        Self {
+            stage: GatewayStage::new(Arc::clone(&policy), 0, Arc::new(Invitations::default())),
+            policy,
+            effects: Effects::default(),
+            marks: HashMap::new(),
+            waiting: HashMap::new(),
+            next_id: 0,
+            last: Timestamp::ZERO,
+            sinks,
+        }
+    }
+
+    fn on_packet(&mut self, packet: &Packet<'_>, frame: &[u8], time: Timestamp) {
+        let (ports, is_opening) = match packet.transport {
+            Transport::Tcp(tcp) => (
+                (tcp.src_port(), tcp.dst_port(), true),
+                tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK),
+            ),
+            Transport::Udp(udp) => ((udp.src_port(), udp.dst_port(), false), false),
+            _ => return,
+        };
+        let Some(bytes) = ip_bytes(packet, frame) else {
+            return;
+        };
+        let src = (packet.network.src(), ports.0);
+        let dst = (packet.network.dst(), ports.1);
+        let key = if src <= dst { (src, dst, ports.2) } else { (dst, src, ports.2) };
+        if is_opening {
+            self.marks.remove(&key);
+        }
+        let mark = self.marks.get(&key).copied().unwrap_or(0);
+        if !matches!(
+            self.policy.marks.read(mark).decision,
+            Decision::Undecided | Decision::Inspect
+        ) {
+            return;
+        }
+        self.last = self.last.max(time);
+        self.next_id = self.next_id.wrapping_add(1);
+        let id = self.next_id;
+        self.waiting.insert(id, key);
+        let packet = QueuedPacket {
+            id,
+            mark,
+            bytes,
+            wire_len: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+            is_checksum_open: false,
+        };
+        self.stage.on_packet(&packet, self.last, &mut self.effects);
+        self.answer();
+    }
+
+    /// Marks connections as the kernel would.
+    fn answer(&mut self) {
+        for answer in self.effects.answers.drain(..) {
+            let key = self.waiting.remove(&answer.id);
+            if let (Some(key), Some(mark)) = (key, answer.mark)
+                && self.marks.len() < MOST
+            {
+                self.marks.insert(key, mark);
+            }
+        }
+        self.effects.resets.clear();
+    }
+
+    fn put_away(&mut self) -> anyhow::Result<()> {
+        self.stage.on_tick(self.last, &mut self.effects);
+        self.answer();
+        for sink in &mut self.sinks {
+            sink.write(&self.effects.records)?;
+        }
+        self.effects.records.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<Stats> {
+        self.stage.finish(self.last, &mut self.effects);
+        self.put_away()?;
+        for sink in &mut self.sinks {
+            sink.finish()?;
+        }
+        Ok(self.stage.stats())
+    }
+}
+
+/// The bytes of a frame from the innermost IP header on, without what pads it.
+fn ip_bytes<'a>(packet: &Packet<'_>, frame: &'a [u8]) -> Option<&'a [u8]> {
+    let (header, len) = match packet.network {
+        Network::V4(header) => (
+            header.as_slice(),
+            usize::from(u16::from_be_bytes([header[2], header[3]])),
+        ),
+        Network::V6(header) => (
+            header.as_slice(),
+            usize::from(u16::from_be_bytes([header[4], header[5]])) + 40,
+        ),
+        Network::None => return None,
+    };
+    let at = (header.as_ptr() as usize).checked_sub(frame.as_ptr() as usize)?;
+    let rest = frame.get(at..)?;
+    Some(rest.get(..len).unwrap_or(rest))
+}
+
+fn result(stats: &Stats) -> Vec<String> {
+    let rows: Vec<Vec<String>> = stats
+        .applications
+        .iter()
+        .map(|(name, one)| {
+            let numbers = [
+                one.connections,
+                one.allowed,
+                one.inspected,
+                one.dropped,
+                one.rejected,
+                one.blocked,
+            ];
+            let first = std::iter::once(name.clone());
+            first.chain(numbers.map(|n| n.to_string())).collect()
+        })
+        .collect();
+    let head = [
+        "application",
+        "connections",
+        "allowed",
+        "inspected",
+        "dropped",
+        "rejected",
+        "blocked",
+    ];
+    let mut all = lines(&head, &rows);
+    let events: Vec<String> = GatewayEventKind::ALL
+        .iter()
+        .map(|event| (event.as_str(), stats.events_of(*event)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .collect();
+    if !events.is_empty() {
+        all.push(format!("  events: {}", events.join(", ")));
+    }
+    all
+}

@@ -1,0 +1,46 @@
+//! A thread that ends the process when a worker stands still: with the queue unbound, the kernel does
+//! what the rules say (`--queue-bypass`: packets pass), and a supervisor starts the gateway again. It also
+//! tells systemd that all is well, as long as it is.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use linkweir_sys::signals::kill_this_process;
+
+use super::notify::Notifier;
+use super::shared::Shared;
+use crate::exit::warn;
+use crate::progress;
+
+/// How often it looks.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Looks at the workers until the run stops.
+pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifier) {
+    let mut seen: Vec<(u64, Instant)> = shared
+        .workers
+        .iter()
+        .map(|_| (0, progress::now()))
+        .collect();
+    let mut notified = progress::now();
+    while !shared.is_stopping() {
+        std::thread::sleep(EVERY);
+        for (number, (worker, (beats, since))) in shared.workers.iter().zip(&mut seen).enumerate() {
+            let now = worker.beats.load(Ordering::Relaxed);
+            if now != *beats {
+                (*beats, *since) = (now, progress::now());
+            } else if since.elapsed() >= patience {
+                warn(&format!(
+                    "worker {number} has stood still for {:.1} s: the gateway ends so that its queue is free",
+                    since.elapsed().as_secs_f64()
+                ));
+                kill_this_process();
+            }
+        }
+        if notified.elapsed() >= Duration::from_secs(1) {
+            notified = progress::now();
+            notifier.is_well();
+        }
+    }
+}

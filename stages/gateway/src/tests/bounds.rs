@@ -1,0 +1,88 @@
+use linkweir_engine::effect::QueuedPacket;
+use linkweir_wire::emit::TcpFrame;
+use linkweir_wire::{SeqNumber, TcpFlags};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use super::bed::{Bed, REQUEST, policy, scanning};
+use crate::inspect::Side;
+use crate::policy::{Action, Inspect, Limits};
+
+#[test]
+fn what_is_held_is_bounded() {
+    let mut small = policy(Action::Inspect, scanning(1 << 20));
+    small.limits = Limits {
+        held_packets: 10,
+        held_bytes: 4096,
+        ..Limits::default()
+    };
+    let mut bed = Bed::new(small);
+    bed.open();
+    bed.send(Side::Client, 0, REQUEST);
+    for at in 0..1000 {
+        bed.send(Side::Server, 1000 + at * 200, &[b'z'; 200]);
+    }
+    let stats = bed.stage.stats();
+    assert_eq!(stats.held_packets, 10);
+    assert_eq!(stats.over_limit, 990);
+    assert_eq!(bed.unanswered(), 10, "the others were dropped, to come again");
+    bed.finish();
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.stage.stats().held_packets, 0);
+    assert_eq!(bed.stage.stats().held_bytes, 0);
+}
+
+#[test]
+fn a_million_half_open_connections_stay_bounded() {
+    let mut small = policy(Action::Drop, Inspect::default());
+    small.limits.half_open = 1024;
+    small.limits.connections = 1024;
+    let mut bed = Bed::new(small);
+    for number in 0..1_000_000_u32 {
+        let src = SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + (number >> 4)), 1024 + (number as u16 & 15)));
+        let bytes = TcpFrame {
+            seq: SeqNumber(number),
+            flags: TcpFlags::SYN,
+            ..TcpFrame::new(src, super::bed::server())
+        }
+        .to_packet();
+        let packet = QueuedPacket {
+            id: number,
+            mark: 0,
+            bytes: &bytes,
+            wire_len: 40,
+            is_checksum_open: false,
+        };
+        bed.stage.on_packet(&packet, bed.now, &mut bed.effects);
+        assert_eq!(bed.effects.answers.len(), 1);
+        bed.effects.answers.clear();
+    }
+    assert_eq!(bed.stage.stats().connections, 0);
+    assert_eq!(bed.stage.stats().half_open, 1024);
+}
+
+#[test]
+fn a_full_table_forgets_the_oldest() {
+    let mut small = policy(Action::Inspect, scanning(1 << 20));
+    small.limits.connections = 4;
+    let mut bed = Bed::new(small);
+    for number in 0..100_u16 {
+        let src = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 2000 + number));
+        let bytes = TcpFrame {
+            flags: TcpFlags::ACK,
+            payload: REQUEST,
+            ..TcpFrame::new(src, super::bed::server())
+        }
+        .to_packet();
+        let packet = QueuedPacket {
+            id: number.into(),
+            mark: 0,
+            bytes: &bytes,
+            wire_len: u32::try_from(bytes.len()).expect("a packet"),
+            is_checksum_open: false,
+        };
+        bed.stage.on_packet(&packet, bed.now, &mut bed.effects);
+    }
+    let stats = bed.stage.stats();
+    assert_eq!((stats.connections, stats.evicted), (4, 96));
+    assert_eq!(bed.effects.answers.len(), 100);
+}

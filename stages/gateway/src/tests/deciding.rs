@@ -1,0 +1,123 @@
+use linkweir_engine::effect::{Decision, Verdict};
+use linkweir_record::gateway::GatewayEventKind;
+
+use super::bed::{Bed, REQUEST, policy, response};
+use crate::inspect::Side;
+use crate::policy::{Action, Inspect, Keywords, NamePattern, NamePatterns, OnMatch};
+
+#[test]
+fn an_allowed_application_is_left_to_the_kernel() {
+    let mut bed = Bed::new(policy(Action::Allow, Inspect::default()));
+    bed.open();
+    assert_eq!(bed.decision(), Decision::Undecided);
+    bed.send(Side::Client, 0, REQUEST);
+    assert_eq!(bed.decision(), Decision::Pass);
+    // Packets that were queued before get the same answer.
+    bed.send(Side::Server, 0, b"HTTP/1.1 200 OK\r\n\r\n");
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.stage.stats().connections, 0);
+    assert_eq!(bed.events_of(GatewayEventKind::Decided), 1);
+    assert_eq!(bed.at_server.stream(), REQUEST);
+}
+
+#[test]
+fn a_rejected_application_is_reset_at_both_ends() {
+    for (action, decision, resets) in [
+        (Action::Drop, Decision::Drop, 0),
+        (Action::Reject, Decision::Reject, 1),
+    ] {
+        let mut bed = Bed::new(policy(action, Inspect::default()));
+        bed.open();
+        bed.send(Side::Client, 0, REQUEST);
+        assert_eq!(bed.decision(), decision);
+        assert_eq!(bed.answers.last().map(|a| a.verdict), Some(Verdict::Repeat));
+        assert_eq!(bed.resets.len(), resets);
+        assert!(bed.at_server.stream().is_empty());
+        if let Some(reset) = bed.resets.first() {
+            // Nothing of the request was let go.
+            assert_eq!(reset.client_next.0, super::bed::CLIENT_FIRST.wrapping_add(1));
+            assert_eq!(reset.server_next.0, super::bed::SERVER_FIRST + 1);
+        }
+    }
+}
+
+#[test]
+fn a_keyword_over_two_segments_blocks_what_follows() {
+    let keywords = Keywords::new(vec!["secret plan".into()]).expect("keywords");
+    for on_match in [OnMatch::Reject, OnMatch::Drop, OnMatch::Event] {
+        let inspect = Inspect {
+            keywords: Some(keywords.clone()),
+            on_match,
+            ..Inspect::default()
+        };
+        let mut bed = Bed::new(policy(Action::Inspect, inspect));
+        bed.open();
+        bed.send(Side::Client, 0, REQUEST);
+        let answer = response(b"here is the Secret Plan, as asked");
+        let cut = answer.len() - 20;
+        let (head, tail) = answer.split_at(cut);
+        bed.send(Side::Server, 0, head);
+        assert_eq!(bed.at_client.stream(), head);
+        bed.send(Side::Server, cut, tail);
+        assert_eq!(bed.events_of(GatewayEventKind::Keyword), 1);
+        let passes = on_match == OnMatch::Event;
+        assert_eq!(bed.at_client.stream().len() == answer.len(), passes);
+        assert_eq!(bed.events_of(GatewayEventKind::Blocked), usize::from(!passes));
+        assert_eq!(bed.resets.len(), usize::from(on_match == OnMatch::Reject));
+    }
+}
+
+#[test]
+fn a_file_name_is_judged_by_the_request() {
+    let inspect = Inspect {
+        file_names: NamePatterns(vec![NamePattern::new("*.MP3")]),
+        ..Inspect::default()
+    };
+    let mut bed = Bed::new(policy(Action::Inspect, inspect));
+    bed.open();
+    bed.send(Side::Client, 0, REQUEST);
+    assert_eq!(bed.events_of(GatewayEventKind::FileName), 1);
+    assert!(bed.at_server.stream().is_empty(), "the request does not pass");
+}
+
+#[test]
+fn nothing_known_after_eight_packets_is_unknown() {
+    let mut bed = Bed::new(policy(Action::Drop, Inspect::default()));
+    bed.open();
+    for at in 0..8 {
+        assert_eq!(bed.decision(), Decision::Undecided, "after {at}");
+        bed.send(Side::Client, at, b"\x07");
+    }
+    assert_eq!(bed.decision(), Decision::Pass);
+}
+
+#[test]
+fn a_wrong_checksum_passes_untouched() {
+    let mut bed = Bed::new(policy(Action::Drop, Inspect::default()));
+    bed.open();
+    let packet = {
+        use linkweir_wire::TcpFlags;
+        use linkweir_wire::emit::TcpFrame;
+        let frame = TcpFrame {
+            seq: linkweir_wire::SeqNumber(super::bed::CLIENT_FIRST.wrapping_add(1)),
+            flags: TcpFlags::ACK,
+            payload: REQUEST,
+            ..TcpFrame::new(super::bed::client(), super::bed::server())
+        };
+        let mut bytes = frame.to_packet();
+        *bytes.last_mut().expect("payload") ^= 1;
+        bytes
+    };
+    let queued = linkweir_engine::QueuedPacket {
+        id: 99,
+        mark: 0,
+        bytes: &packet,
+        wire_len: u32::try_from(packet.len()).expect("a packet"),
+        is_checksum_open: true,
+    };
+    bed.stage.on_packet(&queued, bed.now, &mut bed.effects);
+    assert_eq!(bed.effects.answers.len(), 1);
+    assert_eq!(bed.effects.answers.pop().map(|a| a.verdict), Some(Verdict::Accept));
+    assert_eq!(bed.stage.stats().bad_checksums, 1);
+    assert_eq!(bed.decision(), Decision::Undecided);
+}

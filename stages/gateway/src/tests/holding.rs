@@ -1,0 +1,165 @@
+use linkweir_engine::effect::{Decision, ScanOutcome};
+use linkweir_record::RecordBatch as _;
+use linkweir_record::gateway::GatewayEventKind;
+
+use super::bed::{Bed, REQUEST, VIRUS, policy, response, scanning};
+use crate::inspect::Side;
+use crate::policy::{Action, Fail, Policy};
+
+fn opened(window: usize) -> Bed {
+    let mut bed = Bed::new(policy(Action::Inspect, scanning(window)));
+    bed.open();
+    bed.send(Side::Client, 0, REQUEST);
+    bed
+}
+
+#[test]
+fn segments_ahead_of_a_gap_wait_and_pass_in_order() {
+    let mut bed = opened(1 << 20);
+    let answer = response(b"0123456789");
+    let (head, body) = answer.split_at(answer.len() - 10);
+    bed.send(Side::Server, head.len() + 5, &body[5..]);
+    assert_eq!(bed.unanswered(), 1);
+    // Another one of the same is not kept twice.
+    bed.send(Side::Server, head.len() + 5, &body[5..]);
+    assert_eq!(bed.unanswered(), 1);
+    bed.send(Side::Server, head.len(), &body[..5]);
+    bed.send(Side::Server, 0, head);
+    bed.scan();
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.at_client.stream(), answer);
+    let stats = bed.stage.stats();
+    assert_eq!((stats.out_of_order, stats.retransmitted_while_held), (2, 1));
+}
+
+#[test]
+fn the_last_packet_waits_for_the_verdict() {
+    let mut bed = opened(1 << 20);
+    let answer = response(&[b'x'; 3000]);
+    bed.send(Side::Server, 0, &answer[..1500]);
+    assert_eq!(bed.unanswered(), 0);
+    bed.send(Side::Server, 1500, &answer[1500..]);
+    assert_eq!(bed.unanswered(), 1, "it is held");
+    // Its sender sends it again: the first one goes, later.
+    bed.send(Side::Server, 1500, &answer[1500..]);
+    assert_eq!(bed.unanswered(), 1);
+    // Acknowledgments of the other side and its data go on.
+    bed.send(Side::Client, REQUEST.len(), REQUEST);
+    assert_eq!(bed.unanswered(), 1);
+    bed.scan();
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.at_client.stream(), answer);
+    let clean = bed.events.views().any(|event| event.row.verdict == "clean");
+    assert!(clean, "the audit tells of a clean file");
+}
+
+#[test]
+fn an_infected_file_never_passes_whole() {
+    let mut bed = opened(1000);
+    let mut body = vec![b'y'; 5000];
+    body.splice(3000..3000, VIRUS.iter().copied());
+    let answer = response(&body);
+    for (at, part) in answer.chunks(700).enumerate() {
+        bed.send(Side::Server, at * 700, part);
+        bed.scan();
+    }
+    assert!(bed.at_client.stream().len() < answer.len() - 1000);
+    assert_eq!(bed.events_of(GatewayEventKind::Infected), 1);
+    assert_eq!(bed.decision(), Decision::Reject);
+    assert_eq!(bed.unanswered(), 0);
+    let reset = bed.resets.first().expect("a reset");
+    let got = u32::try_from(bed.at_client.stream().len()).expect("small");
+    assert_eq!(reset.server_next.0, super::bed::SERVER_FIRST + 1 + got);
+}
+
+fn with_fail(fail: Fail) -> Policy {
+    let mut policy = policy(Action::Inspect, scanning(1 << 20));
+    let mut rule = crate::policy::Rule::clone(&policy.rules[0]);
+    rule.fail = fail;
+    policy.rules = vec![std::sync::Arc::new(rule)];
+    policy
+}
+
+#[test]
+fn a_scanner_that_cannot_say_is_the_policys_affair() {
+    for (fail, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
+        for is_silent in [false, true] {
+            let mut bed = Bed::new(with_fail(fail));
+            bed.open();
+            bed.send(Side::Client, 0, REQUEST);
+            let answer = response(b"some bytes");
+            bed.send(Side::Server, 0, &answer);
+            assert_eq!(bed.unanswered(), 1);
+            if is_silent {
+                assert!(bed.stage.next_deadline().is_some());
+                bed.advance(2_000_000_000);
+            } else {
+                let ticket = bed.due.pop().expect("a scan");
+                bed.report(ticket, ScanOutcome::Failed("away".to_owned()));
+            }
+            assert_eq!(bed.unanswered(), 0);
+            assert_eq!(bed.at_client.stream() == answer, passes);
+            assert_eq!(bed.events_of(GatewayEventKind::Unscanned), 1);
+            assert_eq!(bed.resets.len(), usize::from(!passes));
+        }
+    }
+}
+
+#[test]
+fn without_a_length_the_last_packet_waits_for_the_end() {
+    let mut bed = opened(1 << 20);
+    let mut answer = b"HTTP/1.0 200 OK\r\n\r\n".to_vec();
+    answer.extend_from_slice(b"until the end ");
+    let half = answer.len();
+    answer.extend_from_slice(VIRUS);
+    bed.send(Side::Server, 0, &answer[..half]);
+    assert_eq!(bed.unanswered(), 1, "it may be the last");
+    bed.send(Side::Server, half, &answer[half..]);
+    assert_eq!(bed.unanswered(), 1);
+    assert_eq!(bed.at_client.stream().len(), half);
+    bed.fin(Side::Server, answer.len());
+    assert_eq!(bed.unanswered(), 2);
+    bed.scan();
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.at_client.stream().len(), half);
+    assert!(!bed.at_client.has_fin);
+    assert_eq!(bed.events_of(GatewayEventKind::Infected), 1);
+}
+
+#[test]
+fn who_waits_for_an_acknowledgment_of_a_last_packet_gets_it() {
+    let mut bed = opened(1 << 20);
+    let answer = b"HTTP/1.0 200 OK\r\n\r\nslowly";
+    bed.send(Side::Server, 0, answer);
+    assert_eq!(bed.unanswered(), 1);
+    bed.send(Side::Server, 0, answer);
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.at_client.stream(), answer);
+}
+
+#[test]
+fn a_gap_that_stays_is_given_up() {
+    for (fail, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
+        let mut bed = Bed::new(with_fail(fail));
+        bed.open();
+        bed.send(Side::Client, 0, REQUEST);
+        bed.send(Side::Server, 100, b"after a gap");
+        assert_eq!(bed.unanswered(), 1);
+        bed.advance(9_000_000_000);
+        assert_eq!(bed.unanswered(), 1);
+        bed.advance(2_000_000_000);
+        assert_eq!(bed.unanswered(), 0);
+        assert_eq!(bed.decision() == Decision::Inspect, passes);
+        assert_eq!(bed.events_of(GatewayEventKind::Limit), 1);
+    }
+}
+
+#[test]
+fn a_reset_that_its_receiver_ignores_does_not_end_the_inspection() {
+    use linkweir_wire::TcpFlags;
+    let mut bed = opened(1 << 20);
+    bed.packet(Side::Server, super::bed::SERVER_FIRST + 5000, TcpFlags::RST, &[]);
+    assert_eq!(bed.stage.stats().connections, 1);
+    bed.packet(Side::Server, super::bed::SERVER_FIRST + 1, TcpFlags::RST, &[]);
+    assert_eq!(bed.stage.stats().connections, 0);
+}
