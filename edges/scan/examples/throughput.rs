@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut sizes: Vec<usize> = Vec::new();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or(format!("{word} wants a value"));
+        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
         match word.as_str() {
             "--connections" => connections = value()?.parse()?,
             "--seconds" => seconds = value()?.parse()?,

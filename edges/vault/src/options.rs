@@ -1,0 +1,71 @@
+//! Where files go, and how much of them.
+
+use std::path::PathBuf;
+
+/// What to do when the folders hold as much as they may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenFull {
+    /// New files are refused, and those that are open are cut.
+    #[default]
+    Refuse,
+    /// The oldest recorded files are deleted: those with a `.json` beside them, never what is in the
+    /// quarantine.
+    DeleteOldest,
+}
+
+/// What to do with the open files of a run that was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stale {
+    /// They are kept, as interrupted ones.
+    #[default]
+    Keep,
+    /// They are deleted, unless they were on their way to the quarantine.
+    Delete,
+}
+
+/// How a [`Vault`](crate::Vault) works.
+#[derive(Debug, Clone)]
+pub struct VaultOptions {
+    /// Folder of recorded files. It is made if it is not there, with mode 0700.
+    pub folder: PathBuf,
+    /// Folder of infected ones, another one; on the same file system if moving is to be quick.
+    pub quarantine: PathBuf,
+    /// Longest file, bytes; what follows is cut off.
+    pub max_file_bytes: u64,
+    /// Bound on the bytes in both folders together, by the lengths of the files. What is there when
+    /// the vault starts counts.
+    pub max_total_bytes: u64,
+    /// Bound on the files in both folders together, without their `.json`.
+    pub max_files: usize,
+    /// What to do at these two bounds.
+    pub when_full: WhenFull,
+    /// Bound on the files that are open at the same time.
+    pub max_open: usize,
+    /// Bound on the bytes that wait for the disk, with what each step costs by itself.
+    pub buffer_bytes: usize,
+    /// Whether a file has reached the disk before it gets its name. Without it a power cut may leave
+    /// files that are shorter than their `.json` says.
+    pub is_synced: bool,
+    /// What to do with the open files of a run that was killed.
+    pub stale: Stale,
+}
+
+impl VaultOptions {
+    /// Files up to 1 GiB, 10 GiB and 100,000 files in all, then refused; 256 open, 64 MiB waiting; not
+    /// synced; interrupted files are kept.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>, quarantine: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            quarantine: quarantine.into(),
+            max_file_bytes: 1 << 30,
+            max_total_bytes: 10 << 30,
+            max_files: 100_000,
+            when_full: WhenFull::Refuse,
+            max_open: 256,
+            buffer_bytes: 64 << 20,
+            is_synced: false,
+            stale: Stale::Keep,
+        }
+    }
+}
