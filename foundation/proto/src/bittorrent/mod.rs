@@ -19,19 +19,24 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Bytes of a handshake.
-    pub const LEN: usize = 68;
+    /// How a handshake begins: the length of the protocol's name, and the name.
+    pub const START: &[u8; 20] = b"\x13BitTorrent protocol";
+    /// Bytes of the rest.
+    pub const REST: usize = 48;
 
-    /// Reads one; `None` where it is of no such protocol.
+    /// Reads what follows the start.
     #[must_use]
-    pub fn parse(bytes: &[u8; Self::LEN]) -> Option<Self> {
-        let rest = bytes.strip_prefix(b"\x13BitTorrent protocol")?;
-        let (_reserved, rest) = rest.split_first_chunk::<8>()?;
-        let (info_hash, rest) = rest.split_first_chunk()?;
-        Some(Self {
-            info_hash: *info_hash,
-            peer_id: *rest.first_chunk()?,
-        })
+    pub const fn parse(rest: &[u8; Self::REST]) -> Option<Self> {
+        let Some((_reserved, rest)) = rest.split_first_chunk::<8>() else {
+            return None;
+        };
+        match (rest.first_chunk(), rest.last_chunk()) {
+            (Some(info_hash), Some(peer_id)) => Some(Self {
+                info_hash: *info_hash,
+                peer_id: *peer_id,
+            }),
+            _ => None,
+        }
     }
 }
 

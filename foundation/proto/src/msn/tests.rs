@@ -166,7 +166,7 @@ fn slp(name: &str, size: u64, letters: usize) -> Vec<u8> {
         "INVITE MSNMSGR:b@example.test MSNSLP/1.0\r\nTo: <msnmsgr:b@example.test>\r\n\
          From: <msnmsgr:a@example.test>\r\nCSeq: 0\r\n\r\n\
          EUF-GUID: {{5D3E02AB-6190-11D3-BBBB-00C04F795683}}\r\nSessionID: 7\r\nAppID: 2\r\nContext: {}",
-        &context[..letters]
+        context.get(..letters).expect("a shorter prefix")
     );
     let mut body = vec![0; 8];
     body.extend([0; 8]);

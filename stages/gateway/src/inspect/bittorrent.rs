@@ -1,6 +1,8 @@
 //! BitTorrent: the torrent's hash, and its names where peers give each other its metadata.
 //!
-//! Connections to a tracker belong to this application too, but speak HTTP: the first byte tells.
+//! Connections to a tracker belong to this application too, but speak HTTP: the first byte tells. Where
+//! that is a random one, of peers that disguise themselves, it may tell the wrong thing (3 in 256);
+//! then the names are lost and nothing else.
 
 mod metadata;
 mod peers;
@@ -8,9 +10,6 @@ mod peers;
 use self::peers::Peers;
 use super::http::HttpInspector;
 use super::{Found, Side};
-
-/// The first byte of a handshake between peers: the length of the protocol's name.
-const HANDSHAKE: u8 = 19;
 
 /// State of the connection.
 #[derive(Debug, Default)]
@@ -33,8 +32,9 @@ impl BitTorrentInspector {
         if matches!(self.kind, Kind::Unknown) {
             self.kind = match bytes.first() {
                 None => return,
-                Some(&HANDSHAKE) => Kind::Peers(Box::default()),
-                Some(_) => Kind::Tracker(Box::default()),
+                // `GET`, and what else HTTP may begin with.
+                Some(b'G' | b'H' | b'P') => Kind::Tracker(Box::default()),
+                Some(_) => Kind::Peers(Box::default()),
             };
         }
         match &mut self.kind {

@@ -1,4 +1,7 @@
 //! The conversation of two peers: a handshake of each, then messages with their length in front.
+//!
+//! In front of the handshakes there may be an exchange of keys (Message Stream Encryption), of which
+//! most clients want only the disguise: when both agree on plain text, the handshakes follow it.
 
 use linkweir_proto::bittorrent::{EXTENDED, ExtensionHandshake, Handshake, MetadataPiece};
 
@@ -9,6 +12,9 @@ use crate::inspect::{FileInfo, Found, Side};
 
 /// Longest message: room for the bits of a torrent of 32 million pieces.
 const MAX_MESSAGE: u32 = 4 * 1024 * 1024;
+/// Longest that comes before the end of a handshake's start, bytes: of an exchange of keys at most
+/// two paddings of 512 and some 200 more.
+const MAX_PRELUDE: usize = 2048;
 
 /// State of the conversation.
 #[derive(Debug, Default)]
@@ -29,10 +35,16 @@ struct Direction {
     metadata_id: Option<u8>,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 enum Phase {
-    #[default]
-    Start,
+    /// Before the handshake.
+    Start {
+        /// Bytes of its start that came.
+        matched: usize,
+        /// Bytes that came in all.
+        passed: usize,
+    },
+    /// The rest of the handshake.
     Handshake,
     /// The length of a message.
     Length,
@@ -43,6 +55,15 @@ enum Phase {
         /// Whether it is a message of an extension.
         is_extended: bool,
     },
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self::Start {
+            matched: 0,
+            passed: 0,
+        }
+    }
 }
 
 impl Direction {
@@ -65,8 +86,9 @@ impl Peers {
                 return;
             }
             let direction = self.direction(sender);
-            if matches!(direction.phase, Phase::Start) {
-                direction.begin(Phase::Handshake, Handshake::LEN as u64, Handshake::LEN);
+            if let Phase::Start { matched, passed } = direction.phase {
+                bytes = self.seek(sender, matched, passed, bytes, found);
+                continue;
             }
             let (taken, rest) = direction.message.take(bytes);
             found.text(sender, taken);
@@ -84,16 +106,52 @@ impl Peers {
         }
     }
 
+    /// Looks for the start of the handshake; gives what follows it.
+    fn seek<'a, F: Found>(
+        &mut self,
+        sender: Side,
+        mut matched: usize,
+        mut passed: usize,
+        bytes: &'a [u8],
+        found: &mut F,
+    ) -> &'a [u8] {
+        let mut length = 0;
+        for byte in bytes {
+            if matched == Handshake::START.len() || passed == MAX_PRELUDE {
+                break;
+            }
+            // The first byte of the start is nowhere else in it.
+            matched = match Handshake::START.get(matched) {
+                Some(next) if next == byte => matched + 1,
+                _ => usize::from(Handshake::START.first() == Some(byte)),
+            };
+            passed += 1;
+            length += 1;
+        }
+        let (taken, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+        found.text(sender, taken);
+        let direction = self.direction(sender);
+        if matched == Handshake::START.len() {
+            direction.begin(Phase::Handshake, Handshake::REST as u64, Handshake::REST);
+        } else if passed == MAX_PRELUDE {
+            self.give_up(sender, "no handshake of BitTorrent", found);
+        } else {
+            direction.phase = Phase::Start { matched, passed };
+        }
+        rest
+    }
+
     /// What was to come in this phase came.
     fn on_whole<F: Found>(&mut self, sender: Side, found: &mut F) {
         let direction = self.direction(sender);
         let bytes = direction.message.bytes();
         match direction.phase {
-            Phase::Start => {}
-            Phase::Handshake => match bytes.first_chunk().and_then(Handshake::parse) {
-                Some(handshake) => self.on_handshake(sender, handshake.info_hash, found),
-                None => self.give_up(sender, "not a handshake of BitTorrent", found),
-            },
+            Phase::Start { .. } => {}
+            Phase::Handshake => {
+                if let Some(handshake) = bytes.first_chunk().and_then(Handshake::parse) {
+                    self.on_handshake(sender, handshake.info_hash, found);
+                }
+            }
             Phase::Length => {
                 let length = bytes
                     .first_chunk()

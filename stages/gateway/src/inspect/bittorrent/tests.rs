@@ -130,11 +130,12 @@ fn pieces_beyond_the_bound_are_not_kept() {
 
 #[test]
 fn what_is_not_bittorrent_is_malformed_once_and_text() {
-    let mut wrong = handshake(1);
-    wrong[3] = b'?';
+    let mut wrong = handshake(1).repeat(40);
+    wrong.iter_mut().step_by(20).for_each(|byte| *byte = b'?');
+    wrong[0] = 1;
     let long = [handshake(0x33), b"\x7F\xFF\xFF\xFFxyz".to_vec()].concat();
     let cases = [
-        (wrong, "not a handshake of BitTorrent"),
+        (wrong, "no handshake of BitTorrent"),
         (long, "a message of BitTorrent is too long"),
     ];
     for (bytes, why) in cases {
@@ -149,6 +150,21 @@ fn what_is_not_bittorrent_is_malformed_once_and_text() {
         assert_eq!(found.texts[0], connection[0].1);
         assert_eq!(found.texts[1], connection[1].1);
     }
+}
+
+/// Keys are exchanged, then both agree on plain text, as aria2 does with itself.
+#[test]
+fn a_handshake_may_come_behind_an_exchange_of_keys() {
+    let mut noise: Vec<u8> = (0..900_u32).map(|at| (at * 151 % 251) as u8).collect();
+    noise[400..411].copy_from_slice(b"\x13BitTorrent");
+    noise.extend(b"\x13\x13Bit");
+    let connection: Vec<_> = [Client, Server]
+        .into_iter()
+        .map(|side| (side, [&noise[..], &handshake(0x33)].concat()))
+        .collect();
+    let found = Recorder::of(Application::BitTorrent, &connection);
+    assert_eq!(found.events, [named(Client, "", None)]);
+    assert_eq!(found.texts[0], connection[0].1);
 }
 
 #[test]

@@ -57,8 +57,9 @@ impl Offers {
                     to: people.to.to_vec(),
                 };
                 found.file_named(offer.sender, &offer.file());
-                if let Some(at) = at.or((self.waiting.len() >= MAX_OFFERS).then_some(0)) {
-                    self.waiting.remove(at);
+                let is_full = self.waiting.len() >= MAX_OFFERS;
+                if let Some(gone) = at.or(if is_full { Some(0) } else { None }) {
+                    self.waiting.remove(gone);
                 }
                 self.waiting.push(offer);
             }
