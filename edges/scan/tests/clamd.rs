@@ -147,7 +147,7 @@ fn a_clamd_that_is_killed_and_comes_back_is_used_again() {
     assert!(!scanner.status().is_reachable);
     clamd.restart().expect("it starts again");
     let took = eventually(|| scanner.status().is_reachable);
-    assert!(took < Duration::from_millis(2200), "{took:?}");
+    assert!(took < Duration::from_secs(4), "{took:?}");
     assert_eq!(tester.scan(3, &EICAR), infected(EICAR_NAME));
     // An orderly restart between two scans is not even noticed.
     let failed = scanner.status().failed.total();
@@ -173,7 +173,7 @@ fn a_clamd_that_hangs_costs_one_timeout_and_then_none() {
     eventually(|| !scanner.status().is_reachable);
     tester.submit(3, b"x", true);
     let report = tester.reports(1).remove(0);
-    assert!(report.latency_ns < 200_000_000, "{report:?}");
+    assert!(report.latency_ns < 900_000_000, "{report:?}");
     clamd.signal("CONT").expect("it runs");
     eventually(|| scanner.status().is_reachable);
     assert_eq!(tester.scan(4, &EICAR), infected(EICAR_NAME));

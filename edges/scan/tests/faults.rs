@@ -17,9 +17,11 @@ use fake::{Dialogue, Fake};
 use linkweir_engine::effect::{ScanOutcome, ScanReport, Ticket};
 use linkweir_scan::{FailureCause, Scanner, ScannerOptions};
 
-const T: Duration = Duration::from_secs(1);
+const T: Duration = common::TIMEOUT;
+/// How late a late answer is.
+const LATE: Duration = Duration::from_millis(200);
 /// What a busy machine may add to a timeout.
-const SLACK: Duration = Duration::from_millis(400);
+const SLACK: Duration = Duration::from_millis(1500);
 
 fn obedient(_: usize, dialogue: &mut Dialogue) {
     while let Ok(bytes) = dialogue.stream() {
@@ -257,7 +259,7 @@ fn silence_ends_at_the_timeout_and_a_late_answer_is_nobodys() {
     let fake = Fake::start(|number, dialogue| {
         while let Ok(bytes) = dialogue.stream() {
             if number == 0 {
-                std::thread::sleep(T + SLACK);
+                std::thread::sleep(T + LATE);
                 dialogue.answer("stream: Late FOUND");
             } else {
                 assert_eq!(bytes, b"second");
@@ -270,11 +272,11 @@ fn silence_ends_at_the_timeout_and_a_late_answer_is_nobodys() {
     let begin = Instant::now();
     assert_eq!(
         why(&tester.scan(1, b"first")),
-        "clamd did not answer within 1s"
+        "clamd did not answer within 2s"
     );
     let took = begin.elapsed();
     assert!(took >= T && took < T + SLACK, "{took:?}");
-    std::thread::sleep(SLACK);
+    std::thread::sleep(LATE * 2);
     assert_eq!(tester.scan(2, b"second"), ScanOutcome::Clean);
     assert_eq!(scanner.status().failed.of(FailureCause::Timeout), 1);
 }
@@ -296,14 +298,14 @@ fn whoever_waits_for_a_connection_is_told_in_time_too() {
     let reports = tester.reports(20);
     let took = begin.elapsed();
     assert!(took >= T && took < T + SLACK, "{took:?}");
-    assert_eq!(why(&reports[0].outcome), "clamd did not answer within 1s");
+    assert_eq!(why(&reports[0].outcome), "clamd did not answer within 2s");
     // Those behind it never had a turn worth the name.
-    let late = |report: &ScanReport| why(&report.outcome).ends_with("within 1s");
+    let late = |report: &ScanReport| why(&report.outcome).ends_with("within 2s");
     assert!(reports.iter().all(late), "{reports:?}");
     assert!(
         reports
             .iter()
-            .all(|report| report.latency_ns >= 1_000_000_000)
+            .all(|report| report.latency_ns >= 2_000_000_000)
     );
 }
 
@@ -325,7 +327,7 @@ fn a_socket_whose_queue_is_full_is_a_timeout() {
     let tester = Tester::new(&scanner);
     let begin = Instant::now();
     let outcome = tester.scan(1, b"x");
-    assert!(why(&outcome).ends_with("within 1s"), "{outcome:?}");
+    assert!(why(&outcome).ends_with("within 2s"), "{outcome:?}");
     assert!(begin.elapsed() >= T && begin.elapsed() < T + SLACK);
     // By now the prober knows as well, and nobody waits any more.
     eventually(|| {
@@ -363,7 +365,7 @@ fn without_clamd_scans_fail_at_once_until_it_is_there() {
     );
     let fake = Fake::at(&path, obedient);
     let took = eventually(|| scanner.status().is_reachable);
-    assert!(took < Duration::from_millis(2200), "{took:?}");
+    assert!(took < Duration::from_secs(4), "{took:?}");
     assert_eq!(tester.scan(200, b"x"), ScanOutcome::Clean);
     assert_eq!(fake.scans.load(Ordering::Relaxed), 1);
 }

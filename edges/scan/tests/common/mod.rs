@@ -17,11 +17,14 @@ use linkweir_scan::{Address, ScanClient, Scanner, ScannerOptions};
 /// Longest wait of a test for what will come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Options for tests: one connection, a timeout of a second.
+/// The timeout of scans.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Options for tests: one connection, and [`TIMEOUT`].
 pub(crate) fn options(path: &Path) -> ScannerOptions {
     ScannerOptions {
         connections: 1,
-        timeout: Duration::from_secs(1),
+        timeout: TIMEOUT,
         ..ScannerOptions::new(Address::Unix(path.to_owned()))
     }
 }
