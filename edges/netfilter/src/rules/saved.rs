@@ -172,6 +172,7 @@ impl SavedTable {
             writeln!(text, "{verb}{what}").unwrap_or_default();
         };
         line("*", &self.name);
+        // Also a jump that somebody else made: a chain that is led to cannot go.
         for jump in &self.jumps {
             line("-D ", &jump.rule);
         }

@@ -8,7 +8,7 @@
 //!
 //! Packets are up to 64 KiB (segmentation offload). HTB takes such a packet whole and then waits until
 //! it is paid for, so that
-//! - `burst` (what may go at once after a pause) need not hold one: 4 ms of the rate make up for timers
+//! - `burst` (what may go at once after a pause) need not hold one: 10 ms of the rate make up for timers
 //!   that fire late, and 16 KiB at least;
 //! - `quantum` (whose turn it is among classes) is one such packet;
 //! - the queue of a class counts bytes (`bfifo`): 200 ms of the rate, and two such packets at least. The
@@ -135,7 +135,7 @@ fn write_class(text: &mut String, verb: &str, interface: &str, class: ShapeClass
     let id = class_id(class.rule);
     let rate = class.rate_bits;
     let bytes = rate / 8;
-    let burst = (bytes / 250).max(MIN_BURST);
+    let burst = (bytes / 100).max(MIN_BURST);
     let limit = (bytes / 5).max(MIN_QUEUE);
     let lines = format!(
         "class {verb} dev {interface} parent {HANDLE} classid {id} {KIND} rate {rate}bit \
@@ -157,7 +157,7 @@ mod tests {
             qdisc add dev lan0 root handle 4c57: htb\n\
             class add dev lan0 parent 4c57: classid 4c57:2 htb rate 10000000bit burst 16384 cburst 16384 quantum 65536\n\
             qdisc add dev lan0 parent 4c57:2 bfifo limit 250000\n\
-            class add dev lan0 parent 4c57: classid 4c57:11 htb rate 1000000000bit burst 500000 cburst 500000 quantum 65536\n\
+            class add dev lan0 parent 4c57: classid 4c57:11 htb rate 1000000000bit burst 1250000 cburst 1250000 quantum 65536\n\
             qdisc add dev lan0 parent 4c57:11 bfifo limit 25000000\n\
             END";
         assert_eq!(step.to_string(), expected);

@@ -175,7 +175,8 @@ fn step_of_family(found: &Found, plan: &Plan, family: Family, is_wanted: bool) -
 /// Removes everything that [`up`] and [`change`] made, also a part of it; nothing else. Does nothing, and
 /// says so, where nothing is there.
 ///
-/// The marks of connections stay: [`Removed::marks`] says which they are.
+/// The marks of connections stay: [`Removed::marks`] says which they are. Packets that wait in a queue may
+/// be lost: the kernel drops them when a chain that it leads packets to goes.
 ///
 /// # Errors
 /// A program is missing, or a step failed; the others were done.

@@ -1,6 +1,15 @@
 //! Rules in namespaces: what is made, changed and removed, and what the kernel then does.
 //!
 //! As root, with iptables, nftables and iproute2; otherwise each test says that it was skipped.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "test support: what fails ends the test, and what is skipped or measured is said"
+)]
 
 mod net;
 mod service;
