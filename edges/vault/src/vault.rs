@@ -155,8 +155,9 @@ impl Vault {
     }
 }
 
-impl Drop for Vault {
-    fn drop(&mut self) {
+impl Vault {
+    /// Writes what waits and ends open files as parts; what is submitted later is lost.
+    pub fn finish(&mut self) {
         self.shared.is_stopped.store(true, Ordering::Release);
         // The lock makes sure that the thread waits, or has yet to look.
         drop(locked(&self.shared.intake));
@@ -165,6 +166,12 @@ impl Drop for Vault {
             // A panic in the thread must not become one of the run.
             thread.join().ok();
         }
+    }
+}
+
+impl Drop for Vault {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 

@@ -15,9 +15,10 @@ use linkweir_netfilter::{Queue, QueueOptions, ResetSender};
 use linkweir_netfilter::rules::Host;
 use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
 use linkweir_scan::{Scanner, ScannerOptions};
+use linkweir_sink::summary::write_summary_file;
 use linkweir_sink::{OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
-use linkweir_vault::{Vault, VaultOptions};
+use linkweir_vault::{Vault, VaultOptions, WhenFull};
 use linkweir_wire::Timestamp;
 
 use super::args::RunArgs;
@@ -143,7 +144,6 @@ struct Running<'a> {
 impl Running<'_> {
     /// Writes events until the run stops, or all workers have ended.
     fn write(&mut self, events: &Receiver<GatewayBatch>) -> anyhow::Result<()> {
-        self.snapshot.notifier_ready();
         loop {
             match events.recv_timeout(TICK) {
                 Ok(batch) => self.take(&batch)?,
@@ -177,6 +177,7 @@ impl Running<'_> {
         let report = self.report();
         self.view.tick(&report);
         self.view.show_status(self.snapshot.take());
+        self.snapshot.take_notices().iter().for_each(|notice| warn(notice));
         if self.signals.take_rotate() {
             for sink in &mut self.sinks {
                 sink.rotate()?;
@@ -253,10 +254,10 @@ impl Running<'_> {
             }
         }
         self.snapshot.finish();
+        self.snapshot.take_notices().iter().for_each(|notice| warn(notice));
         let status = self.snapshot.take();
         if let Some(path) = &self.args.output.summary {
-            let text = serde_json::to_string_pretty(&summary(&status, &report))?;
-            linkweir_sink::write_summary_file(path, &text).context("--summary")?;
+            write_summary_file(path, &summary(&status, &report)).context("--summary")?;
         }
         if !self.args.output.quiet {
             say(to_screen(&status).trim_end());
@@ -337,16 +338,29 @@ fn start_scanner(settings: &ScannerSettings) -> anyhow::Result<Scanner> {
 }
 
 fn start_vault(settings: &RecordSettings) -> anyhow::Result<Vault> {
-    let folder = settings.folder.clone().or_else(|| settings.quarantine.clone());
-    let folder = folder.context("no folder for files")?;
-    let quarantine = settings.quarantine.clone().unwrap_or_else(|| folder.clone());
+    let (folder, quarantine) = vault_folders(settings).context("no folder for files")?;
     let options = VaultOptions {
         max_file_bytes: settings.max_file,
         max_total_bytes: settings.max_total,
-        deletes_oldest: settings.is_ring,
+        when_full: if settings.is_ring {
+            WhenFull::DeleteOldest
+        } else {
+            WhenFull::Refuse
+        },
         ..VaultOptions::new(folder, quarantine)
     };
     Ok(Vault::start(options)?)
+}
+
+/// The folder of files that are kept or still come, and that of infected ones. One is made in the
+/// other where only one is named.
+fn vault_folders(settings: &RecordSettings) -> Option<(PathBuf, PathBuf)> {
+    match (&settings.folder, &settings.quarantine) {
+        (Some(folder), Some(quarantine)) => Some((folder.clone(), quarantine.clone())),
+        (Some(folder), None) => Some((folder.clone(), folder.join("quarantine"))),
+        (None, Some(quarantine)) => Some((quarantine.join("passing"), quarantine.clone())),
+        (None, None) => None,
+    }
 }
 
 /// The folders in which files will be made.
@@ -364,8 +378,7 @@ fn written_folders(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
             _ => PathBuf::from("."),
         })
         .collect();
-    let record = &config.record;
-    folders.extend([&record.folder, &record.quarantine].into_iter().flatten().cloned());
+    folders.extend(vault_folders(&config.record).into_iter().flat_map(|(a, b)| [a, b]));
     folders.extend(config.scanner.iter().filter_map(|scanner| scanner.spool.clone()));
     folders.sort();
     folders.dedup();

@@ -62,9 +62,15 @@ impl Snapshot {
 
     /// Files that are being written are completed.
     pub(super) fn finish(&mut self) {
-        if let Some(vault) = &mut self.vault {
+        // A vault that is dropped has written what it was given.
+        if let Some(vault) = self.vault.as_mut() {
             vault.finish();
         }
+    }
+
+    /// What the vault has to say.
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        self.vault.as_ref().map(Vault::take_notices).unwrap_or_default()
     }
 
     /// The state now.
@@ -204,9 +210,9 @@ fn vault(vault: &Vault) -> VaultStatus {
         bytes: status.bytes,
         open: status.open as u64,
         dropped_bytes: status
-            .dropped
+            .lost
             .iter()
-            .map(|(cause, bytes)| (cause.as_str().to_owned(), bytes))
+            .map(|(cause, loss)| (cause.as_str().to_owned(), loss.bytes))
             .collect(),
         last_error: status.last_error,
     }

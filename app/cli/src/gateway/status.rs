@@ -78,9 +78,9 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         }
     ));
     say(&format!(
-        "  looked at    {} packets, {}B; {} connections now, {} forgotten",
+        "  looked at    {} packets, {}; {} connections now, {} forgotten",
         status.packets,
-        scaled(status.bytes as f64),
+        scaled(status.bytes as f64, "B"),
         status.connections,
         status.evicted,
     ));

@@ -24,6 +24,7 @@ pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifie
         .map(|_| (0, progress::now()))
         .collect();
     let mut notified = progress::now();
+    notifier.is_ready();
     while !shared.is_stopping() {
         std::thread::sleep(EVERY);
         for (number, (worker, (beats, since))) in shared.workers.iter().zip(&mut seen).enumerate() {
@@ -43,4 +44,5 @@ pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifie
             notifier.is_well();
         }
     }
+    notifier.is_stopping();
 }
