@@ -43,6 +43,10 @@ usage: cargo xtask TASK
   bench live [--packets N] [--transactions N] [--capture FILE] [--binary FILE] [--runs R]
              [--seconds S] [--only speed|shares|feed]
                               packets from an interface, in network namespaces made for it
+  bench gateway [--seconds N] [--runs R] [--queues N] [--keep-alive] [--binary FILE] [--only PART]...
+                              what passes through the gateway, beside proxies and the plain kernel; parts:
+                              rows (forward, nat, accept, classify, inspect, keywords, record, scan, all,
+                              redirect, squid), cable, sweep, slow-scan, shape, many
   bench record [--packets N] --dir DIR
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]

@@ -7,6 +7,7 @@
 mod bars;
 mod captures;
 mod flows;
+mod gateway;
 mod live;
 pub(crate) mod measure;
 mod programs;
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     match what.as_str() {
         "live" => return live::run(rest),
         "flows" => return flows::run(rest),
+        "gateway" => return gateway::run(rest),
         _ => {}
     }
     let mut options = Options::new(rest);

@@ -1,0 +1,235 @@
+//! What stands between client and server: rules of the kernel, and the programs behind them.
+
+use super::policy::{Policy, Scanner, WINDOW_KIB};
+use super::row::Row;
+use super::series::Rounds;
+use super::site::{Site, filled};
+use anyhow::{Context as _, Result, bail};
+use linkweir_testkit::netns::{Running, until};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How long a program may take to begin.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Where redirected connections go.
+const PORT: &str = "3128";
+
+/// A running `linkweir gateway`, and the rules that lead packets to it.
+#[derive(Debug)]
+pub(super) struct Gateway<'a> {
+    site: &'a Site,
+    linkweir: PathBuf,
+    policy: PathBuf,
+    running: Running,
+}
+
+impl<'a> Gateway<'a> {
+    /// Makes the rules and starts it; answers when it serves all its queues.
+    pub(super) fn start(rounds: &Rounds<'_>, site: &'a Site, policy: &Policy<'_>) -> Result<Self> {
+        let queues = usize::from(policy.queues);
+        let policy = policy.write(site)?;
+        let linkweir = rounds.programs.linkweir.clone();
+        let words = |word| -> Result<Command> {
+            let mut command = site.gateway(&linkweir);
+            command.args(["gateway", word, "--config"]).arg(&policy);
+            Ok(command)
+        };
+        done(words("up")?)?;
+        let mut run = words("run")?;
+        run.arg("-q").arg("-w").arg(site.path("events.jsonl"));
+        let running = start(site, run, "gateway", || site.net().queues().len() >= queues)?;
+        Ok(Self {
+            site,
+            linkweir,
+            policy,
+            running,
+        })
+    }
+
+    /// Its process.
+    pub(super) const fn id(&self) -> u32 {
+        self.running.id()
+    }
+
+    /// What it says of itself.
+    pub(super) fn status(&self) -> Result<Value> {
+        let mut status = self.site.gateway(&self.linkweir);
+        status
+            .args(["gateway", "status", "--json", "--config"])
+            .arg(&self.policy);
+        let output = status.output().context("run linkweir gateway status")?;
+        serde_json::from_slice(&output.stdout).with_context(|| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            format!("linkweir gateway status: {}", said.trim())
+        })
+    }
+
+    /// Ends it and removes its rules; that it lost something is an error.
+    pub(super) fn finish(self) -> Result<()> {
+        let output = self.running.finish()?;
+        if !output.status.success() {
+            let said = fs::read_to_string(self.site.path("gateway.log")).unwrap_or_default();
+            bail!("linkweir gateway run: {}: {}", output.status, said.trim());
+        }
+        let mut down = self.site.gateway(&self.linkweir);
+        down.args(["gateway", "down", "--config"]).arg(&self.policy);
+        done(down)?;
+        let kept = self.site.path("kept");
+        if kept.is_dir() {
+            fs::remove_dir_all(&kept)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a row puts there.
+#[derive(Debug)]
+pub(super) struct Between<'a> {
+    site: &'a Site,
+    gateway: Option<Gateway<'a>>,
+    programs: Vec<Running>,
+}
+
+impl<'a> Between<'a> {
+    /// Puts it there.
+    pub(super) fn start(rounds: &Rounds<'_>, site: &'a Site, row: Row) -> Result<Self> {
+        let scanner = rounds.clamd.map(|(socket, _)| Scanner {
+            socket,
+            window_kib: WINDOW_KIB,
+        });
+        let mut between = Self {
+            site,
+            gateway: None,
+            programs: Vec::new(),
+        };
+        if let Some(policy) = Policy::of(row, rounds.plan.queues, scanner) {
+            between.gateway = Some(Gateway::start(rounds, site, &policy)?);
+            return Ok(between);
+        }
+        match row {
+            Row::Nat => site.must("iptables -t nat -A POSTROUTING -o wan0 -j MASQUERADE")?,
+            Row::Accept => {
+                let last = rounds.plan.queues.saturating_sub(1);
+                for number in 0..=last {
+                    let mut accept = site.gateway(rounds.programs.example("accept"));
+                    accept.args(["--queue", &number.to_string()]);
+                    let is_there = || site.net().queues().len() > usize::from(number);
+                    between
+                        .programs
+                        .push(start(site, accept, "accept", is_there)?);
+                }
+                let queues = if last == 0 {
+                    "--queue-num 0".to_owned()
+                } else {
+                    format!("--queue-balance 0:{last}")
+                };
+                site.must(&format!("iptables -A FORWARD -j NFQUEUE {queues}"))?;
+            }
+            Row::Redirect => {
+                let mut proxy = site.gateway(rounds.programs.own("copy_proxy"));
+                proxy.arg(PORT);
+                between.redirect(proxy, "copy_proxy")?;
+            }
+            Row::Squid => {
+                let squid = rounds
+                    .programs
+                    .squid
+                    .as_ref()
+                    .context("squid is not installed")?;
+                between.redirect(squid_command(site, squid)?, "squid")?;
+            }
+            _ => {}
+        }
+        Ok(between)
+    }
+
+    /// The processes that do the work.
+    pub(super) fn ids(&self) -> Vec<u32> {
+        let gateway = self.gateway.iter().map(Gateway::id);
+        gateway
+            .chain(self.programs.iter().map(Running::id))
+            .collect()
+    }
+
+    /// Takes it away.
+    pub(super) fn finish(self) -> Result<()> {
+        if let Some(gateway) = self.gateway {
+            return gateway.finish();
+        }
+        self.site.must("iptables -F FORWARD")?;
+        self.site.must("iptables -t nat -F")?;
+        for program in self.programs {
+            program.finish()?;
+        }
+        Ok(())
+    }
+
+    fn redirect(&mut self, proxy: Command, name: &str) -> Result<()> {
+        let site = self.site;
+        // In hexadecimal, as the table of the kernel has it; 0A: listening.
+        let listening = || {
+            let tables = [site.net().table("tcp"), site.net().table("tcp6")].concat();
+            tables
+                .lines()
+                .any(|line| line.contains(":0C38 ") && line.contains(" 0A "))
+        };
+        self.programs.push(start(site, proxy, name, listening)?);
+        let rule = "iptables -t nat -A PREROUTING -i lan0 -p tcp --dport 80 -j REDIRECT --to-ports";
+        site.must(&format!("{rule} {PORT}"))
+    }
+}
+
+fn squid_command(site: &Site, squid: &std::path::Path) -> Result<Command> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = site.path("squid");
+    fs::create_dir_all(&folder)?;
+    // It gives up being root, and writes its log after that.
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
+    let here = folder.to_str().context("a folder that is not UTF-8")?;
+    let configuration = folder.join("squid.conf");
+    filled(
+        "squid.conf",
+        &configuration,
+        &[("FOLDER", here), ("PORT", PORT)],
+    )?;
+    let mut command = site.gateway(squid);
+    // In the foreground, one process.
+    command.arg("-N").arg("-f").arg(configuration);
+    Ok(command)
+}
+
+/// Starts a program and waits until it is ready; what it says goes to a file that an error shows.
+pub(super) fn start(
+    site: &Site,
+    mut command: Command,
+    name: &str,
+    mut is_ready: impl FnMut() -> bool,
+) -> Result<Running> {
+    let log = site.path(&format!("{name}.log"));
+    let said = File::create(&log).with_context(|| format!("create {}", log.display()))?;
+    command.stdout(said.try_clone()?).stderr(said);
+    let mut running = Running::start(&mut command).with_context(|| format!("start {name}"))?;
+    let mut has_ended = false;
+    let ready = until(PATIENCE, || {
+        has_ended = !matches!(running.ended(), Ok(None));
+        has_ended || is_ready()
+    });
+    if has_ended || !ready {
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        bail!("{name} does not begin: {}", said.trim());
+    }
+    Ok(running)
+}
+
+/// Runs a short command; what it said is in the error.
+fn done(mut command: Command) -> Result<()> {
+    let output = command.stdout(Stdio::null()).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{command:?}: {}: {}", output.status, said.trim());
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Policies of the gateway's rows.
+
+use super::row::Row;
+use super::site::Site;
+use anyhow::{Context as _, Result};
+use linkweir_testkit::gateway::{LAN, WAN};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Window of the rows that scan, KiB: within the paper's 20 to 40.
+pub(super) const WINDOW_KIB: u32 = 32;
+
+/// A scanner, and how much it gets at a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scanner<'a> {
+    pub(super) socket: &'a Path,
+    pub(super) window_kib: u32,
+}
+
+/// Lines of the rules, as they stand in the file.
+#[derive(Debug, Clone)]
+pub(super) struct Policy<'a> {
+    pub(super) queues: u16,
+    pub(super) scanner: Option<Scanner<'a>>,
+    pub(super) rules: String,
+}
+
+impl<'a> Policy<'a> {
+    /// The policy of a row; nothing where the gateway has no part in it.
+    pub(super) fn of(row: Row, queues: u16, scanner: Option<Scanner<'a>>) -> Option<Self> {
+        const NAMES: &str = "file-names = [\"*.exe\", \"*.scr\"]\n";
+        const WORDS: &str = "keywords-file = \"keywords\"\n";
+        const KEPT: &str = "record = true\n";
+        const SCANNED: &str = "scan = \"clamd\"\n";
+        let looks: &[&str] = match row {
+            Row::Classify => &[],
+            Row::Inspect => &[NAMES],
+            Row::Keywords => &[WORDS],
+            Row::Record => &[NAMES, KEPT],
+            Row::Scan => &[SCANNED],
+            Row::All => &[NAMES, WORDS, KEPT, SCANNED],
+            _ => return None,
+        };
+        let action = if looks.is_empty() { "allow" } else { "inspect" };
+        let rule = format!(
+            "[[rule]]\nname = \"web\"\napplication = [\"http\"]\naction = \"{action}\"\n{}",
+            looks.concat()
+        );
+        Some(Self {
+            queues,
+            scanner: scanner.filter(|_| row.scans()),
+            rules: rule,
+        })
+    }
+
+    /// Writes it among the files of a site.
+    pub(super) fn write(&self, site: &Site) -> Result<PathBuf> {
+        let path = site.path("gateway.toml");
+        let text = self.text(&site.path(""))?;
+        std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+        Ok(path)
+    }
+
+    fn text(&self, folder: &Path) -> Result<String> {
+        let here = folder.display();
+        let mut text = format!(
+            "[gateway]\nqueues = {}\ninterfaces = [\"{LAN}\", \"{WAN}\"]\nfail = \"open\"\n\
+             default = \"allow\"\ncontrol = \"{here}/gateway.sock\"\n\n",
+            self.queues
+        );
+        if let Some(scanner) = self.scanner {
+            write!(
+                text,
+                "[scanner.clamd]\naddress = \"{}\"\nwindow = \"{}KiB\"\ntail = \"1KiB\"\ntimeout = \"5s\"\n\n",
+                scanner.socket.display(),
+                scanner.window_kib
+            )?;
+        }
+        if self.rules.contains("record = true") {
+            // The oldest make room, so that a run of any length keeps what passes; memory, not a disk, is
+            // what they are written to.
+            write!(
+                text,
+                "[record]\nfolder = \"{here}/kept\"\nmax-file = \"100MiB\"\nmax-total = \"1GiB\"\n\
+                 when-full = \"delete-oldest\"\n\n"
+            )?;
+        }
+        text.push_str(&self.rules);
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_has_what_its_row_needs() {
+        let scanner = Scanner {
+            socket: Path::new("/s"),
+            window_kib: 7,
+        };
+        let text = |row| {
+            let policy = Policy::of(row, 2, Some(scanner)).unwrap();
+            policy.text(Path::new("/f")).unwrap()
+        };
+        assert!(text(Row::Classify).ends_with("action = \"allow\"\n"));
+        assert!(!text(Row::Inspect).contains("scanner"));
+        let all = text(Row::All);
+        for part in [
+            "window = \"7KiB\"",
+            "folder = \"/f/kept\"",
+            "queues = 2",
+            "keywords-file",
+        ] {
+            assert!(all.contains(part), "{part}");
+        }
+        assert!(Policy::of(Row::Forward, 2, None).is_none());
+    }
+}
