@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use linkweir_sys::wait::monotonic_ns;
 
-use crate::folder::Dir;
+use crate::folder::{Dir, READ_ONLY};
 use crate::name::{JSON, json};
 use crate::options::{VaultOptions, WhenFull};
 
@@ -45,19 +46,21 @@ impl Budget {
     }
 
     /// Counts what is there. A folder that cannot be read counts as empty.
-    pub(crate) fn count(&mut self, folder: &Path, quarantine: &Path) {
+    pub(crate) fn count(&mut self, folder: &Path, quarantine: Option<&Path>) {
         self.counted_ns = monotonic_ns();
         self.bytes = 0;
         self.files = 0;
         self.oldest.clear();
         // What cannot be counted now is counted later.
         self.count_in(folder, true).ok();
-        self.count_in(quarantine, false).ok();
+        if let Some(quarantine) = quarantine {
+            self.count_in(quarantine, false).ok();
+        }
     }
 
     fn count_in(&mut self, path: &Path, may_go: bool) -> io::Result<()> {
-        // Length, and when it was written.
-        let mut seen: HashMap<String, (u64, u64)> = HashMap::new();
+        // Length, when it was written, and whether it is infected.
+        let mut seen: HashMap<String, (u64, u64, bool)> = HashMap::new();
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
             // One that has gone meanwhile does not count.
@@ -71,9 +74,10 @@ impl Budget {
                 u64::try_from(since.as_nanos()).ok()
             });
             let name = entry.file_name().to_string_lossy().into_owned();
-            seen.insert(name, (meta.len(), written.unwrap_or_default()));
+            let is_infected = meta.permissions().mode() & 0o777 == READ_ONLY.as_raw_mode();
+            seen.insert(name, (meta.len(), written.unwrap_or_default(), is_infected));
         }
-        for (name, (length, written)) in &seen {
+        for (name, (length, written, is_infected)) in &seen {
             let text = seen.get(&json(name));
             let is_text = name.ends_with(JSON) || name.ends_with(".json.partial");
             // A recorded file may be called `*.json` itself; then it has a text too.
@@ -82,8 +86,9 @@ impl Budget {
             }
             self.files += 1;
             // Only what has a text beside it is ours.
-            if let Some((more, _)) = text
+            if let Some((more, ..)) = text
                 && may_go
+                && !is_infected
                 && self.when_full == WhenFull::DeleteOldest
             {
                 self.oldest.insert((*written, name.clone()), length + more);
@@ -160,5 +165,6 @@ impl Budget {
 pub(crate) struct Place<'a> {
     pub(crate) dir: &'a Dir,
     pub(crate) folder: &'a Path,
-    pub(crate) quarantine: &'a Path,
+    /// `None` where it is the folder itself.
+    pub(crate) quarantine: Option<&'a Path>,
 }

@@ -11,7 +11,7 @@ use crate::file::Writing;
 use crate::folder::Folder;
 use crate::intake::{Key, Step};
 use crate::options::VaultOptions;
-use crate::publish::{publish, quarantine};
+use crate::publish::{isolate, publish};
 use crate::sidecar::Ended;
 use crate::status::{LossCause, VaultStatus};
 
@@ -28,7 +28,8 @@ enum Slot {
 pub(crate) struct Keeper {
     options: VaultOptions,
     folder: Folder,
-    quarantine: Folder,
+    /// `None` where it is the folder itself.
+    quarantine: Option<Folder>,
     budget: Budget,
     files: HashMap<Key, Slot>,
     /// Counters of what is counted here.
@@ -42,11 +43,11 @@ impl Keeper {
     pub(crate) fn new(
         options: VaultOptions,
         folder: Folder,
-        quarantine: Folder,
+        quarantine: Option<Folder>,
         interrupted: u64,
     ) -> Self {
         let mut budget = Budget::new(&options);
-        budget.count(folder.path(), quarantine.path());
+        budget.count(folder.path(), quarantine.as_ref().map(Folder::path));
         let status = VaultStatus {
             interrupted,
             total_bytes: budget.bytes(),
@@ -117,7 +118,7 @@ impl Keeper {
         let place = Place {
             dir: &dir,
             folder: self.folder.path(),
-            quarantine: self.quarantine.path(),
+            quarantine: self.quarantine.as_ref().map(Folder::path),
         };
         let text = longest_text(&origin);
         if !self
@@ -143,7 +144,7 @@ impl Keeper {
         let place = Place {
             dir: &file.dir,
             folder: self.folder.path(),
-            quarantine: self.quarantine.path(),
+            quarantine: self.quarantine.as_ref().map(Folder::path),
         };
         let fits = length.min(self.options.max_file_bytes.saturating_sub(file.written()));
         let room = self.budget.room(fits, &place, &mut self.status.deleted);
@@ -228,13 +229,12 @@ impl Keeper {
 
     fn complete(&mut self, file: &mut Writing, ended: Ended) -> io::Result<String> {
         file.conclude(ended, self.options.is_synced)?;
-        let to = if ended == Ended::Quarantined {
-            self.quarantine.now()?
-        } else {
-            file.dir.clone()
+        let to = match &mut self.quarantine {
+            Some(quarantine) if ended == Ended::Quarantined => quarantine.now()?,
+            _ => file.dir.clone(),
         };
         let own = if ended == Ended::Quarantined {
-            quarantine(&file.dir, &file.name, &to)?
+            isolate(&file.dir, &file.name, &to)?
         } else {
             publish(&file.dir, &file.name, &to)?
         };

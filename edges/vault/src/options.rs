@@ -28,7 +28,8 @@ pub enum Stale {
 pub struct VaultOptions {
     /// Folder of recorded files. It is made if it is not there, with mode 0700.
     pub folder: PathBuf,
-    /// Folder of infected ones, another one; on the same file system if moving is to be quick.
+    /// Folder of infected ones; on the same file system if moving is to be quick. It may be `folder`
+    /// itself, where nothing else is recorded: then only their mode tells them apart.
     pub quarantine: PathBuf,
     /// Longest file, bytes; what follows is cut off.
     pub max_file_bytes: u64,

@@ -36,7 +36,7 @@ pub(crate) fn publish(from: &Dir, name: &str, to: &Dir) -> io::Result<String> {
 }
 
 /// [`publish`] to the quarantine, which may be on another file system: then the file is copied.
-pub(crate) fn quarantine(from: &Dir, name: &str, to: &Dir) -> io::Result<String> {
+pub(crate) fn isolate(from: &Dir, name: &str, to: &Dir) -> io::Result<String> {
     match publish(from, name, to) {
         Err(error) if error.raw_os_error() == Some(Errno::XDEV.raw_os_error()) => {}
         other => return other,

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::folder::{Dir, READ_ONLY};
 use crate::name::{JSON, candidates, json, of_partial, partial};
 use crate::options::Stale;
-use crate::publish::{publish, quarantine};
+use crate::publish::{isolate, publish};
 
 /// A folder, open and by its path.
 #[derive(Debug, Clone, Copy)]
@@ -19,12 +19,15 @@ pub(crate) struct At<'a> {
 }
 
 /// Completes or deletes hidden files; gives how many were completed. What cannot be done is left for
-/// the next start.
-pub(crate) fn recover(folder: At<'_>, infected: At<'_>, stale: Stale) -> io::Result<u64> {
-    // Halves of copies: the whole ones are still in the folder.
-    for name in hidden(infected.path)?.keys() {
-        infected.dir.remove(&partial(name)).ok();
+/// the next start. `quarantine` is `None` where it is the folder itself.
+pub(crate) fn recover(folder: At<'_>, quarantine: Option<At<'_>>, stale: Stale) -> io::Result<u64> {
+    if let Some(quarantine) = quarantine {
+        // Halves of copies: the whole ones are still in the folder.
+        for name in hidden(quarantine.path)?.keys() {
+            quarantine.dir.remove(&partial(name)).ok();
+        }
     }
+    let infected = quarantine.unwrap_or(folder);
     let hidden = hidden(folder.path)?;
     let mut completed = 0;
     for (name, meta) in &hidden {
@@ -46,7 +49,7 @@ pub(crate) fn recover(folder: At<'_>, infected: At<'_>, stale: Stale) -> io::Res
             remove(folder.dir, name)
         } else if hidden.contains_key(&json(name)) {
             let own = if is_infected {
-                quarantine(folder.dir, name, to)
+                isolate(folder.dir, name, to)
             } else {
                 publish(folder.dir, name, to)
             };

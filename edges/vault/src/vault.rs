@@ -37,9 +37,6 @@ pub enum VaultError {
     /// Another run records into a folder.
     #[error("folder {0} is in use by another run")]
     InUse(PathBuf),
-    /// Recorded files and infected ones are to be apart.
-    #[error("the quarantine must be another folder than {0}")]
-    SameFolder(PathBuf),
     /// The system gave no thread.
     #[error("vault: {0}")]
     System(io::Error),
@@ -64,8 +61,6 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Records files on a thread of its own, `vault`. It is bound by what the thread that starts it has
 /// given up; it writes to the two folders alone.
-///
-/// Dropping it writes what waits and ends open files as parts.
 #[derive(Debug)]
 pub struct Vault {
     shared: Arc<Shared>,
@@ -80,30 +75,30 @@ impl Vault {
     /// A folder cannot be used, or another run uses it.
     pub fn start(options: VaultOptions) -> Result<Self, VaultError> {
         let mut folder = open(&options.folder)?;
-        let mut quarantine = open(&options.quarantine)?;
-        let at = |path: &Path, source| VaultError::Folder {
-            path: path.to_owned(),
+        let quarantine = open(&options.quarantine)?;
+        let at = |source| VaultError::Folder {
+            path: options.folder.clone(),
             source,
         };
-        match folder.is_same(&quarantine) {
-            Ok(false) => {}
-            Ok(true) => return Err(VaultError::SameFolder(options.folder)),
-            Err(source) => return Err(at(&options.folder, source)),
-        }
+        let is_one = folder.is_same(&quarantine).map_err(at)?;
+        let mut quarantine = (!is_one).then_some(quarantine);
         let here = lock(&mut folder)?;
-        let there = lock(&mut quarantine)?;
+        let there = quarantine.as_mut().map(lock).transpose()?;
         let interrupted = recover(
             At {
                 dir: &here,
                 path: folder.path(),
             },
-            At {
-                dir: &there,
-                path: quarantine.path(),
-            },
+            quarantine
+                .as_ref()
+                .zip(there.as_deref())
+                .map(|(folder, dir)| At {
+                    dir,
+                    path: folder.path(),
+                }),
             options.stale,
         )
-        .map_err(|source| at(&options.folder, source))?;
+        .map_err(at)?;
         let intake = Intake::new(options.buffer_bytes, options.max_open);
         let keeper = Keeper::new(options, folder, quarantine, interrupted);
         let shared = Arc::new(Shared {
@@ -153,10 +148,9 @@ impl Vault {
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut locked(&self.shared.notices))
     }
-}
 
-impl Vault {
-    /// Writes what waits and ends open files as parts; what is submitted later is lost.
+    /// Writes what waits, ends open files as parts, and ends the thread; so does dropping the vault.
+    /// What is submitted later is lost; the counters stay.
     pub fn finish(&mut self) {
         self.shared.is_stopped.store(true, Ordering::Release);
         // The lock makes sure that the thread waits, or has yet to look.
