@@ -12,7 +12,7 @@
 //! The kernel keeps a mark with a connection that it tracks, and it tracks one from its first packet that
 //! passes on. Who is dropped or rejected with the first packet is asked about again with the next.
 //!
-//! What was made is known again without a file, by names and comments ([`sign`]), so that [`down`] finds
+//! What was made is known again without a file, by names and comments, so that [`down`] finds
 //! it after a crash too. Each of the steps but those of `tc` is made at once or not at all. What somebody
 //! else made is not touched.
 

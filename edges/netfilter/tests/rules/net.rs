@@ -14,6 +14,11 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// Set to the name of the namespaces where a test runs within the gateway.
 const INSIDE: &str = "LINKWEIR_TEST_RULES";
 
+/// Whether the caller runs within the gateway.
+pub(crate) fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
 /// The namespaces; they go when it is dropped by who made them.
 pub(crate) struct Net {
     name: String,
@@ -62,6 +67,11 @@ impl Net {
     /// The namespaces, where the caller runs within the gateway. If it does not, the test of this name
     /// (with its module) is run there, and its failure is that of the caller.
     pub(crate) fn inside(test: &str) -> Option<Self> {
+        Self::inside_with(test, &path())
+    }
+
+    /// The same with another path for programs.
+    pub(crate) fn inside_with(test: &str, path: &str) -> Option<Self> {
         if let Ok(name) = std::env::var(INSIDE) {
             return Some(Self {
                 name,
@@ -74,7 +84,8 @@ impl Net {
             "exec {} --exact {test} --nocapture --test-threads=1",
             program.display()
         );
-        let output = net.command("g", &script).env(INSIDE, &net.name).output();
+        let mut command = net.command("g", &script);
+        let output = command.env(INSIDE, &net.name).env("PATH", path).output();
         let output = output.expect("ip runs");
         let text = String::from_utf8_lossy(&output.stdout);
         print!("{text}{}", String::from_utf8_lossy(&output.stderr));
@@ -142,7 +153,8 @@ fn sh(script: &str) -> std::process::Output {
     command.output().expect("a shell")
 }
 
-fn path() -> String {
+/// The path, with administrators' programs.
+pub(crate) fn path() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{path}:/usr/sbin:/sbin")
 }
