@@ -82,7 +82,19 @@ export interface FlowTick extends Tick {
   duration_ns: ResponseTimes | null;
 }
 
-export type Kind = "http" | "flows";
+export interface GatewayTick extends Tick {
+  events: number;
+  kinds: Readonly<Record<string, number>>;
+  applications: Readonly<Record<string, number>>;
+  rules: Readonly<Record<string, number>>;
+  refused: number;
+  blocked: number;
+  transferred_bytes: number;
+  /** Bytes. */
+  file_size: ResponseTimes | null;
+}
+
+export type Kind = "http" | "flows" | "gateway";
 
 export interface Meta {
   kind: Kind;
@@ -126,6 +138,80 @@ export interface Ccdf {
   points: [number, number][];
 }
 
+// The state of a gateway: edges/console/src/gateway/status.rs.
+
+type Counts = Readonly<Record<string, number>>;
+
+export interface ScannerStatus {
+  address: string;
+  is_reachable: boolean;
+  version: string;
+  scans: number;
+  infected: number;
+  failed: Counts;
+  bytes: number;
+  waiting: number;
+  latency_us: Counts;
+  last_error: string | null;
+}
+
+export interface VaultStatus {
+  kept: number;
+  parts: number;
+  quarantined: number;
+  bytes: number;
+  open: number;
+  dropped_bytes: Counts;
+  last_error: string | null;
+}
+
+export interface GatewayStatus {
+  program: string;
+  pid: number;
+  uptime_s: number;
+  config: string;
+  reloads: number;
+  fail: string;
+  applications: Readonly<Record<string, Readonly<Record<"connections" | "packets" | "bytes" | "allowed" | "dropped" | "rejected" | "inspected" | "blocked", number>>>>;
+  rules: Readonly<Record<string, { packets: number; bytes: number }>>;
+  packets: number;
+  bytes: number;
+  connections: number;
+  evicted: number;
+  held: { packets: number; bytes: number; peak_packets: number };
+  counts: Counts;
+  events: Counts;
+  events_lost: number;
+  queues: readonly { number: number; waiting: number; dropped: number; user_dropped: number; total: number }[];
+  scanner: ScannerStatus | null;
+  vault: VaultStatus | null;
+}
+
+export interface GatewayEvent {
+  id: number;
+  t_ms: number;
+  event: string;
+  application: string;
+  rule: string;
+  client: string;
+  server: string;
+  protocol: string;
+  action: string;
+  verdict: string;
+  file_name: string;
+  message: string;
+  detail: string;
+  from: string;
+  to: string;
+  size: number | null;
+}
+
+export interface GatewayNow {
+  status: GatewayStatus | null;
+  status_ms: number;
+  events: readonly GatewayEvent[];
+}
+
 /** The server answered, but not with what was asked for. */
 export class Refused extends Error {}
 
@@ -142,3 +228,5 @@ export const fetchTop = (by: string, sort: string, window: Window, n: number): P
   json(`/api/top?by=${by}&sort=${sort}&window=${window}&n=${n}`);
 
 export const fetchCcdf = (of: string, window: Window): Promise<Ccdf> => json(`/api/ccdf?of=${of}&window=${window}`);
+
+export const fetchNow = (): Promise<GatewayNow> => json("/api/status");

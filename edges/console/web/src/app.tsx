@@ -1,13 +1,18 @@
 // The page from top to bottom.
 
+import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import type { Kind } from "./api";
 import { Alerts } from "./alerts";
 import { Banners } from "./banners";
-import { Breakdown, FlowBreakdown } from "./breakdown";
+import { Breakdown, FlowBreakdown, GatewayBreakdown } from "./breakdown";
 import { CcdfCard } from "./ccdfcard";
 import { TimeChart } from "./chart";
 import { Empty, nothingYet } from "./empty";
 import * as format from "./format";
+import { GatewayCards } from "./gateway";
+import { GatewayEvents } from "./gatewayevents";
+import { useGatewayNow } from "./gatewaynow";
 import { Header, keys } from "./header";
 import { kind, latest } from "./state";
 import { Tiles } from "./tiles";
@@ -26,7 +31,7 @@ export function App() {
         <Banners />
         <Tiles />
         <Alerts />
-        {nothingYet.value ? <Empty /> : kind.value === "flows" ? <FlowCharts /> : <Charts />}
+        {nothingYet.value ? <Empty /> : CHARTS[kind.value]()}
       </main>
       <Footer />
     </>
@@ -55,6 +60,25 @@ function FlowCharts() {
   );
 }
 
+function GatewayCharts() {
+  useGatewayNow();
+  return (
+    <div class="grid grid-gateway">
+      <GatewayCards />
+      <GatewayEvents />
+      <TimeChart id="stopped" title="Connections stopped" unit="per second, stacked" lines={lines.stopped} show={rate} mark={format.axisNumber} stacked />
+      <TimeChart id="found" title="Found" unit="per second" lines={lines.found} show={rate} mark={format.axisNumber} />
+      <TimeChart id="audited" title="Decided and recorded" unit="per second" lines={lines.audited} show={rate} mark={format.axisNumber} />
+      <GatewayBreakdown />
+      <TopCard />
+      <CcdfCard />
+      <TimeChart id="active" title="Connections" unit="classified or inspected" lines={lines.active} show={rate} mark={format.axisNumber} />
+      <TimeChart id="packets" title="Packets" unit="to user space, per second" lines={lines.packets} show={rate} mark={format.axisNumber} />
+      <TimeChart id="bits" title="Throughput" unit="to user space, bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "b/s")} />
+    </div>
+  );
+}
+
 function Charts() {
   return (
     <div class="grid">
@@ -71,6 +95,12 @@ function Charts() {
     </div>
   );
 }
+
+const CHARTS: Readonly<Record<Kind, () => JSX.Element>> = {
+  http: () => <Charts />,
+  flows: () => <FlowCharts />,
+  gateway: () => <GatewayCharts />,
+};
 
 function Footer() {
   return (

@@ -1,7 +1,7 @@
 // Status codes and methods of the range, as lists with bars.
 
 import { useComputed } from "@preact/signals";
-import type { FlowTick, HttpTick, Tick } from "./api";
+import type { FlowTick, GatewayTick, HttpTick, Tick } from "./api";
 import * as format from "./format";
 import type { Colour } from "./palette";
 import { view } from "./state";
@@ -95,6 +95,21 @@ export function FlowBreakdown() {
       <Bars id="applications" title="Applications" unit="bytes in the range" show={(bytes) => format.si(bytes, "B")} rows={applications} paint={() => "calmer"} />
       <Bars id="ends" title="How flows ended" rows={ends} paint={(name) => ENDS[name] ?? "grey"} />
       <Bars id="anomalies" title="Anomalies" unit="segments in the range" rows={anomalies} paint={() => "orange"} name={spaced} wide />
+    </>
+  );
+}
+
+const KINDS: Readonly<Record<string, Colour>> = { decided: "calm", message: "calmer", file: "calmer", keyword: "orange", file_name: "orange", unscanned: "orange", blocked: "red", infected: "red" };
+
+export function GatewayBreakdown() {
+  const kinds = useComputed(() => sums(seen<GatewayTick>(), (tick) => tick.kinds)).value;
+  const applications = useComputed(() => sums(seen<GatewayTick>(), (tick) => tick.applications)).value;
+  const rules = useComputed(() => sums(seen<GatewayTick>(), (tick) => tick.rules)).value;
+  return (
+    <>
+      <Bars id="kinds" title="Events" rows={kinds} paint={(name) => KINDS[name] ?? "grey"} name={spaced} />
+      <Bars id="applications" title="Applications" unit="events in the range" rows={applications} paint={() => "calmer"} />
+      <Bars id="rules" title="Rules" unit="events in the range" rows={rules} paint={() => "calmer"} wide />
     </>
   );
 }

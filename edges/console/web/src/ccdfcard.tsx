@@ -39,6 +39,7 @@ const QUANTITIES: Readonly<Record<Kind, readonly Quantity[]>> = {
     { ...flow("duration", "duration"), title: "Longer than", above: "longer than" },
     { id: "throughput", name: "throughput", title: "Faster than", of: "flows", show: (value) => format.si(value, "b/s"), above: "faster than" },
   ],
+  gateway: [{ id: "file_size", name: "file size", title: "Larger than", of: "files", show: (value) => format.si(value, "B"), above: "larger than" }],
 };
 
 const all = (): readonly Quantity[] => QUANTITIES[kind.value];

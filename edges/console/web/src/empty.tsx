@@ -6,12 +6,17 @@ import * as format from "./format";
 import { kind, meta, shown } from "./state";
 
 /** Whether an interval has anything of what its page is about. */
-const ABOUT: Readonly<Record<Kind, (tick: Tick) => boolean>> = {
+const ABOUT: Readonly<Record<Kind, ((tick: Tick) => boolean) | null>> = {
   http: (tick) => (tick as HttpTick).requests > 0 || (tick as HttpTick).responses > 0,
   flows: (tick) => tick.table.entries > 0 || (tick as FlowTick).ended > 0,
+  // Its state is worth seeing before its first packet.
+  gateway: null,
 };
 
-export const nothingYet = computed(() => !shown.value.some(ABOUT[kind.value]));
+export const nothingYet = computed(() => {
+  const about = ABOUT[kind.value];
+  return about !== null && !shown.value.some(about);
+});
 
 export function Empty() {
   const packets = shown.value.reduce((sum, tick) => sum + tick.packets, 0);

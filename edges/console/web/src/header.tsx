@@ -94,6 +94,7 @@ function Segments({ label, children }: { label: string; children: ComponentChild
 const DOWNLOADS: Readonly<Record<Kind, readonly (readonly [string, string])[]>> = {
   http: [["series", "Intervals"], ["hosts", "Hosts"], ["urls", "URLs"], ["servers", "Servers"], ["clients", "Clients"]],
   flows: [["series", "Intervals"], ["names", "Names"], ["servers", "Servers"], ["clients", "Clients"], ["applications", "Applications"]],
+  gateway: [["series", "Intervals"], ["applications", "Applications"], ["clients", "Clients"], ["files", "Files"], ["findings", "Findings"]],
 };
 
 function Downloads() {

@@ -1,6 +1,6 @@
 // What the charts over time show of an interval.
 
-import type { FlowTick, HttpTick, ResponseTimes, Tick } from "./api";
+import type { FlowTick, GatewayTick, HttpTick, ResponseTimes, Tick } from "./api";
 import type { Line } from "./chart";
 
 const perSecond = (count: number, tick: Tick): number => (tick.interval_s > 0 ? count / tick.interval_s : 0);
@@ -102,4 +102,26 @@ export const states: readonly Line<FlowTick>[] = [
 export const flowRates: readonly Line<FlowTick>[] = [
   { label: "p99", colour: "orange", value: (tick) => above(tick.throughput_bps, "p99") },
   { label: "p50", colour: "blue", value: (tick) => above(tick.throughput_bps, "p50") },
+];
+
+// A gateway.
+
+const eventRate = (kind: string) => (tick: GatewayTick): number => perSecond(tick.kinds[kind] ?? 0, tick);
+
+export const stopped: readonly Line<GatewayTick>[] = [
+  { label: "for content", colour: "red", value: (tick) => perSecond(tick.blocked, tick) },
+  { label: "by rule", colour: "orange", value: (tick) => perSecond(tick.refused, tick) },
+];
+
+export const found: readonly Line<GatewayTick>[] = [
+  { label: "infected", colour: "red", value: eventRate("infected") },
+  { label: "keywords", colour: "orange", value: eventRate("keyword") },
+  { label: "file names", colour: "purple", value: eventRate("file_name") },
+  { label: "not scanned", colour: "grey", value: eventRate("unscanned"), dash: [5, 3] },
+];
+
+export const audited: readonly Line<GatewayTick>[] = [
+  { label: "decided", colour: "blue", value: eventRate("decided") },
+  { label: "messages", colour: "green", value: eventRate("message") },
+  { label: "files", colour: "purple", value: eventRate("file"), dash: [5, 3] },
 ];

@@ -1,9 +1,10 @@
 // What is read from across the room: losses first, then how full the table is, then the rates.
 
 import type { ComponentChildren } from "preact";
-import type { Dropped, FlowTick, HttpTick } from "./api";
+import type { Dropped, FlowTick, GatewayTick, HttpTick, Tick } from "./api";
 import * as format from "./format";
 import { lostIn } from "./chart";
+import { gatewayNow } from "./gatewaynow";
 import { kind, latest, meta } from "./state";
 
 const CAUSES: Readonly<Record<string, string>> = {
@@ -77,11 +78,52 @@ function FlowTiles({ tick }: { tick: FlowTick | null }) {
   );
 }
 
+function GatewayTiles({ tick }: { tick: GatewayTick | null }) {
+  const stopped = tick === null ? 0 : tick.refused + tick.blocked;
+  const status = gatewayNow.value?.status ?? null;
+  const scanner = status?.scanner ?? null;
+  return (
+    <>
+      <Tile id="stopped" label="Stopped/s" value={tick === null ? "–" : format.si(perSecond(tick, stopped))} raw={stopped} level={(tick?.blocked ?? 0) > 0 ? "warn" : undefined}>
+        {tick === null ? "" : `${format.count(tick.refused)} by rule, ${format.count(tick.blocked)} for content`}
+      </Tile>
+      <Tile id="held" label="Held packets" value={status === null ? "–" : format.count(status.held.packets)} raw={status?.held.packets ?? 0}>
+        {status === null ? "" : `at most ${format.count(status.held.peak_packets)}`}
+      </Tile>
+      <Tile id="scanner" label="Scanner" value={scanner === null ? "–" : scanner.is_reachable ? `${format.count(scanner.infected)} found` : "down"} raw={scanner?.infected ?? 0} level={scanner !== null && !scanner.is_reachable ? "bad" : undefined}>
+        {scanner === null ? "none" : `in ${format.count(scanner.scans)} scans`}
+      </Tile>
+    </>
+  );
+}
+
+function KindTiles({ tick }: { tick: Tick | null }) {
+  switch (kind.value) {
+    case "http": return <HttpTiles tick={tick as HttpTick | null} />;
+    case "flows": return <FlowTiles tick={tick as FlowTick | null} />;
+    case "gateway": return <GatewayTiles tick={tick as GatewayTick | null} />;
+  }
+}
+
+/** How full the table is, or, where nobody knows how much it can hold, how much is in it. */
+function TableTile({ tick }: { tick: Tick | null }) {
+  const { entries, capacity } = tick?.table ?? { entries: 0, capacity: 0 };
+  if (tick !== null && capacity === 0) {
+    return <Tile id="table" label="Connections" value={format.count(entries)} raw={entries}>in the table</Tile>;
+  }
+  const fill = capacity > 0 ? entries / capacity : 0;
+  return (
+    <Tile id="table" label="Table fill" value={tick === null ? "–" : format.percent(fill)} raw={entries} level={fill > 0.9 ? "bad" : fill > 0.7 ? "warn" : undefined}>
+      <meter class="fill" min={0} max={1} high={0.7} optimum={0} value={fill} aria-label="Table fill" />
+      {tick === null ? "" : `${format.count(entries)} of ${format.count(capacity)}`}
+    </Tile>
+  );
+}
+
 export function Tiles() {
   const tick = latest.value;
   const lost = tick === null ? 0 : Object.values(tick.dropped_total).reduce((sum, each) => sum + each, 0);
   const lostNow = tick === null ? 0 : lostIn(tick);
-  const fill = tick !== null && tick.table.capacity > 0 ? tick.table.entries / tick.table.capacity : 0;
   const firing = tick?.alerts.filter((alert) => alert.state === "firing").length ?? 0;
   const pending = tick?.alerts.filter((alert) => alert.state === "pending").length ?? 0;
   const each = (count: number): number => perSecond(tick, count);
@@ -93,10 +135,7 @@ export function Tiles() {
         {none ? "" : lost === 0 ? "nothing lost" : causes(tick.dropped_total)}
         {lostNow > 0 ? <b> · now +{format.count(lostNow)}</b> : null}
       </Tile>
-      <Tile id="table" label="Table fill" value={none ? "–" : format.percent(fill)} raw={tick?.table.entries ?? 0} level={fill > 0.9 ? "bad" : fill > 0.7 ? "warn" : undefined}>
-        <meter class="fill" min={0} max={1} high={0.7} optimum={0} value={fill} aria-label="Table fill" />
-        {tick === null ? "" : `${format.count(tick.table.entries)} of ${format.count(tick.table.capacity)}`}
-      </Tile>
+      <TableTile tick={tick} />
       <Tile id="alerts" label="Alerts firing" value={none ? "–" : String(firing)} raw={firing} level={firing > 0 ? "bad" : pending > 0 ? "warn" : undefined}>
         {tick === null ? "" : tick.alerts.length === 0 ? "no rules" : pending > 0 ? `${pending} pending` : `of ${tick.alerts.length} rules`}
       </Tile>
@@ -109,7 +148,7 @@ export function Tiles() {
       <Tile id="bps" label="Throughput" value={none ? "–" : format.si(each(tick.bytes * 8), "b/s")} raw={tick?.bytes ?? 0}>
         {none ? "" : "on the wire"}
       </Tile>
-      {kind.value === "flows" ? <FlowTiles tick={tick as FlowTick | null} /> : <HttpTiles tick={tick as HttpTick | null} />}
+      <KindTiles tick={tick} />
     </section>
   );
 }

@@ -93,6 +93,21 @@ const TABLES: Readonly<Record<Kind, Tables>> = {
     ],
     unit: (count) => format.si(count, "B"),
   },
+  gateway: {
+    groups: [["application", "Applications"], ["client", "Clients"], ["file", "Files"], ["finding", "Findings"]],
+    columns: [
+      counted("events", "Events", "events"),
+      counted("connections", "Connections", "events", "Connections that were decided"),
+      { ...counted("refused", "Refused", "stopped", "Dropped or rejected by rule"), warn: (row) => amount(row, "refused") > 0 },
+      { ...counted("blocked", "Blocked", "stopped", "Cut off for what they carried"), warn: (row) => amount(row, "blocked") > 0 },
+      counted("found", "Found", "found", "Keywords, file names and viruses"),
+      { ...counted("infected", "Infected", "found", "Of what was found, viruses"), warn: (row) => amount(row, "infected") > 0 },
+      counted("messages", "Messages", "events"),
+      counted("files", "Files", "files"),
+      { id: "bytes", name: "Bytes", pick: "bytes", show: (row) => format.si(amount(row, "bytes"), "B"), hint: "Bytes of files and messages" },
+    ],
+    unit: (count) => `${format.count(count)} events`,
+  },
 };
 
 const tables = (): Tables => TABLES[kind.value];

@@ -1,0 +1,46 @@
+// The last events of a gateway, latest first. Names, messages and findings come from the network: only
+// ever text.
+
+import { useComputed } from "@preact/signals";
+import type { GatewayEvent } from "./api";
+import * as format from "./format";
+import { Card, DataTable, type Column } from "./gateway";
+import { gatewayNow } from "./gatewaynow";
+import { zone } from "./state";
+
+const about = (event: GatewayEvent): string => (event.message === "" ? event.file_name : event.message);
+
+/** Who sends what to whom, where the protocol says it. */
+function people(event: GatewayEvent): string {
+  if (event.from === "" && event.to === "") return "";
+  return `${event.from === "" ? "?" : event.from} → ${event.to === "" ? "?" : event.to}`;
+}
+
+function level(event: GatewayEvent): "bad" | "warn" | "quiet" | undefined {
+  if (event.event === "infected" || event.event === "blocked") return "bad";
+  if (["keyword", "file_name", "unscanned", "limit", "malformed"].includes(event.event)) return "warn";
+  if (event.action === "drop" || event.action === "reject") return "warn";
+  return event.event === "decided" ? "quiet" : undefined;
+}
+
+const COLUMNS: readonly Column<GatewayEvent>[] = [
+  { name: "Time", text: true, show: (event) => format.clock(event.t_ms, zone.value) },
+  { name: "Event", text: true, show: (event) => event.event.replaceAll("_", " "), level },
+  { name: "Application", text: true, show: (event) => event.application },
+  { name: "Client", text: true, show: (event) => event.client },
+  { name: "Server", text: true, show: (event) => event.server },
+  { name: "File or message", text: true, show: about },
+  { name: "Size", show: (event) => (event.size === null ? "" : format.si(event.size, "B")) },
+  { name: "Verdict", text: true, hint: "What is done, or the verdict on a file", show: (event) => (event.verdict === "" ? event.action : event.verdict) },
+  { name: "Detail", text: true, show: (event) => [event.detail, people(event)].filter((part) => part !== "").join("; ") },
+  { name: "Rule", text: true, show: (event) => event.rule },
+];
+
+export function GatewayEvents() {
+  const rows = useComputed(() => [...(gatewayNow.value?.events ?? [])].reverse()).value;
+  return (
+    <Card id="events" title="Last events" unit={rows.length === 0 ? "" : `the latest ${rows.length}, newest first`} wide>
+      <DataTable columns={COLUMNS} rows={rows} name={(event) => String(event.id)} none="No event yet." />
+    </Card>
+  );
+}
