@@ -47,6 +47,20 @@ impl Found {
         })
     }
 
+    /// Where nobody may look: nothing of ours, and nothing that we would have to make for it.
+    pub(super) fn unknown() -> Self {
+        Self {
+            v4: Saved::parse(Family::V4, ""),
+            v6: Saved::parse(Family::V6, ""),
+            is_nft: false,
+            tables: table::Tables {
+                names: Vec::new(),
+                ours: None,
+            },
+            roots: Vec::new(),
+        }
+    }
+
     pub(super) const fn saved(&self, family: Family) -> &Saved {
         match family {
             Family::V4 => &self.v4,
