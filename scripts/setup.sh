@@ -17,7 +17,7 @@ case $task in
 build) needed=$base ;;
 test) needed="$base $tests" ;;
 ci) needed="$base $tests g++:c++" ;;
-bench) needed="$base tshark:tshark nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd iproute2:ip ethtool:ethtool util-linux:unshare" ;;
+bench) needed="$base tshark:tshark nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd iproute2:ip ethtool:ethtool util-linux:unshare iptables:iptables nftables:nft clamav-daemon:clamd squid:squid" ;;
 *)
     echo "usage: scripts/setup.sh build|test|ci|bench" >&2
     exit 2
@@ -84,6 +84,9 @@ install_packages() {
             esac
             case " $missing " in
             *" clamav-daemon "*) say "clamd's own service is not needed: systemctl disable --now clamav-daemon clamav-freshclam" ;;
+            esac
+            case " $missing " in
+            *" squid "*) say "squid's own service is not needed: systemctl disable --now squid" ;;
             esac
             case " $missing " in
             *" prometheus "*) say "prometheus's own service is not needed: systemctl disable --now prometheus" ;;
