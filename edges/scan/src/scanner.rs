@@ -1,6 +1,7 @@
 //! The scanner: its threads, from start to end.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -9,8 +10,8 @@ use thiserror::Error;
 
 use crate::client::ScanClient;
 use crate::link::Stop;
-use crate::options::ScannerOptions;
-use crate::shared::Shared;
+use crate::options::{Address, ScannerOptions};
+use crate::shared::{Shared, locked};
 use crate::status::ScannerStatus;
 use crate::worker::Worker;
 use crate::{probe, spool};
@@ -59,6 +60,12 @@ impl Scanner {
             })?;
         }
         let shared = Arc::new(Shared::new(options, Stop::new()?));
+        if let Address::Tcp { host, port } = &shared.options.address
+            && let Ok(host) = host.parse::<IpAddr>()
+        {
+            // No name to look up: scans need not wait for the first check.
+            locked(&shared.health).addresses = vec![SocketAddr::new(host, *port)];
+        }
         // Dropped on an error, it ends the threads that run already.
         let mut scanner = Self {
             shared: Arc::clone(&shared),

@@ -16,6 +16,7 @@ use common::{Tester, eventually, infected, options, why};
 use fake::{Dialogue, Fake};
 use linkweir_engine::effect::{ScanOutcome, ScanReport, Ticket};
 use linkweir_scan::{FailureCause, Scanner, ScannerOptions};
+use linkweir_sys::privileges::Restrict;
 
 const T: Duration = common::TIMEOUT;
 /// How late a late answer is.
@@ -521,6 +522,33 @@ fn a_port_serves_as_well_as_a_path() {
     assert_eq!(tester.scan(1, b"good"), ScanOutcome::Clean);
     assert_eq!(tester.scan(2, b"good"), ScanOutcome::Clean);
     assert_eq!(scanner.status().connections, 2);
+}
+
+#[test]
+fn a_scanner_that_has_given_up_its_rights_works() {
+    let fake = Fake::start(obedient);
+    let spool = tempfile::tempdir().expect("a folder");
+    let options = ScannerOptions {
+        spool_dir: Some(spool.path().to_owned()),
+        timeout: Duration::from_secs(10),
+        ..options(&fake.path)
+    };
+    let restrict = Restrict {
+        writable: vec![spool.path().to_owned()],
+        ..Restrict::default()
+    };
+    // Its threads have what the thread has that starts them.
+    let started = std::thread::spawn(move || {
+        restrict.apply().expect("restricted");
+        Scanner::start(options).expect("starts")
+    });
+    let scanner = started.join().expect("no panic");
+    let tester = Tester::new(&scanner);
+    assert_eq!(tester.scan(1, b"bad"), infected("bad"));
+    tester.submit(2, &vec![b'x'; 3_000_000], false);
+    eventually(|| scanner.status().spooled_bytes == 3_000_000);
+    tester.submit(2, b"end", true);
+    assert_eq!(tester.reports(1)[0].outcome, ScanOutcome::Clean);
 }
 
 #[test]
