@@ -95,10 +95,11 @@ pub(super) fn may_begin(bytes: &[u8]) -> bool {
         .take(MAX_METHOD + 1)
         .take_while(|byte| byte.is_ascii_graphic())
         .count();
-    match bytes.get(word) {
-        None => word <= MAX_METHOD,
+    let ends_well = match bytes.get(word) {
+        None => true,
         Some(&byte) => byte == b' ' && word > 0,
-    }
+    };
+    ends_well && word <= MAX_METHOD
 }
 
 #[cfg(test)]
@@ -118,6 +119,7 @@ mod tests {
             (b"AMETHODOF23BYTESISLONG.", true),
             (b"AMETHODOF23BYTESISLONG. ", true),
             (b"AMETHODOF24BYTESISTOOBIG", false),
+            (b"AMETHODOF24BYTESISTOOBIG /", false),
         ] {
             assert_eq!(may_begin(bytes), may, "{}", bytes.escape_ascii());
         }
