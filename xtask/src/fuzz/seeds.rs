@@ -58,6 +58,8 @@ pub(super) fn write(work: &Path) -> Result<()> {
                     &[&[flags, back, 0, 0, len], part].concat(),
                 )?;
             }
+            let record = record_of(back, head);
+            put("http_inspector", format!("head-{index}"), &record)?;
         }
     }
     let initial = bytes_of(INITIAL);
@@ -75,6 +77,17 @@ pub(super) fn write(work: &Path) -> Result<()> {
         // client's, on ports that say nothing.
         let all = [&[0xFF, 0xFF, 0xFF], *opening].concat();
         put("application", format!("opening-{index}"), &all)?;
+        let record = record_of(0, opening);
+        put("http_inspector", format!("opening-{index}"), &record)?;
+    }
+    let conversation = CONVERSATION.map(|(side, bytes)| record_of(side, bytes));
+    put(
+        "http_inspector",
+        "conversation".to_owned(),
+        &conversation.concat(),
+    )?;
+    for (index, coded) in CODED.iter().enumerate() {
+        put("decoder", format!("coded-{index}"), coded)?;
     }
     put("dns", "answer".to_owned(), DNS_ANSWER)?;
     let len = u16::try_from(DNS_ANSWER.len()).unwrap_or(0).to_be_bytes();
@@ -135,6 +148,32 @@ const OPENINGS: [&[u8]; 20] = [
     b"\x41\0\x02\xBC\0\0\x03\xE8\0\0\0\0\0\x10\0\0\0\x01\0\0",
     b"\0\x01\0\0\x21\x12\xA4\x42AAAAAAAAAAAA",
 ];
+
+/// A client (0) and a server (1): a form, chunks, a push, messages of Gnutella.
+const CONVERSATION: [(u8, &[u8]); 5] = [
+    (0, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 60\r\n\r\n\
+        --b\r\nContent-Disposition: form-data; filename=\"x\"\r\n\r\n\r\n--b--GIVE 12345678\r\n\r\n"),
+    (1, b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\
+        Content-Disposition: attachment; filename*=UTF-8''%e2%82%ac\r\n\r\n3;x\r\nabc\r\n0\r\nA: b\r\n\r\n"),
+    (1, b"GET /.hash=00ff HTTP/1.1\nX-Kazaa-Username: u\n\n"),
+    (0, b"HTTP/1.1 206 OK\nX-KazaaTag: 4=t\nContent-Range: bytes 0-1/9\nContent-Length: 2\n\nab"),
+    (0, b"GNUTELLA CONNECT/0.4\n\nAAAAAAAAAAAAAAAA\x81\x01\x01\x18\0\0\0\
+        \x01AAAAAAAAAA\x01\0\0\0\x02\0\0\0xx\0\0z"),
+];
+
+/// Coding (0: gzip, 1: deflate), size of the pieces, and a stored block in each kind of frame.
+const CODED: [&[u8]; 4] = [
+    b"\0\x03\x1F\x8B\x08\0\0\0\0\0\0\x03\x01\x02\0\xFD\xFFhi\0\0\0\0\0\0\0\0",
+    b"\0\xFF\x1F\x8B\x08\x1E\0\0\0\0\0\x03\x01\0xname\0comment\0cc\x01\x02\0\xFD\xFFhi\0\0\0\0\0\0\0\0",
+    b"\x01\x01\x78\x01\x01\x02\0\xFD\xFFhi\x01\x3B\0\xD2",
+    b"\x01\x10\x01\x02\0\xFD\xFFhi",
+];
+
+/// A record of the target that takes streams: side, length, bytes.
+fn record_of(side: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    [&[side], &length.to_le_bytes()[..], bytes].concat()
+}
 
 /// An answer with an alias and an address, both compressed.
 const DNS_ANSWER: &[u8] = b"\x12\x34\x81\x80\0\x01\0\x02\0\0\0\0\x03www\x07example\x03com\0\0\x01\0\x01\
@@ -269,6 +308,8 @@ mod tests {
             "quic",
             "application",
             "dns",
+            "http_inspector",
+            "decoder",
         ] {
             let count = std::fs::read_dir(folder(&folder_of_test, target))
                 .unwrap()
