@@ -4,6 +4,7 @@
 //! a sanitizer: the code under test has no unsafe blocks, what is looked for are panics, hangs and
 //! memory without bounds. `--asan` takes nightly and its address sanitizer.
 
+mod conversations;
 mod seeds;
 
 use crate::Outcome;

@@ -1,5 +1,6 @@
 //! The inputs that fuzzing starts from, cut from the bundled capture.
 
+use super::conversations;
 use crate::shell::{read_unpacked, root};
 use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
@@ -98,6 +99,9 @@ pub(super) fn write(work: &Path) -> Result<()> {
         "header".to_owned(),
         DNS_ANSWER.get(..12).unwrap_or(&[]),
     )?;
+    for (index, bytes) in conversations::all().iter().enumerate() {
+        put("peer_inspectors", format!("conversation-{index}"), bytes)?;
+    }
     for count in [0, 1, 20] {
         let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
         let pcap = [&[header], chosen.as_slice()].concat().concat();
