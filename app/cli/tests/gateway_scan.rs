@@ -1,0 +1,224 @@
+//! `linkweir gateway`: what clamd finds does not arrive, wherever in the file it is.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a helper that fails is a failed test"
+)]
+
+mod common;
+#[path = "gateway/site.rs"]
+mod site;
+
+use std::fs;
+use std::path::Path;
+
+use linkweir_testkit::clamd::{Clamd, EICAR, EICAR_NAME};
+use linkweir_testkit::gateway::Place;
+use linkweir_testkit::peers;
+use site::{CURL_RESET, Site, at, noise, same, sha256, url};
+
+const WINDOW: usize = 32 * 1024;
+const LENGTH: usize = 150_000;
+
+/// Both, or a loud word about why not.
+fn open() -> Option<(Site, Clamd)> {
+    let clamd = Clamd::start()
+        .map_err(|error| common::skipped(&error.to_string()))
+        .ok()?;
+    Some((Site::open(&[])?, clamd))
+}
+
+fn policy(clamd: &Clamd, window: &str, more: &str) -> String {
+    let socket = clamd.socket();
+    format!(
+        "[scanner.clamd]\naddress = \"{}\"\nwindow = \"{window}\"\ntail = \"1KiB\"\ntimeout = \"5s\"\n\
+         [[rule]]\nname = \"files\"\napplication = [\"http\", \"fasttrack\", \"gnutella\", \"msnftp\"]\n\
+         action = \"inspect\"\nscan = \"clamd\"\naudit = true\nquarantine = true\n{more}\n",
+        socket.display()
+    )
+}
+
+fn infected(offset: usize) -> Vec<u8> {
+    let mut bytes = noise(LENGTH);
+    bytes[offset..offset + EICAR.len()].copy_from_slice(&EICAR);
+    bytes
+}
+
+fn has_eicar(bytes: &[u8]) -> bool {
+    bytes.windows(EICAR.len()).any(|window| window == *EICAR)
+}
+
+/// What came is not the whole file, and the signature is not in it.
+#[track_caller]
+fn is_harmless(out: &Path, what: &str) {
+    let came = fs::read(out).unwrap_or_default();
+    assert!(
+        came.len() < LENGTH && !has_eicar(&came),
+        "{what}: {}",
+        came.len()
+    );
+}
+
+fn quarantined(site: &Site) -> Vec<Vec<u8>> {
+    let folder = fs::read_dir(site.path("quarantine")).unwrap();
+    let paths = folder.map(|entry| entry.unwrap().path());
+    let files = paths.filter(|path| path.is_file());
+    files.map(|path| fs::read(path).unwrap()).collect()
+}
+
+#[test]
+fn at_every_offset_around_the_windows_end_by_http() {
+    let Some((site, clamd)) = open() else { return };
+    let gateway = site.gateway(&policy(&clamd, "32KiB", ""));
+    let size = EICAR.len();
+    let offsets = [
+        0,
+        1,
+        WINDOW - size - 1,
+        WINDOW - size,
+        WINDOW - size + 1,
+        WINDOW - size / 2,
+        WINDOW - 1,
+        WINDOW,
+        WINDOW + 1,
+        2 * WINDOW - 1024 - size / 2,
+        2 * WINDOW - 30,
+        LENGTH - size,
+    ];
+    for offset in offsets {
+        let name = format!("at-{offset}");
+        site.nginx.put(&name, &infected(offset)).unwrap();
+        for way in ["plain", "chunked"] {
+            let (code, out) = site.curl(0, &url(&format!("{way}/{name}")), "out", &[]);
+            let what = format!("{way} at {offset}");
+            assert_eq!(code, CURL_RESET, "{what}");
+            is_harmless(&out, &what);
+        }
+    }
+    let clean = noise(LENGTH);
+    let file = site.nginx.put("clean", &clean).unwrap();
+    let (code, out) = site.curl(0, &url("plain/clean"), "out", &[]);
+    assert_eq!(code, 0);
+    same(&out, &clean);
+
+    let events = gateway.end();
+    let found = events.of("infected");
+    assert_eq!(found.len(), 2 * offsets.len(), "{found:#?}");
+    assert!(
+        found.iter().all(|event| event["detail"] == EICAR_NAME),
+        "{found:#?}"
+    );
+    let clean = events.one("file", "file_name", "clean");
+    assert_eq!(clean["verdict"], "clean", "{clean:#}");
+    assert_eq!(clean["sha256"], sha256(&file), "{clean:#}");
+    let copies = quarantined(&site);
+    assert_eq!(copies.len(), 2 * offsets.len());
+    assert!(copies.iter().all(|copy| has_eicar(copy)));
+}
+
+#[test]
+fn by_the_transfers_of_file_sharing() {
+    let Some((site, clamd)) = open() else { return };
+    let gateway = site.gateway(&policy(&clamd, "32KiB", ""));
+    let cases = [
+        0,
+        WINDOW - EICAR.len() / 2,
+        2 * WINDOW,
+        LENGTH - EICAR.len(),
+    ];
+    let mut port = 4300;
+    for protocol in ["fasttrack", "gnutella", "msnftp"] {
+        for (number, offset) in cases.into_iter().map(Some).chain([None]).enumerate() {
+            port += 1;
+            let bytes = offset.map_or_else(|| noise(LENGTH), infected);
+            let file = site.put(&format!("{protocol}-{number}.zip"), &bytes);
+            let words = [
+                "serve",
+                protocol,
+                "--listen",
+                &at(port),
+                "--file",
+                file.to_str().unwrap(),
+            ];
+            let _server = site.serve(Place::Server, &words);
+            let words = ["fetch", protocol, "--connect", &at(port), "--out", "out"];
+            let (code, said) = site.fetch(&words);
+            let what = format!("{protocol} at {offset:?}: {said}");
+            if offset.is_some() {
+                assert_eq!(code, peers::RESET, "{what}");
+                is_harmless(&site.path("out"), &what);
+            } else {
+                assert_eq!(code, peers::COMPLETE, "{what}");
+                same(&site.path("out"), &bytes);
+            }
+        }
+    }
+    let events = gateway.end();
+    for protocol in ["fasttrack", "gnutella", "msnftp"] {
+        let found = events.of("infected");
+        let found = found
+            .iter()
+            .filter(|event| event["application"] == protocol);
+        assert_eq!(found.count(), cases.len(), "{protocol}");
+        let files = events.of("file");
+        let clean = files
+            .iter()
+            .filter(|event| event["application"] == protocol && event["verdict"] == "clean");
+        assert_eq!(clean.count(), 1, "{protocol}: {files:#?}");
+    }
+    assert_eq!(quarantined(&site).len(), 3 * cases.len());
+}
+
+/// The whole file goes to the scanner before its end goes to the client.
+#[test]
+fn whole_files() {
+    let Some((site, clamd)) = open() else { return };
+    let gateway = site.gateway(&policy(&clamd, "file", ""));
+    for offset in [10, WINDOW - 20, LENGTH - EICAR.len()] {
+        site.nginx.put("bad", &infected(offset)).unwrap();
+        let (code, out) = site.curl(0, &url("plain/bad"), "out", &[]);
+        assert_eq!(code, CURL_RESET, "{offset}");
+        let came = fs::read(out).unwrap_or_default();
+        assert!(came.len() < LENGTH, "{offset}: all came");
+    }
+    let clean = noise(3_000_000);
+    site.nginx.put("clean", &clean).unwrap();
+    let (code, out) = site.curl(0, &url("plain/clean"), "out", &[]);
+    assert_eq!(code, 0);
+    same(&out, &clean);
+    let events = gateway.end();
+    assert_eq!(events.of("infected").len(), 3);
+    assert_eq!(events.one("file", "file_name", "clean")["verdict"], "clean");
+}
+
+#[test]
+fn without_clamd_the_policy_says_what_passes() {
+    let Some((site, mut clamd)) = open() else {
+        return;
+    };
+    let bytes = noise(LENGTH);
+    site.nginx.put("file", &bytes).unwrap();
+    clamd.stop();
+
+    let gateway = site.gateway(&policy(&clamd, "32KiB", ""));
+    let (code, out) = site.curl(0, &url("plain/file"), "out", &[]);
+    assert_eq!(code, 0, "open");
+    same(&out, &bytes);
+    gateway.reload(&policy(&clamd, "32KiB", "fail = \"closed\""));
+    let (code, out) = site.curl(0, &url("plain/file"), "out", &[]);
+    assert_eq!(code, CURL_RESET, "closed");
+    assert!(fs::read(out).unwrap_or_default().len() < LENGTH);
+    // When it is back, it is asked again.
+    clamd.restart().unwrap();
+    let is_back = || site.curl(0, &url("plain/file"), "out", &[]).0 == 0;
+    assert!(linkweir_testkit::netns::until(site::PATIENCE, is_back));
+
+    let events = gateway.end();
+    let unscanned = events.of("unscanned");
+    assert!(unscanned.len() >= 2, "{unscanned:#?}");
+    let files = events.of("file");
+    let verdict = |word: &str| files.iter().filter(|e| e["verdict"] == word).count();
+    assert_eq!(verdict("unscanned"), 1, "{files:#?}");
+    assert_eq!(verdict("clean"), 1, "{files:#?}");
+}
