@@ -127,7 +127,10 @@ fn a_download_survives_the_gateway() {
 #[test]
 fn closed_means_closed() {
     let Some(site) = Site::open(&[]) else { return };
-    let policy = format!("fail = \"closed\"\n{}", http("action = \"inspect\"\naudit = true"));
+    let policy = format!(
+        "fail = \"closed\"\n{}",
+        http("action = \"inspect\"\naudit = true")
+    );
     let mut gateway = site.gateway(&policy);
     site.nginx.put("small", b"small").unwrap();
     assert_eq!(site.curl(0, &url("plain/small"), "out", &[]).0, 0);
