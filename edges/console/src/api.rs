@@ -359,7 +359,7 @@ pub struct Now<S, E> {
     pub status: Option<std::sync::Arc<S>>,
     /// When it said so, milliseconds since the epoch; 0 before that.
     pub status_ms: u64,
-    /// The last records, oldest first.
+    /// The last records, oldest first: a hundred, and a hundred of those of which there are many.
     #[serde(serialize_with = "plain")]
     pub events: Vec<std::sync::Arc<Numbered<E>>>,
 }

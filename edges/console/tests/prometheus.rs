@@ -15,9 +15,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use linkweir_console::alert::Rule;
-use linkweir_console::{Console, ConsoleOptions, FlowLive, Live, LiveOptions};
+use linkweir_console::gateway::{
+    ApplicationStatus, GatewayStatus, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
+    VaultStatus,
+};
+use linkweir_console::{Console, ConsoleOptions, FlowLive, GatewayLive, Live, LiveOptions};
 use linkweir_engine::{RunReport, seams::Drops};
 use linkweir_record::flow::FlowText;
+use linkweir_record::gateway::{GatewayBatch, GatewayEventKind, GatewayRow, GatewayText};
 use linkweir_record::{FlowBatch, FlowRow, HttpBatch, HttpRow, HttpState, Text};
 use linkweir_wire::Timestamp;
 
@@ -170,6 +175,89 @@ fn promtool_finds_no_fault_in_flows() {
         assert!(metrics.lines().any(|l| l == line), "{line}\n{metrics}");
     }
     assert!(!metrics.contains("linkweir_http"), "{metrics}");
+    if is_there("promtool") {
+        check(&metrics);
+    }
+}
+
+/// A gateway with everything that it can have, and with names that need escaping.
+fn gateway() -> GatewayLive {
+    let live = GatewayLive::new(LiveOptions {
+        source: "gateway \"a\\b\"".into(),
+        alerts: vec![Rule::of_gateway("infected rate of application \"a\\b\" > 0 /s").unwrap()],
+        ..LiveOptions::default()
+    });
+    let board = StatusBoard::new(live.clone());
+    let count = |name: &str, n| [(name.to_owned(), n)].into();
+    let status = GatewayStatus {
+        uptime_s: 1.25,
+        fail: "open".into(),
+        packets: 77,
+        applications: [("a\"\\".to_owned(), ApplicationStatus::default())].into(),
+        rules: [("rule \"1\"".to_owned(), KernelCount::default())].into(),
+        counts: count("out_of_order", 3),
+        queues: vec![QueueStatus::default(); 1],
+        scanner: Some(ScannerStatus {
+            failed: count("timeout", 2),
+            latency_us: ["p50", "p90", "p99", "max"]
+                .map(|name| (name.to_owned(), 1_500))
+                .into(),
+            ..ScannerStatus::default()
+        }),
+        vault: Some(VaultStatus {
+            dropped_bytes: count("full", 9),
+            ..VaultStatus::default()
+        }),
+        ..GatewayStatus::default()
+    };
+    board.show(status.clone(), Timestamp::from_nanos(T0));
+    let mut batch = GatewayBatch::default();
+    for event in GatewayEventKind::ALL {
+        let row = GatewayRow {
+            ts_ns: T0,
+            event: *event,
+            size: Some(5_000),
+            ..GatewayRow::default()
+        };
+        let text = GatewayText {
+            application: b"a\"\\\n",
+            rule: b"\xff{}",
+            ..GatewayText::default()
+        };
+        batch.push(row, &text);
+    }
+    live.sink().write(&batch).unwrap();
+    board.show(status, Timestamp::from_nanos(T0 + 2 * S));
+    live
+}
+
+#[test]
+fn promtool_finds_no_fault_in_a_gateway() {
+    let metrics = gateway().metrics();
+    for line in [
+        "linkweir_gateway_events_total{event=\"infected\"} 1",
+        "linkweir_gateway_application_events_total{application=\"a\\\"\\\\\\\\x0a\"} 10",
+        "linkweir_gateway_rule_packets_total{rule=\"rule \\\"1\\\"\"} 0",
+        "linkweir_gateway_scan_latency_seconds{quantile=\"0.99\"} 0.001500000",
+        "linkweir_gateway_vault_dropped_bytes_total{cause=\"full\"} 9",
+        "linkweir_packets_total 77",
+        "linkweir_alert_firing{rule=\"infected rate of application \\\"a\\\\b\\\" > 0 /s\"} 0",
+    ] {
+        assert!(metrics.lines().any(|l| l == line), "{line}\n{metrics}");
+    }
+    assert!(!metrics.contains("linkweir_flows"), "{metrics}");
+    // Every sample stands under a family with a help and a type.
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let parts = ["_bucket", "_sum", "_count"];
+        let base = parts.iter().find_map(|part| name.strip_suffix(part));
+        let is_known = [Some(name), base].into_iter().flatten().any(|family| {
+            ["HELP", "TYPE"]
+                .iter()
+                .all(|what| metrics.contains(&format!("# {what} {family} ")))
+        });
+        assert!(is_known, "{line}");
+    }
     if is_there("promtool") {
         check(&metrics);
     }

@@ -277,6 +277,11 @@ impl Kind for GatewayKind {
         })
     }
 
+    /// Every connection is decided.
+    fn is_routine(event: &GatewayLine) -> bool {
+        event.event == GatewayEventKind::Decided.as_str()
+    }
+
     fn merge(mine: &mut GatewayCounts, theirs: &GatewayCounts) {
         mine.all.merge(&theirs.all);
         mine.applications.merge(&theirs.applications);

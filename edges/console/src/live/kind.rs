@@ -97,6 +97,13 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
         None
     }
 
+    /// Whether such a record is one of many: those keep a list of their own, so that they do not push
+    /// out what is rare.
+    fn is_routine(event: &Self::Event) -> bool {
+        let _ = event;
+        false
+    }
+
     /// An interval closes, at whose end the table had `entries`.
     fn close(counts: &mut Self::Counts, series: &mut Self::Series, entries: u64) {
         let _ = (counts, series, entries);

@@ -27,6 +27,7 @@ mod history;
 mod http;
 mod interval;
 mod kind;
+mod last;
 mod metrics;
 mod part;
 mod scopes;
@@ -351,7 +352,7 @@ impl<K: Kind> LiveOf<K> {
         Now {
             status,
             status_ms: status_ms.unwrap_or_default(),
-            events: lock(&self.0.writer).last.iter().cloned().collect(),
+            events: lock(&self.0.writer).last.all(),
         }
     }
 

@@ -1,7 +1,6 @@
 //! The writing side: one thread's records and counters become intervals and parts.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use linkweir_engine::RunReport;
@@ -10,10 +9,11 @@ use linkweir_wire::Timestamp;
 
 use super::interval::{Open, Sums};
 use super::kind::{Clock, Kind};
+use super::last::Last;
 use super::part::Part;
 use super::scopes::Scopes;
 use crate::alert::{Numbers, Rule, Watch};
-use crate::api::{Dropped, Numbered, TableState, Word as _};
+use crate::api::{Dropped, TableState, Word as _};
 
 /// How long after its end an interval of an interface waits for records: longer than the time
 /// between two hand-overs (a tenth of a second).
@@ -28,9 +28,6 @@ const MAX_JUMP: u64 = 3600;
 const PART: u64 = 5_000_000_000;
 /// The first parts last one interval each, so that tables show something at once.
 const SHORT_PARTS: u32 = 5;
-
-/// Records in the list of the last ones.
-pub(super) const MAX_LAST: usize = 100;
 
 /// What the writer hands out when intervals close.
 pub(super) trait Outlet<K: Kind> {
@@ -88,9 +85,7 @@ pub(super) struct Writer<K: Kind> {
     pub(super) sink_drops: u64,
     pub(super) decode_errors: Vec<(&'static str, &'static str, u64)>,
     pub(super) late: u64,
-    /// The last records, oldest first, and how many there have been.
-    pub(super) last: VecDeque<Arc<Numbered<K::Event>>>,
-    listed: u64,
+    pub(super) last: Last<K>,
     scratch: K::Scratch,
     /// What a scope came to that nothing belonged to.
     nothing: K::Numbers,
@@ -128,8 +123,7 @@ impl<K: Kind> Writer<K> {
             sink_drops: 0,
             decode_errors: Vec::new(),
             late: 0,
-            last: VecDeque::new(),
-            listed: 0,
+            last: Last::default(),
             scratch: K::Scratch::default(),
             nothing: K::Numbers::default(),
             last_now: 0,
@@ -305,12 +299,7 @@ impl<K: Kind> Writer<K> {
             return;
         };
         if let Some(event) = K::event(view) {
-            self.listed += 1;
-            if self.last.len() >= MAX_LAST {
-                self.last.pop_front();
-            }
-            let id = self.listed;
-            self.last.push_back(Arc::new(Numbered { id, event }));
+            self.last.push(event);
         }
         let counts = &mut open.sums.counts;
         K::count(view, counts, &mut self.series, &mut self.scratch);

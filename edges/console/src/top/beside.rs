@@ -1,5 +1,7 @@
 //! Draws what there is beside the intervals: what the process says of itself, and its last records.
 
+use std::sync::Arc;
+
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -8,6 +10,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use super::draw::{Look, pairs};
 use super::screen::Screen;
 use super::shown::{Panel, Shown};
+use crate::api::Numbered;
 
 /// Rows of the table of the panel at most.
 const MAX_ROWS: usize = 8;
@@ -115,9 +118,16 @@ pub(super) fn draw_said<K: Shown>(
     let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let title = Span::styled("last events", Look::strong());
     frame.render_widget(Paragraph::new(Line::from(title)), head);
-    let skip = now.events.len().saturating_sub(usize::from(body.height));
-    let lines: Vec<Line<'_>> = now
+    // Those of which there are many are shown where there are no others.
+    let is_rare = |one: &&Arc<Numbered<K::Event>>| !K::is_routine(&one.event);
+    let has_rare = now.events.iter().any(|one| is_rare(&one));
+    let shown: Vec<_> = now
         .events
+        .iter()
+        .filter(|one| !has_rare || is_rare(one))
+        .collect();
+    let skip = shown.len().saturating_sub(usize::from(body.height));
+    let lines: Vec<Line<'_>> = shown
         .iter()
         .skip(skip)
         .map(|one| {

@@ -23,17 +23,18 @@ interface CardProps {
   id: string;
   title: string;
   unit?: string;
-  at?: string;
-  wide?: boolean;
+  at?: ComponentChildren;
+  /** A class for a card that is wider than others. */
+  size?: "card-wide" | "card-most" | "";
   children: ComponentChildren;
 }
 
-export function Card({ id, title, unit = "", at = "", wide = false, children }: CardProps) {
+export function Card({ id, title, unit = "", at = "", size = "", children }: CardProps) {
   return (
-    <section class={`card ${wide ? "card-wide" : ""}`} data-card={id}>
+    <section class={`card ${size}`} data-card={id}>
       <header class="card-head">
         <h2>{title} <span class="unit">{unit}</span></h2>
-        <span class="at">{at}</span>
+        <span class={typeof at === "string" ? "at" : "choices"}>{at}</span>
       </header>
       {children}
     </section>
@@ -119,7 +120,7 @@ function Applications({ status }: { status: GatewayStatus }) {
     .map(([name, one]) => ({ name, ...one }))
     .sort((one, other) => other.bytes - one.bytes || other.connections - one.connections || one.name.localeCompare(other.name));
   return (
-    <Card id="applications" title="Applications" unit="since the start" at={`${format.count(status.connections)} connections now`} wide>
+    <Card id="applications" title="Applications" unit="since the start" at={`${format.count(status.connections)} connections now`} size="card-most">
       <DataTable columns={APPLICATIONS} rows={rows} name={(row) => row.name} none="No connection has been decided yet." />
     </Card>
   );
@@ -237,11 +238,13 @@ export function GatewayCards() {
   return (
     <>
       <State status={status} />
-      <Queues status={status} />
+      <div class="stack">
+        <Queues status={status} />
+        <Vault vault={status.vault} />
+      </div>
       <Scanner scanner={status.scanner} />
       <Applications status={status} />
       <Rules status={status} />
-      <Vault vault={status.vault} />
     </>
   );
 }

@@ -1,12 +1,17 @@
 // The last events of a gateway, latest first. Names, messages and findings come from the network: only
 // ever text.
 
-import { useComputed } from "@preact/signals";
+import { signal, useComputed } from "@preact/signals";
 import type { GatewayEvent } from "./api";
 import * as format from "./format";
 import { Card, DataTable, type Column } from "./gateway";
 import { gatewayNow } from "./gatewaynow";
 import { zone } from "./state";
+
+/** Events shown. */
+const ROWS = 100;
+/** Also those that only say how a connection was decided: of these there are many. */
+const everything = signal(false);
 
 const about = (event: GatewayEvent): string => (event.message === "" ? event.file_name : event.message);
 
@@ -37,10 +42,19 @@ const COLUMNS: readonly Column<GatewayEvent>[] = [
 ];
 
 export function GatewayEvents() {
-  const rows = useComputed(() => [...(gatewayNow.value?.events ?? [])].reverse()).value;
+  const rows = useComputed(() => {
+    const all = (gatewayNow.value?.events ?? []).filter((event) => everything.value || event.event !== "decided");
+    return all.slice(-ROWS).reverse();
+  }).value;
+  const choice = (
+    <span class="segments" role="group" aria-label="Which events">
+      <button type="button" aria-pressed={!everything.value} onClick={() => (everything.value = false)}>Found and recorded</button>
+      <button type="button" aria-pressed={everything.value} onClick={() => (everything.value = true)}>All</button>
+    </span>
+  );
   return (
-    <Card id="events" title="Last events" unit={rows.length === 0 ? "" : `the latest ${rows.length}, newest first`} wide>
-      <DataTable columns={COLUMNS} rows={rows} name={(event) => String(event.id)} none="No event yet." />
+    <Card id="events" title="Last events" unit={rows.length === 0 ? "" : `the latest ${rows.length}, newest first`} at={choice} size="card-wide">
+      <DataTable columns={COLUMNS} rows={rows} name={(event) => String(event.id)} none={everything.value ? "No event yet." : "Nothing has been found or recorded yet; “All” has the connections that were decided."} />
     </Card>
   );
 }

@@ -85,7 +85,7 @@ function GatewayTiles({ tick }: { tick: GatewayTick | null }) {
   return (
     <>
       <Tile id="stopped" label="Stopped/s" value={tick === null ? "–" : format.si(perSecond(tick, stopped))} raw={stopped} level={(tick?.blocked ?? 0) > 0 ? "warn" : undefined}>
-        {tick === null ? "" : `${format.count(tick.refused)} by rule, ${format.count(tick.blocked)} for content`}
+        {tick === null ? "" : `${format.count(tick.refused)} by rule, ${format.count(tick.blocked)} content`}
       </Tile>
       <Tile id="held" label="Held packets" value={status === null ? "–" : format.count(status.held.packets)} raw={status?.held.packets ?? 0}>
         {status === null ? "" : `at most ${format.count(status.held.peak_packets)}`}
@@ -146,7 +146,7 @@ export function Tiles() {
         {tick === null || tick.packets === 0 ? "no packets" : `${format.si(tick.bytes / tick.packets)} bytes each`}
       </Tile>
       <Tile id="bps" label="Throughput" value={none ? "–" : format.si(each(tick.bytes * 8), "b/s")} raw={tick?.bytes ?? 0}>
-        {none ? "" : "on the wire"}
+        {none ? "" : kind.value === "gateway" ? "to user space" : "on the wire"}
       </Tile>
       <KindTiles tick={tick} />
     </section>
