@@ -229,7 +229,11 @@ fn done(mut command: Command) -> Result<()> {
     let output = command.stdout(Stdio::null()).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{command:?}: {}: {}", output.status, said.trim());
+        let words: Vec<_> = command
+            .get_args()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        bail!("{}: {}: {}", words.join(" "), output.status, said.trim());
     }
     Ok(())
 }

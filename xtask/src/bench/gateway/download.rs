@@ -31,6 +31,9 @@ pub(super) fn run(site: &Site, seconds: u32, is_one_each: bool) -> Result<Downlo
         "-t1",
         &format!("-c{CONNECTIONS}"),
         &format!("-d{seconds}s"),
+        // A scan may take a while on a machine that does other things.
+        "--timeout",
+        "10s",
         "-s",
     ])
     .arg(root().join("benches/gateway/wrk.lua"));

@@ -48,10 +48,16 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Bar> {
     for round in 0..rounds.plan.runs {
         progress(&format!("round {}: one slow scan", round + 1));
         let gateway = Gateway::start(rounds, site, &policy)?;
-        quiet.push(ask(rounds, site)?);
-        let waiting = Waiting::start(site, seconds(rounds) + 1)?;
-        slow.push(ask(rounds, site)?);
-        waiting.finish()?;
+        // Whichever comes first meets a gateway that has just begun.
+        for is_slow in [round % 2 == 1, round % 2 == 0] {
+            if is_slow {
+                let waiting = Waiting::start(site, seconds(rounds) + 1)?;
+                slow.push(ask(rounds, site)?);
+                waiting.finish()?;
+            } else {
+                quiet.push(ask(rounds, site)?);
+            }
+        }
         gateway.finish()?;
     }
     progress("");
