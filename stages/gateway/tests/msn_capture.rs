@@ -1,5 +1,11 @@
 //! The MSN inspector on a capture of real conversations (of 2005, from the tests of nDPI), where the
 //! captures are beside the repository. What it must find is what tshark 4.0 shows.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a helper that fails is a failed test"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
