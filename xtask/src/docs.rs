@@ -8,12 +8,12 @@
 use crate::Outcome;
 use crate::shell::{self, Options, root};
 use anyhow::{Context as _, Result, bail};
-use linkweir_record::{FlowKind, HttpKind};
+use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_sink::schema_markdown;
 use std::path::Path;
 use std::process::Command;
 
-const MANUALS: [&str; 2] = ["docs/http.md", "docs/flows.md"];
+const MANUALS: [&str; 3] = ["docs/http.md", "docs/flows.md", "docs/gateway.md"];
 
 /// `docs [--check]`: writes those parts anew, or only says whether they would change.
 pub(crate) fn run(args: &[String]) -> Outcome {
@@ -127,6 +127,7 @@ fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
     match block {
         Block::Fields("http_transaction") => Ok(schema_markdown::<HttpKind>()),
         Block::Fields("flow") => Ok(schema_markdown::<FlowKind>()),
+        Block::Fields("gateway_event") => Ok(schema_markdown::<GatewayKind>()),
         Block::Fields(other) => bail!("no fields of `{other}`"),
         Block::Run(command) => {
             let folder = linkweir

@@ -389,8 +389,9 @@ impl Work<'_, '_> {
             return Fate::Over(mark);
         }
         let inspector = match label {
-            Label::Known(application) => Inspector::of(Some(application)),
-            Label::Own(_) | Label::Unknown => Inspector::opaque(),
+            // Datagrams are no stream.
+            Label::Known(application) if is_tcp => Inspector::of(Some(application)),
+            _ => Inspector::opaque(),
         };
         let exam = Examination::new(
             Arc::clone(rule),

@@ -121,7 +121,7 @@ fn ask(path: &Path, line: &str) -> anyhow::Result<String> {
     BufReader::new(&stream)
         .read_line(&mut said)
         .with_context(|| format!("{shown}: the gateway does not answer"))?;
-    match said.trim_end().split_once(' ') {
+    match said.trim_end_matches('\n').split_once(' ') {
         Some(("ok", text)) => Ok(text.to_owned()),
         Some(("error", what)) => Err(anyhow!("{what}")),
         _ => Err(anyhow!("{shown}: no answer of a gateway")),

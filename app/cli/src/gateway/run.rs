@@ -104,7 +104,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         snapshot: Snapshot::new(&config, Arc::clone(&shared), scanner, vault),
         config,
         numbers,
-        control,
+        control: Some(control),
         signals,
         sinks,
         view,
@@ -130,7 +130,8 @@ struct Running<'a> {
     args: &'a RunArgs,
     config: GatewayConfig,
     numbers: BTreeMap<String, u16>,
-    control: Control,
+    /// Taken while it is served.
+    control: Option<Control>,
     signals: Signals,
     sinks: Sinks,
     view: View<GatewayKind>,
@@ -187,21 +188,18 @@ impl Running<'_> {
                 warn(&format!("the policy stays as it was: {error:#}"));
             }
         }
-        let mut asked = Vec::new();
-        self.control.serve(|what| match what {
-            Asked::Status => serde_json::to_string(&self.snapshot.take())
-                .map_err(|error| error.to_string()),
-            Asked::Reload(numbers) => {
-                // Read here first, so that who asked hears what is wrong.
-                let numbers = if numbers.is_empty() { self.numbers.clone() } else { numbers };
-                GatewayConfig::read(&self.config.path, &numbers)
-                    .map_err(|error| format!("{error:#}"))?;
-                asked.push(numbers);
-                Ok(String::new())
-            }
-        });
-        for numbers in asked {
-            self.reload(numbers)?;
+        if let Some(control) = self.control.take() {
+            control.serve(|asked| match asked {
+                Asked::Status => {
+                    serde_json::to_string(&self.snapshot.take()).map_err(|error| error.to_string())
+                }
+                Asked::Reload(numbers) => {
+                    let known = if numbers.is_empty() { self.numbers.clone() } else { numbers };
+                    let done = self.reload(known).map(|()| String::new());
+                    done.map_err(|error| format!("{error:#}"))
+                }
+            });
+            self.control = Some(control);
         }
         Ok(())
     }

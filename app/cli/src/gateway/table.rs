@@ -1,6 +1,7 @@
 //! Tables for a terminal: words to the left, numbers to the right.
 
-/// Rows of cells under a head; columns as wide as their widest cell.
+/// Rows of cells under a head; columns as wide as their widest cell. A column of numbers stands to the
+/// right.
 pub(super) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let width = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
@@ -11,15 +12,16 @@ pub(super) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
             .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let is_number = |at: usize| {
+        let mut cells = rows.iter().filter_map(|row| row.get(at));
+        cells.all(|cell| cell.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     let line = |cells: &[&str]| {
-        let mut text = String::from(" ");
+        let mut text = String::new();
         for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
             let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
-            if at == 0 {
-                text.push_str(&format!(" {cell}{pad}"));
-            } else {
-                text.push_str(&format!("  {pad}{cell}"));
-            }
+            let (before, after) = if is_number(at) { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            text.extend(["  ", before, cell, after]);
         }
         text.trim_end().to_owned()
     };

@@ -216,6 +216,7 @@ fn result(stats: &Stats) -> Vec<String> {
     let rows: Vec<Vec<String>> = stats
         .applications
         .iter()
+        .filter(|(_, one)| one.connections > 0)
         .map(|(name, one)| {
             let numbers = [
                 one.connections,
