@@ -232,7 +232,7 @@ impl Shown for GatewayKind {
             &event.message
         };
         for part in [event.action, event.verdict, what, &event.detail] {
-            if !part.is_empty() {
+            if !part.is_empty() && part != event.event {
                 line.push_str("  ");
                 line.push_str(part);
             }

@@ -401,7 +401,7 @@ fn a_gateway_shows_its_state_and_its_last_events() {
     );
     assert_eq!(
         lines[42],
-        "22:13:21Z infected  msn 10.0.0.7:40000 > 192.0.2.1:1863  reject  infected  100.exe  Eicar"
+        "22:13:21Z infected  msn 10.0.0.7:40000 > 192.0.2.1:1863  reject  100.exe  Eicar"
     );
     assert!(at("last events").unwrap() > at(" applications  clients").unwrap());
     // On a small terminal the lines and some events are left.
