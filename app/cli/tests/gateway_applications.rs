@@ -189,7 +189,7 @@ fn tls_is_rejected_by_its_server_name() {
         assert_eq!(ask(host).1, 0, "{host}");
     }
     let events = gateway.end();
-    events.one("decided", "host", "www.blocked.test");
+    events.one("decided", "host", "blocked.test");
 }
 
 /// `openssl s_server` with a certificate of its own on port 443.

@@ -229,7 +229,7 @@ fn a_dry_run_changes_nothing() {
     };
     let config = site.configure(
         "gateway.toml",
-        &http("action = \"drop\"\nshape = \"1mbit\""),
+        &http("action = \"allow\"\nshape = \"1mbit\""),
     );
     let before = kernel(&site);
     let up = site
