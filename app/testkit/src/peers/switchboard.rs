@@ -30,7 +30,6 @@ fn seat(mut talk: Talk, room: &Room, handle: &mut String) -> io::Result<()> {
                 (*who).clone_into(handle);
                 talk.send(format!("USR {id} OK {who} {who}\r\n").as_bytes())?;
                 enter(room, who, talk.writer()?);
-                tell(room, who, format!("JOI {who} {who}\r\n").as_bytes());
             }
             ["CAL", id, who] => {
                 talk.send(format!("CAL {id} RINGING 17342299\r\n").as_bytes())?;
@@ -38,6 +37,12 @@ fn seat(mut talk: Talk, room: &Room, handle: &mut String) -> io::Result<()> {
                 if is_there {
                     talk.send(format!("JOI {who} {who}\r\n").as_bytes())?;
                 }
+                // Who waits for the caller speaks only now, when the caller can hear him.
+                tell(
+                    room,
+                    handle,
+                    format!("JOI {handle} {handle}\r\n").as_bytes(),
+                );
             }
             ["ANS", id, who, _cookie, _session] => {
                 (*who).clone_into(handle);
