@@ -96,6 +96,52 @@ pub(super) fn status(out: &mut Exposition, status: &GatewayStatus) {
         "Time since the start.",
         status.uptime_s,
     );
+    sums(out, status);
+    out.by_label(
+        (
+            "linkweir_gateway_conditions_total",
+            "counter",
+            "What was out of the ordinary in packets and connections, by cause.",
+        ),
+        "cause",
+        words(&status.counts),
+    );
+    applications(out, &status.applications);
+    out.by_label(
+        (
+            "linkweir_gateway_rule_packets_total",
+            "counter",
+            "Packets that the kernel counted, by rule.",
+        ),
+        "rule",
+        status
+            .rules
+            .iter()
+            .map(|(name, n)| (name.as_str(), n.packets)),
+    );
+    out.by_label(
+        (
+            "linkweir_gateway_rule_bytes_total",
+            "counter",
+            "Bytes of the IP packets that the kernel counted, by rule.",
+        ),
+        "rule",
+        status
+            .rules
+            .iter()
+            .map(|(name, n)| (name.as_str(), n.bytes)),
+    );
+    queues(out, &status.queues);
+    if let Some(scanner) = &status.scanner {
+        scans(out, scanner);
+    }
+    if let Some(vault) = &status.vault {
+        files(out, vault);
+    }
+}
+
+/// Counts that are not by anything.
+fn sums(out: &mut Exposition, status: &GatewayStatus) {
     for (name, help, count) in [
         (
             "linkweir_gateway_reloads_total",
@@ -149,47 +195,6 @@ pub(super) fn status(out: &mut Exposition, status: &GatewayStatus) {
         ),
     ] {
         out.single(name, "gauge", help, value);
-    }
-    out.by_label(
-        (
-            "linkweir_gateway_conditions_total",
-            "counter",
-            "What was out of the ordinary in packets and connections, by cause.",
-        ),
-        "cause",
-        words(&status.counts),
-    );
-    applications(out, &status.applications);
-    out.by_label(
-        (
-            "linkweir_gateway_rule_packets_total",
-            "counter",
-            "Packets that the kernel counted, by rule.",
-        ),
-        "rule",
-        status
-            .rules
-            .iter()
-            .map(|(name, n)| (name.as_str(), n.packets)),
-    );
-    out.by_label(
-        (
-            "linkweir_gateway_rule_bytes_total",
-            "counter",
-            "Bytes of the IP packets that the kernel counted, by rule.",
-        ),
-        "rule",
-        status
-            .rules
-            .iter()
-            .map(|(name, n)| (name.as_str(), n.bytes)),
-    );
-    queues(out, &status.queues);
-    if let Some(scanner) = &status.scanner {
-        scans(out, scanner);
-    }
-    if let Some(vault) = &status.vault {
-        files(out, vault);
     }
 }
 
