@@ -17,6 +17,7 @@ mod hold;
 pub mod inspect;
 mod invitations;
 pub mod policy;
+mod room;
 mod stage;
 mod stats;
 mod work;

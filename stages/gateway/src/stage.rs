@@ -8,7 +8,9 @@ use linkweir_engine::Effects;
 use linkweir_engine::effect::{Decision, Mark, QueuedPacket, ScanOutcome, ScanReport, Ticket};
 use linkweir_record::GatewayKind;
 use linkweir_table::{Id, Table};
-use linkweir_wire::{LinkType, Packet, SeqNumber, Tcp, TcpFlags, Timestamp, Transport, checksum, decode};
+use linkweir_wire::{
+    LinkType, Packet, SeqNumber, Tcp, TcpFlags, Timestamp, Transport, checksum, decode,
+};
 
 use crate::connection::{
     Connection, Ends, HalfOpen, Key, Opening, Phase, RecentDecisions, decision_of, side_of_sender,
@@ -18,8 +20,9 @@ use crate::hold::{Budget, Segment};
 use crate::inspect::{Inspector, Side};
 use crate::invitations::Invitations;
 use crate::policy::{Fail, Label, Policy};
+use crate::room::Room;
 use crate::stats::{Labels, Stats};
-use crate::work::{Fate, Room, Work};
+use crate::work::{Fate, Work};
 
 /// A scan that packets of a connection wait for.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +158,8 @@ impl GatewayStage {
             decision: Decision::Pass,
             rule: self.policy.default.number,
         };
-        self.room(now, effects).accept(packet.id, packet.mark, Some(mark));
+        self.room(now, effects)
+            .accept(packet.id, packet.mark, Some(mark));
     }
 
     fn room<'a>(&'a mut self, now: Timestamp, effects: &'a mut Effects<GatewayKind>) -> Room<'a> {
@@ -517,7 +521,9 @@ impl GatewayStage {
         };
         self.deadlines.remove(&(asked.until, report.ticket));
         self.stats.scan_wait_ns.record(now.nanos_since(asked.since));
-        let found = self.connections.find(asked.hash, |conn| conn.key == asked.key);
+        let found = self
+            .connections
+            .find(asked.hash, |conn| conn.key == asked.key);
         if let Some(id) = found {
             self.with(id, asked.hash, now, effects, |work| work.on_report(report));
         }

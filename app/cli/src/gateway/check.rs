@@ -45,9 +45,10 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                 1 => "1 network".to_owned(),
                 many => format!("{many} networks"),
             };
-            let shape = config.shapes.get(&rule.number).map_or_else(String::new, |rate| {
-                format!("{} kbit/s", rate / 1000)
-            });
+            let shape = config
+                .shapes
+                .get(&rule.number)
+                .map_or_else(String::new, |rate| format!("{} kbit/s", rate / 1000));
             vec![
                 rule.name.clone(),
                 applications,
@@ -55,11 +56,24 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                 rule.action.as_str().to_owned(),
                 shape,
                 looks_at(rule),
-                if rule.fail == Fail::Closed { "closed" } else { "open" }.to_owned(),
+                if rule.fail == Fail::Closed {
+                    "closed"
+                } else {
+                    "open"
+                }
+                .to_owned(),
             ]
         })
         .collect();
-    let head = ["rule", "applications", "clients", "action", "shape", "looks at", "fail"];
+    let head = [
+        "rule",
+        "applications",
+        "clients",
+        "action",
+        "shape",
+        "looks at",
+        "fail",
+    ];
     let mut all = lines(&head, &rows);
     all.push(format!(
         "{}: {} rules, {} signatures, queues {} to {}: right",

@@ -110,8 +110,9 @@ fn serve_one(
 /// Asks a running gateway.
 fn ask(path: &Path, line: &str) -> anyhow::Result<String> {
     let shown = path.display();
-    let stream = UnixStream::connect(path)
-        .with_context(|| format!("no gateway answers at {shown} (is `linkweir gateway run` up?)"))?;
+    let stream = UnixStream::connect(path).with_context(|| {
+        format!("no gateway answers at {shown} (is `linkweir gateway run` up?)")
+    })?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     (&stream)
@@ -135,7 +136,10 @@ pub(super) fn status(config: &GatewayConfig) -> anyhow::Result<GatewayStatus> {
 }
 
 /// Has the running gateway load its policy again, with the numbers that the kernel has for its rules.
-pub(super) fn reload(config: &GatewayConfig, numbers: &BTreeMap<String, u16>) -> anyhow::Result<()> {
+pub(super) fn reload(
+    config: &GatewayConfig,
+    numbers: &BTreeMap<String, u16>,
+) -> anyhow::Result<()> {
     let numbers = serde_json::to_string(numbers)?;
     ask(&config.settings.control, &format!("reload {numbers}"))?;
     Ok(())

@@ -75,7 +75,9 @@ pub(super) fn down(_args: &DownArgs) -> anyhow::Result<Exit> {
     if let Some(marks) = removed.marks {
         match conntrack::clear_marks(marks.mask()) {
             Ok(0) => {}
-            Ok(count) => say(&format!("linkweir: removed the marks of {count} connections")),
+            Ok(count) => say(&format!(
+                "linkweir: removed the marks of {count} connections"
+            )),
             Err(error) => {
                 warn(&format!("connections keep their marks: {error}"));
                 return Ok(Exit::Failed);

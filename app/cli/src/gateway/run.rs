@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linkweir_console::gateway::GatewayStatus;
 use linkweir_engine::{RunReport, Sink, SinkError};
 use linkweir_gateway::Invitations;
-use linkweir_netfilter::{Queue, QueueOptions, ResetSender};
 use linkweir_netfilter::rules::Host;
+use linkweir_netfilter::{Queue, QueueOptions, ResetSender};
 use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
 use linkweir_scan::{Scanner, ScannerOptions};
 use linkweir_sink::summary::write_summary_file;
@@ -57,7 +57,11 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let sinks = open_sinks(args)?;
     let shared = Arc::new(Shared {
         policy: PolicyBoard::new(Arc::clone(&config.policy)),
-        workers: config.settings.queues().map(|_| Watched::default()).collect(),
+        workers: config
+            .settings
+            .queues()
+            .map(|_| Watched::default())
+            .collect(),
         stop: AtomicBool::new(false),
     });
     let queues = open_queues(&config)?;
@@ -83,7 +87,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
             number,
             queue,
             resets,
-            scanner: scanner.as_ref().map(|scanner| scanner.client(move || waker.wake())),
+            scanner: scanner
+                .as_ref()
+                .map(|scanner| scanner.client(move || waker.wake())),
             vault: vault.as_ref().map(Vault::client),
             events: sender.clone(),
             invitations: Arc::clone(&invitations),
@@ -178,13 +184,16 @@ impl Running<'_> {
         let report = self.report();
         self.view.tick(&report);
         self.view.show_status(self.snapshot.take());
-        self.snapshot.take_notices().iter().for_each(|notice| warn(notice));
+        self.snapshot
+            .take_notices()
+            .iter()
+            .for_each(|notice| warn(notice));
         if self.signals.take_rotate() {
             for sink in &mut self.sinks {
                 sink.rotate()?;
             }
             let numbers = self.numbers.clone();
-            if let Err(error) = self.reload(numbers) {
+            if let Err(error) = self.reload(&numbers) {
                 warn(&format!("the policy stays as it was: {error:#}"));
             }
         }
@@ -194,8 +203,12 @@ impl Running<'_> {
                     serde_json::to_string(&self.snapshot.take()).map_err(|error| error.to_string())
                 }
                 Asked::Reload(numbers) => {
-                    let known = if numbers.is_empty() { self.numbers.clone() } else { numbers };
-                    let done = self.reload(known).map(|()| String::new());
+                    let known = if numbers.is_empty() {
+                        self.numbers.clone()
+                    } else {
+                        numbers
+                    };
+                    let done = self.reload(&known).map(|()| String::new());
                     done.map_err(|error| format!("{error:#}"))
                 }
             });
@@ -205,12 +218,18 @@ impl Running<'_> {
     }
 
     /// Loads the policy again: connections that are decided keep their rules.
-    fn reload(&mut self, numbers: BTreeMap<String, u16>) -> anyhow::Result<()> {
-        let config = GatewayConfig::read(&self.config.path, &numbers)?;
+    fn reload(&mut self, numbers: &BTreeMap<String, u16>) -> anyhow::Result<()> {
+        let config = GatewayConfig::read(&self.config.path, numbers)?;
         let what = [
-            (config.settings.queues() != self.config.settings.queues(), "queues"),
+            (
+                config.settings.queues() != self.config.settings.queues(),
+                "queues",
+            ),
             (config.policy.marks != self.config.policy.marks, "mark-mask"),
-            (config.scanner.is_some() && self.config.scanner.is_none(), "a scanner"),
+            (
+                config.scanner.is_some() && self.config.scanner.is_none(),
+                "a scanner",
+            ),
             (config.keeps_files() && !self.config.keeps_files(), "record"),
         ];
         if let Some((_, what)) = what.iter().find(|(is_new, _)| *is_new) {
@@ -252,7 +271,10 @@ impl Running<'_> {
             }
         }
         self.snapshot.finish();
-        self.snapshot.take_notices().iter().for_each(|notice| warn(notice));
+        self.snapshot
+            .take_notices()
+            .iter()
+            .for_each(|notice| warn(notice));
         let status = self.snapshot.take();
         if let Some(path) = &self.args.output.summary {
             write_summary_file(path, &summary(&status, &report)).context("--summary")?;
@@ -376,8 +398,17 @@ fn written_folders(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
             _ => PathBuf::from("."),
         })
         .collect();
-    folders.extend(vault_folders(&config.record).into_iter().flat_map(|(a, b)| [a, b]));
-    folders.extend(config.scanner.iter().filter_map(|scanner| scanner.spool.clone()));
+    folders.extend(
+        vault_folders(&config.record)
+            .into_iter()
+            .flat_map(|(a, b)| [a, b]),
+    );
+    folders.extend(
+        config
+            .scanner
+            .iter()
+            .filter_map(|scanner| scanner.spool.clone()),
+    );
     folders.sort();
     folders.dedup();
     folders

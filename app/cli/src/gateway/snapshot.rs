@@ -70,7 +70,10 @@ impl Snapshot {
 
     /// What the vault has to say.
     pub(super) fn take_notices(&self) -> Vec<String> {
-        self.vault.as_ref().map(Vault::take_notices).unwrap_or_default()
+        self.vault
+            .as_ref()
+            .map(Vault::take_notices)
+            .unwrap_or_default()
     }
 
     /// The state now.
@@ -130,7 +133,10 @@ impl Snapshot {
                 .collect(),
             events_lost,
             queues: self.queues(),
-            scanner: self.scanner.as_ref().map(|scanner| self.scanner(scanner, &stats)),
+            scanner: self
+                .scanner
+                .as_ref()
+                .map(|scanner| self.scanner(scanner, &stats)),
             vault: self.vault.as_ref().map(vault),
         }
     }
@@ -138,7 +144,8 @@ impl Snapshot {
     /// The kernel's own numbers, where they can be read.
     fn queues(&self) -> Vec<QueueStatus> {
         let last = usize::from(self.first_queue) + self.shared.workers.len();
-        let is_ours = |number: u16| (self.first_queue..).contains(&number) && usize::from(number) < last;
+        let is_ours =
+            |number: u16| (self.first_queue..).contains(&number) && usize::from(number) < last;
         let queues = kernel_queues().unwrap_or_default();
         queues
             .into_iter()

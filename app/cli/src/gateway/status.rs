@@ -40,7 +40,10 @@ fn add_kernel_counts(host: &Host, status: &mut GatewayStatus) {
         found.map_or("default", |(name, _)| name.as_str())
     };
     for count in &standing.counts {
-        let sum = status.rules.entry(name(count.mark.rule).to_owned()).or_default();
+        let sum = status
+            .rules
+            .entry(name(count.mark.rule).to_owned())
+            .or_default();
         sum.packets += count.packets;
         sum.bytes += count.bytes;
     }
@@ -63,11 +66,19 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         "gateway {} up {}, without it traffic {}, policy {} loaded again {} times",
         status.pid,
         span(status.uptime_s),
-        if status.fail == "open" { "passes" } else { "stops" },
+        if status.fail == "open" {
+            "passes"
+        } else {
+            "stops"
+        },
         status.config,
         status.reloads,
     ));
-    let lost: u64 = status.queues.iter().map(|q| q.dropped + q.user_dropped).sum();
+    let lost: u64 = status
+        .queues
+        .iter()
+        .map(|q| q.dropped + q.user_dropped)
+        .sum();
     let lost_events = status.events_lost;
     say(&format!(
         "  lost         {}",
@@ -115,7 +126,11 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         say(&format!(
             "  scanner      {} {}: {} scans, {} infected, {} failed, {} waiting; {}",
             scanner.address,
-            if scanner.is_reachable { "answers" } else { "DOES NOT ANSWER" },
+            if scanner.is_reachable {
+                "answers"
+            } else {
+                "DOES NOT ANSWER"
+            },
             scanner.scans,
             scanner.infected,
             scanner.failed.values().sum::<u64>(),
@@ -145,12 +160,23 @@ fn queues(status: &GatewayStatus) -> Vec<String> {
         .queues
         .iter()
         .map(|queue| {
-            let numbers = [queue.waiting, queue.total, queue.dropped, queue.user_dropped];
+            let numbers = [
+                queue.waiting,
+                queue.total,
+                queue.dropped,
+                queue.user_dropped,
+            ];
             let first = std::iter::once(queue.number.to_string());
             first.chain(numbers.map(|n| n.to_string())).collect()
         })
         .collect();
-    let head = ["queue", "waiting", "packets", "dropped full", "dropped buffer"];
+    let head = [
+        "queue",
+        "waiting",
+        "packets",
+        "dropped full",
+        "dropped buffer",
+    ];
     lines(&head, &rows)
 }
 
@@ -191,7 +217,13 @@ fn rule_counts(status: &GatewayStatus) -> Vec<String> {
     let rows: Vec<Vec<String>> = status
         .rules
         .iter()
-        .map(|(name, count)| vec![name.clone(), count.packets.to_string(), count.bytes.to_string()])
+        .map(|(name, count)| {
+            vec![
+                name.clone(),
+                count.packets.to_string(),
+                count.bytes.to_string(),
+            ]
+        })
         .collect();
     lines(&["rule (kernel)", "packets", "bytes"], &rows)
 }

@@ -4,7 +4,10 @@
 /// right.
 pub(super) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let width = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
+        let cells = rows
+            .iter()
+            .filter_map(|row| row.get(at))
+            .map(String::as_str);
         cells
             .chain(head.get(at).copied())
             .map(|cell| cell.chars().count())
@@ -20,7 +23,11 @@ pub(super) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         let mut text = String::new();
         for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
             let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
-            let (before, after) = if is_number(at) { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            let (before, after) = if is_number(at) {
+                (pad.as_str(), "")
+            } else {
+                ("", pad.as_str())
+            };
             text.extend(["  ", before, cell, after]);
         }
         text.trim_end().to_owned()

@@ -135,7 +135,11 @@ impl Trial {
         };
         let src = (packet.network.src(), ports.0);
         let dst = (packet.network.dst(), ports.1);
-        let key = if src <= dst { (src, dst, ports.2) } else { (dst, src, ports.2) };
+        let key = if src <= dst {
+            (src, dst, ports.2)
+        } else {
+            (dst, src, ports.2)
+        };
         if is_opening {
             self.marks.remove(&key);
         }

@@ -26,7 +26,7 @@ pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifie
     let mut notified = progress::now();
     notifier.is_ready();
     while !shared.is_stopping() {
-        std::thread::sleep(EVERY);
+        std::thread::park_timeout(EVERY);
         for (number, (worker, (beats, since))) in shared.workers.iter().zip(&mut seen).enumerate() {
             let now = worker.beats.load(Ordering::Relaxed);
             if now != *beats {

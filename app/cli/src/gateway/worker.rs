@@ -135,8 +135,14 @@ impl Worker {
             self.resets.send(&reset);
         }
         if let Some(scanner) = &self.scanner {
-            effects.scans.drain(..).for_each(|chunk| scanner.submit(chunk));
-            effects.abandoned.drain(..).for_each(|ticket| scanner.abandon(ticket));
+            effects
+                .scans
+                .drain(..)
+                .for_each(|chunk| scanner.submit(chunk));
+            effects
+                .abandoned
+                .drain(..)
+                .for_each(|ticket| scanner.abandon(ticket));
         }
         if let Some(vault) = &self.vault {
             effects.files.drain(..).for_each(|op| vault.submit(op));

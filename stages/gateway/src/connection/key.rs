@@ -33,7 +33,11 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    pub(crate) const fn opened_by(sender: (IpAddr, u16), receiver: (IpAddr, u16), who: Side) -> Self {
+    pub(crate) const fn opened_by(
+        sender: (IpAddr, u16),
+        receiver: (IpAddr, u16),
+        who: Side,
+    ) -> Self {
         match who {
             Side::Client => Self {
                 client: sender,

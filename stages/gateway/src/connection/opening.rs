@@ -82,7 +82,7 @@ impl Opening {
             },
             Verdict::Is(application) => is(application, Vec::new()),
             Verdict::More if !is_over => Classified::More,
-            Verdict::More | Verdict::No => Classified::Is(Label::Unknown, Vec::new()),
+            Verdict::More | Verdict::No => hidden(policy, looked_at, answered, is_over),
         }
     }
 
@@ -115,7 +115,13 @@ impl Opening {
             return self.on_quic(side, bytes, is_over);
         }
         let is_from_client = side == Side::Client;
-        let verdict = classify_udp(bytes, is_from_client, client_port, server_port, &mut self.udp);
+        let verdict = classify_udp(
+            bytes,
+            is_from_client,
+            client_port,
+            server_port,
+            &mut self.udp,
+        );
         match verdict {
             Verdict::Is(Application::Quic) => {
                 self.quic = Some(Box::default());
@@ -156,6 +162,24 @@ impl Opening {
             .map_or(&[][..], |hello| hello.server_name);
         is(Application::Quic, name.to_vec())
     }
+}
+
+/// What a peer of BitTorrent that first exchanges keys (MSE) and then goes on in clear looks like: its
+/// handshake stands behind some hundred random bytes. It is waited for only where a rule asks for it.
+fn hidden(policy: &Policy, client: &[u8], server: &[u8], is_over: bool) -> Classified {
+    const HANDSHAKE: &[u8] = b"\x13BitTorrent protocol";
+    if policy.names(Application::BitTorrent) {
+        if [client, server]
+            .iter()
+            .any(|bytes| memchr::memmem::find(bytes, HANDSHAKE).is_some())
+        {
+            return is(Application::BitTorrent, Vec::new());
+        }
+        if !is_over {
+            return Classified::More;
+        }
+    }
+    Classified::Is(Label::Unknown, Vec::new())
 }
 
 fn is(application: Application, server_name: Vec<u8>) -> Classified {

@@ -9,7 +9,9 @@ use sha2::Digest as _;
 use super::scanning::Waiting;
 use super::transfer::{Transfer, safe_name};
 use super::{Desk, MOST_MATCHES, MOST_NAMED, State, end_of, of};
-use crate::inspect::{ChatMessage, Coding, DecodeLimit, Decoder, FileInfo, Found, Invitation, Side};
+use crate::inspect::{
+    ChatMessage, Coding, DecodeLimit, Decoder, FileInfo, Found, Invitation, Side,
+};
 use crate::policy::{Fail, OnMatch, Rule};
 
 /// The word for what a match leads to.
@@ -109,12 +111,7 @@ impl Findings<'_, '_> {
         }
         let rule = self.rule;
         if let Some(pattern) = rule.inspect.file_names.find(name) {
-            self.on_match(
-                GatewayEventKind::FileName,
-                sender,
-                name,
-                pattern.as_bytes(),
-            );
+            self.on_match(GatewayEventKind::FileName, sender, name, pattern.as_bytes());
         } else if let Some(word) = rule
             .inspect
             .keywords
@@ -209,9 +206,16 @@ impl Findings<'_, '_> {
             }
         }
         if let Some(mut transfer) = of(&mut self.state.transfers, sender).take() {
-            let ticket = transfer.scanning.as_mut().and_then(super::scanning::Scanning::abandoned);
+            let ticket = transfer
+                .scanning
+                .as_mut()
+                .and_then(super::scanning::Scanning::abandoned);
             self.desk.effects.abandoned.extend(ticket);
-            let verdict = if is_blocked { "blocked" } else { verdict_of(&transfer) };
+            let verdict = if is_blocked {
+                "blocked"
+            } else {
+                verdict_of(&transfer)
+            };
             self.conclude(sender, transfer, verdict, false);
         }
     }

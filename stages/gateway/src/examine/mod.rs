@@ -181,7 +181,11 @@ impl Examination {
     pub(crate) fn tell_limit(&mut self, which: &str, desk: &mut Desk<'_>) {
         let row = GatewayRow {
             event: GatewayEventKind::Limit,
-            action: if self.fails_closed() { "reject" } else { "allow" },
+            action: if self.fails_closed() {
+                "reject"
+            } else {
+                "allow"
+            },
             ..GatewayRow::default()
         };
         let text = GatewayText {

@@ -24,6 +24,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use linkweir_engine::effect::MarkLayout;
+use linkweir_proto::application::Application;
 
 /// Everything that decides what happens to traffic.
 #[derive(Debug, Clone)]
@@ -59,6 +60,16 @@ impl Policy {
             Some(rule) => rule.is_for_any().then_some(rule),
             None => Some(&self.default),
         }
+    }
+
+    /// Whether a rule names an application.
+    #[must_use]
+    pub fn names(&self, application: Application) -> bool {
+        let label = Label::Known(application);
+        self.rules.iter().any(|rule| match &rule.applications {
+            Applications::Any => false,
+            Applications::Of(labels) => labels.contains(&label),
+        })
     }
 
     /// The rule of a number, as a mark names it.

@@ -24,9 +24,7 @@ impl FromStr for Network {
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let wrong = || NetworkError(text.to_owned());
         let (address, length) = match text.split_once('/') {
-            Some((address, length)) => {
-                (address, Some(length.parse::<u32>().map_err(|_| wrong())?))
-            }
+            Some((address, length)) => (address, Some(length.parse::<u32>().map_err(|_| wrong())?)),
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| wrong())?;

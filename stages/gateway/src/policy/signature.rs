@@ -69,10 +69,10 @@ fn hex(text: &str) -> Result<Vec<u8>, PatternError> {
         let is_hex = pair.iter().all(u8::is_ascii_hexdigit);
         is_hex.then(|| u8::from_str_radix(text, 16).ok())?
     };
-    if rest.is_empty() {
-        if let Some(bytes) = pairs.iter().map(pair).collect() {
-            return Ok(bytes);
-        }
+    if rest.is_empty()
+        && let Some(bytes) = pairs.iter().map(pair).collect()
+    {
+        return Ok(bytes);
     }
     Err(PatternError::Hex(text.trim().to_owned()))
 }

@@ -1,6 +1,5 @@
 use super::*;
 use crate::policy::signature::Fit;
-use linkweir_proto::application::Application;
 
 fn rule(name: &str, number: u16, action: Action) -> Rule {
     Rule::any(name, number, action)
@@ -71,7 +70,10 @@ fn a_pattern_fits_a_whole_name() {
 fn keywords_are_found_across_pieces_in_every_encoding() {
     let keywords = Keywords::new(vec!["secret plan".into(), "GEHEIM".into(), "größe".into()])
         .expect("a small automaton");
-    let utf16: Vec<u8> = "die Größe".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf16: Vec<u8> = "die Größe"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     for (text, word) in [
         (&b"a SeCrEt PLAN b"[..], "secret plan"),
         (b"streng geheim", "GEHEIM"),
@@ -88,7 +90,10 @@ fn keywords_are_found_across_pieces_in_every_encoding() {
             assert_eq!(found.as_deref(), Some(word), "cut at {cut}");
         }
     }
-    assert_eq!(Keywords::new(vec![String::new()]).err(), Some(KeywordsError::Empty));
+    assert_eq!(
+        Keywords::new(vec![String::new()]).err(),
+        Some(KeywordsError::Empty)
+    );
 }
 
 #[test]
@@ -105,7 +110,9 @@ fn a_signature_needs_all_its_patterns() {
     assert_eq!(fit(b"\x00\x01\xffabc", b"OK 4"), Fit::Open);
     assert_eq!(fit(b"\x00\x01\xffabc", b"OK 42\n"), Fit::Yes);
     assert_eq!(fit(b"\x00\x01\xffabc", b"no such answer!!"), Fit::No);
-    for wrong in ["", "abc", "hex:", "hex:0", "hex:0g", "regex:(", "regex:a*", "text:"] {
+    for wrong in [
+        "", "abc", "hex:", "hex:0", "hex:0g", "regex:(", "regex:a*", "text:",
+    ] {
         assert!(wrong.parse::<Pattern>().is_err(), "{wrong}");
     }
 }

@@ -133,19 +133,33 @@ impl Bed {
     /// The handshake.
     pub(super) fn open(&mut self) {
         self.packet(Side::Client, CLIENT_FIRST, TcpFlags::SYN, &[]);
-        self.packet(Side::Server, SERVER_FIRST, TcpFlags::SYN | TcpFlags::ACK, &[]);
-        self.packet(Side::Client, CLIENT_FIRST.wrapping_add(1), TcpFlags::ACK, &[]);
+        self.packet(
+            Side::Server,
+            SERVER_FIRST,
+            TcpFlags::SYN | TcpFlags::ACK,
+            &[],
+        );
+        self.packet(
+            Side::Client,
+            CLIENT_FIRST.wrapping_add(1),
+            TcpFlags::ACK,
+            &[],
+        );
     }
 
     /// Payload at an offset of a side's stream.
     pub(super) fn send(&mut self, from: Side, offset: usize, payload: &[u8]) {
-        let seq = first(from).wrapping_add(1).wrapping_add(u32::try_from(offset).expect("small"));
+        let seq = first(from)
+            .wrapping_add(1)
+            .wrapping_add(u32::try_from(offset).expect("small"));
         self.packet(from, seq, TcpFlags::ACK | TcpFlags::PSH, payload);
     }
 
     /// The end of a side's stream.
     pub(super) fn fin(&mut self, from: Side, offset: usize) {
-        let seq = first(from).wrapping_add(1).wrapping_add(u32::try_from(offset).expect("small"));
+        let seq = first(from)
+            .wrapping_add(1)
+            .wrapping_add(u32::try_from(offset).expect("small"));
         self.packet(from, seq, TcpFlags::ACK | TcpFlags::FIN, &[]);
     }
 
@@ -186,7 +200,10 @@ impl Bed {
 
     fn carry_out(&mut self) {
         for answer in std::mem::take(&mut self.effects.answers) {
-            let sent = self.waiting.remove(&answer.id).expect("each packet is answered once");
+            let sent = self
+                .waiting
+                .remove(&answer.id)
+                .expect("each packet is answered once");
             self.answers.push(answer);
             if let Some(mark) = answer.mark {
                 self.mark = mark;
@@ -224,7 +241,9 @@ impl Bed {
             }
         }
         let records = std::mem::take(&mut self.effects.records);
-        records.views().for_each(|event| self.events.push_view(&event));
+        records
+            .views()
+            .for_each(|event| self.events.push_view(&event));
     }
 
     /// The scanner answers everything it was asked.
@@ -267,7 +286,10 @@ impl Bed {
     }
 
     pub(super) fn events_of(&self, kind: GatewayEventKind) -> usize {
-        self.events.views().filter(|event| event.row.event == kind).count()
+        self.events
+            .views()
+            .filter(|event| event.row.event == kind)
+            .count()
     }
 
     /// The decision that the kernel knows.
@@ -287,7 +309,8 @@ pub(super) const REQUEST: &[u8] = b"GET /files/song.mp3 HTTP/1.1\r\nHost: exampl
 
 /// A response with a body.
 pub(super) fn response(body: &[u8]) -> Vec<u8> {
-    let mut bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+    let mut bytes =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
     bytes.extend_from_slice(body);
     bytes
 }

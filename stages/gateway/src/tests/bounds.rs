@@ -24,7 +24,11 @@ fn what_is_held_is_bounded() {
     let stats = bed.stage.stats();
     assert_eq!(stats.held_packets, 10);
     assert_eq!(stats.over_limit, 990);
-    assert_eq!(bed.unanswered(), 10, "the others were dropped, to come again");
+    assert_eq!(
+        bed.unanswered(),
+        10,
+        "the others were dropped, to come again"
+    );
     bed.finish();
     assert_eq!(bed.unanswered(), 0);
     assert_eq!(bed.stage.stats().held_packets, 0);
@@ -38,7 +42,10 @@ fn a_million_half_open_connections_stay_bounded() {
     small.limits.connections = 1024;
     let mut bed = Bed::new(small);
     for number in 0..1_000_000_u32 {
-        let src = SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + (number >> 4)), 1024 + (number as u16 & 15)));
+        let src = SocketAddr::from((
+            Ipv4Addr::from(0x0a00_0000 + (number >> 4)),
+            1024 + u16::try_from(number & 15).expect("four bits"),
+        ));
         let bytes = TcpFrame {
             seq: SeqNumber(number),
             flags: TcpFlags::SYN,

@@ -35,7 +35,10 @@ fn a_rejected_application_is_reset_at_both_ends() {
         assert!(bed.at_server.stream().is_empty());
         if let Some(reset) = bed.resets.first() {
             // Nothing of the request was let go.
-            assert_eq!(reset.client_next.0, super::bed::CLIENT_FIRST.wrapping_add(1));
+            assert_eq!(
+                reset.client_next.0,
+                super::bed::CLIENT_FIRST.wrapping_add(1)
+            );
             assert_eq!(reset.server_next.0, super::bed::SERVER_FIRST + 1);
         }
     }
@@ -62,7 +65,10 @@ fn a_keyword_over_two_segments_blocks_what_follows() {
         assert_eq!(bed.events_of(GatewayEventKind::Keyword), 1);
         let passes = on_match == OnMatch::Event;
         assert_eq!(bed.at_client.stream().len() == answer.len(), passes);
-        assert_eq!(bed.events_of(GatewayEventKind::Blocked), usize::from(!passes));
+        assert_eq!(
+            bed.events_of(GatewayEventKind::Blocked),
+            usize::from(!passes)
+        );
         assert_eq!(bed.resets.len(), usize::from(on_match == OnMatch::Reject));
     }
 }
@@ -77,7 +83,10 @@ fn a_file_name_is_judged_by_the_request() {
     bed.open();
     bed.send(Side::Client, 0, REQUEST);
     assert_eq!(bed.events_of(GatewayEventKind::FileName), 1);
-    assert!(bed.at_server.stream().is_empty(), "the request does not pass");
+    assert!(
+        bed.at_server.stream().is_empty(),
+        "the request does not pass"
+    );
 }
 
 #[test]
@@ -117,7 +126,10 @@ fn a_wrong_checksum_passes_untouched() {
     };
     bed.stage.on_packet(&queued, bed.now, &mut bed.effects);
     assert_eq!(bed.effects.answers.len(), 1);
-    assert_eq!(bed.effects.answers.pop().map(|a| a.verdict), Some(Verdict::Accept));
+    assert_eq!(
+        bed.effects.answers.pop().map(|a| a.verdict),
+        Some(Verdict::Accept)
+    );
     assert_eq!(bed.stage.stats().bad_checksums, 1);
     assert_eq!(bed.decision(), Decision::Undecided);
 }

@@ -158,8 +158,18 @@ fn a_gap_that_stays_is_given_up() {
 fn a_reset_that_its_receiver_ignores_does_not_end_the_inspection() {
     use linkweir_wire::TcpFlags;
     let mut bed = opened(1 << 20);
-    bed.packet(Side::Server, super::bed::SERVER_FIRST + 5000, TcpFlags::RST, &[]);
+    bed.packet(
+        Side::Server,
+        super::bed::SERVER_FIRST + 5000,
+        TcpFlags::RST,
+        &[],
+    );
     assert_eq!(bed.stage.stats().connections, 1);
-    bed.packet(Side::Server, super::bed::SERVER_FIRST + 1, TcpFlags::RST, &[]);
+    bed.packet(
+        Side::Server,
+        super::bed::SERVER_FIRST + 1,
+        TcpFlags::RST,
+        &[],
+    );
     assert_eq!(bed.stage.stats().connections, 0);
 }

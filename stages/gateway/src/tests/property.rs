@@ -1,7 +1,9 @@
 use linkweir_engine::effect::Decision;
 use linkweir_record::gateway::GatewayEventKind;
 use proptest::collection::vec;
-use proptest::prelude::{Just, ProptestConfig, Strategy, prop, prop_assert, prop_assert_eq, proptest};
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, prop, prop_assert, prop_assert_eq, proptest,
+};
 
 use super::bed::{Bed, REQUEST, VIRUS, policy, response, scanning};
 use crate::inspect::Side;
@@ -12,7 +14,7 @@ const WINDOW: usize = 300;
 /// A body with the virus at an offset, or nowhere.
 fn body() -> impl Strategy<Value = (Vec<u8>, bool)> {
     (200..1200_usize, prop::option::of(0..1000_usize)).prop_map(|(len, at)| {
-        let mut body: Vec<u8> = (0..len).map(|at| b'a' + (at % 23) as u8).collect();
+        let mut body: Vec<u8> = (b'a'..=b'w').cycle().take(len).collect();
         let at = at.filter(|at| *at <= len);
         if let Some(at) = at {
             body.splice(at..at, VIRUS.iter().copied());

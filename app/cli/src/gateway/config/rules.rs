@@ -51,7 +51,9 @@ pub(super) fn read_signatures(sections: Vec<Section<'_, '_>>) -> Result<Vec<Sign
                 return Ok(None);
             };
             let parsed = word.text.parse();
-            parsed.map(Some).map_err(|error| place.wrong(&word.at, format!("`{key}`: {error}")))
+            parsed
+                .map(Some)
+                .map_err(|error| place.wrong(&word.at, format!("`{key}`: {error}")))
         };
         let (client, server) = (pattern("client")?, pattern("server")?);
         if client.is_none() && server.is_none() {
@@ -121,7 +123,7 @@ impl<'a> Reader<'a> {
             number: 0,
             applications: self.applications(&mut section)?,
             clients: Networks(clients),
-            server_names: patterns(section.words("sni")?),
+            server_names: patterns(&section.words("sni")?),
             action,
             fail: section.parsed("fail", Fail::Open, |text| match text {
                 "open" => Ok(Fail::Open),
@@ -132,7 +134,10 @@ impl<'a> Reader<'a> {
             name: name.text,
         };
         if shape.is_some() && matches!(action, Action::Drop | Action::Reject) {
-            let what = format!("rule `{}` lets nothing pass: there is nothing to shape", rule.name);
+            let what = format!(
+                "rule `{}` lets nothing pass: there is nothing to shape",
+                rule.name
+            );
             return Err(section.wrong(what));
         }
         section.end()?;
@@ -184,11 +189,13 @@ impl<'a> Reader<'a> {
             let list = read_list(&place.resolve(&word.text));
             words.extend(list.map_err(|error| place.wrong(&word.at, format!("{error:#}")))?);
         }
-        let mut names = patterns(section.words("file-names")?);
+        let mut names = patterns(&section.words("file-names")?);
         for word in section.words("file-names-file")? {
             let list = read_list(&place.resolve(&word.text));
             let list = list.map_err(|error| place.wrong(&word.at, format!("{error:#}")))?;
-            names.0.extend(list.iter().map(|text| NamePattern::new(text)));
+            names
+                .0
+                .extend(list.iter().map(|text| NamePattern::new(text)));
         }
         let scan = match section.word("scan")? {
             None => None,
@@ -229,7 +236,9 @@ impl<'a> Reader<'a> {
             return Err(wrong("`record` needs a folder: [record] folder = \"...\""));
         }
         if inspect.quarantine && self.record.quarantine.is_none() {
-            return Err(wrong("`quarantine` needs a folder: [record] quarantine = \"...\""));
+            return Err(wrong(
+                "`quarantine` needs a folder: [record] quarantine = \"...\"",
+            ));
         }
         if inspect.quarantine && inspect.scan.is_none() {
             return Err(wrong("`quarantine` is for infected files: it needs `scan`"));
@@ -250,7 +259,7 @@ fn texts(words: Vec<Word>) -> Vec<String> {
     words.into_iter().map(|word| word.text).collect()
 }
 
-fn patterns(words: Vec<Word>) -> NamePatterns {
+fn patterns(words: &[Word]) -> NamePatterns {
     let patterns = words.iter().map(|word| NamePattern::new(&word.text));
     NamePatterns(patterns.collect())
 }
@@ -259,7 +268,9 @@ fn patterns(words: Vec<Word>) -> NamePatterns {
 fn rate(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no rate; write 512kbit, 10mbit or 1gbit");
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at_checked(at.ok_or_else(wrong)?).ok_or_else(wrong)?;
+    let (number, unit) = text
+        .split_at_checked(at.ok_or_else(wrong)?)
+        .ok_or_else(wrong)?;
     let scale = match unit.trim() {
         "bit" => 1,
         "kbit" => 1_000,

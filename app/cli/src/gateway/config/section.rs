@@ -30,7 +30,7 @@ impl Place<'_> {
 
     /// A path of the file: relative ones are relative to the file's folder.
     pub(super) fn resolve(&self, path: &str) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).join(path)
+        self.path.with_file_name(path)
     }
 }
 
@@ -84,7 +84,11 @@ impl<'a, 'i> Section<'a, 'i> {
         };
         let mut known = self.known;
         known.sort_unstable();
-        let what = format!("unknown key `{}`; there are {}", key.get_ref(), known.join(", "));
+        let what = format!(
+            "unknown key `{}`; there are {}",
+            key.get_ref(),
+            known.join(", ")
+        );
         Err(self.place.wrong(&key.span(), what))
     }
 
@@ -128,7 +132,12 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// A whole number in a range.
-    pub(super) fn number(&mut self, key: &'static str, default: u64, range: Range<u64>) -> Result<u64> {
+    pub(super) fn number(
+        &mut self,
+        key: &'static str,
+        default: u64,
+        range: Range<u64>,
+    ) -> Result<u64> {
         let Some(value) = self.take(key) else {
             return Ok(default);
         };
@@ -151,8 +160,7 @@ impl<'a, 'i> Section<'a, 'i> {
         let Some(word) = self.word(key)? else {
             return Ok(default);
         };
-        parse(&word.text)
-            .map_err(|error| self.place.wrong(&word.at, format!("`{key}`: {error}")))
+        parse(&word.text).map_err(|error| self.place.wrong(&word.at, format!("`{key}`: {error}")))
     }
 
     /// A size with a unit.
@@ -174,19 +182,17 @@ impl<'a, 'i> Section<'a, 'i> {
 
     /// A path, relative to the file.
     pub(super) fn path(&mut self, key: &'static str) -> Result<Option<PathBuf>> {
-        Ok(self
-            .word(key)?
-            .map(|word| self.place.resolve(&word.text)))
+        Ok(self.word(key)?.map(|word| self.place.resolve(&word.text)))
     }
 
     /// A table in the table; an empty one where there is none.
-    pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a, 'i>>> {
+    pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Self>> {
         let Some(value) = self.take(key) else {
             return Ok(None);
         };
         let at = value.span();
         match value.into_inner() {
-            DeValue::Table(table) => Ok(Some(Section {
+            DeValue::Table(table) => Ok(Some(Self {
                 place: self.place,
                 table,
                 at,
@@ -200,7 +206,7 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// A list of tables.
-    pub(super) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a, 'i>>> {
+    pub(super) fn sections(&mut self, key: &'static str) -> Result<Vec<Self>> {
         let Some(value) = self.take(key) else {
             return Ok(Vec::new());
         };
@@ -216,7 +222,7 @@ impl<'a, 'i> Section<'a, 'i> {
             .map(|item| {
                 let at = item.span();
                 match item.into_inner() {
-                    DeValue::Table(table) => Ok(Section {
+                    DeValue::Table(table) => Ok(Self {
                         place: self.place,
                         table,
                         at,

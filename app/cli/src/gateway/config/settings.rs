@@ -93,7 +93,8 @@ impl Settings {
 }
 
 fn network(text: &str) -> Result<Network, String> {
-    let wrong = || format!("`{text}` is no network; write 10.0.0.0/8, 2001:db8::/32 or one address");
+    let wrong =
+        || format!("`{text}` is no network; write 10.0.0.0/8, 2001:db8::/32 or one address");
     let (address, length) = text.split_once('/').unwrap_or((text, ""));
     let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
     let width = if address.is_ipv4() { 32 } else { 128 };
@@ -138,12 +139,8 @@ pub(super) fn read_limits(section: Option<Section<'_, '_>>) -> Result<Limits, Wr
             default.total_held_packets,
         )?,
         total_held_bytes: section.bytes("total-held-bytes", default.total_held_bytes)?,
-        hold_timeout_ns: nanos(
-            section.duration("hold-timeout", span(default.hold_timeout_ns))?,
-        ),
-        idle_timeout_ns: nanos(
-            section.duration("idle-timeout", span(default.idle_timeout_ns))?,
-        ),
+        hold_timeout_ns: nanos(section.duration("hold-timeout", span(default.hold_timeout_ns))?),
+        idle_timeout_ns: nanos(section.duration("idle-timeout", span(default.idle_timeout_ns))?),
         at_limit: section.parsed("at-limit", default.at_limit, |text| match text {
             "drop" => Ok(AtLimit::Drop),
             "pass" => Ok(AtLimit::Pass),
@@ -182,7 +179,9 @@ impl ScannerSettings {
             return Ok(None);
         };
         let Some(address) = section.word("address")? else {
-            return Err(section.wrong("`address` is missing: the socket of clamd, a path or host:port"));
+            return Err(
+                section.wrong("`address` is missing: the socket of clamd, a path or host:port")
+            );
         };
         let place = section.place();
         let address = address

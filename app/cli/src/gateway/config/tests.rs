@@ -1,0 +1,183 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use linkweir_gateway::policy::{Action, Applications, Fail, Label, OnMatch, ScanMode};
+use linkweir_proto::application::Application;
+
+use super::section::Place;
+use super::{GatewayConfig, parse};
+
+fn read(text: &str) -> Result<GatewayConfig, String> {
+    let place = Place {
+        path: Path::new("gateway.toml"),
+        text,
+    };
+    parse(place, &BTreeMap::new()).map_err(|wrong| wrong.to_string())
+}
+
+const FULL: &str = r#"
+[gateway]
+queues = 4
+first-queue = 10
+interfaces = ["lan0", "wan0"]
+fail = "closed"
+default = "drop"
+mark-mask = 0xfff
+
+[limits]
+held-bytes = "2MiB"
+hold-timeout = "3s"
+at-limit = "pass"
+
+[scanner.clamd]
+address = "/run/clamd.ctl"
+window = "20KiB"
+tail = "100B"
+
+[record]
+folder = "files"
+quarantine = "/var/quarantine"
+
+[[signature]]
+name = "game"
+client = "hex:01 02"
+
+[[rule]]
+name = "slow"
+application = ["bittorrent", "game"]
+clients = "10.0.0.0/8"
+action = "allow"
+shape = "1.5mbit"
+
+[[rule]]
+name = "look"
+application = "http"
+action = "inspect"
+keywords = ["secret"]
+scan = "clamd"
+quarantine = true
+on-match = "event"
+fail = "closed"
+"#;
+
+#[test]
+fn a_policy_says_what_it_says() {
+    let config = read(FULL).expect("a policy");
+    assert_eq!(config.settings.queues(), 10..=13);
+    assert!(!config.settings.is_fail_open);
+    assert_eq!(config.policy.marks.mask(), 0xfff);
+    assert_eq!(config.policy.default.action, Action::Drop);
+    assert_eq!(config.policy.limits.held_bytes, 2 << 20);
+    assert_eq!(config.policy.limits.hold_timeout_ns, 3_000_000_000);
+    let [slow, look] = config.policy.rules.as_slice() else {
+        panic!("two rules");
+    };
+    assert_eq!(
+        slow.applications,
+        Applications::Of(vec![Label::Known(Application::BitTorrent), Label::Own(0)])
+    );
+    assert_eq!(config.shapes.get(&slow.number), Some(&1_500_000));
+    assert_eq!(
+        (look.fail, look.inspect.on_match),
+        (Fail::Closed, OnMatch::Event)
+    );
+    assert_eq!(
+        look.inspect.scan.map(|scan| scan.mode),
+        Some(ScanMode::Window {
+            bytes: 20 * 1024,
+            tail: 100
+        })
+    );
+    assert!(config.keeps_files());
+    let plan = config.plan();
+    assert_eq!(plan.check(), Ok(()));
+    assert_eq!(plan.rules.len(), 2);
+}
+
+#[test]
+fn numbers_stay_with_names() {
+    let known = BTreeMap::from([("look".to_owned(), 7)]);
+    let place = Place {
+        path: Path::new("gateway.toml"),
+        text: FULL,
+    };
+    let config = parse(place, &known).expect("a policy");
+    let number = |name: &str| config.plan().rules.get(name).copied();
+    assert_eq!(number("look"), Some(7));
+    assert_ne!(number("slow"), Some(7));
+}
+
+#[test]
+fn a_fault_is_told_with_its_line_and_column() {
+    let rule = |line: &str| format!("[[rule]]\nname = \"a\"\naction = \"allow\"\n{line}\n");
+    for (text, expected) in [
+        (
+            "[gateway]\nqueue = 1\n".to_owned(),
+            "gateway.toml:2:1: unknown key `queue`",
+        ),
+        (
+            "[gateway]\nqueues = 0\n".to_owned(),
+            "gateway.toml:2:10: `queues` is a whole number",
+        ),
+        (
+            "[gateway]\nfail = \"maybe\"\n".to_owned(),
+            "gateway.toml:2:8: `fail`: open or closed",
+        ),
+        ("[gateway\n".to_owned(), "gateway.toml:1:9:"),
+        ("[gateway]\nmark-mask = 0x7\n".to_owned(), "12 bits"),
+        (
+            "[gate]\n".to_owned(),
+            "gateway.toml:1:2: unknown key `gate`",
+        ),
+        (
+            rule("application = \"kazaa\""),
+            "gateway.toml:4:15: no application is called `kazaa`",
+        ),
+        (
+            rule("clients = [\"10.0.0.0/8\", \"10/8\"]"),
+            "gateway.toml:4:26: `10/8` is no network",
+        ),
+        (
+            rule("shape = \"10mb\""),
+            "gateway.toml:4:9: `10mb` is no rate",
+        ),
+        (rule("keywords = [\"x\"]"), "need action = \"inspect\""),
+        (
+            rule("[[rule]]\nname = \"a\"\naction = \"drop\""),
+            "gateway.toml:5:8: the name `a` is taken",
+        ),
+        (
+            "[[rule]]\nname = \"a\"\naction = \"inspect\"\n".to_owned(),
+            "needs something to look at",
+        ),
+        (
+            "[[rule]]\nname = \"a\"\naction = \"inspect\"\nscan = \"clamd\"\n".to_owned(),
+            "gateway.toml:4:8: no scanner of this name",
+        ),
+        (
+            "[[rule]]\nname = \"a\"\naction = \"drop\"\nshape = \"1mbit\"\n".to_owned(),
+            "nothing to shape",
+        ),
+        (
+            "[[signature]]\nname = \"http\"\nclient = \"text:x\"\n".to_owned(),
+            "gateway.toml:2:8: the name `http` is taken",
+        ),
+        (
+            "[[signature]]\nname = \"x\"\nclient = \"regex:(\"\n".to_owned(),
+            "gateway.toml:3:10: `client`:",
+        ),
+    ] {
+        let said = read(&text).err().unwrap_or_default();
+        assert!(
+            said.contains(expected),
+            "{text}\nsaid: {said}\nnot: {expected}"
+        );
+    }
+}
+
+#[test]
+fn an_empty_policy_allows_everything() {
+    let config = read("").expect("a policy");
+    assert_eq!(config.policy.default.action, Action::Allow);
+    assert!(config.policy.rules.is_empty());
+}
