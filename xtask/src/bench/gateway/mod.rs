@@ -42,7 +42,8 @@ struct Plan {
     seconds: u32,
     /// Rounds.
     runs: usize,
-    /// Kernel queues, and threads that serve them.
+    /// Kernel queues, and threads that serve them. The kernel picks the queue of a packet by its two
+    /// addresses alone, and wrk has one: of several, one is used.
     queues: u16,
     /// Whether connections carry one download each, or as many as fit in a run.
     is_one_each: bool,
@@ -73,7 +74,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
     let mut plan = Plan {
         seconds: options.value("--seconds")?.unwrap_or(1).max(1),
         runs: options.value("--runs")?.unwrap_or(5).max(1),
-        queues: options.value("--queues")?.unwrap_or(2).max(1),
+        queues: options.value("--queues")?.unwrap_or(1).max(1),
         is_one_each: !options.flag("--keep-alive"),
         only: Vec::new(),
         binary: options.value("--binary")?,
@@ -155,7 +156,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
 
 fn describe(plan: &Plan, site: &Site) {
     println!(
-        "{} rounds of {} s{}; wrk with one thread and {} connections, {}; {} queues",
+        "{} rounds of {} s{}; wrk with one thread and {} connections, {}; {} queue(s)",
         plan.runs,
         plan.seconds,
         if site.net().is_unprivileged() {
