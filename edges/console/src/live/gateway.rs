@@ -11,10 +11,11 @@ use linkweir_sketch::{BoundedCounts, LogLinear, Payload, TopEntry, TopK};
 use serde_json::Value;
 
 use super::buckets::Buckets;
+use super::gateway_line::line;
 use super::gateway_metrics::{self, SIZE_BOUNDS};
 use super::kind::{Clock, Column, Kind};
 use super::metrics::Exposition;
-use super::part::{ADDRESS_BYTES, address_text, octets, socket_key};
+use super::part::{ADDRESS_BYTES, address_text, octets};
 use super::scopes::is_same;
 use crate::alert::{GatewayNumbers, Rule, RuleError, Scope, is_refusal};
 use crate::api::{
@@ -32,8 +33,6 @@ const APPLICATION_BYTES: usize = 32;
 const FILE_BYTES: usize = 128;
 /// Longest finding, with its kind, that is told from others.
 const FINDING_BYTES: usize = 96;
-/// Longest text in the list of the last events, bytes.
-const LINE_BYTES: usize = 240;
 
 /// Counts of an interval, or of a run.
 #[derive(Debug)]
@@ -120,7 +119,7 @@ pub struct GatewayScratch {
 }
 
 /// The application of an event, which has one or is of none that is known.
-const fn application<'a>(event: &GatewayEvent<'a>) -> &'a [u8] {
+pub(super) const fn application<'a>(event: &GatewayEvent<'a>) -> &'a [u8] {
     if event.text.application.is_empty() {
         b"unknown"
     } else {
@@ -136,18 +135,6 @@ const fn finding(event: GatewayEventKind) -> Option<&'static [u8]> {
         GatewayEventKind::Infected => Some(b"virus: "),
         _ => None,
     }
-}
-
-/// At most [`LINE_BYTES`] of a text, fit for a screen; not cut inside a character.
-fn short(text: &[u8]) -> String {
-    if text.len() <= LINE_BYTES {
-        return clean(text);
-    }
-    // A byte inside a character of UTF-8 is one of at most three after its first.
-    let is_inside = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    let behind = (LINE_BYTES - 3..=LINE_BYTES).rev().take_while(is_inside);
-    let end = LINE_BYTES - behind.count();
-    clean(text.get(..end).unwrap_or(text)) + "..."
 }
 
 fn named(counts: &BoundedCounts) -> BTreeMap<String, u64> {
@@ -256,25 +243,7 @@ impl Kind for GatewayKind {
     }
 
     fn event(view: &GatewayEvent<'_>) -> Option<GatewayLine> {
-        let (row, text) = (view.row, &view.text);
-        let socket = |address, port| address_text(&socket_key(address, port));
-        Some(GatewayLine {
-            t_ms: row.ts_ns / 1_000_000,
-            event: row.event.as_str(),
-            application: short(application(view)),
-            rule: short(text.rule),
-            client: socket(row.client_ip, row.client_port),
-            server: socket(row.server_ip, row.server_port),
-            protocol: row.protocol,
-            action: row.action,
-            verdict: row.verdict,
-            file_name: short(text.file_name),
-            message: short(text.message),
-            detail: short(text.detail),
-            from: short(text.from),
-            to: short(text.to),
-            size: row.size,
-        })
+        Some(line(view))
     }
 
     /// Every connection is decided.
@@ -441,36 +410,5 @@ impl Kind for GatewayKind {
 
     fn expose_status(out: &mut Exposition, status: &GatewayStatus) {
         gateway_metrics::status(out, status);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!(short(b"song.mp3"), "song.mp3");
-        assert_eq!(short(&[b'a'; LINE_BYTES]), "a".repeat(LINE_BYTES));
-        assert_eq!(
-            short(&[b'a'; LINE_BYTES + 1]),
-            "a".repeat(LINE_BYTES) + "..."
-        );
-        for before in 0..4 {
-            let text = "a".repeat(LINE_BYTES - before) + "\u{1f40d}\u{e9}\u{20ac}";
-            let cut = short(text.as_bytes());
-            assert!(!cut.contains("\\x"), "{cut}");
-            assert!(cut.ends_with("a..."), "{cut}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_give_a_short_clean_text(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-            let text = short(&bytes);
-            prop_assert!(text.len() <= 4 * LINE_BYTES + 3);
-            prop_assert!(!text.chars().any(char::is_control));
-        }
     }
 }

@@ -22,6 +22,7 @@ mod flow;
 mod flow_facts;
 mod flow_metrics;
 mod gateway;
+mod gateway_line;
 mod gateway_metrics;
 mod history;
 mod http;

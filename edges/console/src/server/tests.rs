@@ -63,7 +63,7 @@ const QUICK: Limits = Limits {
     heartbeat: Duration::from_millis(200),
 };
 
-fn console(live: &Live, token: Option<&str>) -> Console {
+fn console<K: Kind>(live: &LiveOf<K>, token: Option<&str>) -> Console {
     let options = ConsoleOptions {
         listen: "127.0.0.1:0".into(),
         token: token.map(str::to_owned),
@@ -277,6 +277,35 @@ fn an_address_that_others_reach_makes_its_own_token() {
         start(&taken, None),
         Err(ConsoleError::Listen { .. })
     ));
+}
+
+#[test]
+fn a_gateway_has_a_status_and_others_have_none() {
+    let none = console(&live(1), None);
+    let (code, _, body) = ask(&none, "/api/status", "");
+    assert_eq!((code, body.as_str()), (404, "this run has no status\n"));
+    let gateway = crate::GatewayLive::new(LiveOptions::default());
+    let console = console(&gateway, None);
+    let json = |target: &str| -> serde_json::Value {
+        let (code, _, body) = ask(&console, target, "");
+        assert_eq!(code, 200, "{target}: {body}");
+        serde_json::from_str(&body).unwrap()
+    };
+    assert!(json("/api/status")["status"].is_null());
+    let status = crate::gateway::GatewayStatus {
+        packets: 12,
+        fail: "open".into(),
+        ..Default::default()
+    };
+    let now = Timestamp::from_nanos(1_700_000_000_000_000_000);
+    crate::gateway::StatusBoard::new(gateway).show(status, now);
+    let said = json("/api/status");
+    assert_eq!(said["status"]["packets"], 12);
+    assert_eq!(said["status_ms"], 1_700_000_000_000_u64);
+    assert_eq!(json("/api/snapshot")["meta"]["kind"], "gateway");
+    assert_eq!(json("/api/top?by=finding")["by"], "finding");
+    assert_eq!(json("/api/ccdf?of=file_size")["count"], 0);
+    assert_eq!(ask(&console, "/api/top?by=host", "").0, 400);
 }
 
 #[test]
