@@ -13,6 +13,8 @@ pub mod schema;
 
 pub use anonymize::Anonymizer;
 pub use flow::{FlowBatch, FlowKind, FlowRow};
-pub use gateway::{GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText};
+pub use gateway::{
+    GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
+};
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use schema::{Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

@@ -257,6 +257,7 @@ impl Running<'_> {
 
     fn conclude(mut self, ended: anyhow::Result<()>) -> anyhow::Result<Exit> {
         let report = self.report();
+        self.view.show_status(self.snapshot.take());
         self.view.finish(&report);
         let mut exit = Exit::Done;
         for sink in &mut self.sinks {

@@ -136,7 +136,10 @@ mod tests {
 
     #[test]
     fn a_mask_has_twelve_bits_in_a_row() {
-        assert_eq!(MarkLayout::from_mask(0xfff).map(MarkLayout::mask), Ok(0xfff));
+        assert_eq!(
+            MarkLayout::from_mask(0xfff).map(MarkLayout::mask),
+            Ok(0xfff)
+        );
         assert_eq!(
             MarkLayout::from_mask(0xfff0_0000).map(MarkLayout::mask),
             Ok(0xfff0_0000)

@@ -324,6 +324,12 @@ impl Findings<'_, '_> {
     }
 }
 
+/// Tells names of one connection apart.
+fn hash_of(sender: Side, name: &[u8]) -> u64 {
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    hasher.hash_one((sender, name))
+}
+
 /// The verdict on a file for which no scan is outstanding.
 fn verdict_of(transfer: &Transfer) -> &'static str {
     match (&transfer.scanning, &transfer.unscanned) {
@@ -369,13 +375,16 @@ impl Found for Findings<'_, '_> {
     }
 
     fn file_named(&mut self, sender: Side, file: &FileInfo<'_>) {
+        let before = self.state.matches;
         self.check_name(sender, file.name);
+        if self.state.matches != before {
+            self.state.matched = Some(hash_of(sender, file.name));
+        }
         // Where the bytes never can be followed, the name is all there is to tell.
         if !self.rule.inspect.audit || !matches!(self.application, "edonkey" | "bittorrent") {
             return;
         }
-        let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        let hash = hasher.hash_one((file.name, file.identifier));
+        let hash = hash_of(sender, &[file.name, file.identifier].concat());
         if self.state.named.contains(&hash) || self.state.named.len() >= MOST_NAMED {
             return;
         }
@@ -402,7 +411,9 @@ impl Found for Findings<'_, '_> {
         if self.state.blocked.is_some() {
             return;
         }
-        self.check_name(sender, file.name);
+        if self.state.matched.take() != Some(hash_of(sender, file.name)) {
+            self.check_name(sender, file.name);
+        }
         let mut transfer = Box::new(Transfer::new(self.rule, file));
         match file.coding {
             Coding::Identity => {}

@@ -62,6 +62,8 @@ struct State {
     matches: u8,
     /// Hashes of names that were told.
     named: Vec<u64>,
+    /// Hash of the last name that matched before its file began: the same file is not told twice.
+    matched: Option<u64>,
     blocked: Option<OnMatch>,
 }
 
