@@ -17,6 +17,7 @@ mod http;
 mod input;
 mod interfaces;
 mod key_file;
+mod outputs;
 mod progress;
 mod rings;
 mod screen;

@@ -6,16 +6,16 @@ use anyhow::Context;
 use linkweir_engine::{FaultKind, RunError, RunReport, Sink, SinkError};
 use linkweir_flows::{FlowsStage, FlowsStats};
 use linkweir_record::FlowKind;
-use linkweir_sink::report::{ReportMeta, write_report_file};
+use linkweir_sink::report::{FlowReport, ReportMeta, write_report_file};
 use linkweir_sink::summary::write_summary_file;
 use linkweir_wire::{DecodeFaults, LinkType, Timestamp};
 
 use super::args::FlowsArgs;
-use super::setup::SharedReport;
 use super::summary::{Totals, WorkerTotals};
 use crate::documents;
 use crate::exit::{Exit, say, warn};
 use crate::input;
+use crate::outputs::SharedReport;
 
 /// A run that has ended.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Ended<'a> {
     /// What the outputs could not deliver, and why, of the first.
     undelivered: u64,
     why: Option<String>,
-    page: Option<SharedReport>,
+    page: Option<SharedReport<FlowReport>>,
 }
 
 impl<'a> Ended<'a> {
@@ -41,7 +41,7 @@ impl<'a> Ended<'a> {
         each: &[RunReport],
         stages: &[FlowsStage],
         elapsed: Duration,
-        page: Option<SharedReport>,
+        page: Option<SharedReport<FlowReport>>,
     ) -> Self {
         let mut ended = Self {
             args,

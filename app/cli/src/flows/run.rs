@@ -1,20 +1,19 @@
 //! Wires a run of `linkweir flows`: source, stages, sinks, signals.
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use linkweir_engine::{Crew, Limit, NamedFlowSplitter, Run, Source, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_flows::{FlowsConfig, FlowsStage};
 use linkweir_record::FlowKind;
-use linkweir_sys::privileges::Restrict;
+use linkweir_sink::report::FlowReport;
 
 use super::args::FlowsArgs;
 use super::conclude::Ended;
-use super::setup::{
-    FlowSinks, SharedReport, check_conflicts, open_sinks, settings, written_folders,
-};
+use super::setup::{FlowSinks, check_conflicts, open_sinks, settings, written_folders};
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
+use crate::outputs::{SharedReport, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -47,28 +46,13 @@ pub(crate) fn run(args: &FlowsArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// What an interface needs to be opened is not needed for what comes from it.
-fn give_up_privileges(args: &FlowsArgs) -> anyhow::Result<()> {
-    let interface = args.input.interface.as_ref();
-    let restrict = Restrict {
-        writable: written_folders(args),
-        keep_net: interface.is_some(),
-        keep_bpf: interface.is_some_and(|name| name.starts_with("xdp:")),
-        ..Restrict::default()
-    };
-    for undone in restrict.apply().context("give up privileges")? {
-        warn(&undone);
-    }
-    Ok(())
-}
-
 /// A run with everything opened but its source.
 struct Job<'a> {
     args: &'a FlowsArgs,
     config: FlowsConfig,
     sinks: FlowSinks,
     watcher: Watcher<View<FlowKind>>,
-    page: Option<SharedReport>,
+    page: Option<SharedReport<FlowReport>>,
 }
 
 impl<'a> Job<'a> {
@@ -89,7 +73,10 @@ impl<'a> Job<'a> {
         };
         let is_live = args.input.interface.is_some() || args.feed.is_some();
         if is_live {
-            give_up_privileges(args)?;
+            give_up_privileges(&of_capture(
+                args.input.interface.as_deref(),
+                written_folders(args),
+            ))?;
         }
         let view = View::start(&args.view, &source, is_live, &signals)?;
         sinks.extend(view.sink());

@@ -1,17 +1,14 @@
 //! What a run of `linkweir flows` is made of: settings, outputs, and what must not be the same file.
 
-use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_engine::{Sink, SinkError};
+use linkweir_engine::Sink;
 use linkweir_flows::{FlowsConfig, Subnets};
-use linkweir_record::{FlowBatch, FlowKind};
+use linkweir_record::FlowKind;
 use linkweir_sink::archive::open_archive;
-use linkweir_sink::report::FlowReport;
 use linkweir_sink::rrd::{RrdOptions, open_rrd};
 use linkweir_sink::{OutputOptions, TstatOptions, open_histograms, open_sink, open_tstat};
 
@@ -19,6 +16,7 @@ use super::args::{FlowFormat, FlowsArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
+use crate::outputs;
 use crate::progress::wall_clock;
 
 pub(crate) type FlowSinks = Vec<Box<dyn Sink<FlowKind>>>;
@@ -93,15 +91,12 @@ pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
     };
     let destinations = match output.write.as_slice() {
         _ if output.no_output => Vec::new(),
-        // The terminal shows the live view.
-        [] if args.view.has_top() => Vec::new(),
-        [] if output.format == Some(FlowFormat::Tstat) => {
+        [] if !args.view.has_top() && output.format == Some(FlowFormat::Tstat) => {
             return Err(anyhow!(Wrong(
                 "--format tstat writes a tree: name its folder with -w DIR".to_owned()
             )));
         }
-        [] => vec!["-".to_owned()],
-        named => named.to_vec(),
+        named => outputs::destinations(named, args.view.has_top()),
     };
     let mut sinks = FlowSinks::new();
     for destination in &destinations {
@@ -111,30 +106,23 @@ pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
             }
             format => open_sink(destination, format.and_then(FlowFormat::lines), options),
         };
-        sinks.push(sink.map_err(refused)?);
+        sinks.push(sink.map_err(outputs::refused)?);
     }
     if let Some(folder) = &output.histograms {
-        sinks.push(open_histograms(folder, tree).map_err(refused)?);
+        sinks.push(open_histograms(folder, tree).map_err(outputs::refused)?);
     }
     if let Some(path) = &output.archive {
-        sinks.push(open_archive(path, output.step).map_err(refused)?);
+        sinks.push(open_archive(path, output.step).map_err(outputs::refused)?);
     }
     if let Some(to) = &output.rrd {
         let options = RrdOptions { step: output.step };
-        sinks.push(open_rrd(to, options).map_err(refused)?);
+        sinks.push(open_rrd(to, options).map_err(outputs::refused)?);
     }
     Ok(sinks)
 }
 
-fn refused(error: SinkError) -> anyhow::Error {
-    match error {
-        SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
-        other => other.into(),
-    }
-}
-
 /// What the run writes, with the flag that named it.
-fn outputs(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
+fn written(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
     let output = &args.output;
     let files = [
         ("--histograms", output.histograms.as_deref()),
@@ -164,24 +152,12 @@ fn outputs(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
 
 /// The folders in which files will be made, and the devices and pipes that are written to.
 pub(crate) fn written_folders(args: &FlowsArgs) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = outputs(args)
-        .into_iter()
-        .map(|(_, path)| path)
-        .filter(|path| path.as_os_str() != "-")
-        .map(|path| match path.parent() {
-            _ if path.exists() && !path.is_file() => path.to_owned(),
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            _ => PathBuf::from("."),
-        })
-        .collect();
-    folders.sort();
-    folders.dedup();
-    folders
+    outputs::written_folders(written(args).into_iter().map(|(_, path)| path))
 }
 
 /// Refuses outputs that would replace an input or one another.
 pub(crate) fn check_conflicts(args: &FlowsArgs) -> anyhow::Result<()> {
-    let outputs = outputs(args);
+    let outputs = written(args);
     let tracking = &args.tracking;
     let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
     let inputs: Vec<(&str, &Path)> = read
@@ -196,22 +172,4 @@ pub(crate) fn check_conflicts(args: &FlowsArgs) -> anyhow::Result<()> {
         )
         .collect();
     conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
-}
-
-/// The report as one of the sinks and, after the run, as a page.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SharedReport(pub(crate) Rc<RefCell<FlowReport>>);
-
-impl Sink<FlowKind> for SharedReport {
-    fn write(&mut self, batch: &FlowBatch) -> Result<(), SinkError> {
-        self.0.borrow_mut().write(batch)
-    }
-
-    fn flush(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
 }

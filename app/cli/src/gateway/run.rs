@@ -31,7 +31,8 @@ use super::snapshot::Snapshot;
 use super::status::to_screen;
 use super::watchdog;
 use super::worker::{Clock, Worker};
-use crate::exit::{Exit, Wrong, say, warn};
+use crate::exit::{Exit, say, warn};
+use crate::outputs;
 use crate::progress;
 use crate::signals::Signals;
 use crate::view::View;
@@ -321,16 +322,9 @@ fn open_sinks(args: &RunArgs) -> anyhow::Result<Sinks> {
         wall_clock_ns: progress::wall_clock,
         has_partial_records: false,
     };
-    let destinations = match args.output.write.as_slice() {
-        [] if args.view.has_top() => Vec::new(),
-        [] => vec!["-".to_owned()],
-        named => named.to_vec(),
-    };
+    let destinations = outputs::destinations(&args.output.write, args.view.has_top());
     let sinks = destinations.iter().map(|destination| {
-        open_sink(destination, args.output.format, options).map_err(|error| match error {
-            SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
-            other => other.into(),
-        })
+        open_sink(destination, args.output.format, options).map_err(outputs::refused)
     });
     sinks.collect()
 }
@@ -386,19 +380,17 @@ fn vault_folders(settings: &RecordSettings) -> Option<(PathBuf, PathBuf)> {
 
 /// The folders in which files will be made.
 fn written_folders(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
-    let outputs = args.output.write.iter().filter(|to| !to.contains("://"));
-    let outputs = outputs.chain(&args.output.summary).map(Path::new);
-    let mut folders: Vec<PathBuf> = outputs
-        .filter(|path| path.as_os_str() != "-")
-        .chain([config.settings.control.as_path()])
-        .map(|path| match path.parent() {
-            _ if path.exists() && !path.is_file() && path != config.settings.control => {
-                path.to_owned()
-            }
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            _ => PathBuf::from("."),
-        })
-        .collect();
+    let named = args.output.write.iter().filter(|to| !to.contains("://"));
+    let named = named.chain(&args.output.summary).map(Path::new);
+    let mut folders = outputs::written_folders(named);
+    folders.extend(config.settings.control.parent().map(|folder| {
+        let here = folder.as_os_str().is_empty();
+        if here {
+            PathBuf::from(".")
+        } else {
+            folder.to_owned()
+        }
+    }));
     folders.extend(
         vault_folders(&config.record)
             .into_iter()
@@ -410,8 +402,6 @@ fn written_folders(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
             .iter()
             .filter_map(|scanner| scanner.spool.clone()),
     );
-    folders.sort();
-    folders.dedup();
     folders
 }
 
@@ -421,13 +411,9 @@ fn give_up_privileges(args: &RunArgs, config: &GatewayConfig) -> anyhow::Result<
     for folder in &folders {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
-    let restrict = Restrict {
+    outputs::give_up_privileges(&Restrict {
         writable: folders,
         keep_net_admin: true,
         ..Restrict::default()
-    };
-    for undone in restrict.apply().context("give up privileges")? {
-        warn(&undone);
-    }
-    Ok(())
+    })
 }

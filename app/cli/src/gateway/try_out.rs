@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::effect::{Decision, QueuedPacket};
-use linkweir_engine::{Effects, FaultKind, Sink, SinkError, Source, SourceEvent};
+use linkweir_engine::{Effects, FaultKind, Sink, Source, SourceEvent};
 use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
@@ -19,7 +19,8 @@ use linkweir_wire::{Network, Packet, TcpFlags, Timestamp, Transport, decode};
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
 use super::table::lines;
-use crate::exit::{Exit, Wrong, warn};
+use crate::exit::{Exit, warn};
+use crate::outputs;
 use crate::progress;
 use crate::signals::Signals;
 
@@ -73,12 +74,10 @@ fn open_sinks(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Sink<GatewayKind>>
         wall_clock_ns: progress::wall_clock,
         ..OutputOptions::default()
     };
-    let sinks = args.write.iter().map(|destination| {
-        open_sink(destination, args.format, options).map_err(|error| match error {
-            SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
-            other => other.into(),
-        })
-    });
+    let sinks = args
+        .write
+        .iter()
+        .map(|destination| open_sink(destination, args.format, options).map_err(outputs::refused));
     sinks.collect()
 }
 

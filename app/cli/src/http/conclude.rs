@@ -5,16 +5,16 @@ use std::time::Duration;
 use anyhow::Context;
 use linkweir_engine::{FaultKind, RunError, RunReport, SinkError};
 use linkweir_http::{HttpStage, HttpStats};
-use linkweir_sink::report::{ReportMeta, write_report_file};
+use linkweir_sink::report::{HttpReport, ReportMeta, write_report_file};
 use linkweir_sink::summary::write_summary_file;
 use linkweir_wire::{DecodeFaults, LinkType, Timestamp};
 
 use super::args::HttpArgs;
-use super::setup::SharedReport;
 use super::summary::{Totals, WorkerTotals};
 use crate::documents;
 use crate::exit::{Exit, say, warn};
 use crate::input;
+use crate::outputs::SharedReport;
 
 /// A run that has ended.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Ended<'a> {
     unsupported_link: Option<LinkType>,
     workers: Vec<WorkerTotals>,
     elapsed: Duration,
-    page: Option<SharedReport>,
+    page: Option<SharedReport<HttpReport>>,
 }
 
 impl<'a> Ended<'a> {
@@ -37,7 +37,7 @@ impl<'a> Ended<'a> {
         each: &[RunReport],
         stages: &[HttpStage],
         elapsed: Duration,
-        page: Option<SharedReport>,
+        page: Option<SharedReport<HttpReport>>,
     ) -> Self {
         let mut ended = Self {
             args,

@@ -1,21 +1,20 @@
 //! Wires a run of `linkweir http`: source, stages, sinks, signals.
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use linkweir_capture::live::LiveSource;
 use linkweir_engine::{Crew, Limit, Run, Source, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
-use linkweir_sys::privileges::Restrict;
+use linkweir_sink::report::HttpReport;
 
 use super::args::HttpArgs;
 use super::conclude::Ended;
-use super::setup::{
-    HttpSinks, SharedReport, check_conflicts, open_sinks, settings, written_folders,
-};
+use super::setup::{HttpSinks, check_conflicts, open_sinks, settings, written_folders};
 use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
+use crate::outputs::{SharedReport, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -54,30 +53,12 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// What an interface needs to be opened is not needed for what comes from it.
-fn give_up_privileges(args: &HttpArgs) -> anyhow::Result<()> {
-    let restrict = Restrict {
-        writable: written_folders(args),
-        keep_net: args.input.interface.is_some(),
-        keep_bpf: args
-            .input
-            .interface
-            .as_ref()
-            .is_some_and(|name| name.starts_with("xdp:")),
-        ..Restrict::default()
-    };
-    for undone in restrict.apply().context("give up privileges")? {
-        warn(&undone);
-    }
-    Ok(())
-}
-
 /// A run with everything opened but its source.
 struct Job<'a> {
     args: &'a HttpArgs,
     config: HttpConfig,
     sinks: HttpSinks,
-    page: Option<SharedReport>,
+    page: Option<SharedReport<HttpReport>>,
     watcher: Watcher<View>,
 }
 
@@ -87,7 +68,7 @@ impl<'a> Job<'a> {
         config: HttpConfig,
         signals: Signals,
         meter: Meter,
-        page: Option<SharedReport>,
+        page: Option<SharedReport<HttpReport>>,
     ) -> anyhow::Result<Self> {
         let mut sinks = open_sinks(args)?;
         if let Some(page) = &page {
@@ -99,7 +80,10 @@ impl<'a> Job<'a> {
             None => input::names(&args.input).join(" "),
         };
         if is_live {
-            give_up_privileges(args)?;
+            give_up_privileges(&of_capture(
+                args.input.interface.as_deref(),
+                written_folders(args),
+            ))?;
         }
         let view = View::start(&args.view, &source, is_live, &signals)?;
         sinks.extend(view.sink());

@@ -1,21 +1,19 @@
 //! What a run of `linkweir http` is made of: settings, outputs, and what must not be the same file.
 
-use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use anyhow::anyhow;
-use linkweir_engine::{Sink, SinkError};
+use linkweir_engine::Sink;
 use linkweir_http::HttpConfig;
-use linkweir_record::{HttpBatch, HttpKind};
-use linkweir_sink::report::HttpReport;
+use linkweir_record::HttpKind;
 use linkweir_sink::{OutputOptions, open_sink};
 
 use super::args::{HttpArgs, TrackingArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
+use crate::outputs;
 use crate::progress::wall_clock;
 
 pub(crate) type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
@@ -43,26 +41,15 @@ pub(crate) fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
         wall_clock_ns: wall_clock,
         ..OutputOptions::default()
     };
-    let destinations = match args.output.write.as_slice() {
-        // The terminal shows the live view.
-        [] if args.view.has_top() => Vec::new(),
-        [] => vec!["-".to_owned()],
-        named => named.to_vec(),
-    };
-    destinations
+    outputs::destinations(&args.output.write, args.view.has_top())
         .iter()
         .map(|destination| open_sink(destination, args.output.format, options))
-        .map(|opened| {
-            opened.map_err(|error| match error {
-                SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
-                other => other.into(),
-            })
-        })
+        .map(|opened| opened.map_err(outputs::refused))
         .collect()
 }
 
 /// What the run writes, with the flag that named it.
-fn outputs(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
+fn written(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
     let output = &args.output;
     let written = output.write.iter().map(|path| ("-w", Path::new(path)));
     let summary = output
@@ -78,24 +65,12 @@ fn outputs(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
 
 /// The folders in which files will be made, and the devices and pipes that are written to.
 pub(crate) fn written_folders(args: &HttpArgs) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = outputs(args)
-        .into_iter()
-        .map(|(_, path)| path)
-        .filter(|path| path.as_os_str() != "-")
-        .map(|path| match path.parent() {
-            _ if path.exists() && !path.is_file() => path.to_owned(),
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            _ => PathBuf::from("."),
-        })
-        .collect();
-    folders.sort();
-    folders.dedup();
-    folders
+    outputs::written_folders(written(args).into_iter().map(|(_, path)| path))
 }
 
 /// Refuses outputs that would replace an input or one another.
 pub(crate) fn check_conflicts(args: &HttpArgs) -> anyhow::Result<()> {
-    let (output, outputs) = (&args.output, outputs(args));
+    let (output, outputs) = (&args.output, written(args));
     let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
     let inputs: Vec<(&str, &Path)> = read
         .chain(
@@ -107,22 +82,4 @@ pub(crate) fn check_conflicts(args: &HttpArgs) -> anyhow::Result<()> {
         .chain(output.config.as_deref().map(|path| ("--config", path)))
         .collect();
     conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
-}
-
-/// The report as one of the sinks and, after the run, as a page.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SharedReport(pub(crate) Rc<RefCell<HttpReport>>);
-
-impl Sink<HttpKind> for SharedReport {
-    fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
-        self.0.borrow_mut().write(batch)
-    }
-
-    fn flush(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
 }
