@@ -49,6 +49,12 @@ fn every_format_with_times_to_last_byte_sorted() {
 fn help() {
     golden("help.txt", &run(&["--help"]).exits(0).stdout);
     golden("http-help.txt", &run(&["http", "--help"]).exits(0).stdout);
+    let gateway = ["check", "up", "run", "status", "reload", "down"];
+    let mut all = run(&["gateway", "--help"]).exits(0).stdout;
+    for command in gateway {
+        all.extend_from_slice(&run(&["gateway", command, "--help"]).exits(0).stdout);
+    }
+    golden("gateway-help.txt", &all);
     golden("http-h.txt", &run(&["http", "-h"]).exits(0).stdout);
 }
 

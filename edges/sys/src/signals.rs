@@ -40,6 +40,18 @@ pub fn ask_to_stop(signals: &[i32], stop: &Arc<AtomicBool>, patience: Duration) 
     Ok(())
 }
 
+/// Ends this process at once, whatever its threads do: for a watchdog that finds them standing still.
+///
+/// Nothing is flushed; the kernel closes what is open.
+pub fn kill_this_process() -> ! {
+    loop {
+        let this = rustix::process::getpid();
+        if rustix::process::kill_process(this, rustix::process::Signal::KILL).is_err() {
+            // Nobody can be refused this for himself.
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,18 +68,6 @@ mod tests {
                 stop.load(Ordering::Relaxed),
                 "and the process is still here"
             );
-        }
-    }
-}
-
-/// Ends this process at once, whatever its threads do: for a watchdog that finds them standing still.
-///
-/// Nothing is flushed; the kernel closes what is open.
-pub fn kill_this_process() -> ! {
-    loop {
-        let this = rustix::process::getpid();
-        if rustix::process::kill_process(this, rustix::process::Signal::KILL).is_err() {
-            // Nobody can be refused this for himself.
         }
     }
 }
