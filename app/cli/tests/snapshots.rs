@@ -52,7 +52,7 @@ fn help() {
     let gateway = ["check", "up", "run", "status", "reload", "down"];
     let mut all = run(&["gateway", "--help"]).exits(0).stdout;
     for command in gateway {
-        all.extend_from_slice(&run(&["gateway", command, "--help"]).exits(0).stdout);
+        all.push_str(&run(&["gateway", command, "--help"]).exits(0).stdout);
     }
     golden("gateway-help.txt", &all);
     golden("http-h.txt", &run(&["http", "-h"]).exits(0).stdout);
