@@ -165,11 +165,14 @@ pub(crate) struct ViewArgs {
 
     /// Alert when this holds; may be repeated. A rule is METRIC [of WHAT NAME] COMPARISON LIMIT [for N
     /// intervals], for example (http) `p95 of host shop.test > 500 ms for 3 intervals`, `5xx share > 2 %`;
-    /// (flows) `p95 of rtt of server 10.0.0.1 > 200 ms`, `retransmissions share > 3 %`. Metrics of http:
-    /// p50 p90 p95 p99 p999 mean max, 4xx|5xx|unanswered share, requests rate, of host|server|url; of
-    /// flows: p50... of rtt|client rtt|server rtt|handshake|throughput|duration, flows|resets|packets|bits
-    /// rate (`/s`), retransmissions|resets|unanswered share, active flows, of server|client|name|application;
-    /// of both: drops, table fill. Alerts go to standard error, `/metrics` and `--webhook`.
+    /// (flows) `p95 of rtt of server 10.0.0.1 > 200 ms`, `retransmissions share > 3 %`; (gateway)
+    /// `infected rate of client 10.0.0.7 > 0 /s`. Metrics of http: p50 p90 p95 p99 p999 mean max,
+    /// 4xx|5xx|unanswered share, requests rate, of host|server|url; of flows: p50... of rtt|client
+    /// rtt|server rtt|handshake|throughput|duration, flows|resets|packets|bits rate (`/s`),
+    /// retransmissions|resets|unanswered share, active flows, of server|client|name|application; of both:
+    /// table fill; of a gateway: events|blocked|decided|keyword|file_name|infected|unscanned|message|file|
+    /// limit|malformed rate, of application|client|server, packets|bits rate; of all: drops. Alerts go to
+    /// standard error, `/metrics` and `--webhook`.
     #[arg(long, value_name = "RULE")]
     pub(crate) alert: Vec<String>,
 

@@ -356,6 +356,8 @@ impl GatewayStage {
             phase,
             label: Label::Unknown,
             streams,
+            early_packets: 0,
+            early_bytes: 0,
             last: now,
         };
         self.connections.insert(hash, connection).ok()
@@ -387,9 +389,7 @@ impl GatewayStage {
         let is_reset = flags.contains(TcpFlags::RST);
         let bytes = u64::from(packet.wire_len);
         self.with(id, hash, now, effects, |work| {
-            let counts = work.room.labels.of(work.conn.label);
-            counts.packets += 1;
-            counts.bytes += bytes;
+            work.count(bytes);
             let side = work.conn.ends.side(src);
             if is_control || !is_whole {
                 return work.on_control(side, &segment, is_reset, is_whole);
@@ -425,9 +425,7 @@ impl GatewayStage {
         let Some(id) = found else { return };
         let bytes = u64::from(packet.wire_len);
         self.with(id, hash, now, effects, |work| {
-            let counts = work.room.labels.of(work.conn.label);
-            counts.packets += 1;
-            counts.bytes += bytes;
+            work.count(bytes);
             let side = work.conn.ends.side(src);
             work.on_datagram(side, packet, payload)
         });

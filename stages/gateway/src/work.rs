@@ -59,7 +59,10 @@ impl Work<'_, '_> {
                 }
             }
             Place::Ahead => {
-                self.room.stats.out_of_order += 1;
+                // Behind a packet that waits for a scan, what comes in order is ahead too.
+                if self.outcome(side) != Outcome::Wait {
+                    self.room.stats.out_of_order += 1;
+                }
                 return self.hold(side, segment);
             }
             Place::Next(_) if self.outcome(side) == Outcome::Wait => {
@@ -133,6 +136,19 @@ impl Work<'_, '_> {
             }
         }
         fate
+    }
+
+    /// Counts a packet: to its application, or to the connection while that is not known.
+    pub(crate) fn count(&mut self, bytes: u64) {
+        let (packets, sum) = match self.conn.phase {
+            Phase::Opening(_) => (&mut self.conn.early_packets, &mut self.conn.early_bytes),
+            Phase::Inspected(_) => {
+                let counts = self.room.labels.of(self.conn.label);
+                (&mut counts.packets, &mut counts.bytes)
+            }
+        };
+        *packets += 1;
+        *sum += bytes;
     }
 
     fn outcome(&mut self, side: Side) -> Outcome {
@@ -268,8 +284,10 @@ impl Work<'_, '_> {
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         let policy = Arc::clone(self.room.policy);
         let rule = policy.rule(label, ends.client.0, server_name);
-        // What was counted until now was counted as unknown.
         self.conn.label = label;
+        let counts = self.room.labels.of(label);
+        counts.packets += std::mem::take(&mut self.conn.early_packets);
+        counts.bytes += std::mem::take(&mut self.conn.early_bytes);
         self.room.decided(ends, is_tcp, label, rule, server_name);
         if rule.action != Action::Inspect {
             let mark = Mark {

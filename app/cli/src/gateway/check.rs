@@ -6,6 +6,8 @@ use std::io::Write as _;
 use anyhow::Context;
 use linkweir_gateway::policy::{Applications, Fail, Rule, ScanMode};
 
+use linkweir_sink::human::scaled;
+
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
 use super::table::lines;
@@ -40,15 +42,27 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                     names.join(" ")
                 }
             };
+            let names = rule.server_names.0.iter();
+            let names: Vec<_> = names
+                .map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned())
+                .collect();
+            let applications = match names.as_slice() {
+                [] => applications,
+                names => format!("{applications} (sni {})", names.join(" ")),
+            };
             let clients = match rule.clients.0.len() {
                 0 => "any".to_owned(),
-                1 => "1 network".to_owned(),
+                1 | 2 => {
+                    let clients = rule.clients.0.iter();
+                    let clients: Vec<_> = clients.map(ToString::to_string).collect();
+                    clients.join(" ")
+                }
                 many => format!("{many} networks"),
             };
             let shape = config
                 .shapes
                 .get(&rule.number)
-                .map_or_else(String::new, |rate| format!("{} kbit/s", rate / 1000));
+                .map_or_else(String::new, |rate| scaled(*rate as f64, "bit/s"));
             vec![
                 rule.name.clone(),
                 applications,
@@ -74,14 +88,32 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
         "looks at",
         "fail",
     ];
-    let mut all = lines(&head, &rows);
+    let settings = &config.settings;
+    let interfaces = match settings.interfaces.as_slice() {
+        [] => "all".to_owned(),
+        some => some.join(" "),
+    };
+    let mut all = vec![format!(
+        "interfaces {interfaces}; queues {} to {}; without the gateway traffic {}{}",
+        settings.queues().start(),
+        settings.queues().end(),
+        if settings.is_fail_open {
+            "passes"
+        } else {
+            "stops"
+        },
+        config
+            .scanner
+            .as_ref()
+            .map_or_else(String::new, |one| format!("; clamd at {}", one.address)),
+    )];
+    all.extend(lines(&head, &rows));
+    all.extend(unreachable(config));
     all.push(format!(
-        "{}: {} rules, {} signatures, queues {} to {}: right",
+        "{}: {} rules, {} signatures: right",
         config.path.display(),
         policy.rules.len(),
         policy.signatures.len(),
-        config.settings.queues().start(),
-        config.settings.queues().end(),
     ));
     all
 }
@@ -96,7 +128,9 @@ fn looks_at(rule: &Rule) -> String {
         parts.push(format!("{} names", inspect.file_names.0.len()));
     }
     match inspect.scan.map(|scan| scan.mode) {
-        Some(ScanMode::Window { bytes, .. }) => parts.push(format!("viruses ({bytes} B windows)")),
+        Some(ScanMode::Window { bytes, .. }) => {
+            parts.push(format!("viruses ({} KiB windows)", bytes.div_ceil(1024)));
+        }
         Some(ScanMode::File) => parts.push("viruses (files)".to_owned()),
         None => {}
     }
@@ -110,4 +144,30 @@ fn looks_at(rule: &Rule) -> String {
         }
     }
     parts.join(", ")
+}
+
+/// Rules that never decide, because an earlier one fits everything that they fit.
+fn unreachable(config: &GatewayConfig) -> Vec<String> {
+    let covers = |earlier: &Rule, later: &Rule| {
+        let all_applications = match (&earlier.applications, &later.applications) {
+            (Applications::Any, _) => true,
+            (Applications::Of(_), Applications::Any) => false,
+            (Applications::Of(first), Applications::Of(second)) => {
+                second.iter().all(|label| first.contains(label))
+            }
+        };
+        let all_clients = earlier.clients.0.is_empty() || earlier.clients == later.clients;
+        all_applications && all_clients && earlier.server_names.0.is_empty()
+    };
+    let rules = &config.policy.rules;
+    let mut said = Vec::new();
+    for (at, later) in rules.iter().enumerate() {
+        if let Some(earlier) = rules.iter().take(at).find(|earlier| covers(earlier, later)) {
+            said.push(format!(
+                "warning: rule `{}` never decides: `{}` above it fits all that it fits",
+                later.name, earlier.name
+            ));
+        }
+    }
+    said
 }

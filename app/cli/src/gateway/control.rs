@@ -11,7 +11,6 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use linkweir_console::gateway::GatewayStatus;
 
-use super::config::GatewayConfig;
 use crate::exit::Wrong;
 
 /// Bytes of the longest line that asks.
@@ -23,7 +22,31 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) enum Asked {
     Status,
+    /// Whether it could take the policy as its file is now.
+    Offer(Offer),
     Reload(BTreeMap<String, u16>),
+}
+
+/// Who wants a policy loaded again.
+#[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Offer {
+    /// The file, with its whole path.
+    pub(super) config: PathBuf,
+    /// The network namespace, as `/proc/self/ns/net` shows it.
+    pub(super) namespace: PathBuf,
+    /// Numbers of the rules.
+    pub(super) numbers: BTreeMap<String, u16>,
+}
+
+impl Offer {
+    /// That of this process.
+    pub(super) fn of(config: &Path, numbers: BTreeMap<String, u16>) -> Self {
+        Self {
+            config: config.canonicalize().unwrap_or_else(|_| config.to_owned()),
+            namespace: std::fs::read_link("/proc/self/ns/net").unwrap_or_default(),
+            numbers,
+        }
+    }
 }
 
 /// The socket of a running gateway; gone when dropped.
@@ -41,7 +64,8 @@ impl Control {
             return Err(anyhow!("a gateway runs already: {shown} answers"));
         }
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("{} (the gateway needs root)", folder.display()))?;
         }
         match std::fs::symlink_metadata(path) {
             Ok(there) if there.file_type().is_socket() => {
@@ -53,7 +77,8 @@ impl Control {
             }
             Err(_) => {}
         }
-        let listener = UnixListener::bind(path).with_context(|| shown.to_string())?;
+        let listener = UnixListener::bind(path)
+            .with_context(|| format!("{shown} (the gateway needs root)"))?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
             .with_context(|| shown.to_string())?;
         listener.set_nonblocking(true)?;
@@ -66,9 +91,8 @@ impl Control {
     /// Answers who asks now, if anybody.
     pub(super) fn serve(&self, mut answer: impl FnMut(Asked) -> Result<String, String>) {
         while let Ok((stream, _)) = self.listener.accept() {
-            if let Err(error) = serve_one(&stream, &mut answer) {
-                crate::exit::warn(&format!("control socket: {error:#}"));
-            }
+            // Who asks and goes away before the answer has no need of it.
+            serve_one(&stream, &mut answer).ok();
         }
     }
 }
@@ -94,10 +118,13 @@ fn serve_one(
     let line = line.trim_end();
     let asked = match line.split_once(' ').unwrap_or((line, "")) {
         ("status", _) => Ok(Asked::Status),
+        ("offer", offer) => serde_json::from_str(offer)
+            .map(Asked::Offer)
+            .map_err(|error| error.to_string()),
         ("reload", numbers) => serde_json::from_str(numbers)
             .map(Asked::Reload)
             .map_err(|error| error.to_string()),
-        _ => Err("it knows status and reload".to_owned()),
+        _ => Err("it knows status, offer and reload".to_owned()),
     };
     let said = match asked.and_then(answer) {
         Ok(text) => format!("ok {text}\n"),
@@ -130,17 +157,22 @@ fn ask(path: &Path, line: &str) -> anyhow::Result<String> {
 }
 
 /// The state of the running gateway.
-pub(super) fn status(config: &GatewayConfig) -> anyhow::Result<GatewayStatus> {
-    let text = ask(&config.settings.control, "status")?;
+pub(super) fn status(socket: &Path) -> anyhow::Result<GatewayStatus> {
+    let text = ask(socket, "status")?;
     serde_json::from_str(&text).context("the gateway's answer")
 }
 
+/// Asks the running gateway whether it could take a policy; nothing changes.
+pub(super) fn offer(socket: &Path, offer: &Offer) -> anyhow::Result<()> {
+    ask(socket, &format!("offer {}", serde_json::to_string(offer)?))?;
+    Ok(())
+}
+
 /// Has the running gateway load its policy again, with the numbers that the kernel has for its rules.
-pub(super) fn reload(
-    config: &GatewayConfig,
-    numbers: &BTreeMap<String, u16>,
-) -> anyhow::Result<()> {
-    let numbers = serde_json::to_string(numbers)?;
-    ask(&config.settings.control, &format!("reload {numbers}"))?;
+pub(super) fn reload(socket: &Path, numbers: &BTreeMap<String, u16>) -> anyhow::Result<()> {
+    ask(
+        socket,
+        &format!("reload {}", serde_json::to_string(numbers)?),
+    )?;
     Ok(())
 }

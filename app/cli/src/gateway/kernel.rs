@@ -9,21 +9,25 @@ use linkweir_netfilter::rules::{self, Host, Up};
 
 use super::args::{ConfigArgs, DownArgs, UpArgs};
 use super::config::GatewayConfig;
-use super::control;
+use super::control::{self, Offer};
 use crate::exit::{Exit, Wrong, say, warn};
 
-/// The numbers that rules have in the kernel; empty where nothing is up or it cannot be asked.
-pub(super) fn standing_numbers(host: &Host) -> BTreeMap<String, u16> {
+/// The numbers that rules have in the kernel, where something is up; empty where it cannot be asked.
+pub(super) fn standing_numbers(host: &Host) -> Option<BTreeMap<String, u16>> {
     match rules::standing(host) {
-        Ok(Some(standing)) => standing.rules,
-        Ok(None) | Err(_) => BTreeMap::new(),
+        Ok(Some(standing)) => Some(standing.rules),
+        Ok(None) => None,
+        Err(_) => Some(BTreeMap::new()),
     }
 }
 
 /// Makes the rules.
 pub(super) fn up(args: &UpArgs) -> anyhow::Result<Exit> {
     let host = Host::here();
-    let config = GatewayConfig::read(&args.file.config, &standing_numbers(&host))?;
+    let config = GatewayConfig::read(
+        &args.file.config,
+        &standing_numbers(&host).unwrap_or_default(),
+    )?;
     let plan = config.plan();
     if args.dry_run {
         let steps = rules::dry_run(&host, &plan)?;
@@ -43,24 +47,27 @@ pub(super) fn up(args: &UpArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Loads the policy again.
+/// Loads the policy again: the running gateway is asked first, then the kernel changes, then the
+/// gateway.
 pub(super) fn reload(args: &ConfigArgs) -> anyhow::Result<Exit> {
     let host = Host::here();
-    let standing = rules::standing(&host)?;
-    let numbers = standing.as_ref().map(|standing| standing.rules.clone());
-    let config = GatewayConfig::read(&args.file.config, &numbers.unwrap_or_default())?;
-    if let Some(standing) = standing {
-        if standing.marks != config.policy.marks {
-            return Err(anyhow!(Wrong(
-                "`mark-mask` cannot change while the rules are up: run `down` and `up`".to_owned()
-            )));
-        }
-        let plan = config.plan();
-        rules::change(&host, &plan)?;
-        control::reload(&config, &plan.rules)?;
-    } else {
-        control::reload(&config, &BTreeMap::new())?;
+    let path = &args.file.config;
+    let Some(standing) = rules::standing(&host)? else {
+        return Err(anyhow!(
+            "no rules are up here: run `linkweir gateway up` (SIGHUP to the running gateway loads its policy without them)"
+        ));
+    };
+    let config = GatewayConfig::read(path, &standing.rules)?;
+    if standing.marks != config.policy.marks {
+        return Err(anyhow!(Wrong(
+            "`mark-mask` cannot change while the rules are up: run `down` and `up`".to_owned()
+        )));
     }
+    let plan = config.plan();
+    let socket = &config.settings.control;
+    control::offer(socket, &Offer::of(path, plan.rules.clone()))?;
+    rules::change(&host, &plan)?;
+    control::reload(socket, &plan.rules)?;
     say("linkweir: the policy was loaded again");
     Ok(Exit::Done)
 }

@@ -23,7 +23,7 @@ use linkweir_wire::Timestamp;
 
 use super::args::RunArgs;
 use super::config::{GatewayConfig, RecordSettings, ScannerSettings};
-use super::control::{Asked, Control};
+use super::control::{Asked, Control, Offer};
 use super::kernel::standing_numbers;
 use super::notify::Notifier;
 use super::shared::{PolicyBoard, Shared, Watched};
@@ -49,13 +49,15 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install()?;
     let notifier = Notifier::open();
     let host = Host::here();
-    let numbers = standing_numbers(&host);
-    let config = GatewayConfig::read(&args.file.config, &numbers)?;
-    if numbers.is_empty() {
+    let standing = standing_numbers(&host);
+    if standing.is_none() {
         warn("no rules are up: the queue gets packets after `linkweir gateway up`");
     }
+    let numbers = standing.unwrap_or_default();
+    let config = GatewayConfig::read(&args.file.config, &numbers)?;
+    let origin = Offer::of(&args.file.config, BTreeMap::new());
     let control = Control::listen(&config.settings.control)?;
-    let sinks = open_sinks(args)?;
+    let mut sinks = open_sinks(args)?;
     let shared = Arc::new(Shared {
         policy: PolicyBoard::new(Arc::clone(&config.policy)),
         workers: config
@@ -78,6 +80,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .transpose()?;
     let source = format!("gateway {}", config.path.display());
     let view = View::<GatewayKind>::start(&args.view, &source, true, &signals)?;
+    sinks.extend(view.sink());
+    if !args.output.quiet {
+        say_ready(&config);
+    }
     let (sender, events) = sync_channel(WAITING_BATCHES);
     let clock = Clock::start();
     let invitations = Arc::new(Invitations::default());
@@ -117,10 +123,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         view,
         shared,
         clock,
+        origin,
         written: 0,
+        unwritten: 0,
+        failed: None,
+        scanner_answers: None,
         flushed: progress::now(),
     };
-    let ended = running.write(&events);
+    running.write(&events);
     running.shared.stop();
     for thread in threads.into_iter().chain([dog]) {
         if thread.join().is_err() {
@@ -128,8 +138,17 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         }
     }
     // What the workers said last.
-    let rest = running.write(&events);
-    running.conclude(ended.and(rest))
+    running.write(&events);
+    running.conclude()
+}
+
+fn say_ready(config: &GatewayConfig) {
+    let queues = config.settings.queues().map(|number| number.to_string());
+    say(&format!(
+        "linkweir: serving queue {} of {}",
+        queues.collect::<Vec<_>>().join(", "),
+        config.path.display()
+    ));
 }
 
 /// Everything that the writer's thread looks after.
@@ -145,43 +164,72 @@ struct Running<'a> {
     snapshot: Snapshot,
     shared: Arc<Shared>,
     clock: Clock,
+    /// Where this gateway and its policy are.
+    origin: Offer,
     written: u64,
+    /// Events that an output did not take.
+    unwritten: u64,
+    /// The first output that failed, and why.
+    failed: Option<String>,
+    /// Whether the scanner answered when this was last told.
+    scanner_answers: Option<bool>,
     flushed: Instant,
 }
 
 impl Running<'_> {
     /// Writes events until the run stops, or all workers have ended.
-    fn write(&mut self, events: &Receiver<GatewayBatch>) -> anyhow::Result<()> {
+    fn write(&mut self, events: &Receiver<GatewayBatch>) {
         loop {
             match events.recv_timeout(TICK) {
-                Ok(batch) => self.take(&batch)?,
+                Ok(batch) => self.take(&batch),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return,
             }
             if self.flushed.elapsed() >= TICK {
                 self.flushed = progress::now();
-                self.tick()?;
+                self.tick();
             }
             if self.signals.stop() || self.shared.is_stopping() {
                 self.shared.stop();
                 // The workers end, and with them the channel.
                 while let Ok(batch) = events.recv() {
-                    self.take(&batch)?;
+                    self.take(&batch);
                 }
-                return Ok(());
+                return;
             }
         }
     }
 
-    fn take(&mut self, batch: &GatewayBatch) -> Result<(), SinkError> {
+    /// Writes events. An output that fails is given up: the traffic does not depend on it.
+    fn take(&mut self, batch: &GatewayBatch) {
         self.written += batch.len() as u64;
-        self.sinks.iter_mut().try_for_each(|sink| sink.write(batch))
+        if self.failed.is_some() {
+            self.unwritten += batch.len() as u64;
+        }
+        self.each_sink(|sink| sink.write(batch));
     }
 
-    fn tick(&mut self) -> anyhow::Result<()> {
-        for sink in &mut self.sinks {
-            sink.flush()?;
+    fn each_sink(
+        &mut self,
+        mut act: impl FnMut(&mut dyn Sink<GatewayKind>) -> Result<(), SinkError>,
+    ) {
+        let mut failed = None;
+        self.sinks.retain_mut(|sink| match act(sink.as_mut()) {
+            Ok(()) => true,
+            Err(SinkError::ClosedPipe) => false,
+            Err(error) => {
+                failed = Some(error.to_string());
+                false
+            }
+        });
+        if let Some(why) = failed {
+            warn(&format!("{why}; the gateway goes on without this output"));
+            self.failed.get_or_insert(why);
         }
+    }
+
+    fn tick(&mut self) {
+        self.each_sink(|sink| sink.flush());
         let report = self.report();
         self.view.tick(&report);
         self.view.show_status(self.snapshot.take());
@@ -190,9 +238,7 @@ impl Running<'_> {
             .iter()
             .for_each(|notice| warn(notice));
         if self.signals.take_rotate() {
-            for sink in &mut self.sinks {
-                sink.rotate()?;
-            }
+            self.each_sink(|sink| sink.rotate());
             let numbers = self.numbers.clone();
             if let Err(error) = self.reload(&numbers) {
                 warn(&format!("the policy stays as it was: {error:#}"));
@@ -202,6 +248,10 @@ impl Running<'_> {
             control.serve(|asked| match asked {
                 Asked::Status => {
                     serde_json::to_string(&self.snapshot.take()).map_err(|error| error.to_string())
+                }
+                Asked::Offer(offer) => {
+                    let done = self.consider(&offer).map(|()| String::new());
+                    done.map_err(|error| format!("{error:#}"))
                 }
                 Asked::Reload(numbers) => {
                     let known = if numbers.is_empty() {
@@ -215,27 +265,73 @@ impl Running<'_> {
             });
             self.control = Some(control);
         }
-        Ok(())
+        self.tell_of_scanner();
+    }
+
+    /// Says when the scanner is away and when it is back.
+    fn tell_of_scanner(&mut self) {
+        let status = self.snapshot.take();
+        let Some(scanner) = status.scanner.filter(|_| status.uptime_s > 1.0) else {
+            return;
+        };
+        let was = self.scanner_answers.replace(scanner.is_reachable);
+        match (was, scanner.is_reachable) {
+            (None | Some(true), false) => warn(&format!(
+                "clamd at {} does not answer: {}",
+                scanner.address,
+                scanner.last_error.unwrap_or_default()
+            )),
+            (Some(false), true) => warn(&format!("clamd at {} answers", scanner.address)),
+            _ => {}
+        }
+    }
+
+    /// Whether a policy could be taken: nothing changes.
+    fn consider(&self, offer: &Offer) -> anyhow::Result<()> {
+        if offer.namespace != self.origin.namespace {
+            return Err(anyhow!("this gateway runs in another network namespace"));
+        }
+        if offer.config != self.origin.config {
+            return Err(anyhow!(
+                "this gateway runs {}: change that file, or start the gateway anew",
+                self.origin.config.display()
+            ));
+        }
+        self.read_again(&offer.numbers).map(|_| ())
+    }
+
+    /// The policy as its file is now, where this gateway can take it.
+    fn read_again(&self, numbers: &BTreeMap<String, u16>) -> anyhow::Result<GatewayConfig> {
+        let new = GatewayConfig::read(&self.config.path, numbers)?;
+        let old = &self.config;
+        let changes = [
+            (new.settings.queues() != old.settings.queues(), "`queues`"),
+            (new.policy.marks != old.policy.marks, "`mark-mask`"),
+            (
+                new.settings.is_fail_open != old.settings.is_fail_open,
+                "`fail` of [gateway]",
+            ),
+            (new.settings.control != old.settings.control, "`control`"),
+            (
+                new.scanner.is_some() && old.scanner.is_none(),
+                "a first scanner",
+            ),
+            (
+                new.keeps_files() && !old.keeps_files(),
+                "a first rule that keeps files",
+            ),
+        ];
+        match changes.iter().find(|(is_new, _)| *is_new) {
+            Some((_, what)) => Err(anyhow!(
+                "{what} needs a new start of the gateway: the policy stays as it was"
+            )),
+            None => Ok(new),
+        }
     }
 
     /// Loads the policy again: connections that are decided keep their rules.
     fn reload(&mut self, numbers: &BTreeMap<String, u16>) -> anyhow::Result<()> {
-        let config = GatewayConfig::read(&self.config.path, numbers)?;
-        let what = [
-            (
-                config.settings.queues() != self.config.settings.queues(),
-                "queues",
-            ),
-            (config.policy.marks != self.config.policy.marks, "mark-mask"),
-            (
-                config.scanner.is_some() && self.config.scanner.is_none(),
-                "a scanner",
-            ),
-            (config.keeps_files() && !self.config.keeps_files(), "record"),
-        ];
-        if let Some((_, what)) = what.iter().find(|(is_new, _)| *is_new) {
-            return Err(anyhow!("{what} needs a new start of the gateway"));
-        }
+        let config = self.read_again(numbers)?;
         self.shared.policy.set(Arc::clone(&config.policy));
         self.numbers = config.plan().rules;
         self.config = config;
@@ -256,22 +352,12 @@ impl Running<'_> {
         report
     }
 
-    fn conclude(mut self, ended: anyhow::Result<()>) -> anyhow::Result<Exit> {
+    fn conclude(mut self) -> anyhow::Result<Exit> {
         let report = self.report();
         self.view.show_status(self.snapshot.take());
         self.view.finish(&report);
         let mut exit = Exit::Done;
-        for sink in &mut self.sinks {
-            sink.finish()?;
-        }
-        if let Err(error) = ended {
-            let is_closed = error
-                .downcast_ref::<SinkError>()
-                .is_some_and(|error| matches!(error, SinkError::ClosedPipe));
-            if !is_closed {
-                return Err(error);
-            }
-        }
+        self.each_sink(|sink| sink.finish());
         self.snapshot.finish();
         self.snapshot
             .take_notices()
@@ -289,6 +375,13 @@ impl Running<'_> {
                 warn(&why);
                 exit = exit.max(Exit::Failed);
             }
+        }
+        if let Some(why) = &self.failed {
+            warn(&format!(
+                "{} events were not written: {why}",
+                self.unwritten
+            ));
+            exit = exit.max(Exit::Failed);
         }
         if lost_packets(&status) + status.events_lost > 0 {
             exit = exit.max(Exit::DataLost);

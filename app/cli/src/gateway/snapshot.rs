@@ -214,7 +214,7 @@ fn vault(vault: &Vault) -> VaultStatus {
         kept: status.kept,
         parts: status.parts,
         quarantined: status.quarantined,
-        bytes: status.bytes,
+        bytes: status.total_bytes,
         open: status.open as u64,
         dropped_bytes: status
             .lost

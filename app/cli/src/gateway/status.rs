@@ -3,22 +3,20 @@
 use std::io::Write as _;
 
 use anyhow::Context;
-use linkweir_console::gateway::GatewayStatus;
+use linkweir_console::gateway::{GatewayStatus, ScannerStatus};
 use linkweir_netfilter::rules::{self, Host};
-use linkweir_sink::human::scaled;
+use linkweir_sink::human::{self, scaled};
 
 use super::args::StatusArgs;
-use super::config::GatewayConfig;
+use super::config::control_path;
 use super::control;
-use super::kernel::standing_numbers;
 use super::table::lines;
-use crate::exit::Exit;
+use crate::exit::{Exit, warn};
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
     let host = Host::here();
-    let config = GatewayConfig::read(&args.file.config, &standing_numbers(&host))?;
-    let mut status = control::status(&config)?;
+    let mut status = control::status(&control_path(&args.file.config))?;
     add_kernel_counts(&host, &mut status);
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -32,8 +30,12 @@ pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
 
 /// What the kernel counted by rule: the running gateway has no rights to ask for it.
 fn add_kernel_counts(host: &Host, status: &mut GatewayStatus) {
-    let Ok(Some(standing)) = rules::standing(host) else {
-        return;
+    let standing = match rules::standing(host) {
+        Ok(Some(standing)) => standing,
+        Ok(None) => {
+            return warn("NO RULES ARE UP here: nothing is looked at until `linkweir gateway up`");
+        }
+        Err(_) => return,
     };
     let name = |number: u16| {
         let found = standing.rules.iter().find(|(_, rule)| **rule == number);
@@ -63,7 +65,7 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         text.push('\n');
     };
     say(&format!(
-        "gateway {} up {}, without it traffic {}, policy {} loaded again {} times",
+        "gateway {} up {}; without it traffic {}; policy {}{}",
         status.pid,
         span(status.uptime_s),
         if status.fail == "open" {
@@ -72,7 +74,11 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
             "stops"
         },
         status.config,
-        status.reloads,
+        match status.reloads {
+            0 => String::new(),
+            1 => ", loaded again once".to_owned(),
+            times => format!(", loaded again {times} times"),
+        },
     ));
     let lost: u64 = status
         .queues
@@ -118,25 +124,7 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         say(&format!("  events       {}", events.join(", ")));
     }
     if let Some(scanner) = &status.scanner {
-        let latency: Vec<String> = scanner
-            .latency_us
-            .iter()
-            .map(|(name, us)| format!("{name} {us} us"))
-            .collect();
-        say(&format!(
-            "  scanner      {} {}: {} scans, {} infected, {} failed, {} waiting; {}",
-            scanner.address,
-            if scanner.is_reachable {
-                "answers"
-            } else {
-                "DOES NOT ANSWER"
-            },
-            scanner.scans,
-            scanner.infected,
-            scanner.failed.values().sum::<u64>(),
-            scanner.waiting,
-            latency.join(", "),
-        ));
+        say(&scanner_line(scanner));
     }
     if let Some(vault) = &status.vault {
         say(&format!(
@@ -153,6 +141,32 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         }
     }
     text
+}
+
+fn scanner_line(scanner: &ScannerStatus) -> String {
+    let latency: Vec<String> = scanner
+        .latency_us
+        .iter()
+        .map(|(name, us)| format!("{name} {}", human::span(us.saturating_mul(1000))))
+        .collect();
+    format!(
+        "  scanner      {} {}: {} scans, {} infected, {} failed, {} waiting{}",
+        scanner.address,
+        if scanner.is_reachable {
+            "answers"
+        } else {
+            "DOES NOT ANSWER"
+        },
+        scanner.scans,
+        scanner.infected,
+        scanner.failed.values().sum::<u64>(),
+        scanner.waiting,
+        if latency.is_empty() {
+            String::new()
+        } else {
+            format!("; packets waited {}", latency.join(", "))
+        },
+    )
 }
 
 fn queues(status: &GatewayStatus) -> Vec<String> {

@@ -19,7 +19,7 @@ use linkweir_wire::{Network, Packet, TcpFlags, Timestamp, Transport, decode};
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
 use super::table::lines;
-use crate::exit::{Exit, warn};
+use crate::exit::{Exit, say, warn};
 use crate::outputs;
 use crate::progress;
 use crate::signals::Signals;
@@ -62,6 +62,11 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
         }
     }
     let stats = trial.finish()?;
+    // Standard output is for the events, where they go there.
+    if args.write.iter().any(|to| to == "-") {
+        result(&stats).iter().for_each(|line| say(line));
+        return Ok(exit);
+    }
     let mut out = std::io::stdout().lock();
     for line in result(&stats) {
         writeln!(out, "{line}").context("standard output")?;

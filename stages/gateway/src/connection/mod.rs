@@ -34,6 +34,9 @@ pub(crate) struct Connection {
     pub(crate) label: Label,
     /// Streams of client and server; those of UDP stay unused.
     pub(crate) streams: [Stream; 2],
+    /// Packets and IP bytes before the decision.
+    pub(crate) early_packets: u64,
+    pub(crate) early_bytes: u64,
     pub(crate) last: Timestamp,
 }
 

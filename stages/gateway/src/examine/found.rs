@@ -170,7 +170,14 @@ impl Findings<'_, '_> {
         let Some(mut transfer) = of(&mut self.state.transfers, sender).take() else {
             return;
         };
-        transfer.decoder = None;
+        let was_coded = transfer.decoder.take().is_some();
+        let is_part = !was_coded && transfer.announced.is_some_and(|all| all > transfer.size);
+        if is_part && is_complete && transfer.scanning.is_some() {
+            // A signature may lie across the parts (RFC 9110 sec. 14.4), which come apart.
+            self.on_unscanned(&transfer.name, "a part of a file");
+            transfer.unscanned = Some("a part of a file".to_owned());
+        }
+        let is_complete = is_complete && !is_part;
         if self.state.blocked.is_some() {
             self.conclude(sender, transfer, "blocked", is_complete);
             return;

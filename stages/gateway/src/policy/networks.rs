@@ -1,6 +1,6 @@
 //! Networks in CIDR notation.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -40,6 +40,18 @@ impl FromStr for Network {
             mask,
             is_v4: address.is_ipv4(),
         })
+    }
+}
+
+impl std::fmt::Display for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let length = self.mask.leading_ones();
+        if self.is_v4 {
+            let bits = u32::try_from(self.bits >> 96).unwrap_or(0);
+            write!(f, "{}/{length}", Ipv4Addr::from_bits(bits))
+        } else {
+            write!(f, "{}/{length}", Ipv6Addr::from_bits(self.bits))
+        }
     }
 }
 

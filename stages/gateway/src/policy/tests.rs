@@ -49,6 +49,12 @@ fn networks_hold_what_begins_with_their_bits() {
     assert!(holds("2001:db8::/33", "2001:db8:7fff::1"));
     assert!(!holds("2001:db8::/33", "2001:db8:8000::1"));
     assert!(holds("192.0.2.7", "192.0.2.7"));
+    for text in ["10.0.0.0/8", "2001:db8::/33", "192.0.2.7/32"] {
+        assert_eq!(
+            network(text).map(|network| network.to_string()),
+            Ok(text.to_owned())
+        );
+    }
     for wrong in ["", "10.0.0.0/33", "::/129", "10.0.0", "10.0.0.0/-1", "a/8"] {
         assert!(network(wrong).is_err(), "{wrong}");
     }

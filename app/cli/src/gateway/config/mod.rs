@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use linkweir_gateway::policy::{Policy, Rule};
+use linkweir_gateway::policy::{Fail, Policy, Rule};
 use linkweir_netfilter::rules::{Plan, ShapeClass, assign_numbers};
 use toml::de::DeTable;
 
@@ -38,7 +38,10 @@ impl GatewayConfig {
     pub(super) fn read(path: &Path, numbers: &BTreeMap<String, u16>) -> anyhow::Result<Self> {
         let text = read_text(path)?;
         let place = Place { path, text: &text };
-        Ok(parse(place, numbers)?)
+        let config = parse(place, numbers)?;
+        let checked = config.plan().check();
+        checked.map_err(|error| Wrong(format!("{}: {error}", path.display())))?;
+        Ok(config)
     }
 
     /// The part of it that the kernel carries out.
@@ -90,7 +93,13 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
 fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayConfig, Wrong> {
     let table = DeTable::parse(place.text).map_err(|error| {
         let at = error.span().unwrap_or_default();
-        place.wrong(&at, error.message())
+        let is_rule = place.text.get(at.clone()) == Some("rule");
+        let hint = if is_rule {
+            "; rules are [[rule]], twice in brackets"
+        } else {
+            ""
+        };
+        place.wrong(&at, format!("{}{hint}", error.message().replace('\n', " ")))
     })?;
     let mut file = Section::new(place, table);
     let mut gateway = match file.section("gateway")? {
@@ -104,9 +113,14 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
     let scanner = ScannerSettings::read(file.section("scanner")?)?;
     let record = RecordSettings::read(file.section("record")?)?;
     let signatures = rules::read_signatures(file.sections("signature")?)?;
+    let fail = if settings.is_fail_open {
+        Fail::Open
+    } else {
+        Fail::Closed
+    };
     let sections = file.sections("rule")?;
     file.end()?;
-    let mut reader = Reader::new(&signatures, scanner.as_ref(), &record);
+    let mut reader = Reader::new(&signatures, scanner.as_ref(), &record, fail);
     let mut read = Vec::new();
     for section in sections {
         read.push(reader.rule(section)?);
@@ -137,6 +151,18 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         scanner,
         record,
     })
+}
+
+/// Where the running gateway of a policy listens, also where the policy has faults or is not there.
+pub(super) fn control_path(path: &Path) -> PathBuf {
+    let text = read_text(path).unwrap_or_default();
+    let table = DeTable::parse(&text).ok();
+    let named = table.as_ref().and_then(|table| {
+        let gateway = table.get_ref().get("gateway")?.get_ref().as_table()?;
+        gateway.get("control")?.get_ref().as_str()
+    });
+    let place = Place { path, text: &text };
+    named.map_or_else(|| settings::CONTROL.into(), |named| place.resolve(named))
 }
 
 /// Reads a file of keywords or patterns: one a line; empty lines and those that begin with `#` are not

@@ -12,23 +12,14 @@ use super::section::{Section, Word};
 use super::{RecordSettings, ScannerSettings, read_list};
 use crate::exit::Wrong;
 
-/// What a word of `action` and `default` means.
-fn action(text: &str) -> Result<Action, &'static str> {
-    match text {
-        "allow" => Ok(Action::Allow),
-        "drop" => Ok(Action::Drop),
-        "reject" => Ok(Action::Reject),
-        "inspect" => Ok(Action::Inspect),
-        _ => Err("allow, drop, reject or inspect"),
-    }
-}
-
 /// What is done where no rule fits.
 pub(super) fn default_action(section: &mut Section<'_, '_>) -> Result<Action, Wrong> {
-    section.parsed("default", Action::Allow, |text| match action(text) {
-        Ok(Action::Inspect) | Err(_) => Err("allow, drop or reject"),
-        Ok(action) => Ok(action),
-    })
+    let words = [
+        ("allow", Action::Allow),
+        ("drop", Action::Drop),
+        ("reject", Action::Reject),
+    ];
+    section.choice("default", Action::Allow, &words)
 }
 
 /// Signatures of the policy's own.
@@ -81,6 +72,8 @@ pub(super) struct Reader<'a> {
     signatures: &'a [Signature],
     scanner: Option<&'a ScannerSettings>,
     record: &'a RecordSettings,
+    /// Of the gateway as a whole: what a rule that does not say gets.
+    fail: Fail,
     names: BTreeSet<String>,
 }
 
@@ -89,11 +82,13 @@ impl<'a> Reader<'a> {
         signatures: &'a [Signature],
         scanner: Option<&'a ScannerSettings>,
         record: &'a RecordSettings,
+        fail: Fail,
     ) -> Self {
         Self {
             signatures,
             scanner,
             record,
+            fail,
             names: BTreeSet::new(),
         }
     }
@@ -106,10 +101,15 @@ impl<'a> Reader<'a> {
         if name.text.is_empty() || name.text == "default" || !self.names.insert(name.text.clone()) {
             return Err(place.wrong(&name.at, format!("the name `{}` is taken", name.text)));
         }
-        let Some(word) = section.word("action")? else {
+        let words = [
+            ("allow", Some(Action::Allow)),
+            ("drop", Some(Action::Drop)),
+            ("reject", Some(Action::Reject)),
+            ("inspect", Some(Action::Inspect)),
+        ];
+        let Some(action) = section.choice("action", None, &words)? else {
             return Err(section.wrong(format!("rule `{}` has no `action`", name.text)));
         };
-        let action = action(&word.text).map_err(|what| place.wrong(&word.at, what))?;
         let shape = section.word("shape")?;
         let shape = shape
             .map(|word| rate(&word.text).map_err(|what| place.wrong(&word.at, what)))
@@ -125,14 +125,23 @@ impl<'a> Reader<'a> {
             clients: Networks(clients),
             server_names: patterns(&section.words("sni")?),
             action,
-            fail: section.parsed("fail", Fail::Open, |text| match text {
-                "open" => Ok(Fail::Open),
-                "closed" => Ok(Fail::Closed),
-                _ => Err("open or closed"),
-            })?,
+            fail: section.choice(
+                "fail",
+                self.fail,
+                &[("open", Fail::Open), ("closed", Fail::Closed)],
+            )?,
             inspect: self.inspect(&mut section, &name, action)?,
             name: name.text,
         };
+        let has_names =
+            |label: &Label| matches!(label, Label::Known(Application::Tls | Application::Quic));
+        if let Applications::Of(labels) = &rule.applications
+            && !rule.server_names.0.is_empty()
+            && !labels.iter().all(has_names)
+        {
+            let what = "`sni` is of tls and quic: a rule with it is for these";
+            return Err(section.wrong(what));
+        }
         if shape.is_some() && matches!(action, Action::Drop | Action::Reject) {
             let what = format!(
                 "rule `{}` lets nothing pass: there is nothing to shape",
@@ -146,7 +155,11 @@ impl<'a> Reader<'a> {
 
     fn applications(&self, section: &mut Section<'_, '_>) -> Result<Applications, Wrong> {
         let words = section.words("application")?;
-        if words.is_empty() || words.iter().any(|word| word.text == "*") {
+        if words.is_empty()
+            || words
+                .iter()
+                .any(|word| matches!(word.text.as_str(), "*" | "any"))
+        {
             return Ok(Applications::Any);
         }
         let place = section.place();
@@ -206,7 +219,7 @@ impl<'a> Reader<'a> {
                     return Err(place.wrong(&word.at, what));
                 }
             },
-            Some(word) => return Err(place.wrong(&word.at, "`scan` is clamd")),
+            Some(word) => return Err(place.wrong(&word.at, "`scan` must be clamd")),
         };
         let keywords = (!words.is_empty())
             .then(|| Keywords::new(words))
@@ -219,12 +232,15 @@ impl<'a> Reader<'a> {
             audit: section.flag("audit", false)?,
             record: section.flag("record", false)?,
             quarantine: section.flag("quarantine", false)?,
-            on_match: section.parsed("on-match", OnMatch::Reject, |text| match text {
-                "reject" => Ok(OnMatch::Reject),
-                "drop" => Ok(OnMatch::Drop),
-                "event" => Ok(OnMatch::Event),
-                _ => Err("reject, drop or event"),
-            })?,
+            on_match: section.choice(
+                "on-match",
+                OnMatch::Reject,
+                &[
+                    ("reject", OnMatch::Reject),
+                    ("drop", OnMatch::Drop),
+                    ("event", OnMatch::Event),
+                ],
+            )?,
         };
         let wrong = |what: &str| place.wrong(&name.at, format!("rule `{}`: {what}", name.text));
         let looks = inspect.keywords.is_some()
@@ -266,7 +282,7 @@ fn patterns(words: &[Word]) -> NamePatterns {
 
 /// A rate as `tc` writes it: `10mbit`, `512kbit`, `1gbit`, bit/s.
 fn rate(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no rate; write 512kbit, 10mbit or 1gbit");
+    let wrong = || format!("`{text}` is no rate; write 512kbit, 10mbit or 1gbit (bits per second)");
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text
         .split_at_checked(at.ok_or_else(wrong)?)

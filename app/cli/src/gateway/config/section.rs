@@ -106,7 +106,9 @@ impl<'a, 'i> Section<'a, 'i> {
                 text: text.to_owned(),
                 at,
             }),
-            None => Err(self.place.wrong(&at, format!("`{key}` is a text"))),
+            None => Err(self
+                .place
+                .wrong(&at, format!("`{key}` must be a text in quotes"))),
         }
     }
 
@@ -116,6 +118,10 @@ impl<'a, 'i> Section<'a, 'i> {
             return Ok(Vec::new());
         };
         match value.get_ref().as_array() {
+            Some(list) if list.is_empty() => {
+                let what = format!("`{key}` is empty: name something, or leave it out");
+                Err(self.place.wrong(&value.span(), what))
+            }
             Some(list) => list.iter().map(|item| self.text_of(key, item)).collect(),
             None => Ok(vec![self.text_of(key, &value)?]),
         }
@@ -126,7 +132,7 @@ impl<'a, 'i> Section<'a, 'i> {
         let Some(value) = self.take(key) else {
             return Ok(default);
         };
-        let what = || format!("`{key}` is true or false");
+        let what = || format!("`{key}` must be true or false");
         let flag = value.get_ref().as_bool();
         flag.ok_or_else(|| self.place.wrong(&value.span(), what()))
     }
@@ -145,7 +151,8 @@ impl<'a, 'i> Section<'a, 'i> {
         let number = number.and_then(|n| u64::from_str_radix(n.as_str(), n.radix()).ok());
         number.filter(|n| range.contains(n)).ok_or_else(|| {
             let (least, most) = (range.start, range.end - 1);
-            let what = format!("`{key}` is a whole number from {least} to {most}");
+            let what =
+                format!("`{key}` must be a whole number from {least} to {most}, without quotes");
             self.place.wrong(&value.span(), what)
         })
     }
@@ -161,6 +168,28 @@ impl<'a, 'i> Section<'a, 'i> {
             return Ok(default);
         };
         parse(&word.text).map_err(|error| self.place.wrong(&word.at, format!("`{key}`: {error}")))
+    }
+
+    /// One of several words.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        words: &[(&str, T)],
+    ) -> Result<T> {
+        let Some(word) = self.word(key)? else {
+            return Ok(default);
+        };
+        if let Some((_, value)) = words.iter().find(|(name, _)| *name == word.text) {
+            return Ok(*value);
+        }
+        let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+        let what = format!(
+            "`{key}` must be {}, not `{}`",
+            names.join(" or "),
+            word.text
+        );
+        Err(self.place.wrong(&word.at, what))
     }
 
     /// A size with a unit.
@@ -199,7 +228,7 @@ impl<'a, 'i> Section<'a, 'i> {
                 known: Vec::new(),
             })),
             _ => {
-                let what = format!("`{key}` is a table: [{key}]");
+                let what = format!("`{key}` must be a table: [{key}]");
                 Err(self.place.wrong(&at, what))
             }
         }
@@ -211,7 +240,7 @@ impl<'a, 'i> Section<'a, 'i> {
             return Ok(Vec::new());
         };
         let wrong = |at: &Range<usize>| {
-            let what = format!("`{key}` is a list of tables: [[{key}]]");
+            let what = format!("`{key}` is a list of tables: write [[{key}]], twice in brackets");
             self.place.wrong(at, what)
         };
         let at = value.span();

@@ -13,7 +13,7 @@ use super::section::Section;
 use crate::exit::Wrong;
 
 /// Where the running gateway listens for `status` and `reload`, unless the file says otherwise.
-const CONTROL: &str = "/run/linkweir/gateway.sock";
+pub(super) const CONTROL: &str = "/run/linkweir/gateway.sock";
 
 /// The table `[gateway]`.
 #[derive(Debug, Clone)]
@@ -75,11 +75,7 @@ impl Settings {
             has_tcp: has("tcp"),
             has_udp: has("udp"),
             has_ipv6: section.flag("ipv6", true)?,
-            is_fail_open: section.parsed("fail", true, |text| match text {
-                "open" => Ok(true),
-                "closed" => Ok(false),
-                _ => Err("open or closed"),
-            })?,
+            is_fail_open: section.choice("fail", true, &[("open", true), ("closed", false)])?,
             marks: marks.map_err(|error| section.wrong(error))?,
             control: section.path("control")?.unwrap_or_else(|| CONTROL.into()),
             watchdog: section.duration("watchdog", Duration::from_secs(3))?,
@@ -141,11 +137,11 @@ pub(super) fn read_limits(section: Option<Section<'_, '_>>) -> Result<Limits, Wr
         total_held_bytes: section.bytes("total-held-bytes", default.total_held_bytes)?,
         hold_timeout_ns: nanos(section.duration("hold-timeout", span(default.hold_timeout_ns))?),
         idle_timeout_ns: nanos(section.duration("idle-timeout", span(default.idle_timeout_ns))?),
-        at_limit: section.parsed("at-limit", default.at_limit, |text| match text {
-            "drop" => Ok(AtLimit::Drop),
-            "pass" => Ok(AtLimit::Pass),
-            _ => Err("drop or pass"),
-        })?,
+        at_limit: section.choice(
+            "at-limit",
+            default.at_limit,
+            &[("drop", AtLimit::Drop), ("pass", AtLimit::Pass)],
+        )?,
         decoded_bytes: section.size("decoded-bytes", default.decoded_bytes)?,
     };
     section.end()?;
@@ -208,6 +204,11 @@ impl ScannerSettings {
                 },
             },
         )?;
+        if let ScanMode::Window { bytes, tail } = mode
+            && tail >= bytes
+        {
+            return Err(section.wrong("`tail` must be shorter than `window`"));
+        }
         let settings = Self {
             address,
             connections: usize::try_from(section.number("connections", 4, 1..257)?).unwrap_or(4),
@@ -252,11 +253,11 @@ impl RecordSettings {
         settings.quarantine = section.path("quarantine")?;
         settings.max_file = section.size("max-file", settings.max_file)?;
         settings.max_total = section.size("max-total", settings.max_total)?;
-        settings.is_ring = section.parsed("when-full", false, |text| match text {
-            "refuse" => Ok(false),
-            "delete-oldest" => Ok(true),
-            _ => Err("refuse or delete-oldest"),
-        })?;
+        settings.is_ring = section.choice(
+            "when-full",
+            false,
+            &[("refuse", false), ("delete-oldest", true)],
+        )?;
         section.end()?;
         Ok(settings)
     }

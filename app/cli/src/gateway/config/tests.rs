@@ -117,11 +117,11 @@ fn a_fault_is_told_with_its_line_and_column() {
         ),
         (
             "[gateway]\nqueues = 0\n".to_owned(),
-            "gateway.toml:2:10: `queues` is a whole number",
+            "gateway.toml:2:10: `queues` must be a whole number",
         ),
         (
             "[gateway]\nfail = \"maybe\"\n".to_owned(),
-            "gateway.toml:2:8: `fail`: open or closed",
+            "gateway.toml:2:8: `fail` must be open or closed, not `maybe`",
         ),
         ("[gateway\n".to_owned(), "gateway.toml:1:9:"),
         ("[gateway]\nmark-mask = 0x7\n".to_owned(), "12 bits"),
@@ -145,6 +145,18 @@ fn a_fault_is_told_with_its_line_and_column() {
         (
             rule("[[rule]]\nname = \"a\"\naction = \"drop\""),
             "gateway.toml:5:8: the name `a` is taken",
+        ),
+        (
+            rule("clients = []"),
+            "gateway.toml:4:11: `clients` is empty",
+        ),
+        (
+            rule("application = [\"tls\", \"ssh\"]\nsni = [\"*.test\"]"),
+            "`sni` is of tls and quic",
+        ),
+        (
+            "[rule]\nname = \"a\"\n[rule]\nname = \"b\"\n".to_owned(),
+            "rules are [[rule]]",
         ),
         (
             "[[rule]]\nname = \"a\"\naction = \"inspect\"\n".to_owned(),
