@@ -299,6 +299,91 @@ fn metrics_are_those_of_events_and_status() {
     assert!(!none.contains("linkweir_gateway_info"), "{none}");
 }
 
+/// Without the right to ask the kernel there are no counters of its rules, and no names of them.
+#[test]
+fn metrics_without_counters_of_the_kernel() {
+    let live = live(&[]);
+    let unasked = GatewayStatus {
+        rules: BTreeMap::new(),
+        ..status(5)
+    };
+    StatusBoard::new(live.clone()).show(unasked, at(T0));
+    let metrics = live.metrics();
+    assert!(!metrics.contains("linkweir_gateway_rule_"), "{metrics}");
+    let packets = "linkweir_gateway_packets_total 5";
+    assert!(metrics.lines().any(|line| line == packets), "{metrics}");
+}
+
+/// An event a little before or after the moment at which a tick looks at the clock.
+fn put(batch: &mut GatewayBatch, event: GatewayEventKind, ts_ns: u64) {
+    let row = GatewayRow {
+        ts_ns,
+        action: "drop",
+        ..row(event, 0)
+    };
+    batch.push(row, &text("msn", b"", ""));
+}
+
+/// As a running gateway does it: ten times a second what the workers sent, a flush, and a status.
+#[test]
+fn events_of_a_running_gateway_count_in_the_interval_of_their_time() {
+    use GatewayEventKind::{Decided, Infected};
+    const MS: u64 = 1_000_000;
+    const BEGAN: u64 = 1_795_333_691_123_456_789;
+    for interval in [S, 100 * MS] {
+        let live = GatewayLive::new(LiveOptions {
+            interval: Duration::from_nanos(interval),
+            alerts: vec![GatewayKind::rule("infected rate > 0 /s").unwrap()],
+            ..LiveOptions::default()
+        });
+        let board = StatusBoard::new(live.clone());
+        let mut sink = live.sink();
+        let mut want = BTreeMap::<u64, u64>::new();
+        let mut end = BEGAN;
+        for n in 0..50 {
+            let now = BEGAN + n * 100 * MS;
+            let mut batch = GatewayBatch::default();
+            // One that waited for the writer, and one that a worker stamped after the tick began.
+            for ts_ns in [now - MS, now - 120 * MS, now + 30 * MS] {
+                put(&mut batch, Decided, ts_ns);
+                let since = ts_ns.saturating_sub(BEGAN - MS);
+                *want.entry(since / interval).or_default() += 1;
+                end = end.max(ts_ns);
+            }
+            if n == 22 {
+                put(&mut batch, Infected, now - MS);
+                *want.entry((n * 100 * MS) / interval).or_default() += 1;
+            }
+            sink.write(&batch).unwrap();
+            sink.flush().unwrap();
+            board.show(status(10 * n), at(now));
+            // What is in no closed interval yet is in the totals all the same.
+            assert_eq!(live.totals().kind("decided"), 3 * (n + 1));
+        }
+        board.finish(status(500), at(end));
+        let ticks = live.ticks_after(0);
+        let seen = ticks.iter().map(|tick| tick.events);
+        assert_eq!(seen.collect::<Vec<_>>(), Vec::from_iter(want.into_values()));
+        assert_eq!(live.totals().late_records, 0);
+        assert_eq!(ticks.iter().map(|tick| tick.packets).sum::<u64>(), 500);
+
+        let alerts = live.events_after(0);
+        let states: Vec<_> = alerts.iter().map(|(_, alert)| alert.status.state).collect();
+        assert_eq!(states, [AlertState::Firing, AlertState::Resolved]);
+        // At the end of the interval of the infected event.
+        let fired = BEGAN - MS + (2200 * MS / interval + 1) * interval;
+        assert_eq!(alerts[0].1.t_ms, fired / MS);
+        let metrics = live.metrics();
+        for line in [
+            "linkweir_gateway_events_total{event=\"decided\"} 150",
+            "linkweir_gateway_events_total{event=\"infected\"} 1",
+            "linkweir_gateway_stopped_connections_total{cause=\"rule\"} 150",
+        ] {
+            assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]

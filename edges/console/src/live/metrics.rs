@@ -14,9 +14,14 @@ use crate::api::{AlertState, Totals};
 /// `Content-Type` of the text.
 pub const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Writes families of one text.
+/// Writes families of one text. One without a sample is left out: a name with no value would look like
+/// something that is measured.
 #[derive(Debug, Default)]
-pub struct Exposition(String);
+pub struct Exposition {
+    text: String,
+    /// The lines above the first sample of a family, until it comes.
+    head: String,
+}
 
 /// Escapes a label value: backslash, quotation mark and line feed.
 fn push_escaped(out: &mut String, value: &str) {
@@ -32,8 +37,9 @@ fn push_escaped(out: &mut String, value: &str) {
 
 impl Exposition {
     pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.head.clear();
         // Writing to a String cannot fail.
-        writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
+        writeln!(self.head, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
     }
 
     pub(super) fn sample(
@@ -42,16 +48,18 @@ impl Exposition {
         labels: &[(&str, &str)],
         value: impl std::fmt::Display,
     ) {
-        self.0.push_str(name);
+        self.text.push_str(&self.head);
+        self.head.clear();
+        self.text.push_str(name);
         for (at, (label, text)) in labels.iter().enumerate() {
-            self.0.push(if at == 0 { '{' } else { ',' });
-            self.0.push_str(label);
-            self.0.push_str("=\"");
-            push_escaped(&mut self.0, text);
-            self.0.push('"');
+            self.text.push(if at == 0 { '{' } else { ',' });
+            self.text.push_str(label);
+            self.text.push_str("=\"");
+            push_escaped(&mut self.text, text);
+            self.text.push('"');
         }
         let close = if labels.is_empty() { "" } else { "}" };
-        writeln!(self.0, "{close} {value}").ok();
+        writeln!(self.text, "{close} {value}").ok();
     }
 
     pub(super) fn single(
@@ -162,7 +170,7 @@ impl<K: Kind> LiveOf<K> {
             K::expose_status(&mut out, &status);
         }
         self.alert_metrics(&mut out);
-        out.0
+        out.text
     }
 
     fn alert_metrics(&self, out: &mut Exposition) {
@@ -283,7 +291,17 @@ mod tests {
         let mut out = Exposition::default();
         out.sample("x", &[("a", "q\"b\\c\nd"), ("b", "")], 1.5);
         out.sample("y", &[], 2);
-        assert_eq!(out.0, "x{a=\"q\\\"b\\\\c\\nd\",b=\"\"} 1.5\ny 2\n");
+        assert_eq!(out.text, "x{a=\"q\\\"b\\\\c\\nd\",b=\"\"} 1.5\ny 2\n");
         assert_eq!(exact_seconds(1_000_000_001), "1.000000001");
+    }
+    #[test]
+    fn a_family_without_samples_is_left_out() {
+        let mut out = Exposition::default();
+        let none: [(&str, u64); 0] = [];
+        out.by_label(("a", "counter", "Nothing."), "rule", none);
+        out.by_label(("b", "counter", "Two."), "rule", [("x", 1), ("y", 2)]);
+        out.family("c", "counter", "Nothing.");
+        let want = "# HELP b Two.\n# TYPE b counter\nb{rule=\"x\"} 1\nb{rule=\"y\"} 2\n";
+        assert_eq!(out.text, want);
     }
 }
