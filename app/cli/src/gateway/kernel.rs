@@ -79,6 +79,9 @@ pub(super) fn down(_args: &DownArgs) -> anyhow::Result<Exit> {
     for thing in &removed.things {
         say(&format!("linkweir: removed {thing}"));
     }
+    for left in &removed.left {
+        warn(&format!("not made by linkweir, and left: {left}"));
+    }
     if let Some(marks) = removed.marks {
         match conntrack::clear_marks(marks.mask()) {
             Ok(0) => {}

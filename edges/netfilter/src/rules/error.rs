@@ -5,6 +5,16 @@ use thiserror::Error;
 use super::host::CommandError;
 use super::plan::PlanError;
 
+/// What has our name, was not made by us or was changed since, and stays.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{what} (to remove: {undo})")]
+pub struct Foreign {
+    /// What it is and where.
+    pub what: String,
+    /// The commands that remove it, for a shell.
+    pub undo: String,
+}
+
 /// Why rules could not be made, changed or removed.
 #[derive(Debug, Error)]
 pub enum RulesError {
@@ -15,10 +25,11 @@ pub enum RulesError {
     #[error(transparent)]
     Command(#[from] CommandError),
     /// Somebody else made what has our name.
-    #[error(
-        "{0} was not made by linkweir, or was changed since; remove it or give it another name"
-    )]
-    Foreign(String),
+    #[error("not made by linkweir, or changed since: {}", list(.0))]
+    Foreign(Vec<Foreign>),
+    /// Classes are made on an interface that is not there.
+    #[error("interface {0} is not there; it must be there when classes (`shape`) are made")]
+    NoInterface(String),
     /// Somebody else's queueing discipline is where ours would be.
     #[error(
         "interface {interface} has a queueing discipline that somebody set ({kind} {handle}); remove it \
@@ -60,4 +71,9 @@ pub enum RulesError {
         /// Why what had been made could not be removed.
         left: Option<Box<Self>>,
     },
+}
+
+fn list(all: &[Foreign]) -> String {
+    let each: Vec<String> = all.iter().map(ToString::to_string).collect();
+    each.join(", ")
 }

@@ -2,7 +2,7 @@
 
 use linkweir_engine::effect::MarkLayout;
 
-use super::error::RulesError;
+use super::error::{Foreign, RulesError};
 use super::host::{CommandError, Host};
 use super::plan::Plan;
 use super::saved::Saved;
@@ -105,18 +105,26 @@ impl Found {
             || self.our_roots().next().is_some()
     }
 
+    /// What has our name and is not ours.
+    pub(super) fn foreign(&self) -> Vec<Foreign> {
+        let mut all: Vec<Foreign> = (self.all_saved().into_iter())
+            .flat_map(Saved::foreign)
+            .collect();
+        let is_foreign = |it: &table::OurTable| it.sign.is_none();
+        if self.tables.ours.as_ref().is_some_and(is_foreign) {
+            all.push(Foreign {
+                what: "table inet linkweir of nft".to_owned(),
+                undo: table::remove().to_string(),
+            });
+        }
+        all
+    }
+
     /// Refuses what has our name and is not ours, and what has our place.
     pub(super) fn refuse_foreign(&self, plan: &Plan) -> Result<(), RulesError> {
-        if let Some(what) = self.all_saved().into_iter().find_map(Saved::foreign) {
-            return Err(RulesError::Foreign(what));
-        }
-        if self
-            .tables
-            .ours
-            .as_ref()
-            .is_some_and(|it| it.sign.is_none())
-        {
-            return Err(RulesError::Foreign("table inet linkweir of nft".to_owned()));
+        let foreign = self.foreign();
+        if !foreign.is_empty() {
+            return Err(RulesError::Foreign(foreign));
         }
         let is_wanted =
             |root: &&Root| !plan.classes.is_empty() && plan.interfaces.contains(&root.interface);

@@ -9,8 +9,16 @@ use thiserror::Error;
 
 use super::step::Step;
 
-/// Where Debian keeps programs of the administrator, which are not on everybody's path.
-const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Where Debian keeps programs. Those of the administrator are not on everybody's path, and a service may
+/// have none at all.
+const FOLDERS: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/sbin",
+    "/sbin",
+    "/usr/local/bin",
+    "/usr/bin",
+    "/bin",
+];
 
 /// Where commands take effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,7 +51,15 @@ pub enum CommandError {
     Failed {
         /// The command, without what it read.
         command: String,
-        /// What it said on its standard error.
+        /// What it said on its standard error, in one line.
+        said: String,
+    },
+    /// It failed for want of rights.
+    #[error("needs root (CAP_NET_ADMIN): {command}: {said}")]
+    Rights {
+        /// The command, without what it read.
+        command: String,
+        /// What it said on its standard error, in one line.
         said: String,
     },
     /// It said what cannot be understood.
@@ -80,15 +96,28 @@ impl Host {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim();
-        Err(CommandError::Failed {
-            command: format!("{} {}", step.program, step.words.join(" ")),
-            said: if said.is_empty() {
-                output.status.to_string()
-            } else {
-                said.to_owned()
-            },
+        let said = one_line(&String::from_utf8_lossy(&output.stderr));
+        let said = if said.is_empty() {
+            output.status.to_string()
+        } else {
+            said
+        };
+        let mut words = vec![step.program];
+        words.extend(step.words.iter().map(String::as_str));
+        Err(failed(words.join(" "), said))
+    }
+
+    /// The text of a file of the kernel, as this namespace sees it.
+    ///
+    /// # Errors
+    /// It is not there or cannot be read.
+    pub(super) fn read(&self, path: &str) -> Result<String, CommandError> {
+        if !self.prefix.is_empty() {
+            return self.run(&Step::new("cat", &[path]));
+        }
+        std::fs::read_to_string(path).map_err(|source| CommandError::Run {
+            program: path.to_owned(),
+            source,
         })
     }
 
@@ -130,6 +159,25 @@ impl Host {
     }
 }
 
+/// What a program said, without the ends of its lines.
+fn one_line(said: &str) -> String {
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// The error of a command. That rights are missing is told by its words: a program ends with the same
+/// status for every cause.
+fn failed(command: String, said: String) -> CommandError {
+    let is_refused = ["you must be root", "Operation not permitted"]
+        .iter()
+        .any(|words| said.contains(words));
+    if is_refused {
+        CommandError::Rights { command, said }
+    } else {
+        CommandError::Failed { command, said }
+    }
+}
+
 /// Writes and reads at the same time: a program may say much before it has read everything.
 fn feed(mut child: Child, input: &[u8]) -> io::Result<Output> {
     let pipe = child.stdin.take();
@@ -144,7 +192,7 @@ fn feed(mut child: Child, input: &[u8]) -> io::Result<Output> {
     })
 }
 
-/// The program on the path, or where administrators' programs are.
+/// The program on the path, or where Debian keeps it.
 fn find(program: &str) -> Result<PathBuf, CommandError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     find_in(program, &path).ok_or_else(|| CommandError::Missing {
@@ -155,7 +203,7 @@ fn find(program: &str) -> Result<PathBuf, CommandError> {
 
 fn find_in(program: &str, path: &OsString) -> Option<PathBuf> {
     std::env::split_paths(path)
-        .chain(SBIN.iter().map(PathBuf::from))
+        .chain(FOLDERS.iter().map(PathBuf::from))
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(program))
         .find(|file| is_program(file))
@@ -197,6 +245,43 @@ mod tests {
         let said = error.unwrap_err().to_string();
         assert!(said.starts_with("cat /nowhere/at-all: "), "{said}");
         assert!(said.ends_with(": No such file or directory"), "{said}");
+    }
+
+    #[test]
+    fn programs_are_found_without_a_path() {
+        for path in ["", "/nonexistent", "/usr/sbin"] {
+            assert!(find_in("cat", &OsString::from(path)).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn many_lines_become_one() {
+        let said = "Cannot find device \"x0\"\n\n  Command failed -:1\r\n";
+        assert_eq!(
+            one_line(said),
+            "Cannot find device \"x0\"; Command failed -:1"
+        );
+        assert_eq!(one_line("\n"), "");
+    }
+
+    #[test]
+    fn missing_rights_come_first() {
+        let said = "iptables-save v1.8.9 (nf_tables): Could not fetch rule set generation id: \
+                    Permission denied (you must be root)";
+        let error = failed("iptables-save".to_owned(), said.to_owned()).to_string();
+        assert!(
+            error.starts_with("needs root (CAP_NET_ADMIN): iptables-save: "),
+            "{error}"
+        );
+        let other = failed("tc".to_owned(), "Cannot find device".to_owned());
+        assert_eq!(other.to_string(), "tc: Cannot find device");
+    }
+
+    #[test]
+    fn a_file_is_read_without_a_program() {
+        let here = Host::here();
+        assert!(here.read("/proc/net/dev").unwrap().contains("lo:"));
+        assert!(here.read("/proc/net/no-such-file").is_err());
     }
 
     #[test]

@@ -31,7 +31,7 @@ mod table;
 mod work;
 mod xtables;
 
-pub use error::RulesError;
+pub use error::{Foreign, RulesError};
 pub use host::{CommandError, Host};
 pub use number::{TooManyRules, assign_numbers};
 pub use plan::{Network, Plan, PlanError, ShapeClass};

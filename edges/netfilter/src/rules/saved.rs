@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::error::Foreign;
 use super::sign::{Made, Sign};
 use super::step::Step;
 use super::xtables::{Family, OURS, Tables, restore};
@@ -11,9 +12,7 @@ use super::xtables::{Family, OURS, Tables, restore};
 pub(super) struct SavedTable {
     pub name: String,
     /// Those of our names that are there.
-    pub chains: Vec<String>,
-    /// How many rules they have.
-    rules: usize,
+    chains: Vec<SavedChain>,
     /// Our sign in one of them.
     pub sign: Option<Sign>,
     jumps: Vec<SavedJump>,
@@ -21,10 +20,21 @@ pub(super) struct SavedTable {
     base: Vec<(String, String, usize)>,
 }
 
+/// A chain that has one of our names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SavedChain {
+    name: String,
+    /// How many rules it has.
+    rules: usize,
+    /// Where they lead to, as far as that is a chain of our names.
+    targets: Vec<String>,
+}
+
 /// A rule of another chain that leads to one of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SavedJump {
     from: String,
+    to: String,
     /// The rule from its chain on.
     rule: String,
     /// What its comment says; `None` where it is not a rule of ours.
@@ -55,9 +65,9 @@ impl Saved {
         Self { family, tables }
     }
 
-    /// Whether anything has one of our names.
+    /// Whether anything of ours does something. Chains that a flush left empty do not.
     pub(super) fn has_ours(&self) -> bool {
-        self.tables.iter().any(|table| !table.chains.is_empty())
+        self.tables.iter().any(SavedTable::is_ours)
     }
 
     /// Our sign.
@@ -65,15 +75,11 @@ impl Saved {
         self.tables.iter().find_map(|table| table.sign)
     }
 
-    /// A chain that has a name of ours and was not made by us.
-    pub(super) fn foreign(&self) -> Option<String> {
-        let table = self.tables.iter().find(|table| table.is_foreign())?;
-        Some(format!(
-            "chain {} in table {} of {}",
-            table.chains.first()?,
-            table.name,
-            self.family.restore().trim_end_matches("-restore")
-        ))
+    /// Chains that have names of ours and were not made by us, by table.
+    pub(super) fn foreign(&self) -> Vec<Foreign> {
+        let tool = self.family.restore().trim_end_matches("-restore");
+        let foreign = |table: &SavedTable| table.foreign(tool);
+        self.tables.iter().filter_map(foreign).collect()
     }
 
     /// Whether all of this is there and no rule more or less.
@@ -82,7 +88,7 @@ impl Saved {
             let same = |there: &SavedTable| {
                 there.name == wanted.name
                     && there.sign == Some(tables.sign)
-                    && there.rules == wanted.rules()
+                    && there.rules() == wanted.rules()
                     && there.jumps.len() == wanted.jumps.len()
             };
             self.tables.iter().any(same)
@@ -101,27 +107,71 @@ impl Saved {
         })
     }
 
-    /// Removes what we made; `None` where there is nothing.
+    /// Removes what we made, and empty chains of our names; `None` where there is nothing.
     pub(super) fn remove(&self) -> Option<Step> {
         let mut text = String::new();
-        for table in self.tables.iter().filter(|table| table.sign.is_some()) {
-            table.write_removal(&mut text);
+        for table in &self.tables {
+            if table.chains.iter().any(|chain| table.is_removable(chain)) {
+                table.write_removal(&mut text);
+            }
         }
         (!text.is_empty()).then(|| restore(self.family, text))
     }
 
     /// The tables that we made.
     pub(super) fn made(&self) -> impl Iterator<Item = &str> {
-        let made = |table: &&SavedTable| {
-            table.sign.is_some() && (table.jumps.iter()).any(|jump| jump.made == Some(Made::Table))
-        };
+        let made =
+            |table: &&SavedTable| (table.jumps.iter()).any(|jump| jump.made == Some(Made::Table));
         self.tables.iter().filter(made).map(|it| it.name.as_str())
     }
 }
 
 impl SavedTable {
-    fn is_foreign(&self) -> bool {
-        !self.chains.is_empty() && self.sign.is_none()
+    /// Whether we made the chains: one rule of ours in them, or that leads to them, is enough.
+    fn is_ours(&self) -> bool {
+        self.sign.is_some() || self.jumps.iter().any(|jump| jump.made.is_some())
+    }
+
+    /// Whether a chain is ours, or empty with nothing leading to it: then it does no more than keep its
+    /// name from us.
+    fn is_removable(&self, chain: &SavedChain) -> bool {
+        let is_led_to = || {
+            let inside = self.chains.iter().flat_map(|one| &one.targets);
+            let mut all = inside.chain(self.jumps.iter().map(|jump| &jump.to));
+            all.any(|to| *to == chain.name)
+        };
+        self.is_ours() || (chain.rules == 0 && !is_led_to())
+    }
+
+    /// The chains that are not ours and stay.
+    fn foreign(&self, tool: &str) -> Option<Foreign> {
+        let stays = |chain: &&SavedChain| !self.is_removable(chain);
+        let names: Vec<&str> = (self.chains.iter().filter(stays))
+            .map(|chain| chain.name.as_str())
+            .collect();
+        let kind = if names.len() > 1 { "chains" } else { "chain" };
+        let table = &self.name;
+        // A chain that is led to cannot go.
+        let jumps = self
+            .jumps
+            .iter()
+            .filter(|jump| names.contains(&jump.to.as_str()));
+        let mut undo: Vec<String> = jumps
+            .map(|jump| format!("{tool} -t {table} -D {}", jump.rule))
+            .collect();
+        for verb in ["-F", "-X"] {
+            let command = |name: &&str| format!("{tool} -t {table} {verb} {name}");
+            undo.extend(names.iter().map(command));
+        }
+        (!names.is_empty()).then(|| Foreign {
+            what: format!("{kind} {} in table {table} of {tool}", names.join(", ")),
+            undo: undo.join("; "),
+        })
+    }
+
+    /// How many rules the chains have.
+    fn rules(&self) -> usize {
+        self.chains.iter().map(|chain| chain.rules).sum()
     }
 
     fn take(&mut self, line: &str) {
@@ -131,7 +181,11 @@ impl SavedTable {
                 return;
             };
             if OURS.contains(&name.as_str()) {
-                self.chains.push(name);
+                self.chains.push(SavedChain {
+                    name,
+                    rules: 0,
+                    targets: Vec::new(),
+                });
             } else if policy != "-" {
                 self.base.push((name, policy, 0));
             }
@@ -148,18 +202,21 @@ impl SavedTable {
         };
         let Some(chain) = words.first() else { return };
         let comment = after("--comment").unwrap_or_default();
-        if OURS.contains(&chain.as_str()) {
-            self.rules += 1;
+        let target = after("-j").or_else(|| after("-g")).unwrap_or_default();
+        let is_to_ours = OURS.contains(&target);
+        if let Some(ours) = self.chains.iter_mut().find(|one| one.name == *chain) {
+            ours.rules += 1;
+            ours.targets.extend(is_to_ours.then(|| target.to_owned()));
             self.sign = self.sign.or_else(|| Sign::read(comment));
             return;
         }
         if let Some((_, _, rules)) = self.base.iter_mut().find(|(name, ..)| name == chain) {
             *rules += 1;
         }
-        let target = after("-j").or_else(|| after("-g")).unwrap_or_default();
-        if OURS.contains(&target) {
+        if is_to_ours {
             self.jumps.push(SavedJump {
                 from: chain.clone(),
+                to: target.to_owned(),
                 rule: rule.to_owned(),
                 made: Made::read(comment),
             });
@@ -172,13 +229,16 @@ impl SavedTable {
             writeln!(text, "{verb}{what}").unwrap_or_default();
         };
         line("*", &self.name);
+        let gone = || self.chains.iter().filter(|chain| self.is_removable(chain));
         // Also a jump that somebody else made: a chain that is led to cannot go.
         for jump in &self.jumps {
-            line("-D ", &jump.rule);
+            if gone().any(|chain| chain.name == jump.to) {
+                line("-D ", &jump.rule);
+            }
         }
         for verb in ["-F ", "-X "] {
-            for chain in &self.chains {
-                line(verb, chain);
+            for chain in gone() {
+                line(verb, &chain.name);
             }
         }
         for (base, policy, rules) in &self.base {
@@ -256,8 +316,12 @@ COMMIT
         let saved = Saved::parse(Family::V4, SAVED);
         assert!(saved.has_ours());
         assert_eq!(saved.sign().map(|sign| sign.plan), Some(255));
-        let foreign = "chain LINKWEIR-REJECT in table filter of iptables";
-        assert_eq!(saved.foreign().as_deref(), Some(foreign));
+        let foreign = Foreign {
+            what: "chain LINKWEIR-REJECT in table filter of iptables".to_owned(),
+            undo: "iptables -t filter -F LINKWEIR-REJECT; iptables -t filter -X LINKWEIR-REJECT"
+                .to_owned(),
+        };
+        assert_eq!(saved.foreign(), [foreign]);
         assert_eq!(saved.made().collect::<Vec<_>>(), ["mangle"]);
         let expected = r#"iptables-restore --wait 10 --noflush <<'END'
 *mangle
@@ -280,8 +344,44 @@ END"#;
             Family::V6,
             "*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -j RETURN\nCOMMIT\n",
         );
-        assert!(!saved.has_ours() && saved.foreign().is_none());
+        assert!(!saved.has_ours() && saved.foreign().is_empty());
         assert_eq!(saved.remove(), None);
+    }
+
+    #[test]
+    fn empty_chains_of_our_names_are_removed() {
+        let empty = "*mangle\n:FORWARD ACCEPT [0:0]\n:LINKWEIR-DECIDE - [0:0]\n\
+                     :LINKWEIR-FORWARD - [0:0]\n:LINKWEIR-SAVE - [0:0]\n";
+        let saved = Saved::parse(Family::V4, &format!("{empty}COMMIT\n"));
+        assert!(!saved.has_ours() && saved.foreign().is_empty());
+        let removal = saved.remove().expect("there is something").input;
+        let expected = "*mangle\n-F LINKWEIR-DECIDE\n-F LINKWEIR-FORWARD\n-F LINKWEIR-SAVE\n\
+                        -X LINKWEIR-DECIDE\n-X LINKWEIR-FORWARD\n-X LINKWEIR-SAVE\nCOMMIT\n";
+        assert_eq!(removal, expected);
+
+        // What has rules stays, and so does what they or somebody's jump lead to.
+        let used = "-A FORWARD -j LINKWEIR-FORWARD\n-A LINKWEIR-FORWARD -g LINKWEIR-DECIDE\n";
+        let saved = Saved::parse(Family::V4, &format!("{empty}{used}COMMIT\n"));
+        let removal = saved.remove().expect("there is something").input;
+        let expected = "*mangle\n-F LINKWEIR-SAVE\n-X LINKWEIR-SAVE\nCOMMIT\n";
+        assert_eq!(removal, expected);
+        let said: Vec<String> = saved.foreign().iter().map(ToString::to_string).collect();
+        let expected = "chains LINKWEIR-DECIDE, LINKWEIR-FORWARD in table mangle of iptables \
+             (to remove: iptables -t mangle -D FORWARD -j LINKWEIR-FORWARD; \
+             iptables -t mangle -F LINKWEIR-DECIDE; iptables -t mangle -F LINKWEIR-FORWARD; \
+             iptables -t mangle -X LINKWEIR-DECIDE; iptables -t mangle -X LINKWEIR-FORWARD)";
+        assert_eq!(said, [expected]);
+    }
+
+    #[test]
+    fn a_jump_of_ours_tells_without_the_sign() {
+        let text = "*mangle\n:FORWARD ACCEPT [0:0]\n:LINKWEIR-FORWARD - [0:0]\n\
+                    -A FORWARD -m comment --comment \"linkweir gateway\" -j LINKWEIR-FORWARD\n\
+                    -A LINKWEIR-FORWARD -p tcp -j ACCEPT\nCOMMIT\n";
+        let saved = Saved::parse(Family::V4, text);
+        assert!(saved.has_ours() && saved.foreign().is_empty());
+        let removal = saved.remove().expect("there is something").input;
+        assert!(removal.contains("-X LINKWEIR-FORWARD"), "{removal}");
     }
 
     #[test]
@@ -296,7 +396,8 @@ END"#;
             let saved = Saved::parse(Family::V4, &text);
             let named = text.contains("LINKWEIR");
             proptest::prop_assert!(named || !saved.has_ours());
-            proptest::prop_assert_eq!(saved.remove(), None);
+            proptest::prop_assert!(named || saved.remove().is_none());
+            proptest::prop_assert!(named || saved.foreign().is_empty());
         }
     }
 }

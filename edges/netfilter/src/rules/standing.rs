@@ -6,7 +6,6 @@ use linkweir_engine::effect::MarkLayout;
 
 use super::host::{CommandError, Host};
 use super::plan::Plan;
-use super::step::Step;
 use super::table::{self, RuleCount};
 
 /// What is up.
@@ -39,7 +38,7 @@ pub fn standing(host: &Host) -> Result<Option<Standing>, CommandError> {
 /// machine forwards packets is not ours to say.
 #[must_use]
 pub fn warnings(host: &Host, plan: &Plan) -> Vec<String> {
-    let read = |path: &str| host.run(&Step::new("cat", &[path])).ok();
+    let read = |path: &str| host.read(path).ok();
     let is_off = |path: &str| read(path).is_some_and(|text| text.trim() == "0");
     let mut said = Vec::new();
     if is_off("/proc/sys/net/ipv4/ip_forward") {
@@ -52,5 +51,37 @@ pub fn warnings(host: &Host, plan: &Plan) -> Vec<String> {
         let why = "connections are not tracked, so every packet is queued: nf_conntrack is missing";
         said.push(why.to_owned());
     }
+    let missing = missing_interfaces(host, plan).into_iter();
+    said.extend(missing.map(|name| format!("interface {name} is not there (yet)")));
     said
+}
+
+/// Interfaces of a plan that are not there; none where that cannot be known.
+pub(super) fn missing_interfaces<'a>(host: &Host, plan: &'a Plan) -> Vec<&'a str> {
+    let Ok(text) = host.read("/proc/net/dev") else {
+        return Vec::new();
+    };
+    // A name may have a colon in it; what is counted has none.
+    let names: Vec<&str> = (text.lines())
+        .filter_map(|line| Some(line.rsplit_once(':')?.0.trim()))
+        .collect();
+    let wanted = plan.interfaces.iter().map(String::as_str);
+    wanted.filter(|name| !names.contains(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::plan::tests::plan;
+
+    #[test]
+    fn an_interface_that_is_missing_is_said() {
+        let mut plan = plan();
+        plan.interfaces = vec!["lo".to_owned(), "nosuch0".to_owned()];
+        let host = Host::here();
+        assert_eq!(missing_interfaces(&host, &plan), ["nosuch0"]);
+        let said = warnings(&host, &plan);
+        let line = "interface nosuch0 is not there (yet)";
+        assert!(said.iter().any(|one| one == line), "{said:?}");
+    }
 }

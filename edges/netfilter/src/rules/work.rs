@@ -2,11 +2,12 @@
 
 use linkweir_engine::effect::MarkLayout;
 
-use super::error::RulesError;
+use super::error::{Foreign, RulesError};
 use super::found::Found;
 use super::host::{CommandError, Host};
 use super::plan::Plan;
 use super::shape;
+use super::standing::missing_interfaces;
 use super::step::Step;
 use super::table;
 use super::xtables::{Family, Tables};
@@ -27,6 +28,8 @@ pub struct Removed {
     pub things: Vec<String>,
     /// Which bits were ours: connections still carry them.
     pub marks: Option<MarkLayout>,
+    /// What has our names and stays.
+    pub left: Vec<Foreign>,
 }
 
 /// The steps of [`up`], in their order. They depend on what is there: a jump's comment says whether its
@@ -68,6 +71,9 @@ fn look(host: &Host, plan: &Plan) -> Result<Found, RulesError> {
     plan.check()?;
     if !plan.classes.is_empty() {
         host.needs("tc")?;
+        if let Some(name) = missing_interfaces(host, plan).first() {
+            return Err(RulesError::NoInterface((*name).to_owned()));
+        }
     }
     Ok(Found::look(host)?)
 }
@@ -174,8 +180,8 @@ fn step_of_family(found: &Found, plan: &Plan, family: Family, is_wanted: bool) -
     saved.remove().into_iter().chain([make]).collect()
 }
 
-/// Removes everything that [`up`] and [`change`] made, also a part of it; nothing else. Does nothing, and
-/// says so, where nothing is there.
+/// Removes everything that [`up`] and [`change`] made, also a part of it, and empty chains of our names
+/// (a flush leaves them); nothing else. Does nothing, and says so, where nothing is there.
 ///
 /// The marks of connections stay: [`Removed::marks`] says which they are. Packets that wait in a queue may
 /// be lost: the kernel drops them when a chain that it leads packets to goes.
@@ -187,6 +193,7 @@ pub fn down(host: &Host) -> Result<Removed, RulesError> {
     let mut removed = Removed {
         things: Vec::new(),
         marks: found.marks(),
+        left: found.foreign(),
     };
     let mut failed = None;
     let mut run = |step: Step, what: String, things: &mut Vec<String>| match host.run(&step) {

@@ -143,13 +143,68 @@ fn a_step_that_fails_takes_back_the_others() {
     let host = net.gateway();
     let before = net.snapshot();
     let mut plan = plan();
-    plan.interfaces.push("none0".to_owned());
-    let error = rules::up(&host, &plan).expect_err("no such interface");
+    // The kernel counts queues in 16 bits.
+    plan.queues = 0..=u16::MAX;
+    let error = rules::up(&host, &plan).expect_err("too many queues");
     let RulesError::RolledBack { left: None, .. } = &error else {
         panic!("{error}")
     };
-    assert!(error.to_string().contains("none0"), "{error}");
+    assert!(error.to_string().contains("tables-restore"), "{error}");
+    assert!(!error.to_string().contains('\n'), "{error}");
     assert_eq!(net.snapshot(), before);
+}
+
+#[test]
+fn classes_need_their_interface() {
+    let Some(net) = Net::new() else { return };
+    let host = net.gateway();
+    let before = net.snapshot();
+    let mut plan = plan();
+    plan.interfaces.push("none0".to_owned());
+    let said = rules::warnings(&host, &plan);
+    assert_eq!(said, ["interface none0 is not there (yet)"]);
+    let error = rules::up(&host, &plan).expect_err("no such interface");
+    assert!(
+        matches!(&error, RulesError::NoInterface(name) if name == "none0"),
+        "{error}"
+    );
+    assert_eq!(net.snapshot(), before);
+    plan.classes.clear();
+    assert_eq!(rules::up(&host, &plan).expect("it may come"), Up::Made);
+}
+
+#[test]
+fn a_flush_does_not_outlive_us() {
+    let Some(net) = Net::new() else { return };
+    let host = net.gateway();
+    let flushes = [
+        "iptables -t mangle -F",
+        "iptables -t mangle -F; iptables -F; ip6tables -t mangle -F; ip6tables -F",
+        "iptables -t mangle -F LINKWEIR-DECIDE",
+        "iptables -t mangle -F; nft delete table inet linkweir",
+    ];
+    for flush in flushes {
+        // It is made again.
+        rules::up(&host, &plan()).expect("up");
+        net.must("g", flush);
+        let error = rules::up(&host, &plan()).expect_err("a part is not all");
+        assert!(matches!(error, RulesError::Other(_)), "{flush}: {error}");
+        assert_eq!(rules::change(&host, &plan()).expect(flush), Up::Made);
+        assert_eq!(rules::up(&host, &plan()).expect(flush), Up::Already);
+        // And it is removed.
+        net.must("g", flush);
+        let removed = rules::down(&host).expect("down");
+        assert!(!removed.things.is_empty() && removed.left.is_empty());
+        let after = net.snapshot().to_lowercase();
+        assert!(!after.contains("linkweir"), "{flush}: {after}");
+        let again = rules::down(&host).expect("down again");
+        assert_eq!(again, rules::Removed::default());
+    }
+    // Empty chains that nobody leads to are in nobody's way.
+    net.must("g", "iptables -t mangle -N LINKWEIR-DECIDE");
+    assert_eq!(rules::up(&host, &plan()).expect("up"), Up::Made);
+    rules::down(&host).expect("down");
+    assert!(!net.snapshot().contains("LINKWEIR"));
 }
 
 #[test]
@@ -161,8 +216,12 @@ fn what_others_made_is_not_touched() {
         let before = net.snapshot();
         let error = rules::up(&host, &plan()).expect_err("refused").to_string();
         assert!(error.contains(says), "{error}");
-        rules::down(&host).expect("down");
+        let removed = rules::down(&host).expect("down");
         assert_eq!(net.snapshot(), before);
+        for left in &removed.left {
+            assert!(error.contains(&left.to_string()), "{error}");
+            assert!(undo.contains(&left.undo), "{}", left.undo);
+        }
         net.must("g", undo);
     };
     refused(
@@ -171,13 +230,14 @@ fn what_others_made_is_not_touched() {
         "tc qdisc del dev wan0 root",
     );
     refused(
-        "ip6tables -t mangle -N LINKWEIR-SAVE",
-        "chain LINKWEIR-SAVE in table mangle of ip6tables was not made by linkweir",
-        "ip6tables -t mangle -X LINKWEIR-SAVE",
+        "ip6tables -t mangle -N LINKWEIR-SAVE; ip6tables -t mangle -A LINKWEIR-SAVE -j ACCEPT",
+        "not made by linkweir, or changed since: chain LINKWEIR-SAVE in table mangle of ip6tables \
+         (to remove: ip6tables -t mangle -F LINKWEIR-SAVE; ip6tables -t mangle -X LINKWEIR-SAVE)",
+        "ip6tables -t mangle -F LINKWEIR-SAVE; ip6tables -t mangle -X LINKWEIR-SAVE",
     );
     refused(
         "nft add table inet linkweir; nft add set inet linkweir rules '{ type mark; elements = { 0 comment \"mine\" }; }'",
-        "table inet linkweir of nft was not made by linkweir",
+        "changed since: table inet linkweir of nft (to remove: nft delete table inet linkweir)",
         "nft delete table inet linkweir",
     );
     // What is added while we are up stays when we go.
