@@ -52,6 +52,8 @@ struct Shown<K: Viewed> {
     is_covered: bool,
     told_tick: u64,
     told_event: u64,
+    /// The clock of the run at the last tick.
+    clock: Option<Timestamp>,
     #[cfg(feature = "web")]
     console: Option<linkweir_console::Console>,
     #[cfg(feature = "tui")]
@@ -86,6 +88,7 @@ impl<K: Viewed> View<K> {
             is_covered: false,
             told_tick: 0,
             told_event: 0,
+            clock: None,
             #[cfg(feature = "web")]
             console: None,
             #[cfg(feature = "tui")]
@@ -120,6 +123,7 @@ impl<K: Viewed> View<K> {
             } else {
                 report.last.unwrap_or_default()
             };
+            shown.clock = report.last;
             // Where there is a status, the counters come with it and are more than those of a run.
             if !K::HAS_STATUS {
                 shown.live.tick(report, now);
@@ -154,9 +158,13 @@ impl<K: Viewed> View<K> {
 /// A gateway has a status instead of the report of a run.
 impl View<GatewayKind> {
     /// Shows the status, also the last one before [`View::finish`]; wanted about once a second.
+    ///
+    /// Its time is that of the last [`View::tick`], by the clock that the events have their times from:
+    /// the wall clock may be set while a gateway runs, and intervals of two clocks would not meet.
     pub(crate) fn show_status(&mut self, status: GatewayStatus) {
         if let Some(shown) = &mut self.0 {
-            let now = Timestamp::from_nanos(wall_clock());
+            let wall = || Timestamp::from_nanos(wall_clock());
+            let now = shown.clock.unwrap_or_else(wall);
             StatusBoard::new(shown.live.clone()).show(status, now);
             shown.tell();
         }
@@ -335,5 +343,62 @@ impl Viewed for GatewayKind {
             }
         }
         parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use linkweir_record::gateway::{GatewayBatch, GatewayEventKind, GatewayRow, GatewayText};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        view: ViewArgs,
+    }
+
+    fn began(flags: &[&str]) -> View<GatewayKind> {
+        let flags = std::iter::once(&"view").chain(flags);
+        let flags = Flags::try_parse_from(flags).expect("flags of a view");
+        View::start(&flags.view, "gateway.toml", true, &Signals::default()).expect("a view")
+    }
+
+    /// The wall clock was set back or forward after the gateway began: its events do not know.
+    #[test]
+    fn intervals_of_a_gateway_have_the_clock_of_its_events() {
+        const S: u64 = 1_000_000_000;
+        const BEGAN: u64 = 1_000_000 * S;
+        let mut view = began(&["--interval", "1s", "--alert", "infected rate > 0 /s"]);
+        let mut sink = view.sink().expect("something counts the events");
+        for n in 0..40 {
+            let now = BEGAN + n * S / 10;
+            let mut batch = GatewayBatch::default();
+            let row = GatewayRow {
+                ts_ns: now,
+                event: GatewayEventKind::Infected,
+                ..GatewayRow::default()
+            };
+            batch.push(row, &GatewayText::default());
+            sink.write(&batch).expect("counted");
+            sink.flush().expect("counted");
+            let report = RunReport {
+                last: Some(Timestamp::from_nanos(now)),
+                ..RunReport::default()
+            };
+            view.tick(&report);
+            view.show_status(GatewayStatus::default());
+        }
+        let shown = view.0.as_ref().expect("it was asked for");
+        let ticks = shown.live.ticks_after(0);
+        let seen: Vec<u64> = ticks.iter().map(|tick| tick.kind("infected")).collect();
+        assert_eq!(seen, [10, 10, 10]);
+        assert_eq!(shown.told_event, 1, "one alert, told once");
+    }
+
+    #[test]
+    fn nothing_is_counted_where_nobody_looks() {
+        assert!(began(&[]).sink().is_none());
     }
 }
