@@ -168,7 +168,7 @@ fn one_line(said: &str) -> String {
 /// The error of a command. That rights are missing is told by its words: a program ends with the same
 /// status for every cause.
 fn failed(command: String, said: String) -> CommandError {
-    let is_refused = ["you must be root", "Operation not permitted"]
+    let is_refused = ["Permission denied", "Operation not permitted"]
         .iter()
         .any(|words| said.contains(words));
     if is_refused {
@@ -273,6 +273,11 @@ mod tests {
             error.starts_with("needs root (CAP_NET_ADMIN): iptables-save: "),
             "{error}"
         );
+        let legacy = "Failed to list table names in /proc/net/ip_tables_names: Permission denied";
+        for said in [legacy, "RTNETLINK answers: Operation not permitted"] {
+            let error = failed("tool".to_owned(), said.to_owned());
+            assert!(matches!(error, CommandError::Rights { .. }), "{said}");
+        }
         let other = failed("tc".to_owned(), "Cannot find device".to_owned());
         assert_eq!(other.to_string(), "tc: Cannot find device");
     }

@@ -10,7 +10,9 @@
 //! [`up`] would run.
 //!
 //! The kernel keeps a mark with a connection that it tracks, and it tracks one from its first packet that
-//! passes on. Who is dropped or rejected with the first packet is asked about again with the next.
+//! passes on. Who is dropped or rejected with the first packet is asked about again with the next. So a
+//! connection that is dropped from its first packet on is not in the kernel's counts of rules; one that is
+//! rejected is.
 //!
 //! What was made is known again without a file, by names and comments, so that [`down`] finds
 //! it after a crash too. Each of the steps but those of `tc` is made at once or not at all. What somebody

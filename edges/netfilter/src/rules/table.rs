@@ -3,6 +3,10 @@
 //! Counting comes before the chains of [`super::xtables`], by the mark of the connection, so that packets
 //! count which are dropped there. What is counted is therefore what comes after the decision.
 //!
+//! Packets that are rejected are counted behind those chains, by their own mark: a connection that is
+//! rejected has often but one packet, which carries no mark when it comes, and is not asked about again.
+//! The packet that a connection is dropped with is seen by neither: it ends in those chains.
+//!
 //! Measured on two cores with datagrams of 64 bytes: counting takes 0.1 us for each packet, the map less,
 //! HTB 0.2 us, where forwarding takes 5.
 
@@ -28,8 +32,8 @@ const MANGLE: i32 = -150;
 pub struct RuleCount {
     /// The decision, and the number of the rule.
     pub mark: Mark,
-    /// Packets of connections that carried this mark when they came. With segmentation offload one of
-    /// them is several of the link.
+    /// Packets of connections that carried this mark when they came; all of them where the decision is
+    /// to reject. With segmentation offload one of them is several of the link.
     pub packets: u64,
     /// Their bytes, from the IP header on.
     pub bytes: u64,
@@ -85,14 +89,16 @@ pub(super) fn make(plan: &Plan) -> Step {
     ))
 }
 
-/// Gives it the elements of another plan at once; what was counted stays. No chain that the kernel leads
-/// packets to comes or goes: with each that goes, the kernel drops what waits in queues.
+/// Gives it the rules and elements of another plan at once; what was counted stays. No chain that the
+/// kernel leads packets to goes: with each that goes, the kernel drops what waits in queues. One that an
+/// earlier version did not make is made.
 pub(super) fn change(plan: &Plan) -> Step {
     nft(format!(
         "flush set {NAME} rules\n\
          flush map {NAME} classes\n\
-         flush chain {NAME} shape\n\
-         {}{}",
+         flush table {NAME}\n\
+         {}{}{}",
+        chains(plan.marks),
         elements(plan, &sign(plan).written()),
         choice(plan)
     ))
@@ -139,13 +145,22 @@ fn elements(plan: &Plan, sign: &str) -> String {
     text
 }
 
-/// The chains, and the rule that counts.
+/// The chains, and the rules that count. No packet is counted by both.
 fn chains(marks: MarkLayout) -> String {
     let mask = format!("{:#010x}", marks.mask());
+    let which = format!("{:#010x}", marks.decision_mask());
+    let reject = marks.bits(Mark {
+        decision: Decision::Reject,
+        rule: 0,
+    });
     let (before, behind) = (MANGLE - 1, MANGLE + 1);
     format!(
         "add chain {NAME} count {{ type filter hook forward priority {before}; policy accept; }}\n\
-         add rule {NAME} count ct mark and {mask} != 0 update @traffic {{ ct mark and {mask} counter }}\n\
+         add rule {NAME} count ct mark and {mask} != 0 ct mark and {which} != {reject:#010x} \
+         update @traffic {{ ct mark and {mask} counter }}\n\
+         add chain {NAME} rejected {{ type filter hook forward priority {behind}; policy accept; }}\n\
+         add rule {NAME} rejected meta mark and {which} == {reject:#010x} \
+         update @traffic {{ meta mark and {mask} counter }}\n\
          add chain {NAME} shape {{ type filter hook postrouting priority {behind}; policy accept; }}\n"
     )
 }
@@ -275,7 +290,9 @@ add set inet linkweir rules {{ type mark; }}
 add map inet linkweir classes {{ type mark : classid; }}
 add set inet linkweir traffic {{ type mark; size 4096; flags dynamic; }}
 add chain inet linkweir count {{ type filter hook forward priority -151; policy accept; }}
-add rule inet linkweir count ct mark and 0x0fff0000 != 0 update @traffic {{ ct mark and 0x0fff0000 counter }}
+add rule inet linkweir count ct mark and 0x0fff0000 != 0 ct mark and 0x00070000 != 0x00030000 update @traffic {{ ct mark and 0x0fff0000 counter }}
+add chain inet linkweir rejected {{ type filter hook forward priority -149; policy accept; }}
+add rule inet linkweir rejected meta mark and 0x00070000 == 0x00030000 update @traffic {{ meta mark and 0x0fff0000 counter }}
 add chain inet linkweir shape {{ type filter hook postrouting priority -149; policy accept; }}
 add element inet linkweir rules {{
 	0x00000000 comment "{}",

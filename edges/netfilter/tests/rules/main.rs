@@ -282,6 +282,11 @@ fn a_reload_changes_what_differs() {
     ];
     next.rules.remove("edonkey");
     next.rules.insert("msn".to_owned(), 5);
+    // As if an earlier version had made the table.
+    net.must(
+        "g",
+        "nft 'flush chain inet linkweir rejected; delete chain inet linkweir rejected'",
+    );
     let chains = |net: &Net| net.must("g", "iptables-save -c -t mangle | grep LINKWEIR");
     let kept = chains(&net);
     assert_eq!(
@@ -289,6 +294,14 @@ fn a_reload_changes_what_differs() {
         Up::Made
     );
     assert_eq!(chains(&net), kept);
+    let table = net.must("g", "nft list table inet linkweir");
+    for (rules, what) in [
+        (2, "update @traffic"),
+        (1, "map @classes"),
+        (1, "chain rejected"),
+    ] {
+        assert_eq!(table.matches(what).count(), rules, "{what}: {table}");
+    }
     assert_eq!(rules::up(&host, &next).expect("the same"), Up::Already);
     let classes = net.must("g", "tc class show dev wan0");
     assert!(

@@ -164,6 +164,8 @@ fn the_kernel_does_what_verdicts_say() {
         assert_eq!(rejected.exit, 7, "curl: could not connect");
         assert!(rejected.seconds < 0.5, "{}", rejected.seconds);
         assert_eq!(service.seen(REJECTED), times);
+        // The one packet that there is counts, and counts once.
+        assert_eq!(counted(Decision::Reject, 4).0, times);
     }
     // Somebody accepts everything before our chain of the filter table: nothing gets through even so.
     net.must("g", "iptables -I FORWARD -j ACCEPT");
