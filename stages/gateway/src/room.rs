@@ -26,6 +26,7 @@ pub(crate) struct Room<'a> {
     pub(crate) labels: &'a mut Labels,
     pub(crate) invitations: &'a Invitations,
     pub(crate) asked: &'a mut Vec<Ticket>,
+    pub(crate) memory: &'a mut usize,
 }
 
 impl Room<'_> {
@@ -40,6 +41,7 @@ impl Room<'_> {
             stats: self.stats,
             invitations: self.invitations,
             asked: self.asked,
+            memory: self.memory,
         }
     }
 

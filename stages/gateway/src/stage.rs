@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use linkweir_engine::Effects;
-use linkweir_engine::effect::{Decision, Mark, QueuedPacket, ScanOutcome, ScanReport, Ticket};
+use linkweir_engine::effect::{
+    Answer, Decision, Mark, QueuedPacket, ScanOutcome, ScanReport, Ticket, Verdict,
+};
 use linkweir_record::GatewayKind;
 use linkweir_table::{Id, Table};
 use linkweir_wire::{
@@ -52,7 +54,12 @@ pub struct GatewayStage {
     invitations: Arc<Invitations>,
     /// Empty but while a packet is handled.
     tickets: Vec<Ticket>,
+    /// Bytes that files under inspection may take now.
+    memory: usize,
 }
+
+/// How long a packet waits for the next one of a file that only the end of its connection ends.
+const LAG_NS: u64 = 500_000_000;
 
 /// Entries of the memory of decisions.
 const RECENT: usize = 65_536;
@@ -79,6 +86,7 @@ impl GatewayStage {
             labels: Labels::default(),
             invitations,
             tickets: Vec::new(),
+            memory: 0,
             policy,
         }
     }
@@ -116,6 +124,12 @@ impl GatewayStage {
         }
     }
 
+    /// Bytes of memory that files under inspection were given now.
+    #[must_use]
+    pub const fn inspection_bytes(&self) -> usize {
+        self.memory
+    }
+
     /// When [`GatewayStage::on_tick`] is wanted at the latest; nothing where no time is awaited.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
@@ -123,7 +137,7 @@ impl GatewayStage {
         let gap = self
             .gaps
             .front()
-            .map(|(since, _, _)| later(*since, self.policy.limits.hold_timeout_ns));
+            .map(|(since, _, _)| later(*since, LAG_NS.min(self.policy.limits.hold_timeout_ns)));
         match (scan, gap) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -173,6 +187,7 @@ impl GatewayStage {
             labels: &mut self.labels,
             invitations: &self.invitations,
             asked: &mut self.tickets,
+            memory: &mut self.memory,
         }
     }
 
@@ -272,6 +287,15 @@ impl GatewayStage {
             room.decided(ends, true, Label::Unknown, rule, b"");
             return room.answer_decided(packet, mark);
         }
+        if tcp.payload_len > 0 {
+            // TCP Fast Open (RFC 7413): without an answer the client goes on without data in its SYN.
+            let answer = Answer {
+                id: packet.id,
+                verdict: Verdict::Drop,
+                mark: None,
+            };
+            return effects.answers.push(answer);
+        }
         if let Some(id) = known {
             self.half_open.remove(id);
         } else if self.half_open.is_full()
@@ -356,6 +380,8 @@ impl GatewayStage {
             phase,
             label: Label::Unknown,
             streams,
+            has_handshake: half.is_some_and(|half| half.server_first.is_some()),
+            plausible: Default::default(),
             early_packets: 0,
             early_bytes: 0,
             last: now,
@@ -394,9 +420,17 @@ impl GatewayStage {
             if is_control || !is_whole {
                 return work.on_control(side, &segment, is_reset, is_whole);
             }
-            let had_gap = work.conn.stream(side).waits_since().is_some();
+            if work.is_inspected() && (segment.is_fin || !segment.payload.is_empty()) {
+                if flags.contains(TcpFlags::URG) {
+                    return work.let_go_with(&segment, "urgent data, which receivers leave out");
+                }
+                if !work.takes(side, tcp, &segment) {
+                    return Fate::Kept;
+                }
+            }
+            let had_gap = work.conn.stream(side).is_waiting();
             let fate = work.on_segment(side, &segment);
-            if fate == Fate::Kept && !had_gap && work.conn.stream(side).waits_since().is_some() {
+            if fate == Fate::Kept && !had_gap && work.conn.stream(side).is_waiting() {
                 work.begins_to_wait = true;
             }
             fate
@@ -450,12 +484,13 @@ impl GatewayStage {
             now,
             policy: &self.policy,
             budget: &mut self.budget,
-            effects,
+            effects: &mut *effects,
             ids: &mut self.ids,
             stats: &mut self.stats,
             labels: &mut self.labels,
             invitations: &self.invitations,
             asked: &mut self.tickets,
+            memory: &mut self.memory,
         };
         let mut work_on = Work {
             conn,
@@ -480,6 +515,11 @@ impl GatewayStage {
             };
             self.asked.insert(ticket, asked);
             self.deadlines.insert((until, ticket));
+        }
+        for ticket in &effects.abandoned {
+            if let Some(asked) = self.asked.remove(ticket) {
+                self.deadlines.remove(&(asked.until, *ticket));
+            }
         }
         if let Fate::Over(mark) = fate {
             self.connections.remove(id);
@@ -549,10 +589,11 @@ impl GatewayStage {
     fn end_gaps(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
         let timeout = self.policy.limits.hold_timeout_ns;
         while let Some((since, key, hash)) = self.gaps.front().copied() {
-            if later(since, timeout) > now {
+            if later(since, LAG_NS.min(timeout)) > now {
                 return;
             }
             self.gaps.pop_front();
+            self.end_lag(&key, hash, now, effects);
             let Some(id) = self.connections.find(hash, |conn| conn.key == key) else {
                 continue;
             };
@@ -563,10 +604,8 @@ impl GatewayStage {
             });
             match oldest {
                 None => {}
-                Some(other) if later(other, timeout) > now => {
-                    // In the order of time, or nearly: it is looked at again then.
-                    self.gaps.push_back((other, key, hash));
-                }
+                // In the order of time, or nearly: it is looked at again then.
+                Some(other) if later(other, timeout) > now => self.gaps.push_back((now, key, hash)),
                 Some(_) => {
                     self.with(id, hash, now, effects, |work| work.on_gap_timeout());
                 }
@@ -574,13 +613,49 @@ impl GatewayStage {
         }
     }
 
+    /// A packet that waits for the next of its file waits no longer.
+    fn end_lag(
+        &mut self,
+        key: &Key,
+        hash: u32,
+        now: Timestamp,
+        effects: &mut Effects<GatewayKind>,
+    ) {
+        let Some(id) = self.connections.find(hash, |conn| conn.key == *key) else {
+            return;
+        };
+        let oldest = self.connections.get(id).and_then(|conn| {
+            let waits = conn
+                .streams
+                .iter()
+                .filter_map(crate::hold::Stream::delivered_since);
+            waits.min()
+        });
+        match oldest {
+            Some(since) if later(since, LAG_NS) <= now => {
+                self.with(id, hash, now, effects, |work| work.on_lag_timeout());
+            }
+            Some(_) => self.gaps.push_back((now, *key, hash)),
+            None => {}
+        }
+    }
+
     fn end_silent(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
         let timeout = self.policy.limits.idle_timeout_ns;
-        while let Some((id, conn)) = self.connections.oldest() {
-            if now.nanos_since(conn.last) <= timeout || conn.holds_any() {
+        // A few at a time: the next tick goes on.
+        for _ in 0..256 {
+            let Some((id, conn)) = self.connections.oldest() else {
+                return;
+            };
+            if now.nanos_since(conn.last) <= timeout {
                 return;
             }
-            self.forget(id, now, effects);
+            if conn.holds_any() {
+                // What it holds has a time of its own.
+                self.connections.refresh(id);
+            } else {
+                self.forget(id, now, effects);
+            }
         }
     }
 

@@ -70,6 +70,9 @@ pub struct Stats {
     pub retransmitted_while_held: u64,
     /// Packets dropped or passed unseen because no more could be held.
     pub over_limit: u64,
+    /// Segments dropped because their receiver ignores them (RFC 9293 sec. 3.10.7.4, RFC 7323 sec. 5,
+    /// RFC 5961 sec. 5): they must not stand for the stream.
+    pub implausible: u64,
     /// Gaps that were not filled in time.
     pub gaps: u64,
     /// Connections that are classified or inspected now.
@@ -123,6 +126,7 @@ impl Stats {
         self.duplicates += other.duplicates;
         self.retransmitted_while_held += other.retransmitted_while_held;
         self.over_limit += other.over_limit;
+        self.implausible += other.implausible;
         self.gaps += other.gaps;
         self.connections += other.connections;
         self.half_open += other.half_open;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use linkweir_engine::effect::{Answer, Decision, Mark, QueuedPacket, Reset, ScanReport, Verdict};
 
+use linkweir_wire::Tcp;
+
 use crate::connection::{Classified, Connection, Opening, Phase, decision_of};
 use crate::examine::{Examination, Outcome};
 use crate::hold::{Place, Segment};
@@ -24,7 +26,7 @@ pub(crate) enum Fate {
 pub(crate) struct Work<'a, 'r> {
     pub(crate) conn: &'a mut Connection,
     pub(crate) room: &'a mut Room<'r>,
-    /// Set where a segment began to wait for one that is missing.
+    /// Set where a segment began to wait for one that is missing, or a packet for the next of its file.
     pub(crate) begins_to_wait: bool,
 }
 
@@ -58,12 +60,23 @@ impl Work<'_, '_> {
                     self.release(side, 0);
                 }
             }
+            // A connection that was met in its middle may be anybody's invention: nothing is held for it.
+            Place::Ahead
+                if !self.conn.has_handshake && matches!(self.conn.phase, Phase::Opening(_)) =>
+            {
+                self.room.stats.out_of_order += 1;
+                self.room.accept(segment.id, segment.mark, None);
+            }
             Place::Ahead => {
                 // Behind a packet that waits for a scan, what comes in order is ahead too.
                 if self.outcome(side) != Outcome::Wait {
                     self.room.stats.out_of_order += 1;
                 }
                 return self.hold(side, segment);
+            }
+            Place::Next(_) if !self.room.budget.has_room(0) => {
+                self.room.stats.over_limit += 1;
+                self.room.drop(segment.id);
             }
             Place::Next(_) if self.outcome(side) == Outcome::Wait => {
                 return self.hold(side, segment);
@@ -102,10 +115,17 @@ impl Work<'_, '_> {
             return Fate::Kept;
         }
         self.close();
-        let mark = mark.unwrap_or(Mark {
-            decision: Decision::Undecided,
-            rule: 0,
-        });
+        // Nothing may follow: an end that did not take the reset would go on unseen.
+        let mark = mark.map_or(
+            Mark {
+                decision: Decision::Undecided,
+                rule: 0,
+            },
+            |mark| Mark {
+                decision: Decision::Reject,
+                ..mark
+            },
+        );
         // What is held has no receiver any more.
         for stream in &mut self.conn.streams {
             let answers = &mut self.room.effects.answers;
@@ -115,7 +135,7 @@ impl Work<'_, '_> {
     }
 
     /// A packet that cannot be looked at, and with it its connection.
-    fn let_go_with(&mut self, segment: &Segment<'_>, why: &str) -> Fate {
+    pub(crate) fn let_go_with(&mut self, segment: &Segment<'_>, why: &str) -> Fate {
         let fate = self.let_go(why);
         match fate {
             Fate::Kept => {
@@ -136,6 +156,27 @@ impl Work<'_, '_> {
             }
         }
         fate
+    }
+
+    pub(crate) const fn is_inspected(&self) -> bool {
+        matches!(self.conn.phase, Phase::Inspected(_))
+    }
+
+    /// Whether the receiver takes a segment; one that it ignores is dropped here.
+    pub(crate) fn takes(&mut self, side: Side, tcp: &Tcp<'_>, segment: &Segment<'_>) -> bool {
+        let is_next = matches!(self.conn.stream(side).place(segment), Place::Next(_));
+        let sent = self.conn.stream(side.other()).next();
+        let [client, server] = &mut self.conn.plausible;
+        let plausible = match side {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        let takes = plausible.takes(tcp, sent, is_next);
+        if !takes {
+            self.room.stats.implausible += 1;
+            self.room.drop(segment.id);
+        }
+        takes
     }
 
     /// Counts a packet: to its application, or to the connection while that is not known.
@@ -182,7 +223,10 @@ impl Work<'_, '_> {
 
     /// Gives a segment that stands next to the classifier or the inspector.
     fn deliver(&mut self, side: Side, segment: &Segment<'_>, skip: usize) -> Fate {
-        self.conn.stream(side).deliver(segment, self.room.budget);
+        let now = self.room.now;
+        self.conn
+            .stream(side)
+            .deliver(segment, now, self.room.budget);
         let bytes = segment.payload.get(skip..).unwrap_or_default();
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         let ports = (ends.client.1, ends.server.1);
@@ -461,6 +505,24 @@ impl Work<'_, '_> {
             return self.pump(side);
         }
         fate
+    }
+
+    /// A packet has waited long enough for the next one of its file: what came so far is scanned, and
+    /// then it goes.
+    pub(crate) fn on_lag_timeout(&mut self) -> Fate {
+        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+        for side in [Side::Client, Side::Server] {
+            if self.outcome(side) != Outcome::Lag {
+                continue;
+            }
+            let Phase::Inspected(exam) = &mut self.conn.phase else {
+                return Fate::Kept;
+            };
+            if !exam.scan_now(side, &mut self.room.desk(ends, is_tcp)) {
+                self.release(side, 0);
+            }
+        }
+        Fate::Kept
     }
 
     /// What is missing before a held segment has not come in time.

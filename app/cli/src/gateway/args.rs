@@ -7,7 +7,28 @@ use linkweir_sink::{Format, Rotation};
 
 use crate::args::{ViewArgs, formats};
 
-const AFTER_HELP: &str = "Examples:
+const AFTER_HELP: &str = "A policy:
+  [gateway]
+  interfaces = [\"lan0\", \"wan0\"]  # traffic through these
+  fail = \"open\"                   # without the gateway traffic passes; or closed
+  [scanner.clamd]
+  address = \"/run/clamav/clamd.ctl\"
+  [[rule]]                          # the first rule that fits decides
+  name = \"torrents\"
+  application = [\"bittorrent\", \"utp\"]
+  clients = [\"10.1.0.0/16\"]       # left out: all
+  action = \"allow\"                # or drop, reject, inspect
+  shape = \"10mbit\"
+  [[rule]]
+  name = \"downloads\"
+  application = \"http\"
+  action = \"inspect\"              # needs one of: keywords, file-names, scan, audit, record
+  file-names = [\"*.exe\"]
+  keywords = [\"secret plan\"]
+  scan = \"clamd\"
+  audit = true                      # events of messages and files
+
+Examples:
   linkweir gateway check --config gateway.toml -r capture.pcap
   linkweir gateway up --config gateway.toml && linkweir gateway run --config gateway.toml -w events.jsonl
 

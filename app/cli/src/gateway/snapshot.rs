@@ -102,6 +102,7 @@ impl Snapshot {
             ("duplicate", stats.duplicates),
             ("retransmitted_while_held", stats.retransmitted_while_held),
             ("over_limit", stats.over_limit),
+            ("implausible", stats.implausible),
             ("gap", stats.gaps),
             ("resumed_connections", stats.resumed),
             ("scan_timeouts", stats.scan_timeouts),

@@ -2,10 +2,12 @@
 
 mod key;
 mod opening;
+mod plausible;
 mod recent;
 
 pub(crate) use key::{Ends, Key, side_of_sender};
 pub(crate) use opening::{Classified, Opening};
+pub(crate) use plausible::Plausible;
 pub(crate) use recent::RecentDecisions;
 
 use linkweir_engine::effect::Decision;
@@ -34,6 +36,10 @@ pub(crate) struct Connection {
     pub(crate) label: Label,
     /// Streams of client and server; those of UDP stay unused.
     pub(crate) streams: [Stream; 2],
+    /// Whether both ends were seen to open it.
+    pub(crate) has_handshake: bool,
+    /// Of client and server, what tells segments that their receiver ignores.
+    pub(crate) plausible: [Plausible; 2],
     /// Packets and IP bytes before the decision.
     pub(crate) early_packets: u64,
     pub(crate) early_bytes: u64,

@@ -7,6 +7,9 @@ use linkweir_proto::tls::{MessageHeader, Parsed, RecordHeader, parse_client_hell
 use crate::inspect::Side;
 use crate::policy::{Label, Policy};
 
+/// Bytes that the packets after which a connection is unknown must have together.
+const ENOUGH_BYTES: usize = 128;
+
 /// What the first bytes say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Classified {
@@ -54,7 +57,11 @@ impl Opening {
             Side::Server => server.extend_from_slice(bytes),
         }
         let most = policy.limits.classify_bytes;
-        let is_over = self.packets >= policy.limits.classify_packets
+        // Packets of a few bytes are no evidence of anything, and whoever sends them first would decide.
+        let total: usize = self.bytes.iter().map(Vec::len).sum();
+        let enough = policy.limits.classify_packets;
+        let is_over = (self.packets >= enough && total >= ENOUGH_BYTES)
+            || self.packets >= enough.saturating_mul(8)
             || self.bytes.iter().any(|bytes| bytes.len() >= most);
         let [client, server] = self.bytes.each_ref().map(Vec::as_slice);
         let [looked_at, answered] =

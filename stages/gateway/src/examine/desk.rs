@@ -54,6 +54,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) ids: &'a mut Ids,
     pub(crate) stats: &'a mut Stats,
     pub(crate) invitations: &'a Invitations,
+    /// Bytes that files under inspection may take now.
+    pub(crate) memory: &'a mut usize,
     /// Scans that were asked for since this was last emptied.
     pub(crate) asked: &'a mut Vec<Ticket>,
 }

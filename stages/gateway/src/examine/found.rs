@@ -6,13 +6,33 @@ use linkweir_engine::effect::{FileEnd, FileOp, FileOrigin, ScanOutcome, ScanRepo
 use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 use sha2::Digest as _;
 
-use super::scanning::Waiting;
+use super::scanning::{Scanning, Waiting};
 use super::transfer::{Transfer, safe_name};
 use super::{Desk, MOST_MATCHES, MOST_NAMED, State, end_of, of};
 use crate::inspect::{
     ChatMessage, Coding, DecodeLimit, Decoder, FileInfo, Found, Invitation, Side,
 };
 use crate::policy::{Fail, OnMatch, Rule};
+
+/// Memory of one decoder (measured: 48,576 bytes).
+const DECODER_BYTES: usize = 48 * 1024;
+
+/// What systems leave out at the end of a name (dots and blanks) or around it (quotes), and what ends it
+/// (NUL): a pattern is for the name that is left.
+fn bare_name(name: &[u8]) -> &[u8] {
+    let name = name.split(|byte| *byte == 0).next().unwrap_or(name);
+    let is_edge = |byte: &u8| matches!(byte, b'\'' | b'"' | b' ' | b'.' | b'\t');
+    let end = name
+        .iter()
+        .rposition(|byte| !is_edge(byte))
+        .map_or(0, |at| at + 1);
+    let name = name.get(..end).unwrap_or(name);
+    let start = name
+        .iter()
+        .position(|byte| !matches!(byte, b'\'' | b'"'))
+        .unwrap_or(0);
+    name.get(start..).unwrap_or(name)
+}
 
 /// The word for what a match leads to.
 const fn action_of(action: OnMatch) -> &'static str {
@@ -110,7 +130,8 @@ impl Findings<'_, '_> {
             return;
         }
         let rule = self.rule;
-        if let Some(pattern) = rule.inspect.file_names.find(name) {
+        let names = &rule.inspect.file_names;
+        if let Some(pattern) = names.find(name).or_else(|| names.find(bare_name(name))) {
             self.on_match(GatewayEventKind::FileName, sender, name, pattern.as_bytes());
         } else if let Some(word) = rule
             .inspect
@@ -165,6 +186,41 @@ impl Findings<'_, '_> {
         transfer.decoder = None;
     }
 
+    /// Scans what came of a side's file so far. Whether there is anything to wait for.
+    pub(super) fn scan_now(&mut self, sender: Side) -> bool {
+        let transfer = of(&mut self.state.transfers, sender).as_mut();
+        let scanning = transfer.and_then(|transfer| transfer.scanning.as_mut());
+        let Some(ticket) = scanning.and_then(|scanning| scanning.flush(self.desk)) else {
+            return false;
+        };
+        of(&mut self.state.waiting, sender).push(Waiting {
+            ticket,
+            last_of: None,
+        });
+        true
+    }
+
+    /// Memory for the looking at a file; without it the file passes or not as the rule says.
+    fn reserve(&mut self, transfer: &mut Transfer) {
+        let scanning = self.rule.inspect.scan.map_or(0, Scanning::most_memory);
+        let decoding = if transfer.decoder.is_some() {
+            DECODER_BYTES
+        } else {
+            0
+        };
+        let wanted = scanning + decoding;
+        if wanted == 0 {
+            return;
+        }
+        if *self.desk.memory + wanted > self.desk.policy.limits.inspect_bytes {
+            transfer.scanning = None;
+            self.give_up_decoding(transfer, "no more memory for inspection (inspect-bytes)");
+            return;
+        }
+        *self.desk.memory += wanted;
+        transfer.memory = wanted;
+    }
+
     /// The file of a side has ended, whole or not.
     fn end_file(&mut self, sender: Side, is_complete: bool) {
         let Some(mut transfer) = of(&mut self.state.transfers, sender).take() else {
@@ -213,10 +269,7 @@ impl Findings<'_, '_> {
             }
         }
         if let Some(mut transfer) = of(&mut self.state.transfers, sender).take() {
-            let ticket = transfer
-                .scanning
-                .as_mut()
-                .and_then(super::scanning::Scanning::abandoned);
+            let ticket = transfer.scanning.as_mut().and_then(Scanning::abandoned);
             self.desk.effects.abandoned.extend(ticket);
             let verdict = if is_blocked {
                 "blocked"
@@ -235,6 +288,7 @@ impl Findings<'_, '_> {
         verdict: &'static str,
         is_complete: bool,
     ) {
+        *self.desk.memory = self.desk.memory.saturating_sub(transfer.memory);
         if let Some(id) = transfer.file {
             let end = if verdict == "infected" && self.rule.inspect.quarantine {
                 FileEnd::Quarantine
@@ -435,6 +489,7 @@ impl Found for Findings<'_, '_> {
                 self.give_up_decoding(&mut transfer, "its content coding is not taken off");
             }
         }
+        self.reserve(&mut transfer);
         let inspect = &self.rule.inspect;
         if inspect.record || (inspect.quarantine && inspect.scan.is_some()) {
             let id = self.desk.ids.file();

@@ -154,6 +154,11 @@ impl Examination {
         }
     }
 
+    /// Scans what came of a side's file so far. Whether there is anything to wait for.
+    pub(crate) fn scan_now(&mut self, sender: Side, desk: &mut Desk<'_>) -> bool {
+        self.findings(desk).scan_now(sender)
+    }
+
     /// A scanner has said what it found. `None` where nobody waits for it.
     pub(crate) fn on_report(&mut self, report: &ScanReport, desk: &mut Desk<'_>) -> Option<Side> {
         self.findings(desk).on_report(report)

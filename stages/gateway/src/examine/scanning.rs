@@ -62,6 +62,20 @@ impl Scanning {
         }
     }
 
+    /// Scans what there is, where it is scanned in windows.
+    pub(super) fn flush(&mut self, desk: &mut Desk<'_>) -> Option<Ticket> {
+        let is_windowed = matches!(self.settings.mode, ScanMode::Window { .. });
+        (is_windowed && !self.is_empty()).then(|| self.scan_window(desk))
+    }
+
+    /// Bytes of memory that it may take.
+    pub(super) const fn most_memory(settings: ScanSettings) -> usize {
+        match settings.mode {
+            ScanMode::Window { bytes, tail } => bytes + tail,
+            ScanMode::File => PART,
+        }
+    }
+
     /// Whether everything that came was scanned.
     pub(super) const fn is_empty(&self) -> bool {
         self.buffer.len() == self.tail && self.whole.is_none()

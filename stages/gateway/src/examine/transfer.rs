@@ -30,6 +30,8 @@ pub(super) struct Transfer {
     /// Whether all of it came; known at its end.
     pub(super) is_complete: bool,
     is_until_close: bool,
+    /// Bytes of memory that it was given.
+    pub(super) memory: usize,
 }
 
 impl Transfer {
@@ -59,12 +61,14 @@ impl Transfer {
             unscanned: None,
             is_complete: false,
             is_until_close: info.is_until_close,
+            memory: 0,
         }
     }
 
     /// Whether its newest packet must stay until the next one comes.
-    pub(super) const fn must_lag(&self) -> bool {
-        self.is_until_close && self.scanning.is_some()
+    pub(super) fn must_lag(&self) -> bool {
+        let is_open = |scanning: &Scanning| !scanning.is_empty();
+        self.is_until_close && self.scanning.as_ref().is_some_and(is_open)
     }
 
     /// SHA-256 of the bytes so far, where it was asked for.

@@ -16,7 +16,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    const fn has_room(&self, bytes: usize) -> bool {
+    pub(crate) const fn has_room(&self, bytes: usize) -> bool {
         self.packets < self.most_packets && self.bytes.saturating_add(bytes) <= self.most_bytes
     }
 
@@ -101,6 +101,7 @@ struct Delivered {
     id: u32,
     mark: u32,
     end: SeqNumber,
+    since: Timestamp,
 }
 
 /// One direction of a TCP connection.
@@ -131,6 +132,11 @@ impl Stream {
     /// Whether it is known where the stream is.
     pub(crate) const fn is_known(&self) -> bool {
         self.next.is_some()
+    }
+
+    /// The next byte for the inspector, where it is known.
+    pub(crate) const fn next(&self) -> Option<SeqNumber> {
+        self.next
     }
 
     /// The next byte that the receiver expects, as far as it was let go.
@@ -176,7 +182,7 @@ impl Stream {
     }
 
     /// A segment that stands next has been delivered: it waits until [`Stream::release`].
-    pub(crate) fn deliver(&mut self, segment: &Segment<'_>, budget: &mut Budget) {
+    pub(crate) fn deliver(&mut self, segment: &Segment<'_>, now: Timestamp, budget: &mut Budget) {
         let end = segment.end();
         self.next = Some(end);
         self.is_finished |= segment.is_fin;
@@ -185,6 +191,7 @@ impl Stream {
             id: segment.id,
             mark: segment.mark,
             end,
+            since: now,
         });
     }
 
@@ -266,6 +273,16 @@ impl Stream {
     /// Since when the segment that waits longest waits.
     pub(crate) fn waits_since(&self) -> Option<Timestamp> {
         self.ahead.iter().map(|held| held.since).min()
+    }
+
+    /// Whether a segment waits for what comes before it, or a packet to be let go.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.holds_any()
+    }
+
+    /// Since when the packet that was delivered first waits to be let go.
+    pub(crate) fn delivered_since(&self) -> Option<Timestamp> {
+        self.delivered.front().map(|packet| packet.since)
     }
 
     /// What is missing will not come: the stream goes on at the first segment that waits.

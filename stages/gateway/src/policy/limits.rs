@@ -36,6 +36,9 @@ pub struct Limits {
     pub idle_timeout_ns: u64,
     /// What happens at a bound of held packets.
     pub at_limit: AtLimit,
+    /// Bytes of memory for scan windows and decoders of all files that pass; a file beyond is one that
+    /// cannot be looked at.
+    pub inspect_bytes: usize,
     /// Bytes that a coded body (gzip, deflate) may decode to.
     pub decoded_bytes: u64,
 }
@@ -54,6 +57,7 @@ impl Default for Limits {
             hold_timeout_ns: 10_000_000_000,
             idle_timeout_ns: 300_000_000_000,
             at_limit: AtLimit::Drop,
+            inspect_bytes: 256 << 20,
             decoded_bytes: 256 << 20,
         }
     }

@@ -170,7 +170,7 @@ impl Bed {
         };
         let bytes = TcpFrame {
             seq: SeqNumber(seq),
-            ack: SeqNumber(1),
+            ack: SeqNumber(first(from.other()).wrapping_add(1)),
             flags,
             payload,
             ..TcpFrame::new(src, dst)

@@ -93,3 +93,37 @@ fn a_full_table_forgets_the_oldest() {
     assert_eq!((stats.connections, stats.evicted), (4, 96));
     assert_eq!(bed.effects.answers.len(), 100);
 }
+
+#[test]
+fn memory_for_files_is_bounded() {
+    let mut small = policy(Action::Inspect, scanning(4096));
+    small.limits.inspect_bytes = 10_000;
+    let mut bed = Bed::new(small);
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc";
+    for number in 0..10_u16 {
+        let client = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 2000 + number));
+        for (src, dst, payload) in [
+            (client, super::bed::server(), REQUEST),
+            (super::bed::server(), client, &answer[..]),
+        ] {
+            let bytes = TcpFrame {
+                flags: TcpFlags::ACK,
+                payload,
+                ..TcpFrame::new(src, dst)
+            }
+            .to_packet();
+            let packet = QueuedPacket {
+                id: 0,
+                mark: 0,
+                bytes: &bytes,
+                wire_len: u32::try_from(bytes.len()).expect("a packet"),
+                is_checksum_open: false,
+            };
+            bed.stage.on_packet(&packet, bed.now, &mut bed.effects);
+        }
+    }
+    let unscanned = linkweir_record::GatewayEventKind::Unscanned;
+    assert_eq!(bed.stage.stats().events_of(unscanned), 8, "two fit");
+    bed.stage.finish(bed.now, &mut bed.effects);
+    assert_eq!(bed.stage.inspection_bytes(), 0);
+}

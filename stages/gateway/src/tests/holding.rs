@@ -173,3 +173,65 @@ fn a_reset_that_its_receiver_ignores_does_not_end_the_inspection() {
     );
     assert_eq!(bed.stage.stats().connections, 0);
 }
+
+#[test]
+fn a_packet_does_not_wait_for_ever_for_the_next_one() {
+    let mut bed = opened(1 << 20);
+    let answer = b"HTTP/1.0 200 OK\r\n\r\nonly this, and then nothing";
+    bed.send(Side::Server, 0, answer);
+    assert_eq!(bed.unanswered(), 1);
+    assert!(bed.stage.next_deadline().is_some());
+    bed.advance(600_000_000);
+    // What came so far is scanned, and goes then.
+    assert_eq!(bed.due.len(), 1);
+    assert_eq!(bed.unanswered(), 1);
+    bed.scan();
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.at_client.stream(), answer);
+}
+
+#[test]
+fn a_segment_that_its_receiver_ignores_does_not_stand_for_the_stream() {
+    use linkweir_wire::TcpFlags;
+    let mut bed = opened(1 << 20);
+    let answer = response(VIRUS);
+    let (head, body) = answer.split_at(answer.len() - VIRUS.len());
+    bed.send(Side::Server, 0, head);
+    // Without ACK a receiver drops it: the decoy must not be taken for the body.
+    let at = super::bed::SERVER_FIRST + 1 + u32::try_from(head.len()).expect("small");
+    bed.packet(Side::Server, at, TcpFlags::PSH, &[b'.'; VIRUS.len()]);
+    assert_eq!(bed.stage.stats().implausible, 1);
+    bed.send(Side::Server, head.len(), body);
+    bed.scan();
+    assert_eq!(bed.events_of(GatewayEventKind::Infected), 1);
+    assert_ne!(bed.at_client.stream(), answer);
+}
+
+#[test]
+fn what_follows_a_reset_does_not_pass_unseen() {
+    use linkweir_wire::TcpFlags;
+    let mut bed = opened(1 << 20);
+    bed.packet(
+        Side::Server,
+        super::bed::SERVER_FIRST + 1,
+        TcpFlags::RST,
+        &[],
+    );
+    bed.send(Side::Server, 0, &response(VIRUS));
+    assert!(bed.at_client.stream().is_empty());
+    assert_eq!(bed.decision(), Decision::Reject);
+}
+
+#[test]
+fn a_part_of_a_file_is_not_clean() {
+    for (fail, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
+        let mut bed = Bed::new(with_fail(fail));
+        bed.open();
+        bed.send(Side::Client, 0, REQUEST);
+        let part = b"HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\nContent-Range: bytes 0-3/9\r\n\r\nabcd";
+        bed.send(Side::Server, 0, part);
+        bed.scan();
+        assert_eq!(bed.events_of(GatewayEventKind::Unscanned), 1);
+        assert_eq!(bed.at_client.stream() == part, passes);
+    }
+}

@@ -142,6 +142,7 @@ pub(super) fn read_limits(section: Option<Section<'_, '_>>) -> Result<Limits, Wr
             default.at_limit,
             &[("drop", AtLimit::Drop), ("pass", AtLimit::Pass)],
         )?,
+        inspect_bytes: section.bytes("inspect-bytes", default.inspect_bytes)?,
         decoded_bytes: section.size("decoded-bytes", default.decoded_bytes)?,
     };
     section.end()?;

@@ -23,6 +23,8 @@ pub(super) struct Facts<'a> {
     title: &'a [u8],
     /// Hash in the tags of FastTrack, or the name by hash of Gnutella.
     pub identifier: &'a [u8],
+    /// Whether another protocol is asked for or agreed on.
+    pub is_upgrade: bool,
 }
 
 /// Numbers of the tags in `X-KazaaTag: n=value`.
@@ -43,6 +45,7 @@ impl<'a> Facts<'a> {
         let value = field.value;
         // Most names differ in length already.
         match field.name.len() {
+            7 if field.is(b"upgrade") => self.is_upgrade = true,
             10 if field.is(b"x-kazaatag") => self.tag(value),
             11 if field.is(b"content-urn") => self.identifier = value,
             12 if field.is(b"content-type") => self.content_type = value,

@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Head,
     /// `CONNECT`: after a 2xx there is no more HTTP.
     Connect,
+    /// It asks to go on in another protocol: after a 101 there is no more HTTP (RFC 9110 sec. 7.8).
+    Upgrade,
 }
 
 /// What is asked for, as texts; absent ones are empty.

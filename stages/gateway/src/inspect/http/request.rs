@@ -40,6 +40,7 @@ impl HttpInspector {
         let kind = match request.method {
             b"HEAD" => Kind::Head,
             b"CONNECT" => Kind::Connect,
+            _ if facts.is_upgrade => Kind::Upgrade,
             _ => Kind::Ordinary,
         };
         let has_name = !name.is_empty() || !identifier.is_empty();

@@ -38,7 +38,11 @@ impl HttpInspector {
             _ => {}
         }
         match response.status_code {
-            SWITCHING_PROTOCOLS => return self.switch(),
+            SWITCHING_PROTOCOLS if request.kind == Kind::Upgrade => return self.switch(),
+            // What it means is the client's guess, and what follows would pass unseen.
+            SWITCHING_PROTOCOLS => {
+                return self.malformed(sender, "another protocol that nobody asked for", found);
+            }
             204 | 304 => return,
             _ if request.kind == Kind::Head => return,
             _ => {}
