@@ -170,7 +170,7 @@ pub(crate) struct ViewArgs {
     /// 4xx|5xx|unanswered share, requests rate, of host|server|url; of flows: p50... of rtt|client
     /// rtt|server rtt|handshake|throughput|duration, flows|resets|packets|bits rate (`/s`),
     /// retransmissions|resets|unanswered share, active flows, of server|client|name|application; of both:
-    /// table fill; of a gateway: events|blocked|infected|keyword|file_name|unscanned rate (`/s`), and
+    /// table fill; of a gateway: events|blocked|infected|keyword|unscanned rate (`/s`), and
     /// decided|message|file|limit|malformed rate, of application|client|server, packets|bits rate; of all:
     /// drops. Alerts go to standard error, `/metrics` and `--webhook`.
     #[arg(long, value_name = "RULE")]

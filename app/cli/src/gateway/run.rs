@@ -354,6 +354,7 @@ impl Running<'_> {
 
     fn conclude(mut self) -> anyhow::Result<Exit> {
         let report = self.report();
+        self.view.tick(&report);
         self.view.show_status(self.snapshot.take());
         self.view.finish(&report);
         let mut exit = Exit::Done;
