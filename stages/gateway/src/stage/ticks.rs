@@ -1,0 +1,124 @@
+//! What happens without a packet: reports of scanners, and time that is up.
+
+use linkweir_engine::Effects;
+use linkweir_engine::effect::{ScanOutcome, ScanReport};
+use linkweir_record::GatewayKind;
+use linkweir_wire::Timestamp;
+
+use super::{GatewayStage, later};
+use crate::connection::Key;
+use crate::hold::Stream;
+
+/// How long a packet waits for the next one of a file that only the end of its connection ends.
+pub(super) const LAG_NS: u64 = 500_000_000;
+
+impl GatewayStage {
+    /// A scanner has said what it found; reports of scans that nobody waits for are ignored.
+    pub fn on_report(
+        &mut self,
+        report: &ScanReport,
+        now: Timestamp,
+        effects: &mut Effects<GatewayKind>,
+    ) {
+        let Some(asked) = self.asked.remove(&report.ticket) else {
+            return;
+        };
+        self.deadlines.remove(&(asked.until, report.ticket));
+        self.stats.scan_wait_ns.record(now.nanos_since(asked.since));
+        let found = self
+            .connections
+            .find(asked.hash, |conn| conn.key == asked.key);
+        if let Some(id) = found {
+            self.with(id, asked.hash, now, effects, |work| work.on_report(report));
+        }
+    }
+
+    /// Time has come to `now`: scans and segments that did not come in time, connections that are
+    /// silent.
+    pub fn on_tick(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
+        while let Some((_, ticket)) = self.deadlines.first().filter(|(until, _)| *until <= now) {
+            let ticket = *ticket;
+            self.stats.scan_timeouts += 1;
+            effects.abandoned.push(ticket);
+            let report = ScanReport {
+                ticket,
+                outcome: ScanOutcome::Failed("the scanner did not answer in time".to_owned()),
+                latency_ns: 0,
+            };
+            self.on_report(&report, now, effects);
+        }
+        self.end_gaps(now, effects);
+        self.end_silent(now, effects);
+        self.recent.expire(now);
+    }
+
+    fn end_gaps(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
+        let timeout = self.policy.limits.hold_timeout_ns;
+        while let Some((since, key, hash)) = self.gaps.front().copied() {
+            if later(since, LAG_NS.min(timeout)) > now {
+                return;
+            }
+            self.gaps.pop_front();
+            self.end_lag(&key, hash, now, effects);
+            let Some(id) = self.connections.find(hash, |conn| conn.key == key) else {
+                continue;
+            };
+            // What waits now may have begun to wait later.
+            let oldest = self.connections.get(id).and_then(|conn| {
+                let waits = conn.streams.iter().filter_map(|s| s.waits_since());
+                waits.min()
+            });
+            match oldest {
+                None => {}
+                // In the order of time, or nearly: it is looked at again then.
+                Some(other) if later(other, timeout) > now => self.gaps.push_back((now, key, hash)),
+                Some(_) => {
+                    self.with(id, hash, now, effects, |work| work.on_gap_timeout());
+                }
+            }
+        }
+    }
+
+    /// A packet that waits for the next of its file waits no longer.
+    fn end_lag(
+        &mut self,
+        key: &Key,
+        hash: u32,
+        now: Timestamp,
+        effects: &mut Effects<GatewayKind>,
+    ) {
+        let Some(id) = self.connections.find(hash, |conn| conn.key == *key) else {
+            return;
+        };
+        let oldest = self.connections.get(id).and_then(|conn| {
+            let waits = conn.streams.iter().filter_map(Stream::delivered_since);
+            waits.min()
+        });
+        match oldest {
+            Some(since) if later(since, LAG_NS) <= now => {
+                self.with(id, hash, now, effects, |work| work.on_lag_timeout());
+            }
+            Some(_) => self.gaps.push_back((now, *key, hash)),
+            None => {}
+        }
+    }
+
+    fn end_silent(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
+        let timeout = self.policy.limits.idle_timeout_ns;
+        // A few at a time: the next tick goes on.
+        for _ in 0..256 {
+            let Some((id, conn)) = self.connections.oldest() else {
+                return;
+            };
+            if now.nanos_since(conn.last) <= timeout {
+                return;
+            }
+            if conn.holds_any() {
+                // What it holds has a time of its own.
+                self.connections.refresh(id);
+            } else {
+                self.forget(id, now, effects);
+            }
+        }
+    }
+}
