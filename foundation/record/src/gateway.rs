@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns};
+use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text};
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -289,18 +289,6 @@ impl RecordBatch<GatewayKind> for GatewayBatch {
 /// The kind `gateway_event`.
 #[derive(Debug, Clone, Copy)]
 pub struct GatewayKind;
-
-fn opt(value: Option<u64>) -> Value<'static> {
-    value.map_or(Value::Null, Value::U64)
-}
-
-fn text(part: &[u8]) -> Value<'_> {
-    if part.is_empty() {
-        Value::Null
-    } else {
-        Value::Text(part)
-    }
-}
 
 fn word(word: &'static str) -> Value<'static> {
     if word.is_empty() {

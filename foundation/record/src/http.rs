@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns};
+use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text};
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -212,18 +212,6 @@ impl RecordBatch<HttpKind> for HttpBatch {
 /// The kind `http_transaction`.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpKind;
-
-fn opt(value: Option<u64>) -> Value<'static> {
-    value.map_or(Value::Null, Value::U64)
-}
-
-fn text(part: &[u8]) -> Value<'_> {
-    if part.is_empty() {
-        Value::Null
-    } else {
-        Value::Text(part)
-    }
-}
 
 fn version(version: (u8, u8)) -> Value<'static> {
     Value::Word(match version {

@@ -25,6 +25,20 @@ pub enum Value<'a> {
     Word(&'static str),
 }
 
+/// A number, where there is one.
+pub(crate) fn opt(value: Option<u64>) -> Value<'static> {
+    value.map_or(Value::Null, Value::U64)
+}
+
+/// A text of the network, where there is one.
+pub(crate) fn text(part: &[u8]) -> Value<'_> {
+    if part.is_empty() {
+        Value::Null
+    } else {
+        Value::Text(part)
+    }
+}
+
 /// The type of a field, from which column types of typed formats derive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
