@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use linkweir_console::gateway::GatewayStatus;
 use linkweir_engine::{RunReport, Sink, SinkError};
 use linkweir_gateway::Invitations;
 use linkweir_netfilter::rules::Host;
-use linkweir_netfilter::{Queue, QueueOptions, ResetSender};
+use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
 use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
 use linkweir_scan::{Scanner, ScannerOptions};
 use linkweir_sink::summary::write_summary_file;
@@ -41,6 +41,8 @@ use crate::view::View;
 const WAITING_BATCHES: usize = 4096;
 /// How often the writer looks at everything else.
 const TICK: Duration = Duration::from_millis(100);
+/// How long who asks for the state waits for what the workers counted since their last report.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 type Sinks = Vec<Box<dyn Sink<GatewayKind>>>;
 
@@ -66,8 +68,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
             .map(|_| Watched::default())
             .collect(),
         stop: AtomicBool::new(false),
+        asked: AtomicU64::new(0),
     });
     let queues = open_queues(&config)?;
+    let wakers = queues.iter().map(Queue::waker).collect();
     let resets = queues
         .iter()
         .map(|_| ResetSender::open(None))
@@ -122,6 +126,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         sinks,
         view,
         shared,
+        wakers,
         clock,
         origin,
         written: 0,
@@ -163,6 +168,8 @@ struct Running<'a> {
     view: View<GatewayKind>,
     snapshot: Snapshot,
     shared: Arc<Shared>,
+    /// One for each worker.
+    wakers: Vec<Waker>,
     clock: Clock,
     /// Where this gateway and its policy are.
     origin: Offer,
@@ -230,9 +237,8 @@ impl Running<'_> {
 
     fn tick(&mut self) {
         self.each_sink(|sink| sink.flush());
-        let report = self.report();
-        self.view.tick(&report);
-        self.view.show_status(self.snapshot.take());
+        let status = self.show();
+        self.tell_of_scanner(status);
         self.snapshot
             .take_notices()
             .iter()
@@ -247,7 +253,7 @@ impl Running<'_> {
         if let Some(control) = self.control.take() {
             control.serve(|asked| match asked {
                 Asked::Status => {
-                    serde_json::to_string(&self.snapshot.take()).map_err(|error| error.to_string())
+                    serde_json::to_string(&self.state_now()).map_err(|error| error.to_string())
                 }
                 Asked::Offer(offer) => {
                     let done = self.consider(&offer).map(|()| String::new());
@@ -265,12 +271,34 @@ impl Running<'_> {
             });
             self.control = Some(control);
         }
-        self.tell_of_scanner();
+    }
+
+    /// The state with what was counted up to this moment, also by workers that had nothing to do since.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the writer's thread waits, no packet does"
+    )]
+    fn state_now(&self) -> GatewayStatus {
+        let question = self.shared.ask();
+        self.wakers.iter().for_each(Waker::wake);
+        let asked = progress::now();
+        while !self.shared.is_answered(question) && asked.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.snapshot.take()
+    }
+
+    /// The state as it was last reported, to the screen and the console too.
+    fn show(&mut self) -> GatewayStatus {
+        let status = self.snapshot.take();
+        let report = self.report(&status);
+        self.view.tick(&report);
+        self.view.show_status(status.clone());
+        status
     }
 
     /// Says when the scanner is away and when it is back.
-    fn tell_of_scanner(&mut self) {
-        let status = self.snapshot.take();
+    fn tell_of_scanner(&mut self, status: GatewayStatus) {
         let Some(scanner) = status.scanner.filter(|_| status.uptime_s > 1.0) else {
             return;
         };
@@ -339,8 +367,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn report(&self) -> RunReport {
-        let status = self.snapshot.take();
+    fn report(&self, status: &GatewayStatus) -> RunReport {
         let mut report = RunReport {
             packets: status.packets,
             bytes: status.bytes,
@@ -348,15 +375,13 @@ impl Running<'_> {
             last: Some(self.clock.now()),
             ..RunReport::default()
         };
-        report.drops.kernel = lost_packets(&status);
+        report.drops.kernel = lost_packets(status);
         report
     }
 
     fn conclude(mut self) -> anyhow::Result<Exit> {
-        let report = self.report();
-        self.view.tick(&report);
-        self.view.show_status(self.snapshot.take());
-        self.view.finish(&report);
+        let status = self.show();
+        self.view.finish(&self.report(&status));
         let mut exit = Exit::Done;
         self.each_sink(|sink| sink.finish());
         self.snapshot.finish();
@@ -366,7 +391,8 @@ impl Running<'_> {
             .for_each(|notice| warn(notice));
         let status = self.snapshot.take();
         if let Some(path) = &self.args.output.summary {
-            write_summary_file(path, &summary(&status, &report)).context("--summary")?;
+            let summary = summary(&status, &self.report(&status));
+            write_summary_file(path, &summary).context("--summary")?;
         }
         if !self.args.output.quiet {
             say(to_screen(&status).trim_end());

@@ -25,6 +25,8 @@ pub(super) struct Report {
 pub(super) struct Watched {
     /// Counts up whenever it goes round.
     pub(super) beats: AtomicU64,
+    /// The last question ([`Shared::ask`]) that its report is an answer to.
+    pub(super) answered: AtomicU64,
     pub(super) report: Mutex<Report>,
 }
 
@@ -77,11 +79,24 @@ pub(super) struct Shared {
     pub(super) policy: PolicyBoard,
     pub(super) workers: Vec<Watched>,
     pub(super) stop: AtomicBool,
+    /// How often the workers were asked to report at once.
+    pub(super) asked: AtomicU64,
 }
 
 impl Shared {
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Asks all workers to report now; the number of the question.
+    pub(super) fn ask(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether all of them have.
+    pub(super) fn is_answered(&self, question: u64) -> bool {
+        let mut workers = self.workers.iter();
+        workers.all(|worker| worker.answered.load(Ordering::Acquire) >= question)
     }
 
     pub(super) fn stop(&self) {

@@ -106,9 +106,12 @@ impl Worker {
             }
             stage.on_tick(now, &mut effects);
             lost += self.carry_out(&mut effects)?;
-            if told.elapsed() >= EVERY {
+            let asked = shared.asked.load(Ordering::Relaxed);
+            let is_asked = asked != watched.answered.load(Ordering::Relaxed);
+            if is_asked || told.elapsed() >= EVERY {
                 told = progress::now();
                 self.tell(watched, &stage, lost);
+                watched.answered.store(asked, Ordering::Release);
             }
         }
         stage.finish(self.clock.now(), &mut effects);

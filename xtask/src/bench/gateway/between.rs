@@ -162,7 +162,9 @@ impl<'a> Between<'a> {
         self.site.must("iptables -F FORWARD")?;
         self.site.must("iptables -t nat -F")?;
         for program in self.programs {
-            program.finish()?;
+            // Not SIGINT: what a shell starts in the background inherits that ignored.
+            program.signal("TERM")?;
+            program.output()?;
         }
         Ok(())
     }
