@@ -71,9 +71,11 @@ impl<'a> Policy<'a> {
         if let Some(scanner) = self.scanner {
             write!(
                 text,
-                "[scanner.clamd]\naddress = \"{}\"\nwindow = \"{}KiB\"\ntail = \"1KiB\"\ntimeout = \"5s\"\n\n",
+                "[scanner.clamd]\naddress = \"{}\"\nwindow = \"{}KiB\"\ntail = \"{}B\"\ntimeout = \"5s\"\n\n",
                 scanner.socket.display(),
-                scanner.window_kib
+                scanner.window_kib,
+                // A window is longer than what is left of the one before.
+                (scanner.window_kib * 512).min(1024)
             )?;
         }
         if self.rules.contains("record = true") {
