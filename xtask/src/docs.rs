@@ -8,7 +8,7 @@
 use crate::Outcome;
 use crate::shell::{self, Options, root};
 use anyhow::{Context as _, Result, bail};
-use linkweir_record::{FlowKind, GatewayKind, HttpKind};
+use linkweir_record::{FlowKind, GatewayKind, HttpKind, LoadKind};
 use linkweir_sink::schema_markdown;
 use std::path::Path;
 use std::process::Command;
@@ -128,6 +128,7 @@ fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
         Block::Fields("http_transaction") => Ok(schema_markdown::<HttpKind>()),
         Block::Fields("flow") => Ok(schema_markdown::<FlowKind>()),
         Block::Fields("gateway_event") => Ok(schema_markdown::<GatewayKind>()),
+        Block::Fields("load_session") => Ok(schema_markdown::<LoadKind>()),
         Block::Fields(other) => bail!("no fields of `{other}`"),
         Block::Run(command) => {
             let folder = linkweir

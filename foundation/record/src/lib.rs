@@ -9,6 +9,7 @@ pub mod anonymize;
 pub mod flow;
 pub mod gateway;
 pub mod http;
+pub mod load;
 pub mod schema;
 
 pub use anonymize::Anonymizer;
@@ -17,4 +18,5 @@ pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
 };
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
+pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use schema::{Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

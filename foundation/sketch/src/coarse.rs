@@ -76,6 +76,51 @@ impl Coarse {
         }
     }
 
+    /// Smallest value; exact; `None` where there is none.
+    #[must_use]
+    pub const fn min(&self) -> Option<u64> {
+        if self.count == 0 {
+            None
+        } else {
+            Some(self.min)
+        }
+    }
+
+    /// The used buckets in rising order: number of the bucket, number of values in it.
+    pub fn buckets(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
+        let buckets = self.buckets.iter().flat_map(|buckets| buckets.iter());
+        (0..=u8::MAX)
+            .zip(buckets.copied())
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// A histogram from its parts, as [`buckets`](Self::buckets), [`min`](Self::min) and
+    /// [`max`](Self::max) gave them; `None` where they contradict one another.
+    #[must_use]
+    pub fn from_parts(
+        buckets: impl IntoIterator<Item = (u8, u32)>,
+        extremes: Option<(u64, u64)>,
+    ) -> Option<Self> {
+        let mut histogram = Self::default();
+        for (at, count) in buckets {
+            if count == 0 {
+                return None;
+            }
+            histogram.record_n(upper(usize::from(at)), u64::from(count));
+        }
+        match extremes {
+            None => (histogram.count == 0).then_some(histogram),
+            Some((min, max)) => {
+                let are_at_ends = histogram.count > 0
+                    && min <= max
+                    && bucket(min) == bucket(histogram.min)
+                    && bucket(max) == bucket(histogram.max);
+                (histogram.min, histogram.max) = (min, max);
+                are_at_ends.then_some(histogram)
+            }
+        }
+    }
+
     /// The value that at least `per_mille` of a thousand values do not exceed: at most 12.5 % too
     /// large between 2^10 and 2^42, never above the largest value.
     #[must_use]
@@ -165,7 +210,26 @@ mod tests {
         );
     }
 
+    #[test]
+    fn parts_that_contradict_one_another_are_refused() {
+        let parts =
+            |buckets: &[(u8, u32)], extremes| Coarse::from_parts(buckets.iter().copied(), extremes);
+        assert!(parts(&[(0, 2)], Some((3, 9))).is_some());
+        assert_eq!(parts(&[(0, 2)], Some((9, 3))), None);
+        assert_eq!(parts(&[(0, 0)], Some((3, 9))), None);
+        assert_eq!(parts(&[(0, 2)], Some((3, 1 << 20))), None);
+        assert_eq!(parts(&[(0, 2)], None), None);
+        assert_eq!(parts(&[], Some((3, 9))), None);
+    }
+
     proptest! {
+        #[test]
+        fn parts_give_the_same_again(values in prop::collection::vec(any::<u64>().prop_map(|v| v >> (v % 60)), 0..50)) {
+            let mut h = Coarse::default();
+            values.iter().for_each(|v| h.record(*v));
+            prop_assert_eq!(Coarse::from_parts(h.buckets(), h.min().zip(h.max())), Some(h));
+        }
+
         #[test]
         fn merging_is_recording_all(a in prop::collection::vec(any::<u64>(), 0..50),
                                     b in prop::collection::vec(0_u64..1 << 40, 1..50)) {

@@ -84,6 +84,12 @@ const fn upper(octave: usize, place: usize) -> u64 {
     low | ((1 << shift) - 1)
 }
 
+/// The smallest value of the bucket in which `value` is.
+const fn lower(value: u64) -> u64 {
+    let shift = place(value).0.saturating_sub(1);
+    value >> shift << shift
+}
+
 #[cold]
 #[inline(never)]
 fn new_octave() -> Octave {
@@ -228,6 +234,45 @@ impl LogLinear {
             })
     }
 
+    /// A histogram from its parts, as [`buckets`](Self::buckets), [`sum`](Self::sum), [`min`](Self::min) and
+    /// [`max`](Self::max) gave them, perhaps in another process.
+    ///
+    /// `None` where they contradict one another: a value that ends no bucket, extremes outside of the
+    /// first and the last bucket, a sum that these buckets cannot have.
+    #[must_use]
+    pub fn from_parts(
+        buckets: impl IntoIterator<Item = (u64, u64)>,
+        sum: u128,
+        extremes: Option<(u64, u64)>,
+    ) -> Option<Self> {
+        let mut histogram = Self::new();
+        let mut count = 0_u64;
+        for (value, times) in buckets {
+            let (octave, at) = place(value);
+            if times == 0 || upper(octave, at) != value {
+                return None;
+            }
+            count = count.checked_add(times)?;
+            histogram.record_n(value, times);
+        }
+        let Some((min, max)) = extremes else {
+            return (count == 0 && sum == 0).then_some(histogram);
+        };
+        let are_at_ends = count > 0
+            && min <= max
+            && place(min) == place(histogram.min)
+            && place(max) == place(histogram.max);
+        let least = histogram
+            .buckets()
+            .map(|(value, times)| u128::from(lower(value)) * u128::from(times))
+            .fold(0, u128::saturating_add);
+        if !are_at_ends || !(least..=histogram.sum).contains(&sum) {
+            return None;
+        }
+        (histogram.sum, histogram.min, histogram.max) = (sum, min, max);
+        Some(histogram)
+    }
+
     /// The complementary distribution: for each used bucket its largest value and the share of all
     /// values that are greater than it, falling from at most 1 to 0.
     #[must_use]
@@ -327,7 +372,33 @@ mod tests {
         assert_eq!(ccdf.last(), Some(&(1000, 0.0)));
     }
 
+    #[test]
+    fn parts_that_contradict_one_another_are_refused() {
+        let parts = |buckets: &[(u64, u64)], sum, extremes| {
+            LogLinear::from_parts(buckets.iter().copied(), sum, extremes)
+        };
+        assert_eq!(parts(&[], 0, None), Some(LogLinear::new()));
+        assert!(parts(&[(2049, 3)], 3 * 2048, Some((2048, 2048))).is_some());
+        // No end of a bucket; a bucket without values; extremes elsewhere; a sum too large or too small.
+        assert_eq!(parts(&[(2048, 3)], 3 * 2048, Some((2048, 2048))), None);
+        assert_eq!(parts(&[(7, 0)], 0, Some((7, 7))), None);
+        assert_eq!(parts(&[(7, 1)], 7, Some((6, 7))), None);
+        assert_eq!(parts(&[(7, 1)], 7, None), None);
+        assert_eq!(parts(&[], 0, Some((0, 0))), None);
+        assert_eq!(parts(&[(2049, 3)], 3 * 2050, Some((2048, 2049))), None);
+        assert_eq!(parts(&[(2049, 3)], 3 * 2047, Some((2048, 2049))), None);
+        assert_eq!(parts(&[(7, u64::MAX), (8, 1)], 8, Some((7, 8))), None);
+    }
+
     proptest! {
+        #[test]
+        fn parts_give_the_same_again(values in prop::collection::vec(any::<u64>().prop_map(|v| v >> (v % 60)), 0..200)) {
+            let mut h = LogLinear::new();
+            values.iter().for_each(|v| h.record(*v));
+            let again = LogLinear::from_parts(h.buckets(), h.sum(), h.min().zip(h.max()));
+            prop_assert_eq!(again, Some(h));
+        }
+
         #[test]
         fn merging_is_recording_all(a in prop::collection::vec(any::<u64>(), 0..200),
                                     b in prop::collection::vec(0_u64..100_000, 0..200)) {
