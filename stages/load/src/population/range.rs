@@ -1,0 +1,175 @@
+//! The addresses of the population as ranges: those of the prefixes, without what is left out, cut
+//! where a group begins or ends.
+
+use std::net::IpAddr;
+
+use super::cidr::{self, Cidr};
+use super::{Group, PopulationError};
+use crate::seam::Client;
+
+/// Addresses that follow one another, whose clients have numbers that do too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    /// Keys of the first and of the last address.
+    pub(super) first: u128,
+    pub(super) last: u128,
+    /// Number of the first client.
+    pub(super) base: Client,
+    pub(super) group: u16,
+}
+
+impl Range {
+    /// The address of a client of this range.
+    #[inline]
+    pub(super) fn address(&self, client: Client) -> IpAddr {
+        cidr::address(self.first + u128::from(client.saturating_sub(self.base)))
+    }
+
+    /// The client of a key in this range.
+    #[inline]
+    pub(super) fn client(&self, key: u128) -> Option<Client> {
+        let place = u32::try_from(key.checked_sub(self.first)?).ok()?;
+        (key <= self.last).then(|| self.base.wrapping_add(place))
+    }
+}
+
+/// The most clients.
+pub(super) const MAX_CLIENTS: u32 = 1 << 31;
+
+/// All ranges in the order of their clients: that of the prefixes, upward within one. And how many
+/// clients there are.
+pub(super) fn ranges(
+    clients: &[Cidr],
+    exclude: &[IpAddr],
+    groups: &[Group],
+) -> Result<(Vec<Range>, u32), PopulationError> {
+    refuse_overlaps(clients)?;
+    let mut excluded: Vec<u128> = exclude.iter().map(|&one| cidr::key(one)).collect();
+    excluded.sort_unstable();
+    excluded.dedup();
+    let cuts = cuts(groups);
+    let mut ranges = Vec::new();
+    let mut count = 0_u32;
+    for &prefix in clients {
+        refuse_unusable(prefix)?;
+        let (first, last) = prefix.client_keys();
+        if last - first >= u128::from(MAX_CLIENTS) {
+            return Err(PopulationError::TooMany(prefix));
+        }
+        for (first, last) in without(first, last, &excluded) {
+            for (first, last) in between(first, last, &cuts) {
+                let base = count;
+                let held = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
+                count = count
+                    .checked_add(held)
+                    .filter(|&all| all <= MAX_CLIENTS)
+                    .ok_or(PopulationError::TooMany(prefix))?;
+                ranges.push(Range {
+                    first,
+                    last,
+                    base,
+                    group: group_of(cidr::address(first), groups),
+                });
+            }
+        }
+    }
+    if count == 0 {
+        return Err(PopulationError::Empty);
+    }
+    Ok((ranges, count))
+}
+
+/// Addresses that no host has: a multicast or broadcast one, none at all, that of the host to itself.
+fn refuse_unusable(prefix: Cidr) -> Result<(), PopulationError> {
+    const NONE: [&str; 8] = [
+        "0.0.0.0/8",
+        "127.0.0.0/8",
+        "224.0.0.0/4",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::ffff:0:0/96",
+        "ff00::/8",
+    ];
+    let overlaps = |other: Cidr| {
+        other.first().is_ipv4() == prefix.first().is_ipv4()
+            && (other.contains(prefix.first()) || prefix.contains(other.first()))
+    };
+    let unusable = NONE
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .find(|&other| overlaps(other));
+    unusable.map_or(Ok(()), |other| {
+        Err(PopulationError::Unusable(prefix, other))
+    })
+}
+
+fn refuse_overlaps(clients: &[Cidr]) -> Result<(), PopulationError> {
+    let mut sorted: Vec<Cidr> = clients.to_vec();
+    sorted.sort_by_key(|one| one.keys());
+    // Of two prefixes that have an address in common one holds the other, and follows it in order.
+    for (&one, &next) in sorted.iter().zip(sorted.iter().skip(1)) {
+        if next.keys().0 <= one.keys().1 {
+            return Err(PopulationError::Overlap(one, next));
+        }
+    }
+    Ok(())
+}
+
+/// Keys at which the group of an address may change.
+fn cuts(groups: &[Group]) -> Vec<u128> {
+    let members = groups.iter().flat_map(|group| &group.members);
+    let mut cuts: Vec<u128> = members
+        .flat_map(|member| {
+            let (first, last) = member.keys();
+            [Some(first), last.checked_add(1)]
+        })
+        .flatten()
+        .collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
+/// The number of the group of an address: that of the longest prefix that holds it; 0, the rest, where
+/// none does. Groups are counted from 1 on.
+fn group_of(address: IpAddr, groups: &[Group]) -> u16 {
+    let members = (1_u16..).zip(groups).flat_map(|(number, group)| {
+        group
+            .members
+            .iter()
+            .filter(|member| member.contains(address))
+            .map(move |member| (member.len(), number))
+    });
+    members
+        .max_by_key(|&(len, number)| (len, u16::MAX - number))
+        .map_or(0, |(_, number)| number)
+}
+
+/// The parts of a range without these keys.
+fn without(first: u128, last: u128, excluded: &[u128]) -> Vec<(u128, u128)> {
+    let mut parts = Vec::new();
+    let mut from = first;
+    for &key in excluded.iter().filter(|key| (first..=last).contains(key)) {
+        if key > from {
+            parts.push((from, key - 1));
+        }
+        from = key + 1;
+    }
+    if from <= last {
+        parts.push((from, last));
+    }
+    parts
+}
+
+/// The parts of a range that begin at these keys.
+fn between(first: u128, last: u128, cuts: &[u128]) -> Vec<(u128, u128)> {
+    let mut parts = Vec::new();
+    let mut from = first;
+    for &cut in cuts.iter().filter(|&&cut| cut > first && cut <= last) {
+        parts.push((from, cut - 1));
+        from = cut;
+    }
+    parts.push((from, last));
+    parts
+}
