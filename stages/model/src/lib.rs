@@ -8,6 +8,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bins;
+pub mod log;
 mod random;
+pub mod sessions;
 
 pub use random::Random;
