@@ -4,8 +4,8 @@
 //! and responses; [`capture_writer`] writes frames as files of every format, [`memory`] pushes them
 //! through a stage; [`anomalies`] are TCP connections of which it is known what the network did to
 //! them, [`many_flows`] a capture of very many connections; [`netns`] joins two network namespaces
-//! for traffic that is live, [`gateway`] three of them in a row; [`peers`] speak the protocols of old
-//! file sharing and chat.
+//! for traffic that is live, [`gateway`] three of them in a row, [`load`] those of generators of load
+//! and their server; [`peers`] speak the protocols of old file sharing and chat.
 #![forbid(unsafe_code)]
 
 pub mod anomalies;
@@ -13,6 +13,7 @@ pub mod capture_writer;
 pub mod clamd;
 pub mod conversation;
 pub mod gateway;
+pub mod load;
 pub mod many_flows;
 pub mod memory;
 mod namespace;
@@ -20,3 +21,4 @@ pub mod netns;
 pub mod peers;
 mod running;
 pub mod script;
+pub mod web;

@@ -101,6 +101,16 @@ impl Namespace {
         command
     }
 
+    /// Makes an interface send frames as they are on a cable: none longer than its MTU, and every
+    /// checksum real.
+    pub(crate) fn switch_offloads_off(&self, interface: &str) -> Result<(), Unavailable> {
+        let mut words = vec!["-K", interface];
+        for offload in ["tx", "rx", "sg", "tso", "gso", "gro"] {
+            words.extend([offload, "off"]);
+        }
+        self.must("ethtool", &words)
+    }
+
     /// Runs a short command in it; a failure is an error with what it said.
     pub(crate) fn must(&self, program: &str, words: &[&str]) -> Result<(), Unavailable> {
         let output = self

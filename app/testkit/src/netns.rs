@@ -102,11 +102,7 @@ impl Wire {
         // Nobody asks for routers or neighbours of his own accord: what is counted is what was sent.
         let quiet = "net.ipv6.conf.all.disable_ipv6=1";
         self.must(side, "sysctl", &["-q", "-w", quiet])?;
-        let mut words = vec!["-K", interface];
-        for offload in ["tx", "rx", "sg", "tso", "gso", "gro"] {
-            words.extend([offload, "off"]);
-        }
-        self.must(side, "ethtool", &words)?;
+        self.namespace(side).switch_offloads_off(interface)?;
         self.must(side, "ip", &["link", "set", "lo", "up"])?;
         let words = ["link", "set", interface, "mtu", "1500", "up"];
         self.must(side, "ip", &words)

@@ -169,11 +169,7 @@ impl Net {
         let mtu = links.mtu.to_string();
         for interface in place.interfaces() {
             if !links.has_offloads {
-                let mut words = vec!["-K", interface];
-                for offload in ["tx", "rx", "sg", "tso", "gso", "gro"] {
-                    words.extend([offload, "off"]);
-                }
-                self.must(place, "ethtool", &words)?;
+                self.namespace(place).switch_offloads_off(interface)?;
             }
             let words = ["link", "set", interface, "mtu", &mtu, "up"];
             self.must(place, "ip", &words)?;

@@ -3,11 +3,10 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
 
 use super::{Net, Place, SERVER, SERVER_V6};
-use crate::netns::{Running, until};
+use crate::netns::Running;
+use crate::web;
 
 /// A web server for a folder: ports 80 and 8080, both families.
 ///
@@ -27,27 +26,8 @@ impl Nginx {
     /// It is not installed, or does not begin to listen.
     pub fn start(net: &Net, folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder.join("files"))?;
-        let configuration = folder.join("nginx.conf");
-        fs::write(&configuration, text(folder))?;
         let mut nginx = net.command(Place::Server, "nginx");
-        nginx
-            .arg("-e")
-            .arg(folder.join("error.log"))
-            .arg("-p")
-            .arg(folder)
-            .arg("-c")
-            .arg(&configuration)
-            .stdout(Stdio::null());
-        let mut running = Running::start(&mut nginx)?;
-        // Its number is written once its sockets listen.
-        let pid = folder.join("nginx.pid");
-        let is_there = until(Duration::from_secs(10), || {
-            fs::metadata(&pid).is_ok_and(|file| file.len() > 0)
-                || !matches!(running.ended(), Ok(None))
-        });
-        if !is_there || running.ended()?.is_some() {
-            return Err(io::Error::other("nginx does not start"));
-        }
+        let running = web::nginx(&mut nginx, folder, &text(folder))?;
         Ok(Self {
             folder: folder.to_path_buf(),
             _running: running,
@@ -79,6 +59,7 @@ impl Nginx {
 
 fn text(folder: &Path) -> String {
     let at = folder.display();
+    let temporary = web::temporary_paths(folder);
     // A server-side include could change the length, so nginx does not announce it.
     format!(
         "user root root; daemon off; master_process off; pid {at}/nginx.pid;
@@ -88,8 +69,7 @@ fn text(folder: &Path) -> String {
             log_format short '$remote_addr $uri $status $body_bytes_sent';
             access_log {at}/access.log short; sendfile on; keepalive_timeout 600;
             default_type application/octet-stream;
-            client_body_temp_path {at}/t1; proxy_temp_path {at}/t2; fastcgi_temp_path {at}/t3;
-            uwsgi_temp_path {at}/t4; scgi_temp_path {at}/t5;
+            {temporary}
             server {{
                 listen {SERVER}:80 backlog=4096; listen {SERVER}:8080;
                 listen [{SERVER_V6}]:80; listen [{SERVER_V6}]:8080;

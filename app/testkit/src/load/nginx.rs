@@ -1,0 +1,157 @@
+//! nginx in the namespace of the server.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::log::{self, Visit};
+use super::{BEHIND, BEHIND_V6, Net, Place, SERVER, SERVER_V6};
+use crate::netns::Running;
+use crate::web;
+
+/// What `/page` has in it, each once and in this order.
+pub const EMBEDDED: [&str; 4] = ["/style.css", "/script.js", "/one.png", "/two.png"];
+/// Bytes of the body of `/small`.
+pub const SMALL: usize = 100;
+
+/// How it is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether it writes a line for each request: that costs it time.
+    pub has_log: bool,
+    /// The only core that it runs on.
+    pub core: Option<u16>,
+    /// Most connections at a time.
+    pub connections: u32,
+    /// Commands that it works off for an answer of `/work`, which is how long that takes: about a
+    /// microsecond each.
+    pub work: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            has_log: true,
+            core: None,
+            connections: 20_480,
+            work: 100,
+        }
+    }
+}
+
+/// A web server with one worker: port 80, both families. Connections stay open for ten minutes and for
+/// any number of requests.
+///
+/// What the paths mean: `/small` is [`SMALL`] bytes from memory, `/page` a page with [`EMBEDDED`]
+/// objects, `/NAME` a file that was [put](Self::put), `/chunked/NAME` the same in chunks,
+/// `/close/NAME` the same with the connection closed after it, `/slow/NAME` at 20 KB a second;
+/// `/moved` and `/broken` have codes of their own; `/work` keeps the worker busy before it answers;
+/// `/upload` takes a body of any length.
+#[derive(Debug)]
+pub struct Nginx {
+    folder: PathBuf,
+    running: Running,
+}
+
+impl Nginx {
+    /// Starts it; what it needs and writes is in `folder`. Answers when it listens.
+    ///
+    /// # Errors
+    /// It is not installed, or does not begin to listen.
+    pub fn start(net: &Net, folder: &Path, settings: &Settings) -> io::Result<Self> {
+        let files = folder.join("files");
+        fs::create_dir_all(&files)?;
+        fs::write(files.join("page"), page())?;
+        for (index, name) in EMBEDDED.iter().enumerate() {
+            let path = files.join(name.trim_start_matches('/'));
+            fs::write(path, vec![b'e'; 300 * (index + 1)])?;
+        }
+        let busy =
+            "<!--# set var=\"a\" value=\"b\" -->".repeat(settings.work.try_into().unwrap_or(0));
+        fs::write(files.join("work"), format!("{busy}done\n"))?;
+        let mut nginx = match settings.core {
+            None => net.command(Place::Server, "nginx"),
+            Some(core) => {
+                let mut taskset = net.command(Place::Server, "taskset");
+                taskset.args(["-c", &core.to_string(), "nginx"]);
+                taskset
+            }
+        };
+        Ok(Self {
+            running: web::nginx(&mut nginx, folder, &text(folder, settings))?,
+            folder: folder.to_path_buf(),
+        })
+    }
+
+    /// Puts a file where all paths find it.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        fs::write(self.folder.join("files").join(name), bytes)
+    }
+
+    /// The requests that it has answered, in the order of their ends.
+    #[must_use]
+    pub fn visits(&self) -> Vec<Visit> {
+        let text = fs::read_to_string(self.folder.join("access.log")).unwrap_or_default();
+        log::read(&text)
+    }
+
+    /// Its process.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.running.id()
+    }
+}
+
+fn page() -> String {
+    let [style, script, one, two] = EMBEDDED;
+    format!(
+        "<!doctype html>\n<html><head><title>A page</title>\n\
+         <link rel=\"stylesheet\" href=\"{style}\">\n<script src=\"{script}\"></script>\n</head>\n\
+         <body><p>Text, and <a href=\"/other\">a link that nobody follows</a>.</p>\n\
+         <img src=\"{one}\" alt=\"one\"><img src='{two}' alt='two'>\n</body></html>\n"
+    )
+}
+
+fn text(folder: &Path, settings: &Settings) -> String {
+    let at = folder.display();
+    let log = if settings.has_log {
+        format!("access_log {at}/access.log visit")
+    } else {
+        "access_log off".to_owned()
+    };
+    let format = log::FORMAT;
+    let temporary = web::temporary_paths(folder);
+    let connections = settings.connections;
+    let files = connections.saturating_add(1024);
+    let small = "s".repeat(SMALL);
+    // A server-side include could change the length, so nginx does not announce it.
+    format!(
+        "user root root; daemon off; master_process off; pid {at}/nginx.pid;
+        worker_rlimit_nofile {files};
+        events {{ worker_connections {connections}; multi_accept on; }}
+        http {{
+            log_format visit '{format}';
+            {log}; sendfile on; tcp_nopush on;
+            keepalive_timeout 600; keepalive_requests 1000000000;
+            default_type text/html;
+            client_header_buffer_size 1k; connection_pool_size 256; request_pool_size 1k;
+            {temporary}
+            server {{
+                listen {SERVER}:80 backlog=65535; listen [{SERVER_V6}]:80 backlog=65535;
+                listen {BEHIND}:80; listen [{BEHIND_V6}]:80;
+                root {at}/files;
+                location = /small {{ return 200 \"{small}\"; }}
+                location = /moved {{ return 302 /small; }}
+                location = /broken {{ return 500; }}
+                location = /upload {{ client_max_body_size 0; return 200 \"stored\\n\"; }}
+                location = /work {{ ssi on; ssi_types *; }}
+                location /chunked/ {{ alias {at}/files/; ssi on; ssi_types *; }}
+                location /close/ {{ alias {at}/files/; keepalive_timeout 0; }}
+                location /slow/ {{ alias {at}/files/; limit_rate 20k; }}
+            }}
+        }}"
+    )
+}
