@@ -13,7 +13,7 @@ pub struct Direction {
     pub queue: Duration,
     /// Share of frames that are lost on the way, 0 to 1.
     pub loss: f64,
-    /// Mean number of frames that are lost in a row: 1 is one loss independent of the other.
+    /// Mean number of frames that are lost in a row; 1 leaves each loss independent of the other.
     pub burst: f64,
 }
 
@@ -37,12 +37,11 @@ impl Direction {
         if !(0.0..=1.0).contains(&self.loss) {
             return Err("a loss is between 0 and 1");
         }
-        // The mean stay in the good state is burst * (1 - loss) / loss frames, at least one.
-        let longest_row = 1.0_f64.max(self.loss / (1.0 - self.loss));
         if !(self.burst >= 1.0 && self.burst.is_finite()) {
             return Err("the mean length of a burst of losses is at least 1");
         }
-        if self.loss < 1.0 && self.burst < longest_row {
+        // Between two bursts at least one frame comes through.
+        if self.burst > 1.0 && self.loss * (self.burst + 1.0) > self.burst {
             return Err("so much loss needs longer bursts: at least loss / (1 - loss)");
         }
         Ok(())
@@ -152,7 +151,8 @@ mod tests {
             with_loss(-0.1, 1.0),
             with_loss(0.1, 0.5),
             with_loss(0.1, f64::INFINITY),
-            with_loss(0.9, 1.0),
+            with_loss(0.9, 2.0),
+            with_loss(1.0, 2.0),
             Profile { ttl: 0, ..good },
             Profile {
                 mtu: Some(20),
@@ -172,7 +172,13 @@ mod tests {
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }
-        assert_eq!(with_loss(0.9, 9.0).check(), Ok(()));
+        for good in [
+            with_loss(0.9, 9.5),
+            with_loss(0.9, 1.0),
+            with_loss(1.0, 1.0),
+        ] {
+            assert_eq!(good.check(), Ok(()));
+        }
         assert!(!with_loss(0.01, 1.0).is_plain());
     }
 }
