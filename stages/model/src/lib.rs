@@ -8,9 +8,29 @@
 
 #![forbid(unsafe_code)]
 
+mod agreement;
 pub mod bins;
+pub mod counts;
+pub mod file;
 pub mod log;
+pub mod model;
+mod number;
+mod poisson;
+pub mod profile;
+mod provenance;
 mod random;
+mod sampler;
 pub mod sessions;
+pub mod source;
+pub mod superposition;
 
+pub use agreement::Agreement;
+pub use counts::Counts;
+pub use file::ModelFileError;
+pub use model::Model;
+pub use profile::Profile;
+pub use provenance::{Provenance, Statistics};
 pub use random::Random;
+pub use sampler::Sampler;
+pub use source::Source;
+pub use superposition::Superposition;
