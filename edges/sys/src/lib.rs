@@ -20,6 +20,7 @@ pub mod netlink;
 pub mod packet_socket;
 pub mod privileges;
 pub mod raw_ip;
+pub mod schedule;
 pub mod shm;
 pub mod signals;
 pub mod xdp;

@@ -9,8 +9,14 @@ use std::time::Duration;
 use crate::cbpf::Instruction;
 use crate::mapping::Mapping;
 
+mod control;
+mod inbox;
+mod outbox;
 mod ring;
 
+pub use control::Note;
+pub use inbox::{Arrived, Inbox, LONGEST, TAG_ROOM};
+pub use outbox::{BATCH, Outbox};
 pub use ring::PacketRing;
 
 /// What a frame of the socket begins with.
@@ -144,6 +150,51 @@ impl PacketSocket {
     /// What `setsockopt(2)` says.
     pub fn stamp_early(&self) -> io::Result<()> {
         crate::socket::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
+    }
+
+    /// Has the kernel note of every frame its VLAN tag and what is known of its checksum.
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn note_auxiliary(&self) -> io::Result<()> {
+        self.set(control::AUXDATA, &1_i32)
+    }
+
+    /// Hands frames straight to the driver, past the queueing discipline of the interface.
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn bypass_queueing(&self) -> io::Result<()> {
+        self.set(libc::PACKET_QDISC_BYPASS, &1_i32)
+    }
+
+    /// Asks for so many bytes of memory for frames that wait to be taken, counted as the kernel
+    /// counts, and returns what it gave: without `CAP_NET_ADMIN` at most `net.core.rmem_max`.
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<usize> {
+        self.set_buffer(bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)
+    }
+
+    /// The same for frames that wait to be sent (`net.core.wmem_max`).
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<usize> {
+        self.set_buffer(bytes, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)
+    }
+
+    fn set_buffer(&self, bytes: usize, forced: i32, plain: i32) -> io::Result<usize> {
+        // The kernel doubles the number, for what it keeps beside the frames.
+        let wanted = i32::try_from(bytes / 2).unwrap_or(i32::MAX / 2);
+        let set = |option| crate::socket::set(self.as_fd(), libc::SOL_SOCKET, option, &wanted);
+        if set(forced).is_err() {
+            set(plain)?;
+        }
+        let mut got = 0_i32;
+        crate::socket::get(self.as_fd(), libc::SOL_SOCKET, plain, &mut got)?;
+        Ok(usize::try_from(got).unwrap_or(0))
     }
 
     /// Takes the stamps of the network card where a frame has one.

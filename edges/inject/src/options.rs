@@ -1,0 +1,87 @@
+//! What a port is opened with.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How frames are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SenderKind {
+    /// `AF_XDP` where the kernel allows it, else a packet socket.
+    #[default]
+    Auto,
+    /// An `AF_XDP` socket that only sends: frames are copied to memory that is shared with the kernel.
+    Xdp,
+    /// A packet socket and `sendmmsg(2)`, past the queueing discipline.
+    Packet,
+}
+
+impl SenderKind {
+    /// The word on the command line and in reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Xdp => "xdp",
+            Self::Packet => "packet",
+        }
+    }
+}
+
+impl fmt::Display for SenderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for SenderKind {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let all = [Self::Auto, Self::Xdp, Self::Packet];
+        let found = all.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or("a sender is auto, xdp or packet")
+    }
+}
+
+/// What a port is opened with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortOptions {
+    /// Name of the interface.
+    pub interface: String,
+    /// How frames are sent.
+    pub sender: SenderKind,
+    /// Whether the card is to take frames for hardware addresses other than its own.
+    pub promiscuous: bool,
+    /// Memory for frames that wait to be taken, in bytes as the kernel counts them (about 1 KiB for a
+    /// short frame). The kernel may give less to an ordinary user.
+    pub receive_buffer: usize,
+    /// Whether the kernel leaves out what is no load: all but ARP, neighbour discovery and TCP.
+    pub only_load: bool,
+}
+
+impl PortOptions {
+    /// The defaults, for an interface.
+    #[must_use]
+    pub fn new(interface: &str) -> Self {
+        Self {
+            interface: interface.to_owned(),
+            sender: SenderKind::Auto,
+            promiscuous: true,
+            receive_buffer: 128 << 20,
+            only_load: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_have_words() {
+        for kind in [SenderKind::Auto, SenderKind::Xdp, SenderKind::Packet] {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+        }
+        assert!("dpdk".parse::<SenderKind>().is_err());
+    }
+}
