@@ -12,6 +12,7 @@ use crate::feed::FeedArgs;
 use crate::flows::FlowsArgs;
 use crate::gateway::GatewayArgs;
 use crate::http::HttpArgs;
+use crate::model::ModelArgs;
 use crate::units;
 
 /// Measures and controls network traffic: HTTP transactions without TCP reassembly, every TCP and UDP
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Flows(Box<FlowsArgs>),
     Feed(Box<FeedArgs>),
     Gateway(GatewayArgs),
+    Model(ModelArgs),
     Archive(ArchiveArgs),
     Man(ManArgs),
     Completions(CompletionArgs),

@@ -17,7 +17,9 @@ mod http;
 mod input;
 mod interfaces;
 mod key_file;
+mod model;
 mod outputs;
+mod picture;
 mod progress;
 mod rings;
 mod screen;
@@ -48,6 +50,7 @@ fn run(cli: Cli) -> Exit {
         Command::Feed(args) => feed::run(&args),
         Command::Flows(args) => flows::run(&args),
         Command::Gateway(args) => gateway::run(&args),
+        Command::Model(args) => model::run(&args),
         Command::Archive(args) => archive::run(&args),
         Command::Man(args) => documents::man(&args),
         Command::Completions(args) => documents::completions(&args),

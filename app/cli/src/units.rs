@@ -48,6 +48,39 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A moment, nanoseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(pub(crate) u64);
+
+/// A moment of the command line: `2026-11-14`, `2026-11-14 12:00`, `2026-11-14T12:00:00Z` or seconds
+/// since 1970.
+pub(crate) fn moment(text: &str) -> Result<Moment, String> {
+    const FORM: &str = "give a time such as 2026-11-14, '2026-11-14 12:00' (UTC) or 1794657600";
+    if let Ok(seconds) = text.parse::<u64>() {
+        let nanos = seconds.checked_mul(1_000_000_000).ok_or(FORM)?;
+        return Ok(Moment(nanos));
+    }
+    let full = match text.len() {
+        10 => format!("{text} 00:00:00"),
+        16 => format!("{text}:00"),
+        _ => text.to_owned(),
+    };
+    let time = humantime::parse_rfc3339_weak(&full).map_err(|_| FORM)?;
+    let since = time.duration_since(std::time::UNIX_EPOCH);
+    let nanos = since.map_err(|_| "before 1970")?.as_nanos();
+    u64::try_from(nanos)
+        .map(Moment)
+        .map_err(|_| FORM.to_owned())
+}
+
+/// A number above zero: `2.35`.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("give a number above zero".to_owned()),
+    }
+}
+
 /// A number of threads: `4`, or `auto` for one a core.
 pub(crate) fn workers(text: &str) -> Result<usize, String> {
     if text == "auto" {
@@ -97,5 +130,21 @@ mod tests {
         let set = ports("80, 8000-8002").unwrap();
         assert!(set.contains(80) && set.contains(8001) && !set.contains(81));
         assert!(ports("80-70").is_err() && ports("http").is_err() && ports("70000").is_err());
+    }
+
+    #[test]
+    fn times() {
+        let day = Ok(Moment(1_794_614_400_000_000_000));
+        for text in [
+            "2026-11-14",
+            "2026-11-14 00:00",
+            "2026-11-14T00:00:00Z",
+            "1794614400",
+        ] {
+            assert_eq!(moment(text), day, "{text}");
+        }
+        for text in ["", "yesterday", "2026-13-14", "99999999999999999", "-5"] {
+            assert!(moment(text).is_err(), "{text}");
+        }
     }
 }

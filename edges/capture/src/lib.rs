@@ -19,8 +19,10 @@ mod format;
 mod inputs;
 pub mod live;
 mod pipe;
+mod plain;
 mod window;
 
 pub use files::{CaptureFiles, ReadOptions};
 pub use inputs::Input;
 pub use live::{Fanout, LiveCapture, LiveOptions, LiveSource};
+pub use plain::plain;

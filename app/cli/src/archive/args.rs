@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::select::Moment;
+use crate::units::Moment;
 
 const AFTER_HELP: &str = "Examples:
   linkweir archive plot link.lwa -o link.svg
@@ -92,7 +92,7 @@ pub(crate) struct PlotArgs {
 
     /// Where the time ends: `2026-11-14`, `2026-11-14 12:00` (UTC) or seconds since 1970 [default: the
     /// latest step].
-    #[arg(long, value_name = "TIME", value_parser = super::select::moment)]
+    #[arg(long, value_name = "TIME", value_parser = crate::units::moment)]
     pub(crate) end: Option<Moment>,
 
     /// Direction to draw upwards: `in` (to internal addresses), `out`, `loc` (between internal ones) or
@@ -135,11 +135,11 @@ pub(crate) struct DumpArgs {
 
     /// Only rows that end after this: `2026-11-14`, `2026-11-14 12:00` (UTC) or seconds since 1970
     /// [default: all].
-    #[arg(long, value_name = "TIME", value_parser = super::select::moment)]
+    #[arg(long, value_name = "TIME", value_parser = crate::units::moment)]
     pub(crate) from: Option<Moment>,
 
     /// Only rows that begin before this [default: all].
-    #[arg(long, value_name = "TIME", value_parser = super::select::moment)]
+    #[arg(long, value_name = "TIME", value_parser = crate::units::moment)]
     pub(crate) to: Option<Moment>,
 
     /// Format of the table.

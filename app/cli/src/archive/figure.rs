@@ -1,7 +1,7 @@
 //! The whole picture: title, legend, panels.
 
 use super::panel::{AVERAGE, DARK, GREY, Panel, Style};
-use super::scene::{Anchor, Paint, Scene, Shape, TextSize};
+use crate::picture::scene::{Anchor, Paint, Scene, Shape, TextSize};
 
 const WIDTH: f32 = 900.0;
 const LEFT: f32 = 76.0;

@@ -6,12 +6,7 @@ mod export;
 mod figure;
 mod panel;
 mod plot;
-#[cfg(feature = "png")]
-mod png;
-mod scene;
 mod select;
-mod svg;
-mod ticks;
 
 use anyhow::anyhow;
 use linkweir_engine::SinkError;
@@ -20,6 +15,7 @@ use linkweir_sketch::archive::{ReadFault, Reader};
 
 pub(crate) use args::ArchiveArgs;
 use args::ArchiveCommand;
+pub(crate) use plot::partial_name;
 
 use crate::exit::{Exit, Wrong};
 

@@ -1,8 +1,8 @@
 //! One panel: a span of time, one direction above the line and one below.
 
 use super::args::Scale;
-use super::scene::{Anchor, Paint, Scene, Shape, TextSize};
-use super::ticks::{AxisUnit, alone, step, times};
+use crate::picture::scene::{Anchor, Paint, Scene, Shape, TextSize};
+use crate::picture::ticks::{AxisUnit, alone, step, times};
 
 /// What is shown of each row.
 #[derive(Debug, Clone, Copy, PartialEq)]

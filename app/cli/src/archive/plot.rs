@@ -16,8 +16,9 @@ use linkweir_sketch::archive::{ReadFault, Reader, Reading};
 use super::args::{PlotArgs, Span, Way};
 use super::panel::{AVERAGE, Curve, LARGEST, P95, P99, Panel, Point, Style};
 use super::select::{View, named, views};
-use super::{conclude, figure, keeps, open, svg, unreadable, wrong};
+use super::{conclude, figure, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
+use crate::picture::Format;
 
 const HOUR: u64 = 3600 * 1_000_000_000;
 const DISTRIBUTION: [Curve; 3] = [AVERAGE, P95, P99];
@@ -33,42 +34,9 @@ pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
     let until = human::moment(end);
     let subtitle = format!("{name}, until {until}; times are UTC");
     let scene = figure::draw(&title(&args.series), &subtitle, &style, &panels);
-    let picture = match format {
-        Format::Svg => svg::document(&scene).into_bytes(),
-        #[cfg(feature = "png")]
-        Format::Png => super::png::document(&scene)?,
-    };
+    let picture = format.document(&scene)?;
     write(&args.output, &picture)?;
     Ok(conclude(&args.file, missed))
-}
-
-/// A kind of picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Svg,
-    #[cfg(feature = "png")]
-    Png,
-}
-
-impl Format {
-    fn of(path: &Path) -> anyhow::Result<Self> {
-        let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
-        match ending.as_ref().and_then(|ending| ending.to_str()) {
-            Some("svg") => Ok(Self::Svg),
-            None if path == Path::new("-") => Ok(Self::Svg),
-            #[cfg(feature = "png")]
-            Some("png") => Ok(Self::Png),
-            _ => Err(wrong(format!(
-                "{}: a picture ends in {}",
-                path.display(),
-                if cfg!(feature = "png") {
-                    ".svg or .png"
-                } else {
-                    ".svg (this build has no .png)"
-                }
-            ))),
-        }
-    }
 }
 
 /// What is drawn upwards and downwards.
@@ -294,7 +262,7 @@ fn title(series: &str) -> String {
 }
 
 /// `.NAME.partial` beside the file.
-pub(super) fn partial_name(path: &Path) -> PathBuf {
+pub(crate) fn partial_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".partial");

@@ -3,31 +3,6 @@
 use linkweir_sketch::archive::{Ladder, Reading};
 use linkweir_sketch::cells::{Catalogue, Kind};
 
-/// A moment, nanoseconds since the epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) u64);
-
-/// A moment of the command line: `2026-11-14`, `2026-11-14 12:00`, `2026-11-14T12:00:00Z` or seconds
-/// since 1970.
-pub(crate) fn moment(text: &str) -> Result<Moment, String> {
-    const FORM: &str = "give a time such as 2026-11-14, '2026-11-14 12:00' (UTC) or 1794657600";
-    if let Ok(seconds) = text.parse::<u64>() {
-        let nanos = seconds.checked_mul(1_000_000_000).ok_or(FORM)?;
-        return Ok(Moment(nanos));
-    }
-    let full = match text.len() {
-        10 => format!("{text} 00:00:00"),
-        16 => format!("{text}:00"),
-        _ => text.to_owned(),
-    };
-    let time = humantime::parse_rfc3339_weak(&full).map_err(|_| FORM)?;
-    let since = time.duration_since(std::time::UNIX_EPOCH);
-    let nanos = since.map_err(|_| "before 1970")?.as_nanos();
-    u64::try_from(nanos)
-        .map(Moment)
-        .map_err(|_| FORM.to_owned())
-}
-
 /// A series as it is shown: one of the archive, or a counter of bytes in bits.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct View {
@@ -137,22 +112,6 @@ pub(crate) fn levels(ladder: &Ladder, names: &[String]) -> Result<Vec<usize>, St
 mod tests {
     use super::*;
     use linkweir_sketch::cells::catalogue;
-
-    #[test]
-    fn times() {
-        let day = Ok(Moment(1_794_614_400_000_000_000));
-        for text in [
-            "2026-11-14",
-            "2026-11-14 00:00",
-            "2026-11-14T00:00:00Z",
-            "1794614400",
-        ] {
-            assert_eq!(moment(text), day, "{text}");
-        }
-        for text in ["", "yesterday", "2026-13-14", "99999999999999999", "-5"] {
-            assert!(moment(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn names_and_beginnings_of_names() {

@@ -7,14 +7,14 @@ const DAY: u64 = 86_400 * SECOND;
 
 /// A unit as it stands at an axis, and what values are divided by.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AxisUnit {
-    pub(super) name: String,
-    pub(super) divisor: f64,
+pub(crate) struct AxisUnit {
+    pub(crate) name: String,
+    pub(crate) divisor: f64,
 }
 
 impl AxisUnit {
     /// For values up to `largest` of a unit of the archive.
-    pub(super) fn new(unit: &str, largest: f64) -> Self {
+    pub(crate) fn new(unit: &str, largest: f64) -> Self {
         if unit == "ns" {
             let (divisor, name) = match largest {
                 1e9.. => (1e9, "s"),
@@ -54,7 +54,7 @@ impl AxisUnit {
 }
 
 /// A value with its unit, for a mark that stands alone.
-pub(super) fn alone(value: f64, unit: &str) -> String {
+pub(crate) fn alone(value: f64, unit: &str) -> String {
     let axis = AxisUnit::new(unit, value);
     let short = axis.name.split(['/', ' ']).next().unwrap_or_default();
     let suffix = match (axis.divisor, unit) {
@@ -69,7 +69,7 @@ pub(super) fn alone(value: f64, unit: &str) -> String {
 }
 
 /// A round step that parts `range` into at most `most` parts.
-pub(super) fn step(range: f64, most: f64) -> f64 {
+pub(crate) fn step(range: f64, most: f64) -> f64 {
     if !(range > 0.0 && range.is_finite()) {
         return 1.0;
     }
@@ -84,13 +84,13 @@ pub(super) fn step(range: f64, most: f64) -> f64 {
 
 /// A mark on the axis of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TimeTick {
-    pub(super) at_ns: u64,
-    pub(super) text: String,
+pub(crate) struct TimeTick {
+    pub(crate) at_ns: u64,
+    pub(crate) text: String,
 }
 
 /// Marks from `from_ns` to `to_ns`, at most about `most`: round times of UTC.
-pub(super) fn times(from_ns: u64, to_ns: u64, most: u64) -> Vec<TimeTick> {
+pub(crate) fn times(from_ns: u64, to_ns: u64, most: u64) -> Vec<TimeTick> {
     const STEPS: [u64; 19] = [
         1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
         86_400, 172_800,

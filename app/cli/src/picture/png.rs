@@ -12,7 +12,7 @@ use super::scene::{Anchor, Paint, Scene, Shape, TextSize};
 const SCALE: f32 = 2.0;
 
 /// The file.
-pub(super) fn document(scene: &Scene) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn document(scene: &Scene) -> anyhow::Result<Vec<u8>> {
     let pixels = |units: f32| whole((units * SCALE).round());
     let mut image = Pixmap::new(pixels(scene.width), pixels(scene.height))
         .ok_or_else(|| anyhow!("the picture is too large"))?;

@@ -1,17 +1,17 @@
-//! A picture as a list of shapes, drawn by [`super::svg`] and [`super::png`] alike.
+//! A picture as a list of shapes, drawn as SVG and as PNG alike.
 
 /// A colour, and how much of it (0 to 1).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Paint {
+pub(crate) struct Paint {
     /// Red, green, blue.
-    pub(super) rgb: [u8; 3],
+    pub(crate) rgb: [u8; 3],
     /// How opaque it is.
-    pub(super) alpha: f32,
+    pub(crate) alpha: f32,
 }
 
 impl Paint {
     /// An opaque colour.
-    pub(super) const fn new(rgb: u32) -> Self {
+    pub(crate) const fn new(rgb: u32) -> Self {
         let [_, r, g, b] = rgb.to_be_bytes();
         Self {
             rgb: [r, g, b],
@@ -22,7 +22,7 @@ impl Paint {
 
 /// Size of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextSize {
+pub(crate) enum TextSize {
     /// Ticks and legends.
     Small,
     /// Titles of panels.
@@ -33,7 +33,7 @@ pub(super) enum TextSize {
 
 /// Which part of a text stands at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
@@ -41,7 +41,7 @@ pub(super) enum Anchor {
 
 /// Something to draw. Units are pixels of an ordinary screen, y goes down.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// A filled rectangle: left, top, width, height.
     Rectangle([f32; 4], Paint),
     /// A filled area.
@@ -62,17 +62,17 @@ pub(super) enum Shape {
 
 /// A picture.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scene {
-    pub(super) width: f32,
-    pub(super) height: f32,
+pub(crate) struct Scene {
+    pub(crate) width: f32,
+    pub(crate) height: f32,
     /// What it shows, for those who cannot see it.
-    pub(super) title: String,
-    pub(super) shapes: Vec<Shape>,
+    pub(crate) title: String,
+    pub(crate) shapes: Vec<Shape>,
 }
 
 impl Scene {
     /// A text to the right.
-    pub(super) fn text(
+    pub(crate) fn text(
         &mut self,
         at: (f32, f32),
         (size, anchor, paint): (TextSize, Anchor, Paint),
@@ -89,7 +89,7 @@ impl Scene {
     }
 
     /// A straight line.
-    pub(super) fn line(&mut self, from: (f32, f32), to: (f32, f32), paint: Paint, width: f32) {
+    pub(crate) fn line(&mut self, from: (f32, f32), to: (f32, f32), paint: Paint, width: f32) {
         self.shapes.push(Shape::Line(vec![from, to], paint, width));
     }
 }

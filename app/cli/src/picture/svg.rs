@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::scene::{Anchor, Paint, Scene, Shape, TextSize};
 
 /// The file.
-pub(super) fn document(scene: &Scene) -> String {
+pub(crate) fn document(scene: &Scene) -> String {
     let mut out = String::new();
     let (width, height) = (scene.width, scene.height);
     push(

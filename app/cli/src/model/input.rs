@@ -1,0 +1,73 @@
+//! What is read: a file or standard input, plain or compressed, with its beginning in view.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use anyhow::Context;
+use linkweir_model::log::DETECT_BYTES;
+
+/// An open input.
+pub(super) struct Opened {
+    /// The name for messages.
+    pub(super) name: String,
+    /// Its first bytes, for those who tell forms by content; [`Read`] gives them again.
+    pub(super) beginning: Vec<u8>,
+    seen: usize,
+    rest: Box<dyn Read + Send>,
+    /// What happened while the beginning was read: told when its turn comes.
+    error: Option<io::Error>,
+}
+
+impl Opened {
+    /// Opens a path; `-` is standard input.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let is_stdin = path == Path::new("-");
+        let name = if is_stdin {
+            "standard input".to_owned()
+        } else {
+            path.display().to_string()
+        };
+        let stream: Box<dyn Read + Send> = if is_stdin {
+            Box::new(io::stdin())
+        } else {
+            Box::new(File::open(path).with_context(|| name.clone())?)
+        };
+        let rest = linkweir_capture::plain(stream).with_context(|| name.clone())?;
+        Self::begin(name, rest)
+    }
+
+    pub(super) fn begin(name: String, mut rest: Box<dyn Read + Send>) -> anyhow::Result<Self> {
+        let mut beginning = Vec::new();
+        let read = rest
+            .by_ref()
+            .take(DETECT_BYTES as u64)
+            .read_to_end(&mut beginning);
+        let error = match read {
+            Err(error) if beginning.is_empty() => return Err(error).context(name),
+            read => read.err(),
+        };
+        Ok(Self {
+            name,
+            beginning,
+            seen: 0,
+            rest,
+            error,
+        })
+    }
+}
+
+impl Read for Opened {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut unread = Cursor::new(self.beginning.get(self.seen..).unwrap_or_default());
+        let got = unread.read(buffer)?;
+        if got > 0 || buffer.is_empty() {
+            self.seen += got;
+            return Ok(got);
+        }
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.rest.read(buffer),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Logs as one stream of requests in the order of time, and the sessions in it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Read};
+
+use anyhow::anyhow;
+use linkweir_model::log::{Cause, Decoder, LogFormat, Request, detect};
+use linkweir_model::sessions::{Rule, Sessions, Totals};
+
+use super::args::{LogArgs, LogForm, SpanArgs};
+use super::input::Opened;
+
+/// Bytes read at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What the logs held.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) totals: Totals,
+    /// Sessions that begin in the time that was asked for.
+    pub(super) sessions: u64,
+    /// What could not be read: input, cause, how often, line of the first.
+    pub(super) faults: Vec<(String, Cause, u64, u64)>,
+    /// Inputs that end in damage: name and what happened.
+    pub(super) damaged: Vec<(String, String)>,
+}
+
+impl Found {
+    /// Whether something is missing or doubtful.
+    pub(super) fn is_complete(&self) -> bool {
+        self.damaged.is_empty()
+            && self.totals.late == 0
+            && self.totals.forgotten == 0
+            && !self.faults.iter().any(|(_, cause, ..)| cause.is_damage())
+    }
+
+    /// What is missing or doubtful, one sentence each.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for (name, cause, count, first) in &self.faults {
+            if cause.is_damage() {
+                let lines = if *count == 1 { "line" } else { "lines" };
+                all.push(format!(
+                    "{name}: {count} {lines} not read ({}), the first is line {first}",
+                    cause.as_str()
+                ));
+            }
+        }
+        for (name, what) in &self.damaged {
+            all.push(format!("{name}: {what}; what is before it was read"));
+        }
+        if self.totals.late > 0 {
+            all.push(format!(
+                "{} requests are further from their place in time than --disorder; sort the log",
+                self.totals.late
+            ));
+        }
+        if self.totals.forgotten > 0 {
+            all.push(format!(
+                "{} clients were forgotten within the timeout; give more --max-clients",
+                self.totals.forgotten
+            ));
+        }
+        all
+    }
+}
+
+/// The form of an input; nothing where it is no log.
+pub(super) fn form(opened: &Opened, asked: LogForm) -> Option<LogFormat> {
+    let found = detect(&opened.beginning).filter(|format| asked.allows(*format));
+    let first = opened.beginning.split(|byte| *byte == b'\n').next();
+    found.or(match asked {
+        LogForm::Auto => None,
+        LogForm::Clf => Some(LogFormat::Common),
+        LogForm::Wc98 => Some(LogFormat::WorldCup),
+        LogForm::Http => match first {
+            Some([b'{', ..]) => Some(LogFormat::HttpJson),
+            Some(line) if line.contains(&b'|') => Some(LogFormat::HttpText),
+            _ => Some(LogFormat::HttpCsv),
+        },
+    })
+}
+
+/// Finds the sessions of logs; `begin` gets the time of each that begins in the span.
+pub(super) fn sessions(
+    logs: Vec<(Opened, LogFormat)>,
+    args: &LogArgs,
+    span: SpanArgs,
+    mut begin: impl FnMut(u64) -> anyhow::Result<()>,
+) -> anyhow::Result<Found> {
+    let nanos = |span: std::time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let mut sessions = Sessions::new(Rule {
+        timeout_ns: nanos(args.timeout),
+        disorder_ns: nanos(args.disorder),
+        most_clients: usize::try_from(args.max_clients).unwrap_or(usize::MAX),
+    });
+    let (from, to) = span.limits();
+    let mut found = Found::default();
+    let mut failed = None;
+    let mut begun = |time_ns: u64| {
+        if (from..to).contains(&time_ns) && failed.is_none() {
+            found.sessions += 1;
+            failed = begin(time_ns).err();
+        }
+    };
+    let mut merged = Merged::new(logs);
+    while let Some(request) = merged.next() {
+        sessions.request(request, &mut begun);
+    }
+    sessions.finish(&mut begun);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    found.totals = sessions.totals();
+    for stream in merged.streams {
+        let faults = stream.decoder.faults();
+        found.faults.extend(
+            faults
+                .iter()
+                .map(|(cause, count, first)| (stream.log.name.clone(), cause, count, first)),
+        );
+        if let Some(what) = stream.damage {
+            found.damaged.push((stream.log.name, what));
+        }
+    }
+    Ok(found)
+}
+
+/// One log.
+struct Stream {
+    log: Opened,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+    batch: Vec<Request>,
+    /// Requests of the batch that are taken.
+    taken: usize,
+    is_ended: bool,
+    damage: Option<String>,
+}
+
+impl Stream {
+    fn new(log: Opened, format: LogFormat) -> Self {
+        Self {
+            log,
+            decoder: Decoder::new(format),
+            buffer: vec![0; CHUNK_BYTES],
+            batch: Vec::new(),
+            taken: 0,
+            is_ended: false,
+            damage: None,
+        }
+    }
+
+    fn next(&mut self) -> Option<Request> {
+        loop {
+            if let Some(request) = self.batch.get(self.taken) {
+                self.taken += 1;
+                return Some(*request);
+            }
+            if self.is_ended {
+                return None;
+            }
+            self.batch.clear();
+            self.taken = 0;
+            match self.log.read(&mut self.buffer) {
+                Ok(0) => self.end(),
+                Ok(got) => {
+                    let bytes = self.buffer.get(..got).unwrap_or_default();
+                    self.decoder.feed(bytes, &mut self.batch);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.damage = Some(error.to_string());
+                    self.end();
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.is_ended = true;
+        self.decoder.finish(&mut self.batch);
+    }
+}
+
+/// Several logs, the earliest request first.
+struct Merged {
+    streams: Vec<Stream>,
+    /// The next request of each log: time, log, request.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+    waiting: Vec<Option<Request>>,
+}
+
+impl Merged {
+    fn new(logs: Vec<(Opened, LogFormat)>) -> Self {
+        let mut streams: Vec<Stream> = logs
+            .into_iter()
+            .map(|(log, format)| Stream::new(log, format))
+            .collect();
+        let waiting: Vec<Option<Request>> = streams.iter_mut().map(Stream::next).collect();
+        let next = waiting
+            .iter()
+            .enumerate()
+            .filter_map(|(log, request)| Some(Reverse((request.as_ref()?.time_ns, log))))
+            .collect();
+        Self {
+            streams,
+            next,
+            waiting,
+        }
+    }
+
+    fn next(&mut self) -> Option<Request> {
+        let Reverse((_, log)) = self.next.pop()?;
+        let place = self.waiting.get_mut(log)?;
+        let request = place.take();
+        *place = self.streams.get_mut(log).and_then(Stream::next);
+        if let Some(following) = place {
+            self.next.push(Reverse((following.time_ns, log)));
+        }
+        request
+    }
+}
+
+/// Opens logs and tells their forms.
+pub(super) fn open(
+    paths: &[std::path::PathBuf],
+    asked: LogForm,
+) -> anyhow::Result<Vec<(Opened, LogFormat)>> {
+    let mut logs = Vec::new();
+    for path in paths {
+        let opened = Opened::open(path)?;
+        if opened.beginning.is_empty() {
+            return Err(anyhow!("{}: it is empty", opened.name));
+        }
+        let format = form(&opened, asked).ok_or_else(|| {
+            anyhow!(
+                "{}: no log in a known form (Common Log Format, WorldCup98, http records)",
+                opened.name
+            )
+        })?;
+        logs.push((opened, format));
+    }
+    Ok(logs)
+}

@@ -1,0 +1,72 @@
+//! `linkweir model`: from logs to counts, from counts to a model, from a model to counts.
+
+mod args;
+mod figure;
+mod input;
+mod logs;
+mod output;
+mod series;
+mod sessions;
+mod simulate;
+mod table;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use linkweir_model::sessions::Totals;
+
+pub(crate) use args::ModelArgs;
+use args::{ModelCommand, SpanArgs};
+
+use crate::exit::{Exit, Wrong};
+
+/// Runs the command.
+pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<Exit> {
+    match &args.command {
+        ModelCommand::Sessions(args) => sessions::run(args),
+        ModelCommand::Simulate(args) => simulate::run(args),
+    }
+}
+
+/// Something about the command line that only the input can tell.
+fn wrong(message: String) -> anyhow::Error {
+    anyhow!(Wrong(message))
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Refuses outputs that would replace an input or one another.
+fn keeps<'a>(
+    outputs: impl IntoIterator<Item = (&'a str, &'a Path)>,
+    inputs: impl IntoIterator<Item = &'a Path>,
+) -> anyhow::Result<()> {
+    let outputs: Vec<(&str, &Path)> = outputs.into_iter().collect();
+    let inputs: Vec<(&str, &Path)> = inputs.into_iter().map(|path| ("the input", path)).collect();
+    crate::conflicts::check(&outputs, &inputs).map_err(wrong)
+}
+
+impl SpanArgs {
+    /// From when until before when, nanoseconds since 1970.
+    fn limits(self) -> (u64, u64) {
+        (
+            self.from.map_or(0, |from| from.0),
+            self.to.map_or(u64::MAX, |to| to.0),
+        )
+    }
+
+    /// Whether not all of the time is meant.
+    const fn is_part(self) -> bool {
+        self.from.is_some() || self.to.is_some()
+    }
+
+    /// The first and the last moment of the time that is meant and that the logs cover.
+    fn watched(self, totals: &Totals) -> Option<(u64, u64)> {
+        let (from, to) = self.limits();
+        let first = totals.first_ns?.max(from);
+        let last = totals.last_ns?.min(to.saturating_sub(1));
+        (first <= last).then_some((first, last))
+    }
+}

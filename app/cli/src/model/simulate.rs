@@ -1,0 +1,75 @@
+//! `model simulate`: counts drawn from a model.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use linkweir_model::{Model, autocovariance};
+use linkweir_sink::human::{short, thousands};
+
+use super::args::SimulateArgs;
+use super::keeps;
+use super::output::Output;
+use crate::exit::{Exit, say};
+
+/// Reads a model file; `-` is standard input.
+pub(super) fn read_model(path: &Path) -> anyhow::Result<Model> {
+    use std::io::Read;
+    let name = path.display().to_string();
+    let mut text = String::new();
+    let most = linkweir_model::file::MAX_BYTES as u64 + 1;
+    let read = if path == Path::new("-") {
+        std::io::stdin().take(most).read_to_string(&mut text)
+    } else {
+        let file = std::fs::File::open(path).with_context(|| name.clone())?;
+        file.take(most).read_to_string(&mut text)
+    };
+    read.with_context(|| name.clone())?;
+    Model::from_json(&text).map_err(|error| anyhow!("{name}: {error}"))
+}
+
+pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<Exit> {
+    keeps([("-w", args.write.as_path())], [args.model.as_path()])?;
+    let model = read_model(&args.model)?;
+    let mut out = Output::open(&args.write)?;
+    let bins = usize::try_from(args.bins).unwrap_or(usize::MAX);
+    let counts = model.simulate(bins, args.seed)?;
+    out.write(format_args!("count\n"))?;
+    for count in counts.values() {
+        out.write(format_args!("{count}\n"))?;
+    }
+    out.finish()?;
+    if !args.quiet {
+        let values: Vec<f64> = counts.values().iter().copied().map(f64::from).collect();
+        let drawn = autocovariance(&values, 10);
+        let stated = model.superposition().autocovariance(10);
+        say(&format!(
+            "drawn            {} bins of {} s, {} arrivals, seed {}",
+            thousands(u64::from(args.bins)),
+            short(model.bin_s()),
+            thousands(counts.total()),
+            args.seed
+        ));
+        say(&format!(
+            "mean             {:.4} per bin (model {:.4})",
+            counts.mean(),
+            model.mean()
+        ));
+        // With a profile the series is no stationary one, and the model's autocovariance is that of
+        // the process below the profile.
+        for (lag, name) in [
+            (0, "variance"),
+            (1, "autocovariance 1"),
+            (10, "autocovariance 10"),
+        ] {
+            if let (Some(drawn), Some(stated)) = (drawn.get(lag), stated.get(lag)) {
+                let of_model = if model.profile().is_none() {
+                    format!(" (model {})", short(*stated))
+                } else {
+                    String::new()
+                };
+                say(&format!("{name:<17}{}{of_model}", short(*drawn)));
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
