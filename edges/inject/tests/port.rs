@@ -1,0 +1,296 @@
+//! Ports on interfaces of a network namespace.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use linkweir_inject::{Checksum, Port, PortError, PortOptions, SenderKind};
+use linkweir_sys::wait::wall_clock_ns;
+use linkweir_testkit::conversation::Side;
+use linkweir_testkit::netns::Wire;
+use linkweir_wire::{TcpFlags, Timestamp, emit::TcpFrame};
+
+const INSIDE: &str = "LINKWEIR_TEST_NAMESPACE";
+const SENDERS: [SenderKind; 1] = [SenderKind::Packet];
+
+/// Whether the caller runs inside a namespace of its own. If not, the test of this name is run there,
+/// and its failure is that of the caller.
+fn is_inside(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let wire = match Wire::new() {
+        Ok(wire) => wire,
+        Err(error) => {
+            println!("SKIPPED: {test}: {error}");
+            return false;
+        }
+    };
+    let mut command = wire.command(Side::Client, std::env::current_exe().unwrap());
+    let words = ["--exact", test, "--nocapture", "--test-threads=1"];
+    let output = command.args(words).env(INSIDE, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{test} failed in its namespace");
+    assert!(text.contains("1 passed"), "{test} was not run");
+    false
+}
+
+fn ip(words: &str) {
+    let output = Command::new("ip").args(words.split(' ')).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {words}: {error}");
+}
+
+/// Two interfaces, what leaves one arrives at the other.
+fn veth(one: &str, other: &str) {
+    ip(&format!("link add {one} type veth peer name {other}"));
+    for name in [one, other] {
+        ip(&format!("link set dev {name} up"));
+    }
+}
+
+fn open(interface: &str, sender: SenderKind) -> Port {
+    Port::open(&PortOptions {
+        sender,
+        ..PortOptions::new(interface)
+    })
+    .unwrap()
+}
+
+/// A segment with this much payload, told apart by its number.
+fn segment(number: u32, payload: usize, vlans: &[u16]) -> Vec<u8> {
+    let payload: Vec<u8> = number
+        .to_be_bytes()
+        .into_iter()
+        .cycle()
+        .take(payload)
+        .collect();
+    TcpFrame {
+        payload: &payload,
+        flags: TcpFlags::ACK,
+        vlans,
+        ..TcpFrame::new(
+            "10.0.0.1:1".parse().unwrap(),
+            "10.0.0.2:80".parse().unwrap(),
+        )
+    }
+    .to_vec()
+}
+
+/// Takes frames until there are so many, or nothing more comes for a while.
+fn take(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    while frames.len() < count {
+        let limit = Duration::from_secs(2);
+        if port
+            .receive(limit, |frame| frames.push(frame.bytes.to_vec()))
+            .unwrap()
+            == 0
+        {
+            break;
+        }
+    }
+    frames
+}
+
+#[test]
+fn frames_pass_from_port_to_port_in_order_and_whole() {
+    if !is_inside("frames_pass_from_port_to_port_in_order_and_whole") {
+        return;
+    }
+    veth("a0", "b0");
+    for kind in SENDERS {
+        let (mut a, mut b) = (open("a0", kind), open("b0", SenderKind::Packet));
+        assert_eq!((a.sender(), a.mtu()), (kind, 1500));
+        assert_ne!(a.mac(), b.mac());
+        let vlan: &[u16] = &[5];
+        let frames: Vec<Vec<u8>> = (0..3000_u32)
+            .map(|n| segment(n, n as usize % 1400, if n % 7 == 0 { vlan } else { &[] }))
+            .collect();
+        let before = wall_clock_ns();
+        let sent = a.send(frames.iter().map(Vec::as_slice)).unwrap();
+        assert_eq!((sent.frames, sent.refused), (3000, 0), "{kind}");
+        assert_eq!(
+            sent.bytes,
+            frames.iter().map(|frame| frame.len() as u64).sum::<u64>()
+        );
+        let mut came = Vec::new();
+        while came.len() < 3000 {
+            let limit = Duration::from_secs(5);
+            let count = b.receive(limit, |frame| {
+                assert!((before..=wall_clock_ns()).contains(&frame.at.as_nanos()));
+                assert_eq!(frame.checksum, Checksum::Unknown);
+                came.push(frame.bytes.to_vec());
+            });
+            assert_ne!(count.unwrap(), 0, "{} of 3000 came", came.len());
+        }
+        assert!(came == frames, "{kind}: as they were sent");
+        assert_eq!(
+            a.receive(Duration::ZERO, |_| {}).unwrap(),
+            0,
+            "its own are not seen"
+        );
+        let counts = b.counts();
+        assert_eq!((counts.received_frames, counts.dropped), (3000, 0));
+        assert_eq!(counts.received_bytes, sent.bytes);
+        assert_eq!(a.counts().sent, sent);
+    }
+}
+
+#[test]
+fn long_frames_come_whole_and_too_long_ones_are_refused() {
+    if !is_inside("long_frames_come_whole_and_too_long_ones_are_refused") {
+        return;
+    }
+    veth("a0", "b0");
+    let mut a = open("a0", SenderKind::Packet);
+    let too_long = segment(1, 1461, &[]);
+    let fits = segment(2, 1460, &[]);
+    let sent = a.send([&too_long[..], &fits, &[], &too_long]).unwrap();
+    assert_eq!((sent.frames, sent.refused), (1, 3));
+    for name in ["a0", "b0"] {
+        ip(&format!("link set dev {name} mtu 65535"));
+    }
+    let (mut a, mut b) = (
+        open("a0", SenderKind::Packet),
+        open("b0", SenderKind::Packet),
+    );
+    // As long as segmentation offload makes them.
+    let long = segment(3, 65_535 - 40, &[]);
+    let tagged = segment(4, 65_535 - 40, &[9]);
+    assert_eq!(a.send([&long[..], &tagged]).unwrap().frames, 2);
+    let came = take(&mut b, 2);
+    assert!(came == [long, tagged]);
+    assert_eq!(b.counts().too_long, 0);
+}
+
+#[test]
+fn what_is_no_load_is_left_out() {
+    if !is_inside("what_is_no_load_is_left_out") {
+        return;
+    }
+    veth("a0", "b0");
+    let all = PortOptions {
+        only_load: false,
+        ..PortOptions::new("b0")
+    };
+    let (mut a, mut load) = (
+        open("a0", SenderKind::Packet),
+        open("b0", SenderKind::Packet),
+    );
+    let mut everything = Port::open(&all).unwrap();
+    let tcp = segment(1, 10, &[5]);
+    let mut udp = segment(2, 10, &[]);
+    udp[23] = 17;
+    assert_eq!(a.send([&udp[..], &tcp]).unwrap().frames, 2);
+    assert!(take(&mut load, 1) == [tcp.clone()]);
+    let came = take(&mut everything, 2);
+    assert!(came.contains(&udp) && came.contains(&tcp));
+}
+
+#[test]
+fn frames_that_the_kernel_dropped_are_counted() {
+    if !is_inside("frames_that_the_kernel_dropped_are_counted") {
+        return;
+    }
+    veth("a0", "b0");
+    let small = PortOptions {
+        receive_buffer: 64 << 10,
+        ..PortOptions::new("b0")
+    };
+    let (mut a, mut b) = (open("a0", SenderKind::Packet), Port::open(&small).unwrap());
+    let frame = segment(1, 1000, &[]);
+    let sent = a
+        .send(std::iter::repeat_n(&frame[..], 1000))
+        .unwrap()
+        .frames;
+    assert_eq!(sent, 1000);
+    let mut came = 0;
+    while b
+        .receive(Duration::from_millis(100), |_| came += 1)
+        .unwrap()
+        > 0
+    {}
+    let counts = b.counts();
+    assert!(counts.dropped > 0 && came > 0, "{counts:?}");
+    assert_eq!(counts.dropped + came, sent);
+    assert_eq!(b.counts(), counts, "they are not counted twice");
+}
+
+#[test]
+fn an_interface_that_goes_is_told() {
+    if !is_inside("an_interface_that_goes_is_told") {
+        return;
+    }
+    for kind in SENDERS {
+        veth("a0", "b0");
+        let mut a = open("a0", kind);
+        let frame = segment(1, 10, &[]);
+        ip("link set dev a0 down");
+        let told = a.receive(Duration::from_secs(5), |_| {}).unwrap_err();
+        assert!(
+            matches!(&told, PortError::Down(name) if name == "a0"),
+            "{told}"
+        );
+        let told = a.send([&frame[..]]).unwrap_err();
+        assert!(matches!(told, PortError::Down(_)), "{kind}: {told}");
+        ip("link set dev a0 up");
+        assert_eq!(
+            a.send([&frame[..]]).unwrap().frames,
+            1,
+            "{kind}: it is back"
+        );
+        ip("link del dev a0");
+        let told = a.receive(Duration::from_secs(5), |_| {}).unwrap_err();
+        assert!(told.is_gone(), "{told}");
+        let told = a.send([&frame[..]]).unwrap_err();
+        assert!(told.is_gone(), "{kind}: {told}");
+        assert_eq!(told.to_string(), "the interface \"a0\" is gone");
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    if !is_inside("what_cannot_be_opened_says_why") {
+        return;
+    }
+    let told = |name: &str| Port::open(&PortOptions::new(name)).unwrap_err();
+    assert!(matches!(told("no-such-one"), PortError::NoInterface(_)));
+    assert!(matches!(told("lo"), PortError::NotEthernet(_, 772)));
+    ip("link add c0 type veth peer name d0");
+    assert!(matches!(told("c0"), PortError::Down(_)));
+}
+
+#[test]
+fn a_deadline_is_met_and_an_arrival_ends_the_wait() {
+    if !is_inside("a_deadline_is_met_and_an_arrival_ends_the_wait") {
+        return;
+    }
+    linkweir_sys::schedule::precise_waits().unwrap();
+    veth("a0", "b0");
+    let (mut a, mut b) = (
+        open("a0", SenderKind::Packet),
+        open("b0", SenderKind::Packet),
+    );
+    let spin = Duration::from_micros(80);
+    let in_a_while = |span| Timestamp::from_nanos(wall_clock_ns()) + span;
+    let deadline = in_a_while(Duration::from_millis(5));
+    // What the kernel says of itself may come in between (neighbour discovery of its own address).
+    while b.receive_until(deadline, spin, |_| {}).unwrap() > 0 {}
+    assert!(wall_clock_ns() >= deadline.as_nanos(), "never early");
+    a.send([&segment(1, 10, &[])[..]]).unwrap();
+    let began = Instant::now();
+    let far = in_a_while(Duration::from_secs(20));
+    assert!(b.receive_until(far, spin, |_| {}).unwrap() > 0);
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
