@@ -1,17 +1,21 @@
 //! HTML reports: one self-contained page with plots, for any browser, without network.
 //!
-//! [`HttpReport`] and [`FlowReport`] collect bounded sketches from record batches and render them;
+//! [`HttpReport`] and [`FlowReport`] collect bounded sketches from record batches and render them,
+//! [`LoadReport`] renders what a load run has measured itself;
 //! [`plot`] and [`page`] are the parts that reports of all record kinds share.
 
 mod flow;
 mod flow_page;
 mod http;
 mod http_page;
+mod load;
+mod load_page;
 pub mod page;
 pub mod plot;
 
 pub use flow::FlowReport;
 pub use http::HttpReport;
+pub use load::{GroupTimes, LoadReport, SeriesBin, StageTimes};
 
 use linkweir_engine::SinkError;
 
