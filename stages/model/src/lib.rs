@@ -9,10 +9,18 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+mod autocovariance;
+pub mod baseline;
 pub mod bins;
+pub mod check;
 pub mod counts;
+pub mod exponentials;
 pub mod file;
+pub mod fit;
+mod likelihood;
+mod linear;
 pub mod log;
+mod marginal;
 pub mod model;
 mod number;
 mod poisson;
@@ -25,8 +33,11 @@ pub mod source;
 pub mod superposition;
 
 pub use agreement::Agreement;
+pub use autocovariance::autocovariance;
 pub use counts::Counts;
 pub use file::ModelFileError;
+pub use fit::{FitError, FitOptions, Fitted, fit};
+pub use likelihood::log_likelihood;
 pub use model::Model;
 pub use profile::Profile;
 pub use provenance::{Provenance, Statistics};

@@ -26,7 +26,7 @@ pub(crate) fn number(of: usize) -> f64 {
     of as f64
 }
 
-/// The sum of products.
+/// The sum of products of two lists of the same length.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     // Four sums side by side, which the compiler turns into one vector.
     let (heads, tail) = a.as_chunks::<4>();

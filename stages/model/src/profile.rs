@@ -1,6 +1,6 @@
 //! A slow trend: how the rate goes up and down in a way that is not chance, such as over a day.
 
-use crate::number::{number, to_index};
+use crate::number::number;
 
 /// Most points of a profile.
 pub const MAX_POINTS: usize = 1 << 20;
@@ -181,11 +181,6 @@ impl Profile {
         let (bins, every) = (u32::try_from(n).ok()?, u32::try_from(every).ok()?);
         Self::new(bins, every, factors).ok()
     }
-}
-
-/// The number of bins in a window of `seconds`; at least 1.
-pub(crate) fn window_bins(seconds: f64, bin_s: f64) -> usize {
-    to_index((seconds / bin_s).round()).max(1)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::source::{MAX_STATES, Source};
 /// Most sources of a superposition.
 pub const MAX_SOURCES: usize = 16;
 /// Most states of the product chain.
-pub const MAX_PRODUCT_STATES: usize = 65_536;
+pub const MAX_PRODUCT_STATES: usize = 4096;
 
 /// The sum of the arrivals of independent sources.
 ///
