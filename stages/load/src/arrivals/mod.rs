@@ -17,6 +17,8 @@ pub use poisson::Poisson;
 pub use replay::{Replay, ReplayError};
 pub use word::{Word, WordError};
 
+use linkweir_model::Sampler;
+
 /// Says when sessions begin.
 pub trait Arrivals {
     /// Nanoseconds from the beginning of the schedule to the next session, never less than the one
@@ -43,7 +45,7 @@ impl Limits {
 
 /// A way to plan, with the random numbers it needs.
 #[derive(Debug, Clone)]
-pub enum Plan<R> {
+pub enum Plan<R = Sampler> {
     /// Equal gaps.
     Even(Even),
     /// A Poisson process of one rate.
@@ -70,7 +72,7 @@ impl<R: RateSource> Arrivals for Plan<R> {
 /// Cost of an arrival: a comparison and what the plan costs, at most a logarithm and a step of the
 /// chains of the model for each bin that begins.
 #[derive(Debug, Clone)]
-pub struct Schedule<R> {
+pub struct Schedule<R = Sampler> {
     plan: Plan<R>,
     limits: Limits,
     planned: u64,

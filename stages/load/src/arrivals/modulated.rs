@@ -1,7 +1,7 @@
 //! A Poisson process whose rate changes from bin to bin: the discrete-time MMPP of the paper
 //! (Eq. (1)), and a slow profile where the model has one.
 
-use linkweir_model::Random;
+use linkweir_model::{Random, Sampler};
 
 use super::{Arrivals, whole_nanos};
 
@@ -12,6 +12,12 @@ const MAX_EMPTY_BINS: u32 = 1 << 20;
 pub trait RateSource {
     /// Expected arrivals in the next bin; what is not above zero is none.
     fn next_bin(&mut self) -> f64;
+}
+
+impl RateSource for Sampler {
+    fn next_bin(&mut self) -> f64 {
+        self.next_rate()
+    }
 }
 
 /// By what the rates of a model are multiplied so that `wanted` sessions begin a second.
