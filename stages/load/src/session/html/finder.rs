@@ -97,9 +97,11 @@ impl Finder {
                 State::Declaration => self.skip_to(rest, b'>', State::Text),
                 State::Comment(0) => self.skip_to(rest, b'-', State::Comment(1)),
                 State::Value(quote) => self.value(rest, quote),
-                _ if self.step(byte, &mut on_link) => behind,
-                // Read again in the next state.
-                _ => rest,
+                _ => {
+                    let is_taken = self.step(byte, &mut on_link);
+                    // Else it is read again in the next state.
+                    if is_taken { behind } else { rest }
+                }
             };
         }
     }
