@@ -20,7 +20,7 @@ use linkweir_testkit::netns::Wire;
 use linkweir_wire::{TcpFlags, Timestamp, emit::TcpFrame};
 
 const INSIDE: &str = "LINKWEIR_TEST_NAMESPACE";
-const SENDERS: [SenderKind; 1] = [SenderKind::Packet];
+const SENDERS: [SenderKind; 2] = [SenderKind::Packet, SenderKind::Xdp];
 
 /// Whether the caller runs inside a namespace of its own. If not, the test of this name is run there,
 /// and its failure is that of the caller.

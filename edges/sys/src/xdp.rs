@@ -12,8 +12,10 @@ use crate::mapping::Mapping;
 
 mod program;
 mod ring;
+mod sender;
 
 pub use program::{Attach, XdpProgram};
+pub use sender::{Kick, XdpSender};
 
 use program::{STAMP_BYTES, stamp};
 use ring::Ring;
@@ -77,13 +79,7 @@ impl XdpSocket {
     /// What the kernel says: `Unsupported` where the driver has no such transfer, `ResourceBusy`
     /// where another socket has the queue.
     pub fn open(interface: u32, queue: u32, transfer: Transfer, chunks: u32) -> io::Result<Self> {
-        // SAFETY: takes three numbers; the result is checked.
-        let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a descriptor that has just been opened and that nobody else has.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = socket()?;
         let count = usize::try_from(chunks).unwrap_or(0);
         let len = count
             .checked_mul(CHUNK_BYTES)
@@ -92,15 +88,7 @@ impl XdpSocket {
         let umem = Mapping::private(len)?;
         let set =
             |option: i32, value: &u32| crate::socket::set(fd.as_fd(), libc::SOL_XDP, option, value);
-        let registration = libc::xdp_umem_reg {
-            addr: umem.start().as_ptr().expose_provenance() as u64,
-            len: len as u64,
-            chunk_size: u32::try_from(CHUNK_BYTES).unwrap_or(0),
-            headroom: 0,
-            flags: 0,
-            tx_metadata_len: 0,
-        };
-        crate::socket::set(fd.as_fd(), libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)?;
+        register(fd.as_fd(), &umem, len, CHUNK_BYTES)?;
         set(libc::XDP_UMEM_FILL_RING, &chunks)?;
         // Only a sender uses it, but a memory without one is not taken.
         set(libc::XDP_UMEM_COMPLETION_RING, &64)?;
@@ -123,14 +111,7 @@ impl XdpSocket {
             Transfer::ZeroCopy => libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP,
             Transfer::Copy => libc::XDP_COPY,
         };
-        let address = libc::sockaddr_xdp {
-            sxdp_family: crate::socket::family(libc::AF_XDP),
-            sxdp_flags: flags,
-            sxdp_ifindex: interface,
-            sxdp_queue_id: queue,
-            sxdp_shared_umem_fd: 0,
-        };
-        crate::socket::bind(fd.as_fd(), &address)?;
+        bind(fd.as_fd(), interface, queue, flags)?;
         Ok(Self {
             fd,
             fill,
@@ -226,6 +207,40 @@ impl XdpSocket {
             no_chunk: raw.rx_fill_ring_empty_descs,
         })
     }
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    // SAFETY: takes three numbers; the result is checked.
+    let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that has just been opened and that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Gives the kernel the memory of a socket's frames, which must live as long as the socket.
+fn register(fd: BorrowedFd<'_>, umem: &Mapping, len: usize, chunk: usize) -> io::Result<()> {
+    let registration = libc::xdp_umem_reg {
+        addr: umem.start().as_ptr().expose_provenance() as u64,
+        len: len as u64,
+        chunk_size: u32::try_from(chunk).unwrap_or(0),
+        headroom: 0,
+        flags: 0,
+        tx_metadata_len: 0,
+    };
+    crate::socket::set(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)
+}
+
+fn bind(fd: BorrowedFd<'_>, interface: u32, queue: u32, flags: u16) -> io::Result<()> {
+    let address = libc::sockaddr_xdp {
+        sxdp_family: crate::socket::family(libc::AF_XDP),
+        sxdp_flags: flags,
+        sxdp_ifindex: interface,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: 0,
+    };
+    crate::socket::bind(fd, &address)
 }
 
 fn offsets(fd: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {

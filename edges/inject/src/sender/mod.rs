@@ -1,9 +1,11 @@
 //! Sending frames, one way or the other.
 
 mod packet;
+mod xdp;
 
 use crate::{PortError, PortOptions, SenderKind};
 use packet::PacketSender;
+use xdp::XdpSender;
 
 /// What became of frames that were to be sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +40,7 @@ const PATIENCE_NS: u64 = 100_000_000;
 #[derive(Debug)]
 pub(crate) enum Sender {
     Packet(PacketSender),
+    Xdp(XdpSender),
 }
 
 impl Sender {
@@ -46,14 +49,28 @@ impl Sender {
         options: &PortOptions,
         interface: u32,
     ) -> Result<(Self, Option<String>), PortError> {
-        let packet = PacketSender::open(interface)
-            .map_err(|error| PortError::of(error, "opening a sender", &options.interface, None))?;
-        Ok((Self::Packet(packet), None))
+        let name = &options.interface;
+        let fault = |error| PortError::of(error, "opening a sender", name, None);
+        let mut note = None;
+        if options.sender != SenderKind::Packet {
+            match XdpSender::open(name, interface) {
+                Ok(sender) => return Ok((Self::Xdp(sender), None)),
+                Err(error) if options.sender == SenderKind::Xdp => return Err(fault(error)),
+                Err(error) => {
+                    note = Some(format!(
+                        "frames are sent by a packet socket, AF_XDP on {name:?}: {error}"
+                    ));
+                }
+            }
+        }
+        let packet = PacketSender::open(interface).map_err(fault)?;
+        Ok((Self::Packet(packet), note))
     }
 
     pub(crate) const fn kind(&self) -> SenderKind {
         match self {
             Self::Packet(_) => SenderKind::Packet,
+            Self::Xdp(_) => SenderKind::Xdp,
         }
     }
 
@@ -65,9 +82,15 @@ impl Sender {
         interface: &str,
     ) -> Result<(), PortError> {
         match self {
-            Self::Packet(sender) => sender
+            Self::Packet(sender) => {
+                let sending = sender.send(frames, sent);
+                sending.map_err(|error| {
+                    PortError::of(error, "sending", interface, Some(sender.socket()))
+                })
+            }
+            Self::Xdp(sender) => sender
                 .send(frames, sent)
-                .map_err(|error| PortError::of(error, "sending", interface, Some(sender.socket()))),
+                .map_err(|error| PortError::of(error, "sending", interface, None)),
         }
     }
 }

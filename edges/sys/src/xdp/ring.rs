@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::mapping::Mapping;
 
-/// Our side of a ring: producer of the fill ring, consumer of the receive ring.
+/// Our side of a ring: producer of the fill and the send ring, consumer of the receive and the
+/// completion ring.
 ///
 /// Invariant: `size` (a power of two) descriptors of `entry_bytes` begin at `entries` in the
 /// mapping. Entries between the consumer's and the producer's index belong to the consumer, the
@@ -63,14 +64,22 @@ impl Ring {
             .at(self.entries + at * self.entry_bytes, self.entry_bytes)
     }
 
-    /// Puts an address into the next entry. The ring has as many entries as there are addresses, so
+    /// Puts a descriptor into the next entry. The ring has as many entries as there are chunks, so
     /// one is free.
-    pub(super) fn put(&mut self, address: u64) {
+    pub(super) fn put<T: Copy>(&mut self, descriptor: T) {
         if let Some(entry) = self.entry(self.index) {
-            // SAFETY: eight aligned bytes of an entry that is the producer's, hence ours.
-            unsafe { entry.cast::<u64>().write(address) };
+            // SAFETY: aligned bytes of an entry that is the producer's, hence ours, of the type that
+            // the ring was mapped for: integers only.
+            unsafe { entry.cast::<T>().write(descriptor) };
             self.index = self.index.wrapping_add(1);
         }
+    }
+
+    /// How many of those that were put the other side has not taken yet.
+    pub(super) fn untaken(&self) -> u32 {
+        self.word(self.consumer).map_or(0, |taken| {
+            self.index.wrapping_sub(taken.load(Ordering::Acquire))
+        })
     }
 
     /// Tells the kernel of what was put.
