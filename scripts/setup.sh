@@ -17,7 +17,7 @@ case $task in
 build) needed=$base ;;
 test) needed="$base $tests" ;;
 ci) needed="$base $tests g++:c++" ;;
-bench) needed="$base tshark:tshark nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd iproute2:ip ethtool:ethtool util-linux:unshare iptables:iptables nftables:nft clamav-daemon:clamd squid:squid" ;;
+bench) needed="$base tshark:tshark nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd iproute2:ip ethtool:ethtool util-linux:unshare iptables:iptables nftables:nft clamav-daemon:clamd squid:squid apache2-utils:ab httperf:httperf" ;;
 *)
     echo "usage: scripts/setup.sh build|test|ci|bench" >&2
     exit 2

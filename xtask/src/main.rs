@@ -47,6 +47,9 @@ usage: cargo xtask TASK
                               what passes through the gateway, beside proxies and the plain kernel; parts:
                               rows (forward, nat, accept, classify, inspect, keywords, record, scan, all,
                               redirect, squid), cable, sweep, slow-scan, shape, many
+  bench load [--seconds N] [--runs R] [--cable] [--urgent] [--binary FILE] [--only PART]...
+                              what the load generator makes of a core, beside wrk, ab and httperf; parts:
+                              rows (wrk, ab, httperf, one, thousand, million), lag, open, contrast
   bench record [--packets N] --dir DIR
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]

@@ -9,6 +9,7 @@ mod captures;
 mod flows;
 mod gateway;
 mod live;
+mod load;
 pub(crate) mod measure;
 mod programs;
 mod repeat;
@@ -41,6 +42,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "live" => return live::run(rest),
         "flows" => return flows::run(rest),
         "gateway" => return gateway::run(rest),
+        "load" => return load::run(rest),
         _ => {}
     }
     let mut options = Options::new(rest);

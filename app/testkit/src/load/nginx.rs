@@ -21,6 +21,9 @@ pub struct Settings {
     pub has_log: bool,
     /// The only core that it runs on.
     pub core: Option<u16>,
+    /// Whether it has real-time priority, for what is measured beside the other programs of the
+    /// machine. Only root may have that.
+    pub is_urgent: bool,
     /// Most connections at a time.
     pub connections: u32,
     /// Commands that it works off for an answer of `/work`, which is how long that takes: about a
@@ -33,6 +36,7 @@ impl Default for Settings {
         Self {
             has_log: true,
             core: None,
+            is_urgent: false,
             connections: 20_480,
             work: 100,
         }
@@ -69,14 +73,17 @@ impl Nginx {
         let busy =
             "<!--# set var=\"a\" value=\"b\" -->".repeat(settings.work.try_into().unwrap_or(0));
         fs::write(files.join("work"), format!("{busy}done\n"))?;
-        let mut nginx = match settings.core {
-            None => net.command(Place::Server, "nginx"),
-            Some(core) => {
-                let mut taskset = net.command(Place::Server, "taskset");
-                taskset.args(["-c", &core.to_string(), "nginx"]);
-                taskset
-            }
-        };
+        let mut words = Vec::new();
+        if settings.is_urgent && !net.is_unprivileged() {
+            words.extend(["chrt", "--fifo", "10"].map(str::to_owned));
+        }
+        if let Some(core) = settings.core {
+            words.extend(["taskset".to_owned(), "-c".to_owned(), core.to_string()]);
+        }
+        words.push("nginx".to_owned());
+        let mut words = words.iter();
+        let mut nginx = net.command(Place::Server, words.next().map_or("nginx", String::as_str));
+        nginx.args(words);
         Ok(Self {
             running: web::nginx(&mut nginx, folder, &text(folder, settings))?,
             folder: folder.to_path_buf(),

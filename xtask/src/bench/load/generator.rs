@@ -1,0 +1,183 @@
+//! `linkweir load`, and what its summary says.
+
+use super::peers::{KEPT, PATH, Reached};
+use super::row::{Clients, Mode};
+use super::site::{Ended, Site};
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// More than a run takes beyond what was asked for: sessions that are open at its end go on.
+const MORE: Duration = Duration::from_secs(90);
+
+/// A run that is asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Job<'a> {
+    pub(super) binary: &'a Path,
+    pub(super) path: &'a str,
+    pub(super) clients: Clients,
+    /// As `--arrivals` has it.
+    pub(super) arrivals: String,
+    pub(super) seconds: u32,
+    /// Lines of a script, in httperf's format; none is one request of `path`.
+    pub(super) script: Option<String>,
+    /// Further words.
+    pub(super) words: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    pub(super) ended: Ended,
+    /// The whole summary.
+    summary: Value,
+}
+
+/// Runs it; that it says INVALID is no error.
+pub(super) fn run(site: &Site, job: &Job<'_>) -> Result<Outcome> {
+    let summary = site.path("summary.json");
+    let mut load = site.linkweir(job.binary, &Site::url(job.path));
+    load.args([
+        "--clients",
+        &job.clients.cidr(),
+        "--arrivals",
+        &job.arrivals,
+    ]);
+    load.args(["--duration", &format!("{}s", job.seconds), "--seed", "1"]);
+    load.arg("--summary").arg(&summary).args(&job.words);
+    if let Some(script) = &job.script {
+        let path = site.path("script");
+        fs::write(&path, script)?;
+        load.arg("--script").arg(&path);
+    }
+    let patience = Duration::from_secs(job.seconds.into()) + MORE;
+    let ended = site.run(&mut load, patience)?;
+    if !matches!(ended.code, Some(0 | 1)) {
+        bail!(
+            "linkweir load: exit {:?}: {}",
+            ended.code,
+            ended.stderr.trim()
+        );
+    }
+    let text =
+        fs::read(&summary).with_context(|| format!("no summary: {}", ended.stderr.trim()))?;
+    Ok(Outcome {
+        ended,
+        summary: serde_json::from_slice(&text)?,
+    })
+}
+
+impl Outcome {
+    /// A number of the key `load`; parts of the way are separated by dots.
+    pub(super) fn number(&self, way: &str) -> Result<f64> {
+        let number = self.value(way).and_then(Value::as_f64);
+        number.with_context(|| format!("no `load.{way}` in the summary"))
+    }
+
+    /// The same for a count.
+    pub(super) fn count(&self, way: &str) -> Result<u64> {
+        let count = self.value(way).and_then(Value::as_u64);
+        count.with_context(|| format!("no count `load.{way}` in the summary"))
+    }
+
+    fn value(&self, way: &str) -> Option<&Value> {
+        let pointer = format!("/load/{}", way.replace('.', "/"));
+        self.summary.pointer(&pointer)
+    }
+
+    /// Sessions that failed, for whatever cause.
+    pub(super) fn failed(&self) -> Result<u64> {
+        let failed = self
+            .summary
+            .pointer("/load/failed")
+            .and_then(Value::as_object);
+        let counts = failed.context("no `load.failed` in the summary")?.values();
+        Ok(counts.filter_map(Value::as_u64).sum())
+    }
+
+    /// What it reached, where it kept the rate: nothing failed, the run is valid, and the server
+    /// answered as fast as it was asked.
+    pub(super) fn kept(
+        self,
+        sessions_per_second: f64,
+        requests: u32,
+    ) -> Result<Option<(Reached, Ended)>> {
+        let rate = self.number("rate_per_s")?;
+        let is_kept = self.ended.code == Some(0)
+            && self.failed()? == 0
+            && rate >= KEPT * sessions_per_second * f64::from(requests);
+        let us = |way| self.number(way).ok().map(|seconds| seconds * 1e6);
+        let reached = Reached {
+            per_second: rate,
+            p50_us: us("response_time_s.median"),
+            p99_us: us("response_time_s.p99"),
+        };
+        Ok(is_kept.then_some((reached, self.ended)))
+    }
+}
+
+/// The rows of the table: a rate of requests per second; `None` where it is not kept.
+pub(super) fn at_rate(
+    site: &Site,
+    binary: &Path,
+    (clients, mode): (Clients, Mode),
+    seconds: u32,
+    rate: f64,
+) -> Result<Option<(Reached, Ended)>> {
+    let sessions = rate / f64::from(mode.requests());
+    let job = Job {
+        binary,
+        path: PATH,
+        clients,
+        arrivals: format!("constant:{sessions:.3}"),
+        seconds,
+        script: (mode == Mode::KeepAlive).then(|| script(mode.requests())),
+        words: match mode {
+            Mode::Close => vec!["--close".to_owned()],
+            Mode::KeepAlive => Vec::new(),
+        },
+    };
+    run(site, &job)?.kept(sessions, mode.requests())
+}
+
+/// One session of so many requests, one after the other on its connection.
+fn script(requests: u32) -> String {
+    format!("{PATH}\n").repeat(usize::try_from(requests).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cores::Busy;
+    use super::*;
+
+    fn outcome(code: i32, rate: f64, refused: u64) -> Outcome {
+        let times = serde_json::json!({ "median": 0.001, "p99": 0.002 });
+        Outcome {
+            ended: Ended {
+                code: Some(code),
+                stdout: String::new(),
+                stderr: String::new(),
+                busy: Busy::default(),
+                memory: 1,
+            },
+            summary: serde_json::json!({ "load": {
+                "failed": { "refused": refused, "reset": 0 },
+                "rate_per_s": rate,
+                "response_time_s": times,
+            } }),
+        }
+    }
+
+    #[test]
+    fn a_rate_is_kept_or_not() {
+        let kept = |code, rate, refused| outcome(code, rate, refused).kept(10.0, 100).unwrap();
+        let (reached, _) = kept(0, 985.0, 0).unwrap();
+        assert_eq!((reached.per_second, reached.p50_us), (985.0, Some(1000.0)));
+        assert!(kept(0, 970.0, 0).is_none(), "the server did not follow");
+        assert!(kept(1, 1000.0, 0).is_none(), "the run is invalid");
+        assert!(kept(0, 1000.0, 1).is_none(), "one session failed");
+        assert!(outcome(0, 1.0, 0).number("schedule_lag_us.p50").is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! A million client addresses and very many connections at once, and the memory for that.
+
+use super::generator::{self, Job};
+use super::row::Clients;
+use super::site::Site;
+use crate::bench::bars::Bar;
+use crate::bench::progress;
+use crate::shell::grouped;
+use anyhow::Result;
+use std::path::Path;
+
+/// Connections that are open at once.
+const COUNT: u64 = 200_000;
+/// Seconds in which they are opened.
+const SECONDS: u32 = 20;
+/// Seconds for which each is held: all are open before the first goes.
+const HELD: u32 = SECONDS + 5;
+/// Resident memory that this may take, MB.
+const MOST_MB: f64 = 512.0;
+
+/// Opens them, asks twice on each with a long rest between, and looks at the memory meanwhile.
+pub(super) fn run(site: &Site, binary: &Path) -> Result<Vec<Bar>> {
+    progress("very many connections");
+    let rate = COUNT / u64::from(SECONDS);
+    let job = Job {
+        binary,
+        path: "/small",
+        clients: Clients::Million,
+        arrivals: format!("constant:{rate}"),
+        seconds: SECONDS,
+        script: Some(format!("/small think={HELD}\n/small\n")),
+        words: ["--max-sessions", "250000", "--drain", "60s"]
+            .map(str::to_owned)
+            .into(),
+    };
+    let outcome = generator::run(site, &job)?;
+    progress("");
+    let open = outcome.count("open.max")?;
+    let completed = outcome.count("completed")?;
+    let failed = outcome.failed()?;
+    println!(
+        "\n{} connections of {} client addresses at once, each used twice: {:.1} MB resident, {:.0} bytes each; {} sessions completed, {} failed",
+        grouped(open),
+        grouped(1 << 20),
+        outcome.ended.memory as f64 * 1e-6,
+        outcome.ended.memory as f64 / open.max(1) as f64,
+        grouped(completed),
+        grouped(failed),
+    );
+    Ok(bars(open, outcome.ended.memory, failed))
+}
+
+fn bars(open: u64, memory: u64, failed: u64) -> Vec<Bar> {
+    let megabytes = memory as f64 * 1e-6;
+    vec![
+        Bar {
+            what: format!(
+                "a million client addresses and {} open connections in under {MOST_MB} MB",
+                grouped(COUNT)
+            ),
+            figure: format!("{} in {megabytes:.1} MB", grouped(open)),
+            passed: open >= COUNT && megabytes < MOST_MB,
+        },
+        Bar {
+            what: "none of these sessions failed".to_owned(),
+            figure: grouped(failed),
+            passed: failed == 0,
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_connections_more_memory_or_a_failure_is_a_miss() {
+        let passed = |open, memory, failed| {
+            let bars = bars(open, memory, failed);
+            (bars[0].passed, bars[1].passed)
+        };
+        assert_eq!(passed(200_000, 511_000_000, 0), (true, true));
+        assert_eq!(passed(199_999, 1, 1), (false, false));
+        assert_eq!(passed(200_000, 512_000_000, 0), (false, true));
+    }
+}

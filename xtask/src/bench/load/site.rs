@@ -1,0 +1,144 @@
+//! The two namespaces, nginx in one of them, and what loads it in the other.
+
+use super::Plan;
+use super::cores::{self, Busy, Look, peak_memory};
+use anyhow::{Context as _, Result};
+use linkweir_testkit::gateway::Links;
+use linkweir_testkit::load::{GENERATOR, Net, Nginx, Place, SERVER, Settings};
+use linkweir_testkit::netns::Running;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Connections that nginx may hold.
+const CONNECTIONS: u32 = 300_000;
+/// Between two looks at what runs.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Where it is measured.
+#[derive(Debug)]
+pub(super) struct Site {
+    // Ends before its namespace.
+    nginx: Nginx,
+    net: Net,
+    folder: PathBuf,
+    is_urgent: bool,
+}
+
+/// How a program ended, and what it took.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    /// Its exit code.
+    pub(super) code: Option<i32>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    /// The cores while it ran.
+    pub(super) busy: Busy,
+    /// Its peak resident memory, bytes.
+    pub(super) memory: u64,
+}
+
+impl Site {
+    /// Makes the namespaces and starts nginx; `folder` is in memory, `work` is what nginx has to do for
+    /// an answer of `/work`.
+    pub(super) fn new(plan: &Plan, folder: &Path, work: u32) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+        let links = Links {
+            has_offloads: !plan.is_cable,
+            ..Links::default()
+        };
+        let net = Net::with(1, links)?;
+        let settings = Settings {
+            has_log: false,
+            core: Some(u16::try_from(cores::SERVER)?),
+            is_urgent: plan.is_urgent,
+            connections: CONNECTIONS,
+            work,
+        };
+        let nginx = Nginx::start(&net, folder, &settings).context("start nginx")?;
+        Ok(Self {
+            nginx,
+            net,
+            folder: folder.to_path_buf(),
+            is_urgent: plan.is_urgent,
+        })
+    }
+
+    pub(super) const fn net(&self) -> &Net {
+        &self.net
+    }
+
+    /// For what belongs to it; in memory.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The address of something on the server.
+    pub(super) fn url(path: &str) -> String {
+        format!("http://{SERVER}{path}")
+    }
+
+    /// A command at the generator, on the core for it.
+    pub(super) fn client(&self, program: impl AsRef<OsStr>) -> Command {
+        let generator = Place::Generator(0);
+        let core = cores::CLIENT.to_string();
+        let mut command = if self.is_urgent && !self.net.is_unprivileged() {
+            let mut chrt = self.net.command(generator, "chrt");
+            chrt.args(["--fifo", "10", "taskset"]);
+            chrt
+        } else {
+            self.net.command(generator, "taskset")
+        };
+        command.args(["-c", &core]).arg(program);
+        command
+    }
+
+    /// `linkweir load` with a URL; the interface is said.
+    pub(super) fn linkweir(&self, binary: &Path, url: &str) -> Command {
+        let mut command = self.client(binary);
+        command.args(["load", url, "--interface", GENERATOR, "-q"]);
+        command
+    }
+
+    /// Runs a command until it ends; one that takes longer than `patience` is an error.
+    pub(super) fn run(&self, command: &mut Command, patience: Duration) -> Result<Ended> {
+        let ended = self.run_within(command, patience)?;
+        ended.with_context(|| format!("{command:?} does not end"))
+    }
+
+    /// The same; one that takes longer is killed and gives nothing.
+    pub(super) fn run_within(
+        &self,
+        command: &mut Command,
+        patience: Duration,
+    ) -> Result<Option<Ended>> {
+        let (out, err) = (self.path("stdout"), self.path("stderr"));
+        command
+            .stdout(File::create(&out)?)
+            .stderr(File::create(&err)?);
+        let before = Look::now(self.nginx.id())?;
+        let mut running = Running::start(command).context("start what loads")?;
+        let mut memory = 0;
+        let begin = std::time::Instant::now();
+        let status = loop {
+            memory = memory.max(peak_memory(running.id()).unwrap_or(0));
+            if let Some(status) = running.ended()? {
+                break status;
+            }
+            if begin.elapsed() > patience {
+                return Ok(None);
+            }
+            std::thread::sleep(LOOK);
+        };
+        let busy = Look::now(self.nginx.id())?.since(&before);
+        Ok(Some(Ended {
+            code: status.code(),
+            stdout: fs::read_to_string(&out)?,
+            stderr: fs::read_to_string(&err)?,
+            busy,
+            memory,
+        }))
+    }
+}
