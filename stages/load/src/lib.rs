@@ -5,7 +5,7 @@
 //! [`population`] who its client is, [`script`] what it asks for; [`session`] drives it over
 //! connections of [`tcp`]; [`path`] delays, limits and loses its frames as the client's line would;
 //! [`neighbours`] finds the next hop and answers for the clients; [`measure`] counts and times it.
-//! The `stage` joins them.
+//! The [`stage`] joins them.
 //!
 //! Source: the Raw Packet Sender (Hryn, Jerzak, Chydzinski 2004).
 
@@ -21,4 +21,5 @@ pub mod population;
 pub mod script;
 pub mod seam;
 pub mod session;
+pub mod stage;
 pub mod tcp;
