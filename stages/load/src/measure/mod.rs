@@ -19,6 +19,7 @@ mod times;
 mod verdict;
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use linkweir_record::LoadBatch;
 use linkweir_sketch::Coarse;
@@ -53,6 +54,18 @@ impl Roll for Population {
     #[inline]
     fn group(&self, client: Client) -> usize {
         Self::group(self, client).into()
+    }
+}
+
+impl<R: Roll> Roll for Arc<R> {
+    #[inline]
+    fn address(&self, client: Client) -> IpAddr {
+        R::address(self, client)
+    }
+
+    #[inline]
+    fn group(&self, client: Client) -> usize {
+        R::group(self, client)
     }
 }
 
