@@ -39,7 +39,9 @@ pub(crate) struct ModelArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     Sessions(SessionsArgs),
+    Fit(Box<FitArgs>),
     Simulate(SimulateArgs),
+    Check(Box<CheckArgs>),
 }
 
 /// What a session is.
@@ -217,16 +219,16 @@ pub(crate) struct FitArgs {
 pub(crate) struct ShapeArgs {
     /// Lags of the autocovariance that are matched, in bins [default: a tenth of the bins, or up to where
     /// the autocovariance is gone].
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) lags: Option<u32>,
 
-    /// States of the model: M times two to the power L [default: as many as the counts ask for].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// States of the model: M times two to the power L, 64 at most [default: as many as the counts ask for].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) states: Option<u32>,
 
     /// Two-state sources, L: one for each time scale of the autocovariance [default: as many as it takes, 3
     /// at most].
-    #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(0..=6))]
+    #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(0..=4))]
     pub(crate) sources: Option<u32>,
 
     /// Keep a slow trend as it is: the mean over this length around each bin. The model then repeats the
@@ -305,7 +307,7 @@ pub(crate) struct CheckArgs {
     pub(crate) log: LogArgs,
 
     /// Lags of the autocovariance that are compared, in bins [default: those the model was fitted over].
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Check")]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Check")]
     pub(crate) lags: Option<u32>,
 
     /// Draw this many runs as long as the counts and compare them too: their median, least and largest

@@ -1,12 +1,15 @@
 //! `linkweir model`: from logs to counts, from counts to a model, from a model to counts.
 
 mod args;
+mod check;
 mod figure;
+mod fit;
 mod input;
 mod logs;
 mod output;
 mod series;
 mod sessions;
+mod shown;
 mod simulate;
 mod table;
 
@@ -25,7 +28,9 @@ use crate::exit::{Exit, Wrong};
 pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<Exit> {
     match &args.command {
         ModelCommand::Sessions(args) => sessions::run(args),
+        ModelCommand::Fit(args) => fit::run(args),
         ModelCommand::Simulate(args) => simulate::run(args),
+        ModelCommand::Check(args) => check::run(args),
     }
 }
 

@@ -95,9 +95,15 @@ impl Drop for Output {
     }
 }
 
+/// Writes a whole text.
+pub(super) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    write_bytes(path, text.as_bytes())
+}
+
 /// Writes a whole document.
-pub(super) fn write(path: &Path, document: &str) -> anyhow::Result<()> {
+pub(super) fn write_bytes(path: &Path, document: &[u8]) -> anyhow::Result<()> {
     let mut output = Output::open(path)?;
-    output.write(format_args!("{document}"))?;
+    let written = output.out.write_all(document);
+    output.check(written)?;
     output.finish()
 }
