@@ -12,11 +12,12 @@ use crate::feed::FeedArgs;
 use crate::flows::FlowsArgs;
 use crate::gateway::GatewayArgs;
 use crate::http::HttpArgs;
+use crate::load::args::LoadArgs;
 use crate::model::ModelArgs;
 use crate::units;
 
 /// Measures and controls network traffic: HTTP transactions without TCP reassembly, every TCP and UDP
-/// flow, and an inline gateway by application.
+/// flow, an inline gateway by application, and load from many emulated clients.
 #[derive(Debug, Parser)]
 #[command(
     name = "linkweir",
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Flows(Box<FlowsArgs>),
     Feed(Box<FeedArgs>),
     Gateway(GatewayArgs),
+    Load(Box<LoadArgs>),
     Model(ModelArgs),
     Archive(ArchiveArgs),
     Man(ManArgs),

@@ -1,5 +1,6 @@
 //! The word of the command line that says how sessions arrive.
 
+use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -49,6 +50,21 @@ pub enum WordError {
 
 /// More would be several sessions in a nanosecond, which is the step of the schedule.
 const MAX_RATE: f64 = 1e9;
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant { rate } => write!(f, "constant:{rate}"),
+            Self::Poisson { rate } => write!(f, "poisson:{rate}"),
+            Self::Model { path, rate: None } => write!(f, "mmpp:{path}"),
+            Self::Model {
+                path,
+                rate: Some(rate),
+            } => write!(f, "mmpp:{path}@{rate}"),
+            Self::Replay { path } => write!(f, "replay:{path}"),
+        }
+    }
+}
 
 impl FromStr for Word {
     type Err = WordError;

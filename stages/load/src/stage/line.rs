@@ -33,7 +33,10 @@ impl SegmentOut for Line<'_> {
             return;
         }
         let bytes = self.out.last().unwrap_or_default();
-        match self.paths.outgoing(self.population, client, bytes.len(), now) {
+        match self
+            .paths
+            .outgoing(self.population, client, bytes.len(), now)
+        {
             Fate::Now => {}
             Fate::At(release) => {
                 // One that finds no room is counted there.

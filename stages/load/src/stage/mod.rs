@@ -27,7 +27,7 @@ use crate::path::{DelayLine, Fate, Paths};
 use crate::population::Population;
 use crate::script::Script;
 use crate::seam::Client;
-use crate::session::{Action, SessionSettings, Sessions};
+use crate::session::{Action, SessionSettings, SessionStats, Sessions};
 use crate::tcp::{ConnectError, Opening, TcpClients, TcpCounts, TcpSettings};
 
 use line::Line;
@@ -94,15 +94,8 @@ impl<R: RateSource> LoadStage<R> {
     /// A run that has not begun.
     pub fn new(options: LoadOptions<R>) -> Self {
         let population = Arc::new(options.population);
-        let groups = population.groups().iter().map(|group| group.name.clone());
-        let measure = Measure::new(
-            Arc::clone(&population),
-            Options {
-                server: options.server,
-                groups: groups.collect(),
-                has_records: options.has_records,
-            },
-        );
+        let measured = Options::of(&population, options.server, options.has_records);
+        let measure = Measure::new(Arc::clone(&population), measured);
         let sessions = Sessions::new(
             options.sessions,
             Arc::new(options.script),
@@ -130,13 +123,8 @@ impl<R: RateSource> LoadStage<R> {
 
     /// Asks for the hardware address of the next hop; whether it is known.
     pub fn resolve(&mut self, now: Timestamp, out: &mut Frames) -> NeighbourState {
-        self.neighbours.resolve(
-            self.server.ip(),
-            self.next_hop,
-            now,
-            &self.population,
-            out,
-        )
+        self.neighbours
+            .resolve(self.server.ip(), self.next_hop, now, &self.population, out)
     }
 
     /// The schedule begins at this time; before, only [`LoadStage::resolve`] does anything.
@@ -170,7 +158,10 @@ impl<R: RateSource> LoadStage<R> {
             self.counts.bad_checksum += 1;
             return;
         }
-        match self.paths.incoming(&self.population, client, frame.len(), at) {
+        match self
+            .paths
+            .incoming(&self.population, client, frame.len(), at)
+        {
             Fate::Now => self.deliver(&packet, client, at, now, out),
             Fate::At(release) => {
                 // One that finds no room is counted there.
@@ -347,7 +338,10 @@ impl<R: RateSource> LoadStage<R> {
             paths: &mut self.paths,
             delayed: &mut self.outgoing,
             // It was known when the connection was made.
-            next_hop: self.neighbours.next_hop(self.server.ip()).unwrap_or_default(),
+            next_hop: self
+                .neighbours
+                .next_hop(self.server.ip())
+                .unwrap_or_default(),
             out,
         };
         (&mut self.tcp, line, &mut self.sessions)
@@ -412,6 +406,24 @@ impl<R: RateSource> LoadStage<R> {
     #[must_use]
     pub const fn neighbour_counts(&self) -> NeighbourCounts {
         self.neighbours.counts()
+    }
+
+    /// Frames that were lost because the delay lines were full: not by the emulated lines.
+    #[must_use]
+    pub const fn overflows(&self) -> u64 {
+        self.outgoing.overflows() + self.incoming.overflows()
+    }
+
+    /// Counts that no session tells.
+    #[must_use]
+    pub const fn session_stats(&self) -> SessionStats {
+        self.sessions.stats()
+    }
+
+    /// Bytes of memory of connections, sessions and their tables.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.tcp.memory_bytes() + self.sessions.memory_bytes()
     }
 
     /// Frames that came.

@@ -1,0 +1,162 @@
+//! What is said when a run is over, and how it ended.
+
+use linkweir_inject::Port;
+use linkweir_load::measure::{Figures, Limits};
+use linkweir_load::population::Population;
+use linkweir_load::tcp::TcpCounts;
+use linkweir_sink::summary::write_summary_file;
+use serde_json::json;
+
+use super::args::LoadArgs;
+use super::report::{Header, Report};
+use super::run::Runner;
+use super::target::Target;
+use crate::exit::{Exit, say, warn};
+use crate::outputs;
+
+/// What the run is, for the head of its reports.
+pub(super) fn header(
+    args: &LoadArgs,
+    target: &Target,
+    population: &Population,
+    port: &Port,
+) -> Header {
+    let mut header = Header::default();
+    header.push("program", concat!("linkweir ", env!("CARGO_PKG_VERSION")));
+    header.push("target", format!("http://{}{}", target.server, target.path));
+    header.push("host", &target.host);
+    header.push("clients", population.len());
+    header.push("arrivals", args.schedule.arrivals.to_string());
+    header.push("seed", args.schedule.seed);
+    if let Some(script) = &args.sessions.script {
+        header.push("script", script.display());
+    }
+    header.push(
+        "interface",
+        args.link.interface.as_deref().unwrap_or_default(),
+    );
+    header.push("sender", port.sender());
+    header.push("spin_us", args.sending.spin_us);
+    if let Ok(kernel) = std::fs::read_to_string("/proc/sys/kernel/osrelease") {
+        header.push("kernel", kernel.trim());
+    }
+    if let Some(processor) = processor() {
+        header.push("processor", processor);
+    }
+    header
+}
+
+/// The name that the kernel has for the processor.
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// Ends a run: figures, reports, exit code. What was measured is written also when the run broke off.
+pub(super) fn conclude(
+    args: &LoadArgs,
+    header: &Header,
+    mut runner: Runner<'_>,
+    played: anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
+    runner.hand_over();
+    runner.table.finish();
+    let (lost, mut failed) = runner.records.finish();
+    let missing = match runner.pcap.take() {
+        None => 0,
+        Some(pcap) => pcap.finish().unwrap_or_else(|error| {
+            failed.get_or_insert(error);
+            0
+        }),
+    };
+    let port = runner.port.counts();
+    add_counts(&mut runner, port);
+    let figures = runner.stage.figures();
+    let limits = Limits {
+        lag_p99_ns: u64::try_from(args.sending.lag_limit.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let verdict = figures.verdict(&limits);
+    let report = Report {
+        header,
+        figures,
+        verdict: &verdict,
+    };
+    if !args.output.quiet {
+        say(report.to_screen().trim_end());
+    }
+    report.write(&args.output.report, args.output.series.as_deref())?;
+    if let Some(path) = &args.output.summary {
+        let summary = json!({
+            "packets": port.sent.frames + port.received_frames,
+            "bytes": port.sent.bytes + port.received_bytes,
+            "elapsed_s": figures.open.seconds(),
+            "dropped": { "kernel": port.dropped, "sink": lost, "pcap": missing },
+            "decode_errors": { "malformed": runner.stage.frame_counts().malformed },
+            "load": report.summary(),
+        });
+        write_summary_file(path, &summary).map_err(outputs::refused)?;
+    }
+    for (count, what) in [(lost, "records of sessions"), (missing, "frames of --pcap")] {
+        if count > 0 {
+            warn(&format!(
+                "{count} {what} were not written: the output did not keep up"
+            ));
+        }
+    }
+    played?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if verdict.is_valid() && lost + missing == 0 {
+        Ok(Exit::Done)
+    } else {
+        Ok(Exit::DataLost)
+    }
+}
+
+/// What was counted beside the sessions.
+fn add_counts(runner: &mut Runner<'_>, port: linkweir_inject::PortCounts) {
+    let tcp = tcp_counts(runner.stage.tcp_counts());
+    let frames = runner.stage.frame_counts();
+    let overflow = runner.stage.overflows();
+    let stats = runner.stage.session_stats();
+    let figures: &mut Figures = runner.stage.measure().figures_mut();
+    figures
+        .tcp
+        .extend(tcp.map(|(name, count)| (name.to_owned(), count)));
+    let others = [
+        ("bad_checksum", frames.bad_checksum),
+        ("malformed_frames", frames.malformed),
+        ("requests_sent_again", stats.retries),
+        ("idle_connections_closed", stats.idle_closed),
+    ];
+    figures
+        .tcp
+        .extend(others.map(|(name, count)| (name.to_owned(), count)));
+    figures.generator.send_stalls = port.sent.stalls;
+    figures.generator.send_errors = port.sent.refused;
+    figures.generator.receive_drops = port.dropped + port.too_long;
+    figures.generator.emulator_overflow = overflow;
+}
+
+fn tcp_counts(counts: &TcpCounts) -> [(&'static str, u64); 16] {
+    [
+        ("segments_sent", counts.segments_out),
+        ("segments_received", counts.segments_in),
+        ("syn_retransmissions", counts.syn_retransmissions),
+        ("retransmissions", counts.retransmissions),
+        ("fast_retransmits", counts.fast_retransmits),
+        ("timeouts", counts.timeouts),
+        ("duplicate_acks", counts.duplicate_acks),
+        ("out_of_order", counts.out_of_order),
+        ("not_held", counts.not_held),
+        ("duplicates", counts.duplicates),
+        ("resets_received", counts.resets_in),
+        ("resets_sent", counts.resets_out),
+        ("strays", counts.strays),
+        ("challenge_acks", counts.challenge_acks),
+        ("window_probes", counts.window_probes),
+        ("time_wait_evicted", counts.time_wait_evicted),
+    ]
+}

@@ -1,0 +1,157 @@
+//! `linkweir load`: HTTP load from many emulated clients.
+
+pub(crate) mod args;
+mod clients;
+mod conclude;
+mod group;
+mod pcap;
+mod records;
+mod report;
+mod run;
+mod schedule;
+mod table;
+mod target;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use linkweir_inject::{Port, PortOptions, SenderKind};
+use linkweir_load::frames::Frames;
+use linkweir_load::session::SessionSettings;
+use linkweir_load::stage::{LoadOptions, LoadStage, Part, Share};
+use linkweir_load::tcp::TcpSettings;
+use linkweir_sys::privileges::Restrict;
+use linkweir_sys::schedule as priority;
+
+use self::args::{LoadArgs, ReportFile, Sender};
+use self::pcap::Pcap;
+use self::records::Records;
+use self::run::Runner;
+use self::table::Table;
+use self::target::Target;
+use crate::exit::{Exit, Wrong, say, warn};
+use crate::outputs;
+use crate::signals::Signals;
+
+/// From when everything is ready to the first session.
+const HEAD_START: Duration = Duration::from_millis(20);
+
+/// Runs the command.
+pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
+    let signals = Signals::install()?;
+    let target = Target::parse(&args.url, args.sessions.host.as_deref())?;
+    if !target.is_private() && !args.link.may_be_public() {
+        let what = format!(
+            "{} is a public address: load only what you own or may, and say so with --allow-public, twice",
+            target.server.ip()
+        );
+        return Err(anyhow!(Wrong(what)));
+    }
+    let work = schedule::read(args, &target)?;
+    let interface = args.link.interface.as_deref().unwrap_or_default();
+    let port = open_port(args, interface)?;
+    let population = clients::population(args, &target, port.mac())?;
+    let next_hop = clients::next_hop(args, &target, &population)?;
+    clients::keep_the_kernel_out(args, interface, &target)?;
+    let records = Records::start(&args.output)?;
+    let pcap = args.output.pcap.as_deref().map(Pcap::create).transpose()?;
+    outputs::give_up_privileges(&Restrict {
+        writable: written_folders(args),
+        ..Restrict::default()
+    })?;
+    let header = conclude::header(args, &target, &population, &port);
+    let stage = LoadStage::new(LoadOptions {
+        tcp: TcpSettings {
+            max_connections: args.sessions.max_connections,
+            mss: mss(port.mtu()),
+            ..TcpSettings::default()
+        },
+        sessions: SessionSettings {
+            max_sessions: args.sessions.max_sessions,
+            max_connections: args.sessions.max_connections,
+            timeout_ns: u64::try_from(args.sessions.timeout.as_nanos()).unwrap_or(u64::MAX),
+            ..SessionSettings::default()
+        },
+        script: work.script,
+        schedule: work.schedule,
+        server: target.server,
+        next_hop,
+        seed: args.schedule.seed,
+        has_records: records.are_wanted(),
+        part: Part::All,
+        share: Share::ALL,
+        population,
+    });
+    let quiet = args.output.quiet;
+    let mut runner = Runner {
+        port,
+        stage,
+        frames: Frames::default(),
+        pcap,
+        records,
+        signals: &signals,
+        table: Table::start(quiet, args.output.progress, args.schedule.duration),
+        spin: Duration::from_micros(args.sending.spin_us.into()),
+        drain: args.schedule.drain,
+    };
+    runner.resolve(interface, next_hop)?;
+    if !quiet {
+        say(&format!(
+            "linkweir: {} clients on {interface} load {}",
+            linkweir_sink::human::thousands(runner.stage.population().len().into()),
+            target.server
+        ));
+    }
+    keep_time(args);
+    let played = runner.play(run::now() + HEAD_START);
+    conclude::conclude(args, &header, runner, played)
+}
+
+fn open_port(args: &LoadArgs, interface: &str) -> anyhow::Result<Port> {
+    let port = Port::open(&PortOptions {
+        sender: match args.sending.sender {
+            Sender::Auto => SenderKind::Auto,
+            Sender::Xdp => SenderKind::Xdp,
+            Sender::Packet => SenderKind::Packet,
+        },
+        ..PortOptions::new(interface)
+    })?;
+    if !args.output.quiet {
+        port.notes().iter().for_each(|note| warn(note));
+    }
+    Ok(port)
+}
+
+/// The maximum segment size of IPv4 on an interface (RFC 9293 sec. 3.7.1).
+fn mss(mtu: u32) -> u16 {
+    u16::try_from(mtu.saturating_sub(40))
+        .unwrap_or(u16::MAX)
+        .max(536)
+}
+
+/// What the thread needs to be in time.
+fn keep_time(args: &LoadArgs) {
+    if let Err(error) = priority::precise_waits() {
+        warn(&format!("waits may end 50 us late: {error}"));
+    }
+    if args.sending.rt
+        && let Err(error) = priority::realtime()
+    {
+        warn(&format!("no real-time priority (CAP_SYS_NICE): {error}"));
+    }
+}
+
+fn written_folders(args: &LoadArgs) -> Vec<std::path::PathBuf> {
+    let output = &args.output;
+    let reports = output.report.iter().map(|file| match file {
+        ReportFile::Json(name) | ReportFile::Html(name) => Path::new(name),
+    });
+    let named = output
+        .write
+        .iter()
+        .chain(&output.series)
+        .chain(&output.summary);
+    let named = named.map(Path::new).chain(reports);
+    outputs::written_folders(named.chain(output.pcap.as_deref()))
+}

@@ -1,0 +1,144 @@
+//! A capture of everything that is sent and received, written beside the run.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use linkweir_wire::Timestamp;
+
+/// Bytes that are handed over at a time.
+const CHUNK: usize = 256 << 10;
+/// Chunks that wait for the disk at most: 64 MiB.
+const WAITING: usize = 256;
+
+/// Writes frames to a pcap file with nanoseconds (magic 0xa1b23c4d, Ethernet) on a thread of its own.
+///
+/// The schedule never waits for the disk: where it does not keep up, frames are left out and counted.
+#[derive(Debug)]
+pub(super) struct Pcap {
+    chunk: Vec<u8>,
+    frames_in_chunk: u64,
+    sender: Option<SyncSender<Vec<u8>>>,
+    writer: Option<JoinHandle<std::io::Result<()>>>,
+    lost: u64,
+}
+
+impl Pcap {
+    pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
+        let shown = || path.display().to_string();
+        let mut file = BufWriter::new(File::create(path).with_context(shown)?);
+        let mut header = Vec::with_capacity(24);
+        header.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
+        header.extend_from_slice(&2_u16.to_le_bytes());
+        header.extend_from_slice(&4_u16.to_le_bytes());
+        header.extend_from_slice(&[0; 8]);
+        header.extend_from_slice(&(256_u32 << 10).to_le_bytes());
+        header.extend_from_slice(&1_u32.to_le_bytes());
+        file.write_all(&header).with_context(shown)?;
+        let (sender, chunks) = sync_channel(WAITING);
+        let writer = std::thread::Builder::new()
+            .name("pcap".to_owned())
+            .spawn(move || write(&chunks, file))?;
+        Ok(Self {
+            chunk: Vec::with_capacity(CHUNK),
+            frames_in_chunk: 0,
+            sender: Some(sender),
+            writer: Some(writer),
+            lost: 0,
+        })
+    }
+
+    pub(super) fn frame(&mut self, at: Timestamp, bytes: &[u8]) {
+        let nanos = at.as_nanos();
+        let word = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).to_le_bytes();
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
+        self.chunk.extend_from_slice(&word(nanos / 1_000_000_000));
+        self.chunk.extend_from_slice(&word(nanos % 1_000_000_000));
+        self.chunk.extend_from_slice(&length);
+        self.chunk.extend_from_slice(&length);
+        self.chunk.extend_from_slice(bytes);
+        self.frames_in_chunk += 1;
+        if self.chunk.len() >= CHUNK {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
+        let frames = std::mem::take(&mut self.frames_in_chunk);
+        let Some(sender) = &self.sender else { return };
+        match sender.try_send(chunk) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.lost += frames,
+        }
+    }
+
+    /// Writes what is left; how many frames are missing.
+    pub(super) fn finish(mut self) -> anyhow::Result<u64> {
+        // The last chunk waits for its place: the schedule is over.
+        if let Some(sender) = self.sender.take()
+            && sender.send(std::mem::take(&mut self.chunk)).is_err()
+        {
+            self.lost += self.frames_in_chunk;
+        }
+        if let Some(writer) = self.writer.take() {
+            match writer.join() {
+                Ok(written) => written.context("--pcap")?,
+                Err(_) => anyhow::bail!("--pcap: the writer has panicked"),
+            }
+        }
+        Ok(self.lost)
+    }
+}
+
+fn write(chunks: &Receiver<Vec<u8>>, mut file: BufWriter<File>) -> std::io::Result<()> {
+    for chunk in chunks {
+        file.write_all(&chunk)?;
+    }
+    file.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linkweir_capture::{CaptureFiles, ReadOptions};
+    use linkweir_engine::{Source as _, SourceEvent};
+
+    #[test]
+    fn frames_are_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.pcap");
+        let mut pcap = Pcap::create(&path).unwrap();
+        let frames: Vec<Vec<u8>> = (0..3000_u32).map(|n| n.to_be_bytes().repeat(40)).collect();
+        for (frame, at) in frames.iter().zip(1_700_000_000_000_000_001..) {
+            pcap.frame(Timestamp::from_nanos(at), frame);
+        }
+        assert_eq!(pcap.finish().unwrap(), 0);
+        let mut source = CaptureFiles::new(vec![path], ReadOptions::default());
+        let mut read = Vec::new();
+        loop {
+            match source.next_event().unwrap() {
+                SourceEvent::Batch(batch) => {
+                    read.extend(
+                        batch
+                            .frames()
+                            .map(|frame| (frame.timestamp, frame.bytes.to_vec())),
+                    );
+                }
+                SourceEvent::Fault(fault) => panic!("{fault:?}"),
+                SourceEvent::Idle => {}
+                SourceEvent::End => break,
+            }
+        }
+        assert_eq!(read.len(), frames.len());
+        assert_eq!(read[2999].0.as_nanos(), 1_700_000_000_000_003_000);
+        assert!(
+            read.iter()
+                .zip(&frames)
+                .all(|((_, have), want)| have == want)
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! What a run says when it is over: on the terminal, as JSON, as a page, as CSV.
+
+mod csv;
+mod page;
+mod screen;
+mod summary;
+
+use linkweir_load::measure::{Figures, Stages, Times, Verdict};
+use linkweir_model::{Agreement, autocovariance};
+use linkweir_sink::report::write_report_file;
+use linkweir_sink::summary::write_summary_file;
+use serde_json::{Value, json};
+
+use super::args::ReportFile;
+use crate::outputs::refused;
+
+/// What was run, on what: names and values for the head of a report, such as seed, arrivals, script,
+/// interface, sender, kernel, processor. Names are keys of the JSON report.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Header(pub(super) Vec<(&'static str, String)>);
+
+impl Header {
+    /// Adds an entry.
+    pub(super) fn push(&mut self, name: &'static str, value: impl ToString) {
+        self.0.push((name, value.to_string()));
+    }
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report<'a> {
+    pub(super) header: &'a Header,
+    pub(super) figures: &'a Figures,
+    pub(super) verdict: &'a Verdict,
+}
+
+impl Report<'_> {
+    /// The key `load` of the summary.
+    pub(super) fn summary(self) -> Value {
+        summary::load(self.figures, self.verdict)
+    }
+
+    /// The report as one JSON object: the summary, the head of the run, and the series.
+    pub(super) fn to_json(self) -> Value {
+        let run: serde_json::Map<String, Value> = self
+            .header
+            .0
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.as_str().into()))
+            .collect();
+        json!({
+            "run": run,
+            "load": self.summary(),
+            "series": summary::series(self.figures),
+        })
+    }
+
+    /// Tables for a terminal.
+    pub(super) fn to_screen(self) -> String {
+        screen::text(self)
+    }
+
+    /// What happened in each second, as CSV.
+    pub(super) fn series_csv(self) -> String {
+        csv::text(&self.figures.series)
+    }
+
+    /// Writes the reports and the series that were asked for.
+    pub(super) fn write(self, reports: &[ReportFile], series: Option<&str>) -> anyhow::Result<()> {
+        for file in reports {
+            match file {
+                ReportFile::Json(name) => write_summary_file(name, &self.to_json()),
+                ReportFile::Html(name) => write_report_file(name, &page::html(self)),
+            }
+            .map_err(refused)?;
+        }
+        if let Some(name) = series {
+            write_report_file(name, &self.series_csv()).map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+/// A stage of sessions as reports name it, and from where to where it goes.
+struct Stage<'a> {
+    key: &'static str,
+    name: &'static str,
+    meaning: &'static str,
+    times: &'a Times,
+}
+
+fn stages(stages: &Stages) -> impl Iterator<Item = Stage<'_>> {
+    stages.all().into_iter().map(|(key, times)| {
+        let (name, meaning) = match key {
+            "response" => (
+                "response time",
+                "from when a request was wanted to the last byte of its response",
+            ),
+            "service" => (
+                "service time",
+                "from the first byte of a request to the last byte of its response",
+            ),
+            "first_byte" => (
+                "first byte",
+                "from the first byte of a request to the first segment of its response",
+            ),
+            "connect" => ("connect", "from the first SYN to the SYN ACK"),
+            "page" => ("page", "from when a page was wanted to the end of all its objects"),
+            "session" => (
+                "session",
+                "from when a session was wanted to its end, where it completed",
+            ),
+            _ => (
+                "schedule lag",
+                "from when a session was wanted to its first SYN",
+            ),
+        };
+        Stage {
+            key,
+            name,
+            meaning,
+            times,
+        }
+    })
+}
+
+/// Lags over which realised and planned arrivals are compared, at most; and at most a tenth of the bins,
+/// beyond which an autocovariance is mostly noise.
+const MAX_LAGS: usize = 300;
+
+/// How the arrivals that were realised compare with those that were planned.
+struct ArrivalCheck {
+    bin_s: f64,
+    bins: usize,
+    planned_mean: f64,
+    started_mean: f64,
+    /// Total variation between the histograms of counts per bin.
+    distance: f64,
+    lags: usize,
+    /// Of the autocovariances at lags 1 to `lags`; `None` where the run is too short.
+    agreement: Option<Agreement>,
+    /// Autocovariance of the realised counts, lag 0 first.
+    autocovariance: Vec<f64>,
+}
+
+fn arrival_check(figures: &Figures) -> ArrivalCheck {
+    let arrivals = figures.arrivals();
+    let planned = floats(&arrivals.planned);
+    let started = floats(&arrivals.started);
+    let lags = (planned.len().min(started.len()) / 10).min(MAX_LAGS);
+    let (agreement, realised) = if lags > 0 {
+        let wanted = autocovariance(&planned, lags);
+        let realised = autocovariance(&started, lags);
+        let agreement = Agreement::of(
+            wanted.get(1..).unwrap_or_default(),
+            realised.get(1..).unwrap_or_default(),
+        );
+        (Some(agreement), realised)
+    } else {
+        (None, Vec::new())
+    };
+    let mean = |counts: &[f64]| counts.iter().sum::<f64>() / to_float(counts.len().max(1));
+    ArrivalCheck {
+        bin_s: arrivals.bin_s,
+        bins: started.len(),
+        planned_mean: mean(&planned),
+        started_mean: mean(&started),
+        distance: arrivals.distance,
+        lags,
+        agreement,
+        autocovariance: realised,
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts per second are far below 2^53"
+)]
+fn floats(counts: &[u64]) -> Vec<f64> {
+    counts.iter().map(|count| *count as f64).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 4096 bins")]
+const fn to_float(number: usize) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+pub(super) mod samples;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The loop of a run: interface and stage joined, until the schedule is over or a signal comes.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use linkweir_inject::{Checksum as Seen, Port, ReceivedFrame};
+use linkweir_load::frames::Frames;
+use linkweir_load::neighbours::NeighbourState;
+use linkweir_load::stage::{Checksum, LoadStage};
+use linkweir_model::Sampler;
+use linkweir_record::LoadBatch;
+use linkweir_wire::Timestamp;
+
+use super::pcap::Pcap;
+use super::records::Records;
+use super::table::{Snapshot, Table};
+use crate::progress::wall_clock;
+use crate::signals::Signals;
+
+/// How long the first answer of the next hop is waited for.
+const RESOLVE: Duration = Duration::from_secs(5);
+/// The longest sleep: signals and records are looked at so often.
+const NAP: Duration = Duration::from_millis(20);
+/// Records that are handed over at a time.
+const RECORDS: usize = 1024;
+
+/// The time by the clock of the kernel's stamps.
+pub(super) fn now() -> Timestamp {
+    Timestamp::from_nanos(wall_clock())
+}
+
+/// Everything that the loop works with.
+pub(super) struct Runner<'a> {
+    pub(super) port: Port,
+    pub(super) stage: LoadStage<Sampler>,
+    pub(super) frames: Frames,
+    pub(super) pcap: Option<Pcap>,
+    pub(super) records: Records,
+    pub(super) signals: &'a Signals,
+    pub(super) table: Table,
+    pub(super) spin: Duration,
+    pub(super) drain: Duration,
+}
+
+impl Runner<'_> {
+    /// Waits for the hardware address of the next hop.
+    pub(super) fn resolve(&mut self, interface: &str, next_hop: IpAddr) -> anyhow::Result<()> {
+        let until = now() + RESOLVE;
+        loop {
+            let time = now();
+            let state = self.stage.resolve(time, &mut self.frames);
+            self.send()?;
+            if state == NeighbourState::Resolved {
+                return Ok(());
+            }
+            if self.signals.stop() {
+                return Err(anyhow!("stopped before the first session"));
+            }
+            if time >= until {
+                return Err(anyhow!(
+                    "nobody on {interface} answers for {next_hop} (ARP or neighbour discovery): is it the \
+                     right interface, is the server in a network of it, or does it need --gateway or --vlan?"
+                ));
+            }
+            self.receive(time + NAP, Duration::ZERO)?;
+        }
+    }
+
+    /// Plays the schedule, which begins at `begin`.
+    pub(super) fn play(&mut self, begin: Timestamp) -> anyhow::Result<()> {
+        self.stage.begin(begin);
+        let mut last = None;
+        loop {
+            let time = now();
+            self.stage.on_tick(time, &mut self.frames);
+            self.send()?;
+            if self.stage.is_done() {
+                return Ok(());
+            }
+            if self.stage.is_planned_out() && last.is_none() {
+                last = Some(time + self.drain);
+            }
+            if self.signals.stop() || last.is_some_and(|last| time >= last) {
+                self.stage.end(time, &mut self.frames);
+                return self.send();
+            }
+            self.look();
+            let nap = time + NAP;
+            let wake = self.stage.next_deadline().map_or(nap, |due| due.min(nap));
+            self.receive(wake, self.spin)?;
+        }
+    }
+
+    /// Records to their outputs, and a look at the figures each second.
+    fn look(&mut self) {
+        if self.stage.measure().waiting_records() >= RECORDS {
+            self.hand_over();
+        }
+        if self.table.is_due() {
+            self.hand_over();
+            let recent = self.stage.measure().take_recent();
+            self.table.show(Snapshot::new(self.stage.figures(), recent));
+        }
+    }
+
+    /// Gives the records of sessions that are over to their outputs.
+    pub(super) fn hand_over(&mut self) {
+        if self.records.are_wanted() && self.stage.measure().waiting_records() > 0 {
+            let mut batch = LoadBatch::default();
+            self.stage.measure().take_records(&mut batch);
+            self.records.take(batch);
+        }
+    }
+
+    fn receive(&mut self, until: Timestamp, spin: Duration) -> anyhow::Result<()> {
+        let Self {
+            port,
+            stage,
+            frames,
+            pcap,
+            ..
+        } = self;
+        let mut time = None;
+        port.receive_until(until, spin, |frame: ReceivedFrame<'_>| {
+            // The clock is asked once for the frames that came together.
+            let now = *time.get_or_insert_with(now);
+            if let Some(pcap) = pcap {
+                pcap.frame(frame.at, frame.bytes);
+            }
+            let checksum = match frame.checksum {
+                Seen::Valid | Seen::NotComputed => Checksum::Trusted,
+                Seen::Unknown => Checksum::Unknown,
+            };
+            stage.on_frame(frame.bytes, checksum, frame.at, now, frames);
+        })?;
+        self.send()
+    }
+
+    fn send(&mut self) -> anyhow::Result<()> {
+        if self.frames.is_empty() {
+            return Ok(());
+        }
+        if let Some(pcap) = &mut self.pcap {
+            let time = now();
+            self.frames.iter().for_each(|frame| pcap.frame(time, frame));
+        }
+        let sent = self.port.send(self.frames.iter());
+        self.frames.clear();
+        sent?;
+        Ok(())
+    }
+}
