@@ -122,6 +122,12 @@ impl Wheel {
         1 << self.tick_bits
     }
 
+    /// Bytes of memory; the timers are the caller's.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> usize {
+        self.levels.len() * size_of::<Level>()
+    }
+
     /// Sets the timer of entry `id`, anew where it is set already; a time that has passed is due at
     /// the next [`Wheel::pop`].
     #[inline]

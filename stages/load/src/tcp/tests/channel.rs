@@ -1,0 +1,1 @@
+//! Two ends over a line that loses, doubles, delays and reorders.
