@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use linkweir_sys::interface;
+use linkweir_sys::wait::wall_clock_ns;
 use linkweir_wire::Timestamp;
 
 use crate::receiver::Receiver;
@@ -37,6 +38,9 @@ pub struct Port {
     sender: Sender,
     receiver: Receiver,
     sent: Sent,
+    linger: Duration,
+    /// When frames were last taken.
+    last_arrival: Timestamp,
     notes: Vec<String>,
 }
 
@@ -76,6 +80,8 @@ impl Port {
             sender,
             receiver,
             sent: Sent::default(),
+            linger: options.linger,
+            last_arrival: Timestamp::ZERO,
             notes,
         })
     }
@@ -146,21 +152,13 @@ impl Port {
     pub fn receive(
         &mut self,
         limit: Duration,
-        mut each: impl FnMut(ReceivedFrame<'_>),
+        each: impl FnMut(ReceivedFrame<'_>),
     ) -> Result<usize, PortError> {
-        let taken = self.take(&mut each)?;
-        if taken > 0 || limit.is_zero() {
-            return Ok(taken);
-        }
-        match self.receiver.wait(limit) {
-            Ok(true) => self.take(&mut each),
-            Ok(false) => Ok(0),
-            Err(error) => Err(self.fault(error)),
-        }
+        self.receive_until(clock() + limit, Duration::ZERO, each)
     }
 
-    /// The same until a moment that is to be met exactly: the last `spin` before it is not slept but
-    /// spun. See [`linkweir_sys::wait::until`].
+    /// The same until a moment of the clock of the system, which is met exactly: the last `spin` before
+    /// it is not slept but spun. See [`linkweir_sys::wait::until`].
     ///
     /// # Errors
     /// Where the interface went down or is gone.
@@ -171,18 +169,27 @@ impl Port {
         mut each: impl FnMut(ReceivedFrame<'_>),
     ) -> Result<usize, PortError> {
         let taken = self.take(&mut each)?;
-        if taken > 0 {
+        if taken > 0 || deadline <= self.last_arrival {
             return Ok(taken);
         }
-        match self.receiver.wait_until(deadline, spin) {
-            Ok(true) => self.take(&mut each),
-            Ok(false) => Ok(0),
-            Err(error) => Err(self.fault(error)),
-        }
+        let lingering = deadline.min(self.last_arrival + self.linger);
+        let came = self
+            .receiver
+            .wait_until(lingering, self.linger)
+            .and_then(|came| Ok(came || self.receiver.wait_until(deadline, spin)?))
+            .map_err(|error| self.fault(error))?;
+        if came { self.take(&mut each) } else { Ok(0) }
     }
 
     fn take(&mut self, each: &mut impl FnMut(ReceivedFrame<'_>)) -> Result<usize, PortError> {
-        self.receiver.take(each).map_err(|error| self.fault(error))
+        let taken = self
+            .receiver
+            .take(each)
+            .map_err(|error| self.fault(error))?;
+        if taken > 0 {
+            self.last_arrival = clock();
+        }
+        Ok(taken)
     }
 
     fn fault(&self, error: std::io::Error) -> PortError {
@@ -200,6 +207,11 @@ impl Port {
             too_long,
         }
     }
+}
+
+/// What the clock of the system says.
+fn clock() -> Timestamp {
+    Timestamp::from_nanos(wall_clock_ns())
 }
 
 impl AsFd for Port {

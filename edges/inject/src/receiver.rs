@@ -151,12 +151,7 @@ impl Receiver {
         true
     }
 
-    /// Waits until something can be taken; false after `limit`.
-    pub(crate) fn wait(&self, limit: Duration) -> io::Result<bool> {
-        wait::readable(&self.socket, limit)
-    }
-
-    /// The same until a moment that is met exactly.
+    /// Waits until something can be taken, or until a moment that is met exactly (false).
     pub(crate) fn wait_until(&self, deadline: Timestamp, spin: Duration) -> io::Result<bool> {
         wait::until(&self.socket, deadline.as_nanos(), spin)
     }
