@@ -13,7 +13,12 @@ use linkweir_sink::schema_markdown;
 use std::path::Path;
 use std::process::Command;
 
-const MANUALS: [&str; 3] = ["docs/http.md", "docs/flows.md", "docs/gateway.md"];
+const MANUALS: [&str; 4] = [
+    "docs/http.md",
+    "docs/flows.md",
+    "docs/gateway.md",
+    "docs/load.md",
+];
 
 /// `docs [--check]`: writes those parts anew, or only says whether they would change.
 pub(crate) fn run(args: &[String]) -> Outcome {
