@@ -130,12 +130,12 @@ fn character_references() {
 fn pages_without_end_are_bounded() {
     let mut found = Found::default();
     found.begin(b"/");
-    for number in 0..100_000 {
+    for number in 0..10_000 {
         let tag = format!("<img src=/{number}/{}>", "x".repeat(number % 3000));
         found.feed(tag.as_bytes(), b"h", 100_000);
     }
     assert!(found.len() <= MAX_OBJECTS && found.bytes() <= 100_000);
-    assert!(found.beyond() > 90_000);
+    assert!(found.beyond() > 6_000);
     assert!(found.memory_bytes() < 300_000, "{}", found.memory_bytes());
     found.feed(&[b'<'; 100_000], b"h", 100_000);
     found.feed(&[b'a'; 1_000_000], b"h", 100_000);
