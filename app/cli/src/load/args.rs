@@ -422,8 +422,9 @@ fn peer(text: &str) -> Result<SocketAddr, String> {
     if let Ok(ip) = bare.parse::<IpAddr>() {
         return Ok(SocketAddr::new(ip, MEETING_PORT));
     }
-    text.parse()
-        .map_err(|_| format!("`{text}` is no address: write 10.0.0.2, 10.0.0.2:7433 or [fd00::2]:7433"))
+    text.parse().map_err(|_| {
+        format!("`{text}` is no address: write 10.0.0.2, 10.0.0.2:7433 or [fd00::2]:7433")
+    })
 }
 
 #[cfg(test)]
@@ -455,13 +456,22 @@ mod tests {
         assert_eq!((args.schedule.seed, args.sending.spin_us), (1, 80));
         assert_eq!(args.sending.lag_limit, Duration::from_millis(1));
         assert_eq!(args.roles.role, Role::All);
-        assert_eq!((args.sessions.keeps_alive(), args.sessions.parallel_or_default()), (None, 6));
+        assert_eq!(
+            (
+                args.sessions.keeps_alive(),
+                args.sessions.parallel_or_default()
+            ),
+            (None, 6)
+        );
         assert!(!args.link.may_be_public());
     }
 
     #[test]
     fn the_example_of_the_help_parses() {
-        let example = AFTER_HELP.lines().find(|line| line.contains("mmpp")).unwrap();
+        let example = AFTER_HELP
+            .lines()
+            .find(|line| line.contains("mmpp"))
+            .unwrap();
         let args = parse(example.trim().strip_prefix("linkweir load ").unwrap()).unwrap();
         assert_eq!(args.clients.group.len(), 1);
         assert_eq!(
@@ -475,20 +485,33 @@ mod tests {
 
     #[test]
     fn public_targets_are_to_be_told_twice() {
-        let may = |more: &str| parse(&format!("{LEAST} {more}")).unwrap().link.may_be_public();
+        let may = |more: &str| {
+            parse(&format!("{LEAST} {more}"))
+                .unwrap()
+                .link
+                .may_be_public()
+        };
         assert!(!may("--allow-public"));
         assert!(may("--allow-public --allow-public"));
     }
 
     #[test]
     fn roles_need_their_peers() {
-        assert!(parse(&format!("{LEAST} --role init")).unwrap_err().contains("--peer"));
+        assert!(
+            parse(&format!("{LEAST} --role init"))
+                .unwrap_err()
+                .contains("--peer")
+        );
         let args = parse(&format!("{LEAST} --role stat --peer fd00::2")).unwrap();
         assert_eq!(args.roles.peer, Some("[fd00::2]:7433".parse().unwrap()));
         let args = parse(&format!("{LEAST} --role init --peer 10.0.0.2:99")).unwrap();
         assert_eq!(args.roles.peer, Some("10.0.0.2:99".parse().unwrap()));
         let url = "http://10.9.0.1/ --arrivals constant:5 --sessions 10";
-        assert!(parse(&format!("{url} --role controller")).unwrap_err().contains("--generators"));
+        assert!(
+            parse(&format!("{url} --role controller"))
+                .unwrap_err()
+                .contains("--generators")
+        );
         assert!(parse(&format!("{url} --role controller --generators 2")).is_ok());
         assert!(parse(&format!("{LEAST} --role init --peer nobody")).is_err());
     }
@@ -507,12 +530,20 @@ mod tests {
             let said = parse(&format!("{LEAST} {more}")).unwrap_err();
             assert!(said.contains(why), "{more}: {said}");
         }
-        assert!(parse("http://10.9.0.1/ -i veth0 --clients 10.9.0.0/16 --arrivals poisson:500").is_err());
+        assert!(
+            parse("http://10.9.0.1/ -i veth0 --clients 10.9.0.0/16 --arrivals poisson:500")
+                .is_err()
+        );
     }
 
     #[test]
     fn the_last_of_two_opposites_wins() {
-        let keeps = |more: &str| parse(&format!("{LEAST} {more}")).unwrap().sessions.keeps_alive();
+        let keeps = |more: &str| {
+            parse(&format!("{LEAST} {more}"))
+                .unwrap()
+                .sessions
+                .keeps_alive()
+        };
         assert_eq!(keeps("--close"), Some(false));
         assert_eq!(keeps("--close --keep-alive"), Some(true));
         assert_eq!(keeps("--keep-alive --close"), Some(false));

@@ -67,7 +67,9 @@ pub(super) fn line(text: &str) -> Result<Profile, String> {
                 profile.ttl = ttl.ok_or_else(|| wrong("a TTL is 1 to 255"))?;
             }
             "mtu" => {
-                let mtu = value.parse().map_err(|_| wrong("an MTU is a number of bytes"))?;
+                let mtu = value
+                    .parse()
+                    .map_err(|_| wrong("an MTU is a number of bytes"))?;
                 profile.mtu = Some(mtu);
             }
             _ => {
@@ -100,7 +102,11 @@ fn rate(text: &str) -> Option<u64> {
         "gbit" => 1_000_000_000,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(scale).filter(|bits| *bits > 0)
+    digits
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(scale)
+        .filter(|bits| *bits > 0)
 }
 
 /// A share of one: `1%`, `0.01`.
@@ -141,7 +147,10 @@ mod tests {
         let mobile = group("mobile:fd09::/112:rtt=80ms").unwrap();
         assert_eq!(mobile.members, ["fd09::/112".parse().unwrap()]);
         let plain = group("plain:fd09::/112").unwrap();
-        assert_eq!((plain.members, plain.profile), (mobile.members, Profile::default()));
+        assert_eq!(
+            (plain.members, plain.profile),
+            (mobile.members, Profile::default())
+        );
         assert!(group("r:fd09::/112:reorder").unwrap().profile.reorder);
     }
 

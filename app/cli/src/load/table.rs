@@ -201,7 +201,10 @@ impl Drawer {
             ),
             (
                 "requests",
-                format!("{}  responses {responses}", rate(shot.requests, before.requests)),
+                format!(
+                    "{}  responses {responses}",
+                    rate(shot.requests, before.requests)
+                ),
             ),
             (
                 "response",
@@ -239,7 +242,15 @@ mod tests {
         let after = |seconds| drawer.begun + Duration::from_secs(seconds);
         let (two, four) = (after(2), after(4));
         let text = drawer.text(&(two, first.clone()));
-        for part in ["2 of 100 s", "200 /s  started 400", "180 /s", "failed 40", "reset 40", "max 10 ms", "p99 20"] {
+        for part in [
+            "2 of 100 s",
+            "200 /s  started 400",
+            "180 /s",
+            "failed 40",
+            "reset 40",
+            "max 10 ms",
+            "p99 20",
+        ] {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         drawer.before = (two, first);

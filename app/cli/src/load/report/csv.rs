@@ -13,7 +13,10 @@ const HEAD: &str = "start_ns,second,bin_s,planned,started,completed,failed,open,
 /// wanted in it, and empty where there is none.
 pub(super) fn text(series: &Series) -> String {
     let mut out = HEAD.to_owned();
-    let origin = series.bins().next().map_or(0, |(start, _)| start.as_nanos());
+    let origin = series
+        .bins()
+        .next()
+        .map_or(0, |(start, _)| start.as_nanos());
     for (start, bin) in series.bins() {
         let start = start.as_nanos();
         // Writing to a string cannot fail.

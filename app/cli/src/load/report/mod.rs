@@ -105,7 +105,10 @@ fn stages(stages: &Stages) -> impl Iterator<Item = Stage<'_>> {
                 "from the first byte of a request to the first segment of its response",
             ),
             "connect" => ("connect", "from the first SYN to the SYN ACK"),
-            "page" => ("page", "from when a page was wanted to the end of all its objects"),
+            "page" => (
+                "page",
+                "from when a page was wanted to the end of all its objects",
+            ),
             "session" => (
                 "session",
                 "from when a session was wanted to its end, where it completed",

@@ -30,7 +30,9 @@ pub(in crate::load) fn figures(sessions: u64, from: u64, step: usize) -> Figures
     };
     let mut measure = Measure::new(Halves, options);
     for session in (from..sessions).step_by(step) {
-        let at = |nanos: u64| Timestamp::from_nanos(1_700_000_000_000_000_000 + session * 250 * MILLI + nanos);
+        let at = |nanos: u64| {
+            Timestamp::from_nanos(1_700_000_000_000_000_000 + session * 250 * MILLI + nanos)
+        };
         let client = Client::try_from(session).unwrap_or(0);
         let (planned, started) = (at(0), at(20_000));
         let failure = (session % 10 == 9).then_some(Failure::Reset);

@@ -119,9 +119,7 @@ fn paper(figures: &Figures) -> [String; 2] {
 }
 
 fn stage_table(figures: &Figures) -> Vec<String> {
-    let head = [
-        "count", "min", "avg", "p50", "p90", "p99", "p99.9", "max",
-    ];
+    let head = ["count", "min", "avg", "p50", "p90", "p99", "p99.9", "max"];
     let mut lines = vec![line("", &head.map(str::to_owned))];
     for stage in stages(&figures.stages).filter(|stage| stage.times.count() > 0) {
         lines.push(line(stage.name, &spread(stage.times)));
@@ -162,8 +160,20 @@ fn group_table(figures: &Figures) -> Vec<String> {
     let widest = groups.iter().map(|group| width(&group.name)).max();
     let widest = widest.unwrap_or(0).max("group".len());
     let cells = |cells: [String; 7]| cells.map(|cell| format!("{cell:>10}")).join(" ");
-    let head = ["sessions", "failed", "responses", "connect", "p50", "p99", "max"];
-    let mut lines = vec![format!("  {:<widest$}  {}", "group", cells(head.map(str::to_owned)))];
+    let head = [
+        "sessions",
+        "failed",
+        "responses",
+        "connect",
+        "p50",
+        "p99",
+        "max",
+    ];
+    let mut lines = vec![format!(
+        "  {:<widest$}  {}",
+        "group",
+        cells(head.map(str::to_owned))
+    )];
     for group in groups {
         let at = |times: &Times, q| times.quantile(q).map_or_else(|| "-".to_owned(), span);
         let row = cells([

@@ -23,8 +23,14 @@ fn with_report<T>(limits: &Limits, show: impl FnOnce(Report<'_>) -> T) -> T {
 #[test]
 fn the_summary_has_the_keys_of_the_contract() {
     let load = with_report(&Limits::default(), |report| report.summary());
-    assert_eq!((&load["planned"], &load["started"]), (&json!(400), &json!(400)));
-    assert_eq!((&load["completed"], &load["failed"]["reset"]), (&json!(360), &json!(40)));
+    assert_eq!(
+        (&load["planned"], &load["started"]),
+        (&json!(400), &json!(400))
+    );
+    assert_eq!(
+        (&load["completed"], &load["failed"]["reset"]),
+        (&json!(360), &json!(40))
+    );
     assert_eq!(load["failed"]["no_room"], json!(0));
     let time = |key: &str| load["response_time_s"][key].as_f64().unwrap();
     for key in ["min", "max", "avg", "median", "p90", "p99", "p999"] {
@@ -36,7 +42,10 @@ fn the_summary_has_the_keys_of_the_contract() {
     for key in ["p50", "p99", "max"] {
         assert!((lag(key) - 20.0).abs() < 0.02, "{key}: {}", lag(key));
     }
-    assert_eq!((&load["valid"], &load["status_codes"]["200"]), (&json!(true), &json!(360)));
+    assert_eq!(
+        (&load["valid"], &load["status_codes"]["200"]),
+        (&json!(true), &json!(360))
+    );
     assert!(load["little"]["error"].as_f64().unwrap() < 1e-9);
     assert_eq!(load["groups"][1]["name"], "mobile");
     assert_eq!(load["arrivals"]["total_variation"], json!(0.0));
@@ -50,15 +59,26 @@ fn the_terminal_shows_the_row_of_the_paper() {
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(
         cells,
-        ["response", "time", "0.0100", "0.0100", "0.0100", "0.0000", "0.0100", "4.0"]
+        [
+            "response", "time", "0.0100", "0.0100", "0.0100", "0.0000", "0.0100", "4.0"
+        ]
     );
-    for part in ["400 planned", "40 failed (10.0 %)", "reset 40", "error 0.0000 %", "mobile"] {
+    for part in [
+        "400 planned",
+        "40 failed (10.0 %)",
+        "reset 40",
+        "error 0.0000 %",
+        "mobile",
+    ] {
         assert!(text.contains(part), "{part} in:\n{text}");
     }
     assert!(!text.contains("INVALID"));
     let strict = Limits { lag_p99_ns: 10_000 };
     let text = with_report(&strict, |report| report.to_screen());
-    assert!(text.contains("INVALID") && text.contains("schedule was not kept"), "{text}");
+    assert!(
+        text.contains("INVALID") && text.contains("schedule was not kept"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -71,7 +91,11 @@ fn the_series_has_a_row_a_second() {
     // 400 sessions, four a second, the last one ends in the second after.
     assert_eq!(rows.len(), 101);
     let column = |name: &str| head.iter().position(|one| *one == name).unwrap();
-    let sum = |name: &str| -> u64 { rows.iter().map(|row| row[column(name)].parse::<u64>().unwrap()).sum() };
+    let sum = |name: &str| -> u64 {
+        rows.iter()
+            .map(|row| row[column(name)].parse::<u64>().unwrap())
+            .sum()
+    };
     assert_eq!((sum("started"), sum("responses")), (400, 360));
     assert_eq!(rows[50][column("open")], "4.000");
     assert_eq!(rows[50][column("second")], "50");
@@ -83,17 +107,29 @@ fn files_are_written_by_their_kind() {
     let folder = tempfile::tempdir().unwrap();
     let name = |file: &str| folder.path().join(file).to_str().unwrap().to_owned();
     with_report(&Limits::default(), |report| {
-        let reports = [ReportFile::Json(name("r.json")), ReportFile::Html(name("r.html"))];
+        let reports = [
+            ReportFile::Json(name("r.json")),
+            ReportFile::Html(name("r.html")),
+        ];
         report.write(&reports, Some(&name("s.csv"))).unwrap();
         let nowhere = [ReportFile::Json(name("no/r.json"))];
         assert!(report.write(&nowhere, None).is_err());
     });
     let read = |file: &str| std::fs::read_to_string(folder.path().join(file)).unwrap();
     let json: Value = serde_json::from_str(&read("r.json")).unwrap();
-    assert_eq!((&json["run"]["seed"], &json["load"]["planned"]), (&json!("7"), &json!(400)));
+    assert_eq!(
+        (&json["run"]["seed"], &json["load"]["planned"]),
+        (&json!("7"), &json!(400))
+    );
     assert_eq!(json["series"]["bins"].as_array().unwrap().len(), 101);
     let html = read("r.html");
-    for part in ["Load of http://192.0.2.1/", "Little", "schedule lag", "mobile", "data retransmissions"] {
+    for part in [
+        "Load of http://192.0.2.1/",
+        "Little",
+        "schedule lag",
+        "mobile",
+        "data retransmissions",
+    ] {
         assert!(html.contains(part), "{part}");
     }
     assert!(read("s.csv").starts_with("start_ns,second,"));
