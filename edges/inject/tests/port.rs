@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use linkweir_inject::{Checksum, Port, PortError, PortOptions, SenderKind};
 use linkweir_sys::wait::wall_clock_ns;
 use linkweir_testkit::conversation::Side;
-use linkweir_testkit::netns::Wire;
-use linkweir_wire::{TcpFlags, Timestamp, emit::TcpFrame};
+use linkweir_testkit::netns::{Running, SERVER, Wire, interface};
+use linkweir_wire::{LinkType, SeqNumber, TcpFlags, Timestamp, Transport, decode, emit::TcpFrame};
 
 const INSIDE: &str = "LINKWEIR_TEST_NAMESPACE";
 const SENDERS: [SenderKind; 2] = [SenderKind::Packet, SenderKind::Xdp];
@@ -293,4 +293,155 @@ fn a_deadline_is_met_and_an_arrival_ends_the_wait() {
     let far = in_a_while(Duration::from_secs(20));
     assert!(b.receive_until(far, spin, |_| {}).unwrap() > 0);
     assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+/// An address that nobody has, on the link of the server.
+const CLIENT: &str = "10.80.0.99";
+const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
+
+/// A server writes to an emulated client: its kernel leaves segments joined and without checksum, and
+/// the kernel of the client's host stays out of it.
+#[test]
+fn segments_that_the_server_left_joined_come_whole() {
+    const NAME: &str = "segments_that_the_server_left_joined_come_whole";
+    match std::env::var(INSIDE).as_deref() {
+        Ok("server") => return serve(),
+        Ok(_) => return take_joined_segments(),
+        Err(_) => {}
+    }
+    let wire = match Wire::new() {
+        Ok(wire) => wire,
+        Err(error) => return println!("SKIPPED: {NAME}: {error}"),
+    };
+    let near = interface(Side::Server);
+    let mut words = vec!["-K", near];
+    for offload in ["tx", "sg", "tso", "gso"] {
+        words.extend([offload, "on"]);
+    }
+    wire.must(Side::Server, "ethtool", &words).unwrap();
+    let words = [
+        "neigh",
+        "add",
+        CLIENT,
+        "lladdr",
+        "02:00:00:00:00:77",
+        "dev",
+        near,
+    ];
+    wire.must(Side::Server, "ip", &words).unwrap();
+    let words = ["--exact", NAME, "--nocapture", "--test-threads=1"];
+    let run = |side, role| {
+        let mut command = wire.command(side, std::env::current_exe().unwrap());
+        command.args(words).env(INSIDE, role);
+        command
+    };
+    let server = Running::start(&mut run(Side::Server, "server")).unwrap();
+    let output = run(Side::Client, "client").output().unwrap();
+    drop(server);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(text.contains("1 passed"));
+}
+
+fn serve() {
+    use std::io::Write as _;
+    let listener = std::net::TcpListener::bind((SERVER, 80)).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    // Until the client has had enough, and resets.
+    while stream.write_all(&[b'x'; 65_536]).is_ok() {}
+}
+
+fn take_joined_segments() {
+    let mut port = open(interface(Side::Client), SenderKind::Auto);
+    // Who has the server's address? (RFC 826)
+    let mut question = [[0xff; 6], CLIENT_MAC].concat();
+    question.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+    question.extend(CLIENT_MAC);
+    question.extend([10, 80, 0, 99, 0, 0, 0, 0, 0, 0, 10, 80, 0, 1]);
+    port.send([&question[..]]).unwrap();
+    let answer = take_one(&mut port, |frame| frame[12..14] == [8, 6] && frame[21] == 2).0;
+    let server_mac: [u8; 6] = answer[6..12].try_into().unwrap();
+
+    let client = format!("{CLIENT}:40000").parse().unwrap();
+    let segment = TcpFrame {
+        src_mac: CLIENT_MAC,
+        dst_mac: server_mac,
+        seq: SeqNumber(1000),
+        ..TcpFrame::new(client, (SERVER, 80).into())
+    };
+    // The server may not listen yet, and refuse.
+    let syn = TcpFrame {
+        flags: TcpFlags::SYN,
+        options: &[2, 4, 5, 180],
+        ..segment
+    };
+    let is_synack = |flags: TcpFlags| flags == TcpFlags::SYN | TcpFlags::ACK;
+    let mut synack = None;
+    for _ in 0..100 {
+        port.send([&syn.to_vec()[..]]).unwrap();
+        let (frame, _) = take_one(&mut port, |frame| flags_and_seq(frame).is_some());
+        synack = flags_and_seq(&frame).filter(|(flags, _)| is_synack(*flags));
+        if synack.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (_, sequence) = synack.expect("the server listens");
+    let ack = TcpFrame {
+        seq: SeqNumber(1001),
+        ack: SeqNumber(sequence.wrapping_add(1)),
+        ..segment
+    };
+    port.send([&ack.to_vec()[..]]).unwrap();
+    let (frame, checksum) = take_one(&mut port, |frame| frame.len() > 1514);
+    assert_eq!(checksum, Checksum::NotComputed);
+    let packet = decode(
+        LinkType::ETHERNET,
+        &frame,
+        u32::try_from(frame.len()).unwrap(),
+    )
+    .unwrap();
+    let Transport::Tcp(tcp) = packet.transport else {
+        panic!("no segment");
+    };
+    assert!(tcp.payload.len() > 1460 && tcp.payload.iter().all(|&byte| byte == b'x'));
+    let reset = TcpFrame {
+        flags: TcpFlags::RST,
+        ..ack
+    };
+    port.send([&reset.to_vec()[..]]).unwrap();
+}
+
+/// The first frame that is wanted.
+fn take_one(port: &mut Port, is_wanted: impl Fn(&[u8]) -> bool) -> (Vec<u8>, Checksum) {
+    let began = Instant::now();
+    let mut found = None;
+    while found.is_none() {
+        assert!(began.elapsed() < Duration::from_secs(10), "it did not come");
+        port.receive(Duration::from_millis(100), |frame| {
+            if found.is_none() && is_wanted(frame.bytes) {
+                found = Some((frame.bytes.to_vec(), frame.checksum));
+            }
+        })
+        .unwrap();
+    }
+    found.unwrap()
+}
+
+/// Of a segment to the client's port.
+fn flags_and_seq(frame: &[u8]) -> Option<(TcpFlags, u32)> {
+    let packet = decode(
+        LinkType::ETHERNET,
+        frame,
+        u32::try_from(frame.len()).unwrap(),
+    )
+    .ok()?;
+    match packet.transport {
+        Transport::Tcp(tcp) if tcp.dst_port() == 40_000 => Some((tcp.flags(), tcp.seq().0)),
+        _ => None,
+    }
 }
