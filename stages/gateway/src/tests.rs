@@ -4,5 +4,6 @@
 mod bed;
 mod bounds;
 mod deciding;
+mod handshake;
 mod holding;
 mod property;

@@ -1,17 +1,19 @@
 //! What is known of a connection, from its first packet until it is decided and beyond.
 
+mod half_open;
 mod key;
 mod opening;
 mod plausible;
 mod recent;
 
+pub(crate) use half_open::HalfOpen;
 pub(crate) use key::{Ends, Key, side_of_sender};
 pub(crate) use opening::{Classified, Opening};
 pub(crate) use plausible::Plausible;
 pub(crate) use recent::RecentDecisions;
 
 use linkweir_engine::effect::Decision;
-use linkweir_wire::{SeqNumber, Timestamp};
+use linkweir_wire::Timestamp;
 
 use crate::examine::Examination;
 use crate::hold::Stream;
@@ -62,26 +64,6 @@ impl Connection {
     /// Whether both ends have sent all they will.
     pub(crate) fn is_finished(&self) -> bool {
         self.streams.iter().all(|stream| stream.is_finished)
-    }
-}
-
-/// A handshake without payload yet: who opened, and where the streams begin.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HalfOpen {
-    pub(crate) key: Key,
-    pub(crate) ends: Ends,
-    pub(crate) client_first: SeqNumber,
-    pub(crate) server_first: Option<SeqNumber>,
-}
-
-impl HalfOpen {
-    /// The streams of client and server.
-    pub(crate) fn streams(&self) -> [Stream; 2] {
-        [
-            Stream::starting_at(self.client_first),
-            self.server_first
-                .map_or_else(Stream::default, Stream::starting_at),
-        ]
     }
 }
 

@@ -231,6 +231,17 @@ impl GatewayStage {
         if is_syn {
             return self.on_handshake(key, hash, src, dst, packet, tcp, now, effects);
         }
+        let half = self.half_open.find(hash, |half| half.key == key);
+        if let Some(half) = half.and_then(|id| self.half_open.get_mut(id)) {
+            let is_client = half.ends.side(src) == Side::Client;
+            if is_client && flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::RST) {
+                half.on_client(tcp.ack());
+            } else if !is_client && half.is_disputed() && tcp.payload_len > 0 {
+                // Its place is not known, and it comes again.
+                self.stats.implausible += 1;
+                return self.room(now, effects).drop(packet.id);
+            }
+        }
         if tcp.payload_len == 0 {
             return self.room(now, effects).accept(packet.id, packet.mark, None);
         }
@@ -269,8 +280,11 @@ impl GatewayStage {
         let first = SeqNumber(tcp.seq().0.wrapping_add(1));
         let known = self.half_open.find(hash, |half| half.key == key);
         if tcp.flags().contains(TcpFlags::ACK) {
-            if let Some(half) = known.and_then(|id| self.half_open.get_mut(id)) {
-                half.server_first = Some(first);
+            let half = known.and_then(|id| self.half_open.get_mut(id));
+            let half = half.filter(|half| half.ends.side(src) == Side::Server);
+            if half.is_some_and(|half| !half.on_answer(first, tcp.ack())) {
+                self.stats.implausible += 1;
+                return self.room(now, effects).drop(packet.id);
             }
             return self.room(now, effects).accept(packet.id, packet.mark, None);
         }
@@ -296,18 +310,18 @@ impl GatewayStage {
             return effects.answers.push(answer);
         }
         if let Some(id) = known {
+            let half = self.half_open.get(id);
+            if half.is_some_and(|half| half.is_repeated_by(first)) {
+                // What was answered is still so.
+                return self.room(now, effects).accept(packet.id, packet.mark, None);
+            }
             self.half_open.remove(id);
         } else if self.half_open.is_full()
             && let Some(oldest) = self.half_open.oldest().map(|(id, _)| id)
         {
             self.half_open.remove(oldest);
         }
-        let half = HalfOpen {
-            key,
-            ends,
-            client_first: first,
-            server_first: None,
-        };
+        let half = HalfOpen::new(key, ends, first);
         if self.half_open.insert(hash, half).is_err() {
             // There is room: the oldest has left.
         }
@@ -379,7 +393,7 @@ impl GatewayStage {
             phase,
             label: Label::Unknown,
             streams,
-            has_handshake: half.is_some_and(|half| half.server_first.is_some()),
+            has_handshake: half.is_some_and(|half| half.is_answered()),
             plausible: Default::default(),
             early_packets: 0,
             early_bytes: 0,
