@@ -63,7 +63,7 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<()> {
         ]);
     }
     println!(
-        "\nFig. 10 of the paper: size of the window that is scanned, each with a tail of 1 KiB"
+        "\nFig. 10 of the paper: size of the window that is scanned, with a tail of 1 KiB (windows of 1 KiB: half a KiB)"
     );
     print_table(&rows);
     Ok(())
