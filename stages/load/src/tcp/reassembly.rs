@@ -296,7 +296,8 @@ mod tests {
             let mut held = NOBODY;
             let mut shown = Vec::new();
             let mut ended = false;
-            let whole = (0..1000).step_by(100).rev().map(|from| (from, 100));
+            let again = (0..1000).step_by(100).rev().chain((0..1000).step_by(100));
+            let whole = again.map(|from| (from, 100));
             for (from, len) in cuts.into_iter().chain(whole) {
                 let to = (from + len).min(1000);
                 let nxt = u32::try_from(shown.len()).unwrap();

@@ -124,6 +124,7 @@ fn a_lost_fin_is_sent_again() {
     bench.seq = bench.seq - 1;
     bench.hear(ACK | FIN, b"");
     bench.sent();
+    bench.seq += 1;
     bench.acknowledge(fin.seq + 1);
     assert!(bench.events().contains(&FINISHED));
     bench.assert_empty();

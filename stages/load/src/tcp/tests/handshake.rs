@@ -78,14 +78,13 @@ fn a_lost_syn_is_sent_again_with_backoff_and_given_up() {
     });
     let first = bench.syn.clone().unwrap();
     for (wait, n) in [(1000, 1), (2000, 2), (4000, 3)] {
-        bench.pass(wait - 1);
+        bench.pass(wait - 3);
         assert_eq!(bench.sent(), [], "not before {wait} ms");
-        bench.pass(2);
+        bench.pass(4);
         let again = bench.one();
         assert_eq!((again.seq, again.flags), (first.seq, SYN));
         assert_ne!(again.timestamps(), first.timestamps(), "the clock goes on");
         assert_eq!(bench.counts().syn_retransmissions, n);
-        bench.pass(0);
     }
     bench.pass(9000);
     assert_eq!(bench.sent(), [], "no RST: the server knows nothing");
@@ -199,7 +198,7 @@ fn an_answer_to_another_syn_is_reset_and_a_bare_syn_dropped() {
     bench.ack += 5;
     bench.hear_with(SYN | ACK, b"", PLAIN);
     let reset = bench.one();
-    assert_eq!((reset.flags, reset.seq), (RST | ACK, bench.ack));
+    assert_eq!((reset.flags, reset.seq), (RST, bench.ack));
     bench.hear_with(SYN, b"", PLAIN);
     assert_eq!((bench.sent(), bench.events()), (vec![], vec![]));
     assert_eq!(bench.counts().simultaneous_opens, 1);

@@ -71,13 +71,14 @@ fn the_window_is_scaled_by_what_the_server_said() {
     bench.hear(ACK, b"");
     bench.send(&bytes(9000));
     assert_eq!(bench.sent().len(), 4);
-    // An older segment does not set it back.
-    let seq = bench.seq;
-    bench.say(ACK, b"x");
-    bench.seq = seq;
+    // A segment from before what was heard last does not set it back.
+    bench.seq += 5;
+    bench.hear(ACK, b"x");
+    bench.seq = bench.seq - 5;
+    bench.sent();
     bench.window = 10;
     bench.acknowledge(base + 1000);
-    assert_eq!(places(&bench.sent()[..1], base), [(4000, 1000)]);
+    assert_eq!(places(&bench.sent(), base), [(4000, 1000)]);
 }
 
 #[test]
@@ -290,7 +291,8 @@ fn a_timestamp_tells_the_round_trip_of_what_was_sent_again() {
     let echo = again.timestamps().unwrap().0;
     bench.hear_with(ACK, b"", options(None, None, false, Some((6, echo))));
     assert_eq!(bench.counts().rtt_samples, 2);
-    assert_eq!(bench.counts().rtt_max_ns / 1_000_000, 30);
+    // From when it was sent, up to 2 ms before we looked.
+    assert!((30..=32).contains(&(bench.counts().rtt_max_ns / 1_000_000)));
 }
 
 #[test]
