@@ -175,9 +175,8 @@ impl TcpClients {
         let local = SocketAddr::new(opening.local, port);
         // The IPv6 header is 20 bytes longer.
         let overhead = if local.is_ipv4() { 0 } else { 20 };
-        let mss = opening
-            .mss
-            .unwrap_or(sender.settings.mss.saturating_sub(overhead));
+        let default = sender.settings.mss.saturating_sub(overhead);
+        let mss = opening.mss.unwrap_or(default);
         Syn {
             client: opening.client,
             local,
@@ -317,7 +316,6 @@ impl TcpClients {
 
     /// Takes a segment to an address of a client. `at` is when it arrived, as the kernel saw it; its
     /// checksum is right.
-    #[expect(clippy::too_many_arguments, reason = "two times, two receivers")]
     pub fn on_segment(
         &mut self,
         packet: &Packet<'_>,

@@ -178,7 +178,7 @@ mod tests {
         SeqNumber(u32::MAX - 5000) + n
     }
 
-    fn board(ranges: &[(u32, u32)]) -> Scoreboard {
+    fn ranges(ranges: &[(u32, u32)]) -> Scoreboard {
         let mut board = Scoreboard::default();
         for &(from, to) in ranges {
             board.add((seq(from), seq(to)));
@@ -188,14 +188,14 @@ mod tests {
 
     #[test]
     fn lost_is_what_has_two_segments_or_three_ranges_above() {
-        let board = board(&[(2000, 3000), (4000, 5000)]);
+        let board = ranges(&[(2000, 3000), (4000, 5000)]);
         assert!(
             !board.is_lost(seq(1000), 1000),
             "two segments are not more than two"
         );
         assert!(board.is_lost(seq(1000), 999));
         assert!(!board.is_lost(seq(3000), 999));
-        let three = super::tests::board(&[(2000, 2001), (4000, 4001), (6000, 6001)]);
+        let three = ranges(&[(2000, 2001), (4000, 4001), (6000, 6001)]);
         assert!(three.is_lost(seq(1000), 1000));
         assert!(!three.is_lost(seq(2500), 1000));
     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn pipe_leaves_out_what_is_lost_or_has_arrived() {
         let mss = 1000;
-        let board = board(&[(1000, 4000)]);
+        let board = ranges(&[(1000, 4000)]);
         let (una, nxt) = (seq(0), seq(10_000));
         // [0, 1000) is lost, [1000, 4000) has arrived.
         assert_eq!(board.pipe(una, nxt, una, mss), 6000);

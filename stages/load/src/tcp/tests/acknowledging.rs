@@ -8,7 +8,7 @@ use std::time::Duration;
 fn our_numbers_wrap_in_the_middle_of_an_upload() {
     // The initial sequence number is a clock of 4 us: turn it to just before the wrap.
     let bench = Bench::opened(settings());
-    let left = u32::MAX - bench.syn.clone().unwrap().seq.0;
+    let left = u32::MAX - bench.syn.unwrap().seq.0;
     let mut bench = Bench::new(settings());
     bench.now = bench.now + Duration::from_micros(4 * (u64::from(left) - 4000));
     bench.open(&super::harness::opening(true)).unwrap();
