@@ -124,7 +124,7 @@ fn table(
     ];
     lines.extend(figures(check, model.bin_s()));
     lines.push(format!(
-        "by chance        the mean of a run as long as the counts spreads by {} (one standard deviation)",
+        "by chance        the mean of a run as long as the counts spreads by {} or more (one standard deviation)",
         percent(check.sd_of_mean / check.mean_counted)
     ));
     if !runs.is_empty() {

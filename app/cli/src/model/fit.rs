@@ -173,7 +173,7 @@ fn table(fitted: &Fitted, series: &Series, elapsed: Duration) -> String {
     ));
     if fitted.scales.iter().any(|scale| scale.visits < FEW_VISITS) {
         lines.push(format!(
-            "note             a run of this length visits a source less than {FEW_VISITS} times: its mean spreads by {} (one",
+            "note             a run of this length visits a source less than {FEW_VISITS} times: its mean spreads by {} or more (one",
             signed_percent(check.sd_of_mean / check.mean_counted)
         ));
         lines.push(

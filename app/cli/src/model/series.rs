@@ -114,7 +114,7 @@ fn of_logs(
     }
     let source = format!(
         "sessions of {source}, timeout {}",
-        span(nanos(how.log.timeout))
+        humantime::format_duration(how.log.timeout)
     );
     Ok(Series {
         counts: narrow(&name, bin, bins.into_counts().1)?,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use linkweir_model::bins::{Bins, TooManyBins};
 use linkweir_model::log::calendar::format_date;
-use linkweir_sink::human::{moment, short, span, thousands};
+use linkweir_sink::human::{moment, short, thousands};
 use serde_json::{Value, json};
 
 use super::args::SessionsArgs;
@@ -72,7 +72,8 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
 /// That there are too many bins, with what can be done.
 pub(super) fn too_many(error: TooManyBins, bin: std::time::Duration) -> anyhow::Error {
     wrong(format!(
-        "{error} of {bin:?}: give a longer --bin, or the time that is meant with --from and --to"
+        "{error} of {}: give a longer --bin, or the time that is meant with --from and --to",
+        humantime::format_duration(bin)
     ))
 }
 
@@ -99,7 +100,7 @@ fn screen(found: &Found, args: &SessionsArgs) {
         "sessions   {}, {} requests each (timeout {})",
         thousands(totals.sessions),
         short(per_session(found)),
-        span(nanos(args.log.timeout))
+        humantime::format_duration(args.log.timeout)
     ));
     if found.sessions != totals.sessions {
         say(&format!(

@@ -54,13 +54,9 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<Exit> {
             counts.mean(),
             model.mean()
         ));
-        // With a profile the series is no stationary one, and the model's autocovariance is that of
-        // the process below the profile.
-        for (lag, name) in [
-            (0, "variance"),
-            (1, "autocovariance 1"),
-            (10, "autocovariance 10"),
-        ] {
+        // At lags in bins. With a profile the series is no stationary one, and the model's
+        // autocovariance is that of the process below the profile.
+        for (lag, name) in [(0, "variance"), (1, "covariance 1"), (10, "covariance 10")] {
             if let (Some(drawn), Some(stated)) = (drawn.get(lag), stated.get(lag)) {
                 let of_model = if model.profile().is_none() {
                     format!(" (model {})", short(*stated))

@@ -24,7 +24,7 @@ use super::args::{SeriesArgs, SpanArgs};
 use super::input::Opened;
 use super::wrong;
 use cell::{Unit, cells, count, time};
-use plan::{Kind, Plan};
+use plan::{Kind, NoPlan, Plan};
 
 /// Rows of counts that are held.
 const MOST_ROWS: usize = 1 << 22;
@@ -47,8 +47,11 @@ pub(super) fn read(
     width_ns: u64,
 ) -> anyhow::Result<Table> {
     let name = opened.name.clone();
-    let plan = Plan::of(&opened.beginning, args.column.as_deref(), args.events)
-        .map_err(|what| wrong(format!("{name}: {what}")))?;
+    let plan = Plan::of(&opened.beginning, args.column.as_deref(), args.events);
+    let plan = plan.map_err(|fault| match fault {
+        NoPlan::Input(what) => anyhow!("{name}: {what}"),
+        NoPlan::Usage(what) => wrong(format!("{name}: {what}")),
+    })?;
     let mut lines = Lines::new(opened);
     let mut is_heading = plan.has_heading;
     let (from, to) = span.limits();

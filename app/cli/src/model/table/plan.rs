@@ -22,6 +22,15 @@ pub(super) struct Plan {
     pub(super) kind: Kind,
 }
 
+/// Why a table cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NoPlan {
+    /// It is none.
+    Input(&'static str),
+    /// The flags do not fit it.
+    Usage(String),
+}
+
 /// A column of a table, by its heading and its first row.
 struct Column<'a> {
     name: Option<String>,
@@ -57,23 +66,23 @@ impl Column<'_> {
     /// Whether it holds times: dates, numbers under a name that says so, or numbers as large as the
     /// seconds since 1970 are now.
     fn is_time(&self) -> bool {
-        /// 1973.
-        const RECENT_NS: u64 = 100_000_000_000_000_000;
+        /// 1973 to 2099.
+        const RECENT_NS: std::ops::Range<u64> = 100_000_000_000_000_000..4_100_000_000_000_000_000;
         let read = time(self.first, self.unit());
         self.is_date()
             || (self.is_named_time() && read.is_some())
-            || (self.name.is_none() && read.is_some_and(|ns| ns >= RECENT_NS))
+            || (self.name.is_none() && read.is_some_and(|ns| RECENT_NS.contains(&ns)))
     }
 }
 
 impl Plan {
     /// The plan of a table that begins so. `wanted` names the column, `events` says what it holds.
-    pub(super) fn of(beginning: &[u8], wanted: Option<&str>, events: bool) -> Result<Self, String> {
+    pub(super) fn of(beginning: &[u8], wanted: Option<&str>, events: bool) -> Result<Self, NoPlan> {
         let mut rows = beginning
             .split(|byte| *byte == b'\n')
             .map(<[u8]>::trim_ascii)
             .filter(|row| !row.is_empty() && !row.starts_with(b"#"));
-        let first = rows.next().ok_or("it is empty")?;
+        let first = rows.next().ok_or(NoPlan::Input("it is empty"))?;
         let separator = [b',', b'\t', b';']
             .into_iter()
             .find(|separator| first.contains(separator))
@@ -81,7 +90,8 @@ impl Plan {
         let is_data = |cell: &[u8]| time(cell, Unit::BySize).is_some() || is_negative(cell);
         let has_heading = !cells(first, separator).any(is_data);
         let row = if has_heading {
-            rows.next().ok_or("it has a heading and no rows")?
+            rows.next()
+                .ok_or(NoPlan::Input("it has a heading and no rows"))?
         } else {
             first
         };
@@ -94,9 +104,10 @@ impl Plan {
             })
             .collect();
         let kind = match wanted {
-            Some(wanted) => named(&columns, wanted, events)?,
-            None => told(&columns, events)?,
+            Some(wanted) => named(&columns, wanted, events),
+            None => told(&columns, events),
         };
+        let kind = kind.map_err(NoPlan::Usage)?;
         Ok(Self {
             separator,
             has_heading,
