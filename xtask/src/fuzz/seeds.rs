@@ -99,6 +99,12 @@ pub(super) fn write(work: &Path) -> Result<()> {
         "header".to_owned(),
         DNS_ANSWER.get(..12).unwrap_or(&[]),
     )?;
+    for (index, response) in RESPONSES.iter().enumerate() {
+        put("load_response", format!("response-{index}"), response)?;
+    }
+    for (index, script) in SCRIPTS.iter().enumerate() {
+        put("load_script", format!("script-{index}"), script.as_bytes())?;
+    }
     for (index, bytes) in conversations::all().iter().enumerate() {
         put("peer_inspectors", format!("conversation-{index}"), bytes)?;
     }
@@ -171,6 +177,23 @@ const CODED: [&[u8]; 4] = [
     b"\0\xFF\x1F\x8B\x08\x1E\0\0\0\0\0\x03\x01\0xname\0comment\0cc\x01\x02\0\xFD\xFFhi\0\0\0\0\0\0\0\0",
     b"\x01\x01\x78\x01\x01\x02\0\xFD\xFFhi\x01\x3B\0\xD2",
     b"\x01\x10\x01\x02\0\xFD\xFFhi",
+];
+
+/// Whether the request was HEAD, and a response: pages, chunks, an interim one, one until the end.
+const RESPONSES: [&[u8]; 3] = [
+    b"\0HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\
+        Transfer-Encoding: chunked\r\n\r\n21;x\r\n<base href=/b/><img src=../c?d&amp;e>\r\n\
+        17\r\n<script>'<img'</script>\r\n0\r\nA: b\r\n\r\n",
+    b"\0HTTP/1.0 200 OK\nConnection: keep-alive\n\n<!-- <img src=x> --><link rel=icon href='/i#f'>",
+    b"\x01HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\nrest",
+];
+
+/// A script of each format, and times.
+const SCRIPTS: [&str; 3] = [
+    "# comment\n/a method=POST think=1.5 contents='x\\n\\\n y'\n  /b.png\n\n/c\n",
+    "order = \"weighted\"\n[defaults]\nthink = { distribution = \"pareto\", scale = 1, shape = 1.5, cap = \"9s\" }\n\
+        [[session]]\nweight = 2\npage = [{ target = \"/\", objects = [\"/a\", { target = \"/b\", body = \"c\" }] }]\n",
+    "start_s,client\n1.5,10.0.0.1\n2\n",
 ];
 
 /// A record of the target that takes streams: side, length, bytes.
