@@ -3,7 +3,7 @@
 use linkweir_wire::{TcpFlags, Timestamp};
 
 use super::chunks::span;
-use super::connection::{Connection, Marks};
+use super::connection::{Connection, Marks, State};
 use super::pool::NOBODY;
 use super::reassembly::Hold;
 use super::segment::Segment;
@@ -60,7 +60,13 @@ impl Stack {
         if has_fin {
             conn.rcv_nxt += 1;
             self.incoming.forget(&mut conn.held);
-            conn.marks.set(Marks::ACK_NOW);
+            if conn.state == State::Established {
+                // Our FIN nearly always follows at once and takes the acknowledgment along, as it
+                // does with Linux.
+                self.owe_ack(conn, cx.now);
+            } else {
+                conn.marks.set(Marks::ACK_NOW);
+            }
             cx.tell(conn, TcpEvent::PeerFinished);
             return true;
         }

@@ -49,12 +49,20 @@ impl RoundTrip {
     ) -> Duration {
         let base = if self.is_known() {
             let variation = (4 * u64::from(self.rttvar)).max(GRANULARITY);
-            Duration::from_micros(u64::from(self.srtt) + variation).max(min)
+            nanos(min).max((u64::from(self.srtt) + variation) * 1000)
         } else {
-            initial
+            nanos(initial)
         };
-        base.saturating_mul(1 << backoff.min(16)).min(max)
+        let doubled = base.saturating_mul(1 << backoff.min(16));
+        Duration::from_nanos(doubled.min(nanos(max)))
     }
+}
+
+/// A span in nanoseconds, in 64 bits: 128 would cost more than all the rest.
+const fn nanos(span: Duration) -> u64 {
+    span.as_secs()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(span.subsec_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -36,13 +36,12 @@ impl Stack {
                 break;
             }
         }
-        let rto = self.sender.rto(conn);
         if let Some(flight) = self.flights.get_mut(conn.flight)
             && flight.due == Timestamp::MAX
         {
             // Something is under way, or the server's window is closed: then the timer is that of
             // the probe (RFC 9293 sec. 3.8.6.1).
-            flight.due = now + rto;
+            flight.due = now + self.sender.rto(conn);
         }
     }
 
@@ -115,7 +114,6 @@ impl Stack {
         now: Timestamp,
         out: &mut impl SegmentOut,
     ) -> u32 {
-        let rto = self.sender.rto(conn);
         let Some(flight) = self.flights.get_mut(conn.flight) else {
             return 0;
         };
@@ -148,7 +146,7 @@ impl Stack {
             conn.snd_nxt = seq + used;
         }
         if flight.due == Timestamp::MAX {
-            flight.due = now + rto;
+            flight.due = now + self.sender.rto(conn);
         }
         let payload = self.outgoing.read(
             &flight.data,
