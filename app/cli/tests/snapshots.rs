@@ -55,6 +55,11 @@ fn help() {
         all.push_str(&run(&["gateway", command, "--help"]).exits(0).stdout);
     }
     golden("gateway-help.txt", &all);
+    let mut all = run(&["model", "--help"]).exits(0).stdout;
+    for command in ["sessions", "fit", "simulate", "check"] {
+        all.push_str(&run(&["model", command, "--help"]).exits(0).stdout);
+    }
+    golden("model-help.txt", &all);
     golden("http-h.txt", &run(&["http", "-h"]).exits(0).stdout);
 }
 
