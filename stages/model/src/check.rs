@@ -7,7 +7,6 @@ use crate::likelihood::log_likelihood;
 use crate::model::Model;
 use crate::number::number;
 use crate::poisson::ln_probability;
-use crate::superposition::sd_of_mean;
 
 /// Most lags that are compared.
 pub const MAX_LAGS: usize = 100_000;
@@ -86,8 +85,15 @@ pub fn analytic(model: &Model, counts: &Counts, lags: usize) -> Result<Check, Ch
     suits(model, counts, lags)?;
     let bins = counts.len();
     let factors = model.profile().map(|profile| profile.first(bins));
-    let (mean, of_model) = match &factors {
-        None => (model.mean(), model.superposition().autocovariance(lags)),
+    let (mean, of_model, sd_of_mean) = match &factors {
+        None => {
+            let all = model.superposition().autocovariance(lags);
+            let n = number(bins);
+            let pairs = all.iter().enumerate();
+            let together = pairs.map(|(lag, c)| c * (1.0 - number(lag) / n));
+            let sd = sd_of_mean(together, bins);
+            (model.mean(), all, sd)
+        }
         Some(factors) => with_trend(model, factors, lags),
     };
     let histogram = counts.histogram();
@@ -111,19 +117,13 @@ pub fn analytic(model: &Model, counts: &Counts, lags: usize) -> Result<Check, Ch
         .saturating_mul(model.superposition().states())
         .saturating_mul(moves + 10);
     let log_likelihood = (steps <= MOST_STEPS).then(|| log_likelihood(model, counts));
-    let spread = {
-        // The trend is no chance: without it.
-        let mut chance = model.superposition().autocovariance(lags);
-        chance.truncate(bins);
-        sd_of_mean(&chance, bins)
-    };
     Ok(finish(
         counts,
         lags,
         Found {
             mean,
             autocovariance: of_model,
-            sd_of_mean: spread,
+            sd_of_mean,
             total_variation: (apart + (1.0 - covered).max(0.0)) / 2.0,
             log_likelihood,
         },
@@ -152,7 +152,7 @@ pub fn realised(
 pub fn compare(counts: &Counts, other: &Counts, lags: usize) -> Result<Check, CheckError> {
     possible(counts, lags)?;
     let of_other = of_counts(other, lags);
-    let spread = sd_of_mean(&of_other, other.len());
+    let spread = sd_of_mean(of_other.iter().copied(), other.len());
     Ok(finish(
         counts,
         lags,
@@ -237,9 +237,18 @@ pub(crate) fn of_counts(counts: &Counts, lags: usize) -> Vec<f64> {
     autocovariance(&values, lags)
 }
 
-/// Mean and autocovariance of the counts of a model whose bins have these factors: the products of
-/// the trend's deviations, and the chance around it where both bins have arrivals.
-fn with_trend(model: &Model, factors: &[f64], lags: usize) -> (f64, Vec<f64>) {
+/// The standard deviation of the mean of `bins` counts, from the sums of the covariances of all pairs
+/// at each lag over `bins`. What lies beyond the last lag counts as 0.
+fn sd_of_mean(mut together: impl Iterator<Item = f64>, bins: usize) -> f64 {
+    let variance = together.next().unwrap_or(0.0);
+    let pairs: f64 = together.map(|c| 2.0 * c).sum();
+    ((variance + pairs).max(0.0) / number(bins)).sqrt()
+}
+
+/// Mean, autocovariance, and standard deviation of the mean, of the counts of a model whose bins have
+/// these factors. The autocovariance is that of the trend and of the chance around it, which is the
+/// stronger the larger the factors of both bins are; the mean spreads by chance alone.
+fn with_trend(model: &Model, factors: &[f64], lags: usize) -> (f64, Vec<f64>, f64) {
     let n = number(factors.len());
     let mean_factor = factors.iter().sum::<f64>() / n;
     let mean = model.mean() * mean_factor;
@@ -248,14 +257,15 @@ fn with_trend(model: &Model, factors: &[f64], lags: usize) -> (f64, Vec<f64>) {
     let both = lagged_products(factors, lags);
     let chance = model.superposition().autocovariance_of_rate(lags);
     let level = model.mean() * model.mean();
-    let parts = trend.iter().zip(&both).zip(&chance);
-    let mut result: Vec<f64> = parts
-        .map(|((trend, both), chance)| (level * trend + chance * both) / n)
-        .collect();
-    if let Some(variance) = result.first_mut() {
+    let mut chance: Vec<f64> = chance.iter().zip(&both).map(|(c, b)| c * b / n).collect();
+    if let Some(variance) = chance.first_mut() {
         *variance += mean;
     }
-    (mean, result)
+    let parts = trend.iter().zip(&chance);
+    let all = parts.map(|(trend, chance)| level * trend / n + chance);
+    let all = all.collect();
+    let sd = sd_of_mean(chance.into_iter(), factors.len());
+    (mean, all, sd)
 }
 
 /// Factors as few classes of nearly the same size: the mean of each and its share.
@@ -358,16 +368,27 @@ mod tests {
 
     #[test]
     fn the_mean_spreads_as_far_as_said() {
-        let model = model(None);
         let n = 2000;
-        let means: Vec<f64> = (0..400)
-            .map(|seed| model.simulate(n, seed).unwrap().mean())
-            .collect();
-        let mean = means.iter().sum::<f64>() / 400.0;
-        let variance = means.iter().map(|m| (m - mean) * (m - mean)).sum::<f64>() / 400.0;
-        let counts = model.simulate(n, 1).unwrap();
-        let said = analytic(&model, &counts, 200).unwrap().sd_of_mean;
-        assert!((variance.sqrt() / said - 1.0).abs() < 0.15, "{said}");
+        let short = Profile::new(2000, 500, vec![0.1, 1.0, 4.0, 1.0]).unwrap();
+        for profile in [None, Some(short)] {
+            let model = model(profile);
+            let means: Vec<f64> = (0..400)
+                .map(|seed| model.simulate(n, seed).unwrap().mean())
+                .collect();
+            let mean = means.iter().sum::<f64>() / 400.0;
+            let variance = means.iter().map(|m| (m - mean) * (m - mean)).sum::<f64>() / 400.0;
+            let counts = model.simulate(n, 1).unwrap();
+            let said = analytic(&model, &counts, 200).unwrap().sd_of_mean;
+            assert!((variance.sqrt() / said - 1.0).abs() < 0.15, "{said}");
+        }
+    }
+
+    #[test]
+    fn deviation_of_the_mean() {
+        let of = |together: &[f64], bins| sd_of_mean(together.iter().copied(), bins);
+        assert!((of(&[4.0, 0.0], 100) - 0.2).abs() < 1e-15);
+        // Two bins that are always the same are one.
+        assert!((of(&[4.0, 2.0], 2) - 2.0).abs() < 1e-15);
     }
 
     #[test]

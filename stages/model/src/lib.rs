@@ -3,6 +3,16 @@
 //!
 //! Numbers only: no clock, no files, nothing of the network. Time is a number of bins.
 //!
+//! ```text
+//! log ─ sessions ─► bins ─► Counts ─ fit ─► Model ─ sampler ─► rate of each bin
+//!                             │              │ ▲
+//!                             └─── check ────┘ └─ file (JSON)
+//! ```
+//!
+//! A [`Model`] is a [`Superposition`] of [`Source`]s, with a [`Profile`] where there is a trend.
+//! [`fit()`] makes it in four steps ([`fit`](mod@fit)), [`check`] compares it with counts, [`baseline`]
+//! has simpler processes for the comparison.
+//!
 //! Source: the MMPP engine of the Raw Packet Sender (Hryn, Jerzak, Chydzinski 2004, sec. 3.2),
 //! Eqs. (1) to (7); the procedure has the four steps of Salvador, Valadas and Pacheco (2003).
 

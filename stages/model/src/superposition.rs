@@ -1,6 +1,5 @@
 //! Independent sources side by side (Eqs. 5 to 7 of the paper).
 
-use crate::number::number;
 use crate::poisson;
 use crate::source::{MAX_STATES, Source};
 
@@ -167,18 +166,6 @@ fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
     result
 }
 
-/// The standard deviation of the mean of `bins` counts whose autocovariance is `autocovariance`
-/// (lag 0 first); what lies beyond its last lag counts as 0.
-pub(crate) fn sd_of_mean(autocovariance: &[f64], bins: usize) -> f64 {
-    let n = number(bins);
-    let (variance, rest) = autocovariance.split_first().unwrap_or((&0.0, &[]));
-    let pairs = rest.iter().take(bins.saturating_sub(1)).enumerate();
-    let sum: f64 = pairs
-        .map(|(at, c)| 2.0 * (1.0 - number(at + 1) / n) * c)
-        .sum();
-    ((variance + sum).max(0.0) / n).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,12 +231,5 @@ mod tests {
             Err(SuperpositionError::States { states: 2048, .. })
         ));
         assert!(Superposition::new(vec![two(); 17]).is_err());
-    }
-
-    #[test]
-    fn deviation_of_the_mean() {
-        assert!((sd_of_mean(&[4.0, 0.0], 100) - 0.2).abs() < 1e-15);
-        // Two bins that are always the same are one.
-        assert!((sd_of_mean(&[4.0, 4.0], 2) - 2.0).abs() < 1e-15);
     }
 }

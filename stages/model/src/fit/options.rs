@@ -16,7 +16,8 @@ pub struct FitOptions {
     /// less where the autocovariance stays at or below 0 for ten lags.
     pub lags: Option<usize>,
     /// States of the whole chain, M 2^L. Chosen: L so that the inequality coefficient of the
-    /// exponentials is below 1 %, three at most; M by the Bayesian information criterion.
+    /// exponentials is below 1 %, three at most; M by the Bayesian information criterion, the fewest
+    /// within 10 of the best.
     pub states: Option<usize>,
     /// Two-state sources, L.
     pub scales: Option<usize>,

@@ -69,7 +69,8 @@ pub(super) fn choose(terms: &[Term], series: &Series) -> Result<Vec<Persistent>,
             return None;
         }
         let kernel = Kernel::new(&series.observations, grid.rates(), &offsets_of(sources));
-        Some(kernel.log_likelihood(&kernel.law(STEPS)))
+        let law = kernel.law(grid.rates(), series.mean - mean, STEPS);
+        Some(kernel.log_likelihood(&law))
     };
     let mut best: Option<(f64, Vec<Persistent>)> = None;
     for low in STARTS {

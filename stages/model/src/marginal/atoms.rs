@@ -1,6 +1,7 @@
 //! A law on a grid as few atoms.
 
 use super::npmle::{Kernel, scaled_exp};
+use super::tilt::{self, Share};
 use super::{Observation, Offset};
 
 /// A rate and its weight.
@@ -44,17 +45,19 @@ fn cost(a: Atom, b: Atom) -> f64 {
     a.weight * b.weight / (a.weight + b.weight) * apart * apart / noise
 }
 
-/// Steps of EM on rates and weights of the atoms, with the offsets known. Ends where a step gains
-/// nothing. Gives the atoms and the mean logarithm of the likelihood of an observation.
+/// Steps of EM on rates and weights of the atoms, with the offsets known and the mean of the atoms
+/// held. Ends where a step gains nothing. Gives the atoms and the mean logarithm of the likelihood of
+/// an observation.
 pub(crate) fn fit_atoms(
     observations: &[Observation],
     offsets: &[Offset],
     mut atoms: Vec<Atom>,
+    mean: f64,
     steps: u32,
 ) -> (Vec<Atom>, f64) {
     let mut best = f64::NEG_INFINITY;
     for _ in 0..steps {
-        let (next, log_likelihood) = step(observations, offsets, &atoms);
+        let (next, log_likelihood) = step(observations, offsets, &atoms, mean);
         let gain = log_likelihood - best;
         // The likelihood is that of the atoms that went in.
         best = log_likelihood;
@@ -73,25 +76,31 @@ fn kernel(observations: &[Observation], offsets: &[Offset], atoms: &[Atom]) -> K
     Kernel::new(observations, &rates, offsets)
 }
 
-/// What an atom is found to be responsible for.
-#[derive(Debug, Clone, Copy, Default)]
-struct Share {
-    weight: f64,
-    arrivals: f64,
-    exposure: f64,
-}
-
-fn step(observations: &[Observation], offsets: &[Offset], atoms: &[Atom]) -> (Vec<Atom>, f64) {
+fn step(
+    observations: &[Observation],
+    offsets: &[Offset],
+    atoms: &[Atom],
+    mean: f64,
+) -> (Vec<Atom>, f64) {
     let kernel = kernel(observations, offsets, atoms);
     let law: Vec<f64> = atoms.iter().map(|atom| atom.weight).collect();
+    let shares = shares(observations, offsets, atoms, &kernel);
+    (maximised(shares, mean), kernel.log_likelihood(&law))
+}
+
+/// What each atom is responsible for (the E step).
+fn shares(
+    observations: &[Observation],
+    offsets: &[Offset],
+    atoms: &[Atom],
+    kernel: &Kernel,
+) -> Vec<Share> {
     let mut shares = vec![Share::default(); atoms.len()];
     let own: Vec<Vec<f64>> = atoms.iter().map(|atom| own_part(*atom, offsets)).collect();
     let mut of_offsets = vec![0.0; offsets.len()];
-    for (o, (row, weight)) in observations.iter().zip(kernel.entries()) {
-        let likelihood: f64 = row.iter().zip(&law).map(|(a, b)| a * b).sum();
-        if !(likelihood > 0.0) {
-            continue;
-        }
+    for (o, (row, weight)) in observations.iter().zip(kernel.rows()) {
+        let parts = row.iter().zip(atoms).map(|(entry, atom)| entry * atom.weight);
+        let likelihood = parts.sum::<f64>().max(1e-300);
         for (((share, atom), entry), own) in shares.iter_mut().zip(atoms).zip(row).zip(&own) {
             let responsible = weight * atom.weight * entry / likelihood;
             if responsible < 1e-15 {
@@ -105,19 +114,31 @@ fn step(observations: &[Observation], offsets: &[Offset], atoms: &[Atom]) -> (Ve
             share.exposure += responsible * o.exposure;
         }
     }
+    shares
+}
+
+/// The atoms of largest likelihood for these shares and this mean (the M step). Atoms that are
+/// responsible for nothing go. Where the mean cannot be held that way, it is by scaling.
+fn maximised(shares: Vec<Share>, mean: f64) -> Vec<Atom> {
+    let mut shares = shares;
+    shares.retain(|share| share.weight > 1e-12);
     let total: f64 = shares.iter().map(|share| share.weight).sum();
-    let next = atoms.iter().zip(&shares).map(|(atom, share)| {
-        let rate = if share.exposure > 1e-12 {
-            share.arrivals / share.exposure
-        } else {
-            atom.rate
-        };
-        Atom {
-            rate,
-            weight: share.weight / total,
-        }
+    for share in &mut shares {
+        share.weight /= total;
+        share.arrivals /= total;
+        share.exposure /= total;
+    }
+    if let Some(atoms) = tilt::atoms(&shares, mean) {
+        return atoms;
+    }
+    let free = shares.iter().map(|share| Atom {
+        rate: share.arrivals / share.exposure,
+        weight: share.weight,
     });
-    (next.collect(), kernel.log_likelihood(&law))
+    let mut free: Vec<Atom> = free.collect();
+    let found: f64 = free.iter().map(|atom| atom.weight * atom.rate).sum();
+    free.iter_mut().for_each(|atom| atom.rate *= mean / found);
+    free
 }
 
 /// Which part of the arrivals is the atom's own at each offset.
@@ -190,7 +211,7 @@ mod tests {
         let mut seen = observations(&known, &offsets, 1.0);
         seen.extend(observations(&known, &offsets, 2.5));
         let start = [(3.0, 0.5), (90.0, 0.5)].map(|(rate, weight)| Atom { rate, weight });
-        let (atoms, likelihood) = fit_atoms(&seen, &offsets, start.to_vec(), 3000);
+        let (atoms, likelihood) = fit_atoms(&seen, &offsets, start.to_vec(), 44.4, 3000);
         for (atom, (rate, weight)) in atoms.iter().zip(known) {
             assert!((atom.rate - rate).abs() < 0.05, "{atoms:?}");
             assert!((atom.weight - weight).abs() < 0.005, "{atoms:?}");

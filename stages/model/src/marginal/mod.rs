@@ -3,11 +3,13 @@
 //! What the two-state sources add is known; what is left must be the rate of one more source whose
 //! bins are independent. To find its law by dividing transforms is unstable; here it is the law of
 //! largest likelihood among all laws on a grid, which cannot become negative and has few atoms
-//! (Kiefer and Wolfowitz; Lindsay).
+//! (Kiefer and Wolfowitz; Lindsay). Among those laws only the ones of the right mean count: a law that
+//! is scaled to the mean afterwards is no longer near the distribution.
 
 mod atoms;
 mod npmle;
 mod observations;
+mod tilt;
 
 pub(crate) use atoms::{Atom, fit_atoms, reduce};
 pub(crate) use npmle::{Grid, Kernel};

@@ -1,6 +1,6 @@
 //! The rate's law of largest likelihood on a grid.
 
-use super::{Observation, Offset};
+use super::{Observation, Offset, tilt};
 use crate::number::{dot, number};
 use crate::poisson::ln_factorial;
 
@@ -84,14 +84,16 @@ impl Kernel {
     }
 
     /// The rows, each with the weight of its observation.
-    fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
         let rows = self.entries.chunks_exact(self.rates.max(1));
         rows.zip(self.weights.iter().copied())
     }
 
-    /// Steps of the EM iteration from equal weights: the weights of the rates. Each step raises the
-    /// likelihood, which has one maximum.
-    pub(crate) fn law(&self, steps: u32) -> Vec<f64> {
+    /// Steps of the EM iteration from equal weights: the weights of `rates`, which are those of the
+    /// kernel, among the laws of mean `mean`. Each step but the first raises the likelihood, which
+    /// has one maximum. Where no law on these rates has that mean, it is free.
+    pub(crate) fn law(&self, rates: &[f64], mean: f64, steps: u32) -> Vec<f64> {
+        let mut tilt = 0.0;
         let mut law = vec![1.0 / number(self.rates.max(1)); self.rates];
         let mut gains = vec![0.0; self.rates];
         for _ in 0..steps {
@@ -110,6 +112,9 @@ impl Kernel {
                 break;
             }
             law.iter_mut().for_each(|weight| *weight /= sum);
+            if let Some(tilted) = tilt::weights(&law, rates, mean, &mut tilt) {
+                law = tilted;
+            }
         }
         law
     }
@@ -121,11 +126,6 @@ impl Kernel {
             .map(|(row, weight)| weight * dot(row, law).max(1e-300).ln())
             .sum();
         sum + self.taken
-    }
-
-    /// The row of each observation.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&[f64], f64)> {
-        self.rows()
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         let observations = mixture(&[(5.0, 0.25), (30.0, 0.75)], &offsets);
         let grid = Grid::over(&observations);
         let kernel = Kernel::new(&observations, grid.rates(), &offsets);
-        let law = kernel.law(3000);
+        let law = kernel.law(grid.rates(), 23.75, 3000);
         let near = |low: f64, high: f64| -> f64 {
             let of = grid.rates().iter().zip(&law);
             of.filter(|(rate, _)| (low..high).contains(*rate))
@@ -187,9 +187,16 @@ mod tests {
         let observations = mixture(&[(3.0, 0.5), (12.0, 0.5)], &[(0.0, 1.0)]);
         let grid = Grid::over(&observations);
         let kernel = Kernel::new(&observations, grid.rates(), &[(0.0, 1.0)]);
-        let of = |steps| kernel.log_likelihood(&kernel.law(steps));
-        let all: Vec<f64> = [0, 1, 2, 5, 20, 100].map(of).to_vec();
-        assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
+        for mean in [7.5, 6.0] {
+            let of = |steps| {
+                let law = kernel.law(grid.rates(), mean, steps);
+                let found: f64 = law.iter().zip(grid.rates()).map(|(w, r)| w * r).sum();
+                assert!((found - mean).abs() < 1e-6, "{found}");
+                kernel.log_likelihood(&law)
+            };
+            let all = [1, 2, 5, 20, 100].map(of);
+            assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
+        }
     }
 
     #[test]
@@ -201,7 +208,7 @@ mod tests {
         });
         let grid = Grid::over(&observations);
         let kernel = Kernel::new(&observations, grid.rates(), &[(0.0, 0.5), (1e5, 0.5)]);
-        let law = kernel.law(100);
+        let law = kernel.law(grid.rates(), 1.5e6, 100);
         assert!((law.iter().sum::<f64>() - 1.0).abs() < 1e-9);
         assert!(kernel.log_likelihood(&law).is_finite());
     }
