@@ -14,9 +14,6 @@ use crate::inspect::{
 };
 use crate::policy::{Fail, OnMatch, Rule};
 
-/// Memory of one decoder (measured: 48,576 bytes).
-const DECODER_BYTES: usize = 48 * 1024;
-
 /// What systems leave out at the end of a name (dots and blanks) or around it (quotes), and what ends it
 /// (NUL): a pattern is for the name that is left.
 fn bare_name(name: &[u8]) -> &[u8] {
@@ -105,7 +102,7 @@ impl Findings<'_, '_> {
     }
 
     /// Something could not be looked at.
-    fn on_unscanned(&mut self, name: &[u8], why: &str) {
+    pub(super) fn on_unscanned(&mut self, name: &[u8], why: &str) {
         let is_closed = self.rule.fail == Fail::Closed;
         let row = GatewayRow {
             event: GatewayEventKind::Unscanned,
@@ -166,59 +163,17 @@ impl Findings<'_, '_> {
                 word.as_bytes(),
             );
         }
-        if let Some(scanning) = &mut transfer.scanning
-            && let Some(ticket) = scanning.push(plain, self.desk)
-        {
-            of(&mut self.state.waiting, sender).push(Waiting {
-                ticket,
-                last_of: None,
-            });
-        }
+        self.scan(sender, transfer, plain);
     }
 
     /// The coding cannot be taken off: the bytes as they are stand for the file.
-    fn give_up_decoding(&mut self, transfer: &mut Transfer, why: &str) {
+    pub(super) fn give_up_decoding(&mut self, transfer: &mut Transfer, why: &str) {
         let inspect = &self.rule.inspect;
         if inspect.scan.is_some() || inspect.keywords.is_some() {
             self.on_unscanned(&transfer.name, why);
             transfer.unscanned = Some(why.to_owned());
         }
         transfer.decoder = None;
-    }
-
-    /// Scans what came of a side's file so far. Whether there is anything to wait for.
-    pub(super) fn scan_now(&mut self, sender: Side) -> bool {
-        let transfer = of(&mut self.state.transfers, sender).as_mut();
-        let scanning = transfer.and_then(|transfer| transfer.scanning.as_mut());
-        let Some(ticket) = scanning.and_then(|scanning| scanning.flush(self.desk)) else {
-            return false;
-        };
-        of(&mut self.state.waiting, sender).push(Waiting {
-            ticket,
-            last_of: None,
-        });
-        true
-    }
-
-    /// Memory for the looking at a file; without it the file passes or not as the rule says.
-    fn reserve(&mut self, transfer: &mut Transfer) {
-        let scanning = self.rule.inspect.scan.map_or(0, Scanning::most_memory);
-        let decoding = if transfer.decoder.is_some() {
-            DECODER_BYTES
-        } else {
-            0
-        };
-        let wanted = scanning + decoding;
-        if wanted == 0 {
-            return;
-        }
-        if *self.desk.memory + wanted > self.desk.policy.limits.inspect_bytes {
-            transfer.scanning = None;
-            self.give_up_decoding(transfer, "no more memory for inspection (inspect-bytes)");
-            return;
-        }
-        *self.desk.memory += wanted;
-        transfer.memory = wanted;
     }
 
     /// The file of a side has ended, whole or not.
@@ -288,7 +243,7 @@ impl Findings<'_, '_> {
         verdict: &'static str,
         is_complete: bool,
     ) {
-        *self.desk.memory = self.desk.memory.saturating_sub(transfer.memory);
+        self.give_back(&mut transfer);
         if let Some(id) = transfer.file {
             let end = if verdict == "infected" && self.rule.inspect.quarantine {
                 FileEnd::Quarantine

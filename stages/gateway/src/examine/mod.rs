@@ -5,6 +5,7 @@
 
 mod desk;
 mod found;
+mod memory;
 mod scanning;
 mod transfer;
 

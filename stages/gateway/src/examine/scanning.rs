@@ -68,12 +68,14 @@ impl Scanning {
         (is_windowed && !self.is_empty()).then(|| self.scan_window(desk))
     }
 
-    /// Bytes of memory that it may take.
-    pub(super) const fn most_memory(settings: ScanSettings) -> usize {
-        match settings.mode {
-            ScanMode::Window { bytes, tail } => bytes + tail,
-            ScanMode::File => PART,
-        }
+    /// Bytes of memory that it has.
+    pub(super) const fn memory(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Bytes of memory that it needs more for so many bytes of the file, at least.
+    pub(super) const fn growth(&self, bytes: usize) -> usize {
+        (self.buffer.len() + bytes).saturating_sub(self.buffer.capacity())
     }
 
     /// Whether everything that came was scanned.

@@ -1,0 +1,84 @@
+//! Memory for the looking at files: what waits for the scanner, and decoders.
+//!
+//! It is counted as it is taken. A file that stands still costs what came of it and no whole window, so
+//! that many of them leave room for others.
+
+use linkweir_engine::effect::Ticket;
+
+use super::found::Findings;
+use super::of;
+use super::scanning::Waiting;
+use super::transfer::Transfer;
+use crate::inspect::Side;
+
+/// Memory of one decoder (measured: 48,576 bytes).
+const DECODER_BYTES: usize = 48 * 1024;
+
+/// Why a file cannot be looked at.
+const NO_MEMORY: &str = "no more memory for inspection (inspect-bytes)";
+
+impl Findings<'_, '_> {
+    fn has_memory(&self, more: usize) -> bool {
+        self.desk.memory.saturating_add(more) <= self.desk.policy.limits.inspect_bytes
+    }
+
+    /// Counts what a file has now.
+    fn count_memory(&mut self, transfer: &mut Transfer, now: usize) {
+        *self.desk.memory = self.desk.memory.saturating_sub(transfer.memory) + now;
+        transfer.memory = now;
+    }
+
+    /// A file is over.
+    pub(super) fn give_back(&mut self, transfer: &mut Transfer) {
+        self.count_memory(transfer, 0);
+    }
+
+    /// Memory for the decoder of a file; without it the file passes or not as the rule says.
+    pub(super) fn reserve(&mut self, transfer: &mut Transfer) {
+        if transfer.decoder.is_none() {
+            return;
+        }
+        if self.has_memory(DECODER_BYTES) {
+            self.count_memory(transfer, DECODER_BYTES);
+        } else {
+            transfer.scanning = None;
+            self.give_up_decoding(transfer, NO_MEMORY);
+        }
+    }
+
+    /// Bytes of a file for the scanner, as far as there is memory for them.
+    pub(super) fn scan(&mut self, sender: Side, transfer: &mut Transfer, plain: &[u8]) {
+        let Some(scanning) = &mut transfer.scanning else {
+            return;
+        };
+        let others = transfer.memory.saturating_sub(scanning.memory());
+        if !self.has_memory(scanning.growth(plain.len())) {
+            self.desk.effects.abandoned.extend(scanning.abandoned());
+            transfer.scanning = None;
+            self.count_memory(transfer, others);
+            self.on_unscanned(&transfer.name, NO_MEMORY);
+            transfer.unscanned = Some(NO_MEMORY.to_owned());
+            return;
+        }
+        let ticket = scanning.push(plain, self.desk);
+        let now = others + scanning.memory();
+        self.count_memory(transfer, now);
+        self.wait_for(sender, ticket);
+    }
+
+    /// Scans what came of a side's file so far. Whether there is anything to wait for.
+    pub(super) fn scan_now(&mut self, sender: Side) -> bool {
+        let transfer = of(&mut self.state.transfers, sender).as_mut();
+        let scanning = transfer.and_then(|transfer| transfer.scanning.as_mut());
+        let ticket = scanning.and_then(|scanning| scanning.flush(self.desk));
+        self.wait_for(sender, ticket);
+        ticket.is_some()
+    }
+
+    fn wait_for(&mut self, sender: Side, ticket: Option<Ticket>) {
+        of(&mut self.state.waiting, sender).extend(ticket.map(|ticket| Waiting {
+            ticket,
+            last_of: None,
+        }));
+    }
+}
