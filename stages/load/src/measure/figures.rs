@@ -150,6 +150,17 @@ pub struct Generator {
     pub emulator_overflow: u64,
 }
 
+impl Generator {
+    fn merge(&mut self, other: &Self) {
+        add(&mut [
+            (&mut self.send_stalls, other.send_stalls),
+            (&mut self.send_errors, other.send_errors),
+            (&mut self.receive_drops, other.receive_drops),
+            (&mut self.emulator_overflow, other.emulator_overflow),
+        ]);
+    }
+}
+
 impl Figures {
     /// Adds those of another generator. Groups are joined by name.
     pub fn merge(&mut self, other: &Self) {
@@ -193,13 +204,18 @@ impl Figures {
             let count = self.tcp.entry(name.clone()).or_default();
             *count = count.saturating_add(*number);
         }
-        let (mine, theirs) = (&mut self.generator, &other.generator);
-        add(&mut [
-            (&mut mine.send_stalls, theirs.send_stalls),
-            (&mut mine.send_errors, theirs.send_errors),
-            (&mut mine.receive_drops, theirs.receive_drops),
-            (&mut mine.emulator_overflow, theirs.emulator_overflow),
-        ]);
+        self.generator.merge(&other.generator);
+    }
+
+    /// Takes over what the other host of a pair knows better, which sent the SYNs of these sessions on
+    /// schedule: how late it was, and what it could not send.
+    pub fn adopt_sender(&mut self, sender: &Self) {
+        self.stages.lag = sender.stages.lag.clone();
+        self.generator.merge(&sender.generator);
+        for (name, number) in &sender.tcp {
+            let count = self.tcp.entry(name.clone()).or_default();
+            *count = count.saturating_add(*number);
+        }
     }
 
     /// Requests issued per second: the gaps between the first and the last one, over the time between

@@ -14,7 +14,7 @@ pub(super) fn html(report: Report<'_>) -> String {
         entry.map_or("", |(_, value)| value.as_str())
     };
     LoadReport {
-        title: format!("Load of {}", run("url")),
+        title: format!("Load of {}", run("target")),
         run: report
             .header
             .0

@@ -4,7 +4,7 @@ use super::*;
 
 fn header() -> Header {
     let mut header = Header::default();
-    header.push("url", "http://192.0.2.1/");
+    header.push("target", "http://192.0.2.1/");
     header.push("seed", 7);
     header
 }

@@ -1,0 +1,416 @@
+//! Several hosts: the pair of the paper's Fig. 1, and a controller with its workers.
+//!
+//! One side reports (`stat`, `controller`) and listens; the other (`init`, `worker`) connects. Over one
+//! TCP connection each, in lines of JSON ([`message`]): hello with the terms that both must have alike,
+//! the share, a few questions for the time, ready, the agreed start, signs of life, the results.
+//!
+//! The other side is not trusted: lines are bounded, every wait has an end, what it says is parsed into
+//! checked figures. It is not authenticated either: this belongs on the network of a laboratory.
+
+mod clock;
+mod message;
+mod pump;
+mod terms;
+mod wire;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use linkweir_load::measure::Figures;
+use linkweir_load::stage::Share;
+use linkweir_wire::Timestamp;
+
+pub(super) use clock::Offset;
+pub(super) use message::Terms;
+pub(super) use terms::terms;
+
+use super::args::{MEETING_PORT, Role, RoleArgs};
+use crate::exit::{Wrong, warn};
+use crate::progress::{now, wall_clock};
+use clock::Probe;
+use message::{Hello, Message, PROTOCOL};
+use pump::{News, Pump};
+use wire::Lines;
+
+/// From when everybody is ready to the first session.
+const HEAD_START: Duration = Duration::from_millis(500);
+/// Who connects must say hello within this time.
+const HELLO: Duration = Duration::from_secs(5);
+/// Between attempts to reach the other side.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Questions for the time.
+const PROBES: u32 = 16;
+
+/// The connections of this process to the others.
+pub(super) struct Link<'a> {
+    role: Role,
+    patience: Duration,
+    stop: &'a dyn Fn() -> bool,
+    /// Until the start.
+    lines: Vec<Lines>,
+    share: Share,
+    /// From the start on.
+    pumps: Vec<(SocketAddr, Pump)>,
+}
+
+/// What was agreed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    /// When the schedule begins, by our clock.
+    pub(super) at: Timestamp,
+    /// Which sessions are ours.
+    pub(super) share: Share,
+    /// How far the clocks are apart; nothing on the side that reports.
+    pub(super) clock: Offset,
+}
+
+/// What the reporting side has at the end.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    /// The figures of all.
+    pub(super) figures: Figures,
+    /// Who is missing in them, and why.
+    pub(super) missing: Vec<String>,
+}
+
+impl<'a> Link<'a> {
+    /// Meets the others and compares terms; `None` where there are none (`--role all`). `stop` is asked
+    /// while waiting.
+    ///
+    /// # Errors
+    /// Where the other side does not come in time or has other terms ([`Wrong`]).
+    pub(super) fn open(
+        args: &RoleArgs,
+        terms: &Terms,
+        stop: &'a dyn Fn() -> bool,
+    ) -> anyhow::Result<Option<Self>> {
+        let mut link = Self {
+            role: args.role,
+            patience: args.peer_wait,
+            stop,
+            lines: Vec::new(),
+            share: Share::ALL,
+            pumps: Vec::new(),
+        };
+        match args.role {
+            Role::All => return Ok(None),
+            Role::Init | Role::Worker => {
+                let peer = args.peer.context("--peer")?;
+                link.join(peer, terms)?;
+            }
+            Role::Stat => {
+                let peer = args.peer.context("--peer")?;
+                let everywhere = SocketAddr::new(unspecified(peer.ip()), peer.port());
+                let listener = listen(args.listen.unwrap_or(everywhere))?;
+                link.gather(&listener, "init", 1, Some(peer.ip()), terms)?;
+            }
+            Role::Controller => {
+                let everywhere = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), MEETING_PORT);
+                let listener = match args.listen {
+                    Some(address) => listen(address),
+                    None => listen(everywhere).or_else(|_| {
+                        // Without IPv6.
+                        listen(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), MEETING_PORT))
+                    }),
+                }?;
+                link.gather(
+                    &listener,
+                    "worker",
+                    args.generators.unwrap_or(1),
+                    None,
+                    terms,
+                )?;
+            }
+        }
+        Ok(Some(link))
+    }
+
+    /// Connects to the one that reports.
+    fn join(&mut self, peer: SocketAddr, terms: &Terms) -> anyhow::Result<()> {
+        let until = now() + self.patience;
+        let stream = loop {
+            match TcpStream::connect_timeout(&peer, Duration::from_secs(1)) {
+                Ok(stream) => break stream,
+                Err(error) if now() >= until => {
+                    return Err(error).with_context(|| format!("{peer}: nobody is there"));
+                }
+                Err(_) if (self.stop)() => bail!("stopped while waiting for {peer}"),
+                Err(_) => std::thread::park_timeout(PAUSE),
+            }
+        };
+        let mut lines = Lines::new(stream, peer)?;
+        lines.send(&Message::Hello(Hello {
+            protocol: PROTOCOL,
+            role: self.name().to_owned(),
+            terms: terms.clone(),
+        }))?;
+        match lines.receive(until, self.stop)? {
+            Message::Welcome { index, of } if index < of => self.share = Share { index, of },
+            Message::Refused { reason } => {
+                let what = format!("{peer} refuses this {}: {reason}", self.name());
+                return Err(anyhow!(Wrong(what)));
+            }
+            _ => bail!("{peer}: it is out of step"),
+        }
+        self.lines.push(lines);
+        Ok(())
+    }
+
+    /// Waits for `count` others.
+    fn gather(
+        &mut self,
+        listener: &TcpListener,
+        role: &str,
+        count: u32,
+        only: Option<IpAddr>,
+        terms: &Terms,
+    ) -> anyhow::Result<()> {
+        let until = now() + self.patience;
+        listener.set_nonblocking(true)?;
+        // A controller knows some of the terms; the others are those of the first worker.
+        let mut terms = terms.clone();
+        let mut is_part = self.role == Role::Controller;
+        let mut index = 0;
+        while index < count {
+            let (stream, peer) = match listener.accept() {
+                Ok(came) => came,
+                Err(_) if (self.stop)() => bail!("stopped while waiting for the others"),
+                Err(_) if now() >= until => {
+                    bail!("only {index} of {count} came in time ({role})")
+                }
+                Err(_) => {
+                    std::thread::park_timeout(PAUSE);
+                    continue;
+                }
+            };
+            if only.is_some_and(|only| only.to_canonical() != peer.ip().to_canonical()) {
+                warn(&format!("{peer} is not who is waited for: turned away"));
+                continue;
+            }
+            let mut lines = Lines::new(stream, peer)?;
+            let hello = match lines.receive((now() + HELLO).min(until), self.stop) {
+                Ok(Message::Hello(hello)) => hello,
+                // Whoever it was: this is an open port.
+                Ok(_) => {
+                    warn(&format!("{peer}: it does not say hello: turned away"));
+                    continue;
+                }
+                Err(error) => {
+                    warn(&format!("{error:#}: turned away"));
+                    continue;
+                }
+            };
+            if let Some(reason) = hello.fault(role, &terms, is_part) {
+                let what = format!("{peer} cannot take part: {reason}");
+                lines.send(&Message::Refused { reason })?;
+                return Err(anyhow!(Wrong(what)));
+            }
+            terms = hello.terms;
+            is_part = false;
+            // Both hosts of a pair have all sessions.
+            let (index_there, of) = if self.role == Role::Stat {
+                (0, 1)
+            } else {
+                (index, count)
+            };
+            lines.send(&Message::Welcome {
+                index: index_there,
+                of,
+            })?;
+            self.lines.push(lines);
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// Says that everything is set up, and waits until it is so with all. Gives the time of the start.
+    ///
+    /// # Errors
+    /// Where another is gone, silent, or out of step.
+    pub(super) fn agree(&mut self) -> anyhow::Result<Start> {
+        let until = now() + self.patience;
+        let (at_ns, clock) = if self.reports() {
+            (self.call_start(until)?, Offset::default())
+        } else {
+            self.await_start(until)?
+        };
+        for mut lines in self.lines.drain(..) {
+            lines.expect_results();
+            self.pumps.push((lines.peer(), Pump::start(lines)?));
+        }
+        Ok(Start {
+            at: Timestamp::from_nanos(at_ns),
+            share: self.share,
+            clock,
+        })
+    }
+
+    fn call_start(&mut self, until: Instant) -> anyhow::Result<u64> {
+        for lines in &mut self.lines {
+            loop {
+                match lines.receive(until, self.stop)? {
+                    Message::Ping { number } => lines.send(&Message::Pong {
+                        number,
+                        at_ns: wall_clock(),
+                    })?,
+                    Message::Ready { .. } => break,
+                    _ => bail!("{}: it is out of step", lines.peer()),
+                }
+            }
+        }
+        let head_start = u64::try_from(HEAD_START.as_nanos()).unwrap_or(u64::MAX);
+        let at_ns = wall_clock().saturating_add(head_start);
+        for lines in &mut self.lines {
+            lines.send(&Message::Start { at_ns })?;
+        }
+        Ok(at_ns)
+    }
+
+    fn await_start(&mut self, until: Instant) -> anyhow::Result<(u64, Offset)> {
+        let lines = self.lines.first_mut().context("no connection")?;
+        let peer = lines.peer();
+        let mut probes = Vec::new();
+        for number in 0..PROBES {
+            let asked = wall_clock();
+            lines.send(&Message::Ping { number })?;
+            match lines.receive(until, self.stop)? {
+                Message::Pong { number: n, at_ns } if n == number => probes.push(Probe {
+                    asked,
+                    said: at_ns,
+                    heard: wall_clock(),
+                }),
+                _ => bail!("{peer}: it is out of step"),
+            }
+        }
+        let clock = Offset::estimate(&probes);
+        lines.send(&Message::Ready {
+            error_ns: clock.error_ns,
+        })?;
+        let Message::Start { at_ns } = lines.receive(until, self.stop)? else {
+            bail!("{peer}: it is out of step");
+        };
+        // Neither long ago nor for ever: its word is not trusted.
+        let patience = u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX);
+        let soon = wall_clock()..wall_clock().saturating_add(patience);
+        let here = clock.here(at_ns).filter(|at| soon.contains(at));
+        let here =
+            here.with_context(|| format!("{peer}: the start it names is past or far off"))?;
+        Ok((here, clock))
+    }
+
+    /// Whether the run should end: the one that reports says so, or a pair has lost its other half.
+    pub(super) fn must_stop(&self) -> bool {
+        self.pumps
+            .iter()
+            .any(|(_, pump)| pump.must_stop() || (pump.is_gone() && self.role != Role::Controller))
+    }
+
+    /// Brings the figures together: `own` are those of this process. Gives all of them where this is the
+    /// side that reports, `None` where the other does.
+    ///
+    /// # Errors
+    /// Where the other side did not take our figures.
+    pub(super) fn finish(mut self, own: &Figures) -> anyhow::Result<Option<Gathered>> {
+        if self.reports() {
+            return Ok(Some(self.collect(own)));
+        }
+        let (peer, pump) = self.pumps.pop().context("the run never started")?;
+        if (self.stop)() {
+            // The other half of a pair would wait for sessions that never start.
+            pump.send(Message::Stop);
+        }
+        pump.send(Message::Result(Box::new(own.clone())));
+        // The other side may still drain; the pump hears when it falls silent.
+        loop {
+            match pump.wait(PAUSE) {
+                Some(News::Taken) => return Ok(None),
+                Some(News::Gone(why)) => bail!("the figures did not arrive: {why}"),
+                Some(News::Result(_)) => bail!("{peer}: it is out of step"),
+                None => {}
+            }
+        }
+    }
+
+    fn collect(&self, own: &Figures) -> Gathered {
+        let mut gathered = Gathered {
+            figures: own.clone(),
+            missing: Vec::new(),
+        };
+        let mut told = false;
+        let mut until = None;
+        for (peer, pump) in &self.pumps {
+            loop {
+                if !told && (self.stop)() {
+                    self.pumps
+                        .iter()
+                        .for_each(|(_, pump)| pump.send(Message::Stop));
+                    told = true;
+                }
+                // A pair ends together; workers have as long as they give signs of life.
+                if until.is_none() && (told || self.role == Role::Stat) {
+                    until = Some(now() + self.patience);
+                }
+                match pump.wait(PAUSE) {
+                    Some(News::Result(figures)) => {
+                        if self.role == Role::Stat {
+                            gathered.figures.adopt_sender(&figures);
+                        } else {
+                            gathered.figures.merge(&figures);
+                        }
+                        pump.send(Message::Taken);
+                        break;
+                    }
+                    Some(News::Gone(why)) => {
+                        gathered.missing.push(why);
+                        break;
+                    }
+                    Some(News::Taken) => {
+                        gathered.missing.push(format!("{peer}: it is out of step"));
+                        break;
+                    }
+                    None if until.is_some_and(|until| now() >= until) => {
+                        gathered
+                            .missing
+                            .push(format!("{peer}: its figures did not come"));
+                        break;
+                    }
+                    None => {}
+                }
+            }
+        }
+        // The last `Taken` is on its way before the connections close.
+        for (_, pump) in &self.pumps {
+            let _closed = pump.wait(Duration::from_secs(1));
+        }
+        gathered
+    }
+
+    const fn reports(&self) -> bool {
+        matches!(self.role, Role::Stat | Role::Controller)
+    }
+
+    const fn name(&self) -> &'static str {
+        match self.role {
+            Role::All => "all",
+            Role::Init => "init",
+            Role::Stat => "stat",
+            Role::Controller => "controller",
+            Role::Worker => "worker",
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).with_context(|| format!("listen at {address}"))
+}
+
+const fn unspecified(like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+#[cfg(test)]
+mod tests;
