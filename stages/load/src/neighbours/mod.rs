@@ -11,7 +11,7 @@ mod ndp;
 #[cfg(test)]
 mod tests;
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use linkweir_wire::Timestamp;
 
@@ -76,7 +76,7 @@ impl Neighbours {
         out: &mut Frames,
     ) -> NeighbourState {
         let can_ask = hop.is_ipv4() == remote.is_ipv4()
-            && population.find(hop).is_none()
+            && !population.has(hop)
             && population.any_like(hop).is_some();
         let place = self.routes.binary_search_by_key(&remote, |route| route.0);
         if !can_ask || (place.is_err() && self.routes.len() >= Self::MAX_REMOTES) {
@@ -191,8 +191,8 @@ impl Neighbours {
             self.counts.malformed += 1;
             return;
         }
-        if population.find(arp.sender.into()).is_some() {
-            self.counts.conflicts += 1;
+        if population.has(arp.sender.into()) {
+            self.count_conflict(arp.sender.into(), population);
             return;
         }
         // A request tells the address of its sender as a reply does (RFC 826, "merge flag"); an
@@ -241,8 +241,8 @@ impl Neighbours {
         }
         match message.kind {
             Kind::Advertisement { overrides, .. } => {
-                if population.find(message.target.into()).is_some() {
-                    self.counts.conflicts += 1;
+                if population.has(message.target.into()) {
+                    self.count_conflict(message.target.into(), population);
                 } else {
                     self.on_advertisement(message, overrides, now);
                 }
@@ -274,8 +274,8 @@ impl Neighbours {
         population: &Population,
         out: &mut Frames,
     ) {
-        if population.find(message.src.into()).is_some() {
-            self.counts.conflicts += 1;
+        if population.has(message.src.into()) {
+            self.count_conflict(message.src.into(), population);
             return;
         }
         if let Some(mac) = message.link {
@@ -315,6 +315,11 @@ impl Neighbours {
         });
     }
 
+    /// Somebody else speaks for a client: another station may, for its own.
+    fn count_conflict(&mut self, address: IpAddr, population: &Population) {
+        self.counts.conflicts += u64::from(population.find(address).is_some());
+    }
+
     /// Takes the hardware address of a next hop; others are not kept.
     fn learn(&mut self, address: IpAddr, mac: [u8; 6], now: Timestamp) {
         if let Some(hop) = self.hops.iter_mut().find(|hop| hop.address == address) {
@@ -347,8 +352,16 @@ fn ask(hop: IpAddr, question: Question, population: &Population, out: &mut Frame
         Question::Group => None,
         Question::Owner(mac) => Some(mac),
     };
+    // Who does not answer for the client must not be taken for it: then the question is a probe, without
+    // a sender (RFC 5227 sec. 2.1.1; RFC 4861 sec. 7.2.2, unspecified source).
+    let is_probe = !population.answers();
     match (population.address(client), hop) {
         (IpAddr::V4(sender), IpAddr::V4(target)) => out.push_with(|out| {
+            let sender = if is_probe {
+                Ipv4Addr::UNSPECIFIED
+            } else {
+                sender
+            };
             link::write(out, owner.unwrap_or(BROADCAST), mac, vlan, arp::ETHERTYPE);
             let request = Arp {
                 operation: Operation::Request,
@@ -360,6 +373,7 @@ fn ask(hop: IpAddr, question: Question, population: &Population, out: &mut Frame
             request.append_to(out);
         }),
         (IpAddr::V6(src), IpAddr::V6(target)) => out.push_with(|out| {
+            let src = if is_probe { Ipv6Addr::UNSPECIFIED } else { src };
             let group: Ipv6Addr = ndp::solicited_node(target);
             let (dst, dst_mac) = match owner {
                 Some(mac) => (target, mac),
@@ -371,7 +385,7 @@ fn ask(hop: IpAddr, question: Question, population: &Population, out: &mut Frame
                 dst,
                 kind: Kind::Solicitation,
                 target,
-                link: Some(mac),
+                link: (!is_probe).then_some(mac),
             };
             solicitation.append_to(out);
         }),

@@ -44,6 +44,31 @@ pub struct PopulationOptions {
     pub vlan: Option<u16>,
     /// Draws the order of clients and the virtual hardware address.
     pub seed: u64,
+    /// Which of several generators this is.
+    pub station: Station,
+}
+
+/// One of several generators that share the clients of a population on one link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Station {
+    /// Its number, below `of`. Virtual hardware addresses differ from station to station.
+    pub index: u32,
+    /// How many there are. Each has the clients whose numbers leave its index, and sessions likewise.
+    pub of: u32,
+    /// Whether it speaks for its clients: one that does not only sends the first SYNs of sessions
+    /// which another host takes over (paper Fig. 1).
+    pub answers: bool,
+}
+
+impl Default for Station {
+    /// The only one.
+    fn default() -> Self {
+        Self {
+            index: 0,
+            of: 1,
+            answers: true,
+        }
+    }
 }
 
 /// Why there cannot be such a population.
@@ -76,6 +101,9 @@ pub enum PopulationError {
     /// A number that is no VLAN.
     #[error("{0} is no VLAN: 1 to 4094")]
     Vlan(u16),
+    /// A station without a client.
+    #[error("{0} clients are too few for {1} generators")]
+    TooFew(u32, u32),
 }
 
 /// The clients.
@@ -91,6 +119,7 @@ pub struct Population {
     macs: Macs,
     vlans: Vec<u16>,
     sampler: Sampler,
+    station: Station,
 }
 
 impl Population {
@@ -119,14 +148,24 @@ impl Population {
         }
         let mut by_address = ranges.clone();
         by_address.sort_unstable_by_key(|range| range.first);
+        let station = options.station;
+        // How many are this station's.
+        let own = count
+            .saturating_sub(station.index)
+            .div_ceil(station.of.max(1));
+        if own == 0 || station.index >= station.of {
+            return Err(PopulationError::TooFew(count, station.of));
+        }
+        let mac_seed = options.seed ^ u64::from(station.index) << 32;
         Ok(Self {
             ranges,
             by_address,
             count,
             groups,
-            macs: Macs::new(options.mac, options.interface_mac, count, options.seed),
+            macs: Macs::new(options.mac, options.interface_mac, count, mac_seed),
             vlans: options.vlan.into_iter().collect(),
-            sampler: Sampler::new(count, options.seed),
+            sampler: Sampler::new(own, options.seed),
+            station,
         })
     }
 
@@ -158,20 +197,51 @@ impl Population {
             })
     }
 
-    /// The client that has this address; `None` where it is nobody's of ours.
+    /// Whether this station speaks for a client.
+    #[inline]
+    const fn is_own(&self, client: Client) -> bool {
+        self.station.answers && client % self.station.of == self.station.index
+    }
+
+    /// Whether this station speaks for its clients.
+    #[must_use]
+    pub const fn answers(&self) -> bool {
+        self.station.answers
+    }
+
+    /// Whether an address is that of a client, of this station or another.
+    #[must_use]
+    pub fn has(&self, address: IpAddr) -> bool {
+        self.find_any(address).is_some()
+    }
+
+    /// The client that has this address; `None` where it is nobody's that this station speaks for.
     #[inline]
     #[must_use]
     pub fn find(&self, address: IpAddr) -> Option<Client> {
+        self.find_any(address).filter(|client| self.is_own(*client))
+    }
+
+    #[inline]
+    fn find_any(&self, address: IpAddr) -> Option<Client> {
         let key = cidr::key(address);
         let behind = self.by_address.partition_point(|range| range.first <= key);
         self.by_address.get(behind.checked_sub(1)?)?.client(key)
     }
 
-    /// A client that has an address of the version of `remote`: who asks for its hardware address.
+    /// A client of this station that has an address of the version of `remote`: who asks for its
+    /// hardware address.
     #[must_use]
     pub fn any_like(&self, remote: IpAddr) -> Option<Client> {
-        let is_like = |range: &&Range| range.address(range.base).is_ipv4() == remote.is_ipv4();
-        self.ranges.iter().find(is_like).map(|range| range.base)
+        let Station { index, of, .. } = self.station;
+        let is_like = |client: &Client| self.address(*client).is_ipv4() == remote.is_ipv4();
+        self.ranges
+            .iter()
+            // The first of the range that is ours.
+            .map(|range| (range, range.base.next_multiple_of(of).saturating_add(index)))
+            .filter(|(range, client)| u128::from(client - range.base) <= range.last - range.first)
+            .map(|(_, client)| client)
+            .find(is_like)
     }
 
     /// The hardware address of a client.
@@ -237,12 +307,13 @@ impl Population {
             .map_or(&PLAIN, |group| &group.profile)
     }
 
-    /// The client of session number `session`: all clients come once before one comes again, in an
-    /// order that looks random and is that of the seed.
+    /// The client of session number `session`: all clients of the station come once before one comes
+    /// again, in an order that looks random and is that of the seed. Session k is station (k mod n)'s.
     #[inline]
     #[must_use]
     pub fn pick(&self, session: u64) -> Client {
-        self.sampler.pick(session)
+        let Station { index, of, .. } = self.station;
+        self.sampler.pick(session / u64::from(of)) * of + index
     }
 }
 

@@ -97,6 +97,8 @@ pub enum Action {
         user: u32,
         /// Who opens it.
         client: Client,
+        /// When the session was planned, for its first connection; `None` for the others.
+        planned: Option<Timestamp>,
     },
     /// Send the bytes of a request: [`Sessions::request_bytes`].
     Send {
@@ -219,7 +221,12 @@ impl<O: Observer> Sessions<O> {
                     }
                     let session = self.sessions.get(lane.session);
                     let client = session.map_or(0, |session| session.client);
-                    return Some(Action::Connect { user, client });
+                    let first = session.filter(|session| session.started.is_none());
+                    return Some(Action::Connect {
+                        user,
+                        client,
+                        planned: first.map(|session| session.planned),
+                    });
                 }
                 Wish::Send(number, conn) => {
                     if self.mark_sent(number, conn, now) {

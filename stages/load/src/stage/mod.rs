@@ -22,11 +22,11 @@ use crate::arrivals::{RateSource, Schedule};
 use crate::frames::Frames;
 use crate::measure::{Figures, Measure, Options};
 use crate::neighbours::{NeighbourCounts, NeighbourState, Neighbours};
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Observer as _};
 use crate::path::{DelayLine, Fate, Paths};
 use crate::population::Population;
 use crate::script::Script;
-use crate::seam::Client;
+use crate::seam::{Client, ConnId};
 use crate::session::{Action, SessionSettings, SessionStats, Sessions};
 use crate::tcp::{ConnectError, Opening, TcpClients, TcpCounts, TcpSettings};
 
@@ -196,10 +196,6 @@ impl<R: RateSource> LoadStage<R> {
         out: &mut Frames,
     ) {
         self.counts.segments += 1;
-        if self.part == Part::Init {
-            // The other host takes the sessions over.
-            return;
-        }
         let (tcp, mut line, sessions) = self.split(out);
         tcp.on_segment(packet, client, at, now, &mut line, sessions);
         self.act(now, out);
@@ -212,6 +208,10 @@ impl<R: RateSource> LoadStage<R> {
         self.end_lines(now, out);
         while let Some((number, planned)) = self.planned.due(now) {
             let client = self.population.pick(number);
+            if self.part == Part::Init {
+                self.only_begin(client, planned, now, out);
+                continue;
+            }
             self.sessions.start(number, client, planned, now);
             self.act(now, out);
         }
@@ -265,8 +265,12 @@ impl<R: RateSource> LoadStage<R> {
     fn act(&mut self, now: Timestamp, out: &mut Frames) {
         while let Some(action) = self.sessions.next_action(now) {
             match action {
-                Action::Connect { user, client } => {
-                    let opened = self.connect(user, client, now, out);
+                Action::Connect {
+                    user,
+                    client,
+                    planned,
+                } => {
+                    let opened = self.connect(user, client, planned, now, out);
                     self.sessions.on_opened(user, opened, now);
                 }
                 Action::Send { conn, request } => {
@@ -294,25 +298,46 @@ impl<R: RateSource> LoadStage<R> {
         &mut self,
         user: u32,
         client: Client,
+        planned: Option<Timestamp>,
         now: Timestamp,
         out: &mut Frames,
-    ) -> Result<(crate::seam::ConnId, u16), Failure> {
+    ) -> Result<(ConnId, u16), Failure> {
         if self.neighbours.next_hop(self.server.ip()).is_none() {
             return Err(Failure::Unreachable);
         }
+        // The first SYN of a session is the other host's: with its planned time both make the same.
+        let planned = planned.filter(|_| self.part == Part::Stat);
         let opening = Opening {
-            client,
-            local: self.population.address(client),
-            remote: self.server,
             user,
-            mss: self.mss(client),
-            sends_syn: self.part != Part::Stat,
+            sends_syn: planned.is_none(),
+            ..self.opening(client)
         };
         let (tcp, mut line, _) = self.split(out);
-        match tcp.connect(&opening, now, &mut line) {
+        match tcp.connect(&opening, planned.unwrap_or(now), &mut line) {
             Ok(conn) => Ok((conn, tcp.local_port(conn))),
             Err(ConnectError::NoPort) => Err(Failure::NoPort),
             Err(ConnectError::NoRoom) => Err(Failure::NoRoom),
+        }
+    }
+
+    fn opening(&self, client: Client) -> Opening {
+        Opening {
+            client,
+            local: self.population.address(client),
+            remote: self.server,
+            user: 0,
+            mss: self.mss(client),
+            sends_syn: true,
+        }
+    }
+
+    /// The first SYN of a session that the other host takes over.
+    fn only_begin(&mut self, client: Client, planned: Timestamp, now: Timestamp, out: &mut Frames) {
+        let opening = self.opening(client);
+        let (tcp, mut line, sessions) = self.split(out);
+        // There is no such client only where there is no such number: it came from the population.
+        if tcp.syn_only(&opening, planned, &mut line).is_ok() {
+            sessions.observer_mut().on_start(client, planned, now);
         }
     }
 

@@ -331,7 +331,7 @@ fn a_connection_that_comes_too_late_is_given_back() {
     assert_eq!(rig.sessions.open_connections(), 0);
     // After it was taken.
     rig.sessions.start(1, 9, at(rig.now), at(rig.now));
-    let Some(Action::Connect { user, client: 9 }) = rig.sessions.next_action(at(rig.now)) else {
+    let Some(Action::Connect { user, client: 9, .. }) = rig.sessions.next_action(at(rig.now)) else {
         panic!("a wish for a connection");
     };
     rig.sessions.fail_all(Failure::RunEnded, at(rig.now));

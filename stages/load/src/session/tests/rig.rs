@@ -129,7 +129,7 @@ impl Rig {
         let mut room = Vec::new();
         while let Some(action) = self.sessions.next_action(at(self.now)) {
             match action {
-                Action::Connect { user, client } => {
+                Action::Connect { user, client, .. } => {
                     let number = u32::try_from(self.conns.len()).unwrap();
                     let id = ConnId {
                         slot: number % 3,
