@@ -11,6 +11,7 @@ mod gateway;
 mod live;
 mod load;
 pub(crate) mod measure;
+mod model;
 mod programs;
 mod repeat;
 
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "flows" => return flows::run(rest),
         "gateway" => return gateway::run(rest),
         "load" => return load::run(rest),
+        "model" => return model::run(rest),
         _ => {}
     }
     let mut options = Options::new(rest);

@@ -21,7 +21,7 @@ pub struct Settings {
     pub has_log: bool,
     /// The only core that it runs on.
     pub core: Option<u16>,
-    /// Whether it has real-time priority, for what is measured beside the other programs of the
+    /// Whether it goes before all others (nice -20), for what is measured beside the other programs of the
     /// machine. Only root may have that.
     pub is_urgent: bool,
     /// Most connections at a time.
@@ -75,7 +75,7 @@ impl Nginx {
         fs::write(files.join("work"), format!("{busy}done\n"))?;
         let mut words = Vec::new();
         if settings.is_urgent && !net.is_unprivileged() {
-            words.extend(["chrt", "--fifo", "10"].map(str::to_owned));
+            words.extend(["nice", "-n", "-20"].map(str::to_owned));
         }
         if let Some(core) = settings.core {
             words.extend(["taskset".to_owned(), "-c".to_owned(), core.to_string()]);

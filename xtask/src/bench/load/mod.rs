@@ -47,7 +47,7 @@ struct Plan {
     runs: usize,
     /// Whether links are as on a cable: no offloads.
     is_cable: bool,
-    /// Whether server and clients have real-time priority.
+    /// Whether server and clients go before all other programs.
     is_urgent: bool,
     only: Vec<Part>,
     binary: Option<PathBuf>,
@@ -87,7 +87,7 @@ fn is_there(tool: Tool) -> bool {
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let mut plan = Plan {
-        seconds: options.value("--seconds")?.unwrap_or(1).max(1),
+        seconds: options.value("--seconds")?.unwrap_or(2).max(1),
         runs: options.value("--runs")?.unwrap_or(5).max(1),
         is_cable: options.flag("--cable"),
         is_urgent: options.flag("--urgent"),
@@ -182,7 +182,7 @@ fn describe(plan: &Plan, site: &Site) {
             ", offloads as on a host"
         },
         if plan.is_urgent {
-            ", real-time priority"
+            ", before all other programs"
         } else {
             ""
         },

@@ -29,13 +29,20 @@ pub(super) fn run(site: &Site, binary: &Path) -> Result<Vec<Bar>> {
         arrivals: format!("constant:{rate}"),
         seconds: SECONDS,
         script: Some(format!("/small think={HELD}\n/small\n")),
-        words: ["--max-sessions", "250000", "--drain", "60s"]
-            .map(str::to_owned)
-            .into(),
+        words: [
+            "--max-sessions",
+            "250000",
+            "--drain",
+            "60s",
+            "--lag-limit",
+            "1s",
+        ]
+        .map(str::to_owned)
+        .into(),
     };
     let outcome = generator::run(site, &job)?;
     progress("");
-    let open = outcome.count("open.max")?;
+    let open = outcome.count("peak_open")?;
     let completed = outcome.count("completed")?;
     let failed = outcome.failed()?;
     println!(

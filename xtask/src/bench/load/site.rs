@@ -85,9 +85,11 @@ impl Site {
         let generator = Place::Generator(0);
         let core = cores::CLIENT.to_string();
         let mut command = if self.is_urgent && !self.net.is_unprivileged() {
-            let mut chrt = self.net.command(generator, "chrt");
-            chrt.args(["--fifo", "10", "taskset"]);
-            chrt
+            // Not with real-time priority: the kernel takes such a program off its core for a
+            // twentieth of each second, and a schedule cannot be kept meanwhile.
+            let mut nice = self.net.command(generator, "nice");
+            nice.args(["-n", "-20", "taskset"]);
+            nice
         } else {
             self.net.command(generator, "taskset")
         };
