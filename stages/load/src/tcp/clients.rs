@@ -1,82 +1,33 @@
 //! [`TcpClients`]: the way in.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use linkweir_table::Wheel;
-use linkweir_wire::emit::TcpFrame;
-use linkweir_wire::{Packet, SeqNumber, TcpFlags, Timestamp, Transport};
+use linkweir_table::{Id, Wheel};
+use linkweir_wire::Timestamp;
 
 use super::chunks::Chunks;
 use super::connection::{Connection, Marks, Slab, State};
-use super::emit::{Sender, Syn};
+use super::emit::Sender;
 use super::flight::Flight;
 use super::index::Index;
 use super::pool::{NOBODY, Pool};
 use super::ports::Ports;
 use super::reassembly::Reassembly;
 use super::receive::TICK_BITS;
-use super::segment::Segment;
 use super::settings::{TcpCounts, TcpSettings};
-use super::stack::{Context, Fate, Stack};
+use super::stack::{Fate, Stack};
 use super::time_wait::TimeWait;
 use crate::seam::{Client, CloseReason, ConnId, Listener, SegmentOut, TcpEvent};
-
-/// Ports that are looked at for a free one: those of a client are used in turn, so where so many in
-/// a row are taken, nearly all are.
-const PORT_TRIES: u32 = 1024;
-
-/// A connection to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opening {
-    /// Whose it is.
-    pub client: Client,
-    /// The client's address.
-    pub local: IpAddr,
-    /// The server, of the same version of IP.
-    pub remote: SocketAddr,
-    /// A number that comes back with each event.
-    pub user: u32,
-    /// Maximum segment size to announce instead of that of the settings: the client's line has a
-    /// smaller MTU.
-    pub mss: Option<u16>,
-    /// Whether the SYN is sent; `false` where another host sends it (see
-    /// [`TcpClients::syn_only`]).
-    pub sends_syn: bool,
-}
-
-/// Why a connection cannot be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectError {
-    /// The next ports of the client are all in use, or there is no such client.
-    #[error("no free port")]
-    NoPort,
-    /// The most connections at a time are open, or too many servers were connected to.
-    #[error("no room for another connection")]
-    NoRoom,
-}
-
-/// Whose segment it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
-    /// That of an open connection.
-    Known,
-    /// That of a connection in TIME-WAIT.
-    TimeWait,
-    /// That of no connection: answered with a RST unless it is one (RFC 9293 sec. 3.10.7.1).
-    Stray,
-    /// It was no TCP.
-    NotTcp,
-}
 
 /// The TCP of all emulated clients; see the [module](super).
 #[derive(Debug)]
 pub struct TcpClients {
-    conns: Slab,
-    index: Index,
-    wheel: Wheel,
-    time_wait: TimeWait,
-    ports: Ports,
-    stack: Stack,
+    pub(super) conns: Slab,
+    pub(super) index: Index,
+    pub(super) wheel: Wheel,
+    pub(super) time_wait: TimeWait,
+    pub(super) ports: Ports,
+    pub(super) stack: Stack,
 }
 
 impl TcpClients {
@@ -102,116 +53,14 @@ impl TcpClients {
         }
     }
 
-    /// Opens a connection; with [`Opening::sends_syn`] the SYN goes out.
-    ///
-    /// `now` decides the initial sequence number and the SYN's timestamp.
-    ///
-    /// # Errors
-    /// [`ConnectError`]; the port that was looked at is passed over.
-    pub fn connect(
-        &mut self,
-        opening: &Opening,
-        now: Timestamp,
-        out: &mut impl SegmentOut,
-    ) -> Result<ConnId, ConnectError> {
-        self.time_wait.expire(now);
-        let number = self.stack.sender.remotes.number(opening.remote);
-        let remote = SocketAddr::new(opening.remote.ip(), opening.remote.port());
-        let (port, hash) = self.free_port(opening, remote)?;
-        let number = number.ok_or(ConnectError::NoRoom)?;
-        let syn = self.syn(opening, remote, port, now);
-        let (slot, conn) = self.conns.take().ok_or(ConnectError::NoRoom)?;
-        conn.set_local(opening.local);
-        conn.client = opening.client;
-        conn.user = opening.user;
-        conn.local_port = port;
-        conn.remote = number;
-        conn.mss = syn.mss;
-        let id = ConnId {
-            slot,
-            generation: conn.generation,
-        };
-        if !self.stack.begin(conn, syn.seq, now) {
-            self.conns.release(slot);
-            return Err(ConnectError::NoRoom);
-        }
-        self.index.insert(hash, slot);
-        if opening.sends_syn {
-            self.stack.sender.syn(&syn, now, out);
-        }
-        self.arm(slot, now);
-        Ok(id)
-    }
-
-    /// Sends the SYN that [`connect`](Self::connect) would send, and keeps nothing of it but the
-    /// client's place in its ports. Gives the port.
-    ///
-    /// This is the paper's host "init"; its host "stat" connects with [`Opening::sends_syn`] off. Both
-    /// have the same settings and seed and call for the same openings of each client in the same
-    /// order, with the planned time as `now`: then port, initial sequence number and timestamp are
-    /// the same. No port is passed over on either host, because "init" does not know which are open:
-    /// where one is, "stat" says [`ConnectError::NoPort`].
-    ///
-    /// # Errors
-    /// [`ConnectError::NoPort`] where there is no such client.
-    pub fn syn_only(
-        &mut self,
-        opening: &Opening,
-        now: Timestamp,
-        out: &mut impl SegmentOut,
-    ) -> Result<u16, ConnectError> {
-        let remote = SocketAddr::new(opening.remote.ip(), opening.remote.port());
-        let port = self.ports.next(&self.stack.sender.keys, opening.client);
-        let port = port.ok_or(ConnectError::NoPort)?;
-        let syn = self.syn(opening, remote, port, now);
-        self.stack.sender.counts.connects += 1;
-        self.stack.sender.syn(&syn, now, out);
-        Ok(port)
-    }
-
-    /// The SYN of an opening from a port.
-    fn syn(&self, opening: &Opening, remote: SocketAddr, port: u16, now: Timestamp) -> Syn {
-        let sender = &self.stack.sender;
-        let local = SocketAddr::new(opening.local, port);
-        // The IPv6 header is 20 bytes longer.
-        let overhead = if local.is_ipv4() { 0 } else { 20 };
-        let default = sender.settings.mss.saturating_sub(overhead);
-        let mss = opening.mss.unwrap_or(default);
-        Syn {
-            client: opening.client,
-            local,
-            remote,
-            seq: sender.keys.initial_sequence(local, remote, now),
-            mss: mss.max(1),
-        }
-    }
-
-    /// The next port of a client that is free towards the server, and the hash of the connection.
-    fn free_port(
-        &mut self,
-        opening: &Opening,
-        remote: SocketAddr,
-    ) -> Result<(u16, u32), ConnectError> {
-        let tries = if opening.sends_syn {
-            self.ports.len().min(PORT_TRIES)
-        } else {
-            1
-        };
-        let client = opening.client;
-        for _ in 0..tries {
-            let keys = &self.stack.sender.keys;
-            let port = self.ports.next(keys, client).ok_or(ConnectError::NoPort)?;
-            let hash = keys.connection(client, port, remote);
-            let is_open = self.find(hash, client, port, remote).is_some();
-            if !is_open && self.find_ended(hash, client, port, remote).is_none() {
-                return Ok((port, hash));
-            }
-        }
-        Err(ConnectError::NoPort)
-    }
-
     #[inline]
-    fn find(&self, hash: u32, client: Client, port: u16, remote: SocketAddr) -> Option<u32> {
+    pub(super) fn find(
+        &self,
+        hash: u32,
+        client: Client,
+        port: u16,
+        remote: SocketAddr,
+    ) -> Option<u32> {
         let remotes = &self.stack.sender.remotes;
         self.index.find(hash, |slot| {
             self.conns.at(slot).is_some_and(|conn| {
@@ -221,13 +70,13 @@ impl TcpClients {
     }
 
     #[inline]
-    fn find_ended(
+    pub(super) fn find_ended(
         &self,
         hash: u32,
         client: Client,
         port: u16,
         remote: SocketAddr,
-    ) -> Option<linkweir_table::Id> {
+    ) -> Option<Id> {
         let remotes = &self.stack.sender.remotes;
         self.time_wait.find(hash, |ended| {
             ended.client == client && ended.local_port == port && remotes.is(ended.remote, remote)
@@ -314,116 +163,6 @@ impl TcpClients {
         self.settle(slot, Fate::Ended(CloseReason::Aborted), (now, now), to);
     }
 
-    /// Takes a segment to an address of a client. `at` is when it arrived, as the kernel saw it; its
-    /// checksum is right.
-    pub fn on_segment(
-        &mut self,
-        packet: &Packet<'_>,
-        client: Client,
-        at: Timestamp,
-        now: Timestamp,
-        out: &mut impl SegmentOut,
-        to: &mut impl Listener,
-    ) -> Heard {
-        let Transport::Tcp(tcp) = packet.transport else {
-            return Heard::NotTcp;
-        };
-        self.stack.sender.counts.segments_in += 1;
-        let remote = SocketAddr::new(packet.network.src(), tcp.src_port());
-        let port = tcp.dst_port();
-        let segment = Segment::read(&tcp);
-        let hash = self.stack.sender.keys.connection(client, port, remote);
-        if let Some(slot) = self.find(hash, client, port, remote)
-            && let Some(conn) = self.conns.at_mut(slot)
-        {
-            let id = ConnId {
-                slot,
-                generation: conn.generation,
-            };
-            let mut cx = Context {
-                id,
-                at,
-                now,
-                out,
-                to: &mut *to,
-            };
-            let fate = self.stack.hear(conn, &segment, &mut cx);
-            self.settle(slot, fate, (at, now), to);
-            return Heard::Known;
-        }
-        // Our end of the answer.
-        let frame = TcpFrame::new(SocketAddr::new(packet.network.dst(), port), remote);
-        if let Some(id) = self.find_ended(hash, client, port, remote) {
-            self.hear_ended(id, client, &segment, frame, now, out);
-            return Heard::TimeWait;
-        }
-        self.refuse_stray(client, &segment, frame, now, out);
-        Heard::Stray
-    }
-
-    /// A connection in TIME-WAIT hears a segment: a FIN that comes again is acknowledged again and
-    /// begins the wait anew. A RST does not end it (RFC 1337).
-    fn hear_ended(
-        &mut self,
-        id: linkweir_table::Id,
-        client: Client,
-        segment: &Segment<'_>,
-        frame: TcpFrame<'_>,
-        now: Timestamp,
-        out: &mut impl SegmentOut,
-    ) {
-        let Some(ended) = self.time_wait.get(id).copied() else {
-            return;
-        };
-        let sender = &mut self.stack.sender;
-        if segment.has(TcpFlags::RST) || segment.len() == 0 {
-            return;
-        }
-        sender.counts.time_wait_answers += 1;
-        let frame = TcpFrame {
-            seq: ended.snd_nxt,
-            ack: ended.rcv_nxt,
-            ..frame
-        };
-        let echo = segment.timestamps.map(|(value, _)| value);
-        sender.last_ack(client, &frame, echo, now, out);
-        let end = segment.seq + segment.len();
-        if segment.has(TcpFlags::FIN) && end == ended.rcv_nxt {
-            self.time_wait.restart(id, now);
-        }
-    }
-
-    /// Answers a segment of no connection (RFC 9293 sec. 3.10.7.1).
-    fn refuse_stray(
-        &mut self,
-        client: Client,
-        segment: &Segment<'_>,
-        frame: TcpFrame<'_>,
-        now: Timestamp,
-        out: &mut impl SegmentOut,
-    ) {
-        let sender = &mut self.stack.sender;
-        sender.counts.strays += 1;
-        if segment.has(TcpFlags::RST) {
-            return;
-        }
-        let (seq, ack, flags) = if segment.has(TcpFlags::ACK) {
-            (segment.ack, SeqNumber(0), TcpFlags::RST)
-        } else {
-            let end = segment.seq + segment.len();
-            (SeqNumber(0), end, TcpFlags::RST | TcpFlags::ACK)
-        };
-        let frame = TcpFrame {
-            seq,
-            ack,
-            flags,
-            window: 0,
-            ..frame
-        };
-        sender.counts.resets_out += 1;
-        sender.bare(client, &frame, now, out);
-    }
-
     /// Does everything that is due.
     pub fn on_tick(&mut self, now: Timestamp, out: &mut impl SegmentOut, to: &mut impl Listener) {
         while let Some(slot) = self.wheel.pop(now.as_nanos(), &mut self.conns) {
@@ -449,7 +188,7 @@ impl TcpClients {
 
     /// Takes the consequence of what happened to a connection; the times are those of the event and
     /// of now.
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         slot: u32,
         fate: Fate,
@@ -494,7 +233,7 @@ impl TcpClients {
 
     /// Sees to it that the timer of a connection is not after what is due first. A timer that comes
     /// too early costs a look; moving it with each segment would cost more.
-    fn arm(&mut self, slot: u32, now: Timestamp) {
+    pub(super) fn arm(&mut self, slot: u32, now: Timestamp) {
         let Some(conn) = self.conns.at(slot) else {
             return;
         };
