@@ -65,7 +65,7 @@ fn framings() {
     let to_head = b"HTTP/1.1 100 C\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
     assert_eq!(
         read(true, [&to_head[..]]),
-        Ok((Vec::new(), 57, 200, 1, true, 0, true))
+        Ok((Vec::new(), 56, 200, 1, true, 0, true))
     );
 }
 
