@@ -170,12 +170,7 @@ impl Stack {
     }
 
     /// A round-trip time from the timestamp that the server echoes (RFC 7323 sec. 4).
-    pub(super) fn sample_echo(
-        &mut self,
-        conn: &mut Connection,
-        segment: &Segment<'_>,
-        at: Timestamp,
-    ) {
+    pub(super) fn sample_echo(&self, conn: &mut Connection, segment: &Segment<'_>, at: Timestamp) {
         if !conn.marks.has(Marks::TIMESTAMPS) {
             return;
         }
@@ -188,7 +183,10 @@ impl Stack {
             if let Ok(ms) = u64::try_from(ms)
                 && ms <= 60_000
             {
-                self.sample(conn, ms * 1_000_000);
+                // Good enough for the timeout; it is not counted, because it is in milliseconds, and
+                // after a loss on the way back the wait of the server is in it.
+                conn.round_trip.sample(ms * 1_000_000);
+                conn.backoff = 0;
             }
         }
     }

@@ -159,7 +159,7 @@ pub struct TcpCounts {
     pub fin_wait_2_timeouts: u64,
     /// Times that [`send`](super::TcpClients::send) found no room in the pool.
     pub send_pool_full: u64,
-    /// Samples of the round-trip time.
+    /// Samples of the round-trip time, of segments that were sent once.
     pub rtt_samples: u64,
     /// Their sum, nanoseconds.
     pub rtt_sum_ns: u64,
