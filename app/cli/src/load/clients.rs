@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use anyhow::anyhow;
 use linkweir_inject::plan::{self, HostSettings};
-use linkweir_load::population::{Population, PopulationOptions};
+use linkweir_load::population::{Population, PopulationOptions, Station};
+use linkweir_load::stage::Share;
 
-use super::args::{LoadArgs, MacChoice};
+use super::args::{LoadArgs, MacChoice, Role};
 use super::target::Target;
 use crate::exit::Wrong;
 
@@ -14,6 +15,7 @@ use crate::exit::Wrong;
 pub(super) fn population(
     args: &LoadArgs,
     target: &Target,
+    share: Share,
     interface_mac: [u8; 6],
 ) -> anyhow::Result<Population> {
     let mut exclude = vec![target.server.ip()];
@@ -29,6 +31,11 @@ pub(super) fn population(
         interface_mac,
         vlan: args.link.vlan,
         seed: args.schedule.seed,
+        station: Station {
+            index: share.index,
+            of: share.of,
+            answers: args.roles.role != Role::Init,
+        },
     };
     let population =
         Population::new(&options).map_err(|error| anyhow!(Wrong(error.to_string())))?;
@@ -59,7 +66,7 @@ pub(super) fn next_hop(
             format!("--gateway {hop}: not of the version of the server's address ({server})");
         return Err(anyhow!(Wrong(what)));
     }
-    if population.find(hop).is_some() {
+    if population.has(hop) {
         return Err(anyhow!(Wrong(format!("{hop} is one of the clients"))));
     }
     Ok(hop)

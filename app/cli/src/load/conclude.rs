@@ -1,6 +1,7 @@
 //! What is said when a run is over, and how it ended.
 
-use linkweir_inject::Port;
+use anyhow::Context as _;
+use linkweir_inject::{Port, PortCounts};
 use linkweir_load::measure::{Figures, Limits};
 use linkweir_load::population::Population;
 use linkweir_load::tcp::TcpCounts;
@@ -9,6 +10,7 @@ use serde_json::json;
 
 use super::args::LoadArgs;
 use super::report::{Header, Report};
+use super::roles::{Gathered, Link};
 use super::run::Runner;
 use super::target::Target;
 use crate::exit::{Exit, say, warn};
@@ -18,25 +20,26 @@ use crate::outputs;
 pub(super) fn header(
     args: &LoadArgs,
     target: &Target,
-    population: &Population,
-    port: &Port,
+    here: Option<(&Population, &Port)>,
 ) -> Header {
     let mut header = Header::default();
     header.push("program", concat!("linkweir ", env!("CARGO_PKG_VERSION")));
     header.push("target", format!("http://{}{}", target.server, target.path));
     header.push("host", &target.host);
-    header.push("clients", population.len());
-    header.push("arrivals", args.schedule.arrivals.to_string());
+    header.push("arrivals", &args.schedule.arrivals);
     header.push("seed", args.schedule.seed);
     if let Some(script) = &args.sessions.script {
         header.push("script", script.display());
     }
-    header.push(
-        "interface",
-        args.link.interface.as_deref().unwrap_or_default(),
-    );
-    header.push("sender", port.sender());
-    header.push("spin_us", args.sending.spin_us);
+    if let Some((population, port)) = here {
+        header.push("clients", population.len());
+        header.push(
+            "interface",
+            args.link.interface.as_deref().unwrap_or_default(),
+        );
+        header.push("sender", port.sender());
+        header.push("spin_us", args.sending.spin_us);
+    }
     if let Ok(kernel) = std::fs::read_to_string("/proc/sys/kernel/osrelease") {
         header.push("kernel", kernel.trim());
     }
@@ -53,26 +56,98 @@ fn processor() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
+/// Waits for the workers of a controller, and reports for them.
+pub(super) fn control(
+    args: &LoadArgs,
+    target: &Target,
+    mut link: Link<'_>,
+) -> anyhow::Result<Exit> {
+    let begin = link.agree()?;
+    if !args.output.quiet {
+        say(&format!(
+            "linkweir: all are ready; the first session starts at {}",
+            linkweir_sink::human::moment(begin.at.as_nanos())
+        ));
+    }
+    let gathered = link.finish(&Figures::default())?;
+    let gathered = gathered.context("a controller reports")?;
+    let header = header(args, target, None);
+    let exit = report(args, &header, &gathered.figures, &Beside::default())?;
+    Ok(exit.max(missing(&gathered)))
+}
+
+/// Says who is missing.
+fn missing(gathered: &Gathered) -> Exit {
+    gathered
+        .missing
+        .iter()
+        .for_each(|who| warn(&format!("figures are missing: {who}")));
+    if gathered.missing.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    }
+}
+
+/// What a run counted that is none of its figures.
+#[derive(Default)]
+struct Beside {
+    port: PortCounts,
+    malformed: u64,
+    lost_records: u64,
+    lost_frames: u64,
+}
+
 /// Ends a run: figures, reports, exit code. What was measured is written also when the run broke off.
 pub(super) fn conclude(
     args: &LoadArgs,
-    header: &Header,
+    header: Header,
     mut runner: Runner<'_>,
     played: anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
     runner.hand_over();
     runner.table.finish();
-    let (lost, mut failed) = runner.records.finish();
-    let missing = match runner.pcap.take() {
-        None => 0,
-        Some(pcap) => pcap.finish().unwrap_or_else(|error| {
-            failed.get_or_insert(error);
-            0
-        }),
+    let mut beside = Beside {
+        port: runner.port.counts(),
+        malformed: runner.stage.frame_counts().malformed,
+        ..Beside::default()
     };
-    let port = runner.port.counts();
-    add_counts(&mut runner, port);
-    let figures = runner.stage.figures();
+    let mut failed = None;
+    (beside.lost_records, failed) = match runner.records.finish() {
+        (lost, None) => (lost, failed),
+        (lost, error) => (lost, error),
+    };
+    if let Some(pcap) = runner.pcap.take() {
+        match pcap.finish() {
+            Ok(lost) => beside.lost_frames = lost,
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    add_counts(&mut runner, beside.port);
+    let own = runner.stage.figures();
+    let (figures, mut exit) = match runner.link.take() {
+        None => (own.clone(), Exit::Done),
+        Some(link) => match link.finish(own)? {
+            Some(gathered) => {
+                let exit = missing(&gathered);
+                (gathered.figures, exit)
+            }
+            // The other side reports for both; here is what was done here.
+            None => (own.clone(), Exit::Done),
+        },
+    };
+    exit = exit.max(report(args, &header, &figures, &beside)?);
+    played?;
+    failed.map_or(Ok(exit), Err)
+}
+
+/// Writes and says what was measured.
+fn report(
+    args: &LoadArgs,
+    header: &Header,
+    figures: &Figures,
+    beside: &Beside,
+) -> anyhow::Result<Exit> {
     let limits = Limits {
         lag_p99_ns: u64::try_from(args.sending.lag_limit.as_nanos()).unwrap_or(u64::MAX),
     };
@@ -86,29 +161,32 @@ pub(super) fn conclude(
         say(report.to_screen().trim_end());
     }
     report.write(&args.output.report, args.output.series.as_deref())?;
+    let port = beside.port;
     if let Some(path) = &args.output.summary {
         let summary = json!({
             "packets": port.sent.frames + port.received_frames,
             "bytes": port.sent.bytes + port.received_bytes,
             "elapsed_s": figures.open.seconds(),
-            "dropped": { "kernel": port.dropped, "sink": lost, "pcap": missing },
-            "decode_errors": { "malformed": runner.stage.frame_counts().malformed },
+            "dropped": {
+                "kernel": port.dropped,
+                "sink": beside.lost_records,
+                "pcap": beside.lost_frames,
+            },
+            "decode_errors": { "malformed": beside.malformed },
             "load": report.summary(),
         });
         write_summary_file(path, &summary).map_err(outputs::refused)?;
     }
-    for (count, what) in [(lost, "records of sessions"), (missing, "frames of --pcap")] {
-        if count > 0 {
-            warn(&format!(
-                "{count} {what} were not written: the output did not keep up"
-            ));
-        }
+    let lost = [
+        (beside.lost_records, "records of sessions"),
+        (beside.lost_frames, "frames of --pcap"),
+    ];
+    for (count, what) in lost.iter().filter(|(count, _)| *count > 0) {
+        warn(&format!(
+            "{count} {what} were not written: the output did not keep up"
+        ));
     }
-    played?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    if verdict.is_valid() && lost + missing == 0 {
+    if verdict.is_valid() && beside.lost_records + beside.lost_frames == 0 {
         Ok(Exit::Done)
     } else {
         Ok(Exit::DataLost)
@@ -116,7 +194,7 @@ pub(super) fn conclude(
 }
 
 /// What was counted beside the sessions.
-fn add_counts(runner: &mut Runner<'_>, port: linkweir_inject::PortCounts) {
+fn add_counts(runner: &mut Runner<'_>, port: PortCounts) {
     let tcp = tcp_counts(runner.stage.tcp_counts());
     let frames = runner.stage.frame_counts();
     let overflow = runner.stage.overflows();

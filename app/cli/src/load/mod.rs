@@ -7,6 +7,7 @@ mod group;
 mod pcap;
 mod records;
 mod report;
+mod roles;
 mod run;
 mod schedule;
 mod table;
@@ -15,7 +16,7 @@ mod target;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use linkweir_inject::{Port, PortOptions, SenderKind};
 use linkweir_load::frames::Frames;
 use linkweir_load::session::SessionSettings;
@@ -24,9 +25,10 @@ use linkweir_load::tcp::TcpSettings;
 use linkweir_sys::privileges::Restrict;
 use linkweir_sys::schedule as priority;
 
-use self::args::{LoadArgs, ReportFile, Sender};
+use self::args::{LoadArgs, ReportFile, Role, Sender};
 use self::pcap::Pcap;
 use self::records::Records;
+use self::roles::{Link, terms};
 use self::run::Runner;
 use self::table::Table;
 use self::target::Target;
@@ -48,10 +50,17 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         );
         return Err(anyhow!(Wrong(what)));
     }
+    let stop = || signals.stop();
+    if args.roles.role == Role::Controller {
+        let link = Link::open(&args.roles, &terms(args)?, &stop)?;
+        return conclude::control(args, &target, link.context("a controller has workers")?);
+    }
     let work = schedule::read(args, &target)?;
     let interface = args.link.interface.as_deref().unwrap_or_default();
     let port = open_port(args, interface)?;
-    let population = clients::population(args, &target, port.mac())?;
+    let link = Link::open(&args.roles, &terms(args)?, &stop)?;
+    let share = link.as_ref().map_or(Share::ALL, Link::share);
+    let population = clients::population(args, &target, share, port.mac())?;
     let next_hop = clients::next_hop(args, &target, &population)?;
     clients::keep_the_kernel_out(args, interface, &target)?;
     let records = Records::start(&args.output)?;
@@ -60,43 +69,47 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         writable: written_folders(args),
         ..Restrict::default()
     })?;
-    let header = conclude::header(args, &target, &population, &port);
-    let stage = LoadStage::new(LoadOptions {
-        tcp: TcpSettings {
-            max_connections: args.sessions.max_connections,
-            mss: mss(port.mtu()),
-            ..TcpSettings::default()
-        },
-        sessions: SessionSettings {
-            max_sessions: args.sessions.max_sessions,
-            max_connections: args.sessions.max_connections,
-            timeout_ns: u64::try_from(args.sessions.timeout.as_nanos()).unwrap_or(u64::MAX),
-            ..SessionSettings::default()
-        },
-        script: work.script,
-        schedule: work.schedule,
-        server: target.server,
-        next_hop,
-        seed: args.schedule.seed,
-        has_records: records.are_wanted(),
-        part: Part::All,
-        share: Share::ALL,
-        population,
-    });
-    let quiet = args.output.quiet;
+    let header = conclude::header(args, &target, Some((&population, &port)));
+    let mtu = port.mtu();
     let mut runner = Runner {
         port,
-        stage,
+        stage: LoadStage::new(LoadOptions {
+            tcp: TcpSettings {
+                max_connections: args.sessions.max_connections,
+                mss: mss(mtu),
+                ..TcpSettings::default()
+            },
+            sessions: SessionSettings {
+                max_sessions: args.sessions.max_sessions,
+                max_connections: args.sessions.max_connections,
+                timeout_ns: u64::try_from(args.sessions.timeout.as_nanos()).unwrap_or(u64::MAX),
+                ..SessionSettings::default()
+            },
+            script: work.script,
+            schedule: work.schedule,
+            server: target.server,
+            next_hop,
+            seed: args.schedule.seed,
+            has_records: records.are_wanted(),
+            part: part(args),
+            share,
+            population,
+        }),
         frames: Frames::default(),
         pcap,
         records,
         signals: &signals,
-        table: Table::start(quiet, args.output.progress, args.schedule.duration),
+        link,
+        table: Table::start(
+            args.output.quiet,
+            args.output.progress,
+            args.schedule.duration,
+        ),
         spin: Duration::from_micros(args.sending.spin_us.into()),
         drain: args.schedule.drain,
     };
     runner.resolve(interface, next_hop)?;
-    if !quiet {
+    if !args.output.quiet {
         say(&format!(
             "linkweir: {} clients on {interface} load {}",
             linkweir_sink::human::thousands(runner.stage.population().len().into()),
@@ -104,8 +117,20 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         ));
     }
     keep_time(args);
-    let played = runner.play(run::now() + HEAD_START);
-    conclude::conclude(args, &header, runner, played)
+    let begin = match &mut runner.link {
+        None => run::now() + HEAD_START,
+        Some(link) => link.agree()?.at,
+    };
+    let played = runner.play(begin);
+    conclude::conclude(args, header, runner, played)
+}
+
+const fn part(args: &LoadArgs) -> Part {
+    match args.roles.role {
+        Role::Init => Part::Init,
+        Role::Stat => Part::Stat,
+        Role::All | Role::Controller | Role::Worker => Part::All,
+    }
 }
 
 fn open_port(args: &LoadArgs, interface: &str) -> anyhow::Result<Port> {

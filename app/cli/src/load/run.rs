@@ -14,6 +14,7 @@ use linkweir_wire::Timestamp;
 
 use super::pcap::Pcap;
 use super::records::Records;
+use super::roles::Link;
 use super::table::{Snapshot, Table};
 use crate::progress::wall_clock;
 use crate::signals::Signals;
@@ -38,6 +39,8 @@ pub(super) struct Runner<'a> {
     pub(super) pcap: Option<Pcap>,
     pub(super) records: Records,
     pub(super) signals: &'a Signals,
+    /// To other generators, where there are any.
+    pub(super) link: Option<Link<'a>>,
     pub(super) table: Table,
     pub(super) spin: Duration,
     pub(super) drain: Duration,
@@ -81,7 +84,8 @@ impl Runner<'_> {
             if self.stage.is_planned_out() && last.is_none() {
                 last = Some(time + self.drain);
             }
-            if self.signals.stop() || last.is_some_and(|last| time >= last) {
+            let is_told = self.link.as_ref().is_some_and(Link::must_stop);
+            if is_told || self.signals.stop() || last.is_some_and(|last| time >= last) {
                 self.stage.end(time, &mut self.frames);
                 return self.send();
             }

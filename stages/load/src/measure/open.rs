@@ -58,33 +58,38 @@ impl OpenSessions {
 
     /// A session started.
     pub(super) fn start(&mut self, at: Timestamp, series: &mut Series) {
-        let late = self.advance(at, series);
-        // What was open longer than the books know.
-        self.area = self.area.saturating_add(late.into());
+        let last = self.advance(at, series);
+        // Told late: it was open longer than the books know.
+        series.add_open(at, last, 1);
+        self.area = self.area.saturating_add(last.nanos_since(at).into());
         self.now = self.now.saturating_add(1);
         self.peak = self.peak.max(self.now);
     }
 
     /// A session that started at `started` ended.
     pub(super) fn end(&mut self, started: Timestamp, at: Timestamp, series: &mut Series) {
-        let late = self.advance(at, series);
-        self.area = self.area.saturating_sub(late.into());
+        let last = self.advance(at, series);
+        series.take_open(at, last);
+        self.area = self.area.saturating_sub(last.nanos_since(at).into());
         self.now = self.now.saturating_sub(1);
         self.ended = self.ended.saturating_add(1);
         let life = at.nanos_since(started);
         self.lives = self.lives.saturating_add(life.into());
     }
 
-    /// Brings the integral up to `at`. Sends and arrivals are stamped by different hands, so that an
-    /// event may be earlier than the last; by how much is given back, nanoseconds.
-    fn advance(&mut self, at: Timestamp, series: &mut Series) -> u64 {
+    /// Brings the integral up to `at`, and says up to when it is. Sends and arrivals are stamped by
+    /// different hands, so that an event may be earlier than the last.
+    fn advance(&mut self, at: Timestamp, series: &mut Series) -> Timestamp {
         let at_ns = at.as_nanos();
         let (first, last) = self.window.unwrap_or((at_ns, at_ns));
         self.window = Some((first.min(at_ns), last.max(at_ns)));
         let open = u128::from(self.now) * u128::from(at_ns.saturating_sub(last));
         self.area = self.area.saturating_add(open);
-        series.add_open(Timestamp::from_nanos(last), at, self.now);
-        last.saturating_sub(at_ns)
+        let last = Timestamp::from_nanos(last);
+        if self.now > 0 {
+            series.add_open(last, at, self.now);
+        }
+        last.max(at)
     }
 
     /// Little's law over all sessions that ended; exact when none is open. `None` before a session ended

@@ -105,15 +105,26 @@ impl Series {
 
     /// `sessions` were open from `from` to `to`.
     pub(super) fn add_open(&mut self, from: Timestamp, to: Timestamp, sessions: u64) {
-        if sessions == 0 || self.at(to).is_none() || self.at(from).is_none() {
+        self.over(from, to, |open, nanos| {
+            open.saturating_add(nanos.saturating_mul(sessions))
+        });
+    }
+
+    /// One session was not open from `from` to `to`, as was said before.
+    pub(super) fn take_open(&mut self, from: Timestamp, to: Timestamp) {
+        self.over(from, to, u64::saturating_sub);
+    }
+
+    /// Changes the open time of each bin from `from` to `to` by the time that lies in it.
+    fn over(&mut self, from: Timestamp, to: Timestamp, change: impl Fn(u64, u64) -> u64) {
+        if from >= to || self.at(to).is_none() || self.at(from).is_none() {
             return;
         }
         let (mut from, to) = (from.as_nanos(), to.as_nanos());
         while from < to {
             let end = (from / self.width + 1).saturating_mul(self.width).min(to);
             if let Some(bin) = self.place(from).and_then(|at| self.bins.get_mut(at)) {
-                let open = (end - from).saturating_mul(sessions);
-                bin.open_ns = bin.open_ns.saturating_add(open);
+                bin.open_ns = change(bin.open_ns, end - from);
             }
             from = end;
         }

@@ -5,12 +5,12 @@
 //! sides of the line are one machine, so what is emulated is exact to the precision with which the
 //! frames are sent.
 //!
-//! A frame that segmentation offload joined is one frame here. Where loss or bandwidth of the way down
-//! matter, the server's interface should not join any.
+//! A frame that segmentation offload joined is many on the line: [`take_apart`] makes them of it.
 
 mod active;
 mod blocks;
 mod delay_line;
+mod joined;
 mod line;
 mod loss;
 #[cfg(test)]
@@ -20,6 +20,7 @@ use linkweir_model::Random;
 use linkweir_wire::Timestamp;
 
 pub use delay_line::DelayLine;
+pub use joined::take_apart;
 pub use line::Fate;
 
 use crate::population::Population;

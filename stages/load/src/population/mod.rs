@@ -156,7 +156,8 @@ impl Population {
         if own == 0 || station.index >= station.of {
             return Err(PopulationError::TooFew(count, station.of));
         }
-        let mac_seed = options.seed ^ u64::from(station.index) << 32;
+        let number = u64::from(station.index) << 1 | u64::from(!station.answers);
+        let mac_seed = options.seed ^ number << 32;
         Ok(Self {
             ranges,
             by_address,

@@ -15,6 +15,7 @@ mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use linkweir_wire::{LinkType, Packet, Timestamp, Transport, checksum, decode};
 
@@ -129,6 +130,9 @@ impl<R: RateSource> LoadStage<R> {
 
     /// The schedule begins at this time; before, only [`LoadStage::resolve`] does anything.
     pub fn begin(&mut self, at: Timestamp) {
+        if self.part != Part::All {
+            self.tcp.split(at);
+        }
         self.planned.begin(at);
     }
 
@@ -206,19 +210,29 @@ impl<R: RateSource> LoadStage<R> {
         self.neighbours.on_tick(now, &self.population, out);
         self.outgoing.pop_due(now, |_, frame| out.push(frame));
         self.end_lines(now, out);
-        while let Some((number, planned)) = self.planned.due(now) {
+        while let Some((number, planned)) = self.planned.due(now + self.lead()) {
             let client = self.population.pick(number);
             if self.part == Part::Init {
                 self.only_begin(client, planned, now, out);
                 continue;
             }
-            self.sessions.start(number, client, planned, now);
+            self.sessions
+                .start(number, client, planned, now.max(planned));
             self.act(now, out);
         }
         let (tcp, mut line, sessions) = self.split(out);
         tcp.on_tick(now, &mut line, sessions);
         self.sessions.on_tick(now);
         self.act(now, out);
+    }
+
+    /// How much before its time a session is made ready: where another host sends its SYN, by a clock
+    /// of its own, the answer must not come before the connection is there.
+    const fn lead(&self) -> Duration {
+        match self.part {
+            Part::Stat => Duration::from_millis(50),
+            Part::All | Part::Init => Duration::ZERO,
+        }
     }
 
     /// Delivers what comes out of the lines of the clients.
@@ -251,7 +265,7 @@ impl<R: RateSource> LoadStage<R> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let deadlines = [
-            self.planned.next(),
+            self.planned.next().map(|planned| planned - self.lead()),
             self.outgoing.next_deadline(),
             self.incoming.next_deadline(),
             self.tcp.next_deadline(),
@@ -271,7 +285,9 @@ impl<R: RateSource> LoadStage<R> {
                     planned,
                 } => {
                     let opened = self.connect(user, client, planned, now, out);
-                    self.sessions.on_opened(user, opened, now);
+                    // What is made ready early begins at its time.
+                    let begun = planned.map_or(now, |planned| now.max(planned));
+                    self.sessions.on_opened(user, opened, begun);
                 }
                 Action::Send { conn, request } => {
                     let mut room = std::mem::take(&mut self.request);

@@ -27,6 +27,8 @@ pub struct TcpClients {
     pub(super) wheel: Wheel,
     pub(super) time_wait: TimeWait,
     pub(super) ports: Ports,
+    /// Ports of connections that this host makes alone, where there are two hosts.
+    pub(super) own_ports: Option<Ports>,
     pub(super) stack: Stack,
 }
 
@@ -43,6 +45,7 @@ impl TcpClients {
             wheel: Wheel::new(TICK_BITS),
             time_wait: TimeWait::new(settings.max_time_wait, settings.time_wait),
             ports: Ports::new(clients, settings.first_port, settings.last_port),
+            own_ports: None,
             stack: Stack {
                 flights: Pool::with_capacity(capacity),
                 outgoing: Chunks::with_bytes(settings.send_pool),
@@ -284,6 +287,7 @@ impl TcpClients {
             + self.wheel.memory_bytes()
             + self.time_wait.memory_bytes()
             + self.ports.memory_bytes()
+            + self.own_ports.as_ref().map_or(0, Ports::memory_bytes)
             + stack.flights.memory_bytes()
             + stack.outgoing.memory_bytes()
             + stack.incoming.memory_bytes()

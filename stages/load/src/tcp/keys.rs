@@ -5,6 +5,7 @@
 //! numbers need only differ between connections and grow between two of the same ports.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use linkweir_model::Random;
 use linkweir_wire::{SeqNumber, Timestamp};
@@ -18,7 +19,13 @@ pub(super) struct Keys {
     sequence: [u64; 2],
     port: [u64; 2],
     clock: [u64; 2],
+    /// Time is counted from here.
+    epoch: Timestamp,
 }
+
+/// How long before the begin of a schedule its time is counted from: what happens a little early still
+/// has a time that grows.
+const BEFORE: Duration = Duration::from_secs(3600);
 
 /// The 128-bit product, folded.
 #[inline]
@@ -43,7 +50,13 @@ impl Keys {
             sequence: pair(),
             port: pair(),
             clock: pair(),
+            epoch: Timestamp::ZERO,
         }
+    }
+
+    /// Counts time from the begin of a schedule: the same on two hosts whose clocks differ.
+    pub(super) fn begin(&mut self, begin: Timestamp) {
+        self.epoch = begin - BEFORE;
     }
 
     #[inline]
@@ -84,7 +97,8 @@ impl Keys {
         let ports = u64::from(local.port()) << 16 | u64::from(remote.port());
         let hash = Self::mix_address(self.sequence, ports, local.ip());
         let hash = Self::mix_address(self.sequence, hash, remote.ip());
-        SeqNumber(low32(now.as_nanos() / 4000).wrapping_add(low32(hash >> 16)))
+        let since = now.nanos_since(self.epoch);
+        SeqNumber(low32(since / 4000).wrapping_add(low32(hash >> 16)))
     }
 
     /// How far into its range of `ports` a client begins.
@@ -97,7 +111,7 @@ impl Keys {
     #[inline]
     pub(super) fn clock(&self, client: Client, now: Timestamp) -> u32 {
         let offset = low32(Self::mix(self.clock, u64::from(client), 1) >> 16);
-        low32(now.as_nanos() / 1_000_000).wrapping_add(offset)
+        low32(now.nanos_since(self.epoch) / 1_000_000).wrapping_add(offset)
     }
 }
 

@@ -6,6 +6,7 @@ use linkweir_wire::Timestamp;
 
 use super::clients::TcpClients;
 use super::emit::Syn;
+use super::ports::Ports;
 use crate::seam::{Client, ConnId, SegmentOut};
 
 /// Ports that are looked at for a free one: those of a client are used in turn, so where so many in
@@ -88,10 +89,10 @@ impl TcpClients {
     /// client's place in its ports. Gives the port.
     ///
     /// This is the paper's host "init"; its host "stat" connects with [`Opening::sends_syn`] off. Both
-    /// have the same settings and seed and call for the same openings of each client in the same
-    /// order, with the planned time as `now`: then port, initial sequence number and timestamp are
-    /// the same. No port is passed over on either host, because "init" does not know which are open:
-    /// where one is, "stat" says [`ConnectError::NoPort`].
+    /// have the same settings and seed, [`split`](Self::split) their ports, and call for the same
+    /// openings of each client in the same order, with the planned time as `now`: then port, initial
+    /// sequence number and timestamp are the same. No port is passed over on either host, because
+    /// "init" does not know which are open: where one is, "stat" says [`ConnectError::NoPort`].
     ///
     /// # Errors
     /// [`ConnectError::NoPort`] where there is no such client.
@@ -108,6 +109,19 @@ impl TcpClients {
         self.stack.sender.counts.connects += 1;
         self.stack.sender.syn(&syn, now, out);
         Ok(port)
+    }
+
+    /// Divides the ports of each client between the connections that two hosts make together (the lower
+    /// half) and those that one makes alone, and counts time from `begin`, which both know by their
+    /// own clocks. To be called before the first connection.
+    pub fn split(&mut self, begin: Timestamp) {
+        let settings = &self.stack.sender.settings;
+        let (first, last) = (settings.first_port, settings.last_port);
+        let clients = self.ports.clients();
+        let middle = first + last.saturating_sub(first) / 2;
+        self.ports = Ports::new(clients, first, middle);
+        self.own_ports = Some(Ports::new(clients, middle.saturating_add(1), last));
+        self.stack.sender.keys.begin(begin);
     }
 
     /// The SYN of an opening from a port.
@@ -133,15 +147,15 @@ impl TcpClients {
         opening: &Opening,
         remote: SocketAddr,
     ) -> Result<(u16, u32), ConnectError> {
-        let tries = if opening.sends_syn {
-            self.ports.len().min(PORT_TRIES)
-        } else {
-            1
-        };
+        let tries = if opening.sends_syn { PORT_TRIES } else { 1 };
         let client = opening.client;
         for _ in 0..tries {
             let keys = &self.stack.sender.keys;
-            let port = self.ports.next(keys, client).ok_or(ConnectError::NoPort)?;
+            let ports = match &mut self.own_ports {
+                Some(own) if opening.sends_syn => own,
+                _ => &mut self.ports,
+            };
+            let port = ports.next(keys, client).ok_or(ConnectError::NoPort)?;
             let hash = keys.connection(client, port, remote);
             let is_open = self.find(hash, client, port, remote).is_some();
             if !is_open && self.find_ended(hash, client, port, remote).is_none() {

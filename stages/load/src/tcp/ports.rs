@@ -26,9 +26,9 @@ impl Ports {
         }
     }
 
-    /// How many there are.
-    pub(super) const fn len(&self) -> u32 {
-        self.len
+    /// How many clients have them.
+    pub(super) fn clients(&self) -> u32 {
+        u32::try_from(self.taken.len()).unwrap_or(u32::MAX)
     }
 
     /// Bytes of memory.
@@ -57,7 +57,7 @@ mod tests {
         let keys = Keys::new(3);
         for (first, last) in [(1024, u16::MAX), (0, u16::MAX), (5000, 5009), (7, 7)] {
             let mut ports = Ports::new(3, first, last);
-            let len = ports.len() as usize;
+            let len = ports.len as usize;
             for client in 0..3 {
                 let once: Vec<u16> = (0..len)
                     .map(|_| ports.next(&keys, client).unwrap())

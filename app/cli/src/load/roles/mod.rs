@@ -126,6 +126,11 @@ impl<'a> Link<'a> {
         Ok(Some(link))
     }
 
+    /// Which sessions of the schedule are this generator's.
+    pub(super) const fn share(&self) -> Share {
+        self.share
+    }
+
     /// Connects to the one that reports.
     fn join(&mut self, peer: SocketAddr, terms: &Terms) -> anyhow::Result<()> {
         let until = now() + self.patience;
