@@ -234,9 +234,17 @@ fn sessions_of_world_cup_records() {
 fn sessions_of_http_records_are_the_same_in_every_form() {
     let folder = Folder::new();
     let mut outputs = Vec::new();
+    let capture = demo();
     for form in ["jsonl", "csv", "text"] {
         let records = folder.at(form);
-        let words = ["http", "-q", "-r", demo().to_str().unwrap(), "-w", &records];
+        let words = [
+            "http",
+            "-q",
+            "-r",
+            capture.to_str().unwrap(),
+            "-w",
+            &records,
+        ];
         run(&[&words[..], &["--format", form]].concat()).exits(0);
         let summary = folder.at("s.json");
         let words = [

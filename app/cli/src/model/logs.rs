@@ -70,7 +70,7 @@ impl Found {
 pub(super) fn form(opened: &Opened, asked: LogForm) -> Option<LogFormat> {
     let found = detect(&opened.beginning).filter(|format| asked.allows(*format));
     let first = opened.beginning.split(|byte| *byte == b'\n').next();
-    found.or(match asked {
+    found.or_else(|| match asked {
         LogForm::Auto => None,
         LogForm::Clf => Some(LogFormat::Common),
         LogForm::Wc98 => Some(LogFormat::WorldCup),

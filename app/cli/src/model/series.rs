@@ -73,7 +73,7 @@ pub(super) fn read(inputs: &[PathBuf], how: How<'_>) -> anyhow::Result<Series> {
             return Err(wrong("--spread is for tables of counts".to_owned()));
         }
         let logs = opened.into_iter().zip(forms.into_iter().flatten());
-        return of_logs(logs.collect(), how, source);
+        return of_logs(logs.collect(), how, &source);
     }
     if opened.len() > 1 {
         let place = forms.iter().position(Option::is_none).unwrap_or(0);
@@ -91,7 +91,7 @@ pub(super) fn read(inputs: &[PathBuf], how: How<'_>) -> anyhow::Result<Series> {
 fn of_logs(
     logs: Vec<(Opened, linkweir_model::log::LogFormat)>,
     how: How<'_>,
-    source: String,
+    source: &str,
 ) -> anyhow::Result<Series> {
     let bin = how.bin().unwrap_or(DEFAULT_BIN);
     let name = logs
