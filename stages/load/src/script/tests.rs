@@ -22,7 +22,7 @@ fn ready(pages: Vec<PagePlan>) -> Script {
     Script::new(&plan, &site()).expect("a plan that can be sent")
 }
 
-fn text<'s>(script: &'s Script, request: u32) -> &'s str {
+fn text(script: &Script, request: u32) -> &str {
     let request = script.request(request).expect("a request");
     str::from_utf8(script.bytes(request)).expect("text")
 }

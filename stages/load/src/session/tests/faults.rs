@@ -21,89 +21,90 @@ fn waiting() -> Rig {
     rig
 }
 
+/// What happens, and the cause that it is.
+const FAULTS: [(Failure, fn(&mut Rig)); 17] = [
+    (Failure::Refused, |rig| rig.closed(0, CloseReason::Refused)),
+    (Failure::ConnectTimeout, |rig| {
+        rig.closed(0, CloseReason::ConnectTimeout);
+    }),
+    (Failure::ConnectTimeout, |rig| {
+        rig.wait(10 * SECOND + 100_000);
+    }),
+    (Failure::Unreachable, |rig| {
+        rig.sessions.fail_all(Failure::Unreachable, at(rig.now));
+    }),
+    (Failure::Reset, |rig| {
+        rig.connected(0);
+        rig.data(0, b"HTTP/1.1 200 OK\r\n\r\nuntil it ends");
+        rig.closed(0, CloseReason::Reset);
+    }),
+    (Failure::Reset, |rig| {
+        rig.connected(0);
+        rig.closed(0, CloseReason::Aborted);
+    }),
+    (Failure::ClosedEarly, |rig| {
+        rig.connected(0);
+        rig.event(0, TcpEvent::PeerFinished);
+    }),
+    (Failure::ClosedEarly, |rig| {
+        rig.connected(0);
+        rig.data(0, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab");
+        rig.closed(0, CloseReason::Finished);
+    }),
+    (Failure::SendTimeout, |rig| {
+        rig.connected(0);
+        rig.closed(0, CloseReason::SendTimeout);
+    }),
+    (Failure::ResponseTimeout, |rig| {
+        rig.wait(9 * SECOND);
+        rig.connected(0);
+        rig.wait(9 * SECOND);
+        assert_eq!(rig.told().ends.len(), 0, "counted from when it was sent");
+        rig.data(0, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab");
+        rig.wait(SECOND);
+    }),
+    (Failure::Malformed, |rig| {
+        rig.connected(0);
+        rig.data(0, b"S");
+    }),
+    (Failure::Malformed, |rig| {
+        rig.connected(0);
+        rig.data(0, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n");
+    }),
+    (Failure::Malformed, |rig| {
+        rig.connected(0);
+        rig.data(
+            0,
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        );
+    }),
+    (Failure::Malformed, |rig| {
+        rig.connected(0);
+        rig.data(
+            0,
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk",
+        );
+    }),
+    (Failure::Malformed, |rig| {
+        rig.connected(0);
+        rig.data(0, b"HTTP/1.1 200 OK\r\n");
+        for _ in 0..40 {
+            rig.data(0, &[b'x'; 1000]);
+        }
+    }),
+    (Failure::WrongLength, |rig| {
+        rig.connected(0);
+        rig.data(0, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd");
+    }),
+    (Failure::RunEnded, |rig| {
+        rig.connected(0);
+        rig.sessions.fail_all(Failure::RunEnded, at(rig.now));
+    }),
+];
+
 #[test]
 fn each_fault_has_its_cause() {
-    type Step = fn(&mut Rig);
-    let cases: [(Failure, Step); 17] = [
-        (Failure::Refused, |rig| rig.closed(0, CloseReason::Refused)),
-        (Failure::ConnectTimeout, |rig| {
-            rig.closed(0, CloseReason::ConnectTimeout)
-        }),
-        (Failure::ConnectTimeout, |rig| {
-            rig.wait(10 * SECOND + 100_000)
-        }),
-        (Failure::Unreachable, |rig| {
-            rig.sessions.fail_all(Failure::Unreachable, at(rig.now))
-        }),
-        (Failure::Reset, |rig| {
-            rig.connected(0);
-            rig.data(0, b"HTTP/1.1 200 OK\r\n\r\nuntil it ends");
-            rig.closed(0, CloseReason::Reset);
-        }),
-        (Failure::Reset, |rig| {
-            rig.connected(0);
-            rig.closed(0, CloseReason::Aborted);
-        }),
-        (Failure::ClosedEarly, |rig| {
-            rig.connected(0);
-            rig.event(0, TcpEvent::PeerFinished);
-        }),
-        (Failure::ClosedEarly, |rig| {
-            rig.connected(0);
-            rig.data(0, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab");
-            rig.closed(0, CloseReason::Finished);
-        }),
-        (Failure::SendTimeout, |rig| {
-            rig.connected(0);
-            rig.closed(0, CloseReason::SendTimeout);
-        }),
-        (Failure::ResponseTimeout, |rig| {
-            rig.wait(9 * SECOND);
-            rig.connected(0);
-            rig.wait(9 * SECOND);
-            assert_eq!(rig.told().ends.len(), 0, "counted from when it was sent");
-            rig.data(0, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab");
-            rig.wait(SECOND);
-        }),
-        (Failure::Malformed, |rig| {
-            rig.connected(0);
-            rig.data(0, b"S");
-        }),
-        (Failure::Malformed, |rig| {
-            rig.connected(0);
-            rig.data(0, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n");
-        }),
-        (Failure::Malformed, |rig| {
-            rig.connected(0);
-            rig.data(
-                0,
-                b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            );
-        }),
-        (Failure::Malformed, |rig| {
-            rig.connected(0);
-            rig.data(
-                0,
-                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk",
-            );
-        }),
-        (Failure::Malformed, |rig| {
-            rig.connected(0);
-            rig.data(0, b"HTTP/1.1 200 OK\r\n");
-            for _ in 0..40 {
-                rig.data(0, &[b'x'; 1000]);
-            }
-        }),
-        (Failure::WrongLength, |rig| {
-            rig.connected(0);
-            rig.data(0, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd");
-        }),
-        (Failure::RunEnded, |rig| {
-            rig.connected(0);
-            rig.sessions.fail_all(Failure::RunEnded, at(rig.now));
-        }),
-    ];
-    for (number, (failure, step)) in cases.into_iter().enumerate() {
+    for (number, (failure, step)) in FAULTS.into_iter().enumerate() {
         let mut rig = one();
         rig.start(0);
         step(&mut rig);
@@ -331,7 +332,10 @@ fn a_connection_that_comes_too_late_is_given_back() {
     assert_eq!(rig.sessions.open_connections(), 0);
     // After it was taken.
     rig.sessions.start(1, 9, at(rig.now), at(rig.now));
-    let Some(Action::Connect { user, client: 9, .. }) = rig.sessions.next_action(at(rig.now)) else {
+    let Some(Action::Connect {
+        user, client: 9, ..
+    }) = rig.sessions.next_action(at(rig.now))
+    else {
         panic!("a wish for a connection");
     };
     rig.sessions.fail_all(Failure::RunEnded, at(rig.now));

@@ -60,7 +60,6 @@ pub(super) enum State {
 pub(super) struct Conn {
     pub(super) id: ConnId,
     pub(super) user: u32,
-    pub(super) client: Client,
     pub(super) state: State,
     pub(super) is_connected: bool,
     pub(super) sent: Vec<String>,
@@ -130,6 +129,7 @@ impl Rig {
         while let Some(action) = self.sessions.next_action(at(self.now)) {
             match action {
                 Action::Connect { user, client, .. } => {
+                    assert_eq!(client, 9);
                     let number = u32::try_from(self.conns.len()).unwrap();
                     let id = ConnId {
                         slot: number % 3,
@@ -144,7 +144,6 @@ impl Rig {
                         self.conns.push(Conn {
                             id,
                             user,
-                            client,
                             state: State::Open,
                             is_connected: false,
                             sent: Vec::new(),
