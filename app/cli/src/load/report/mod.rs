@@ -21,6 +21,10 @@ pub(super) struct Header(pub(super) Vec<(&'static str, String)>);
 
 impl Header {
     /// Adds an entry.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "numbers and texts alike, without a `&` before each"
+    )]
     pub(super) fn push(&mut self, name: &'static str, value: impl ToString) {
         self.0.push((name, value.to_string()));
     }
