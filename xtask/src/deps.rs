@@ -49,10 +49,15 @@ const HOUSE: &[(&str, May)] = &[
     // The keyword automaton alone.
     ("benches/gateway", May::FoundationAnd(&["linkweir-gateway"])),
     // The manual's tables come from the schema, the benches' traffic from the testkit; the oracle
-    // reads captures.
+    // reads captures; a bench fits the model.
     (
         "xtask",
-        May::FoundationAnd(&["linkweir-capture", "linkweir-sink", "linkweir-testkit"]),
+        May::FoundationAnd(&[
+            "linkweir-capture",
+            "linkweir-model",
+            "linkweir-sink",
+            "linkweir-testkit",
+        ]),
     ),
 ];
 

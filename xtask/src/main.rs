@@ -50,6 +50,8 @@ usage: cargo xtask TASK
   bench load [--seconds N] [--runs R] [--cable] [--urgent] [--binary FILE] [--only PART]...
                               what the load generator makes of a core, beside wrk, ab and httperf; parts:
                               rows (wrk, ab, httperf, one, thousand, million), lag, open, contrast
+  bench model [--logs DIR] [--seed N]
+                              the fitted arrivals beside simpler processes, on recorded series
   bench record [--packets N] --dir DIR
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]
