@@ -21,8 +21,10 @@ fn waiting() -> Rig {
     rig
 }
 
-/// What happens, and the cause that it is.
-const FAULTS: [(Failure, fn(&mut Rig)); 17] = [
+/// A cause, and what happens to be it.
+type Fault = (Failure, fn(&mut Rig));
+
+const FAULTS: [Fault; 17] = [
     (Failure::Refused, |rig| rig.closed(0, CloseReason::Refused)),
     (Failure::ConnectTimeout, |rig| {
         rig.closed(0, CloseReason::ConnectTimeout);
