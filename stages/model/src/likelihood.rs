@@ -39,7 +39,7 @@ pub fn log_likelihood(model: &Model, counts: &Counts) -> f64 {
             *p *= (log - top).exp();
             sum += *p;
         }
-        if !(sum > 0.0) {
+        if sum.is_nan() || sum <= 0.0 {
             return f64::NEG_INFINITY;
         }
         result += sum.ln() + top - ln_factorial(count);

@@ -142,6 +142,10 @@ impl Superposition {
 }
 
 /// Probabilities of 0 to `max` arrivals at rates with their weights.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an iterator over a law is small"
+)]
 pub(crate) fn mixture<'a>(
     law: impl Iterator<Item = (&'a f64, &'a f64)> + Clone,
     max: u32,

@@ -94,7 +94,9 @@ fn the_world_cup_has_a_model_of_fourteen_states() {
 #[test]
 fn whatever_the_draws_the_bars_hold_with_fourteen_states() {
     for seed in 2..8 {
-        let Some(counts) = world_cup(seed) else { return };
+        let Some(counts) = world_cup(seed) else {
+            return;
+        };
         let options = FitOptions {
             states: Some(14),
             ..over(LAGS)
@@ -118,7 +120,10 @@ fn with_its_profile_a_path_of_48_hours_is_like_the_log() {
     for seed in 0..10 {
         let path = check::realised(&fitted.model, &counts, LAGS, seed).unwrap();
         let (ic, mean) = (path.autocovariance.ic, path.mean_error);
-        eprintln!("seed {seed}: IC {ic:.4}, mean {mean:+.4}, TV {:.4}", path.total_variation);
+        eprintln!(
+            "seed {seed}: IC {ic:.4}, mean {mean:+.4}, TV {:.4}",
+            path.total_variation
+        );
         assert!(ic <= PAPER_IC, "seed {seed}: {ic}");
         // By chance alone; the bar of 0.3 % is that of seed 1.
         let sd = fitted.check.sd_of_mean / fitted.check.mean_counted;
@@ -134,7 +139,12 @@ fn it_beats_poisson_and_a_hidden_markov_model() {
     let fitted = fit(&counts, &over(LAGS)).unwrap();
     let poisson = baseline::poisson(&counts).unwrap();
     let hidden = baseline::hidden_markov(&counts, HmmOptions::default()).unwrap();
-    let ic = |model| check::analytic(model, &counts, LAGS).unwrap().autocovariance.ic;
+    let ic = |model| {
+        check::analytic(model, &counts, LAGS)
+            .unwrap()
+            .autocovariance
+            .ic
+    };
     let (poisson, hidden) = (ic(&poisson), ic(&hidden));
     eprintln!("Poisson {poisson:.4}, HMM of 8 states {hidden:.4}");
     assert_eq!(poisson, 1.0);

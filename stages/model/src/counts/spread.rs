@@ -52,7 +52,7 @@ pub fn spread(counts: &[u64], how: Spread) -> Result<Counts, CountsError> {
         }
     }
     let mean = rates.iter().sum::<f64>() / number(bins);
-    let wanted = how.mean.unwrap_or(mean / number(times));
+    let wanted = how.mean.unwrap_or_else(|| mean / number(times));
     let scale = if mean > 0.0 { wanted / mean } else { 0.0 };
     let mut random = Random::new(how.seed);
     let values = rates

@@ -99,9 +99,9 @@ fn descend(mut point: Point, target: Target<'_>) -> (Point, f64) {
     (point, here.cost)
 }
 
-const fn bound(bounds: [(f64, f64); 2], at: usize) -> (f64, f64) {
+fn bound(bounds: [(f64, f64); 2], at: usize) -> (f64, f64) {
     let [amplitude, tau] = bounds;
-    if at % 2 == 0 { amplitude } else { tau }
+    if at.is_multiple_of(2) { amplitude } else { tau }
 }
 
 /// The normal equations at a point.

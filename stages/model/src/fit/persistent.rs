@@ -64,8 +64,8 @@ pub(super) fn choose(terms: &[Term], series: &Series) -> Result<Vec<Persistent>,
     let grid = Grid::over(&series.observations);
     let likelihood = |sources: &[Persistent]| -> Option<f64> {
         let mean: f64 = sources.iter().map(Persistent::mean).sum();
-        // Written so that what is no number does not pass.
-        if !(mean <= MOST_OF_MEAN * series.mean) {
+        // What is no number does not pass either.
+        if mean.is_nan() || mean > MOST_OF_MEAN * series.mean {
             return None;
         }
         let kernel = Kernel::new(&series.observations, grid.rates(), &offsets_of(sources));

@@ -29,7 +29,7 @@ pub(super) struct Series {
 impl Series {
     pub(super) fn new(counts: &Counts, options: &FitOptions) -> Result<Self, FitError> {
         let bins = counts.len();
-        let reach = options.lags.unwrap_or((bins / 10).min(MOST_CHOSEN));
+        let reach = options.lags.unwrap_or_else(|| (bins / 10).min(MOST_CHOSEN));
         match options.profile_s {
             None => Ok(Self::plain(counts, reach, options.lags.is_some())),
             Some(window) => {

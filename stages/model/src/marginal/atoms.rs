@@ -61,7 +61,7 @@ pub(crate) fn fit_atoms(
         let gain = log_likelihood - best;
         // The likelihood is that of the atoms that went in.
         best = log_likelihood;
-        if !(gain > 1e-9) {
+        if gain.is_nan() || gain <= 1e-9 {
             return (atoms, best);
         }
         atoms = next;
@@ -99,7 +99,10 @@ fn shares(
     let own: Vec<Vec<f64>> = atoms.iter().map(|atom| own_part(*atom, offsets)).collect();
     let mut of_offsets = vec![0.0; offsets.len()];
     for (o, (row, weight)) in observations.iter().zip(kernel.rows()) {
-        let parts = row.iter().zip(atoms).map(|(entry, atom)| entry * atom.weight);
+        let parts = row
+            .iter()
+            .zip(atoms)
+            .map(|(entry, atom)| entry * atom.weight);
         let likelihood = parts.sum::<f64>().max(1e-300);
         for (((share, atom), entry), own) in shares.iter_mut().zip(atoms).zip(row).zip(&own) {
             let responsible = weight * atom.weight * entry / likelihood;
