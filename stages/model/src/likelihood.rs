@@ -92,13 +92,13 @@ mod tests {
     fn by_paths(chain: &Source, counts: &[u32], factors: &[f64]) -> f64 {
         let rows: Vec<&[f64]> = chain.rows().collect();
         let mut total = 0.0;
-        let paths = chain.states().pow(counts.len() as u32);
+        let paths = chain.states().pow(u32::try_from(counts.len()).unwrap());
         for path in 0..paths {
             let (mut left, mut before, mut p) = (path, None, 1.0);
             for (count, factor) in counts.iter().zip(factors) {
                 let state = left % chain.states();
                 left /= chain.states();
-                p *= before.map_or(chain.stationary()[state], |b: usize| rows[b][state]);
+                p *= before.map_or_else(|| chain.stationary()[state], |b: usize| rows[b][state]);
                 let rate = chain.rates()[state] * factor;
                 p *= ln_probability(f64::from(*count), rate).exp();
                 before = Some(state);

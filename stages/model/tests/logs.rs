@@ -1,6 +1,14 @@
 //! Models of recorded series, where they are at hand: the World Cup log of 1998 by minutes and a
 //! trace of requests with their times. Without them the tests say so and end.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a helper that fails is a failed test, and one that is left out says so"
+)]
+
 use linkweir_model::baseline::{self, HmmOptions};
 use linkweir_model::counts::{Spread, spread};
 use linkweir_model::{Counts, FitOptions, Fitted, check, fit};

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn columns_twice_do_not_matter() {
         let column = vec![1.0, 2.0, 3.0];
-        let weights = non_negative(&[column.clone(), column.clone()], &[2.0, 4.0, 6.0]);
+        let weights = non_negative(&[column.clone(), column], &[2.0, 4.0, 6.0]);
         assert!((weights.iter().sum::<f64>() - 2.0).abs() < 1e-12);
     }
 
