@@ -12,7 +12,9 @@ const MAX_STEPS: u32 = 100;
 pub(super) fn weights(shares: &[f64], values: &[f64], mean: f64, t: &mut f64) -> Option<Vec<f64>> {
     let with_share = || shares.iter().zip(values).filter(|(share, _)| **share > 0.0);
     let low = with_share().map(|(_, v)| *v).fold(f64::INFINITY, f64::min);
-    let high = with_share().map(|(_, v)| *v).fold(f64::NEG_INFINITY, f64::max);
+    let high = with_share()
+        .map(|(_, v)| *v)
+        .fold(f64::NEG_INFINITY, f64::max);
     if !(low < mean && mean < high) {
         return None;
     }
@@ -29,7 +31,10 @@ pub(super) fn weights(shares: &[f64], values: &[f64], mean: f64, t: &mut f64) ->
         (value, slope)
     });
     let all = shares.iter().zip(values);
-    Some(all.map(|(share, v)| share / (1.0 + *t * (v - mean))).collect())
+    Some(
+        all.map(|(share, v)| share / (1.0 + *t * (v - mean)))
+            .collect(),
+    )
 }
 
 /// What an atom is found to be responsible for: bins (as a share of all), arrivals and exposure.
@@ -49,9 +54,8 @@ pub(super) struct Share {
 /// the root that gives the mean.
 pub(super) fn atoms(shares: &[Share], mean: f64) -> Option<Vec<Atom>> {
     let at = |t: f64| -> Option<Vec<Atom>> { shares.iter().map(|s| atom(*s, mean, t)).collect() };
-    let excess = |atoms: &[Atom]| -> f64 {
-        atoms.iter().map(|a| a.weight * a.rate).sum::<f64>() - mean
-    };
+    let excess =
+        |atoms: &[Atom]| -> f64 { atoms.iter().map(|a| a.weight * a.rate).sum::<f64>() - mean };
     let free = at(0.0)?;
     let sign = if excess(&free) > 0.0 { 1.0 } else { -1.0 };
     let is_near = |atoms: &[Atom]| excess(atoms).abs() <= 1e-9 * mean;
