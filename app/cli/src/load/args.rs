@@ -90,7 +90,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "WHICH", default_value = "virtual")]
     pub(crate) mac: MacChoice,
 
-    /// Load a server outside of loopback, private, link-local and documentation ranges. To be given
+    /// Load a server outside of loopback, private, link-local and benchmark ranges. To be given
     /// twice, for it is meant: only what you own, or may.
     #[arg(long, action = ArgAction::Count)]
     pub(crate) allow_public: u8,

@@ -1,6 +1,6 @@
 //! What is loaded: the server's address, and what the requests say of it.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::anyhow;
 
@@ -62,8 +62,8 @@ impl Target {
         })
     }
 
-    /// Whether it may be loaded without being asked twice: loopback, private, link-local and the
-    /// ranges for documentation and benchmarks (RFC 1918, 2544, 3927, 4193, 4291, 5737, 3849).
+    /// Whether it may be loaded without being told twice: loopback, private and link-local addresses, and
+    /// those for benchmarks (RFC 1918, 2544, 3927, 4193, 4291).
     pub(super) fn is_private(&self) -> bool {
         match self.server.ip().to_canonical() {
             IpAddr::V4(ip) => {
@@ -71,25 +71,13 @@ impl Target {
                 ip.is_loopback()
                     || ip.is_private()
                     || ip.is_link_local()
-                    || ip.is_documentation()
                     || (a == 198 && b & 0xfe == 18)
             }
             IpAddr::V6(ip) => {
-                ip.is_loopback()
-                    || ip.is_unique_local()
-                    || ip.is_unicast_link_local()
-                    || is_documentation(ip)
+                ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
             }
         }
     }
-}
-
-/// `2001:db8::/32` and `3fff::/20` (RFC 3849, 9637).
-const fn is_documentation(ip: Ipv6Addr) -> bool {
-    matches!(
-        ip.segments(),
-        [0x2001, 0xdb8, ..] | [0x3fff, 0..=0x0fff, ..]
-    )
 }
 
 /// An address with or without a port, version 6 in brackets.
@@ -163,11 +151,9 @@ mod tests {
             "http://192.168.0.1/",
             "http://169.254.1.1/",
             "http://198.19.0.1/",
-            "http://192.0.2.7/",
             "http://[::1]/",
             "http://[fd12::1]/",
             "http://[fe80::1]/",
-            "http://[2001:db8::1]/",
             "http://[::ffff:10.0.0.1]/",
         ] {
             assert!(private(url), "{url}");
@@ -177,6 +163,8 @@ mod tests {
             "http://172.32.0.1/",
             "http://[2606::1]/",
             "http://100.64.0.1/",
+            "http://192.0.2.7/",
+            "http://[2001:db8::1]/",
         ] {
             assert!(!private(url), "{url}");
         }

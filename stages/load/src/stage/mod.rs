@@ -24,7 +24,7 @@ use crate::frames::Frames;
 use crate::measure::{Figures, Measure, Options};
 use crate::neighbours::{NeighbourCounts, NeighbourState, Neighbours};
 use crate::outcome::{Failure, Observer as _};
-use crate::path::{DelayLine, Fate, Paths};
+use crate::path::{DelayLine, Fate, Paths, take_apart};
 use crate::population::Population;
 use crate::script::Script;
 use crate::seam::{Client, ConnId};
@@ -83,9 +83,13 @@ pub struct LoadStage<R> {
     /// Frames of `incoming` that are due, and a request that does not stand ready.
     arrived: Frames,
     arrived_at: Vec<Timestamp>,
+    /// Those of a joined frame.
+    pieces: Frames,
     request: Vec<u8>,
 }
 
+/// Bytes of the longest packet of a line that says nothing else.
+const ETHERNET_MTU: u16 = 1500;
 /// Frames that are on their way over the lines of clients, each way: a second of a million a second.
 const DELAYED_FRAMES: usize = 1 << 20;
 /// Their bytes.
@@ -118,6 +122,7 @@ impl<R: RateSource> LoadStage<R> {
             counts: FrameCounts::default(),
             arrived: Frames::default(),
             arrived_at: Vec::new(),
+            pieces: Frames::default(),
             request: Vec::new(),
         }
     }
@@ -162,17 +167,37 @@ impl<R: RateSource> LoadStage<R> {
             self.counts.bad_checksum += 1;
             return;
         }
-        match self
-            .paths
-            .incoming(&self.population, client, frame.len(), at)
-        {
-            Fate::Now => self.deliver(&packet, client, at, now, out),
-            Fate::At(release) => {
-                // One that finds no room is counted there.
-                self.incoming.put(release, frame);
-            }
-            Fate::Lost => self.counts.lost_down += 1,
+        if self.paths.is_plain() {
+            self.deliver(&packet, client, at, now, out);
+        } else {
+            self.pass_line(&packet, frame, client, at);
+            self.end_lines(now, out);
         }
+    }
+
+    /// A frame of the server enters the line of a client, joined ones in the pieces in which they would
+    /// have come over a cable.
+    fn pass_line(&mut self, packet: &Packet<'_>, frame: &[u8], client: Client, at: Timestamp) {
+        let mtu = self.population.profile(client).mtu.unwrap_or(ETHERNET_MTU);
+        let mut pieces = std::mem::take(&mut self.pieces);
+        if !take_apart(packet, mtu, &mut pieces) {
+            pieces.push(frame);
+        }
+        for piece in pieces.iter() {
+            let length = piece.len();
+            let release = match self.paths.incoming(&self.population, client, length, at) {
+                Fate::Now => at,
+                Fate::At(release) => release,
+                Fate::Lost => {
+                    self.counts.lost_down += 1;
+                    continue;
+                }
+            };
+            // One that finds no room is counted there.
+            self.incoming.put(release, piece);
+        }
+        pieces.clear();
+        self.pieces = pieces;
     }
 
     /// The client that a segment of the server is for.
@@ -388,10 +413,14 @@ impl<R: RateSource> LoadStage<R> {
         (&mut self.tcp, line, &mut self.sessions)
     }
 
-    /// Whether the schedule is at its end and no session is open.
+    /// Whether the schedule is at its end, no session is open, and all connections are closed on both
+    /// sides: a server whose last FIN nobody acknowledged would send it again and again.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.planned.is_done() && self.sessions.open_sessions() == 0 && self.outgoing.is_empty()
+        self.planned.is_done()
+            && self.sessions.open_sessions() == 0
+            && self.tcp.open() == 0
+            && self.outgoing.is_empty()
     }
 
     /// Whether the schedule is at its end.
