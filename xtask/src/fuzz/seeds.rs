@@ -32,12 +32,7 @@ pub(super) fn write(work: &Path) -> Result<()> {
             break;
         }
     }
-    let put = |target: &str, name: String, bytes: &[u8]| -> Result<()> {
-        let folder = folder(work, target);
-        std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join(name), bytes)?;
-        Ok(())
-    };
+    let put = |target: &str, name: String, bytes: &[u8]| put(work, target, &name, bytes);
     for (index, record) in frames.iter().enumerate() {
         let frame = record.get(RECORD_HEADER..).unwrap_or(&[]);
         // This target takes the link type (0: Ethernet) and what the wire had more in front.
@@ -63,6 +58,42 @@ pub(super) fn write(work: &Path) -> Result<()> {
             put("http_inspector", format!("head-{index}"), &record)?;
         }
     }
+    messages(&put)?;
+    for count in [0, 1, 20] {
+        let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
+        let pcap = [&[header], chosen.as_slice()].concat().concat();
+        // These targets take the size of the reads in front. The one for pcapng has its section and
+        // its interface itself, in the byte order that the size's lowest bit gives.
+        let reads = [0x0F, 0xFE];
+        put(
+            "pcap",
+            format!("pcap-{count}"),
+            &[reads.as_slice(), &pcap].concat(),
+        )?;
+        put(
+            "pcap",
+            format!("pcapng-{count}"),
+            &[reads.as_slice(), &SECTION, &packets(&chosen)].concat(),
+        )?;
+        put(
+            "pcapng",
+            format!("packets-{count}"),
+            &[reads.as_slice(), &packets(&chosen)].concat(),
+        )?;
+    }
+    Ok(())
+}
+
+/// A seed of a target.
+fn put(work: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
+    let folder = folder(work, target);
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join(name), bytes)?;
+    Ok(())
+}
+
+/// Messages that are no captured frames.
+fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     let initial = bytes_of(INITIAL);
     put("tls", "client-hello".to_owned(), &bytes_of(CLIENT_HELLO))?;
     put("tls", "server-hello".to_owned(), &bytes_of(SERVER_HELLO))?;
@@ -107,28 +138,6 @@ pub(super) fn write(work: &Path) -> Result<()> {
     }
     for (index, bytes) in conversations::all().iter().enumerate() {
         put("peer_inspectors", format!("conversation-{index}"), bytes)?;
-    }
-    for count in [0, 1, 20] {
-        let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
-        let pcap = [&[header], chosen.as_slice()].concat().concat();
-        // These targets take the size of the reads in front. The one for pcapng has its section and
-        // its interface itself, in the byte order that the size's lowest bit gives.
-        let reads = [0x0F, 0xFE];
-        put(
-            "pcap",
-            format!("pcap-{count}"),
-            &[reads.as_slice(), &pcap].concat(),
-        )?;
-        put(
-            "pcap",
-            format!("pcapng-{count}"),
-            &[reads.as_slice(), &SECTION, &packets(&chosen)].concat(),
-        )?;
-        put(
-            "pcapng",
-            format!("packets-{count}"),
-            &[reads.as_slice(), &packets(&chosen)].concat(),
-        )?;
     }
     Ok(())
 }

@@ -101,7 +101,7 @@ struct Beside {
 /// Ends a run: figures, reports, exit code. What was measured is written also when the run broke off.
 pub(super) fn conclude(
     args: &LoadArgs,
-    header: Header,
+    header: &Header,
     mut runner: Runner<'_>,
     played: anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
@@ -136,7 +136,7 @@ pub(super) fn conclude(
             None => (own.clone(), Exit::Done),
         },
     };
-    exit = exit.max(report(args, &header, &figures, &beside)?);
+    exit = exit.max(report(args, header, &figures, &beside)?);
     played?;
     failed.map_or(Ok(exit), Err)
 }

@@ -24,6 +24,7 @@ use linkweir_load::stage::{LoadOptions, LoadStage, Part, Share};
 use linkweir_load::tcp::TcpSettings;
 use linkweir_sys::privileges::Restrict;
 use linkweir_sys::schedule as priority;
+use linkweir_wire::Timestamp;
 
 use self::args::{LoadArgs, ReportFile, Role, Sender};
 use self::pcap::Pcap;
@@ -119,10 +120,22 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     keep_time(args);
     let begin = match &mut runner.link {
         None => run::now() + HEAD_START,
-        Some(link) => link.agree()?.at,
+        Some(link) => agree(link, args.output.quiet)?,
     };
     let played = runner.play(begin);
-    conclude::conclude(args, header, runner, played)
+    conclude::conclude(args, &header, runner, played)
+}
+
+/// The begin that all generators agree upon.
+fn agree(link: &mut Link<'_>, quiet: bool) -> anyhow::Result<Timestamp> {
+    let start = link.agree()?;
+    if !quiet && start.clock.error_ns > 0 {
+        say(&format!(
+            "linkweir: the clocks are compared to {}",
+            linkweir_sink::human::span(start.clock.error_ns)
+        ));
+    }
+    Ok(start.at)
 }
 
 const fn part(args: &LoadArgs) -> Part {

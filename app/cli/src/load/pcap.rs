@@ -104,7 +104,7 @@ fn write(chunks: &Receiver<Vec<u8>>, mut file: BufWriter<File>) -> std::io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linkweir_capture::{CaptureFiles, ReadOptions};
+    use linkweir_capture::{CaptureFiles, Input, ReadOptions};
     use linkweir_engine::{Source as _, SourceEvent};
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
             pcap.frame(Timestamp::from_nanos(at), frame);
         }
         assert_eq!(pcap.finish().unwrap(), 0);
-        let mut source = CaptureFiles::new(vec![path], ReadOptions::default());
+        let mut source = CaptureFiles::open(&[Input::Path(path)], ReadOptions::default()).unwrap();
         let mut read = Vec::new();
         loop {
             match source.next_event().unwrap() {

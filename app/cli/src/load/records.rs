@@ -110,7 +110,7 @@ fn write(mut sinks: Sinks, batches: &Receiver<LoadBatch>) -> anyhow::Result<()> 
         match batches.recv_timeout(FLUSH) {
             Ok(batch) => each(&mut sinks, |sink| sink.write(&batch))?,
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                each(&mut sinks, |sink| sink.flush())?
+                each(&mut sinks, |sink| sink.flush())?;
             }
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
                 return each(&mut sinks, |sink| sink.finish());

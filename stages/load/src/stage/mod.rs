@@ -390,7 +390,6 @@ impl<R: RateSource> LoadStage<R> {
     }
 
     /// TCP, the way of its segments, and who hears its events.
-    #[expect(clippy::type_complexity, reason = "three parts of one thing")]
     fn split<'a>(
         &'a mut self,
         out: &'a mut Frames,

@@ -156,7 +156,8 @@ impl Connection {
 
     /// Our endpoint.
     pub(super) const fn local(&self) -> SocketAddr {
-        let address = Ipv6Addr::from_octets(self.local).to_canonical();
+        let bits = u128::from_be_bytes(self.local);
+        let address = Ipv6Addr::from_bits(bits).to_canonical();
         SocketAddr::new(address, self.local_port)
     }
 

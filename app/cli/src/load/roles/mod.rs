@@ -59,8 +59,6 @@ pub(super) struct Link<'a> {
 pub(super) struct Start {
     /// When the schedule begins, by our clock.
     pub(super) at: Timestamp,
-    /// Which sessions are ours.
-    pub(super) share: Share,
     /// How far the clocks are apart; nothing on the side that reports.
     pub(super) clock: Offset,
 }
@@ -246,7 +244,6 @@ impl<'a> Link<'a> {
         }
         Ok(Start {
             at: Timestamp::from_nanos(at_ns),
-            share: self.share,
             clock,
         })
     }
