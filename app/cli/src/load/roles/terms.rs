@@ -38,11 +38,14 @@ pub(in crate::load) fn terms(args: &LoadArgs) -> anyhow::Result<Terms> {
         put("file of arrivals", digest(Path::new(path))?);
     }
     put("model bin", format!("{:?}", schedule.model_bin));
-    put("clients", shown(&args.clients.clients));
-    put("line", format!("{:?}", args.clients.line));
-    put("groups", format!("{:?}", args.clients.group));
-    put("mac", format!("{:?}", args.link.mac));
-    put("vlan", format!("{:?}", args.link.vlan));
+    // Workers may have clients of their own, each on its link; the two hosts of a pair have the same.
+    if args.roles.role != Role::Worker {
+        put("clients", shown(&args.clients.clients));
+        put("line", format!("{:?}", args.clients.line));
+        put("groups", format!("{:?}", args.clients.group));
+        put("mac", format!("{:?}", args.link.mac));
+        put("vlan", format!("{:?}", args.link.vlan));
+    }
     let sessions = &args.sessions;
     for (name, path) in [("script", &sessions.script), ("targets", &sessions.targets)] {
         if let Some(path) = path {
