@@ -30,10 +30,17 @@ pub(crate) fn say(text: &str) {
     }
 }
 
+/// Bytes of a message at most: some quote what was read.
+const LONGEST: usize = 4096;
+
 /// A message with names from outside in it: nothing in it may act on a terminal or begin a line.
 pub(crate) fn warn(text: &str) {
-    let mut safe = String::with_capacity(text.len());
+    let mut safe = String::with_capacity(text.len().min(LONGEST));
     for letter in text.chars() {
+        if safe.len() >= LONGEST {
+            safe.push_str("...");
+            break;
+        }
         if letter.is_control()
             || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
         {

@@ -17,17 +17,34 @@ use crate::units;
 /// Port on which generators meet, where none is given.
 pub(super) const MEETING_PORT: u16 = 7433;
 
-const AFTER_HELP: &str = "Examples:
+const AFTER_HELP: &str = r#"Examples:
   linkweir load http://10.9.0.1/ -i veth0 --clients 10.9.0.0/16 --arrivals poisson:500 --duration 60s
   linkweir load http://10.9.0.1/shop -i eth1 --clients 10.10.0.0/16 --gateway 10.9.0.254 --arrivals mmpp:model.json@993 --duration 1h --seed 7 --group dsl:10.10.0.0/17:rtt=30ms,down=16mbit,up=1mbit,loss=0.1% --report run.html --report run.json -w sessions.jsonl
 
+A laboratory of two namespaces, a million clients (as root). The server reaches them by one route, to an
+address that is a client too; on its own link it would have room for about 1000 neighbours:
+  ip netns add clients; ip netns add server
+  ip -n clients link add load0 type veth peer name web0 netns server
+  ip -n clients link set load0 up; ip -n server link set web0 up
+  ip -n server addr add 10.9.0.1/16 dev web0; ip -n server route add 10.16.0.0/12 via 10.9.0.254
+  ip netns exec server nginx
+  ip netns exec clients linkweir load http://10.9.0.1/ -i load0 --clients 10.16.0.0/12,10.9.0.254/32 --arrivals poisson:2000 --duration 10s
+
+A script in httperf's format (--wsesslog), and one in TOML (.toml):
+  /index.html think=0.5            [[session]]
+      /style.css                   think = { distribution = "exponential", mean = "2s" }
+      /logo.png                    [[session.page]]
+  /search method=POST contents='q' target = "/index.html"
+                                   objects = ["/style.css", "/logo.png"]
+  /next-session.html               parse = true     # and what the HTML names
+
 Exit codes:
-  0  done
-  1  done, but INVALID: the generator itself was the bottleneck (schedule lag, sessions without room,
+  0  done, also where sessions failed (see --max-failed)
+  1  done, but more sessions failed than --max-failed allows, or INVALID: the generator itself was the bottleneck (schedule lag, sessions without room,
      frames that could not be sent or were not fetched in time), or an output lost records
   2  wrong usage or configuration; also a target outside of loopback and private ranges
   3  the interface, the target, another generator or an output failed
-SIGINT or SIGTERM ends a run early with everything written; a second one aborts.";
+SIGINT or SIGTERM ends a run early with everything written; a second one aborts."#;
 
 /// Loads a web server with HTTP sessions of many emulated clients, at the times of a schedule.
 ///
@@ -125,12 +142,13 @@ pub(crate) struct ClientArgs {
 pub(crate) struct ScheduleArgs {
     /// When sessions start, RATE in sessions per second: `constant:RATE`, `poisson:RATE`,
     /// `mmpp:MODEL.json[@RATE]` (of `linkweir model fit`, at its own mean rate or scaled to another),
-    /// `replay:FILE` (requests of `linkweir http`, jsonl, with their times and targets).
+    /// `replay:FILE` (requests of `linkweir http`, jsonl, with their times and targets; or a list of times,
+    /// seconds, one a line).
     #[arg(long, value_name = "ARRIVALS")]
     pub(crate) arrivals: Word,
 
-    /// No session starts after this time.
-    #[arg(long, value_name = "DURATION", value_parser = units::duration, required_unless_present_any = ["sessions"])]
+    /// No session starts after this time. This or `--sessions` is needed, but for `replay`.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) duration: Option<Duration>,
 
     /// Most sessions.
@@ -295,9 +313,14 @@ pub(crate) struct LoadOutputArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) summary: Option<String>,
 
-    /// Write everything that is sent and received to a capture (pcap, nanoseconds).
+    /// Write everything that is sent and received to a capture (pcap, nanoseconds), as it passes the interface:
+    /// what a `--group` delays or loses on the way to a client has not happened to it yet.
     #[arg(long, value_name = "FILE.pcap", value_hint = ValueHint::FilePath)]
     pub(crate) pcap: Option<PathBuf>,
+
+    /// Exit with 1 where more than this share of the sessions failed, percent [default: no limit].
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) max_failed: Option<f64>,
 
     /// Print a line each second also where standard error is no terminal.
     #[arg(long, conflicts_with = "quiet")]

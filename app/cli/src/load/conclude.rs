@@ -1,8 +1,9 @@
 //! What is said when a run is over, and how it ended.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use linkweir_inject::{Port, PortCounts};
 use linkweir_load::measure::{Figures, Limits};
+use linkweir_load::outcome::Failure;
 use linkweir_load::population::Population;
 use linkweir_load::tcp::TcpCounts;
 use linkweir_sink::summary::write_summary_file;
@@ -11,9 +12,9 @@ use serde_json::json;
 use super::args::LoadArgs;
 use super::report::{Header, Report};
 use super::roles::{Gathered, Link};
-use super::run::Runner;
+use super::run::{self, Runner};
 use super::target::Target;
-use crate::exit::{Exit, say, warn};
+use crate::exit::{Exit, Wrong, say, warn};
 use crate::outputs;
 
 /// What the run is, for the head of its reports.
@@ -28,9 +29,30 @@ pub(super) fn header(
     header.push("host", &target.host);
     header.push("arrivals", &args.schedule.arrivals);
     header.push("seed", args.schedule.seed);
-    if let Some(script) = &args.sessions.script {
-        header.push("script", script.display());
+    if let Some(duration) = args.schedule.duration {
+        header.push("duration", format!("{duration:?}"));
     }
+    if let Some(sessions) = args.schedule.sessions {
+        header.push("sessions", sessions);
+    }
+    header.push("drain", format!("{:?}", args.schedule.drain));
+    match (&args.sessions.script, args.sessions.preset) {
+        (Some(script), _) => header.push("script", script.display()),
+        (None, Some(preset)) => header.push("preset", format!("{preset:?}").to_lowercase()),
+        (None, None) => {}
+    }
+    header.push("timeout", format!("{:?}", args.sessions.timeout));
+    let prefixes = args.clients.clients.iter().map(ToString::to_string);
+    header.push("client prefixes", prefixes.collect::<Vec<_>>().join(", "));
+    for group in &args.clients.group {
+        let members = group.members.iter().map(ToString::to_string);
+        let members = members.collect::<Vec<_>>().join(", ");
+        header.push(
+            "group",
+            format!("{} {members}: {:?}", group.name, group.profile),
+        );
+    }
+    header.push("lag limit", format!("{:?}", args.sending.lag_limit));
     if let Some((population, port)) = here {
         header.push("clients", population.len());
         header.push(
@@ -62,6 +84,11 @@ pub(super) fn control(
     target: &Target,
     mut link: Link<'_>,
 ) -> anyhow::Result<Exit> {
+    let output = &args.output;
+    if !output.write.is_empty() || output.pcap.is_some() {
+        let what = "a controller sends nothing: -w and --pcap are for its workers";
+        return Err(anyhow!(Wrong(what.to_owned())));
+    }
     let begin = link.agree()?;
     if !args.output.quiet {
         say(&format!(
@@ -105,6 +132,10 @@ pub(super) fn conclude(
     mut runner: Runner<'_>,
     played: anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
+    if played.is_err() {
+        // Every session ends once, also where the interface has gone.
+        runner.stage.end(run::now(), &mut runner.frames);
+    }
     runner.hand_over();
     runner.table.finish();
     let mut beside = Beside {
@@ -177,6 +208,7 @@ fn report(
         });
         write_summary_file(path, &summary).map_err(outputs::refused)?;
     }
+    warn_of(figures);
     let lost = [
         (beside.lost_records, "records of sessions"),
         (beside.lost_frames, "frames of --pcap"),
@@ -186,10 +218,42 @@ fn report(
             "{count} {what} were not written: the output did not keep up"
         ));
     }
-    if verdict.is_valid() && beside.lost_records + beside.lost_frames == 0 {
+    let is_within = args
+        .output
+        .max_failed
+        .is_none_or(|most| failed_percent(figures) <= most);
+    if !is_within {
+        warn(&format!(
+            "{:.2} % of the sessions failed: more than --max-failed allows",
+            failed_percent(figures)
+        ));
+    }
+    if is_within && verdict.is_valid() && beside.lost_records + beside.lost_frames == 0 {
         Ok(Exit::Done)
     } else {
         Ok(Exit::DataLost)
+    }
+}
+
+/// Sessions that failed, of those that were planned, percent.
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn failed_percent(figures: &Figures) -> f64 {
+    100.0 * figures.failed.total() as f64 / figures.planned.max(1) as f64
+}
+
+/// What the figures mean that a newcomer may not see in them.
+fn warn_of(figures: &Figures) {
+    if figures.planned == 0 {
+        warn("the schedule had no session in this time: longer, or at a higher rate?");
+    }
+    let unanswered = figures.failed.of(Failure::ConnectTimeout);
+    if unanswered > 0 && unanswered * 20 >= figures.planned {
+        warn(&format!(
+            "{unanswered} sessions never got a SYN ACK: does the server have a route back to the clients? \
+             With more than about 1000 clients on its own link its neighbour table is full (Linux: \
+             net.ipv4.neigh.default.gc_thresh3): route their prefix by one address that is a client too, \
+             as in the help"
+        ));
     }
 }
 

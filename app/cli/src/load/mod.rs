@@ -51,6 +51,12 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         );
         return Err(anyhow!(Wrong(what)));
     }
+    for folder in written_folders(args) {
+        if !folder.exists() {
+            let what = format!("{}: no such folder to write to", folder.display());
+            return Err(anyhow!(Wrong(what)));
+        }
+    }
     let stop = || signals.stop();
     if args.roles.role == Role::Controller {
         let link = Link::open(&args.roles, &terms(args)?, &stop)?;
@@ -107,6 +113,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
             args.schedule.duration,
         ),
         spin: Duration::from_micros(args.sending.spin_us.into()),
+        duration: args.schedule.duration,
         drain: args.schedule.drain,
     };
     runner.resolve(interface, next_hop)?;

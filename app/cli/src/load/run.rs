@@ -16,6 +16,7 @@ use super::pcap::Pcap;
 use super::records::Records;
 use super::roles::Link;
 use super::table::{Snapshot, Table};
+use crate::exit::warn;
 use crate::progress::wall_clock;
 use crate::signals::Signals;
 
@@ -23,6 +24,8 @@ use crate::signals::Signals;
 const RESOLVE: Duration = Duration::from_secs(5);
 /// The longest sleep: signals and records are looked at so often.
 const NAP: Duration = Duration::from_millis(20);
+/// How long the last connections may take to close when all sessions are over.
+const CLOSING: Duration = Duration::from_secs(1);
 /// Records that are handed over at a time.
 const RECORDS: usize = 1024;
 
@@ -43,6 +46,8 @@ pub(super) struct Runner<'a> {
     pub(super) link: Option<Link<'a>>,
     pub(super) table: Table,
     pub(super) spin: Duration,
+    /// How long the schedule is, where that is known.
+    pub(super) duration: Option<Duration>,
     pub(super) drain: Duration,
 }
 
@@ -73,7 +78,9 @@ impl Runner<'_> {
     /// Plays the schedule, which begins at `begin`.
     pub(super) fn play(&mut self, begin: Timestamp) -> anyhow::Result<()> {
         self.stage.begin(begin);
-        let mut last = None;
+        // The schedule may be more than can be played: it ends when it should have.
+        let mut last = self.duration.map(|duration| begin + duration + self.drain);
+        let mut closing = None;
         loop {
             let time = now();
             self.stage.on_tick(time, &mut self.frames);
@@ -81,11 +88,20 @@ impl Runner<'_> {
             if self.stage.is_done() {
                 return Ok(());
             }
+            if self.stage.has_ended() && closing.is_none() {
+                closing = Some(time);
+                last = Some(last.map_or(time + CLOSING, |last| last.min(time + CLOSING)));
+            }
             if self.stage.is_planned_out() && last.is_none() {
                 last = Some(time + self.drain);
             }
             let is_told = self.link.as_ref().is_some_and(Link::must_stop);
             if is_told || self.signals.stop() || last.is_some_and(|last| time >= last) {
+                if self.stage.is_behind(time) {
+                    warn(
+                        "the schedule was not played to its end: not all sessions that were due have begun",
+                    );
+                }
                 self.stage.end(time, &mut self.frames);
                 return self.send();
             }

@@ -17,8 +17,10 @@ use super::args::{LoadArgs, Preset};
 use super::target::Target;
 use crate::exit::{Wrong, warn};
 
-/// Bytes of the largest file that is read: scripts, models, records to replay.
-const MAX_FILE: u64 = 2 << 30;
+/// Bytes of the largest file of records to replay.
+const MAX_RECORDS: u64 = 2 << 30;
+/// Bytes of the largest model, script or list of targets; a page of a script takes about 1.4 kB of memory.
+const MAX_FILE: u64 = 16 << 20;
 /// A recorded client that was silent for so long begins a new session.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Parts of the seed: each use of random numbers has a sequence of its own.
@@ -40,6 +42,11 @@ pub(super) fn read(args: &LoadArgs, target: &Target) -> anyhow::Result<Work> {
         keep_alive: args.sessions.keeps_alive().unwrap_or(true),
         ..SessionPlan::default()
     };
+    let is_replay = matches!(args.schedule.arrivals, Word::Replay { .. });
+    if args.schedule.duration.is_none() && args.schedule.sessions.is_none() && !is_replay {
+        let what = "when does it end? --duration or --sessions";
+        return Err(anyhow!(Wrong(what.to_owned())));
+    }
     let mut recorded = None;
     let arrival = match &args.schedule.arrivals {
         Word::Constant { rate } => Arrival::Even(Even::new(*rate)),
@@ -72,7 +79,7 @@ fn nanos(span: Duration) -> u64 {
 }
 
 fn modulated(args: &LoadArgs, path: &str, rate: Option<f64>) -> anyhow::Result<Modulated<Sampler>> {
-    let text = text_of(Path::new(path))?;
+    let text = text_of(Path::new(path), MAX_FILE)?;
     let model =
         Model::from_json(&text).map_err(|error| anyhow!(Wrong(format!("{path}: {error}"))))?;
     let own = Duration::try_from_secs_f64(model.bin_s()).unwrap_or(Duration::MAX);
@@ -85,7 +92,7 @@ fn modulated(args: &LoadArgs, path: &str, rate: Option<f64>) -> anyhow::Result<M
 
 /// Sessions with their times, where the file has records; only the times, where it is a list of them.
 fn replayed(path: &str, like: &SessionPlan) -> anyhow::Result<(Option<Plan>, Replay)> {
-    let text = text_of(Path::new(path))?;
+    let text = text_of(Path::new(path), MAX_RECORDS)?;
     if !text.trim_start().starts_with('{') {
         let replay =
             Replay::parse(&text).map_err(|error| anyhow!(Wrong(format!("{path}:{error}"))))?;
@@ -180,7 +187,7 @@ fn plan(
 }
 
 fn script(path: &Path, like: &SessionPlan, think: Option<Duration>) -> anyhow::Result<Plan> {
-    let text = text_of(path)?;
+    let text = text_of(path, MAX_FILE)?;
     let is_toml = path.extension().is_some_and(|ending| ending == "toml");
     let parsed = if is_toml {
         file::parse(&text)
@@ -192,7 +199,7 @@ fn script(path: &Path, like: &SessionPlan, think: Option<Duration>) -> anyhow::R
 }
 
 fn lines_of(path: &Path) -> anyhow::Result<Vec<String>> {
-    let text = text_of(path)?;
+    let text = text_of(path, MAX_FILE)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     if lines.is_empty() {
@@ -201,13 +208,14 @@ fn lines_of(path: &Path) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-fn text_of(path: &Path) -> anyhow::Result<String> {
+fn text_of(path: &Path, most: u64) -> anyhow::Result<String> {
     let shown = || path.display().to_string();
     let length = std::fs::metadata(path).with_context(shown)?.len();
-    if length > MAX_FILE {
+    if length > most {
         return Err(anyhow!(Wrong(format!(
-            "{}: larger than 2 GiB",
-            path.display()
+            "{}: larger than {} MiB",
+            path.display(),
+            most >> 20
         ))));
     }
     let bytes = std::fs::read(path).with_context(shown)?;

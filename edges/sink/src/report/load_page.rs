@@ -65,7 +65,7 @@ impl LoadReport<'_> {
             page.section("Groups of clients", true, &self.group_table());
         }
         page.section("TCP", false, &counted("event", &self.tcp, 0));
-        page.section("Checks", false, &pairs(&self.checks));
+        page.section("Checks", true, &pairs(&self.checks));
         page.section("Run", true, &pairs(&self.run));
         page.raw("</div>\n");
         page.finish(&format!(

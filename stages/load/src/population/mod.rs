@@ -75,7 +75,7 @@ impl Default for Station {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PopulationError {
     /// No address is left.
-    #[error("there is no client address")]
+    #[error("there is no client address (the server, the router and this host are no clients)")]
     Empty,
     /// More than 2^31 with this prefix.
     #[error("more than 2147483648 clients with {0}: take a longer prefix")]
@@ -87,7 +87,7 @@ pub enum PopulationError {
     #[error("no host can have all addresses of {0}: {1} is reserved")]
     Unusable(Cidr, Cidr),
     /// A group whose prefixes hold no client.
-    #[error("the group {0:?} has no clients")]
+    #[error("the group {0:?} has no clients: its prefixes are parts of those of the clients")]
     EmptyGroup(String),
     /// Two groups of one name, or one that is called as the rest is.
     #[error("there are two groups of the name {0:?}")]

@@ -113,13 +113,13 @@ fn excluded_addresses_are_nobody() {
         exclude: vec![ip("10.0.0.1")],
         ..options(&["10.0.0.1"])
     };
-    assert_eq!(error(&none), "there is no client address");
+    assert_eq!(error(&none), "there is no client address (the server, the router and this host are no clients)");
 }
 
 #[test]
 fn what_cannot_be_a_population_is_said() {
     let refused = |clients: &[&str]| error(&options(clients));
-    assert_eq!(refused(&[]), "there is no client address");
+    assert_eq!(refused(&[]), "there is no client address (the server, the router and this host are no clients)");
     assert_eq!(
         refused(&["10.1.0.0/16", "10.0.0.0/8"]),
         "the client prefixes 10.0.0.0/8 and 10.1.0.0/16 overlap"
@@ -188,7 +188,7 @@ fn groups_are_checked() {
     };
     assert_eq!(
         with(vec![group("a", &["10.1.0.0/24"], 1)]),
-        "the group \"a\" has no clients"
+        "the group \"a\" has no clients: its prefixes are parts of those of the clients"
     );
     let twice = vec![group("a", &["10.0.0.1"], 1), group("a", &["10.0.0.2"], 1)];
     assert_eq!(with(twice), "there are two groups of the name \"a\"");

@@ -41,6 +41,7 @@ mod state;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linkweir_model::Random;
 use linkweir_table::Wheel;
@@ -56,6 +57,9 @@ use crate::seam::{Client, ConnId};
 
 /// Ticks of the timers are 2^14 ns, 16 us: think times are late by less.
 const TICK_BITS: u32 = 14;
+
+/// A server that did not answer a SYN for so long was asked again.
+const UNANSWERED: Duration = Duration::from_millis(1500);
 
 /// Bounds of what runs at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,8 +273,22 @@ impl<O: Observer> Sessions<O> {
     }
 
     /// Ends all sessions: the run is over, or nothing can be reached.
+    ///
+    /// One whose SYN has had no answer for a second, and was sent again in vain, fails as
+    /// [`Failure::ConnectTimeout`]: that the run ended is not why.
     pub fn fail_all(&mut self, why: Failure, now: Timestamp) {
         for slot in self.sessions.numbers() {
+            let is_unanswered = self.sessions.get(slot).is_some_and(|session| {
+                session.counts.requests == 0
+                    && session
+                        .started
+                        .is_some_and(|started| now >= started + UNANSWERED)
+            });
+            let why = if is_unanswered {
+                Failure::ConnectTimeout
+            } else {
+                why
+            };
             self.fail(slot, why, now);
         }
     }

@@ -88,6 +88,8 @@ pub struct LoadStage<R> {
     request: Vec<u8>,
 }
 
+/// Sessions that are begun in one go.
+const STARTS: usize = 1024;
 /// Bytes of the longest packet of a line that says nothing else.
 const ETHERNET_MTU: u16 = 1500;
 /// Frames that are on their way over the lines of clients, each way: a second of a million a second.
@@ -235,7 +237,11 @@ impl<R: RateSource> LoadStage<R> {
         self.neighbours.on_tick(now, &self.population, out);
         self.outgoing.pop_due(now, |_, frame| out.push(frame));
         self.end_lines(now, out);
-        while let Some((number, planned)) = self.planned.due(now + self.lead()) {
+        // Bounded: where more is due than can be begun, frames, signals and the clock have their turn.
+        for _ in 0..STARTS {
+            let Some((number, planned)) = self.planned.due(now + self.lead()) else {
+                break;
+            };
             let client = self.population.pick(number);
             if self.part == Part::Init {
                 self.only_begin(client, planned, now, out);
@@ -420,6 +426,18 @@ impl<R: RateSource> LoadStage<R> {
             && self.sessions.open_sessions() == 0
             && self.tcp.open() == 0
             && self.outgoing.is_empty()
+    }
+
+    /// Whether the schedule is at its end and no session is open; connections may still be closing.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.planned.is_done() && self.sessions.open_sessions() == 0
+    }
+
+    /// Whether sessions are due that have not begun.
+    #[must_use]
+    pub fn is_behind(&self, now: Timestamp) -> bool {
+        self.planned.next().is_some_and(|planned| planned <= now)
     }
 
     /// Whether the schedule is at its end.

@@ -75,7 +75,7 @@ fn counts(figures: &Figures) -> Vec<(&'static str, String)> {
         ),
     ];
     if figures.failed_requests.total() > 0 {
-        lines.push(("not answered", listed(causes(&figures.failed_requests), 12)));
+        lines.push(("no response", listed(causes(&figures.failed_requests), 12)));
     }
     let tcp: Vec<(String, u64)> = figures
         .tcp

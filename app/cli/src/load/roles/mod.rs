@@ -36,7 +36,7 @@ use wire::Lines;
 /// From when everybody is ready to the first session.
 const HEAD_START: Duration = Duration::from_millis(500);
 /// Who connects must say hello within this time.
-const HELLO: Duration = Duration::from_secs(5);
+const HELLO: Duration = Duration::from_secs(1);
 /// Between attempts to reach the other side.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Questions for the time.
