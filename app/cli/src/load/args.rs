@@ -455,6 +455,8 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::load::schedule;
+    use crate::load::target::Target;
 
     #[derive(Debug, Parser)]
     struct Words {
@@ -553,10 +555,17 @@ mod tests {
             let said = parse(&format!("{LEAST} {more}")).unwrap_err();
             assert!(said.contains(why), "{more}: {said}");
         }
-        assert!(
-            parse("http://10.9.0.1/ -i veth0 --clients 10.9.0.0/16 --arrivals poisson:500")
-                .is_err()
-        );
+    }
+
+    #[test]
+    fn a_schedule_that_never_ends_is_refused() {
+        let endless = "http://10.9.0.1/ -i veth0 --clients 10.9.0.0/16 --arrivals poisson:500";
+        let target = Target::parse("http://10.9.0.1/", None).unwrap();
+        let read = |words: &str| schedule::read(&parse(words).unwrap(), &target);
+        let said = read(endless).unwrap_err().to_string();
+        assert!(said.contains("--duration or --sessions"), "{said}");
+        assert!(read(LEAST).is_ok());
+        assert!(read(&format!("{endless} --sessions 5")).is_ok());
     }
 
     #[test]
