@@ -1,6 +1,6 @@
 //! Drives all sessions that run: what they ask for next, over which connection, and what became of it.
 //!
-//! [`Sessions`] never touches TCP. It hears the events of connections (it is a [`Listener`]) and says what it
+//! [`Sessions`] never touches TCP. It hears the events of connections (it is a [`Listener`](crate::seam::Listener)) and says what it
 //! wants done ([`Action`]); whoever joins the rooms carries that out:
 //!
 //! ```text
