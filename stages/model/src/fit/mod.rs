@@ -1,6 +1,6 @@
 //! Counts to a model, in the four steps of Salvador, Valadas and Pacheco (2003).
 //!
-//! 1. The autocovariance as few exponentials ([`exponentials`](crate::exponentials)).
+//! 1. The autocovariance as few exponentials ([`exponentials`]).
 //! 2. A two-state source for each of them ([`persistent`]), whose shares of time are chosen so that
 //!    the marginal distribution can be met best.
 //! 3. The marginal distribution that is left: a source of M states without memory.
