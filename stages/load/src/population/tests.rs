@@ -113,13 +113,19 @@ fn excluded_addresses_are_nobody() {
         exclude: vec![ip("10.0.0.1")],
         ..options(&["10.0.0.1"])
     };
-    assert_eq!(error(&none), "there is no client address (the server, the router and this host are no clients)");
+    assert_eq!(
+        error(&none),
+        "there is no client address (the server, the router and this host are no clients)"
+    );
 }
 
 #[test]
 fn what_cannot_be_a_population_is_said() {
     let refused = |clients: &[&str]| error(&options(clients));
-    assert_eq!(refused(&[]), "there is no client address (the server, the router and this host are no clients)");
+    assert_eq!(
+        refused(&[]),
+        "there is no client address (the server, the router and this host are no clients)"
+    );
     assert_eq!(
         refused(&["10.1.0.0/16", "10.0.0.0/8"]),
         "the client prefixes 10.0.0.0/8 and 10.1.0.0/16 overlap"
