@@ -138,15 +138,12 @@ pub(super) fn conclude(
     }
     runner.hand_over();
     runner.table.finish();
+    let (lost_records, mut failed) = runner.records.finish();
     let mut beside = Beside {
         port: runner.port.counts(),
         malformed: runner.stage.frame_counts().malformed,
-        ..Beside::default()
-    };
-    let mut failed = None;
-    (beside.lost_records, failed) = match runner.records.finish() {
-        (lost, None) => (lost, failed),
-        (lost, error) => (lost, error),
+        lost_records,
+        lost_frames: 0,
     };
     if let Some(pcap) = runner.pcap.take() {
         match pcap.finish() {

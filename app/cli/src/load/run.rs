@@ -80,7 +80,7 @@ impl Runner<'_> {
         self.stage.begin(begin);
         // The schedule may be more than can be played: it ends when it should have.
         let mut last = self.duration.map(|duration| begin + duration + self.drain);
-        let mut closing = None;
+        let mut is_closing = false;
         loop {
             let time = now();
             self.stage.on_tick(time, &mut self.frames);
@@ -88,8 +88,8 @@ impl Runner<'_> {
             if self.stage.is_done() {
                 return Ok(());
             }
-            if self.stage.has_ended() && closing.is_none() {
-                closing = Some(time);
+            if self.stage.has_ended() && !is_closing {
+                is_closing = true;
                 last = Some(last.map_or(time + CLOSING, |last| last.min(time + CLOSING)));
             }
             if self.stage.is_planned_out() && last.is_none() {

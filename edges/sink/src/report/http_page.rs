@@ -324,6 +324,16 @@ pub(super) fn loss_cards(meta: &ReportMeta) -> Vec<(String, &str, bool)> {
     cards
 }
 
+/// The unit in which a span of time is drawn: how many nanoseconds it has, and its name.
+pub(super) const fn unit_of(span_ns: u64) -> (f64, &'static str) {
+    match span_ns / 1_000_000_000 {
+        0..300 => (1e9, "seconds"),
+        300..18_000 => (60e9, "minutes"),
+        18_000..432_000 => (3600e9, "hours"),
+        _ => (86_400e9, "days"),
+    }
+}
+
 pub(super) fn name_of(key: &[u8], is_truncated: bool) -> String {
     let mut name = String::from_utf8_lossy(key).into_owned();
     if is_truncated {
@@ -448,12 +458,7 @@ impl Clock {
             .last_ts_ns
             .or_else(|| series.iter().filter_map(|s| to(s)).max());
         let (start, end) = (start.unwrap_or(0), end.unwrap_or(0));
-        let (unit_ns, unit) = match end.saturating_sub(start) / 1_000_000_000 {
-            0..300 => (1e9, "seconds"),
-            300..18_000 => (60e9, "minutes"),
-            18_000..432_000 => (3600e9, "hours"),
-            _ => (86_400e9, "days"),
-        };
+        let (unit_ns, unit) = unit_of(end.saturating_sub(start));
         Self {
             start,
             unit_ns,

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::http_page::unit_of;
 use super::load::{LoadReport, SeriesBin, StageTimes};
 use super::page::{BarRow, Page, bar_table, escape};
 use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
@@ -370,12 +371,7 @@ impl Clock {
     fn new(series: &[SeriesBin]) -> Self {
         let start = series.first().map_or(0, |bin| bin.start_ns);
         let end = series.last().map_or(0, |bin| bin.start_ns);
-        let (unit_ns, unit) = match end.saturating_sub(start) / 1_000_000_000 {
-            0..300 => (1e9, "seconds"),
-            300..18_000 => (60e9, "minutes"),
-            18_000..432_000 => (3600e9, "hours"),
-            _ => (86_400e9, "days"),
-        };
+        let (unit_ns, unit) = unit_of(end.saturating_sub(start));
         Self {
             start,
             unit_ns,
