@@ -45,6 +45,7 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/vault", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/console", May::FoundationAnd(&["linkweir-sys"])),
     ("app/cli", May::Everything),
+    ("app/lab", May::Everything),
     ("app/testkit", May::Everything),
     // The keyword automaton alone.
     ("benches/gateway", May::FoundationAnd(&["linkweir-gateway"])),

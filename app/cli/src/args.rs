@@ -12,6 +12,7 @@ use crate::feed::FeedArgs;
 use crate::flows::FlowsArgs;
 use crate::gateway::GatewayArgs;
 use crate::http::HttpArgs;
+use crate::lab::args::LabArgs;
 use crate::load::args::LoadArgs;
 use crate::model::ModelArgs;
 use crate::units;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Gateway(GatewayArgs),
     Load(Box<LoadArgs>),
     Model(ModelArgs),
+    Lab(LabArgs),
     Archive(ArchiveArgs),
     Man(ManArgs),
     Completions(CompletionArgs),
@@ -147,7 +149,8 @@ pub(crate) struct ViewArgs {
 
     #[cfg(feature = "web")]
     /// Serve a web page with the live statistics, and `/metrics` for Prometheus, at this address, for
-    /// example `127.0.0.1:8080`. An address that others reach needs a token.
+    /// example `127.0.0.1:8080`. An address that others reach needs a token. `stdin`: the standard input
+    /// is a socket that listens already, as systemd gives one.
     #[arg(long, value_name = "ADDR", value_hint = ValueHint::Other)]
     pub(crate) console: Option<String>,
 

@@ -17,6 +17,7 @@ mod http;
 mod input;
 mod interfaces;
 mod key_file;
+mod lab;
 mod load;
 mod model;
 mod outputs;
@@ -52,6 +53,7 @@ fn run(cli: Cli) -> Exit {
         Command::Flows(args) => flows::run(&args),
         Command::Gateway(args) => gateway::run(&args),
         Command::Model(args) => model::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Archive(args) => archive::run(&args),
         Command::Man(args) => documents::man(&args),

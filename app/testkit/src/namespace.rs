@@ -111,6 +111,40 @@ impl Namespace {
         self.must("ethtool", &words)
     }
 
+    /// The inodes of its packet sockets that are bound to a protocol and an interface: a capture that
+    /// has begun is one of them.
+    pub(crate) fn packet_sockets(&self) -> Vec<String> {
+        let path = format!("/proc/{}/net/packet", self.id());
+        let table = std::fs::read_to_string(path).unwrap_or_default();
+        // sk RefCnt Type Proto Iface R Rmem User Inode
+        let inode = |line: &str| {
+            let field = |at| line.split_whitespace().nth(at);
+            let takes = field(3) != Some("0000") && field(4) != Some("0");
+            takes.then(|| field(8).map(str::to_owned)).flatten()
+        };
+        table.lines().skip(1).filter_map(inode).collect()
+    }
+
+    /// How many of them belong to a process.
+    pub(crate) fn packet_sockets_of(&self, process: u32) -> usize {
+        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{process}/fd")) else {
+            return 0;
+        };
+        let open: Vec<String> = descriptors
+            .flatten()
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .filter_map(|target| {
+                let inode = target
+                    .to_str()?
+                    .strip_prefix("socket:[")?
+                    .strip_suffix(']')?;
+                Some(inode.to_owned())
+            })
+            .collect();
+        let sockets = self.packet_sockets();
+        sockets.iter().filter(|inode| open.contains(inode)).count()
+    }
+
     /// Runs a short command in it; a failure is an error with what it said.
     pub(crate) fn must(&self, program: &str, words: &[&str]) -> Result<(), Unavailable> {
         let output = self

@@ -148,41 +148,13 @@ impl Wire {
     /// has begun is one of them.
     #[must_use]
     pub fn packet_sockets(&self, side: Side) -> usize {
-        self.taking_sockets(side).len()
+        self.namespace(side).packet_sockets().len()
     }
 
     /// How many of them belong to a process.
     #[must_use]
     pub fn packet_sockets_of(&self, side: Side, process: u32) -> usize {
-        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{process}/fd")) else {
-            return 0;
-        };
-        let open: Vec<String> = descriptors
-            .flatten()
-            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
-            .filter_map(|target| {
-                let inode = target
-                    .to_str()?
-                    .strip_prefix("socket:[")?
-                    .strip_suffix(']')?;
-                Some(inode.to_owned())
-            })
-            .collect();
-        let sockets = self.taking_sockets(side);
-        sockets.iter().filter(|inode| open.contains(inode)).count()
-    }
-
-    /// The inodes of the packet sockets of a side that are bound to a protocol and an interface.
-    fn taking_sockets(&self, side: Side) -> Vec<String> {
-        let path = format!("/proc/{}/net/packet", self.namespace(side).id());
-        let table = std::fs::read_to_string(path).unwrap_or_default();
-        // sk RefCnt Type Proto Iface R Rmem User Inode
-        let inode = |line: &str| {
-            let field = |at| line.split_whitespace().nth(at);
-            let takes = field(3) != Some("0000") && field(4) != Some("0");
-            takes.then(|| field(8).map(str::to_owned)).flatten()
-        };
-        table.lines().skip(1).filter_map(inode).collect()
+        self.namespace(side).packet_sockets_of(process)
     }
 
     /// The kernel's counters of an interface: packets received, packets sent, packets dropped on the

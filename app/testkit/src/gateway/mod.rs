@@ -216,6 +216,13 @@ impl Net {
         std::fs::read_to_string(path).unwrap_or_default()
     }
 
+    /// How many packet sockets of a process are open in a namespace and take packets: a capture that
+    /// has begun.
+    #[must_use]
+    pub fn packet_sockets_of(&self, place: Place, process: u32) -> usize {
+        self.namespace(place).packet_sockets_of(process)
+    }
+
     /// The gateway's packet queues, as the kernel counts them.
     #[must_use]
     pub fn queues(&self) -> Vec<QueueCounters> {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::log::{self, Visit};
 use super::{BEHIND, BEHIND_V6, Net, Place, SERVER, SERVER_V6};
@@ -63,6 +64,31 @@ impl Nginx {
     /// # Errors
     /// It is not installed, or does not begin to listen.
     pub fn start(net: &Net, folder: &Path, settings: &Settings) -> io::Result<Self> {
+        let command = |program: &str| net.command(Place::Server, program);
+        let backlog = "backlog=65535";
+        let listen = [
+            format!("{SERVER}:80 {backlog}"),
+            format!("[{SERVER_V6}]:80 {backlog}"),
+            format!("{BEHIND}:80"),
+            format!("[{BEHIND_V6}]:80"),
+        ];
+        let settings = Settings {
+            is_urgent: settings.is_urgent && !net.is_unprivileged(),
+            ..*settings
+        };
+        Self::start_at(command, &listen, folder, &settings)
+    }
+
+    /// The same wherever `command` puts a program, at these addresses: words of `listen`.
+    ///
+    /// # Errors
+    /// It is not installed, or does not begin to listen.
+    pub fn start_at(
+        command: impl FnOnce(&str) -> Command,
+        listen: &[String],
+        folder: &Path,
+        settings: &Settings,
+    ) -> io::Result<Self> {
         let files = folder.join("files");
         fs::create_dir_all(&files)?;
         fs::write(files.join("page"), page())?;
@@ -74,7 +100,7 @@ impl Nginx {
             "<!--# set var=\"a\" value=\"b\" -->".repeat(settings.work.try_into().unwrap_or(0));
         fs::write(files.join("work"), format!("{busy}done\n"))?;
         let mut words = Vec::new();
-        if settings.is_urgent && !net.is_unprivileged() {
+        if settings.is_urgent {
             words.extend(["nice", "-n", "-20"].map(str::to_owned));
         }
         if let Some(core) = settings.core {
@@ -82,10 +108,10 @@ impl Nginx {
         }
         words.push("nginx".to_owned());
         let mut words = words.iter();
-        let mut nginx = net.command(Place::Server, words.next().map_or("nginx", String::as_str));
+        let mut nginx = command(words.next().map_or("nginx", String::as_str));
         nginx.args(words);
         Ok(Self {
-            running: web::nginx(&mut nginx, folder, &text(folder, settings))?,
+            running: web::nginx(&mut nginx, folder, &text(folder, settings, listen))?,
             folder: folder.to_path_buf(),
         })
     }
@@ -122,7 +148,8 @@ fn page() -> String {
     )
 }
 
-fn text(folder: &Path, settings: &Settings) -> String {
+fn text(folder: &Path, settings: &Settings, listen: &[String]) -> String {
+    let listen: String = listen.iter().map(|at| format!("listen {at}; ")).collect();
     let at = folder.display();
     let log = if settings.has_log {
         format!("access_log {at}/access.log visit")
@@ -147,8 +174,7 @@ fn text(folder: &Path, settings: &Settings) -> String {
             client_header_buffer_size 1k; connection_pool_size 256; request_pool_size 1k;
             {temporary}
             server {{
-                listen {SERVER}:80 backlog=65535; listen [{SERVER_V6}]:80 backlog=65535;
-                listen {BEHIND}:80; listen [{BEHIND_V6}]:80;
+                {listen}
                 root {at}/files;
                 location = /small {{ return 200 \"{small}\"; }}
                 location = /moved {{ return 302 /small; }}

@@ -25,6 +25,7 @@ mod stream;
 mod tests;
 
 use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -78,10 +79,14 @@ impl Default for Limits {
     }
 }
 
+/// As [`ConsoleOptions::listen`]: the standard input is the socket.
+const INHERITED: &str = "stdin";
+
 /// Where the console listens and whom it answers.
 #[derive(Debug, Clone, Default)]
 pub struct ConsoleOptions {
-    /// Address and port, for example `127.0.0.1:8080`; port 0 takes a free one.
+    /// Address and port, for example `127.0.0.1:8080`; port 0 takes a free one. `stdin` is a socket that
+    /// listens already and is the standard input, as systemd gives one (`StandardInput=socket`).
     pub listen: String,
     /// The token that a request must bring. Without one, a console on loopback asks for none, and
     /// one on any other address makes its own: [`Console::token`].
@@ -142,23 +147,11 @@ impl Console {
         limits: Limits,
     ) -> Result<Self, ConsoleError> {
         let listen = options.listen.clone();
-        let address = options
-            .listen
-            .to_socket_addrs()
-            .and_then(|mut found| {
-                found
-                    .next()
-                    .ok_or_else(|| std::io::Error::other("no such address"))
-            })
-            .map_err(|source| ConsoleError::Address {
-                listen: listen.clone(),
-                source,
-            })?;
+        let listener = listener(&listen)?;
         let fault = |source| ConsoleError::Listen {
             listen: listen.clone(),
             source,
         };
-        let listener = TcpListener::bind(address).map_err(fault)?;
         listener.set_nonblocking(true).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let token = match &options.token {
@@ -237,6 +230,29 @@ fn random_token() -> std::io::Result<String> {
 }
 
 /// Accepts until told to stop.
+/// The socket of [`ConsoleOptions::listen`].
+fn listener(listen: &str) -> Result<TcpListener, ConsoleError> {
+    let fault = |source| ConsoleError::Listen {
+        listen: listen.to_owned(),
+        source,
+    };
+    if listen == INHERITED {
+        let input = std::io::stdin().as_fd().try_clone_to_owned();
+        return input.map(TcpListener::from).map_err(fault);
+    }
+    let address = listen
+        .to_socket_addrs()
+        .and_then(|mut found| {
+            let first = found.next();
+            first.ok_or_else(|| std::io::Error::other("no such address"))
+        })
+        .map_err(|source| ConsoleError::Address {
+            listen: listen.to_owned(),
+            source,
+        })?;
+    TcpListener::bind(address).map_err(fault)
+}
+
 async fn serve(
     listener: TcpListener,
     site: Site,

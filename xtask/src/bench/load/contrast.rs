@@ -43,7 +43,7 @@ struct Line {
 pub(super) fn run(seconds: u32, site: &Site, binary: &Path) -> Result<Vec<Bar>> {
     progress("the server's limit");
     let limit = limit(site)?;
-    let model = root().join("benches/load/model.json");
+    let model = root().join("app/lab/scenarios/web.model.json");
     let mut lines = Vec::new();
     for part in PARTS {
         let mut rate = limit * part;

@@ -1,0 +1,81 @@
+//! The command line of `lab`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+use crate::units;
+
+/// Runs all systems against one another, and says where they disagree.
+///
+/// In network namespaces of its own (as root, or as an ordinary user in a user namespace): emulated
+/// clients, a gateway, a web server, and `linkweir http` and `linkweir flows` between them. At the end
+/// stands one table: what was sent beside what each of them saw, their differences, and what these may
+/// be. Nothing of the machine's own network is touched, and nothing stays.
+///
+/// Scenarios are files: `--list` names those that come with the program, `--print` prints one, to be
+/// changed and run as `linkweir lab ./mine.toml`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = AFTER_HELP,
+    after_long_help = AFTER_HELP,
+)]
+pub(crate) struct LabArgs {
+    /// Name of a scenario, or path of one in a file.
+    #[arg(value_name = "SCENARIO", default_value = "web", value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: String,
+
+    /// List the scenarios that come with the program.
+    #[arg(long)]
+    pub(crate) list: bool,
+
+    /// Print the scenario's file, and run nothing.
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) print: bool,
+
+    /// Sessions start during this time [default: as the scenario says].
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    pub(crate) duration: Option<Duration>,
+
+    /// Mean sessions per second [default: as the scenario says].
+    #[arg(long, value_name = "RATE", value_parser = units::positive)]
+    pub(crate) rate: Option<f64>,
+
+    /// Names all random numbers: the same seed gives the same schedule.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Keep everything that is written (records, logs, policies) in this folder [default: a temporary
+    /// one, which goes with the run].
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) keep: Option<PathBuf>,
+
+    /// Write what was found as one JSON object; `-` is standard output.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) summary: Option<String>,
+
+    /// Write a self-contained HTML page with the tables and plots.
+    #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
+
+    /// No web pages while it runs. Else each of the commands serves its page on loopback, and its
+    /// address is printed.
+    #[arg(long)]
+    pub(crate) no_console: bool,
+
+    /// Print the tables alone.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  linkweir lab
+  linkweir lab loss --duration 5s --report loss.html
+
+Exit codes:
+  0  done, no disagreement
+  1  done, but the witnesses disagree by more than the stated tolerance
+  2  wrong command line or scenario
+  3  a program is missing or failed, or the kernel allows no namespaces";

@@ -1,0 +1,173 @@
+//! Findings as a person reads them on a terminal.
+
+use std::fmt;
+
+use super::{Findings, Row, Rule, Table, Unit};
+
+/// Between columns.
+const GAP: &str = "  ";
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.facts.iter().map(|(name, _)| name.chars().count());
+        let width = width.max().unwrap_or(0);
+        for (name, value) in &self.facts {
+            writeln!(f, "{name:width$}{GAP}{value}")?;
+        }
+        for table in &self.tables {
+            writeln!(f)?;
+            table.fmt(f)?;
+        }
+        for note in &self.notes {
+            writeln!(f, "\n{note}")?;
+        }
+        let (compared, wrong) = self.compared();
+        if wrong == 0 {
+            writeln!(
+                f,
+                "\nNo disagreement: {compared} of {compared} rows are as they should be."
+            )
+        } else {
+            writeln!(f, "\nDISAGREEMENT in {wrong} of {compared} rows.")
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = vec![head(self)];
+        lines.extend(self.rows.iter().map(line));
+        let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = lines.iter().filter_map(|line| line.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for line in &lines {
+            let cells = line.iter().zip(&widths).enumerate();
+            let cells: Vec<String> = cells
+                .map(|(column, (cell, &width))| match column {
+                    0 => format!("{cell:width$}"),
+                    _ => format!("{cell:>width$}"),
+                })
+                .collect();
+            writeln!(f, "{}", cells.join(GAP).trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+fn head(table: &Table) -> Vec<String> {
+    let mut cells = vec![table.title.clone()];
+    cells.extend(table.witnesses.iter().cloned());
+    cells.extend(["difference", "tolerance", ""].map(str::to_owned));
+    cells
+}
+
+fn line(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.what.clone()];
+    let figures = row.cells.iter();
+    cells.extend(figures.map(|cell| cell.map_or_else(|| "-".to_owned(), |n| row.unit.text(n))));
+    let difference = row.difference().filter(|_| row.rule != Rule::Shown);
+    cells.push(difference.map_or_else(String::new, |n| row.unit.text(n)));
+    cells.push(row.tolerance());
+    cells.push(
+        match (row.rule, row.agrees()) {
+            (Rule::Shown, _) => "",
+            (_, true) => "ok",
+            (_, false) => "DIFFERS",
+        }
+        .to_owned(),
+    );
+    cells
+}
+
+impl Row {
+    /// What the figures may differ by, in words; empty where anything goes.
+    #[must_use]
+    pub fn tolerance(&self) -> String {
+        let text = |n: f64| self.unit.text(n);
+        match self.rule {
+            Rule::Same => "none".to_owned(),
+            Rule::Within(tolerance) => text(tolerance),
+            Rule::WithinPart(part) => Unit::Part.text(part),
+            Rule::Falling(tolerance) => format!("falls, but for {}", text(tolerance)),
+            Rule::AtMost(limit) => format!("at most {}", text(limit)),
+            Rule::AtLeast(limit) => format!("at least {}", text(limit)),
+            Rule::Shown => String::new(),
+        }
+    }
+}
+
+impl Unit {
+    /// A figure with its unit.
+    #[must_use]
+    pub fn text(self, figure: f64) -> String {
+        match self {
+            Self::Count => grouped(figure),
+            Self::Bytes => format!("{} B", grouped(figure)),
+            Self::Seconds => seconds(figure),
+            Self::PerSecond => format!("{figure:.1}/s"),
+            Self::Part => format!("{:.2} %", 100.0 * figure),
+            Self::Number => format!("{figure:.4}"),
+        }
+    }
+}
+
+fn seconds(figure: f64) -> String {
+    match figure.abs() {
+        0.0 => "0".to_owned(),
+        size if size < 1e-3 => format!("{:.1} us", figure * 1e6),
+        size if size < 1.0 => format!("{:.3} ms", figure * 1e3),
+        _ => format!("{figure:.3} s"),
+    }
+}
+
+/// A whole number with a comma between thousands.
+fn grouped(figure: f64) -> String {
+    let digits = format!("{:.0}", figure.abs());
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if figure <= -0.5 {
+        text.insert(0, '-');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_their_units() {
+        assert_eq!(Unit::Count.text(1_234_567.0), "1,234,567");
+        assert_eq!(Unit::Count.text(-12.0), "-12");
+        assert_eq!(Unit::Seconds.text(0.000_012_34), "12.3 us");
+        assert_eq!(Unit::Seconds.text(0.012_34), "12.340 ms");
+        assert_eq!(Unit::Seconds.text(0.0), "0");
+        assert_eq!(Unit::Part.text(0.012), "1.20 %");
+    }
+
+    #[test]
+    fn a_table_has_a_column_for_each_witness() {
+        let mut table = Table::new("what", &["load", "nginx"]);
+        table.count("sessions", Rule::Same, &[Some(1000), Some(999)]);
+        table.count("seen", Rule::Shown, &[None, Some(5)]);
+        let findings = Findings {
+            facts: vec![("seed".to_owned(), "1".to_owned())],
+            tables: vec![table],
+            ..Findings::default()
+        };
+        let expected = "seed  1\n\n\
+            what       load  nginx  difference  tolerance\n\
+            sessions  1,000    999           1       none  DIFFERS\n\
+            seen          -      5\n\n\
+            DISAGREEMENT in 1 of 1 rows.\n";
+        assert_eq!(findings.to_string(), expected);
+    }
+}

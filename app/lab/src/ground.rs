@@ -1,0 +1,259 @@
+//! The ground: namespaces of the clients, the gateway and the server, and a folder for everything that
+//! is written.
+//!
+//! ```text
+//!  client                 gateway                     server
+//!  cli0 10.88.1.11 <veth> lan0 10.88.1.1
+//!                         wan0 10.88.2.1 <veth> srv0 10.88.2.2   nginx
+//!  load                   gateway; http and flows on wan0
+//! ```
+//! The addresses of emulated clients are on no interface: the gateway sends what is for them to
+//! 10.88.1.11, which the kernel at `cli0` has and answers for.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linkweir_testkit::gateway::{Links, Net, Place, client};
+use linkweir_testkit::netns::until;
+
+use crate::{LabError, Order};
+
+/// Where everything happens.
+pub(crate) struct Ground<'a> {
+    /// The namespaces.
+    pub(crate) net: Net,
+    pub(crate) order: &'a Order,
+    folder: Folder,
+    tell: &'a mut dyn FnMut(&str),
+}
+
+impl<'a> Ground<'a> {
+    /// Makes the namespaces, with links as on a cable: no offloads.
+    pub(crate) fn new(order: &'a Order, tell: &'a mut dyn FnMut(&str)) -> Result<Self, LabError> {
+        need(&["ip", "ethtool", "sysctl", "iptables", "ip6tables", "nginx"])?;
+        let folder = Folder::new(order.keep.as_deref())?;
+        let links = Links {
+            has_offloads: false,
+            ..Links::default()
+        };
+        let net = Net::with(links)?;
+        let ground = Self {
+            net,
+            order,
+            folder,
+            tell,
+        };
+        // Thousands of connections may arrive at once.
+        for setting in [
+            "net.core.somaxconn=65535",
+            "net.ipv4.tcp_max_syn_backlog=65535",
+        ] {
+            ground.set(Place::Server, setting)?;
+        }
+        Ok(ground)
+    }
+
+    /// Says what is done next.
+    pub(crate) fn tell(&mut self, what: &str) {
+        (self.tell)(what);
+    }
+
+    /// A path in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path.join(name)
+    }
+
+    /// Writes a file in the folder.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, LabError> {
+        let path = self.path(name);
+        fs::write(&path, bytes).map_err(LabError::file(&path))?;
+        Ok(path)
+    }
+
+    /// Leads what is for these emulated clients to the namespace of the clients.
+    pub(crate) fn route(&self, cidr: &str) -> Result<(), LabError> {
+        let via = client(0).to_string();
+        let words = ["route", "add", cidr, "via", &via];
+        Ok(self.net.must(Place::Gateway, "ip", &words)?)
+    }
+
+    /// A setting of a namespace's kernel, as `net.core.somaxconn=65535`.
+    pub(crate) fn set(&self, place: Place, setting: &str) -> Result<(), LabError> {
+        Ok(self.net.must(place, "sysctl", &["-q", "-w", setting])?)
+    }
+
+    /// A program in a namespace. A key pressed for the laboratory is not for it.
+    pub(crate) fn command(&self, place: Place, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.net.command(place, program);
+        command.current_dir(&self.folder.path).process_group(0);
+        command
+    }
+
+    /// A command of linkweir in a namespace.
+    pub(crate) fn linkweir(&self, place: Place, words: &[&str]) -> Command {
+        let mut command = self.command(place, &self.order.binary);
+        command.args(words).env("LC_ALL", "C");
+        command
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn wait(
+        &self,
+        what: &str,
+        patience: Duration,
+        mut is_so: impl FnMut() -> bool,
+    ) -> Result<(), LabError> {
+        let stop = Arc::clone(&self.order.stop);
+        let mut is_there = false;
+        until(patience, || {
+            is_there = is_so();
+            is_there || stop.load(Ordering::Relaxed)
+        });
+        match is_there {
+            true => Ok(()),
+            false if self.is_stopped() => Err(LabError::Stopped),
+            false => Err(LabError::program(what, format!("not in {patience:?}"))),
+        }
+    }
+
+    /// Whether the run is to finish early.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.order.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Debian's packages of the programs that the laboratory uses.
+const PACKAGES: [(&str, &str); 12] = [
+    ("ip", "iproute2"),
+    ("tc", "iproute2"),
+    ("sysctl", "procps"),
+    ("ethtool", "ethtool"),
+    ("iptables", "iptables"),
+    ("ip6tables", "iptables"),
+    ("nft", "nftables"),
+    ("nginx", "nginx-light"),
+    ("clamd", "clamav-daemon"),
+    ("aria2c", "aria2"),
+    ("opentracker", "opentracker"),
+    ("mktorrent", "mktorrent"),
+];
+
+/// That these programs are installed.
+pub(crate) fn need(programs: &[&str]) -> Result<(), LabError> {
+    let missing: Vec<&str> = programs.iter().copied().filter(|name| !has(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let package = |program: &str| {
+        let known = PACKAGES.iter().find(|(name, _)| *name == program);
+        known.map_or(program, |(_, package)| package).to_owned()
+    };
+    let mut packages: Vec<String> = missing.iter().map(|name| package(name)).collect();
+    packages.sort();
+    packages.dedup();
+    Err(LabError::Missing {
+        programs: missing.iter().map(|name| (*name).to_owned()).collect(),
+        packages,
+    })
+}
+
+/// Whether a program is installed, also where only the administrator looks for it.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let mut folders = std::env::split_paths(&path).chain(sbin);
+    folders.any(|folder| folder.join(program).is_file())
+}
+
+/// A folder that goes with the run, however that ends, or one that stays.
+struct Folder {
+    path: PathBuf,
+    janitor: Option<Child>,
+}
+
+impl Folder {
+    fn new(keep: Option<&Path>) -> Result<Self, LabError> {
+        let fault = |source| LabError::File {
+            path: std::env::temp_dir(),
+            source,
+        };
+        if let Some(path) = keep {
+            fs::create_dir_all(path).map_err(LabError::file(path))?;
+            let path = path.canonicalize().map_err(LabError::file(path))?;
+            return Ok(Self {
+                path,
+                janitor: None,
+            });
+        }
+        let made = tempfile::Builder::new()
+            .prefix("linkweir-lab-")
+            .tempdir()
+            .map_err(fault)?;
+        let janitor = janitor(made.path()).map_err(fault)?;
+        Ok(Self {
+            path: made.keep(),
+            janitor: Some(janitor),
+        })
+    }
+}
+
+/// A process that removes a folder when the pipe it reads from is closed, which the kernel does
+/// whatever becomes of us.
+fn janitor(folder: &Path) -> io::Result<Child> {
+    Command::new("sh")
+        .args(["-c", "cat >/dev/null; rm -rf -- \"$1\"", "sh"])
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(mut janitor) = self.janitor.take() {
+            drop(janitor.stdin.take());
+            // There is nobody to tell if it does not end.
+            drop(janitor.wait());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_goes_and_one_that_is_kept_stays() {
+        let folder = Folder::new(None).unwrap();
+        let path = folder.path.clone();
+        fs::write(path.join("x"), "x").unwrap();
+        drop(folder);
+        assert!(!path.exists());
+
+        let kept = tempfile::tempdir().unwrap();
+        let at = kept.path().join("new");
+        let folder = Folder::new(Some(&at)).unwrap();
+        fs::write(folder.path.join("x"), "x").unwrap();
+        drop(folder);
+        assert!(at.join("x").exists());
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        assert!(need(&["sh"]).is_ok());
+        let error = need(&["sh", "no-such-program"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "not installed: no-such-program; on Debian: apt-get install no-such-program"
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! A laboratory: clients, a gateway and a server in network namespaces of their own, with every
+//! command of `linkweir` at work on the same traffic, so that each checks the others.
+//!
+//! A [`Scenario`] is a file: what kind of experiment it is, and its figures. [`run`] builds the
+//! [ground](mod@ground), starts the programs, and gives [`Findings`]: tables in which every witness has
+//! a column, each row with what the witnesses may differ by, and curves.
+//!
+//! Nothing of it touches the machine's own interfaces, and nothing stays: the namespaces have no names
+//! and live as long as pipes of ours, what runs in them is killed with the thread that started it, and
+//! the folder is removed by a process that waits for our end.
+#![forbid(unsafe_code)]
+
+pub mod findings;
+pub mod scenario;
+
+mod error;
+mod ground;
+mod program;
+mod records;
+pub mod traffic;
+mod web;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub use error::LabError;
+pub use findings::Findings;
+pub use scenario::Scenario;
+
+use ground::Ground;
+use scenario::Kind;
+
+/// What is wanted of a run.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The program whose commands are at work: `linkweir` itself.
+    pub binary: PathBuf,
+    /// What is done.
+    pub scenario: Scenario,
+    /// Names all random numbers of the run.
+    pub seed: u64,
+    /// Whether the commands serve their pages on loopback while they run.
+    pub has_consoles: bool,
+    /// Where everything is written and stays; none is a folder that goes with the run.
+    pub keep: Option<PathBuf>,
+    /// Set when the run is to finish early.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Runs a scenario; `tell` hears a line for every step.
+///
+/// To be called on the thread that lives as long as the program: what it starts ends with it.
+///
+/// # Errors
+/// A program is missing, the kernel does not allow namespaces, or a command failed.
+pub fn run(order: &Order, tell: &mut dyn FnMut(&str)) -> Result<Findings, LabError> {
+    let mut ground = Ground::new(order, tell)?;
+    let mut findings = match &order.scenario.kind {
+        Kind::Traffic(settings) => traffic::run(settings, &mut ground)?,
+    };
+    findings.begin_with("scenario", &order.scenario.title);
+    findings.begin_with("seed", &order.seed.to_string());
+    Ok(findings)
+}

@@ -1,0 +1,160 @@
+//! Scenarios: files that say what is done.
+//!
+//! Those that come with the program are files too, in `app/lab/scenarios`; `linkweir lab --print NAME`
+//! prints one, to be changed and run.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, de};
+
+use crate::{LabError, traffic};
+
+/// What comes with the program: name and text.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("web", include_str!("../scenarios/web.toml")),
+    ("loss", include_str!("../scenarios/loss.toml")),
+];
+
+/// What is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Name of the scenario, or of its file.
+    pub name: String,
+    /// In one line.
+    pub title: String,
+    /// In a few.
+    pub about: String,
+    /// Which experiment, with its figures.
+    pub kind: Kind,
+}
+
+/// Which experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// Load through the gateway, and everybody counts.
+    Traffic(traffic::Settings),
+}
+
+/// The text of a file.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct File {
+    title: String,
+    #[serde(default)]
+    about: String,
+    traffic: Option<traffic::Settings>,
+}
+
+impl Scenario {
+    /// Names and titles of those that come with the program.
+    #[must_use]
+    pub fn built_in() -> Vec<(&'static str, String)> {
+        let title = |name: &str, text: &str| read(name, text).map(|scenario| scenario.title);
+        let all = BUILT_IN.iter();
+        all.map(|(name, text)| (*name, title(name, text).unwrap_or_default()))
+            .collect()
+    }
+
+    /// The text of one that comes with the program.
+    #[must_use]
+    pub fn text(name: &str) -> Option<&'static str> {
+        let found = BUILT_IN.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| *text)
+    }
+
+    /// The scenario of this name, or of the file at this path.
+    ///
+    /// # Errors
+    /// There is neither, or the file is not as it should be.
+    pub fn find(name: &str) -> Result<Self, LabError> {
+        if let Some(text) = Self::text(name) {
+            return read(name, text);
+        }
+        let wrong = |why: String| LabError::Scenario {
+            name: name.to_owned(),
+            why,
+        };
+        if !name.contains(['/', '.']) {
+            let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            return Err(wrong(format!(
+                "no such scenario: {}, or a file",
+                names.join(", ")
+            )));
+        }
+        let text = fs::read_to_string(Path::new(name)).map_err(|error| wrong(error.to_string()))?;
+        read(name, &text)
+    }
+
+    /// Another duration of what is generated, where the scenario has one.
+    pub fn set_duration(&mut self, duration: Duration) {
+        match &mut self.kind {
+            Kind::Traffic(settings) => settings.duration = duration,
+        }
+    }
+
+    /// Another rate of sessions, 1/s, where the scenario has one.
+    pub fn set_rate(&mut self, rate: f64) {
+        match &mut self.kind {
+            Kind::Traffic(settings) => settings.rate = rate,
+        }
+    }
+}
+
+fn read(name: &str, text: &str) -> Result<Scenario, LabError> {
+    let wrong = |why: String| LabError::Scenario {
+        name: name.to_owned(),
+        why,
+    };
+    let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let kinds = [file.traffic.map(Kind::Traffic)];
+    let mut kinds = kinds.into_iter().flatten();
+    let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+        return Err(wrong(
+            "a scenario has exactly one table that says what is done: [traffic]".to_owned(),
+        ));
+    };
+    Ok(Scenario {
+        name: name.to_owned(),
+        title: file.title,
+        about: file.about,
+        kind,
+    })
+}
+
+/// A time with its unit, as `20s`.
+pub(crate) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    humantime::parse_duration(&text)
+        .map_err(|error| de::Error::custom(format!("`{text}`: {error}; for example `20s`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_the_program_can_be_read() {
+        for (name, title) in Scenario::built_in() {
+            let scenario = Scenario::find(name).unwrap();
+            assert_eq!(scenario.name, name);
+            assert!(!title.is_empty() && !scenario.about.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_file_says_where() {
+        let why = |text: &str| read("x.toml", text).unwrap_err().to_string();
+        let wrong = why("title = \"t\"\n[traffic]\nduratoin = \"3s\"\n");
+        assert!(
+            wrong.contains("line 3") && wrong.contains("duratoin"),
+            "{wrong}"
+        );
+        assert!(why("title = \"t\"\n").contains("exactly one table"));
+        let wrong = Scenario::find("wbe").unwrap_err().to_string();
+        assert!(wrong.contains("no such scenario: web"), "{wrong}");
+        let wrong = Scenario::find("./none.toml").unwrap_err().to_string();
+        assert!(wrong.contains("No such file"), "{wrong}");
+    }
+}

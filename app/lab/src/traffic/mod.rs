@@ -1,0 +1,136 @@
+//! Load through the gateway, while everybody counts.
+
+mod gateway;
+mod planted;
+mod settings;
+mod tables;
+mod times;
+mod witnesses;
+
+use std::fs;
+use std::time::Duration;
+
+use linkweir_testkit::gateway::Place;
+use linkweir_testkit::load as servers;
+
+use crate::ground::{Ground, need};
+use crate::program::Program;
+use crate::web::{Web, url};
+use crate::{Findings, LabError};
+use gateway::Gateway;
+use planted::Planted;
+pub use settings::Settings;
+use witnesses::Witnesses;
+
+/// The model that comes with the program: two days of the World Cup 1998 log. Source: fitted by
+/// `cargo xtask bench model`.
+const MODEL: &str = include_str!("../../scenarios/web.model.json");
+/// Sessions in turn: a page with its objects, one small answer, a redirection, nothing, a file.
+const SCRIPT: &str = "/page\n    /style.css\n    /script.js\n    /one.png\n    /two.png\n\n\
+                      /small\n\n/moved\n\n/none\n\n/file\n";
+/// Bytes of `/file`.
+const FILE: usize = 30_000;
+/// How long sessions may go on when no more begin.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How long the last frames and lines may take.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// Runs it.
+pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
+    need(&["nft", "tc"])?;
+    ground.tell("the web server");
+    let web = Web::start(ground, &servers::Settings::default())?;
+    web.put("file", &vec![b'f'; FILE])?;
+    let planted = Planted::plan(settings, ground, &web)?;
+    for cidr in [&settings.clients, &settings.guests, planted::CLIENTS] {
+        ground.route(cidr)?;
+    }
+    ground.tell("the gateway");
+    let gateway = Gateway::start(ground, settings, &planted)?;
+    let witnesses = Witnesses::start(ground)?;
+    for (name, address) in witnesses.consoles().chain(gateway.console()) {
+        ground.tell(&format!("watch {name}: http://{address}/"));
+    }
+
+    ground.tell(&format!(
+        "sessions: {:.0} a second for {:?}, from {} and, inspected, {}",
+        settings.rate, settings.duration, settings.clients, settings.guests
+    ));
+    let load = load(settings, ground)?;
+    let carriers = planted.send(ground)?;
+    let load = load.wait(ground, settings.duration + DRAIN)?;
+    let carriers = carriers
+        .into_iter()
+        .map(|carrier| carrier.wait(ground, SETTLE))
+        .collect::<Result<Vec<_>, _>>()?;
+    ground.tell("the last frames");
+    let expected = load.count("load/responses");
+    // What the log lacks in the end is a finding.
+    drop(ground.wait("the log", SETTLE, || {
+        u64::try_from(web.visits().len()).is_ok_and(|lines| lines >= expected)
+    }));
+
+    let seen = witnesses.finish()?;
+    let gateway = gateway.finish(ground)?;
+    let account = tables::Account {
+        settings,
+        load: &load,
+        carriers: &carriers,
+        planted: &planted,
+        visits: &web.visits(),
+        seen: &seen,
+        gateway: &gateway,
+    };
+    let mut findings = account.findings();
+    times::compare(ground, &mut findings)?;
+    Ok(findings)
+}
+
+/// Starts the generator.
+fn load(settings: &Settings, ground: &Ground<'_>) -> Result<Program, LabError> {
+    let script = ground.put("script", SCRIPT.as_bytes())?;
+    let model = match settings.model.as_str() {
+        "web" => ground.put("model.json", MODEL.as_bytes())?,
+        path => fs::canonicalize(path).map_err(LabError::file(path.as_ref()))?,
+    };
+    let arrivals = format!("mmpp:{}@{}", model.display(), settings.rate);
+    let (duration, bin, drain) = (
+        format!("{}ms", settings.duration.as_millis()),
+        format!("{}ns", settings.model_bin.as_nanos()),
+        format!("{}s", DRAIN.as_secs()),
+    );
+    let (script, seed) = (script.display().to_string(), ground.order.seed.to_string());
+    let clients = format!("{},{}", settings.clients, settings.guests);
+    // In figures of their own.
+    let guests = format!("guests:{}:ttl=64", settings.guests);
+    let url = url("/small");
+    let words = [
+        "load",
+        &url,
+        "-i",
+        "cli0",
+        "--gateway",
+        "10.88.1.1",
+        "--clients",
+        &clients,
+        "--group",
+        &guests,
+        "--arrivals",
+        &arrivals,
+        "--model-bin",
+        &bin,
+        "--duration",
+        &duration,
+        "--drain",
+        &drain,
+        "--seed",
+        &seed,
+        "--script",
+        &script,
+        "--lag-limit",
+        "20ms",
+        "-w",
+        "load.jsonl",
+    ];
+    Program::start(ground, Place::Client, "load", &words)
+}

@@ -1,0 +1,225 @@
+//! Response times of the same requests as the client, the wire and the flow saw them.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use crate::LabError;
+use crate::findings::{Axis, Curve, Findings, Picture, Rule, Table, Unit};
+use crate::ground::Ground;
+use crate::records::{self, Flow, Session, Transaction};
+
+/// Whoever is further away waits longer; but the clocks of two readers of the same frames may differ by
+/// this, and the middle one of all waits must not be farther apart than [`APART_S`].
+const CLOCKS_S: f64 = 50e-6;
+/// What the middle ones may be apart: two ways through a veth pair and the gateway.
+const APART_S: f64 = 5e-3;
+/// Points of a curve.
+const POINTS: usize = 200;
+
+/// What was seen of the first request of a connection, seconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    client: Option<f64>,
+    wire: Option<f64>,
+    flow: Option<f64>,
+}
+
+/// Adds what the records say: rows and curves.
+pub(super) fn compare(ground: &Ground<'_>, findings: &mut Findings) -> Result<(), LabError> {
+    let (all, starts) = read(ground)?;
+    let complete = |times: &&Times| times.client.and(times.wire).and(times.flow).is_some();
+    let joined: Vec<&Times> = all.values().filter(complete).collect();
+    let part = |pick: fn(&Times) -> Option<f64>| {
+        let mut values: Vec<f64> = joined.iter().filter_map(|times| pick(times)).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let parts = [
+        part(|times| times.client),
+        part(|times| times.wire),
+        part(|times| times.flow),
+    ];
+    findings.tables.push(table(all.len(), joined.len(), &parts));
+    findings.pictures.push(ccdf(&parts));
+    findings.pictures.push(arrivals(&starts));
+    Ok(())
+}
+
+fn read(ground: &Ground<'_>) -> Result<(HashMap<(IpAddr, u16), Times>, Vec<u64>), LabError> {
+    let mut all: HashMap<(IpAddr, u16), Times> = HashMap::new();
+    let mut starts = Vec::new();
+    records::each(&ground.path("load.jsonl"), |session: Session| {
+        starts.extend(session.started_ts_ns);
+        if let (Some(port), Some(wait)) = (session.client_port, session.first_byte_ns) {
+            let times = all.entry((session.client_ip, port)).or_default();
+            times.client = Some(from_nanos(wait));
+        }
+    })?;
+    // The first request of each connection.
+    let mut first: HashMap<(IpAddr, u16), u64> = HashMap::new();
+    records::each(&ground.path("http.jsonl"), |one: Transaction| {
+        let key = (one.client_ip, one.client_port);
+        let (Some(times), Some(at), Some(wait)) =
+            (all.get_mut(&key), one.request_ts_ns, one.response_time_ns)
+        else {
+            return;
+        };
+        let earliest = first.entry(key).or_insert(u64::MAX);
+        if at < *earliest {
+            *earliest = at;
+            times.wire = Some(from_nanos(wait));
+        }
+    })?;
+    records::each(&ground.path("flows.jsonl"), |flow: Flow| {
+        if let Some(times) = all.get_mut(&(flow.c_ip, flow.c_port)) {
+            times.flow = Some((flow.s_first - flow.c_first) / 1e3);
+        }
+    })?;
+    Ok((all, starts))
+}
+
+fn table(sessions: usize, joined: usize, parts: &[Vec<f64>; 3]) -> Table {
+    let mut table = Table::new(
+        "first response of a session",
+        &["client", "wire (http)", "flow (flows)"],
+    );
+    let count = |n: usize| u64::try_from(n).ok();
+    table.count(
+        "sessions with a record of each",
+        Rule::Same,
+        &[count(sessions), count(joined), count(joined)],
+    );
+    for (name, part) in [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)] {
+        let cells = parts.each_ref().map(|values| quantile(values, part));
+        let rule = if part == 0.5 {
+            Rule::Falling(CLOCKS_S)
+        } else {
+            Rule::Shown
+        };
+        table.row(name, Unit::Seconds, rule, &cells);
+        if part == 0.5 {
+            table.row("  apart", Unit::Seconds, Rule::Within(APART_S), &cells);
+        }
+    }
+    table
+}
+
+fn ccdf(parts: &[Vec<f64>; 3]) -> Picture {
+    let names = ["client", "wire", "flow"];
+    let curves = names.iter().zip(parts);
+    Picture {
+        title: "Response time of the first request, by who saw it".to_owned(),
+        x: Axis {
+            name: "response time".to_owned(),
+            unit: Unit::Seconds,
+            is_logarithmic: true,
+        },
+        y: Axis {
+            name: "part that is longer".to_owned(),
+            unit: Unit::Part,
+            is_logarithmic: true,
+        },
+        curves: curves
+            .map(|(name, values)| Curve {
+                name: (*name).to_owned(),
+                points: points(values),
+            })
+            .collect(),
+    }
+}
+
+/// Points of a complementary distribution, evenly over its logarithm.
+fn points(sorted: &[f64]) -> Vec<(f64, f64)> {
+    let count = sorted.len();
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for step in 0..POINTS {
+        let part = (count as f64).powf(-(step as f64) / POINTS as f64);
+        if let Some(value) = quantile(sorted, 1.0 - part) {
+            points.push((value, part));
+        }
+    }
+    points.dedup_by(|a, b| a.0 <= b.0);
+    points
+}
+
+fn arrivals(starts: &[u64]) -> Picture {
+    const BIN_NS: u64 = 100_000_000;
+    let begin = starts.iter().min().copied().unwrap_or(0);
+    let mut bins: Vec<(f64, f64)> = Vec::new();
+    for start in starts {
+        let Ok(bin) = usize::try_from((start - begin) / BIN_NS) else {
+            continue;
+        };
+        while bins.len() <= bin {
+            bins.push((bins.len() as f64 * 0.1, 0.0));
+        }
+        if let Some((_, rate)) = bins.get_mut(bin) {
+            *rate += 10.0;
+        }
+    }
+    Picture {
+        title: "Sessions started, by tenths of a second".to_owned(),
+        x: Axis {
+            name: "time".to_owned(),
+            unit: Unit::Seconds,
+            is_logarithmic: false,
+        },
+        y: Axis {
+            name: "sessions".to_owned(),
+            unit: Unit::PerSecond,
+            is_logarithmic: false,
+        },
+        curves: vec![Curve {
+            name: "started".to_owned(),
+            points: bins,
+        }],
+    }
+}
+
+/// The value below which this part of the sorted ones lies.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and the last index"
+)]
+fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let index = (last as f64 * part.clamp(0.0, 1.0)).round() as usize;
+    sorted.get(index).copied()
+}
+
+fn from_nanos(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_few() {
+        assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(quantile(&[1.0, 2.0, 3.0], 0.5), Some(2.0));
+        assert_eq!(quantile(&[1.0, 2.0, 3.0], 1.0), Some(3.0));
+        assert_eq!(quantile(&[1.0, 2.0, 3.0], 0.0), Some(1.0));
+    }
+
+    #[test]
+    fn a_distribution_falls() {
+        let values: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let points = points(&values);
+        assert!(
+            points
+                .windows(2)
+                .all(|pair| matches!(pair, [a, b] if a.0 < b.0 && a.1 > b.1))
+        );
+        assert!(points.len() > 50 && points.last().unwrap().0 > 990.0);
+    }
+
+    #[test]
+    fn starts_are_counted_in_their_bins() {
+        let picture = arrivals(&[5, 6, 250_000_005]);
+        let points = &picture.curves[0].points;
+        assert_eq!(*points, [(0.0, 20.0), (0.1, 0.0), (0.2, 10.0)]);
+    }
+}

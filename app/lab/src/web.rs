@@ -1,0 +1,45 @@
+//! The web server of the laboratory, and what its log says.
+
+use std::path::PathBuf;
+
+use linkweir_testkit::gateway::{Place, SERVER};
+use linkweir_testkit::load::log::Visit;
+use linkweir_testkit::load::{Nginx, Settings};
+
+use crate::LabError;
+use crate::ground::Ground;
+
+/// nginx at the server, port 80.
+pub(crate) struct Web {
+    nginx: Nginx,
+    folder: PathBuf,
+}
+
+impl Web {
+    /// Starts it.
+    pub(crate) fn start(ground: &Ground<'_>, settings: &Settings) -> Result<Self, LabError> {
+        let folder = ground.path("web");
+        let listen = [format!("{SERVER}:80 backlog=65535")];
+        let command = |program: &str| ground.command(Place::Server, program);
+        let nginx = Nginx::start_at(command, &listen, &folder, settings)
+            .map_err(|error| LabError::program("nginx", error))?;
+        Ok(Self { nginx, folder })
+    }
+
+    /// Puts a file where all paths find it.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+        self.nginx
+            .put(name, bytes)
+            .map_err(LabError::file(&self.folder))
+    }
+
+    /// The requests that it has answered.
+    pub(crate) fn visits(&self) -> Vec<Visit> {
+        self.nginx.visits()
+    }
+}
+
+/// The address of a path of the server.
+pub(crate) fn url(path: &str) -> String {
+    format!("http://{SERVER}{path}")
+}
