@@ -14,9 +14,11 @@ pub mod findings;
 pub mod scenario;
 
 mod error;
+mod gateway;
 mod ground;
 mod program;
 mod records;
+mod scanner;
 pub mod traffic;
 mod web;
 

@@ -1,6 +1,5 @@
 //! Load through the gateway, while everybody counts.
 
-mod gateway;
 mod planted;
 mod settings;
 mod tables;
@@ -13,11 +12,11 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::load as servers;
 
+use crate::gateway::{self, Gateway};
 use crate::ground::{Ground, need};
 use crate::program::Program;
 use crate::web::{Web, url};
 use crate::{Findings, LabError};
-use gateway::Gateway;
 use planted::Planted;
 pub use settings::Settings;
 use witnesses::Witnesses;
@@ -46,7 +45,7 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         ground.route(cidr)?;
     }
     ground.tell("the gateway");
-    let gateway = Gateway::start(ground, settings, &planted)?;
+    let gateway = Gateway::start(ground, &policy(ground, settings, &planted))?;
     let witnesses = Witnesses::start(ground)?;
     for (name, address) in witnesses.consoles().chain(gateway.console()) {
         ground.tell(&format!("watch {name}: http://{address}/"));
@@ -84,6 +83,24 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
     let mut findings = account.findings();
     times::compare(ground, &mut findings)?;
     Ok(findings)
+}
+
+/// What is inspected is that of the guests, and of those who carry what is planted.
+fn policy(ground: &Ground<'_>, settings: &Settings, planted: &Planted) -> String {
+    let (scanner, scan) = planted.scanner().map_or_else(Default::default, |scanner| {
+        (scanner.policy(), "scan = \"clamd\"\n")
+    });
+    format!(
+        "{}{scanner}\n\
+         [[rule]]\nname = \"guests\"\napplication = \"http\"\nclients = [\"{}\", \"{}\"]\n\
+         action = \"inspect\"\nkeywords = [\"{}\"]\non-match = \"reject\"\n{scan}\
+         fail = \"closed\"\n\n\
+         [[rule]]\nname = \"web\"\napplication = \"http\"\naction = \"allow\"\n",
+        gateway::head(ground),
+        settings.guests,
+        planted::CLIENTS,
+        planted::KEYWORD
+    )
 }
 
 /// Starts the generator.

@@ -1,14 +1,13 @@
 //! Transfers that must not arrive.
 
-use std::path::PathBuf;
-
-use linkweir_testkit::clamd::{Clamd, EICAR};
+use linkweir_testkit::clamd::EICAR;
 use linkweir_testkit::gateway::Place;
 
 use super::settings::Settings;
 use crate::LabError;
-use crate::ground::{Ground, has};
+use crate::ground::Ground;
 use crate::program::Program;
+use crate::scanner::{self, Scanner};
 use crate::web::{Web, url};
 
 /// Who fetches them.
@@ -28,7 +27,7 @@ pub(super) struct Planted {
     pub(super) viruses: u32,
     /// Why there are none, where there should be.
     pub(super) without: Option<String>,
-    clamd: Option<Clamd>,
+    scanner: Option<Scanner>,
 }
 
 impl Planted {
@@ -45,28 +44,23 @@ impl Planted {
             keywords: settings.planted_keywords,
             viruses: 0,
             without: None,
-            clamd: None,
+            scanner: None,
         };
         if settings.planted_viruses == 0 {
             return Ok(planted);
         }
-        if has("clamd") {
-            ground.tell("clamd");
-            let clamd = Clamd::start().map_err(|error| LabError::program("clamd", error))?;
-            planted.clamd = Some(clamd);
+        planted.scanner = Scanner::start(ground)?;
+        if planted.scanner.is_some() {
             planted.viruses = settings.planted_viruses;
         } else {
-            planted.without = Some(
-                "clamd is not installed (Debian: clamav-daemon): nothing was searched for viruses"
-                    .to_owned(),
-            );
+            planted.without = Some(scanner::MISSING.to_owned());
         }
         Ok(planted)
     }
 
-    /// Where the scanner listens.
-    pub(super) fn scanner(&self) -> Option<PathBuf> {
-        self.clamd.as_ref().map(Clamd::socket)
+    /// The scanner, where there is one.
+    pub(super) const fn scanner(&self) -> Option<&Scanner> {
+        self.scanner.as_ref()
     }
 
     /// Has them fetched.

@@ -1,0 +1,87 @@
+//! The gateway of a scenario: its policy, its rules in the kernel, and its process.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use linkweir_testkit::gateway::Place;
+
+use crate::LabError;
+use crate::ground::Ground;
+use crate::program::{Ended, Program};
+
+/// Kernel queues, a thread each.
+pub(crate) const QUEUES: usize = 1;
+/// Its events, in the folder of the run.
+pub(crate) const EVENTS: &str = "events.jsonl";
+/// Its policy, in the folder of the run.
+const POLICY: &str = "gateway.toml";
+/// How long it may take until it serves its queues.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The beginning of a policy: the table `[gateway]` with what the laboratory decides. Keys of its own
+/// may follow before the next table.
+pub(crate) fn head(ground: &Ground<'_>) -> String {
+    format!(
+        "[gateway]\ninterfaces = [\"lan0\", \"wan0\"]\nqueues = {QUEUES}\ncontrol = \"{}\"\n",
+        ground.path("gateway.sock").display()
+    )
+}
+
+/// A gateway that runs.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    /// Its process.
+    pub(crate) program: Program,
+}
+
+impl Gateway {
+    /// Installs the rules of a policy and starts it; returns when it serves its queues.
+    pub(crate) fn start(ground: &Ground<'_>, policy: &str) -> Result<Self, LabError> {
+        ground.put(POLICY, policy.as_bytes())?;
+        command(ground, &["up", "--config", POLICY])?;
+        Self::run(ground, "gateway", EVENTS)
+    }
+
+    /// Starts the process alone, where the rules are there; `events` is where its events go.
+    pub(crate) fn run(ground: &Ground<'_>, name: &str, events: &str) -> Result<Self, LabError> {
+        let words = ["gateway", "run", "--config", POLICY, "-w", events];
+        let mut program = Program::start_seen(ground, Place::Gateway, name, &words)?;
+        ground.wait("the gateway's queues", PATIENCE, || {
+            program.has_ended() || ground.net.queues().len() >= QUEUES
+        })?;
+        program.must_run()?;
+        Ok(Self { program })
+    }
+
+    /// Where its page is.
+    pub(crate) fn console(&self) -> Option<(&'static str, SocketAddr)> {
+        Some(("the gateway", self.program.console?))
+    }
+
+    /// Ends it and takes its rules away.
+    pub(crate) fn finish(self, ground: &Ground<'_>) -> Result<Ended, LabError> {
+        let ended = self.program.finish()?;
+        command(ground, &["down"])?;
+        Ok(ended)
+    }
+}
+
+/// A command that ends, as `linkweir gateway up`.
+pub(crate) fn command(ground: &Ground<'_>, words: &[&str]) -> Result<(), LabError> {
+    let words = [&["gateway"], words].concat();
+    let name = format!("linkweir {}", words.join(" "));
+    let mut command = ground.linkweir(Place::Gateway, &words);
+    let output = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| LabError::program(&*name, error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(LabError::program(
+        name,
+        String::from_utf8_lossy(&output.stderr),
+    ))
+}
