@@ -52,6 +52,10 @@ pub enum LabError {
 
 impl LabError {
     /// A program that failed.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "errors and texts alike, without a `&` before each"
+    )]
     pub(crate) fn program(what: impl Into<String>, why: impl ToString) -> Self {
         let why = why.to_string();
         Self::Program {

@@ -129,6 +129,10 @@ impl Findings {
     }
 
     /// Adds what was run.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "numbers and texts alike, without a `&` before each"
+    )]
     pub fn fact(&mut self, name: &str, value: impl ToString) {
         self.facts.push((name.to_owned(), value.to_string()));
     }
@@ -198,6 +202,10 @@ impl Row {
                 .is_some_and(|difference| difference <= tolerance)
         };
         let has_any = self.figures().next().is_some();
+        // What is no number agrees with nothing.
+        if self.rule != Rule::Shown && !self.figures().all(f64::is_finite) {
+            return false;
+        }
         match self.rule {
             Rule::Same => within(0.0),
             Rule::Within(tolerance) => within(tolerance),

@@ -75,7 +75,7 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         settings,
         load: &load,
         carriers: &carriers,
-        planted: &planted,
+        without: planted.without.as_deref(),
         visits: &web.visits(),
         seen: &seen,
         gateway: &gateway,

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linkweir_testkit::load::log::Visit;
+use serde_json::Value;
 
-use super::planted::Planted;
 use super::settings::Settings;
 use super::witnesses::Seen;
-use crate::findings::{Findings, Rule, Table};
+use crate::findings::{Findings, Rule, Table, Unit};
 use crate::program::Ended;
 
 /// Everything that was said.
@@ -16,7 +16,8 @@ pub(super) struct Account<'a> {
     pub(super) load: &'a Ended,
     /// The generators of what is planted.
     pub(super) carriers: &'a [Ended],
-    pub(super) planted: &'a Planted,
+    /// Why nothing was searched for viruses, where something should have been.
+    pub(super) without: Option<&'a str>,
     pub(super) visits: &'a [Visit],
     pub(super) seen: &'a Seen,
     pub(super) gateway: &'a Ended,
@@ -40,9 +41,24 @@ impl Account<'_> {
         );
         let addresses: BTreeSet<_> = self.visits.iter().map(|visit| visit.client).collect();
         findings.fact("client addresses that nginx saw", addresses.len());
-        findings.tables = vec![self.traffic(), self.codes(), self.planted(), self.losses()];
-        findings.notes.extend(self.planted.without.clone());
+        findings.tables = vec![
+            self.sessions(),
+            self.traffic(),
+            self.codes(),
+            self.planted(),
+            self.losses(),
+        ];
+        findings.notes.extend(self.without.map(str::to_owned));
+        findings.notes.extend(self.invalid());
         findings
+    }
+
+    /// What the generator says against its own run: times are then those of this machine.
+    fn invalid(&self) -> Option<String> {
+        let reasons = self.load.summary.pointer("/load/invalid")?.as_array()?;
+        let reasons: Vec<&str> = reasons.iter().filter_map(Value::as_str).collect();
+        let text = format!("The generator says INVALID: {}", reasons.join("; "));
+        (!reasons.is_empty()).then_some(text)
     }
 
     /// All generators together.
@@ -51,25 +67,45 @@ impl Account<'_> {
         self.load.count(way) + carriers.sum::<u64>()
     }
 
+    /// Planted transfers: each has an answer that does not arrive.
+    fn blocked(&self) -> u64 {
+        let carriers = self.carriers.iter();
+        carriers.map(|carrier| carrier.count("load/started")).sum()
+    }
+
+    fn sessions(&self) -> Table {
+        let mut table = Table::new("sessions", &["planned", "started", "completed", "failed"]);
+        let load = |what: &str| Some(self.load.count(&format!("load/{what}")));
+        let failed = Some(self.load.sum("load/failed"));
+        table.count(
+            "by the schedule",
+            Rule::Same,
+            &[load("planned"), load("started"), load("completed"), None],
+        );
+        table.count("  of them", Rule::AtMost(0.0), &[None, None, None, failed]);
+        let lag = |part: &str| {
+            let micros = self.load.number(&format!("load/schedule_lag_us/{part}"));
+            micros.map(|micros| micros / 1e6)
+        };
+        for (name, part) in [("started late by (median)", "p50"), ("  99 %", "p99")] {
+            table.row(
+                name,
+                Unit::Seconds,
+                Rule::Shown,
+                &[None, lag(part), None, None],
+            );
+        }
+        table
+    }
+
     fn traffic(&self) -> Table {
         let mut table = Table::new("traffic", &["load", "nginx", "http", "flows", "gateway"]);
         let http = |what: &str| Some(self.seen.http.count(&format!("http/{what}")));
         let flows = |what: &str| self.seen.flows.count(&format!("flows/{what}"));
-        let load = |what: &str| Some(self.load.count(&format!("load/{what}")));
         let served = u64::try_from(self.visits.len()).ok();
         let connections: BTreeSet<u64> = self.visits.iter().map(|visit| visit.connection).collect();
         let connections = u64::try_from(connections.len()).ok();
         let classified = self.gateway.count("gateway/applications/http/connections");
-        table.count(
-            "sessions planned",
-            Rule::Shown,
-            &[load("planned"), None, None, None, None],
-        );
-        table.count(
-            "sessions completed, as planned",
-            Rule::Same,
-            &[load("completed"), load("planned")],
-        );
         table.count(
             "connections",
             Rule::Same,
@@ -92,8 +128,7 @@ impl Account<'_> {
                 None,
             ],
         );
-        // What is planted has an answer that does not arrive.
-        let blocked = u64::from(self.planted.keywords + self.planted.viruses);
+        let blocked = self.blocked();
         table.count(
             "responses, with those that were blocked",
             Rule::Same,
@@ -114,7 +149,7 @@ impl Account<'_> {
         for visit in self.visits {
             *served.entry(visit.status).or_default() += 1;
         }
-        let blocked = u64::from(self.planted.keywords + self.planted.viruses);
+        let blocked = self.blocked();
         for (code, count) in served {
             let at_client = self.sent(&format!("load/status_codes/{code}"));
             let all = if code == 200 {
@@ -135,18 +170,16 @@ impl Account<'_> {
 
     fn planted(&self) -> Table {
         let mut table = Table::new("planted", &["sent", "arrived", "caught"]);
-        let kinds = [
-            ("keyword", "keyword", self.planted.keywords),
-            ("virus", "infected", self.planted.viruses),
-        ];
-        for (name, event, count) in kinds.into_iter().filter(|(_, _, count)| *count > 0) {
-            let carrier = self.carriers.iter().find(|carrier| carrier.name == name);
-            let arrived = carrier.map(|carrier| carrier.count("load/completed"));
-            let caught = self.gateway.count(&format!("gateway/events/{event}"));
+        for carrier in self.carriers {
+            let name = &carrier.name;
+            let event = if name == "virus" { "infected" } else { name };
+            let sent = Some(carrier.count("load/started"));
+            let arrived = Some(carrier.count("load/completed"));
+            let caught = Some(self.gateway.count(&format!("gateway/events/{event}")));
             table.count(
                 &format!("{name}: caught"),
                 Rule::Same,
-                &[Some(u64::from(count)), None, Some(caught)],
+                &[sent, None, caught],
             );
             table.count(
                 &format!("{name}: arrived"),
@@ -164,5 +197,97 @@ impl Account<'_> {
             .map(|ended| Some(ended.sum("dropped")));
         table.count("packets and records", Rule::AtMost(0.0), &dropped);
         table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use linkweir_testkit::load::log;
+    use serde_json::json;
+
+    use super::*;
+
+    fn ended(name: &str, summary: Value) -> Ended {
+        Ended {
+            name: name.to_owned(),
+            code: Some(0),
+            summary,
+        }
+    }
+
+    /// Two sessions of one request each and a keyword, as everybody saw them; `requests` is what http
+    /// says.
+    fn findings(requests: u64, arrived: u64) -> Findings {
+        let settings = Settings {
+            duration: Duration::from_secs(1),
+            rate: 1.0,
+            model: "web".to_owned(),
+            model_bin: Duration::from_millis(1),
+            clients: "10.16.0.0/14".to_owned(),
+            guests: "10.30.0.0/16".to_owned(),
+            planted_keywords: 1,
+            planted_viruses: 0,
+            line: None,
+        };
+        let line = |connection: u64| {
+            format!(
+                "1.0 10.16.0.{connection} 5000 {connection} 1 200 300 0.001 GET /small HTTP/1.1\n"
+            )
+        };
+        let load = |planned: u64, responses: u64| {
+            json!({ "dropped": {}, "load": {
+                "planned": planned, "started": planned, "completed": responses, "failed": {},
+                "connections": planned, "requests": planned, "responses": responses,
+                "status_codes": { "200": responses },
+            }})
+        };
+        let account = Account {
+            settings: &settings,
+            load: &ended("load", load(2, 2)),
+            carriers: &[ended("keyword", load(1, arrived))],
+            without: None,
+            visits: &log::read(&(1..=3).map(line).collect::<String>()),
+            seen: &Seen {
+                http: ended(
+                    "http",
+                    json!({ "dropped": { "kernel": 0 }, "http": {
+                        "requests": requests, "transactions": 3, "status_codes": { "200": 3 },
+                    }}),
+                ),
+                flows: ended(
+                    "flows",
+                    json!({ "flows": { "tcp_complete": 2, "tcp_incomplete": 1 } }),
+                ),
+            },
+            gateway: &ended(
+                "gateway",
+                json!({ "gateway": {
+                    "applications": { "http": { "connections": 3 } }, "events": { "keyword": 1 },
+                }}),
+            ),
+        };
+        account.findings()
+    }
+
+    #[test]
+    fn what_all_saw_alike_agrees() {
+        let findings = findings(3, 0);
+        assert!(findings.agree(), "{findings}");
+        assert!(findings.compared().0 >= 7, "{findings}");
+    }
+
+    #[test]
+    fn a_request_that_one_missed_is_told() {
+        let findings = findings(2, 0);
+        assert_eq!(findings.compared().1, 1, "{findings}");
+        assert!(findings.to_string().contains("DISAGREEMENT in 1 of"));
+    }
+
+    #[test]
+    fn a_keyword_that_arrives_is_told() {
+        let findings = findings(3, 1);
+        assert!(!findings.agree(), "{findings}");
     }
 }

@@ -24,11 +24,23 @@ struct Times {
     flow: Option<f64>,
 }
 
+/// Address and port of a client.
+type Socket = (IpAddr, u16);
+
+/// What the records have.
+#[derive(Debug, Default)]
+struct Read {
+    /// By the socket of the first request.
+    times: HashMap<Socket, Times>,
+    /// When sessions started, nanoseconds since the epoch.
+    starts: Vec<u64>,
+}
+
 /// Adds what the records say: rows and curves.
 pub(super) fn compare(ground: &Ground<'_>, findings: &mut Findings) -> Result<(), LabError> {
-    let (all, starts) = read(ground)?;
+    let read = Read::from(ground)?;
     let complete = |times: &&Times| times.client.and(times.wire).and(times.flow).is_some();
-    let joined: Vec<&Times> = all.values().filter(complete).collect();
+    let joined: Vec<&Times> = read.times.values().filter(complete).collect();
     let part = |pick: fn(&Times) -> Option<f64>| {
         let mut values: Vec<f64> = joined.iter().filter_map(|times| pick(times)).collect();
         values.sort_by(f64::total_cmp);
@@ -39,43 +51,48 @@ pub(super) fn compare(ground: &Ground<'_>, findings: &mut Findings) -> Result<()
         part(|times| times.wire),
         part(|times| times.flow),
     ];
-    findings.tables.push(table(all.len(), joined.len(), &parts));
+    findings
+        .tables
+        .push(table(read.times.len(), joined.len(), &parts));
     findings.pictures.push(ccdf(&parts));
-    findings.pictures.push(arrivals(&starts));
+    findings.pictures.push(arrivals(&read.starts));
     Ok(())
 }
 
-fn read(ground: &Ground<'_>) -> Result<(HashMap<(IpAddr, u16), Times>, Vec<u64>), LabError> {
-    let mut all: HashMap<(IpAddr, u16), Times> = HashMap::new();
-    let mut starts = Vec::new();
-    records::each(&ground.path("load.jsonl"), |session: Session| {
-        starts.extend(session.started_ts_ns);
-        if let (Some(port), Some(wait)) = (session.client_port, session.first_byte_ns) {
-            let times = all.entry((session.client_ip, port)).or_default();
-            times.client = Some(from_nanos(wait));
-        }
-    })?;
-    // The first request of each connection.
-    let mut first: HashMap<(IpAddr, u16), u64> = HashMap::new();
-    records::each(&ground.path("http.jsonl"), |one: Transaction| {
-        let key = (one.client_ip, one.client_port);
-        let (Some(times), Some(at), Some(wait)) =
-            (all.get_mut(&key), one.request_ts_ns, one.response_time_ns)
-        else {
-            return;
-        };
-        let earliest = first.entry(key).or_insert(u64::MAX);
-        if at < *earliest {
-            *earliest = at;
-            times.wire = Some(from_nanos(wait));
-        }
-    })?;
-    records::each(&ground.path("flows.jsonl"), |flow: Flow| {
-        if let Some(times) = all.get_mut(&(flow.c_ip, flow.c_port)) {
-            times.flow = Some((flow.s_first - flow.c_first) / 1e3);
-        }
-    })?;
-    Ok((all, starts))
+impl Read {
+    fn from(ground: &Ground<'_>) -> Result<Self, LabError> {
+        let mut read = Self::default();
+        records::each(&ground.path("load.jsonl"), |one: Session| {
+            read.starts.extend(one.started_ts_ns);
+            if let (Some(port), Some(wait)) = (one.client_port, one.first_byte_ns) {
+                let times = read.times.entry((one.client_ip, port)).or_default();
+                times.client = Some(from_nanos(wait));
+            }
+        })?;
+        // The first request of each connection.
+        let mut first: HashMap<Socket, u64> = HashMap::new();
+        records::each(&ground.path("http.jsonl"), |one: Transaction| {
+            let socket = (one.client_ip, one.client_port);
+            let (Some(times), Some(at), Some(wait)) = (
+                read.times.get_mut(&socket),
+                one.request_ts_ns,
+                one.response_time_ns,
+            ) else {
+                return;
+            };
+            let earliest = first.entry(socket).or_insert(u64::MAX);
+            if at < *earliest {
+                *earliest = at;
+                times.wire = Some(from_nanos(wait));
+            }
+        })?;
+        records::each(&ground.path("flows.jsonl"), |flow: Flow| {
+            if let Some(times) = read.times.get_mut(&(flow.c_ip, flow.c_port)) {
+                times.flow = Some((flow.s_first - flow.c_first) / 1e3);
+            }
+        })?;
+        Ok(read)
+    }
 }
 
 fn table(sessions: usize, joined: usize, parts: &[Vec<f64>; 3]) -> Table {
