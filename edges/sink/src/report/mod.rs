@@ -1,13 +1,16 @@
 //! HTML reports: one self-contained page with plots, for any browser, without network.
 //!
 //! [`HttpReport`] and [`FlowReport`] collect bounded sketches from record batches and render them,
-//! [`LoadReport`] renders what a load run has measured itself;
+//! [`LoadReport`] renders what a load run has measured itself, [`LabReport`] what the laboratory has
+//! compared;
 //! [`plot`] and [`page`] are the parts that reports of all record kinds share.
 
 mod flow;
 mod flow_page;
 mod http;
 mod http_page;
+mod lab;
+mod lab_page;
 mod load;
 mod load_page;
 pub mod page;
@@ -15,6 +18,7 @@ pub mod plot;
 
 pub use flow::FlowReport;
 pub use http::HttpReport;
+pub use lab::{LabMark, LabReport, LabRow, LabTable};
 pub use load::{GroupTimes, LoadReport, SeriesBin, StageTimes};
 
 use linkweir_engine::SinkError;

@@ -38,9 +38,9 @@ pub fn escape_bytes(bytes: &[u8]) -> String {
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1b2330;--soft:#5b6678;--rule:#e2e6ec;--grid:#eceff3;\
---s0:#2563a8;--s1:#c2571a;--s2:#2f855a;--s3:#7a4fa3;--bar:#c9dbef;--ok:#2f855a;--info:#2563a8;--warn:#b7791f;--bad:#c53030;--muted:#8a94a6}\
+--s0:#2563a8;--s1:#c2571a;--s2:#2f855a;--s3:#7a4fa3;--s4:#b0307a;--s5:#0f8b9d;--s6:#8a6d1a;--s7:#6b7280;--bar:#c9dbef;--ok:#2f855a;--info:#2563a8;--warn:#b7791f;--bad:#c53030;--muted:#8a94a6}\
 @media(prefers-color-scheme:dark){:root{--bg:#12161c;--card:#1a2028;--ink:#e4e8ee;--soft:#98a3b3;--rule:#2b333f;--grid:#252c37;\
---s0:#6aa7e8;--s1:#e8955a;--s2:#63b98b;--s3:#b493d8;--bar:#274565;--ok:#63b98b;--info:#6aa7e8;--warn:#dcaa4b;--bad:#ef7b7b;--muted:#6c7787}}\
+--s0:#6aa7e8;--s1:#e8955a;--s2:#63b98b;--s3:#b493d8;--s4:#e887bd;--s5:#5cc4d2;--s6:#d3b35a;--s7:#a3adbb;--bar:#274565;--ok:#63b98b;--info:#6aa7e8;--warn:#dcaa4b;--bad:#ef7b7b;--muted:#6c7787}}\
 *{box-sizing:border-box}\
 body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Liberation Sans',sans-serif}\
 main{max-width:1240px;margin:0 auto;padding:28px 20px 48px}\
@@ -75,11 +75,25 @@ svg text.label{fill:var(--ink)}svg text.guide{font-size:10.5px}\
 .grid{stroke:var(--grid)}.axis{stroke:var(--soft)}line.guide{stroke:var(--soft);stroke-dasharray:2 3;opacity:.7}\
 .line{fill:none;stroke-width:1.6;stroke-linejoin:round}\
 .line.s0{stroke:var(--s0)}.line.s1{stroke:var(--s1)}.line.s2{stroke:var(--s2)}.line.s3{stroke:var(--s3)}\
+.line.s4{stroke:var(--s4)}.line.s5{stroke:var(--s5)}.line.s6{stroke:var(--s6)}.line.s7{stroke:var(--s7)}\
 .dot.s0,.bar.s0{fill:var(--s0)}.dot.s1,.bar.s1{fill:var(--s1)}.dot.s2,.bar.s2{fill:var(--s2)}.dot.s3,.bar.s3{fill:var(--s3)}\
+.dot.s4,.bar.s4{fill:var(--s4)}.dot.s5,.bar.s5{fill:var(--s5)}.dot.s6,.bar.s6{fill:var(--s6)}.dot.s7,.bar.s7{fill:var(--s7)}\
 .hover{fill:transparent}.hover:hover{fill:var(--s0);fill-opacity:.35}\
 .legend{margin:4px 0 0;color:var(--soft);font-size:.86rem}.legend span{margin-right:14px}\
 .legend i{display:inline-block;width:14px;height:3px;border-radius:2px;vertical-align:middle;margin-right:6px}\
 i.s0{background:var(--s0)}i.s1{background:var(--s1)}i.s2{background:var(--s2)}i.s3{background:var(--s3)}\
+i.s4{background:var(--s4)}i.s5{background:var(--s5)}i.s6{background:var(--s6)}i.s7{background:var(--s7)}\
+.verdict{display:flex;gap:14px;align-items:flex-start;background:var(--card);border:1px solid var(--rule);border-left-width:5px;\
+border-radius:8px;padding:12px 16px;margin:0 0 16px}\
+.verdict>i{font-style:normal;font-size:1.7rem;line-height:1.25;font-weight:700}.verdict b{display:block;font-size:1.2rem;font-weight:650}\
+.verdict span{color:var(--soft)}.verdict ul{margin:6px 0 0;padding-left:18px}\
+.verdict.agrees{border-left-color:var(--ok)}.verdict.agrees>i{color:var(--ok)}\
+.verdict.differs{border-left-color:var(--bad)}.verdict.differs>i{color:var(--bad)}\
+.facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:1px 16px;margin:8px 0 18px;font-size:.92rem}\
+.facts dt{color:var(--soft)}.facts dd{margin:0;overflow-wrap:anywhere}\
+.lab tbody th{color:var(--ink);font-weight:400;border-bottom:1px solid var(--grid);padding:4px 0}.lab th.inset{padding-left:14px}\
+.lab .silent,.lab .rule{color:var(--soft)}.lab .mark{width:6.6em;font-weight:620}\
+.lab .agrees .mark{color:var(--ok)}.lab .differs .mark{color:var(--bad)}.lab .differs td,.lab .differs th{color:var(--bad)}\
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);font-size:.86rem}\
 footer{color:var(--soft);font-size:.84rem;margin-top:20px}\
 @media print{body{background:#fff}section,.card{break-inside:avoid}}";

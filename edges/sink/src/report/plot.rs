@@ -15,6 +15,8 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
+/// Colours, after which they begin again.
+const COLOURS: usize = 8;
 /// Points of a series that answer the pointer, and rows of its table.
 const MOST_LABELS: usize = 48;
 
@@ -264,7 +266,7 @@ impl Plot {
                     &mut out,
                     format_args!(
                         "<span><i class=\"s{}\"></i>{}</span> ",
-                        number % 4,
+                        number % COLOURS,
                         escape(&series.name)
                     ),
                 );
@@ -281,7 +283,9 @@ impl Plot {
             .grid{stroke:#eceff3}.axis,line.guide{stroke:#5b6678}\
             .line{fill:none;stroke-width:1.6}.hover{fill:transparent}\
             .line.s0{stroke:#2563a8}.line.s1{stroke:#c2571a}.line.s2{stroke:#2f855a}.line.s3{stroke:#7a4fa3}\
-            .dot.s0,.bar.s0{fill:#2563a8}.dot.s1,.bar.s1{fill:#c2571a}.dot.s2,.bar.s2{fill:#2f855a}.dot.s3,.bar.s3{fill:#7a4fa3}";
+            .line.s4{stroke:#b0307a}.line.s5{stroke:#0f8b9d}.line.s6{stroke:#8a6d1a}.line.s7{stroke:#6b7280}\
+            .dot.s0,.bar.s0{fill:#2563a8}.dot.s1,.bar.s1{fill:#c2571a}.dot.s2,.bar.s2{fill:#2f855a}.dot.s3,.bar.s3{fill:#7a4fa3}\
+            .dot.s4,.bar.s4{fill:#b0307a}.dot.s5,.bar.s5{fill:#0f8b9d}.dot.s6,.bar.s6{fill:#8a6d1a}.dot.s7,.bar.s7{fill:#6b7280}";
         let drawing = self.svg();
         // What stands behind the drawing in a page is the legend, which is drawn here instead.
         let body = drawing
@@ -305,7 +309,7 @@ impl Plot {
                 format_args!(
                     "<circle class=\"dot s{}\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"3.5\"/>\
                      <text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
-                    number % 4,
+                    number % COLOURS,
                     HEIGHT + 8.0,
                     x + 8.0,
                     HEIGHT + 12.0,
@@ -366,7 +370,7 @@ impl Plot {
         x: &Mapped<'_>,
         y: &Mapped<'_>,
     ) {
-        let class = number % 4;
+        let class = number % COLOURS;
         let placed: Vec<(f64, f64, (f64, f64))> = series
             .points
             .iter()

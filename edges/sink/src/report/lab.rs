@@ -1,0 +1,71 @@
+//! What the page of the laboratory shows: what several witnesses say of the same things, as text, and
+//! curves.
+
+use super::plot::Plot;
+
+/// A run of the laboratory.
+#[derive(Debug, Clone, Default)]
+pub struct LabReport {
+    /// The heading.
+    pub title: String,
+    /// What was run: names and values.
+    pub facts: Vec<(String, String)>,
+    /// What was found.
+    pub tables: Vec<LabTable>,
+    /// Curves.
+    pub plots: Vec<Plot>,
+    /// Remarks, such as what could not be checked.
+    pub notes: Vec<String>,
+    /// The command line that made the page.
+    pub command_line: String,
+    /// Name and version of the program.
+    pub program: String,
+}
+
+/// What several witnesses say.
+#[derive(Debug, Clone, Default)]
+pub struct LabTable {
+    /// What it is about.
+    pub title: String,
+    /// The witnesses, one for each cell of a row.
+    pub witnesses: Vec<String>,
+    /// What they say.
+    pub rows: Vec<LabRow>,
+}
+
+/// What they say of one thing. All figures are text with their units.
+#[derive(Debug, Clone)]
+pub struct LabRow {
+    /// The thing.
+    pub what: String,
+    /// A figure of each witness; `None` of one that cannot know.
+    pub cells: Vec<Option<String>>,
+    /// The largest less the smallest, where it matters.
+    pub difference: Option<String>,
+    /// What they may differ by; empty where anything goes.
+    pub tolerance: String,
+    /// Whether they are as they should be.
+    pub mark: LabMark,
+}
+
+/// Whether figures are as they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabMark {
+    /// They are.
+    Agrees,
+    /// They are not.
+    Differs,
+    /// They are there to be read: nothing is compared.
+    Shown,
+}
+
+impl LabReport {
+    /// How many rows are compared, and how many of them are not as they should be.
+    #[must_use]
+    pub fn compared(&self) -> (usize, usize) {
+        let marks = self.tables.iter().flat_map(|table| &table.rows);
+        let count = |wanted| marks.clone().filter(|row| row.mark == wanted).count();
+        let differ = count(LabMark::Differs);
+        (count(LabMark::Agrees) + differ, differ)
+    }
+}
