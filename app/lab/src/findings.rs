@@ -53,6 +53,8 @@ pub enum Unit {
     Bytes,
     /// So many in a second.
     PerSecond,
+    /// Bits in a second.
+    BitsPerSecond,
     /// A part of one.
     Part,
     /// A number of no unit.

@@ -108,6 +108,7 @@ impl Unit {
             Self::Bytes => format!("{} B", grouped(figure)),
             Self::Seconds => seconds(figure),
             Self::PerSecond => format!("{figure:.1}/s"),
+            Self::BitsPerSecond => format!("{:.3} Mbit/s", figure / 1e6),
             Self::Part => format!("{:.2} %", 100.0 * figure),
             Self::Number => format!("{figure:.4}"),
         }
@@ -151,6 +152,7 @@ mod tests {
         assert_eq!(Unit::Seconds.text(0.012_34), "12.340 ms");
         assert_eq!(Unit::Seconds.text(0.0), "0");
         assert_eq!(Unit::Part.text(0.012), "1.20 %");
+        assert_eq!(Unit::BitsPerSecond.text(9_562_500.0), "9.563 Mbit/s");
     }
 
     #[test]

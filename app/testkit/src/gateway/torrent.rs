@@ -1,8 +1,7 @@
 //! Real BitTorrent between the client and the server: opentracker and aria2.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -45,11 +44,10 @@ impl Torrent {
         if !made.success() {
             return Err(io::Error::other("mktorrent fails"));
         }
-        // Debian builds it to serve only what is on a list, and it reads that as the user nobody.
-        fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+        // Debian builds it to serve only what is on a list.
         let list = folder.join("whitelist");
         fs::write(&list, format!("{}\n", info_hash(&fs::read(&file)?)?))?;
-        let mut tracker = net.command(Place::Server, "opentracker");
+        let mut tracker = tracker(net);
         tracker
             .args(["-i", &SERVER.to_string(), "-p", &TRACKER.to_string()])
             .arg("-w")
@@ -99,6 +97,16 @@ impl Torrent {
             .arg(&self.file);
         fetch
     }
+}
+
+/// It does not want to be root, and becomes nobody, whom a user namespace may not have and who may not
+/// read our folders. In a user namespace without any users it is not root, and has our files.
+fn tracker(net: &Net) -> Command {
+    let mut tracker = net.command(Place::Server, "unshare");
+    tracker
+        .args(["--user", "--", "setpriv", "--pdeathsig", "KILL", "--"])
+        .arg("opentracker");
+    tracker
 }
 
 /// Without what looks for peers by itself, and with a log.

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::options::Options;
-use super::strange;
+use super::{say, strange};
 
 /// Longest line or head that is believed.
 const LONGEST: usize = 64 * 1024;
@@ -54,13 +54,17 @@ impl Talk {
         })
     }
 
-    /// Connects; waits a while for who does not listen yet.
+    /// Connects, and says `connected LOCAL to ADDRESS`; waits a while for who does not listen yet.
     #[expect(clippy::disallowed_methods, reason = "another process takes time")]
     pub(super) fn connect(address: SocketAddr, options: &Options) -> io::Result<Self> {
         let begin = Instant::now();
         loop {
             match TcpStream::connect_timeout(&address, options.timeout()?) {
-                Ok(stream) => return Self::new(stream, options),
+                Ok(stream) => {
+                    let talk = Self::new(stream, options)?;
+                    say(format_args!("connected {} to {address}", talk.local()?));
+                    return Ok(talk);
+                }
                 Err(error)
                     if error.kind() == ErrorKind::ConnectionRefused
                         && begin.elapsed() < PATIENCE => {}
