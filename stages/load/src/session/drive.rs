@@ -145,13 +145,17 @@ impl<O: Observer> Sessions<O> {
         };
         // A server that answers before it has read the body may never read the rest.
         let is_read = lane.is_acknowledged || request.is_none_or(|request| request.body_len == 0);
-        let is_kept =
-            script.is_some_and(|script| script.keep_alive) && lane.reader.keeps_alive() && is_read;
+        let is_kept_there = lane.reader.keeps_alive();
+        let is_kept = script.is_some_and(|script| script.keep_alive) && is_kept_there && is_read;
         lane.state = LaneState::Idle;
         lane.is_reused = true;
         if !is_kept {
             if let Some(conn) = lane.conn.take() {
-                let wish = if is_read { Wish::Close } else { Wish::Abort };
+                let wish = match (is_read, is_kept_there) {
+                    (false, _) => Wish::Abort,
+                    (true, true) => Wish::Close,
+                    (true, false) => Wish::CloseAfterPeer,
+                };
                 self.wishes.push_back(wish(conn));
             }
             self.remove_lane(number);

@@ -6,7 +6,7 @@
 //! ```text
 //! start ──┐                ┌─ Connect ─► TcpClients::connect ─► on_opened
 //! events ─┼─► Sessions ────┼─ Send ────► TcpClients::send (on_unsent where that fails)
-//! on_tick ┘   next_action  ├─ Close ───► TcpClients::close
+//! on_tick ┘   next_action  ├─ Close ───► TcpClients::close (CloseAfterPeer: close_after_peer)
 //!                          └─ Abort ───► TcpClients::abort
 //! ```
 //!
@@ -113,6 +113,8 @@ pub enum Action {
     },
     /// Finish it (FIN). Its later events are of no interest.
     Close(ConnId),
+    /// The same, when the server has, which said that it will.
+    CloseAfterPeer(ConnId),
     /// Reset it.
     Abort(ConnId),
 }
@@ -144,6 +146,7 @@ enum Wish {
     Connect(u32),
     Send(u32, ConnId),
     Close(ConnId),
+    CloseAfterPeer(ConnId),
     Abort(ConnId),
 }
 
@@ -210,6 +213,7 @@ impl<O: Observer> Sessions<O> {
         loop {
             match self.wishes.pop_front()? {
                 Wish::Close(conn) => return Some(Action::Close(conn)),
+                Wish::CloseAfterPeer(conn) => return Some(Action::CloseAfterPeer(conn)),
                 Wish::Abort(conn) => return Some(Action::Abort(conn)),
                 Wish::Connect(user) => {
                     let Some(lane) = self.lanes.get_mut(user) else {

@@ -333,6 +333,10 @@ impl<R: RateSource> LoadStage<R> {
                     let (tcp, mut line, _) = self.split(out);
                     tcp.close(conn, now, &mut line);
                 }
+                Action::CloseAfterPeer(conn) => {
+                    let (tcp, mut line, _) = self.split(out);
+                    tcp.close_after_peer(conn, now, &mut line);
+                }
                 Action::Abort(conn) => {
                     let (tcp, mut line, sessions) = self.split(out);
                     tcp.abort(conn, now, &mut line, sessions);

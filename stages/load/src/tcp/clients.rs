@@ -149,6 +149,20 @@ impl TcpClients {
         self.arm(slot, now);
     }
 
+    /// The same where the server is about to close: our FIN waits for its own and acknowledges it, so that
+    /// the two take one segment. It waits no longer than an acknowledgment may.
+    pub fn close_after_peer(&mut self, conn: ConnId, now: Timestamp, out: &mut impl SegmentOut) {
+        match self.conns.get_mut(conn) {
+            Some(open) if open.state == State::Established => {
+                open.marks.set(Marks::CLOSE_ASKED);
+                // The timer is that of the acknowledgment.
+                self.stack.owe_ack(open, now);
+                self.arm(conn.slot, now);
+            }
+            _ => self.close(conn, now, out),
+        }
+    }
+
     /// Ends a connection at once: RST to the server, [`CloseReason::Aborted`] to the listener.
     pub fn abort(
         &mut self,
@@ -306,7 +320,7 @@ impl TcpClients {
 
 impl Stack {
     /// Something is to be sent.
-    fn begin_flight(&mut self, conn: &mut Connection) {
+    pub(super) fn begin_flight(&mut self, conn: &mut Connection) {
         if conn.flight == NOBODY {
             // A burst after everything was acknowledged begins with the initial window: RFC 5681
             // sec. 4.1 asks for it after a pause, and not to know how long it was is the same.

@@ -45,7 +45,7 @@ impl Marks {
     pub(super) const ACK_OWED: u8 = 8;
     /// An acknowledgment is owed at once.
     pub(super) const ACK_NOW: u8 = 16;
-    /// `close` was called before the connection was made.
+    /// The user has closed, and our FIN waits: for the handshake, or for the server's FIN.
     pub(super) const CLOSE_ASKED: u8 = 32;
     /// The SYN was lost: the first window is one segment (RFC 5681 sec. 3.1).
     pub(super) const SYN_LOST: u8 = 64;
@@ -167,6 +167,11 @@ impl Connection {
             self.state,
             State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck
         )
+    }
+
+    /// Whether our FIN waits for the server's.
+    pub(super) fn awaits_fin(&self) -> bool {
+        self.state == State::Established && self.marks.has(Marks::CLOSE_ASKED)
     }
 
     /// Whether the server may still send data.

@@ -200,7 +200,10 @@ impl Sender {
             ..TcpFrame::new(conn.local(), remote)
         };
         conn.rcv_acked = conn.rcv_nxt;
-        conn.marks.clear(Marks::ACK_OWED | Marks::ACK_NOW);
+        conn.marks.clear(Marks::ACK_NOW);
+        if !conn.awaits_fin() {
+            conn.marks.clear(Marks::ACK_OWED);
+        }
         self.counts.segments_out += 1;
         self.counts.payload_out += payload.len() as u64;
         out.segment(conn.client, &frame, now);

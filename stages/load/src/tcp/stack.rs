@@ -143,6 +143,10 @@ impl Stack {
         }
         if self.receive(conn, segment, cx) {
             match conn.state {
+                State::Established if conn.awaits_fin() => {
+                    conn.state = State::LastAck;
+                    self.begin_flight(conn);
+                }
                 State::Established => conn.state = State::CloseWait,
                 State::FinWait1 => conn.state = State::Closing,
                 State::FinWait2 => return Fate::TimeWait,

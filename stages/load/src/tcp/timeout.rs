@@ -43,11 +43,25 @@ impl Stack {
                 return fate;
             }
         }
-        if conn.marks.has(Marks::ACK_OWED) && !SeqNumber(conn.ack_due).after(SeqNumber(tick(now))) {
+        if !Self::is_ack_due(conn, now) {
+            return Fate::Open;
+        }
+        if conn.awaits_fin() {
+            // The server does not close: we do.
+            conn.state = State::FinWait1;
+            self.begin_flight(conn);
+            self.transmit(conn, now, out);
+        }
+        // Where a closed window holds the FIN back, nothing has taken it along.
+        if conn.marks.has(Marks::ACK_OWED) {
             let seq = self.snd_max(conn);
             self.sender.ack(conn, seq, &[], now, out);
         }
         Fate::Open
+    }
+
+    fn is_ack_due(conn: &Connection, now: Timestamp) -> bool {
+        conn.marks.has(Marks::ACK_OWED) && !SeqNumber(conn.ack_due).after(SeqNumber(tick(now)))
     }
 
     /// The retransmission timer, or what stands in its place, has expired.

@@ -50,6 +50,8 @@ impl Observer for Told {
 pub(super) enum State {
     Open,
     Closed,
+    /// Closed when the server is.
+    ClosedAfter,
     Aborted,
     /// By the other side.
     Gone,
@@ -160,6 +162,7 @@ impl Rig {
                     conn.sent.push(text);
                 }
                 Action::Close(id) => self.leave(id, State::Closed),
+                Action::CloseAfterPeer(id) => self.leave(id, State::ClosedAfter),
                 Action::Abort(id) => self.leave(id, State::Aborted),
             }
         }

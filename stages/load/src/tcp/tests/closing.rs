@@ -155,6 +155,71 @@ fn a_lost_fin_is_sent_again() {
 }
 
 #[test]
+fn a_fin_that_waits_for_the_servers_acknowledges_it() {
+    let mut bench = Bench::plain();
+    bench.say(ACK, b"all of it");
+    bench.close_after_peer();
+    assert!(!bench.send(b"too late"));
+    assert_eq!(bench.sent(), [], "nothing but the FIN is still to say");
+    bench.say(ACK | FIN, b"");
+    let only = bench.one();
+    assert!(only.has(FIN) && only.payload.is_empty());
+    assert_eq!((only.seq, only.ack), (bench.ack, bench.seq));
+    bench.acknowledge(only.seq + 1);
+    let data = Event::Data(b"all of it".to_vec());
+    assert_eq!(bench.events(), [data, Event::PeerFinished, FINISHED]);
+    bench.assert_empty();
+    assert_eq!(bench.tcp.in_time_wait(), 0, "the server waits, not we");
+}
+
+#[test]
+fn a_fin_does_not_wait_for_longer_than_an_acknowledgment() {
+    let mut bench = Bench::plain();
+    bench.close_after_peer();
+    // What is acknowledged meanwhile does not stop the clock.
+    bench.pass(20);
+    bench.say(ACK, &[7; 3000]);
+    assert!(!bench.one().has(FIN));
+    bench.pass(21);
+    let fin = bench.one();
+    assert!(fin.has(FIN) && fin.ack == bench.seq);
+    bench.acknowledge(fin.seq + 1);
+    bench.say(ACK | FIN, b"");
+    assert_eq!(bench.tcp.in_time_wait(), 1, "we were first");
+    bench.assert_empty();
+}
+
+#[test]
+fn a_fin_that_waits_for_a_window_is_no_hurry() {
+    let mut bench = Bench::plain();
+    bench.window = 0;
+    bench.say(ACK, b"no room");
+    bench.close_after_peer();
+    bench.pass(41);
+    let only = bench.one();
+    assert!(
+        !only.has(FIN) && only.ack == bench.seq,
+        "only the acknowledgment"
+    );
+    bench.pass(300);
+    assert_eq!(bench.counts().window_probes, 1);
+    assert!(bench.one().has(FIN));
+}
+
+#[test]
+fn where_the_server_has_closed_nothing_is_waited_for() {
+    let mut bench = Bench::plain();
+    bench.say(ACK | FIN, b"");
+    bench.close_after_peer();
+    assert!(bench.one().has(FIN));
+    let mut bench = Bench::opened(settings());
+    bench.close_after_peer();
+    bench.hear(super::harness::SYN | ACK, b"");
+    bench.seq += 1;
+    assert!(bench.one().has(FIN), "it was never used");
+}
+
+#[test]
 fn a_fin_waits_for_the_data_before_it() {
     let mut bench = Bench::plain();
     bench.send(&[1; 15_000]);

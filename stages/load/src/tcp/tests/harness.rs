@@ -360,6 +360,11 @@ impl Bench {
         self.tcp.close(self.conn, self.now, &mut self.wire);
     }
 
+    pub(super) fn close_after_peer(&mut self) {
+        self.tcp
+            .close_after_peer(self.conn, self.now, &mut self.wire);
+    }
+
     pub(super) fn counts(&self) -> &TcpCounts {
         self.tcp.counts()
     }
