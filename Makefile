@@ -7,12 +7,16 @@ PREFIX ?= /usr/local
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build install bench bench-live oracle check ci fuzz clean setup-build setup-test setup-ci setup-bench
+.PHONY: help demo test build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
+.PHONY: $(addprefix setup-,build demo test ci bench deb root)
+
+SHARE = $(DESTDIR)$(PREFIX)/share
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build ## install what is missing, build, measure the bundled capture; results in out/demo
+demo: setup-demo build ## install what is missing, build, measure the bundled capture, run the laboratory; out/demo
 	@scripts/demo.sh "$(TARGET)/release/linkweir" "$(OUT)"
 
 test: setup-test ## install what the tests need, run all of them
@@ -21,10 +25,32 @@ test: setup-test ## install what the tests need, run all of them
 build: setup-build ## build the release binary
 	cargo build --release --locked --package linkweir
 
-install: build ## install the binary and its manual pages (PREFIX=/usr/local)
+install: build ## install the binary, manual pages, completions and systemd units (PREFIX=/usr/local, DESTDIR)
 	install -D -m 755 "$(TARGET)/release/linkweir" "$(DESTDIR)$(PREFIX)/bin/linkweir"
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
-	"$(TARGET)/release/linkweir" man "$(DESTDIR)$(PREFIX)/share/man/man1"
+	install -d "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" \
+		"$(SHARE)/fish/vendor_completions.d" "$(SHARE)/doc/linkweir/examples" "$(UNITS)"
+	"$(TARGET)/release/linkweir" man "$(SHARE)/man/man1"
+	"$(TARGET)/release/linkweir" completions bash >"$(SHARE)/bash-completion/completions/linkweir"
+	"$(TARGET)/release/linkweir" completions zsh >"$(SHARE)/zsh/site-functions/_linkweir"
+	"$(TARGET)/release/linkweir" completions fish >"$(SHARE)/fish/vendor_completions.d/linkweir.fish"
+	install -m 644 packaging/*.toml "$(SHARE)/doc/linkweir/examples"
+	for unit in packaging/systemd/*.service; do \
+		sed 's|/usr/bin/linkweir|$(PREFIX)/bin/linkweir|' "$$unit" >"$(UNITS)/$${unit##*/}" || exit 1; \
+	done
+
+uninstall: ## remove what `make install` put there
+	rm -f "$(DESTDIR)$(PREFIX)/bin/linkweir" "$(SHARE)"/man/man1/linkweir.1 "$(SHARE)"/man/man1/linkweir-*.1 \
+		"$(SHARE)/bash-completion/completions/linkweir" "$(SHARE)/zsh/site-functions/_linkweir" \
+		"$(SHARE)/fish/vendor_completions.d/linkweir.fish" \
+		"$(UNITS)/linkweir-gateway.service" "$(UNITS)/linkweir-http@.service" "$(UNITS)/linkweir-flows@.service"
+	rm -rf "$(SHARE)/doc/linkweir"
+
+deb: setup-deb ## build the Debian package, into out/package
+	scripts/package.sh
+
+test-clean-root: setup-root deb ## try the package and `make demo` in a bare Debian 12 made for it; needs root
+	scripts/clean-root.sh package out/package/linkweir_*.deb
+	scripts/clean-root.sh demo
 
 bench: build setup-bench ## measure speed and memory side by side with other tools
 	cargo xtask bench http
@@ -47,5 +73,5 @@ fuzz: setup-ci ## a minute of fuzzing per target
 clean: ## remove what was built and written
 	rm -rf "$(TARGET)" fuzz/target out
 
-setup-build setup-test setup-ci setup-bench:
+setup-build setup-demo setup-test setup-ci setup-bench setup-deb setup-root:
 	@scripts/setup.sh $(@:setup-%=%)

@@ -1,10 +1,14 @@
 #!/bin/sh
 # Installs the Debian packages that a task needs and that are missing, and checks the Rust toolchain.
 #
-#   scripts/setup.sh build|test|ci|bench
+#   scripts/setup.sh build|demo|test|ci|bench|deb|root [--check]
+#
+# build, test and bench are what they say; demo: the bundled capture and the laboratory; ci: everything
+# that .ci/run does; deb: the Debian package; root: trying it in a bare Debian.
 #
 # As root it calls apt-get, as an ordinary user sudo apt-get. Where neither is possible it prints the
-# line to run and goes on if the task can do without.
+# line to run and goes on if the task can do without. With --check it installs nothing: it prints the
+# line, and its exit status says whether anything is missing.
 set -eu
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -12,14 +16,18 @@ PATH=$PATH:/usr/sbin:/sbin
 task=${1:-build}
 # What each task needs, and the command by which to see that it is there where dpkg is not.
 base="gcc:cc libc6-dev: ca-certificates:"
-tests="nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump iproute2:ip ethtool:ethtool util-linux:unshare procps:sysctl iptables:iptables nftables:nft clamav-daemon:clamd aria2:aria2c opentracker:opentracker mktorrent:mktorrent"
+lab="iproute2:ip ethtool:ethtool util-linux:unshare procps:sysctl iptables:iptables nftables:nft nginx:nginx clamav-daemon:clamd"
+tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl tcpdump:tcpdump"
 case $task in
 build) needed=$base ;;
+demo) needed="$base $lab" ;;
 test) needed="$base $tests" ;;
 ci) needed="$base $tests g++:c++" ;;
-bench) needed="$base tshark:tshark nginx:nginx wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd iproute2:ip ethtool:ethtool util-linux:unshare iptables:iptables nftables:nft clamav-daemon:clamd squid:squid apache2-utils:ab httperf:httperf" ;;
+bench) needed="$base $lab tshark:tshark wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd squid:squid apache2-utils:ab httperf:httperf" ;;
+deb) needed="$base dpkg-dev:dpkg-shlibdeps man-db:man lintian:lintian" ;;
+root) needed="$base dpkg-dev:dpkg-shlibdeps debootstrap:debootstrap git:git tar:tar util-linux:unshare" ;;
 *)
-    echo "usage: scripts/setup.sh build|test|ci|bench" >&2
+    echo "usage: scripts/setup.sh build|demo|test|ci|bench|deb|root" >&2
     exit 2
     ;;
 esac
@@ -64,6 +72,21 @@ may_install() {
     [ -t 0 ] && [ -t 2 ] && sudo -v
 }
 
+# Debian starts the services of what it installs; here the programs alone are wanted.
+say_services() {
+    for entry in nginx:nginx nfdump:nfdump rrdcached:rrdcached squid:squid prometheus:prometheus opentracker:opentracker \
+        "clamav-daemon:clamav-daemon clamav-freshclam"; do
+        case " $missing " in
+        *" ${entry%%:*} "*) say "the service of ${entry%%:*} is not needed: systemctl disable --now ${entry#*:}" ;;
+        esac
+    done
+}
+
+say_missing() {
+    say "still missing; as root, run:"
+    say "    apt-get update && apt-get install --no-install-recommends $missing"
+}
+
 install_packages() {
     missing=$(list_missing)
     missing=${missing% }
@@ -73,24 +96,7 @@ install_packages() {
         say "installing them: apt-get install --no-install-recommends $missing"
         # shellcheck disable=SC2086 # a list of package names
         if apt -q update >&2 && apt -q install -y --no-install-recommends $missing >&2; then
-            case " $missing " in
-            *" nginx "*) say "nginx's own service is not needed: systemctl disable --now nginx" ;;
-            esac
-            case " $missing " in
-            *" nfdump "*) say "nfdump's own service is not needed: systemctl disable --now nfdump" ;;
-            esac
-            case " $missing " in
-            *" rrdcached "*) say "rrdcached's own service is not needed: systemctl disable --now rrdcached" ;;
-            esac
-            case " $missing " in
-            *" clamav-daemon "*) say "clamd's own service is not needed: systemctl disable --now clamav-daemon clamav-freshclam" ;;
-            esac
-            case " $missing " in
-            *" squid "*) say "squid's own service is not needed: systemctl disable --now squid" ;;
-            esac
-            case " $missing " in
-            *" prometheus "*) say "prometheus's own service is not needed: systemctl disable --now prometheus" ;;
-            esac
+            say_services
         else
             say "apt-get failed"
         fi
@@ -98,8 +104,7 @@ install_packages() {
     missing=$(list_missing)
     missing=${missing% }
     [ -n "$missing" ] || return 0
-    say "still missing; as root, run:"
-    say "    apt-get update && apt-get install --no-install-recommends $missing"
+    say_missing
     if ! command -v cc >/dev/null 2>&1; then
         say "without a C compiler nothing can be linked: stopping"
         exit 1
@@ -151,6 +156,24 @@ install_playwright() {
     fi
 }
 
+# The package is made by a program of Rust's own.
+install_cargo_deb() {
+    command -v cargo-deb >/dev/null 2>&1 && return 0
+    say "installing cargo-deb $cargo_deb (about two minutes): cargo install cargo-deb --locked --version $cargo_deb"
+    cargo install cargo-deb --quiet --locked --version "$cargo_deb" >&2
+}
+cargo_deb=3.8.0
+
+if [ "${2:-}" = --check ]; then
+    missing=$(list_missing)
+    missing=${missing% }
+    [ -n "$missing" ] || exit 0
+    say_missing
+    exit 1
+fi
 check_rust
 install_packages
-case $task in test | ci) install_playwright ;; esac
+case $task in
+test | ci) install_playwright ;;
+deb | root) install_cargo_deb ;;
+esac
