@@ -8,35 +8,41 @@
 //!  load                   gateway; http and flows on wan0
 //! ```
 //! The addresses of emulated clients are on no interface: the gateway sends what is for them to
-//! 10.88.1.11, which the kernel at `cli0` has and answers for.
+//! 10.88.1.11, which the kernel at `cli0` has and answers for. Where a [line](crate::line) is between,
+//! the clients and that address are in front of it.
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linkweir_testkit::gateway::{Links, Net, Place, client};
 use linkweir_testkit::netns::until;
+use linkweir_testkit::temporary::TemporaryFolder;
 
-use crate::{LabError, Order};
+use crate::{LabError, Order, Step};
 
 /// Where everything happens.
 pub(crate) struct Ground<'a> {
     /// The namespaces.
     pub(crate) net: Net,
     pub(crate) order: &'a Order,
+    /// The interface where the clients are.
+    pub(crate) clients: &'static str,
     folder: Folder,
-    tell: &'a mut dyn FnMut(&str),
+    tell: &'a mut dyn FnMut(Step<'_>),
 }
 
 impl<'a> Ground<'a> {
     /// Makes the namespaces, with links as on a cable: no offloads.
-    pub(crate) fn new(order: &'a Order, tell: &'a mut dyn FnMut(&str)) -> Result<Self, LabError> {
+    pub(crate) fn new(
+        order: &'a Order,
+        tell: &'a mut dyn FnMut(Step<'_>),
+    ) -> Result<Self, LabError> {
         need(&["ip", "ethtool", "sysctl", "iptables", "ip6tables", "nginx"])?;
         let folder = Folder::new(order.keep.as_deref())?;
         let links = Links {
@@ -47,6 +53,7 @@ impl<'a> Ground<'a> {
         let ground = Self {
             net,
             order,
+            clients: "cli0",
             folder,
             tell,
         };
@@ -62,12 +69,18 @@ impl<'a> Ground<'a> {
 
     /// Says what is done next.
     pub(crate) fn tell(&mut self, what: &str) {
-        (self.tell)(what);
+        (self.tell)(Step { what, takes: None });
+    }
+
+    /// The same for what takes a time that is known.
+    pub(crate) fn tell_of(&mut self, what: &str, takes: Duration) {
+        let takes = Some(takes);
+        (self.tell)(Step { what, takes });
     }
 
     /// A path in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path.join(name)
+        self.folder.path().join(name)
     }
 
     /// Writes a file in the folder.
@@ -92,7 +105,7 @@ impl<'a> Ground<'a> {
     /// A program in a namespace. A key pressed for the laboratory is not for it.
     pub(crate) fn command(&self, place: Place, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.net.command(place, program);
-        command.current_dir(&self.folder.path).process_group(0);
+        command.current_dir(self.folder.path()).process_group(0);
         command
     }
 
@@ -173,56 +186,27 @@ pub(crate) fn has(program: &str) -> bool {
 }
 
 /// A folder that goes with the run, however that ends, or one that stays.
-struct Folder {
-    path: PathBuf,
-    janitor: Option<Child>,
+enum Folder {
+    Goes(TemporaryFolder),
+    Stays(PathBuf),
 }
 
 impl Folder {
     fn new(keep: Option<&Path>) -> Result<Self, LabError> {
-        let fault = |source| LabError::File {
-            path: std::env::temp_dir(),
-            source,
+        let Some(path) = keep else {
+            let temporary = std::env::temp_dir();
+            let made = TemporaryFolder::new("linkweir-lab-").map_err(LabError::file(&temporary))?;
+            return Ok(Self::Goes(made));
         };
-        if let Some(path) = keep {
-            fs::create_dir_all(path).map_err(LabError::file(path))?;
-            let path = path.canonicalize().map_err(LabError::file(path))?;
-            return Ok(Self {
-                path,
-                janitor: None,
-            });
-        }
-        let made = tempfile::Builder::new()
-            .prefix("linkweir-lab-")
-            .tempdir()
-            .map_err(fault)?;
-        let janitor = janitor(made.path()).map_err(fault)?;
-        Ok(Self {
-            path: made.keep(),
-            janitor: Some(janitor),
-        })
+        fs::create_dir_all(path).map_err(LabError::file(path))?;
+        let path = path.canonicalize().map_err(LabError::file(path))?;
+        Ok(Self::Stays(path))
     }
-}
 
-/// A process that removes a folder when the pipe it reads from is closed, which the kernel does
-/// whatever becomes of us.
-fn janitor(folder: &Path) -> io::Result<Child> {
-    Command::new("sh")
-        .args(["-c", "cat >/dev/null; rm -rf -- \"$1\"", "sh"])
-        .arg(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Some(mut janitor) = self.janitor.take() {
-            drop(janitor.stdin.take());
-            // There is nobody to tell if it does not end.
-            drop(janitor.wait());
+    fn path(&self) -> &Path {
+        match self {
+            Self::Goes(folder) => folder.path(),
+            Self::Stays(path) => path,
         }
     }
 }
@@ -234,7 +218,7 @@ mod tests {
     #[test]
     fn a_folder_goes_and_one_that_is_kept_stays() {
         let folder = Folder::new(None).unwrap();
-        let path = folder.path.clone();
+        let path = folder.path().to_owned();
         fs::write(path.join("x"), "x").unwrap();
         drop(folder);
         assert!(!path.exists());
@@ -242,7 +226,7 @@ mod tests {
         let kept = tempfile::tempdir().unwrap();
         let at = kept.path().join("new");
         let folder = Folder::new(Some(&at)).unwrap();
-        fs::write(folder.path.join("x"), "x").unwrap();
+        fs::write(folder.path().join("x"), "x").unwrap();
         drop(folder);
         assert!(at.join("x").exists());
     }

@@ -25,6 +25,7 @@ mod web;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 pub use error::LabError;
 pub use findings::Findings;
@@ -50,13 +51,22 @@ pub struct Order {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Runs a scenario; `tell` hears a line for every step.
+/// What is done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step<'a> {
+    /// In words.
+    pub what: &'a str,
+    /// How long it takes, where that is known.
+    pub takes: Option<Duration>,
+}
+
+/// Runs a scenario; `tell` hears of every step.
 ///
 /// To be called on the thread that lives as long as the program: what it starts ends with it.
 ///
 /// # Errors
 /// A program is missing, the kernel does not allow namespaces, or a command failed.
-pub fn run(order: &Order, tell: &mut dyn FnMut(&str)) -> Result<Findings, LabError> {
+pub fn run(order: &Order, tell: &mut dyn FnMut(Step<'_>)) -> Result<Findings, LabError> {
     let mut ground = Ground::new(order, tell)?;
     let mut findings = match &order.scenario.kind {
         Kind::Traffic(settings) => traffic::run(settings, &mut ground)?,

@@ -8,12 +8,14 @@ use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::netns::{Running, until};
+use crate::temporary::TemporaryFolder;
 
 /// The EICAR test string: 68 bytes that scanners report though they do no harm. Put together when the
 /// program runs, so that no file of the project has it.
@@ -60,7 +62,7 @@ impl From<io::Error> for Unavailable {
 #[derive(Debug)]
 pub struct Clamd {
     program: PathBuf,
-    folder: tempfile::TempDir,
+    folder: TemporaryFolder,
     running: Option<Running>,
 }
 
@@ -82,7 +84,7 @@ impl Clamd {
             why: "the program clamd is not installed (Debian: clamav-daemon)".to_owned(),
         })?;
         // A path of a socket has at most 107 bytes, so not below the folder of a build.
-        let folder = tempfile::Builder::new().prefix("clamd-").tempdir()?;
+        let folder = TemporaryFolder::new("clamd-")?;
         let database = folder.path().join("db");
         fs::create_dir(&database)?;
         fs::create_dir(folder.path().join("tmp"))?;
@@ -152,6 +154,8 @@ impl Clamd {
             .arg("--foreground")
             .arg("--config-file")
             .arg(self.folder.path().join("clamd.conf"))
+            // A key pressed for the program is not for it.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);

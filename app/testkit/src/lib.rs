@@ -5,7 +5,8 @@
 //! through a stage; [`anomalies`] are TCP connections of which it is known what the network did to
 //! them, [`many_flows`] a capture of very many connections; [`netns`] joins two network namespaces
 //! for traffic that is live, [`gateway`] three of them in a row, [`load`] those of generators of load
-//! and their server; [`peers`] speak the protocols of old file sharing and chat.
+//! and their server; [`peers`] speak the protocols of old file sharing and chat; [`temporary`] folders
+//! do not outlive a program that is killed.
 #![forbid(unsafe_code)]
 
 pub mod anomalies;
@@ -21,4 +22,5 @@ pub mod netns;
 pub mod peers;
 mod running;
 pub mod script;
+pub mod temporary;
 pub mod web;

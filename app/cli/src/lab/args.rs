@@ -57,7 +57,7 @@ pub(crate) struct LabArgs {
 
     /// Write a self-contained HTML page with the tables and plots.
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
-    pub(crate) report: Option<PathBuf>,
+    pub(crate) report: Option<String>,
 
     /// No web pages while it runs. Else each of the commands serves its page on loopback, and its
     /// address is printed.

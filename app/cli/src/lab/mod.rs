@@ -1,16 +1,21 @@
 //! `linkweir lab`.
 
 pub(crate) mod args;
+mod places;
+mod report;
+mod steps;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use linkweir_lab::{Findings, LabError, Order, Scenario};
+use linkweir_sink::report::write_report_file;
 use linkweir_sink::summary::write_summary_file;
 
 use self::args::LabArgs;
-use crate::exit::{Exit, Wrong, say, warn};
+use self::steps::Steps;
+use crate::exit::{Exit, Wrong, say};
 use crate::signals::Signals;
 
 /// Runs the command.
@@ -28,6 +33,7 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
     if let Some(rate) = args.rate {
         scenario.set_rate(rate);
     }
+    places::check(args).map_err(|why| anyhow!(Wrong(why)))?;
     let signals = Signals::install()?;
     let order = Order {
         binary: std::env::current_exe().context("the path of this program")?,
@@ -37,14 +43,11 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
         keep: args.keep.clone(),
         stop: signals.stop_flag(),
     };
-    let quiet = args.quiet;
-    let findings = linkweir_lab::run(&order, &mut |step| {
-        if !quiet {
-            warn(step);
-        }
-    });
+    let steps = Steps::start(args.quiet);
+    let findings = linkweir_lab::run(&order, &mut |step| steps.tell(step));
+    steps.clear();
     match findings {
-        Ok(findings) => conclude(args, &findings),
+        Ok(findings) => conclude(args, &findings, &steps),
         Err(LabError::Stopped) => {
             say("linkweir: ended before anything was measured");
             Ok(Exit::Done)
@@ -53,9 +56,12 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
     }
 }
 
-fn conclude(args: &LabArgs, findings: &Findings) -> anyhow::Result<Exit> {
-    let mut out = std::io::stdout().lock();
-    write!(out, "{findings}").context("standard output")?;
+fn conclude(args: &LabArgs, findings: &Findings, steps: &Steps) -> anyhow::Result<Exit> {
+    show(findings, args.summary.as_deref() == Some("-"))?;
+    if let Some(path) = &args.report {
+        write_report_file(path, &report::html(&args.scenario, findings)).context("--report")?;
+    }
+    steps.conclude(args.report.as_deref());
     if let Some(path) = &args.summary {
         let summary = serde_json::json!({ "lab": findings, "agree": findings.agree() });
         write_summary_file(path, &summary).context("--summary")?;
@@ -65,6 +71,25 @@ fn conclude(args: &LabArgs, findings: &Findings) -> anyhow::Result<Exit> {
     } else {
         Exit::DataLost
     })
+}
+
+/// Prints the tables where nothing else is printed, in colours where somebody looks who wants them.
+fn show(findings: &Findings, is_taken: bool) -> anyhow::Result<()> {
+    let is_seen = match is_taken {
+        true => std::io::stderr().is_terminal(),
+        false => std::io::stdout().is_terminal(),
+    };
+    let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let text = match is_seen && !wants_none {
+        true => format!("{findings:#}"),
+        false => findings.to_string(),
+    };
+    if is_taken {
+        say(text.trim_end());
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).context("standard output")
 }
 
 fn list() -> anyhow::Result<Exit> {

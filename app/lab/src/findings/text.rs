@@ -1,4 +1,4 @@
-//! Findings as a person reads them on a terminal.
+//! Findings as a person reads them on a terminal: `{}` is plain, `{:#}` has colours.
 
 use std::fmt;
 
@@ -6,6 +6,13 @@ use super::{Findings, Row, Rule, Table, Unit};
 
 /// Between columns.
 const GAP: &str = "  ";
+/// Of a row that is as it should be, and of one that is not.
+const OK: &str = "ok";
+const DIFFERS: &str = "DIFFERS";
+/// ECMA-48, select graphic rendition.
+const GREEN: &str = "32";
+const RED: &str = "1;31";
+const BOLD: &str = "1";
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,14 +29,14 @@ impl fmt::Display for Findings {
             writeln!(f, "\n{note}")?;
         }
         let (compared, wrong) = self.compared();
-        if wrong == 0 {
-            writeln!(
-                f,
-                "\nNo disagreement: {compared} of {compared} rows are as they should be."
-            )
+        let (colour, verdict) = if wrong == 0 {
+            let all = format!("{compared} of {compared} rows are as they should be");
+            (GREEN, format!("No disagreement: {all}."))
         } else {
-            writeln!(f, "\nDISAGREEMENT in {wrong} of {compared} rows.")
-        }
+            let some = format!("DISAGREEMENT in {wrong} of {compared} rows.");
+            (RED, some)
+        };
+        writeln!(f, "\n{}", painted(f, colour, &verdict))
     }
 }
 
@@ -43,7 +50,7 @@ impl fmt::Display for Table {
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        for line in &lines {
+        for (number, line) in lines.iter().enumerate() {
             let cells = line.iter().zip(&widths).enumerate();
             let cells: Vec<String> = cells
                 .map(|(column, (cell, &width))| match column {
@@ -51,10 +58,33 @@ impl fmt::Display for Table {
                     _ => format!("{cell:>width$}"),
                 })
                 .collect();
-            writeln!(f, "{}", cells.join(GAP).trim_end())?;
+            let text = cells.join(GAP);
+            let text = text.trim_end();
+            let text = match (line.last().map(String::as_str), number) {
+                (_, 0) => painted(f, BOLD, text),
+                (Some(OK), _) => marked(f, text, OK, GREEN),
+                (Some(DIFFERS), _) => marked(f, text, DIFFERS, RED),
+                _ => text.to_owned(),
+            };
+            writeln!(f, "{text}")?;
         }
         Ok(())
     }
+}
+
+/// In a colour, where colours are wanted.
+fn painted(f: &fmt::Formatter<'_>, colour: &str, text: &str) -> String {
+    if f.alternate() {
+        format!("\x1b[{colour}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A line whose last word has a colour.
+fn marked(f: &fmt::Formatter<'_>, line: &str, mark: &str, colour: &str) -> String {
+    let before = line.strip_suffix(mark).unwrap_or(line);
+    format!("{before}{}", painted(f, colour, mark))
 }
 
 fn head(table: &Table) -> Vec<String> {
@@ -74,8 +104,8 @@ fn line(row: &Row) -> Vec<String> {
     cells.push(
         match (row.rule, row.agrees()) {
             (Rule::Shown, _) => "",
-            (_, true) => "ok",
-            (_, false) => "DIFFERS",
+            (_, true) => OK,
+            (_, false) => DIFFERS,
         }
         .to_owned(),
     );
@@ -171,5 +201,16 @@ mod tests {
             seen          -      5\n\n\
             DISAGREEMENT in 1 of 1 rows.\n";
         assert_eq!(findings.to_string(), expected);
+
+        let coloured = format!("{findings:#}");
+        assert!(
+            coloured.contains("none  \x1b[1;31mDIFFERS\x1b[0m\n"),
+            "{coloured}"
+        );
+        let mut plain = coloured;
+        for colour in [BOLD, GREEN, RED, "0"] {
+            plain = plain.replace(&format!("\x1b[{colour}m"), "");
+        }
+        assert_eq!(plain, expected);
     }
 }

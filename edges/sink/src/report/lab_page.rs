@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use super::lab::{LabMark, LabReport, LabRow, LabTable};
 use super::page::{Page, escape};
 
+/// Beside a row that is not as it should be.
+const DIFFERS: &str = "✗ DIFFERS";
+
 impl LabReport {
     /// The report as one HTML page without references to anything outside it.
     #[must_use]
@@ -108,11 +111,29 @@ impl LabReport {
 }
 
 impl LabTable {
-    /// Columns that half a page has room for, with names of usual length.
-    const NARROW: usize = 3;
+    /// Letters that half a page has room for.
+    const HALF: usize = 72;
 
-    const fn is_wide(&self) -> bool {
-        self.witnesses.len() > Self::NARROW
+    /// Whether half a page is too narrow for a line.
+    fn is_wide(&self) -> bool {
+        const GAP: usize = 2;
+        let longest = |texts: &mut dyn Iterator<Item = &str>| {
+            let lengths = texts.map(|text| text.chars().count());
+            GAP + lengths.max().unwrap_or(0)
+        };
+        let rows = self.rows.iter();
+        let mut width = longest(&mut rows.clone().map(|row| row.what.as_str()));
+        for (column, name) in self.witnesses.iter().enumerate() {
+            let cells = rows
+                .clone()
+                .filter_map(|row| row.cells.get(column)?.as_deref());
+            width += longest(&mut cells.chain([name.as_str()]));
+        }
+        let differences = rows.clone().filter_map(|row| row.difference.as_deref());
+        width += longest(&mut differences.chain(["difference"]));
+        let tolerances = rows.map(|row| row.tolerance.as_str());
+        width += longest(&mut tolerances.chain(["tolerance"]));
+        width + longest(&mut [DIFFERS].into_iter()) > Self::HALF
     }
 
     fn html(&self) -> String {
@@ -143,7 +164,7 @@ impl LabRow {
     fn html(&self, witnesses: usize, out: &mut String) {
         let (class, mark) = match self.mark {
             LabMark::Agrees => ("agrees", "✓ ok"),
-            LabMark::Differs => ("differs", "✗ DIFFERS"),
+            LabMark::Differs => ("differs", DIFFERS),
             LabMark::Shown => ("shown", ""),
         };
         // A name that is set in belongs to the row above it.
@@ -240,6 +261,14 @@ mod tests {
         ] {
             assert!(html.contains(line), "{line}\nin: {html}");
         }
+    }
+
+    #[test]
+    fn a_table_of_long_lines_has_the_whole_width() {
+        let table = |what: &str| report(vec![row(what, &[Some("1")], LabMark::Agrees)]).tables;
+        assert!(table("requests").iter().all(|table| !table.is_wide()));
+        let long = "responses, with those that were blocked";
+        assert!(table(long).iter().all(LabTable::is_wide));
     }
 
     #[test]

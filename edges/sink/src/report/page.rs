@@ -91,8 +91,8 @@ border-radius:8px;padding:12px 16px;margin:0 0 16px}\
 .verdict.differs{border-left-color:var(--bad)}.verdict.differs>i{color:var(--bad)}\
 .facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:1px 16px;margin:8px 0 18px;font-size:.92rem}\
 .facts dt{color:var(--soft)}.facts dd{margin:0;overflow-wrap:anywhere}\
-.lab tbody th{color:var(--ink);font-weight:400;border-bottom:1px solid var(--grid);padding:4px 0}.lab th.inset{padding-left:14px}\
-.lab .silent,.lab .rule{color:var(--soft)}.lab .mark{width:6.6em;font-weight:620}\
+.lab tbody th{color:var(--ink);font-weight:400;border-bottom:1px solid var(--grid);padding:4px 0;min-width:9em;overflow-wrap:normal}.lab th.inset{padding-left:14px}\
+.lab .silent,.lab .rule{color:var(--soft)}.lab .mark{width:7em;font-weight:620}\
 .lab .agrees .mark{color:var(--ok)}.lab .differs .mark{color:var(--bad)}.lab .differs td,.lab .differs th{color:var(--bad)}\
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);font-size:.86rem}\
 footer{color:var(--soft);font-size:.84rem;margin-top:20px}\

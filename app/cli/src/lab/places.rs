@@ -1,0 +1,102 @@
+//! Where a run will write, looked at before it begins: nobody wants to learn it afterwards.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::args::LabArgs;
+use crate::conflicts;
+
+/// Refuses outputs that cannot be written.
+pub(super) fn check(args: &LabArgs) -> Result<(), String> {
+    let files = [("--report", &args.report), ("--summary", &args.summary)];
+    let files: Vec<(&str, &Path)> = files
+        .into_iter()
+        .filter_map(|(flag, path)| Some((flag, Path::new(path.as_deref()?))))
+        .filter(|(_, path)| path.as_os_str() != "-")
+        .collect();
+    for (flag, path) in &files {
+        let why = |error: io::Error| format!("{flag} {}: {error}", path.display());
+        file(path).map_err(why)?;
+    }
+    if let Some(path) = &args.keep {
+        let why = |error: io::Error| format!("--keep {}: {error}", path.display());
+        folder(&existing(path)).map_err(why)?;
+    }
+    conflicts::check(&files, &[])
+}
+
+/// A file is written beside its place and renamed, so its folder counts; a device is written to.
+fn file(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(there) if !there.is_file() => return Ok(()),
+        _ => {}
+    }
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => folder(parent),
+        _ => folder(Path::new(".")),
+    }
+}
+
+/// Only who has written a file knows that it can be.
+fn folder(path: &Path) -> io::Result<()> {
+    let probe = path.join(format!(".linkweir-{}", std::process::id()));
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&probe)?;
+    fs::remove_file(&probe)
+}
+
+/// The folder in which a new one will be made: the last that is there.
+fn existing(path: &Path) -> PathBuf {
+    let all = path.ancestors().filter(|path| !path.as_os_str().is_empty());
+    let there = all.map(Path::to_path_buf).find(|path| path.exists());
+    there.unwrap_or_else(|| PathBuf::from("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: LabArgs,
+    }
+
+    fn said(words: &[&str]) -> Option<String> {
+        let words = ["lab"].iter().chain(words);
+        check(&Line::parse_from(words).args).err()
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        assert_eq!(
+            said(&["--report", &at("a.html"), "--keep", &at("new/er")]),
+            None
+        );
+        assert_eq!(said(&["--summary", "-", "--report", "/dev/null"]), None);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+
+        for (flag, path, why) in [
+            ("--report", at("none/a.html"), "No such file"),
+            ("--summary", at("none/a.json"), "No such file"),
+            ("--report", at(""), "directory"),
+            ("--keep", "/proc/x/y".to_owned(), ""),
+        ] {
+            let said = said(&[flag, &path]).unwrap_or_else(|| panic!("{flag} {path}"));
+            assert!(said.starts_with(flag) && said.contains(&path), "{said}");
+            assert!(said.contains(why), "{said}");
+        }
+        fs::write(at("file"), "").unwrap();
+        assert!(said(&["--keep", &at("file")]).is_some());
+        let both = said(&["--report", &at("a"), "--summary", &at("a")]).unwrap();
+        assert!(both.contains("--report already"), "{both}");
+    }
+}
