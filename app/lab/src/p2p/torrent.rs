@@ -1,0 +1,181 @@
+//! A file that comes by BitTorrent, and who measures how fast.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use linkweir_testkit::gateway::{LAN, Place, Torrent};
+use linkweir_testkit::netns::Running;
+
+use super::act::noise;
+use super::rate::Count;
+use super::settings::Settings;
+use crate::LabError;
+use crate::ground::Ground;
+
+/// Bytes of TCP payload in a full frame of Ethernet with timestamps, and bytes of the frame: the rest are
+/// headers (14, 20, 32).
+const PAYLOAD: f64 = 1448.0;
+const FRAME: f64 = 1514.0;
+/// How much longer than planned it may take: tracker, handshakes, a machine with other work.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// How often the class of the shaper is asked, seconds.
+const PERIOD: &str = "0.2";
+
+/// The part of a frame that is content of the connection.
+pub(super) const CONTENT: f64 = PAYLOAD / FRAME;
+
+/// A torrent that is offered, and then fetched.
+pub(super) struct Download {
+    torrent: Torrent,
+    folder: PathBuf,
+    fetch: Option<Running>,
+    classes: Option<Running>,
+}
+
+/// What came of it.
+pub(super) struct Downloaded {
+    /// What was sent, and where it was to come.
+    pub(super) file: (PathBuf, PathBuf),
+    /// Content that aria2 received.
+    pub(super) blocks: Vec<Count>,
+    /// Frames that the shaper let go.
+    pub(super) shaped: Vec<Count>,
+}
+
+impl Download {
+    /// Offers it.
+    pub(super) fn offer(ground: &Ground<'_>, settings: &Settings) -> Result<Self, LabError> {
+        let content = noise(!ground.order.seed, length(settings));
+        let torrent = Torrent::seed(&ground.net, &ground.path(""), &content)
+            .map_err(|error| LabError::program("the torrent", error))?;
+        let folder = ground.path("leech");
+        fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
+        Ok(Self {
+            torrent,
+            folder,
+            fetch: None,
+            classes: None,
+        })
+    }
+
+    /// Begins to fetch it.
+    pub(super) fn begin(&mut self, ground: &Ground<'_>) -> Result<(), LabError> {
+        let path = ground.path("classes");
+        let file = File::create(&path).map_err(LabError::file(&path))?;
+        let script =
+            format!("while date +%s.%N; do tc -s class show dev {LAN}; sleep {PERIOD}; done");
+        let mut classes = ground.command(Place::Gateway, "sh");
+        classes
+            .args(["-c", &script])
+            .stdout(file)
+            .stderr(Stdio::null());
+        let started = |result: std::io::Result<Running>| {
+            result.map_err(|error| LabError::program("aria2c", error))
+        };
+        self.classes = Some(started(Running::start(&mut classes))?);
+        let mut fetch = self.torrent.fetch(&ground.net, &self.folder);
+        self.fetch = Some(started(Running::start(&mut fetch))?);
+        Ok(())
+    }
+
+    /// Waits until all of it is there.
+    pub(super) fn end(
+        mut self,
+        ground: &Ground<'_>,
+        settings: &Settings,
+    ) -> Result<Downloaded, LabError> {
+        if let Some(fetch) = &mut self.fetch {
+            ground.wait("the torrent", settings.duration + PATIENCE, || {
+                !matches!(fetch.ended(), Ok(None))
+            })?;
+        }
+        self.classes = None;
+        let read = |path: PathBuf| fs::read_to_string(&path).map_err(LabError::file(&path));
+        Ok(Downloaded {
+            file: (
+                ground.path("seed/shared.bin"),
+                self.folder.join("shared.bin"),
+            ),
+            blocks: blocks(&read(self.folder.join("log"))?),
+            shaped: shaped(&read(ground.path("classes"))?),
+        })
+    }
+}
+
+/// As much as goes over in the wanted time.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "far below 2^32, and positive"
+)]
+fn length(settings: &Settings) -> u32 {
+    (settings.shape() * CONTENT / 8.0 * settings.duration.as_secs_f64()) as u32
+}
+
+/// The log of aria2 has a line for each block that comes, as
+/// `2026-01-02 03:04:05.678901 [INFO] [...] CUID#7 - From: 10.0.0.1:6881 piece index=1, begin=0, length=16384`.
+fn blocks(log: &str) -> Vec<Count> {
+    let mut all = 0.0;
+    let lines = log.lines().filter_map(|line| {
+        let (before, block) = line.split_once(" piece index=")?;
+        let (_, length) = block.rsplit_once("length=")?;
+        let mut parts = before.split(' ').nth(1)?.split(':');
+        let mut part = || parts.next()?.parse::<f64>().ok();
+        let seconds = 3600.0 * part()? + 60.0 * part()? + part()?;
+        Some((seconds, length.parse::<f64>().ok()?))
+    });
+    lines
+        .map(|(at, length)| {
+            all += length;
+            (at, all)
+        })
+        .collect()
+}
+
+/// A line with the time, then what `tc` says of the classes, again and again. There is one class.
+fn shaped(text: &str) -> Vec<Count> {
+    let mut at = None;
+    let mut counts = Vec::new();
+    for line in text.lines() {
+        if let Ok(seconds) = line.parse() {
+            at = Some(seconds);
+        }
+        let sent = line.trim().strip_prefix("Sent ");
+        let sent = sent.and_then(|rest| rest.split(' ').next()?.parse().ok());
+        if let (Some(at), Some(bytes)) = (at, sent) {
+            counts.push((at, bytes));
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_of_aria2_is_read() {
+        let log = "2026-11-22 13:17:50.915371 [INFO] [DefaultBtInteractive.cc:315] CUID#15 - From: \
+                   127.0.0.1:6881 piece index=11, begin=0, length=16384\n\
+                   2026-11-22 13:17:50.915400 [INFO] something else, length=9\n\
+                   2026-11-22 13:17:51.415371 [INFO] [DefaultBtInteractive.cc:315] CUID#15 - From: \
+                   127.0.0.1:6881 piece index=2, begin=16384, length=100\n";
+        let at = 13.0 * 3600.0 + 17.0 * 60.0;
+        let counts = blocks(log);
+        let expected = [(at + 50.915_371, 16384.0), (at + 51.415_371, 16484.0)];
+        for (count, expected) in counts.iter().zip(expected) {
+            assert!((count.0 - expected.0).abs() < 1e-6 && count.1 == expected.1);
+        }
+        assert_eq!(counts.len(), 2);
+    }
+
+    #[test]
+    fn what_tc_says_is_read() {
+        let text = "17.5\nclass htb 4c57:2 root leaf 8449: prio 0 rate 10Mbit ceil 10Mbit\n \
+                    Sent 1514 bytes 1 pkt (dropped 0, overlimits 0 requeues 0)\n backlog 0b\n\
+                    17.75\n Sent 3028 bytes 2 pkt\n";
+        assert_eq!(shaped(text), [(17.5, 1514.0), (17.75, 3028.0)]);
+    }
+}

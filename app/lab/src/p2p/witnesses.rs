@@ -1,0 +1,78 @@
+//! Those who look at the wire: before the gateway, where all is that the clients sent, and behind it,
+//! where only that is what it let pass.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linkweir_testkit::gateway::{LAN, Place, WAN};
+
+use crate::LabError;
+use crate::ground::Ground;
+use crate::program::{Ended, Program};
+
+/// How long they may take until they capture.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Records of `flows` before the gateway.
+pub(super) const BEFORE: &str = "flows-before";
+/// Records of `flows` behind it.
+pub(super) const BEHIND: &str = "flows-behind";
+/// How often `flows` writes what was added to a flow: points of the picture.
+const PERIOD: &str = "250ms";
+
+/// `linkweir flows` at both sides, and `linkweir http` behind.
+pub(super) struct Witnesses {
+    programs: [(&'static str, Program); 3],
+}
+
+/// What they found.
+pub(super) struct Seen {
+    pub(super) before: Ended,
+    pub(super) behind: Ended,
+    pub(super) http: Ended,
+}
+
+impl Witnesses {
+    /// Starts all, and waits until they capture.
+    pub(super) fn start(ground: &Ground<'_>) -> Result<Self, LabError> {
+        let flows = |name: &str, interface: &str| {
+            let out = format!("{name}.jsonl");
+            let words = ["flows", "-i", interface, "--periodic", PERIOD, "-w", &out];
+            Program::start_seen(ground, Place::Gateway, name, &words)
+        };
+        let words = ["http", "-i", WAN, "-w", "http.jsonl"];
+        let mut witnesses = Self {
+            programs: [
+                ("flows before the gateway", flows(BEFORE, LAN)?),
+                ("flows behind it", flows(BEHIND, WAN)?),
+                (
+                    "http",
+                    Program::start_seen(ground, Place::Gateway, "http", &words)?,
+                ),
+            ],
+        };
+        for (_, program) in &mut witnesses.programs {
+            let id = program.id();
+            ground.wait("the capture", PATIENCE, || {
+                program.has_ended() || ground.net.packet_sockets_of(Place::Gateway, id) > 0
+            })?;
+            program.must_run()?;
+        }
+        Ok(witnesses)
+    }
+
+    /// Where their pages are.
+    pub(super) fn consoles(&self) -> impl Iterator<Item = (&'static str, SocketAddr)> + '_ {
+        let pages = self.programs.iter();
+        pages.filter_map(|(name, program)| Some((*name, program.console?)))
+    }
+
+    /// Ends all.
+    pub(super) fn finish(self) -> Result<Seen, LabError> {
+        let [before, behind, http] = self.programs.map(|(_, program)| program.finish());
+        Ok(Seen {
+            before: before?,
+            behind: behind?,
+            http: http?,
+        })
+    }
+}
