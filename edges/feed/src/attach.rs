@@ -194,6 +194,10 @@ impl Source for FeedSource {
     fn now(&self) -> Option<Timestamp> {
         self.consumer.now()
     }
+
+    fn on_written(&mut self) {
+        self.consumer.on_written();
+    }
 }
 
 impl Drop for FeedSource {

@@ -197,6 +197,12 @@ impl Source for Consumer {
     fn now(&self) -> Option<Timestamp> {
         (self.clock > 0).then(|| Timestamp::from_nanos(self.clock))
     }
+
+    fn on_written(&mut self) {
+        // Whoever comes after this one is not to see them again.
+        self.give_back();
+        self.reader.set_note(notes::WRITTEN, self.taken);
+    }
 }
 
 impl Drop for Consumer {

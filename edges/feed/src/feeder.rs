@@ -85,8 +85,11 @@ pub struct ConsumerStatus {
     pub attached: u64,
     /// Of those, the ones that ended without saying so.
     pub killed: u64,
-    /// Frames that the killed ones had done with: whether their records were written is theirs to say.
+    /// Frames that the killed ones had done with.
     pub taken_by_killed: u64,
+    /// Of those, the frames whose records were perhaps not written when they were killed: all that came
+    /// after a consumer last said that everything was.
+    pub unwritten_by_killed: u64,
 }
 
 /// What a feeder waits for.
@@ -367,6 +370,7 @@ impl Outlet {
             attached: slot.attached.load(Relaxed),
             killed: slot.killed.load(Relaxed),
             taken_by_killed: slot.taken_by_killed.load(Relaxed),
+            unwritten_by_killed: slot.unwritten_by_killed.load(Relaxed),
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) mod notes {
     pub(crate) const CLOCK: usize = 3;
     /// Of the consumer: packets it has done with.
     pub(crate) const TAKEN: usize = 0;
+    /// Of the consumer: of those, the packets whose records are written.
+    pub(crate) const WRITTEN: usize = 1;
 }
 
 /// Why a frame did not go in.

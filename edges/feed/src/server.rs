@@ -42,6 +42,8 @@ pub(crate) struct Slot {
     pub(crate) killed: AtomicU64,
     /// Packets those had done with.
     pub(crate) taken_by_killed: AtomicU64,
+    /// Of those, the ones whose records were perhaps not written.
+    pub(crate) unwritten_by_killed: AtomicU64,
     keeper: Mutex<RingKeeper>,
     /// The ring was replaced: whoever reads the old one is to be cut off.
     cut_off: AtomicBool,
@@ -55,6 +57,7 @@ impl Slot {
             attached: AtomicU64::new(0),
             killed: AtomicU64::new(0),
             taken_by_killed: AtomicU64::new(0),
+            unwritten_by_killed: AtomicU64::new(0),
             keeper: Mutex::new(keeper),
             cut_off: AtomicBool::new(false),
         }
@@ -208,9 +211,14 @@ fn attend(guest: &mut Guest, slots: &[Slot]) -> bool {
         slot.with_keeper(|keeper| {
             keeper.forget_reader();
             if !said_bye {
-                let taken = keeper.reader_note(notes::TAKEN).saturating_sub(before);
+                let taken = keeper.reader_note(notes::TAKEN);
+                // What those before it wrote says nothing of this one.
+                let written = keeper.reader_note(notes::WRITTEN).max(before);
                 slot.killed.fetch_add(1, Relaxed);
-                slot.taken_by_killed.fetch_add(taken, Relaxed);
+                slot.taken_by_killed
+                    .fetch_add(taken.saturating_sub(before), Relaxed);
+                slot.unwritten_by_killed
+                    .fetch_add(taken.saturating_sub(written), Relaxed);
             }
         });
         slot.presence.store(2, Release);

@@ -196,7 +196,13 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
             }
             match directive {
                 Directive::Continue => {}
-                Directive::Flush => self.sinks.iter_mut().try_for_each(|sink| sink.flush())?,
+                Directive::Flush => {
+                    self.sinks.iter_mut().try_for_each(|sink| sink.flush())?;
+                    // What a sorter keeps is not written.
+                    if self.sorter.is_none() {
+                        self.source.on_written();
+                    }
+                }
                 Directive::Rotate => self.sinks.iter_mut().try_for_each(|sink| sink.rotate())?,
                 Directive::Stop => return Ok(()),
             }

@@ -105,6 +105,10 @@ pub trait Source {
     fn now(&self) -> Option<Timestamp> {
         None
     }
+
+    /// Every record of the frames given so far is written: nothing of them is lost if this process
+    /// ends now. For a source that is asked what became of its frames.
+    fn on_written(&mut self) {}
 }
 
 /// How full the main table of a stage is.

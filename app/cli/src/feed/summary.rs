@@ -55,11 +55,16 @@ impl Totals<'_> {
         self.report.drops.ring + self.status.iter().map(|c| c.dropped).sum::<u64>()
     }
 
+    /// Packets that killed consumers took and perhaps wrote no records of.
+    fn unwritten(&self) -> u64 {
+        self.status.iter().map(|c| c.unwritten_by_killed).sum()
+    }
+
     /// Whether anything was lost.
     pub(crate) fn is_lossy(&self) -> bool {
         let drops = self.report.drops;
         !self.report.faults.is_empty()
-            || drops.kernel + drops.unusable_records + self.ring_drops() > 0
+            || drops.kernel + drops.unusable_records + self.ring_drops() + self.unwritten() > 0
     }
 
     /// The JSON object of `--summary`.
@@ -76,6 +81,7 @@ impl Totals<'_> {
                     "attached": consumer.attached,
                     "killed": consumer.killed,
                     "taken_by_killed": consumer.taken_by_killed,
+                    "unwritten_by_killed": consumer.unwritten_by_killed,
                 })
             })
             .collect();
@@ -108,6 +114,7 @@ impl Totals<'_> {
             ("kernel", report.drops.kernel),
             ("ring", self.ring_drops()),
             ("unusable_records", report.drops.unusable_records),
+            ("unwritten by killed consumers", self.unwritten()),
             ("damaged inputs", report.faults.len() as u64),
         ];
         let lost = lost
@@ -123,7 +130,7 @@ impl Totals<'_> {
             span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
             report.packets as f64 / seconds / 1e6
         );
-        let mut screen = rows(&[("lost", listed(lost, 4)), ("read", read)]);
+        let mut screen = rows(&[("lost", listed(lost, 5)), ("read", read)]);
         for line in table::rows(self.status, false) {
             screen.push('\n');
             screen.push_str(&line);

@@ -94,7 +94,7 @@ pub(crate) fn rows(status: &[ConsumerStatus], is_running: bool) -> Vec<String> {
     if is_running {
         head.push_str("             queued  state");
     } else {
-        head.push_str("  killed");
+        head.push_str("  killed  unwritten");
     }
     let row = |(number, consumer): (usize, &ConsumerStatus)| {
         let share = percent(consumer.packets + consumer.dropped, all);
@@ -116,7 +116,8 @@ pub(crate) fn rows(status: &[ConsumerStatus], is_running: bool) -> Vec<String> {
             };
             line.push_str(&format!("  {queued:>18}  {state}"));
         } else {
-            line.push_str(&format!("  {:>6}", consumer.killed));
+            let unwritten = thousands(consumer.unwritten_by_killed);
+            line.push_str(&format!("  {:>6}  {unwritten:>9}", consumer.killed));
         }
         line
     };
@@ -143,6 +144,7 @@ mod tests {
             attached: 1,
             killed: 0,
             taken_by_killed: 0,
+            unwritten_by_killed: 0,
         };
         let status = [consumer(1000, 2000), consumer(1000, 0)];
         let lines = rows(&status, true);
@@ -152,6 +154,6 @@ mod tests {
             "{lines:?}"
         );
         assert!(lines[1].ends_with("process 7") && lines[1].contains("512 50"));
-        assert!(rows(&status, false)[0].ends_with("killed"));
+        assert!(rows(&status, false)[0].ends_with("killed  unwritten"));
     }
 }
