@@ -1,4 +1,4 @@
-//! The rules of the kernel: up, reload, down.
+//! The rules of the kernel: up, reload, down, and what passed without a decision.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -19,6 +19,30 @@ pub(super) fn standing_numbers(host: &Host) -> Option<BTreeMap<String, u16>> {
         Ok(None) => None,
         Err(_) => Some(BTreeMap::new()),
     }
+}
+
+/// How many connections the kernel knows that nobody has decided about. Where the rules fail open they
+/// passed while no gateway ran, so this is all that is known of them; 0 where they fail closed.
+pub(super) fn undecided(config: &GatewayConfig) -> u64 {
+    if !config.settings.is_fail_open {
+        return 0;
+    }
+    let marks = match conntrack::count_marks(config.policy.marks.mask()) {
+        Ok(marks) => marks,
+        Err(error) => {
+            warn(&format!(
+                "what passed while no gateway ran is not known: {error}"
+            ));
+            return 0;
+        }
+    };
+    let count = marks.get(&0).copied().unwrap_or(0);
+    if count > 0 {
+        warn(&format!(
+            "{count} connections that the kernel knows have no decision: what they sent before now was not looked at"
+        ));
+    }
+    count
 }
 
 /// Makes the rules.

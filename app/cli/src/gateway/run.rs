@@ -24,7 +24,7 @@ use linkweir_wire::Timestamp;
 use super::args::RunArgs;
 use super::config::{GatewayConfig, RecordSettings, ScannerSettings};
 use super::control::{Asked, Control, Offer};
-use super::kernel::standing_numbers;
+use super::kernel::{standing_numbers, undecided};
 use super::notify::Notifier;
 use super::shared::{PolicyBoard, Shared, Watched};
 use super::snapshot::Snapshot;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if standing.is_none() {
         warn("no rules are up: the queue gets packets after `linkweir gateway up`");
     }
-    let numbers = standing.unwrap_or_default();
+    let numbers = standing.clone().unwrap_or_default();
     let config = GatewayConfig::read(&args.file.config, &numbers)?;
     let origin = Offer::of(&args.file.config, BTreeMap::new());
     let control = Control::listen(&config.settings.control)?;
@@ -71,6 +71,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         asked: AtomicU64::new(0),
     });
     let queues = open_queues(&config)?;
+    // From here on nothing passes by; what did so before has no mark.
+    let undecided = standing.map_or(0, |_| undecided(&config));
     let wakers = queues.iter().map(Queue::waker).collect();
     let resets = queues
         .iter()
@@ -118,7 +120,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .spawn(move || watchdog::watch(&watched, patience, &notifier))?;
     let mut running = Running {
         args,
-        snapshot: Snapshot::new(&config, Arc::clone(&shared), scanner, vault),
+        snapshot: Snapshot::new(&config, Arc::clone(&shared), scanner, vault, undecided),
         config,
         numbers,
         control: Some(control),

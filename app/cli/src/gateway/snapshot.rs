@@ -30,6 +30,8 @@ pub(super) struct Snapshot {
     shared: Arc<Shared>,
     scanner: Option<Scanner>,
     vault: Option<Vault>,
+    /// Connections without a decision when it began.
+    undecided: u64,
 }
 
 impl Snapshot {
@@ -38,6 +40,7 @@ impl Snapshot {
         shared: Arc<Shared>,
         scanner: Option<Scanner>,
         vault: Option<Vault>,
+        undecided: u64,
     ) -> Self {
         Self {
             config: config.path.display().to_string(),
@@ -53,6 +56,7 @@ impl Snapshot {
             shared,
             scanner,
             vault,
+            undecided,
         }
     }
 
@@ -84,6 +88,7 @@ impl Snapshot {
         let mut add = |name: &str, count: u64| {
             *counts.entry(name.to_owned()).or_insert(0) += count;
         };
+        add("undecided_at_start", self.undecided);
         for worker in &self.shared.workers {
             let report = worker.report();
             stats.merge(&report.stats);
