@@ -38,9 +38,19 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Installs the rules of a policy and starts it; returns when it serves its queues.
     pub(crate) fn start(ground: &Ground<'_>, policy: &str) -> Result<Self, LabError> {
+        Self::start_as(ground, policy, "gateway", EVENTS)
+    }
+
+    /// The same under another name, with its events elsewhere.
+    pub(crate) fn start_as(
+        ground: &Ground<'_>,
+        policy: &str,
+        name: &str,
+        events: &str,
+    ) -> Result<Self, LabError> {
         ground.put(POLICY, policy.as_bytes())?;
         command(ground, &["up", "--config", POLICY])?;
-        Self::run(ground, "gateway", EVENTS)
+        Self::run(ground, name, events)
     }
 
     /// Starts the process alone, where the rules are there; `events` is where its events go.

@@ -19,7 +19,7 @@ use std::process::Command;
 use crate::conversation::Side;
 use crate::namespace::Namespace;
 pub use crate::namespace::Unavailable;
-pub use crate::running::{Running, until};
+pub use crate::running::{Running, until, wall_clock_ns};
 
 /// The server's address.
 pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 80, 0, 1));

@@ -105,6 +105,17 @@ pub fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     }
 }
 
+/// Nanoseconds since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the moments of what other programs do, to be compared with their records"
+)]
+#[must_use]
+pub fn wall_clock_ns() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,142 @@
+//! The gateway is killed in the middle, and started again: once where its rules fail open, once where
+//! they fail closed.
+
+use super::judged::{Account, Carried};
+use super::outage::Outage;
+use super::part::{Part, Planted};
+use super::records::{self, Session};
+use super::settings::Settings;
+use super::wire::Wire;
+use super::{Field, KEYWORD, kernel, sessions};
+use crate::LabError;
+use crate::gateway::{self, Gateway};
+use crate::ground::Ground;
+use crate::scanner::Scanner;
+
+/// What happens to traffic while there is no gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fail {
+    /// It passes.
+    Open,
+    /// It does not.
+    Closed,
+}
+
+impl Fail {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
+
+    const fn part(self) -> Part {
+        match self {
+            Self::Open => Part {
+                number: 1,
+                name: "gateway killed, fails open",
+            },
+            Self::Closed => Part {
+                number: 2,
+                name: "gateway killed, fails closed",
+            },
+        }
+    }
+}
+
+/// Runs it.
+pub(super) fn run(
+    settings: &Settings,
+    field: &mut Field<'_, '_>,
+    scanner: Option<&Scanner>,
+    fail: Fail,
+) -> Result<(), LabError> {
+    let part = fail.part();
+    field.ground.tell(part.name);
+    let ground = &*field.ground;
+    let policy = policy(ground, part, scanner, fail);
+    let gateway = Gateway::start_as(ground, &policy, &part.file("gateway-1"), &events(part, 1))?;
+    let wire = Wire::watch(ground, part)?;
+    let load = part.load(ground, settings)?;
+    let kinds: &[Planted] = match scanner {
+        Some(_) => &[Planted::Keyword, Planted::Virus],
+        None => &[Planted::Keyword],
+    };
+    let carriers = kinds.iter().map(|kind| part.carry(ground, settings, *kind));
+    let carriers = carriers.collect::<Result<Vec<_>, _>>()?;
+    let (outage, gateway) = Outage::of(ground, settings, gateway, drop, || {
+        Gateway::run(ground, &part.file("gateway-2"), &events(part, 2))
+    })?;
+    let load = Part::wait(ground, settings, load)?;
+    let mut carried = Vec::new();
+    for (kind, carrier) in kinds.iter().zip(carriers) {
+        carried.push(Carried {
+            kind: *kind,
+            load: Part::wait(ground, settings, carrier)?,
+            sessions: records::read(ground, part, &format!("{}.jsonl", kind.name()))?,
+        });
+    }
+    let loads: Vec<_> = carried.iter().map(|one| &one.load).chain([&load]).collect();
+    let expected = loads.iter().map(|load| load.count("load/responses")).sum();
+    let visits = field.served(part, expected);
+    let (http, flows) = wire.finish()?;
+    let known = kernel::connections(ground, part);
+    let gateway = gateway.finish(ground)?;
+    let all: Vec<Session> = records::read(ground, part, "load.jsonl")?;
+    let account = Account {
+        part,
+        fail,
+        settings,
+        outage: &outage,
+        load: &load,
+        sessions: &all,
+        carried: &carried,
+        visits: &visits,
+        http: &http,
+        transactions: records::read(ground, part, "http.jsonl")?,
+        flows: &flows,
+        connections: records::read(ground, part, "flows.jsonl")?,
+        known,
+        gateway: &gateway,
+        events: [
+            records::read(ground, part, "events-1.jsonl")?,
+            records::read(ground, part, "events-2.jsonl")?,
+        ],
+    };
+    let (tables, picture) = (account.tables(), sessions::picture(part, &outage, &all));
+    sessions::account(&mut field.sessions, part, &loads);
+    let is_hit = |one: &Session| fail == Fail::Open || part.is_guest(one.client_ip);
+    sessions::facts(field.findings, part, &outage, &all, is_hit);
+    field.findings.pictures.extend(picture);
+    field.findings.tables.extend(tables);
+    if account.known.is_none() {
+        let why = "the kernel has no /proc/net/nf_conntrack: what it knows of connections is not compared";
+        field.findings.notes.push(why.to_owned());
+    }
+    Ok(())
+}
+
+/// Where the events of a life go.
+fn events(part: Part, life: u32) -> String {
+    part.file(&format!("events-{life}.jsonl"))
+}
+
+/// Guests and carriers are inspected, everybody else is told apart.
+fn policy(ground: &Ground<'_>, part: Part, scanner: Option<&Scanner>, fail: Fail) -> String {
+    let table = scanner.map(Scanner::policy).unwrap_or_default();
+    let scan = if scanner.is_some() {
+        "scan = \"clamd\"\n"
+    } else {
+        ""
+    };
+    format!(
+        "{}fail = \"{}\"\n{table}\n\
+         [[rule]]\nname = \"guests\"\napplication = \"http\"\nclients = [\"{}\", \"{}\"]\n\
+         action = \"inspect\"\nkeywords = [\"{KEYWORD}\"]\non-match = \"reject\"\n{scan}\n\
+         [[rule]]\nname = \"web\"\napplication = \"http\"\naction = \"allow\"\n",
+        gateway::head(ground),
+        fail.word(),
+        part.guests(),
+        part.carriers()
+    )
+}

@@ -1,0 +1,213 @@
+//! What everybody says of an outage of the gateway.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linkweir_testkit::load::log::Visit;
+
+use super::control::Fail;
+use super::outage::Outage;
+use super::part::{Part, Planted};
+use super::records::{Ends, Event, Flow, Session, Transaction};
+use super::settings::Settings;
+use crate::findings::{Rule, Table};
+use crate::program::Ended;
+
+/// Events are written ten times a second; a killed gateway takes those of the last time with it.
+/// Twice that: nobody promises it when the machine is busy.
+pub(super) const UNWRITTEN_S: f64 = 0.2;
+
+/// What was planted of a kind.
+pub(super) struct Carried {
+    pub(super) kind: Planted,
+    pub(super) load: Ended,
+    pub(super) sessions: Vec<Session>,
+}
+
+/// Everything that was said.
+pub(super) struct Account<'a> {
+    pub(super) part: Part,
+    pub(super) fail: Fail,
+    pub(super) settings: &'a Settings,
+    pub(super) outage: &'a Outage,
+    pub(super) load: &'a Ended,
+    pub(super) sessions: &'a [Session],
+    pub(super) carried: &'a [Carried],
+    pub(super) visits: &'a [Visit],
+    pub(super) http: &'a Ended,
+    pub(super) transactions: Vec<Transaction>,
+    pub(super) flows: &'a Ended,
+    pub(super) connections: Vec<Flow>,
+    /// What the kernel knows: connections and their marks.
+    pub(super) known: Option<BTreeMap<Ends, u32>>,
+    /// The gateway that was started again.
+    pub(super) gateway: &'a Ended,
+    /// Of both lives.
+    pub(super) events: [Vec<Event>; 2],
+}
+
+/// A number of things.
+pub(super) fn count(number: usize) -> Option<u64> {
+    u64::try_from(number).ok()
+}
+
+impl Account<'_> {
+    /// Its tables.
+    pub(super) fn tables(&self) -> [Table; 4] {
+        [
+            self.traffic(),
+            self.decisions(),
+            self.meanwhile(),
+            self.planted(),
+        ]
+    }
+
+    pub(super) fn title(&self, what: &str) -> String {
+        format!("{}: {what}", self.part.name)
+    }
+
+    /// All generators together.
+    fn sent(&self, way: &str) -> u64 {
+        let carried = self.carried.iter().map(|one| one.load.count(way));
+        self.load.count(way) + carried.sum::<u64>()
+    }
+
+    fn failed(&self) -> u64 {
+        let carried = self.carried.iter().map(|one| one.load.sum("load/failed"));
+        self.load.sum("load/failed") + carried.sum::<u64>()
+    }
+
+    fn traffic(&self) -> Table {
+        let mut table = Table::new(
+            &self.title("traffic"),
+            &["load", "nginx", "http", "flows", "kernel"],
+        );
+        let served = count(self.visits.len());
+        let http = |what: &str| Some(self.http.count(&format!("http/{what}")));
+        let seen =
+            self.flows.count("flows/tcp_complete") + self.flows.count("flows/tcp_incomplete");
+        let known = self.known.as_ref().and_then(|known| count(known.len()));
+        let tried = Some(self.sent("load/connections"));
+        let [connections, requests] = match self.fail {
+            // While there is no gateway, what is sent does not arrive.
+            Fail::Closed => [Rule::Falling(0.0); 2],
+            Fail::Open => [Rule::Same; 2],
+        };
+        table.count(
+            "connections: tried, and behind the gateway",
+            connections,
+            &[tried, None, None, Some(seen), None],
+        );
+        table.count(
+            "connections behind the gateway",
+            Rule::Same,
+            &[None, None, None, Some(seen), Some(known.unwrap_or(seen))],
+        );
+        table.count(
+            "requests: sent, and answered",
+            requests,
+            &[Some(self.sent("load/requests")), served, None, None, None],
+        );
+        table.count(
+            "answers",
+            Rule::Same,
+            &[None, served, http("transactions"), None, None],
+        );
+        table.count(
+            "answers that did not arrive, one at most for a session that failed",
+            Rule::Falling(0.0),
+            &[
+                Some(self.failed()),
+                served.map(|served| served.saturating_sub(self.sent("load/responses"))),
+                None,
+                None,
+                None,
+            ],
+        );
+        let lost = [self.load, self.http, self.flows].map(|ended| Some(ended.sum("dropped")));
+        let [load, http, flows] = lost;
+        table.count(
+            "lost by a witness",
+            Rule::AtMost(0.0),
+            &[load, None, http, flows, None],
+        );
+        table
+    }
+
+    /// Connections that a gateway decided about, as its events say.
+    fn decided(&self, life: usize) -> BTreeSet<Ends> {
+        let events = self.events.get(life).into_iter().flatten();
+        let events =
+            events.filter(|event| event.event == "decided" && self.part.has(event.client_ip));
+        events.map(Event::ends).collect()
+    }
+
+    /// How many sessions of all kinds begin while events wait to be written.
+    pub(super) fn unwritten(&self) -> f64 {
+        let kinds = u32::try_from(self.carried.len()).unwrap_or(u32::MAX);
+        let rate = self.settings.rate + self.settings.planted * f64::from(kinds);
+        // Three standard deviations of a Poisson process above the mean.
+        let mean = rate * UNWRITTEN_S;
+        (mean + 3.0 * mean.sqrt()).ceil()
+    }
+
+    fn decisions(&self) -> Table {
+        let mut table = Table::new(
+            &self.title("decisions"),
+            &["announced", "kernel", "wire", "events"],
+        );
+        let wire: BTreeSet<Ends> = self.connections.iter().map(Flow::ends).collect();
+        let (first, second) = (self.decided(0), self.decided(1));
+        let told: BTreeSet<Ends> = first.union(&second).copied().collect();
+        // Without the kernel's table the events have to do.
+        let decided = self.known.as_ref().map_or_else(
+            || told.clone(),
+            |known| {
+                let marked = known.iter().filter(|(_, mark)| **mark != 0);
+                marked.map(|(ends, _)| *ends).collect()
+            },
+        );
+        table.count(
+            "decided by the first gateway",
+            Rule::Shown,
+            &[None, None, None, count(first.len())],
+        );
+        table.count(
+            "decided by the second: its summary, its events",
+            Rule::Same,
+            &[
+                Some(self.gateway.count("gateway/events/decided")),
+                None,
+                None,
+                count(second.len()),
+            ],
+        );
+        table.count(
+            "decided, and the event went with the first gateway",
+            Rule::AtMost(self.unwritten()),
+            &[None, None, None, count(decided.difference(&told).count())],
+        );
+        table.count(
+            "in an event, and not decided",
+            Rule::AtMost(0.0),
+            &[None, None, None, count(told.difference(&decided).count())],
+        );
+        let unseen = count(wire.difference(&decided).count());
+        if let Some(known) = &self.known {
+            let unmarked = known.values().filter(|mark| **mark == 0).count();
+            table.count(
+                "never decided",
+                Rule::Same,
+                &[None, count(unmarked), unseen, None],
+            );
+        }
+        if self.fail == Fail::Open {
+            let announced = self.gateway.count("gateway/counts/undecided_at_start");
+            table.count(
+                "undecided when the second began; never decided",
+                Rule::Falling(0.0),
+                &[Some(announced), None, unseen, None],
+            );
+        }
+        table
+    }
+}

@@ -1,0 +1,107 @@
+//! Parts are killed in the middle of traffic: nothing may be lost that was not announced.
+//!
+//! One failure after the other, each with clients of its own: consumers of a feeder, the gateway where
+//! its rules fail open and where they fail closed, and the scanner. Sessions go on all the time. The
+//! moments of each outage are taken when the process is surely gone and before the next one starts, so
+//! what happened in between has a sharp answer.
+
+mod consumer;
+mod control;
+mod judged;
+mod kernel;
+mod meanwhile;
+mod outage;
+mod part;
+mod records;
+mod scan;
+mod sessions;
+mod settings;
+mod taken;
+mod wire;
+
+use std::time::Duration;
+
+use linkweir_testkit::clamd::EICAR;
+use linkweir_testkit::load as servers;
+use linkweir_testkit::load::log::Visit;
+
+use crate::findings::Table;
+use crate::ground::{Ground, need};
+use crate::scanner::{self, Scanner};
+use crate::web::Web;
+use crate::{Findings, LabError};
+use control::Fail;
+use part::Part;
+pub use settings::Settings;
+
+/// What the policy looks for.
+const KEYWORD: &str = "project aurora";
+/// What is around it, bytes on each side: it lies beyond the first segment, and before the end.
+const AROUND: usize = 4000;
+/// How long the last lines of a log may take.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Where the failures happen, and what was found so far.
+struct Field<'a, 'g> {
+    ground: &'a mut Ground<'g>,
+    web: Web,
+    findings: &'a mut Findings,
+    /// What became of the sessions of each failure.
+    sessions: Table,
+}
+
+/// Runs it.
+pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
+    need(&["nft", "tc"])?;
+    ground.tell("the web server");
+    let web = Web::start(ground, &servers::Settings::default())?;
+    let around = |what: &[u8]| [&vec![b'.'; AROUND], what, &vec![b'.'; AROUND]].concat();
+    web.put("file", &vec![b'f'; part::FILE])?;
+    web.put(part::Planted::Keyword.name(), &around(KEYWORD.as_bytes()))?;
+    web.put(part::Planted::Virus.name(), &around(&EICAR))?;
+    for cidr in part::ALL {
+        ground.route(cidr)?;
+    }
+    kernel::remember(ground)?;
+    let mut scanner = Scanner::start(ground)?;
+    let mut findings = Findings::default();
+    findings.fact(
+        "sessions",
+        format!(
+            "Poisson, {} a second for {:?} for each failure",
+            settings.rate,
+            settings.duration()
+        ),
+    );
+    let mut field = Field {
+        ground,
+        web,
+        findings: &mut findings,
+        sessions: Table::new("sessions", &["planned", "ended", "completed", "failed"]),
+    };
+    consumer::run(settings, &mut field)?;
+    control::run(settings, &mut field, scanner.as_ref(), Fail::Open)?;
+    control::run(settings, &mut field, scanner.as_ref(), Fail::Closed)?;
+    match &mut scanner {
+        Some(scanner) => scan::run(settings, &mut field, scanner)?,
+        None => field.findings.notes.push(scanner::MISSING.to_owned()),
+    }
+    let sessions = field.sessions;
+    findings.tables.insert(0, sessions);
+    Ok(findings)
+}
+
+impl Field<'_, '_> {
+    /// The requests of a part that the server has answered: at least so many, where they come in time.
+    /// What the log lacks in the end is a finding.
+    fn served(&self, part: Part, expected: u64) -> Vec<Visit> {
+        let visits = || {
+            let mut all = self.web.visits();
+            all.retain(|visit| part.has(visit.client));
+            all
+        };
+        let is_there = || u64::try_from(visits().len()).is_ok_and(|lines| lines >= expected);
+        drop(self.ground.wait("the log", SETTLE, is_there));
+        visits()
+    }
+}

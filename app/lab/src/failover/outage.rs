@@ -1,0 +1,100 @@
+//! Something is killed, is away, and comes back.
+
+use std::time::Duration;
+
+use linkweir_testkit::netns::{until, wall_clock_ns};
+
+use super::settings::Settings;
+use crate::LabError;
+use crate::ground::Ground;
+
+/// Moments of an outage, nanoseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outage {
+    /// It is dead: its process is gone.
+    pub(super) gone: u64,
+    /// It is started again.
+    pub(super) started: u64,
+    /// It says that it serves.
+    pub(super) serving: u64,
+}
+
+impl Outage {
+    /// Kills something when all has gone well for a while, and has it started again.
+    pub(super) fn of<T, U>(
+        ground: &Ground<'_>,
+        settings: &Settings,
+        victim: T,
+        kill: impl FnOnce(T),
+        again: impl FnOnce() -> Result<U, LabError>,
+    ) -> Result<(Self, U), LabError> {
+        pause(ground, settings.before)?;
+        kill(victim);
+        let gone = wall_clock_ns();
+        pause(ground, settings.dead)?;
+        let started = wall_clock_ns();
+        let again = again()?;
+        let outage = Self {
+            gone,
+            started,
+            serving: wall_clock_ns(),
+        };
+        Ok((outage, again))
+    }
+
+    /// The same, serving from now on.
+    pub(super) fn until_now(self) -> Self {
+        Self {
+            serving: wall_clock_ns(),
+            ..self
+        }
+    }
+
+    /// Whether this moment lies in the time in which it was surely dead.
+    pub(super) const fn covers(&self, moment: u64) -> bool {
+        self.gone <= moment && moment < self.started
+    }
+
+    /// Whether this span of time has nothing of the outage in it.
+    pub(super) const fn spares(&self, from: u64, to: u64) -> bool {
+        to < self.gone || self.serving < from
+    }
+
+    /// Seconds for which there was no process.
+    pub(super) fn dead_s(&self) -> f64 {
+        seconds(self.started.saturating_sub(self.gone))
+    }
+}
+
+/// Nanoseconds as seconds.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "spans of seconds, shown with three digits"
+)]
+pub(super) const fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn pause(ground: &Ground<'_>, span: Duration) -> Result<(), LabError> {
+    if until(span, || ground.is_stopped()) {
+        return Err(LabError::Stopped);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_inside_or_outside() {
+        let outage = Outage {
+            gone: 10,
+            started: 20,
+            serving: 25,
+        };
+        assert!(outage.covers(10) && outage.covers(19) && !outage.covers(20));
+        assert!(outage.spares(1, 9) && outage.spares(26, 30));
+        assert!(!outage.spares(9, 10) && !outage.spares(25, 26) && !outage.spares(1, 30));
+    }
+}

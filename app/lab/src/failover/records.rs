@@ -1,0 +1,110 @@
+//! What the witnesses wrote, read back: also by those who were killed.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::part::Part;
+use crate::LabError;
+use crate::ground::Ground;
+use crate::records;
+
+/// A connection: address and port of its client. The server has one of each.
+pub(super) type Ends = (IpAddr, u16);
+
+/// Fields of `load_session`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Session {
+    pub(super) client_ip: IpAddr,
+    pub(super) client_port: Option<u16>,
+    pub(super) planned_ts_ns: u64,
+    pub(super) ended_ts_ns: u64,
+    pub(super) state: String,
+}
+
+impl Session {
+    pub(super) fn is_complete(&self) -> bool {
+        self.state == "completed"
+    }
+
+    pub(super) fn ends(&self) -> Ends {
+        (self.client_ip, self.client_port.unwrap_or(0))
+    }
+}
+
+/// Fields of `http_transaction`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Transaction {
+    pub(super) client_ip: IpAddr,
+    pub(super) client_port: u16,
+    pub(super) request_ts_ns: Option<u64>,
+    pub(super) state: String,
+}
+
+/// Fields of `tcp_flow`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Flow {
+    pub(super) c_ip: IpAddr,
+    pub(super) c_port: u16,
+    /// First packet, milliseconds since 1970.
+    first: f64,
+}
+
+impl Flow {
+    pub(super) const fn ends(&self) -> Ends {
+        (self.c_ip, self.c_port)
+    }
+
+    /// First packet, nanoseconds since 1970.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a time of these years, good to a microsecond"
+    )]
+    pub(super) const fn began(&self) -> u64 {
+        (self.first * 1e6) as u64
+    }
+}
+
+/// Fields of `gateway_event`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Event {
+    pub(super) event: String,
+    pub(super) client_ip: IpAddr,
+    pub(super) client_port: u16,
+}
+
+impl Event {
+    pub(super) const fn ends(&self) -> Ends {
+        (self.client_ip, self.client_port)
+    }
+}
+
+/// The records of a file of a part, in a file that is complete or that a killed program left.
+pub(super) fn read<R: DeserializeOwned>(
+    ground: &Ground<'_>,
+    part: Part,
+    name: &str,
+) -> Result<Vec<R>, LabError> {
+    let name = part.file(name);
+    let complete = ground.path(&name);
+    let path = if complete.exists() {
+        complete
+    } else {
+        partial(ground, &name)
+    };
+    all(&path)
+}
+
+/// What a killed program left of an output.
+fn partial(ground: &Ground<'_>, name: &str) -> PathBuf {
+    ground.path(&format!(".{name}.partial"))
+}
+
+fn all<R: DeserializeOwned>(path: &Path) -> Result<Vec<R>, LabError> {
+    let mut found = Vec::new();
+    records::each(path, |record| found.push(record))?;
+    Ok(found)
+}

@@ -1,0 +1,195 @@
+//! The scanner is killed and started again, while everything is scanned: half of it by a rule that
+//! fails closed, half of it by one that fails open.
+
+use std::collections::BTreeSet;
+
+use super::outage::Outage;
+use super::part::{Part, Planted};
+use super::records::{self, Ends, Event, Session};
+use super::settings::Settings;
+use super::{Field, sessions};
+use crate::LabError;
+use crate::findings::{Rule, Table};
+use crate::gateway::{self, Gateway};
+use crate::ground::Ground;
+use crate::scanner::Scanner;
+
+/// Files in turn: one that fits into a packet, and one of several.
+const SCRIPT: &str = "/small\n\n/file\n";
+
+/// Runs it.
+pub(super) fn run(
+    settings: &Settings,
+    field: &mut Field<'_, '_>,
+    scanner: &mut Scanner,
+) -> Result<(), LabError> {
+    let part = Part {
+        number: 3,
+        name: "clamd killed",
+    };
+    field.ground.tell(part.name);
+    let ground = &*field.ground;
+    let policy = policy(ground, part, scanner);
+    let gateway = Gateway::start_as(
+        ground,
+        &policy,
+        &part.file("gateway"),
+        &part.file("events.jsonl"),
+    )?;
+    let load = part.load_of(ground, settings, SCRIPT)?;
+    let carrier = part.carry(ground, settings, Planted::Virus)?;
+    let clamd = &mut scanner.clamd;
+    let (outage, ()) = Outage::of(ground, settings, (), |()| clamd.kill(), || Ok(()))?;
+    let started = clamd.restart();
+    started.map_err(|error| LabError::program("clamd", error))?;
+    let outage = outage.until_now();
+    let load = Part::wait(ground, settings, load)?;
+    let carrier = Part::wait(ground, settings, carrier)?;
+    let gateway = gateway.finish(ground)?;
+    let account = Account {
+        part,
+        outage: &outage,
+        sessions: records::read(ground, part, "load.jsonl")?,
+        carried: records::read(ground, part, "virus.jsonl")?,
+        events: records::read(ground, part, "events.jsonl")?,
+    };
+    let table = account.table(gateway.count("gateway/events/unscanned"));
+    sessions::account(&mut field.sessions, part, &[&load, &carrier]);
+    let is_hit = |one: &Session| part.is_guest(one.client_ip);
+    sessions::facts(field.findings, part, &outage, &account.sessions, is_hit);
+    let picture = sessions::picture(part, &outage, &account.sessions);
+    field.findings.pictures.extend(picture);
+    field.findings.tables.push(table);
+    Ok(())
+}
+
+/// Guests and carriers fail closed, clients open.
+fn policy(ground: &Ground<'_>, part: Part, scanner: &Scanner) -> String {
+    let rule = |name: &str, clients: &[String], fail: &str| {
+        format!(
+            "[[rule]]\nname = \"{name}\"\napplication = \"http\"\nclients = {clients:?}\n\
+             action = \"inspect\"\nscan = \"clamd\"\non-match = \"reject\"\naudit = true\nfail = \"{fail}\"\n\n"
+        )
+    };
+    format!(
+        "{}{}\n{}{}",
+        gateway::head(ground),
+        scanner.policy(),
+        rule("closed", &[part.guests(), part.carriers()], "closed"),
+        rule("open", &[part.clients()], "open")
+    )
+}
+
+/// Everything that was said.
+struct Account<'a> {
+    part: Part,
+    outage: &'a Outage,
+    sessions: Vec<Session>,
+    carried: Vec<Session>,
+    events: Vec<Event>,
+}
+
+fn count(number: usize) -> Option<u64> {
+    u64::try_from(number).ok()
+}
+
+impl Account<'_> {
+    /// Connections with an event.
+    fn told(&self, event: &str) -> BTreeSet<Ends> {
+        let events = self.events.iter().filter(|one| one.event == event);
+        events.map(Event::ends).collect()
+    }
+
+    fn table(&self, counted: u64) -> Table {
+        let mut table = Table::new(
+            &format!("{}: transfers", self.part.name),
+            &["sent", "arrived", "blocked", "unscanned"],
+        );
+        let unscanned = self.told("unscanned");
+        let (closed, open): (Vec<&Session>, Vec<&Session>) = self
+            .sessions
+            .iter()
+            .partition(|one| self.part.is_guest(one.client_ip));
+        for (name, sessions) in [("fails closed", &closed), ("fails open", &open)] {
+            let complete = sessions.iter().filter(|one| one.is_complete()).count();
+            let told = sessions
+                .iter()
+                .filter(|one| unscanned.contains(&one.ends()));
+            table.count(
+                &format!("{name}: sent; arrived and blocked; told of as unscanned"),
+                Rule::Shown,
+                &[
+                    count(sessions.len()),
+                    count(complete),
+                    count(sessions.len() - complete),
+                    count(told.count()),
+                ],
+            );
+        }
+        let blocked = closed.iter().filter(|one| !one.is_complete());
+        let told = closed.iter().filter(|one| unscanned.contains(&one.ends()));
+        table.count(
+            "fails closed: blocked, and unscanned",
+            Rule::Same,
+            &[None, None, count(blocked.count()), count(told.count())],
+        );
+        let arrived = open.iter().filter(|one| one.is_complete()).count();
+        table.count(
+            "fails open: sent, and arrived",
+            Rule::Same,
+            &[count(open.len()), count(arrived), None, None],
+        );
+        let told = open.iter().filter(|one| unscanned.contains(&one.ends()));
+        table.count(
+            "fails open: unscanned ones, each has arrived",
+            Rule::AtLeast(1.0),
+            &[
+                None,
+                None,
+                None,
+                count(told.filter(|one| one.is_complete()).count()),
+            ],
+        );
+        let events = self.events.iter().filter(|one| one.event == "unscanned");
+        table.count(
+            "events `unscanned`: counted by the gateway; written; connections",
+            Rule::Same,
+            &[
+                Some(counted),
+                count(events.count()),
+                None,
+                count(unscanned.len()),
+            ],
+        );
+        let apart = self.sessions.iter().filter(|one| {
+            let is_apart = self.outage.spares(one.planned_ts_ns, one.ended_ts_ns);
+            is_apart && (!one.is_complete() || unscanned.contains(&one.ends()))
+        });
+        table.count(
+            "blocked or unscanned, while clamd was there",
+            Rule::AtMost(0.0),
+            &[None, None, count(apart.count()), None],
+        );
+        let arrived = self.carried.iter().filter(|one| one.is_complete());
+        table.count(
+            "infected: sent, and arrived",
+            Rule::AtMost(0.0),
+            &[None, count(arrived.count()), None, None],
+        );
+        let found = self
+            .told("infected")
+            .union(&unscanned)
+            .copied()
+            .collect::<BTreeSet<_>>();
+        let told = self
+            .carried
+            .iter()
+            .filter(|one| found.contains(&one.ends()));
+        table.count(
+            "infected: sent; blocked as infected or unscanned",
+            Rule::Same,
+            &[count(self.carried.len()), None, count(told.count()), None],
+        );
+        table
+    }
+}

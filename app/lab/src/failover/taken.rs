@@ -1,0 +1,137 @@
+//! What a feeder dealt, what became of it, and which transactions are missing.
+
+use std::collections::BTreeSet;
+
+use linkweir_testkit::load::log::Visit;
+
+use super::records::{Ends, Transaction};
+use crate::findings::{Rule, Table};
+use crate::program::Ended;
+
+/// What consumers found that could say so: the one that was killed could not.
+pub(super) struct Lives {
+    /// Consumer 0, which was asked to end.
+    pub(super) asked: Ended,
+    /// The one that took its place.
+    pub(super) after_asked: Ended,
+    /// The one that took the place of consumer 1, which was killed.
+    pub(super) after_killed: Ended,
+}
+
+/// Everything about one feeder.
+pub(super) struct Account<'a> {
+    /// Size of its rings.
+    pub(super) ring: &'static str,
+    pub(super) feeder: &'a Ended,
+    pub(super) lives: &'a Lives,
+    /// What all consumers wrote.
+    pub(super) records: Vec<Transaction>,
+    /// Requests that the server answered, one a connection.
+    pub(super) visits: &'a [Visit],
+}
+
+impl Account<'_> {
+    /// Its tables.
+    pub(super) fn tables(&self) -> [Table; 2] {
+        [self.packets(), self.transactions()]
+    }
+
+    /// A figure of a consumer, as the feeder knows it.
+    fn fed(&self, number: usize, what: &str) -> u64 {
+        self.feeder
+            .count(&format!("feed/consumers/{number}/{what}"))
+    }
+
+    fn packets(&self) -> Table {
+        let title = format!("packets, rings of {}", self.ring);
+        let mut table = Table::new(&title, &["feeder", "consumers"]);
+        let all = |what: &str| self.fed(0, what) + self.fed(1, what);
+        let (dealt, dropped) = (all("packets"), all("dropped"));
+        table.count(
+            "read; dealt or announced as dropped",
+            Rule::Same,
+            &[Some(self.feeder.count("packets")), Some(dealt + dropped)],
+        );
+        let lives = self.lives;
+        let taken = lives.asked.count("packets") + lives.after_asked.count("packets");
+        table.count(
+            "consumer 0, asked to end: dealt; taken by both lives",
+            Rule::Same,
+            &[Some(self.fed(0, "packets")), Some(taken)],
+        );
+        let killed = self.fed(1, "taken_by_killed");
+        table.count(
+            "consumer 1, killed: dealt; taken by both lives",
+            Rule::Same,
+            &[
+                Some(self.fed(1, "packets")),
+                Some(killed + lives.after_killed.count("packets")),
+            ],
+        );
+        table.count(
+            "consumer 1, killed: how often",
+            Rule::Same,
+            &[Some(self.fed(1, "killed")), Some(1)],
+        );
+        table.count("dropped", Rule::Shown, &[Some(dropped), None]);
+        table.count(
+            "taken by the killed one, perhaps not written",
+            Rule::Shown,
+            &[Some(self.fed(1, "unwritten_by_killed")), None],
+        );
+        table
+    }
+
+    fn transactions(&self) -> Table {
+        let title = format!("transactions, rings of {}", self.ring);
+        let mut table = Table::new(&title, &["nginx", "announced", "recorded", "missing"]);
+        let served: BTreeSet<Ends> = self
+            .visits
+            .iter()
+            .map(|one| (one.client, one.port))
+            .collect();
+        let of = |is_whole: bool| -> BTreeSet<Ends> {
+            let records = self.records.iter();
+            records
+                .filter(|one| (one.state == "complete") == is_whole)
+                .map(|one| (one.client_ip, one.client_port))
+                .collect()
+        };
+        let (whole, any_half) = (of(true), of(false));
+        let half: BTreeSet<Ends> = any_half.difference(&whole).copied().collect();
+        let recorded = whole.union(&half).copied().collect();
+        let missing = served.difference(&recorded).count();
+        let foreign = recorded.difference(&served).count();
+        let count = |number: usize| u64::try_from(number).ok();
+        table.count(
+            "one for each connection",
+            Rule::Same,
+            &[count(self.visits.len()), None, None, count(served.len())].map(|cell| cell),
+        );
+        table.count(
+            "recorded whole, or announced as half of one",
+            Rule::Shown,
+            &[
+                count(served.len()),
+                count(half.len()),
+                count(whole.len()),
+                count(missing),
+            ],
+        );
+        table.count(
+            "recorded, and not served",
+            Rule::AtMost(0.0),
+            &[None, None, count(foreign), None],
+        );
+        let announced = (0..2)
+            .map(|number| self.fed(number, "dropped"))
+            .sum::<u64>()
+            + self.fed(1, "unwritten_by_killed");
+        table.count(
+            "missing: for each, a packet was announced as lost",
+            Rule::Falling(0.0),
+            &[None, Some(announced), None, count(missing)],
+        );
+        table
+    }
+}
