@@ -11,7 +11,12 @@ fail() {
     printf 'clean-root: %s\n' "$*" >&2
     exit 1
 }
-apt() { DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
+apt() { # what it says is of interest where it fails
+    DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >/tmp/apt.log 2>&1 || {
+        cat /tmp/apt.log
+        fail "apt-get $*"
+    }
+}
 as_user() { runuser -l "$user" -c "$1"; }
 
 # The line "apt-get install ..." that a program said is missing; options of apt that it names stay.
@@ -31,6 +36,7 @@ try_package() {
     linkweir --version
 
     step "manual pages and completions"
+    apt install -y --no-install-recommends man-db
     man -P cat linkweir-http | head -n 12
     for command in http flows feed gateway load model archive lab; do
         man -w "linkweir-$command" >/dev/null || fail "no manual page of $command"
