@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use linkweir_engine::Effects;
-use linkweir_engine::effect::{Answer, Decision, Mark, QueuedPacket, Ticket, Verdict};
+use linkweir_engine::effect::{Answer, Decision, Mark, QueuedPacket, Reset, Ticket, Verdict};
 use linkweir_record::GatewayKind;
 use linkweir_table::{Id, Table};
 use linkweir_wire::{
@@ -246,6 +246,9 @@ impl GatewayStage {
             return self.room(now, effects).accept(packet.id, packet.mark, None);
         }
         let Some(id) = self.open(key, hash, src, dst, was, packet, now, effects) else {
+            if was.decision == Decision::Inspect {
+                effects.resets.push(cut_in_the_middle(src, dst, tcp));
+            }
             return;
         };
         self.on_known(id, hash, src, packet, tcp, now, effects);
@@ -571,4 +574,21 @@ impl GatewayStage {
 /// `nanos` after `time`.
 fn later(time: Timestamp, nanos: u64) -> Timestamp {
     Timestamp::from_nanos(time.as_nanos().saturating_add(nanos))
+}
+
+/// Ends a connection that is met in its middle and may not go on. The kernel's answer to the segment
+/// reaches its sender alone; the other end would wait for ever.
+fn cut_in_the_middle(src: (IpAddr, u16), dst: (IpAddr, u16), tcp: &Tcp<'_>) -> Reset {
+    let side = side_of_sender(src.1, dst.1);
+    let ends = Ends::opened_by(src, dst, side);
+    let (client_next, server_next) = match side {
+        Side::Client => (tcp.seq(), tcp.ack()),
+        Side::Server => (tcp.ack(), tcp.seq()),
+    };
+    Reset {
+        client: ends.address(Side::Client),
+        server: ends.address(Side::Server),
+        client_next,
+        server_next,
+    }
 }

@@ -106,6 +106,37 @@ fn a_scanner_that_cannot_say_is_the_policys_affair() {
 }
 
 #[test]
+fn a_connection_in_its_middle_is_reset_at_both_ends_or_goes_on() {
+    for (fail, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
+        for sender in [Side::Server, Side::Client] {
+            let mut bed = Bed::new(with_fail(fail));
+            bed.open();
+            bed.send(Side::Client, 0, REQUEST);
+            assert_eq!(bed.decision(), Decision::Inspect);
+            // The kernel keeps the mark; whoever serves the queue now knows nothing.
+            bed.stage = Bed::new(with_fail(fail)).stage;
+            bed.send(sender, REQUEST.len(), b"in the middle");
+            bed.send(sender, REQUEST.len() + 13, b", and more");
+            assert_eq!(bed.unanswered(), 0);
+            assert_eq!(bed.stage.stats().resumed, 1);
+            assert_eq!(bed.decision() == Decision::Inspect, passes);
+            assert_eq!(bed.resets.len(), usize::from(!passes));
+            if let Some(reset) = bed.resets.first() {
+                // What the segment says of both streams.
+                let sent = u32::try_from(REQUEST.len()).expect("small");
+                let (client, server) = (super::bed::CLIENT_FIRST + 1, super::bed::SERVER_FIRST + 1);
+                let expected = match sender {
+                    Side::Client => (client + sent, server),
+                    Side::Server => (client, server + sent),
+                };
+                assert_eq!((reset.client_next.0, reset.server_next.0), expected);
+                assert_eq!(reset.client, super::bed::client());
+            }
+        }
+    }
+}
+
+#[test]
 fn without_a_length_the_last_packet_waits_for_the_end() {
     let mut bed = opened(1 << 20);
     let mut answer = b"HTTP/1.0 200 OK\r\n\r\n".to_vec();
