@@ -68,7 +68,6 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
     }
     ground.tell("a torrent is offered");
     let mut torrent = Download::offer(ground, settings)?;
-    let before = opened(ground);
 
     ground.tell("downloads alone");
     let alone = downloads::start(ground, settings, "alone", ALONE)?;
@@ -84,7 +83,6 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
     let beside = Downloads::end(beside, ground, settings.duration)?;
 
     ground.tell("the last frames");
-    let opened = opened(ground).saturating_sub(before);
     let expected = alone.load.count("load/responses") + beside.load.count("load/responses");
     let served = || {
         let visits = web.visits();
@@ -105,7 +103,6 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         alone: &alone,
         beside: &beside,
         served: served(),
-        opened,
         told: &told,
         seen: &seen,
         gateway: &gateway,
@@ -155,11 +152,4 @@ fn give_the_guest_an_address(ground: &Ground<'_>) -> Result<(), LabError> {
     let source = policy::GUEST.to_string();
     let words = ["route", "add", &server, "via", "10.88.1.1", "src", &source];
     Ok(ground.net.must(Place::Client, "ip", &words)?)
-}
-
-/// Connections that the kernel of the clients opened or took so far.
-fn opened(ground: &Ground<'_>) -> u64 {
-    let counters = ["TcpActiveOpens", "TcpPassiveOpens"];
-    let counters = counters.map(|name| ground.net.counter(Place::Client, name).unwrap_or(0));
-    counters.iter().sum()
 }

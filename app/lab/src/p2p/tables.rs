@@ -34,8 +34,6 @@ pub(super) struct Account<'a> {
     pub(super) beside: &'a Downloads,
     /// Requests of the downloads in the log of nginx.
     pub(super) served: u64,
-    /// Connections that the kernel of the clients opened or took.
-    pub(super) opened: u64,
     pub(super) told: &'a Told,
     pub(super) seen: &'a Seen,
     pub(super) gateway: &'a Ended,
@@ -95,13 +93,13 @@ impl Account<'_> {
             ];
             table.count(name, Rule::Same, &cells.map(Some));
         }
-        let cells = [
+        let bittorrent = [
+            self.torrent.opened,
             told.before.connections("bittorrent", None),
             told.decided("bittorrent", None),
             told.behind.connections("bittorrent", None),
         ];
-        let [before, decided, behind] = cells.map(Some);
-        table.count("bittorrent", Rule::Same, &[None, before, decided, behind]);
+        table.count("bittorrent", Rule::Same, &bittorrent.map(Some));
         let cells = [
             self.downloads("load/connections"),
             told.before.connections("http", None),
@@ -134,17 +132,14 @@ impl Account<'_> {
         );
         let flows =
             |ended: &Ended| ended.count("flows/tcp_complete") + ended.count("flows/tcp_incomplete");
+        let said: usize = self.outcomes.iter().map(|one| one.connections.len()).sum();
         let cells = [
-            self.opened + self.downloads("load/connections"),
+            number(said) + self.torrent.opened + self.downloads("load/connections"),
             flows(&self.seen.before),
             told.all_decided(),
             flows(&self.seen.behind),
         ];
-        table.count(
-            "all, as the kernel of the peers",
-            Rule::Same,
-            &cells.map(Some),
-        );
+        table.count("all", Rule::Same, &cells.map(Some));
         table
     }
 

@@ -40,6 +40,8 @@ pub(super) struct Downloaded {
     pub(super) file: (PathBuf, PathBuf),
     /// Content that aria2 received.
     pub(super) blocks: Vec<Count>,
+    /// Connections that aria2 opened through the gateway, as both sides say.
+    pub(super) opened: u64,
     /// Frames that the shaper let go.
     pub(super) shaped: Vec<Count>,
 }
@@ -93,12 +95,15 @@ impl Download {
         }
         self.classes = None;
         let read = |path: PathBuf| fs::read_to_string(&path).map_err(LabError::file(&path));
+        let log = read(self.folder.join("log"))?;
+        let other = read(ground.path("seed/log"))?;
         Ok(Downloaded {
+            opened: opened(&log, "10.88.2.") + opened(&other, "10.88.1."),
             file: (
                 ground.path("seed/shared.bin"),
                 self.folder.join("shared.bin"),
             ),
-            blocks: blocks(&read(self.folder.join("log"))?),
+            blocks: blocks(&log),
             shaped: shaped(&read(ground.path("classes"))?),
         })
     }
@@ -112,6 +117,17 @@ impl Download {
 )]
 fn length(settings: &Settings) -> u32 {
     (settings.shape() * CONTENT / 8.0 * settings.duration.as_secs_f64()) as u32
+}
+
+/// Connections to addresses that begin so. A tracker names to everybody all that it knows, so peers
+/// connect to themselves too.
+fn opened(log: &str, network: &str) -> u64 {
+    let targets = log
+        .lines()
+        .filter_map(|line| line.split_once(" - Connecting to "));
+    targets
+        .map(|(_, target)| u64::from(target.starts_with(network)))
+        .sum()
 }
 
 /// The log of aria2 has a line for each block that comes, as
@@ -169,6 +185,14 @@ mod tests {
             assert!((count.0 - expected.0).abs() < 1e-6 && count.1 == expected.1);
         }
         assert_eq!(counts.len(), 2);
+    }
+
+    #[test]
+    fn connections_to_oneself_are_not_through_the_gateway() {
+        let log = "13:28:01 [INFO] [a.cc:123] CUID#14 - Connecting to 10.88.2.2:6969\n\
+                   13:28:02 [INFO] [b.cc:77] CUID#15 - Connecting to 10.88.1.11:6882\n\
+                   13:28:02 [INFO] [b.cc:77] CUID#16 - Connecting to 10.88.2.2:6881\n";
+        assert_eq!(opened(log, "10.88.2."), 2);
     }
 
     #[test]

@@ -5,13 +5,21 @@ use super::{Application, Verdict, View};
 
 const IS: Verdict = Verdict::Is(Application::BitTorrent);
 
+/// How the handshake of peers begins (BEP 3).
+const HANDSHAKE: &[u8] = b"\x13BitTorrent protocol";
+
 /// The handshake of peers.
 pub(super) fn tcp(view: &View<'_>) -> Verdict {
-    begins(
-        view.own,
-        b"\x13BitTorrent protocol",
-        Application::BitTorrent,
-    )
+    begins(view.own, HANDSHAKE, Application::BitTorrent)
+}
+
+/// Whether the handshake of a BitTorrent peer stands anywhere in these bytes: peers that first exchange
+/// keys (MSE) and then go on in clear have it behind some hundred random bytes.
+///
+/// For flows without a label: in others it may be what somebody writes about.
+#[must_use]
+pub fn has_bittorrent_handshake(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, HANDSHAKE).is_some()
 }
 
 /// Requests to a tracker, and to a web seed (BEP 17).
@@ -56,10 +64,7 @@ pub(super) fn udp(datagram: &[u8]) -> Verdict {
             datagram.starts_with(b"BT-SEARCH * HTTP/1.1\r\n"),
             Application::BitTorrent,
         ),
-        Some(0x13) => Verdict::when(
-            datagram.starts_with(b"\x13BitTorrent protocol"),
-            Application::BitTorrent,
-        ),
+        Some(0x13) => Verdict::when(datagram.starts_with(HANDSHAKE), Application::BitTorrent),
         Some(0x00) => connect(datagram),
         _ => Verdict::No,
     }

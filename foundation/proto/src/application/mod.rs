@@ -32,6 +32,7 @@ mod udp;
 mod utp;
 mod web;
 
+pub use bittorrent::has_bittorrent_handshake;
 pub use name::Application;
 pub use tcp::classify_tcp;
 pub use udp::{UdpMemory, classify_udp};

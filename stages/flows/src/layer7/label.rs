@@ -2,7 +2,7 @@
 //! payload of each application.
 
 use linkweir_proto::application::{
-    Application, Opening, UdpMemory, Verdict, classify_tcp, classify_udp,
+    Application, Opening, UdpMemory, Verdict, classify_tcp, classify_udp, has_bittorrent_handshake,
 };
 use linkweir_proto::http1::{Start, classify};
 use linkweir_proto::quic::{Kind, LongHeader};
@@ -55,6 +55,10 @@ pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
         if matches!(alone, Verdict::Is(_)) {
             return alone;
         }
+    }
+    // Peers that first exchange keys and then go on in clear: their first bytes are random.
+    if has_bittorrent_handshake(segment.payload) {
+        return Verdict::Is(Application::BitTorrent);
     }
     verdict
 }

@@ -192,6 +192,31 @@ fn a_flow_seen_from_its_middle_and_the_wrong_way_round() {
     assert_eq!(of(1).client, ends().server);
 }
 
+/// As aria2 does by default: random bytes of both sides (MSE), then the handshake in clear, alone in its
+/// segment or behind more random bytes.
+#[test]
+fn bittorrent_behind_an_exchange_of_keys() {
+    let random = |len: u8| -> Vec<u8> { (0..len).map(|at| at.wrapping_mul(89) | 0x80).collect() };
+    let handshake = [b"\x13BitTorrent protocol".as_slice(), &[0; 48]].concat();
+    for before in [0, 40] {
+        let mut fed = Fed::plain();
+        fed.client(&random(200)).server(&random(180));
+        fed.client(&random(130)).server(&random(90));
+        assert_eq!(fed.row().0.application, "");
+        fed.client(&[random(before), handshake.clone()].concat());
+        let (row, _) = fed.row();
+        assert_eq!((row.application, row.p2p_t), ("bittorrent", 9), "{before}");
+        assert_eq!(fed.layer7.states(), 0);
+    }
+    // What comes later than the first packets does not name a flow.
+    let mut fed = Fed::plain();
+    for _ in 0..5 {
+        fed.client(&random(200)).server(&random(180));
+    }
+    fed.client(&handshake);
+    assert_eq!(fed.row().0.application, "");
+}
+
 #[test]
 fn what_nobody_knows_costs_nothing() {
     let mut fed = Fed::plain();

@@ -1,6 +1,8 @@
 //! The first bytes of a connection, and what they say.
 
-use linkweir_proto::application::{Application, UdpMemory, Verdict, classify_tcp, classify_udp};
+use linkweir_proto::application::{
+    Application, UdpMemory, Verdict, classify_tcp, classify_udp, has_bittorrent_handshake,
+};
 use linkweir_proto::quic::{ClientInitials, LongHeader, Progress};
 use linkweir_proto::tls::{MessageHeader, Parsed, RecordHeader, parse_client_hello};
 
@@ -171,15 +173,11 @@ impl Opening {
     }
 }
 
-/// What a peer of BitTorrent that first exchanges keys (MSE) and then goes on in clear looks like: its
-/// handshake stands behind some hundred random bytes. It is waited for only where a rule asks for it.
+/// A peer of BitTorrent that first exchanges keys (MSE) and then goes on in clear. It is waited for only
+/// where a rule asks for it.
 fn hidden(policy: &Policy, client: &[u8], server: &[u8], is_over: bool) -> Classified {
-    const HANDSHAKE: &[u8] = b"\x13BitTorrent protocol";
     if policy.names(Application::BitTorrent) {
-        if [client, server]
-            .iter()
-            .any(|bytes| memchr::memmem::find(bytes, HANDSHAKE).is_some())
-        {
+        if has_bittorrent_handshake(client) || has_bittorrent_handshake(server) {
             return is(Application::BitTorrent, Vec::new());
         }
         if !is_over {
