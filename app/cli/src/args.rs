@@ -13,6 +13,8 @@ use crate::flows::FlowsArgs;
 use crate::gateway::GatewayArgs;
 use crate::http::HttpArgs;
 use crate::lab::args::LabArgs;
+use crate::lab::line::LineArgs;
+use crate::lab::peer::PeerArgs;
 use crate::load::args::LoadArgs;
 use crate::model::ModelArgs;
 use crate::units;
@@ -42,6 +44,10 @@ pub(crate) enum Command {
     Load(Box<LoadArgs>),
     Model(ModelArgs),
     Lab(LabArgs),
+    #[command(hide = true)]
+    LabLine(LineArgs),
+    #[command(hide = true)]
+    LabPeer(PeerArgs),
     Archive(ArchiveArgs),
     Man(ManArgs),
     Completions(CompletionArgs),

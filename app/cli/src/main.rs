@@ -35,18 +35,16 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
-use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    let exit = match config::parse(std::env::args_os()) {
+    match config::parse(std::env::args_os()) {
         Ok(cli) => run(cli),
-        Err(config::Refused::Clap(error)) => exit::usage(&error),
-        Err(config::Refused::File(message)) => exit::failure(&exit::Wrong(message).into()),
-    };
-    exit.into()
+        Err(config::Refused::Clap(error)) => exit::usage(&error).into(),
+        Err(config::Refused::File(message)) => exit::failure(&exit::Wrong(message).into()).into(),
+    }
 }
 
-fn run(cli: Cli) -> Exit {
+fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         Command::Http(args) => http::run(&args),
         Command::Feed(args) => feed::run(&args),
@@ -54,12 +52,16 @@ fn run(cli: Cli) -> Exit {
         Command::Gateway(args) => gateway::run(&args),
         Command::Model(args) => model::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::LabLine(args) => lab::line::run(&args),
+        // Its exit codes are its own.
+        Command::LabPeer(args) => return lab::peer::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Archive(args) => archive::run(&args),
         Command::Man(args) => documents::man(&args),
         Command::Completions(args) => documents::completions(&args),
     };
-    outcome.unwrap_or_else(|error| exit::failure(&error))
+    let exit = outcome.unwrap_or_else(|error| exit::failure(&error));
+    exit.into()
 }
 
 /// The command line as clap sees it, for parsing twice.

@@ -16,6 +16,7 @@ pub mod scenario;
 mod error;
 mod gateway;
 mod ground;
+pub mod line;
 mod program;
 mod records;
 mod scanner;

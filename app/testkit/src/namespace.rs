@@ -7,6 +7,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
 /// Where Debian keeps programs of the administrator, which are not on everybody's path.
@@ -48,7 +49,9 @@ impl Namespace {
         let has_own_users = !is_root();
         let mut unshare = tool("unshare");
         if has_own_users {
-            unshare.args(["--user", "--map-root-user"]);
+            // In two steps. What /proc says of a network belongs to the root of its users, who has to
+            // be there before it; else an ordinary user cannot read the gateway's queues.
+            unshare.args(["--user", "--map-root-user", "--", "unshare"]);
         }
         Ok(Self {
             holder: Holder::start(unshare.arg("--net"))?,
@@ -145,6 +148,23 @@ impl Namespace {
         sockets.iter().filter(|inode| open.contains(inode)).count()
     }
 
+    /// A counter that its kernel keeps for TCP and IP, as `TcpRetransSegs`.
+    pub(crate) fn counter(&self, name: &str) -> Option<u64> {
+        ["snmp", "netstat"].iter().find_map(|table| {
+            let path = format!("/proc/{}/net/{table}", self.id());
+            counter_in(&std::fs::read_to_string(path).ok()?, name)
+        })
+    }
+
+    /// How many TCP connections it has that may still send something of their own accord.
+    pub(crate) fn open_connections(&self) -> usize {
+        let tables = ["tcp", "tcp6"].iter().map(|table| {
+            let path = format!("/proc/{}/net/{table}", self.id());
+            open_in(&std::fs::read_to_string(path).unwrap_or_default())
+        });
+        tables.sum()
+    }
+
     /// Runs a short command in it; a failure is an error with what it said.
     pub(crate) fn must(&self, program: &str, words: &[&str]) -> Result<(), Unavailable> {
         let output = self
@@ -173,6 +193,8 @@ impl Holder {
     fn start(command: &mut Command) -> Result<Self, Unavailable> {
         let mut child = command
             .args(["--", "sh", "-c", "echo; exec cat >/dev/null"])
+            // A key pressed for the program is not for it: the namespace would be out of reach.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -209,9 +231,56 @@ fn tool(program: &str) -> Command {
     command
 }
 
+/// Source: proc(5), `/proc/net/snmp` and `/proc/net/netstat`: a line of names, a line of values, each
+/// behind the name of the protocol.
+fn counter_in(table: &str, name: &str) -> Option<u64> {
+    let lines: Vec<&str> = table.lines().collect();
+    let (pairs, _) = lines.as_chunks::<2>();
+    pairs.iter().find_map(|[names, values]| {
+        let (protocol, names) = names.split_once(": ")?;
+        let (_, values) = values.split_once(": ")?;
+        let wanted = name.strip_prefix(protocol)?;
+        let mut pairs = names.split(' ').zip(values.split(' '));
+        pairs.find(|pair| pair.0 == wanted)?.1.parse().ok()
+    })
+}
+
+/// Source: proc(5), `/proc/net/tcp`: the fourth field is the state. Those left out are `TCP_LISTEN` (0A),
+/// `TCP_TIME_WAIT` (06) and `TCP_CLOSE` (07).
+fn open_in(table: &str) -> usize {
+    let states = table.lines().skip(1);
+    let states = states.filter_map(|line| line.split_whitespace().nth(3));
+    states
+        .filter(|state| !matches!(*state, "0A" | "06" | "07"))
+        .count()
+}
+
 fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     // Real, effective, saved, of the file system.
     ids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_protocol_and_name() {
+        let table = "Tcp: RetransSegs InErrs\nTcp: 7 0\nTcpExt: TCPSynRetrans\nTcpExt: 3\n";
+        assert_eq!(counter_in(table, "TcpRetransSegs"), Some(7));
+        assert_eq!(counter_in(table, "TcpExtTCPSynRetrans"), Some(3));
+        assert_eq!(counter_in(table, "TcpTCPSynRetrans"), None);
+    }
+
+    #[test]
+    fn who_listens_or_waits_out_the_end_is_not_open() {
+        let table = "sl local rem st\n\
+            0: 0200580A:0050 00000000:0000 0A 0\n\
+            1: 0200580A:0050 0101100A:1234 01 0\n\
+            2: 0200580A:0050 0201100A:1234 06 0\n\
+            3: 0200580A:0050 0301100A:1234 09 0\n";
+        assert_eq!(open_in(table), 2);
+    }
 }

@@ -1,6 +1,8 @@
 //! `linkweir lab`.
 
 pub(crate) mod args;
+pub(crate) mod line;
+pub(crate) mod peer;
 mod places;
 mod report;
 mod steps;

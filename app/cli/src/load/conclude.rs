@@ -279,7 +279,7 @@ fn add_counts(runner: &mut Runner<'_>, port: PortCounts) {
     figures.generator.emulator_overflow = overflow;
 }
 
-fn tcp_counts(counts: &TcpCounts) -> [(&'static str, u64); 16] {
+fn tcp_counts(counts: &TcpCounts) -> [(&'static str, u64); 17] {
     [
         ("segments_sent", counts.segments_out),
         ("segments_received", counts.segments_in),
@@ -296,6 +296,7 @@ fn tcp_counts(counts: &TcpCounts) -> [(&'static str, u64); 16] {
         ("strays", counts.strays),
         ("challenge_acks", counts.challenge_acks),
         ("window_probes", counts.window_probes),
+        ("time_wait_answers", counts.time_wait_answers),
         ("time_wait_evicted", counts.time_wait_evicted),
     ]
 }

@@ -1,5 +1,6 @@
 //! Load through the gateway, while everybody counts.
 
+mod losses;
 mod planted;
 mod settings;
 mod tables;
@@ -7,6 +8,7 @@ mod times;
 mod witnesses;
 
 use std::fs;
+use std::iter;
 use std::time::Duration;
 
 use linkweir_testkit::gateway::Place;
@@ -14,6 +16,7 @@ use linkweir_testkit::load as servers;
 
 use crate::gateway::{self, Gateway};
 use crate::ground::{Ground, need};
+use crate::line::Line;
 use crate::program::Program;
 use crate::web::{Web, url};
 use crate::{Findings, LabError};
@@ -33,6 +36,8 @@ const FILE: usize = 30_000;
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long the last frames and lines may take.
 const SETTLE: Duration = Duration::from_secs(10);
+/// How long the server may go on to close: it sends a FIN again after 0.2, 0.6, 1.4 and 3 s.
+const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// Runs it.
 pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
@@ -51,10 +56,14 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         ground.tell(&format!("watch {name}: http://{address}/"));
     }
 
-    ground.tell(&format!(
+    let line = settings.line.map(|line| Line::lay(ground, line.into()));
+    let line = line.transpose()?;
+    let server = losses::Server::read(ground);
+    let sessions = format!(
         "sessions: {:.0} a second for {:?}, from {} and, inspected, {}",
         settings.rate, settings.duration, settings.clients, settings.guests
-    ));
+    );
+    ground.tell_of(&sessions, settings.duration);
     let load = load(settings, ground)?;
     let carriers = planted.send(ground)?;
     let load = load.wait(ground, settings.duration + DRAIN)?;
@@ -62,6 +71,10 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         .into_iter()
         .map(|carrier| carrier.wait(ground, SETTLE))
         .collect::<Result<Vec<_>, _>>()?;
+    let (at_end, open) = (
+        losses::Server::read(ground),
+        ground.net.open_connections(Place::Server),
+    );
     ground.tell("the last frames");
     let expected = load.count("load/responses");
     // What the log lacks in the end is a finding.
@@ -69,7 +82,13 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         u64::try_from(web.visits().len()).is_ok_and(|lines| lines >= expected)
     }));
 
+    // Nor what the server's kernel still wants to say.
+    drop(ground.wait("the server", LAST_WORDS, || {
+        ground.net.open_connections(Place::Server) == 0
+    }));
+    let counted = losses::Server::read(ground);
     let seen = witnesses.finish()?;
+    let line = line.map(Line::finish).transpose()?;
     let gateway = gateway.finish(ground)?;
     let account = tables::Account {
         settings,
@@ -81,6 +100,18 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         gateway: &gateway,
     };
     let mut findings = account.findings();
+    let again = losses::Witnesses {
+        loads: iter::once(&load).chain(&carriers).collect(),
+        http: &seen.http,
+        gateway: &gateway,
+        flows: losses::Flows::read(ground)?,
+        server: counted.since(&server),
+        unheard: losses::Unheard {
+            server: counted.since(&at_end),
+            open: u64::try_from(open).unwrap_or(u64::MAX),
+        },
+    };
+    findings.tables.extend(again.tables(line.as_ref()));
     times::compare(ground, &mut findings)?;
     Ok(findings)
 }
@@ -125,7 +156,7 @@ fn load(settings: &Settings, ground: &Ground<'_>) -> Result<Program, LabError> {
         "load",
         &url,
         "-i",
-        "cli0",
+        ground.clients,
         "--gateway",
         "10.88.1.1",
         "--clients",

@@ -78,7 +78,7 @@ impl Planted {
                     "load",
                     &url,
                     "-i",
-                    "cli0",
+                    ground.clients,
                     "--gateway",
                     "10.88.1.1",
                     "--clients",

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::line::Harm;
 use crate::scenario::duration;
 
 /// Load through the gateway.
@@ -43,4 +44,14 @@ pub struct Line {
     /// By how much.
     #[serde(deserialize_with = "duration")]
     pub delay: Duration,
+}
+
+impl From<Line> for Harm {
+    fn from(line: Line) -> Self {
+        Self {
+            loss: line.loss,
+            reorder: line.reorder,
+            delay: line.delay,
+        }
+    }
 }

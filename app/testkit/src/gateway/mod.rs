@@ -216,6 +216,29 @@ impl Net {
         std::fs::read_to_string(path).unwrap_or_default()
     }
 
+    /// Makes an interface send frames as they are on a cable, as [`Links::has_offloads`] does for those
+    /// of the net.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn switch_offloads_off(&self, place: Place, interface: &str) -> Result<(), Unavailable> {
+        self.namespace(place).switch_offloads_off(interface)
+    }
+
+    /// A counter that the kernel of a place keeps for TCP and IP, as `TcpRetransSegs` or
+    /// `TcpExtTCPSynRetrans`.
+    #[must_use]
+    pub fn counter(&self, place: Place, name: &str) -> Option<u64> {
+        self.namespace(place).counter(name)
+    }
+
+    /// How many TCP connections a kernel has that may still send something of their own accord: those
+    /// that neither wait for the first segment nor out the last.
+    #[must_use]
+    pub fn open_connections(&self, place: Place) -> usize {
+        self.namespace(place).open_connections()
+    }
+
     /// How many packet sockets of a process are open in a namespace and take packets: a capture that
     /// has begun.
     #[must_use]

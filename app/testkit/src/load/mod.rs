@@ -281,12 +281,7 @@ impl Net {
     /// `TcpOutRsts`.
     #[must_use]
     pub fn counter(&self, place: Place, name: &str) -> Option<u64> {
-        let id = self.namespace(place).id();
-        let tables = ["snmp", "netstat"].map(|table| format!("/proc/{id}/net/{table}"));
-        tables.iter().find_map(|path| {
-            let text = fs::read_to_string(path).ok()?;
-            counter_in(&text, name)
-        })
+        self.namespace(place).counter(name)
     }
 
     /// Whether anybody listens on a TCP port of the server.
@@ -318,20 +313,6 @@ impl Net {
             Place::Server => &self.server,
         }
     }
-}
-
-/// Source: proc(5), `/proc/net/snmp` and `/proc/net/netstat`: a line of names, a line of values, each
-/// behind the name of the protocol.
-fn counter_in(table: &str, name: &str) -> Option<u64> {
-    let lines: Vec<&str> = table.lines().collect();
-    let (pairs, _) = lines.as_chunks::<2>();
-    pairs.iter().find_map(|[names, values]| {
-        let (protocol, names) = names.split_once(": ")?;
-        let (_, values) = values.split_once(": ")?;
-        let wanted = name.strip_prefix(protocol)?;
-        let mut pairs = names.split(' ').zip(values.split(' '));
-        pairs.find(|pair| pair.0 == wanted)?.1.parse().ok()
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,145 @@
+//! A line between two interfaces that loses some segments and lets some come late, and counts what it
+//! does.
+//!
+//! It takes whole frames from each interface and gives them to the other. Only TCP segments come to
+//! harm: a lost answer of ARP would be felt, but no witness could account for it. The kernel's own
+//! emulator (`netem`) is not in every kernel, and does not say what it did to which kind of segment.
+
+mod counts;
+mod lay;
+#[cfg(test)]
+mod tests;
+mod way;
+
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linkweir_inject::{Port, PortError, PortOptions, SenderKind};
+use linkweir_load::frames::Frames;
+use linkweir_sys::wait::{any_readable, wall_clock_ns};
+use linkweir_wire::Timestamp;
+use serde::Serialize;
+
+pub use counts::{Counts, Kind, Segments};
+pub(crate) use lay::Line;
+pub use way::Harm;
+use way::Way;
+
+/// How long a signal may go unnoticed.
+const LOOK: Duration = Duration::from_millis(50);
+/// Memory for frames that wait to be taken, bytes. What an ordinary user gets of it is less.
+const BUFFER: usize = 64 << 20;
+
+/// What a line is between, and what it does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Its two interfaces. They have to be up, and nobody else should answer on them.
+    pub between: [String; 2],
+    /// What it does to segments, in each direction.
+    pub harm: Harm,
+    /// Names its random numbers.
+    pub seed: u64,
+}
+
+/// What a line did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Done {
+    /// From the first interface to the second.
+    pub forth: Counts,
+    /// From the second to the first.
+    pub back: Counts,
+    /// Frames that were lost against its will.
+    #[serde(skip)]
+    pub dropped: Dropped,
+}
+
+/// What was lost against the will of the line, in both directions: with any of it, its counts are not
+/// what happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// Frames for which the kernel had no memory before they were taken.
+    pub kernel: u64,
+    /// Frames too long to be taken whole.
+    pub too_long: u64,
+    /// Frames that the other interface did not take.
+    pub refused: u64,
+}
+
+/// Runs until `stop` is set. What waits then still goes its way.
+///
+/// # Errors
+/// An interface cannot be opened, or is gone.
+pub fn run(options: &Options, stop: &AtomicBool) -> Result<Done, PortError> {
+    let [near, far] = &options.between;
+    let (mut near, mut far) = (open(near)?, open(far)?);
+    let mut forth = Way::new(options.harm, options.seed, 0);
+    let mut back = Way::new(options.harm, options.seed, 1);
+    let mut frames = Frames::default();
+    while !stop.load(Ordering::Relaxed) {
+        let due = [&forth, &back].map(Way::next_deadline);
+        let limit = due.into_iter().flatten().min().map_or(LOOK, |due| {
+            Duration::from_nanos(due.nanos_since(now())).min(LOOK)
+        });
+        wait(&near, &far, limit)?;
+        carry(&mut near, &mut far, &mut forth, &mut frames)?;
+        carry(&mut far, &mut near, &mut back, &mut frames)?;
+    }
+    for (way, to) in [(&mut forth, &mut far), (&mut back, &mut near)] {
+        frames.clear();
+        way.pop_due(Timestamp::MAX, &mut frames);
+        to.send(frames.iter())?;
+    }
+    let mut dropped = Dropped::default();
+    for counts in [near.counts(), far.counts()] {
+        dropped.kernel += counts.dropped;
+        dropped.too_long += counts.too_long;
+        dropped.refused += counts.sent.refused;
+    }
+    Ok(Done {
+        forth: forth.counts(),
+        back: back.counts(),
+        dropped,
+    })
+}
+
+fn open(interface: &str) -> Result<Port, PortError> {
+    Port::open(&PortOptions {
+        // Each frame as it came, whatever it is: the kernel's path of a packet socket is the plainest.
+        sender: SenderKind::Packet,
+        only_load: false,
+        receive_buffer: BUFFER,
+        linger: Duration::ZERO,
+        ..PortOptions::new(interface)
+    })
+}
+
+fn wait(near: &Port, far: &Port, limit: Duration) -> Result<(), PortError> {
+    let files = [near.as_fd(), far.as_fd()];
+    any_readable(&files, limit)
+        .map(drop)
+        .map_err(|error| PortError::Io {
+            doing: "waiting",
+            interface: "the line".to_owned(),
+            error,
+        })
+}
+
+/// Takes what has come at one side, and gives the other what it gets now.
+fn carry(
+    from: &mut Port,
+    to: &mut Port,
+    way: &mut Way,
+    frames: &mut Frames,
+) -> Result<(), PortError> {
+    frames.clear();
+    let now = now();
+    from.receive(Duration::ZERO, |frame| way.take(frame.bytes, now, frames))?;
+    way.pop_due(now, frames);
+    to.send(frames.iter())?;
+    Ok(())
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_nanos(wall_clock_ns())
+}
