@@ -27,7 +27,7 @@ use std::process::Command;
 use crate::gateway::Links;
 use crate::namespace::Namespace;
 pub use crate::namespace::Unavailable;
-pub use nginx::{EMBEDDED, Nginx, SMALL, Settings};
+pub use nginx::{EMBEDDED, Nginx, SMALL, Settings, most_files};
 
 /// The server's IPv4 address.
 pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(172, 31, 0, 1));

@@ -25,8 +25,10 @@ pub struct Settings {
     /// Whether it goes before all others (nice -20), for what is measured beside the other programs of the
     /// machine. Only root may have that.
     pub is_urgent: bool,
-    /// Most connections at a time.
+    /// Most connections at a time, as far as the limit of open files allows ([`most_files`]).
     pub connections: u32,
+    /// Whether another may listen at the same ports; the kernel then deals connections out.
+    pub shares_ports: bool,
     /// Commands that it works off for an answer of `/work`, which is how long that takes: about a
     /// microsecond each.
     pub work: u32,
@@ -39,6 +41,7 @@ impl Default for Settings {
             core: None,
             is_urgent: false,
             connections: 20_480,
+            shares_ports: false,
             work: 100,
         }
     }
@@ -106,6 +109,7 @@ impl Nginx {
         if let Some(core) = settings.core {
             words.extend(["taskset".to_owned(), "-c".to_owned(), core.to_string()]);
         }
+        words.extend(all_files());
         words.push("nginx".to_owned());
         let mut words = words.iter();
         let mut nginx = command(words.next().map_or("nginx", String::as_str));
@@ -138,6 +142,24 @@ impl Nginx {
     }
 }
 
+/// How many files a process may open that asks for as many as it can have: the hard limit of this one.
+#[must_use]
+pub fn most_files() -> u64 {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let hard = |line: &str| {
+        let line = line.strip_prefix("Max open files")?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    limits.lines().find_map(hard).unwrap_or(u64::MAX)
+}
+
+/// Words that give the program behind them all files that it may have. nginx's own setting for that is
+/// one of its workers, and it runs without.
+fn all_files() -> [String; 4] {
+    let script = r#"ulimit -n "$(ulimit -H -n)"; exec "$@""#;
+    ["sh", "-c", script, "sh"].map(str::to_owned)
+}
+
 fn page() -> String {
     let [style, script, one, two] = EMBEDDED;
     format!(
@@ -149,7 +171,15 @@ fn page() -> String {
 }
 
 fn text(folder: &Path, settings: &Settings, listen: &[String]) -> String {
-    let listen: String = listen.iter().map(|at| format!("listen {at}; ")).collect();
+    let shared = if settings.shares_ports {
+        " reuseport"
+    } else {
+        ""
+    };
+    let listen: String = listen
+        .iter()
+        .map(|at| format!("listen {at}{shared}; "))
+        .collect();
     let at = folder.display();
     let log = if settings.has_log {
         format!("access_log {at}/access.log visit")
@@ -159,12 +189,10 @@ fn text(folder: &Path, settings: &Settings, listen: &[String]) -> String {
     let format = log::FORMAT;
     let temporary = web::temporary_paths(folder);
     let connections = settings.connections;
-    let files = connections.saturating_add(1024);
     let small = "s".repeat(SMALL);
     // A server-side include could change the length, so nginx does not announce it.
     format!(
         "user root root; daemon off; master_process off; pid {at}/nginx.pid;
-        worker_rlimit_nofile {files};
         events {{ worker_connections {connections}; multi_accept on; }}
         http {{
             log_format visit '{format}';

@@ -21,7 +21,7 @@ pub(super) const WORK: u32 = 1500;
 /// Parts of the limit at which the paper measured: 495 and 993 requests per second.
 const PARTS: [f64; 2] = [0.5, 0.95];
 /// Least seconds of a run: the model needs time for its states.
-const LEAST_SECONDS: u32 = 30;
+const LEAST_SECONDS: u32 = 20;
 /// Seconds in which wrk finds the limit.
 const LIMIT_SECONDS: u32 = 3;
 /// How fast the model is played. It is fitted to two days of the 1998 World Cup log in bins of ten seconds

@@ -97,6 +97,20 @@ impl Outcome {
         Ok(counts.filter_map(Value::as_u64).sum())
     }
 
+    /// The causes for which sessions failed, with how many; empty where none did.
+    pub(super) fn causes(&self) -> String {
+        let failed = self
+            .summary
+            .pointer("/load/failed")
+            .and_then(Value::as_object);
+        let counts = failed.into_iter().flatten();
+        let counts = counts.filter(|(_, count)| count.as_u64() != Some(0));
+        let causes: Vec<String> = counts
+            .map(|(cause, count)| format!("{cause} {count}"))
+            .collect();
+        causes.join(", ")
+    }
+
     /// What it reached, where it kept the rate: nothing failed, the run is valid, and as many answers
     /// came as were asked for. The time is that of the whole run, with the end of the last session.
     pub(super) fn kept(self, rate: f64) -> Result<Option<(Reached, Ended)>> {
@@ -186,5 +200,7 @@ mod tests {
         assert!(kept(0, 2000, 1).is_none(), "one session failed");
         assert!(outcome(0, 1, 0).number("schedule_lag_us.p50").is_err());
         assert_eq!(outcome(0, 7, 0).count("responses").unwrap(), 7);
+        assert_eq!(outcome(0, 7, 3).causes(), "refused 3");
+        assert_eq!(outcome(0, 7, 0).causes(), "");
     }
 }

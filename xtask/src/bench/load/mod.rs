@@ -2,7 +2,8 @@
 //!
 //! Two network namespaces joined by a veth pair: nginx with one worker on one core, what loads it on the
 //! other. What arrives by a veth pair is worked off on the core of who sent it: the client's core also
-//! bears the server's receiving, for all programs alike. The rows take turns, a short run each per round;
+//! bears the server's receiving, for all programs alike; with `--steer` each core bears its own. The rows
+//! take turns, a short run each per round;
 //! figures are medians over the rounds, ratios are of runs of the same round.
 
 mod bars;
@@ -47,6 +48,8 @@ struct Plan {
     runs: usize,
     /// Whether links are as on a cable: no offloads.
     is_cable: bool,
+    /// Whether what arrives is worked off on the core of who receives it.
+    is_steered: bool,
     /// Whether server and clients go before all other programs.
     is_urgent: bool,
     only: Vec<Part>,
@@ -83,13 +86,14 @@ fn is_there(tool: Tool) -> bool {
     is_there
 }
 
-/// `bench load [--seconds N] [--runs N] [--cable] [--urgent] [--binary FILE] [--only PART]...`
+/// `bench load [--seconds N] [--runs N] [--cable] [--steer] [--urgent] [--binary FILE] [--only PART]...`
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let mut plan = Plan {
         seconds: options.value("--seconds")?.unwrap_or(2).max(1),
         runs: options.value("--runs")?.unwrap_or(5).max(1),
         is_cable: options.flag("--cable"),
+        is_steered: options.flag("--steer"),
         is_urgent: options.flag("--urgent"),
         only: Vec::new(),
         binary: options.value("--binary")?,
@@ -168,7 +172,7 @@ fn others(plan: &Plan, site: &Site, binary: &Path) -> Result<Vec<Bar>> {
 
 fn describe(plan: &Plan, site: &Site) {
     println!(
-        "{} rounds of {} s{}{}{}; nginx with one worker on core {}, what loads it on core {}; answers of {} bytes; wrk and ab with {} connections",
+        "{} rounds of {} s{}{}{}{}; nginx with one worker on core {}, what loads it on core {}; answers of {} bytes; wrk and ab with {} connections",
         plan.runs,
         plan.seconds,
         if site.net().is_unprivileged() {
@@ -180,6 +184,11 @@ fn describe(plan: &Plan, site: &Site) {
             ", offloads off"
         } else {
             ", offloads as on a host"
+        },
+        if plan.is_steered {
+            ", frames worked off on the core of who receives them"
+        } else {
+            ", frames worked off on the core of who sends them"
         },
         if plan.is_urgent {
             ", before all other programs"

@@ -3,7 +3,7 @@
 use super::cores::Busy;
 use super::peers::{self, Reached};
 use super::row::{Mode, Tool};
-use super::search;
+use super::search::{self, Steps};
 use super::site::{Ended, Site};
 use super::{Plan, generator};
 use crate::bench::measure::median;
@@ -12,8 +12,10 @@ use crate::shell::{grouped, print_table};
 use anyhow::{Context as _, Result};
 use std::path::Path;
 
-/// Where the search begins when nothing is known.
-const START: f64 = 5000.0;
+/// Where the search begins when nothing is known, in the rate that wrk has just had.
+const START: f64 = 0.9;
+/// Where it begins in later rounds, in the rate of the last.
+const AGAIN: f64 = 0.97;
 /// A core with less idle time than this is full,
 const FULL: f64 = 0.95;
 /// and it is full of the server where nginx itself has this part of it; the rest are interrupts.
@@ -76,22 +78,30 @@ pub(super) fn measure(
     };
     let mut all: Vec<Series> = tools.iter().map(series).collect();
     for round in 0..plan.runs {
+        let mut of_wrk = 10_000.0;
         for series in &mut all {
             let last = series.runs.iter().flatten().last();
             // What was found in the last round is kept again, or nearly.
-            let start = last.map_or(START, |run| run.reached.per_second * 0.93);
+            let search = match last {
+                Some(run) => (run.reached.per_second * AGAIN, Steps::NARROW),
+                None => (of_wrk * START, Steps::WIDE),
+            };
             let name = series.tool.name();
             let run = once(
                 plan,
                 site,
                 binary,
                 (series.tool, mode),
-                start,
+                search,
                 &mut |rate| {
                     progress(&format!("round {}: {name} {rate:.0}/s", round + 1));
                 },
             );
-            series.runs.push(run.context(name)?);
+            let run = run.context(name)?;
+            if let (Tool::Wrk, Some(run)) = (series.tool, &run) {
+                of_wrk = run.reached.per_second;
+            }
+            series.runs.push(run);
         }
     }
     progress("");
@@ -103,7 +113,7 @@ fn once(
     site: &Site,
     binary: &Path,
     (tool, mode): (Tool, Mode),
-    start: f64,
+    (start, steps): (f64, Steps),
     tell: &mut dyn FnMut(f64),
 ) -> Result<Option<Run>> {
     let seconds = plan.seconds;
@@ -119,7 +129,7 @@ fn once(
         }
     };
     let found = if tool.is_open_loop() {
-        search::highest(start, at)?.map(|(_, found)| found)
+        search::highest(start, steps, at)?.map(|(_, found)| found)
     } else {
         at(0.0)?
     };

@@ -2,9 +2,9 @@
 
 use super::Plan;
 use super::cores::{self, Busy, Look, peak_memory};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::gateway::Links;
-use linkweir_testkit::load::{GENERATOR, Net, Nginx, Place, SERVER, Settings};
+use linkweir_testkit::load::{GENERATOR, Net, Nginx, Place, SERVER, SERVING, Settings, most_files};
 use linkweir_testkit::netns::Running;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Connections that nginx may hold.
 const CONNECTIONS: u32 = 300_000;
+/// Files of a server that are no connections.
+const OTHER_FILES: u64 = 64;
 /// Between two looks at what runs.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -24,6 +26,7 @@ pub(super) struct Site {
     nginx: Nginx,
     net: Net,
     folder: PathBuf,
+    settings: Settings,
     is_urgent: bool,
 }
 
@@ -50,15 +53,23 @@ impl Site {
             ..Links::default()
         };
         let net = Net::with(1, links)?;
+        // The kernel's default cuts every backlog to 4,096.
+        net.set("net.core.somaxconn=65535")?;
+        if plan.is_steered {
+            steer(&net, Place::Server, SERVING, cores::SERVER)?;
+            steer(&net, Place::Generator(0), GENERATOR, cores::CLIENT)?;
+        }
         let settings = Settings {
             has_log: false,
             core: Some(u16::try_from(cores::SERVER)?),
             is_urgent: plan.is_urgent,
             connections: CONNECTIONS,
+            shares_ports: true,
             work,
         };
         let nginx = Nginx::start(&net, folder, &settings).context("start nginx")?;
         Ok(Self {
+            settings,
             nginx,
             net,
             folder: folder.to_path_buf(),
@@ -68,6 +79,19 @@ impl Site {
 
     pub(super) const fn net(&self) -> &Net {
         &self.net
+    }
+
+    /// Servers beside the first, on its core and at its ports, so that all together can hold so many
+    /// connections: a process may not open more files than its limit.
+    pub(super) fn more_servers(&self, connections: u64) -> Result<Vec<Nginx>> {
+        // The kernel deals connections out by a hash: a tenth more than one's share is never reached.
+        let each = most_files().saturating_sub(OTHER_FILES).max(1);
+        let servers = (connections + connections / 10).div_ceil(each);
+        let start = |number: u64| {
+            let folder = self.folder.join(format!("server{number}"));
+            Nginx::start(&self.net, &folder, &self.settings).context("start another nginx")
+        };
+        (1..servers).map(start).collect()
     }
 
     /// For what belongs to it; in memory.
@@ -143,4 +167,23 @@ impl Site {
             memory,
         }))
     }
+}
+
+/// Lets a core work off what arrives at an interface of a veth pair, which else is the work of the core
+/// that sent it.
+///
+/// Source: `Documentation/networking/scaling.rst` of Linux, Receive Packet Steering.
+fn steer(net: &Net, place: Place, interface: &str, core: usize) -> Result<()> {
+    let file = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
+    // The interfaces of a namespace are in a sysfs that was mounted inside it.
+    let script = format!("mount -t sysfs sysfs /sys && echo {:x} > {file}", 1 << core);
+    let mut command = net.command(place, "unshare");
+    let output = command.args(["--mount", "sh", "-c", &script]).output()?;
+    if !output.status.success() {
+        bail!(
+            "--steer {interface}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(())
 }
