@@ -33,10 +33,10 @@ pub(crate) struct Transaction {
 pub(crate) struct Flow {
     pub(crate) c_ip: IpAddr,
     pub(crate) c_port: u16,
-    /// First payload of the client.
-    pub(crate) c_first: f64,
-    /// First payload of the server.
-    pub(crate) s_first: f64,
+    /// First payload of the client, milliseconds from the flow's first segment; none where it sent none.
+    pub(crate) c_first: Option<f64>,
+    /// The same of the server.
+    pub(crate) s_first: Option<f64>,
 }
 
 /// Reads the records of a file one by one.

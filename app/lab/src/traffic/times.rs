@@ -87,8 +87,11 @@ impl Read {
             }
         })?;
         records::each(&ground.path("flows.jsonl"), |flow: Flow| {
-            if let Some(times) = read.times.get_mut(&(flow.c_ip, flow.c_port)) {
-                times.flow = Some((flow.s_first - flow.c_first) / 1e3);
+            let socket = (flow.c_ip, flow.c_port);
+            if let (Some(times), Some(asked), Some(answered)) =
+                (read.times.get_mut(&socket), flow.c_first, flow.s_first)
+            {
+                times.flow = Some((answered - asked) / 1e3);
             }
         })?;
         Ok(read)
