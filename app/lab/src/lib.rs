@@ -13,19 +13,26 @@
 pub mod findings;
 pub mod scenario;
 
+mod curves;
 mod error;
+pub mod failover;
 mod gateway;
 mod ground;
 pub mod line;
+pub mod overload;
+pub mod p2p;
 mod program;
 mod records;
+pub mod regenerate;
 mod scanner;
 pub mod traffic;
+mod urgent;
+mod watch;
 mod web;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use error::LabError;
@@ -71,8 +78,16 @@ pub fn run(order: &Order, tell: &mut dyn FnMut(Step<'_>)) -> Result<Findings, La
     let mut ground = Ground::new(order, tell)?;
     let mut findings = match &order.scenario.kind {
         Kind::Traffic(settings) => traffic::run(settings, &mut ground)?,
+        Kind::Regenerate(settings) => regenerate::run(settings, &mut ground)?,
+        Kind::Overload(settings) => overload::run(settings, &mut ground)?,
+        Kind::Failover(settings) => failover::run(settings, &mut ground)?,
+        Kind::P2p(settings) => p2p::run(settings, &mut ground)?,
     };
     findings.begin_with("scenario", &order.scenario.title);
     findings.begin_with("seed", &order.seed.to_string());
+    if order.stop.load(Ordering::Relaxed) {
+        let why = "The run was ended early: what was to be sent later is not there, and may differ.";
+        findings.notes.push(why.to_owned());
+    }
     Ok(findings)
 }

@@ -9,12 +9,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-use crate::{LabError, traffic};
+use crate::{LabError, failover, overload, p2p, regenerate, traffic};
 
 /// What comes with the program: name and text.
 const BUILT_IN: &[(&str, &str)] = &[
     ("web", include_str!("../scenarios/web.toml")),
     ("loss", include_str!("../scenarios/loss.toml")),
+    ("p2p", include_str!("../scenarios/p2p.toml")),
+    (
+        "capture-to-model",
+        include_str!("../scenarios/capture-to-model.toml"),
+    ),
+    ("overload", include_str!("../scenarios/overload.toml")),
+    ("failover", include_str!("../scenarios/failover.toml")),
 ];
 
 /// What is done.
@@ -35,6 +42,14 @@ pub struct Scenario {
 pub enum Kind {
     /// Load through the gateway, and everybody counts.
     Traffic(traffic::Settings),
+    /// File sharing and chat, by application.
+    P2p(p2p::Settings),
+    /// Traffic recorded, a model fitted to it, and that played and recorded.
+    Regenerate(regenerate::Settings),
+    /// Constant against correlated arrivals near the limit of the server.
+    Overload(overload::Settings),
+    /// Parts killed in the middle of traffic.
+    Failover(failover::Settings),
 }
 
 /// The text of a file.
@@ -45,6 +60,10 @@ struct File {
     #[serde(default)]
     about: String,
     traffic: Option<traffic::Settings>,
+    p2p: Option<p2p::Settings>,
+    regenerate: Option<regenerate::Settings>,
+    overload: Option<overload::Settings>,
+    failover: Option<failover::Settings>,
 }
 
 impl Scenario {
@@ -91,6 +110,10 @@ impl Scenario {
     pub fn set_duration(&mut self, duration: Duration) {
         match &mut self.kind {
             Kind::Traffic(settings) => settings.duration = duration,
+            Kind::P2p(settings) => settings.duration = duration,
+            Kind::Regenerate(settings) => settings.duration = duration,
+            Kind::Overload(settings) => settings.duration = duration,
+            Kind::Failover(settings) => settings.set_duration(duration),
         }
     }
 
@@ -98,6 +121,11 @@ impl Scenario {
     pub fn set_rate(&mut self, rate: f64) {
         match &mut self.kind {
             Kind::Traffic(settings) => settings.rate = rate,
+            Kind::P2p(settings) => settings.rate = rate,
+            Kind::Regenerate(settings) => settings.rate = rate,
+            Kind::Failover(settings) => settings.rate = rate,
+            // The server says what it can do.
+            Kind::Overload(_) => {}
         }
     }
 }
@@ -108,11 +136,17 @@ fn read(name: &str, text: &str) -> Result<Scenario, LabError> {
         why,
     };
     let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-    let kinds = [file.traffic.map(Kind::Traffic)];
+    let kinds = [
+        file.traffic.map(Kind::Traffic),
+        file.p2p.map(Kind::P2p),
+        file.regenerate.map(Kind::Regenerate),
+        file.overload.map(Kind::Overload),
+        file.failover.map(Kind::Failover),
+    ];
     let mut kinds = kinds.into_iter().flatten();
     let (Some(kind), None) = (kinds.next(), kinds.next()) else {
         return Err(wrong(
-            "a scenario has exactly one table that says what is done: [traffic]".to_owned(),
+            "a scenario has exactly one table that says what is done: [traffic], [p2p], [regenerate], [overload], [failover]".to_owned(),
         ));
     };
     Ok(Scenario {

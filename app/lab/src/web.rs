@@ -33,6 +33,11 @@ impl Web {
             .map_err(LabError::file(&self.folder))
     }
 
+    /// Its process.
+    pub(crate) const fn id(&self) -> u32 {
+        self.nginx.id()
+    }
+
     /// The requests that it has answered.
     pub(crate) fn visits(&self) -> Vec<Visit> {
         self.nginx.visits()

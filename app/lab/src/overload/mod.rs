@@ -1,0 +1,184 @@
+//! Constant against correlated arrivals at the same mean rate, far from the server's limit and near it:
+//! the contrast of Table 2 of the paper of the Raw Packet Sender.
+//!
+//! The server is made slow by what it has to do for an answer of `/work`, so that its processor is the
+//! limit, as in the paper. What it can do is found by the generator itself: a volley of sessions, far
+//! more in a second than the server can answer, and the processor time that it took for them (see
+//! [`limit`]).
+//!
+//! Then come two pairs of runs. In each the MMPP goes first, because nobody knows before what mean a
+//! path of it will have, and the constant gaps have just that mean. The same seed takes the same path
+//! through the model at every rate; so what the first pair's path had more or less than its model is
+//! known when the second comes, whose rate is chosen so that its *realised* mean is the part of the
+//! limit that is wanted. Without that a path with a few bursts more would be above the limit, where
+//! even constant gaps have a queue without end.
+//!
+//! Where other programs of the machine take the server's core away, its limit is lower than was
+//! found. The scheduler counts how long the server waited for a core: a pair near the limit in which
+//! it waited for longer than half of what is left to the limit is run again, and where the machine is
+//! never quiet enough, the pair is shown and not judged.
+
+mod core;
+mod limit;
+mod pictures;
+mod play;
+mod queue;
+mod seen;
+mod settings;
+mod tables;
+
+use std::time::Duration;
+
+use linkweir_testkit::load as servers;
+
+use crate::ground::Ground;
+use crate::urgent::go_first;
+use crate::watch::{watch, watch_with};
+use crate::web::Web;
+use crate::{Findings, LabError};
+use play::{Job, Played, Player};
+pub use settings::Settings;
+
+/// The model that comes with the program.
+const MODEL: &str = include_str!("../../scenarios/web.model.json");
+/// How long the last lines of the log may take.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// Two runs with the same mean rate.
+#[derive(Debug)]
+struct Pair {
+    mmpp: Played,
+    constant: Played,
+}
+
+impl Pair {
+    /// The larger part of the time in which the server was kept from its core; 0 where nobody counts.
+    fn denied(&self) -> f64 {
+        let parts = [&self.mmpp, &self.constant].map(|run| run.denied().unwrap_or(0.0));
+        parts.into_iter().fold(0.0, f64::max)
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
+    ground.tell("the web server");
+    let server = servers::Settings {
+        work: settings.work,
+        ..servers::Settings::default()
+    };
+    let web = Web::start(ground, &server)?;
+    go_first(ground, web.id());
+    ground.route(play::CLIENTS)?;
+    let model = ground.put("model.json", MODEL.as_bytes())?;
+    let model = model.display().to_string();
+    let http = watch_with(ground, "http", "http", &["--ttlb"])?;
+    let flows = watch(ground, "flows", "flows")?;
+    for (name, page) in [("http", http.console), ("flows", flows.console)] {
+        if let Some(address) = page {
+            ground.tell(&format!("watch {name}: http://{address}/"));
+        }
+    }
+
+    let mut player = Player::new(ground, &web);
+    player.ground.tell("the server's limit");
+    let (limit, volley) = limit::find(&mut player)?;
+    player
+        .ground
+        .tell(&format!("it answers {limit:.0} a second"));
+    let far = pair(&mut player, settings, &model, "far", settings.far * limit)?;
+    let realised = rate(&far.mmpp, settings);
+    // More than the model's mean, or less: so it will be again.
+    let surplus = realised / (settings.far * limit);
+    if surplus <= 0.0 {
+        return Err(LabError::program(
+            "the run far from the limit",
+            "no session in it",
+        ));
+    }
+    let mut near: Vec<Pair> = Vec::new();
+    for round in 1..=settings.rounds.max(1) {
+        let (name, wanted) = (format!("near{round}"), settings.near * limit / surplus);
+        near.push(pair(&mut player, settings, &model, &name, wanted)?);
+        if near.last().is_some_and(|pair| settings.is_quiet(pair)) {
+            break;
+        }
+    }
+    near.sort_by(|a, b| a.denied().total_cmp(&b.denied()));
+
+    ground.tell("the last frames");
+    let mut near = near.into_iter();
+    let judged = near.next();
+    let is_quiet = judged.as_ref().is_some_and(|pair| settings.is_quiet(pair));
+    let pairs = std::iter::once(far).chain(judged).chain(near);
+    let mut runs: Vec<Played> = pairs.flat_map(|pair| [pair.mmpp, pair.constant]).collect();
+    runs.push(volley);
+    let expected: u64 = runs
+        .iter()
+        .map(|run| run.load.count("load/responses"))
+        .sum();
+    // What the log lacks in the end is a finding.
+    drop(ground.wait("the log", SETTLE, || {
+        u64::try_from(web.visits().len()).is_ok_and(|lines| lines >= expected)
+    }));
+    let (http, flows) = (http.finish()?, flows.finish()?);
+    let seen = seen::read(ground, &runs, &web.visits())?;
+    let account = tables::Account {
+        settings,
+        limit,
+        runs: &runs,
+        seen: &seen,
+        is_quiet,
+        http: &http,
+        flows: &flows,
+    };
+    let mut findings = account.findings();
+    findings.pictures = pictures::all(&seen);
+    Ok(findings)
+}
+
+impl Settings {
+    /// Whether the server had enough of its core in both runs.
+    fn is_quiet(&self, pair: &Pair) -> bool {
+        pair.denied() <= (1.0 - self.near) / 2.0
+    }
+}
+
+/// Runs the model at this mean rate, and then constant gaps at the mean that came of it.
+fn pair(
+    player: &mut Player<'_, '_>,
+    settings: &Settings,
+    model: &str,
+    name: &str,
+    wanted: f64,
+) -> Result<Pair, LabError> {
+    let duration = settings.duration;
+    let until = format!("{}ms", duration.as_millis());
+    let bin = format!("{}ns", settings.model_bin.as_nanos());
+    player
+        .ground
+        .tell(&format!("{wanted:.0} sessions a second, MMPP"));
+    let mmpp = player.play(Job {
+        name: format!("{name}-mmpp"),
+        arrivals: format!("mmpp:{model}@{wanted:.3}"),
+        words: ["--duration", &until, "--model-bin", &bin]
+            .map(str::to_owned)
+            .to_vec(),
+        duration,
+    })?;
+    let realised = rate(&mmpp, settings);
+    player
+        .ground
+        .tell(&format!("{realised:.0} sessions a second, constant"));
+    let constant = player.play(Job {
+        name: format!("{name}-constant"),
+        arrivals: format!("constant:{realised:.3}"),
+        words: ["--duration", &until].map(str::to_owned).to_vec(),
+        duration,
+    })?;
+    Ok(Pair { mmpp, constant })
+}
+
+/// Sessions a second that the schedule had.
+fn rate(run: &Played, settings: &Settings) -> f64 {
+    run.planned() as f64 / settings.duration.as_secs_f64()
+}

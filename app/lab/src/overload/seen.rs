@@ -1,0 +1,137 @@
+//! What the witnesses saw of each run.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use linkweir_testkit::load::log::Visit;
+use serde::Deserialize;
+
+use super::play::Played;
+use crate::LabError;
+use crate::ground::Ground;
+use crate::records;
+
+/// Fields of `load_session`.
+#[derive(Debug, Deserialize)]
+struct Session {
+    planned_ts_ns: u64,
+    response_time_ns: Option<u64>,
+    service_time_ns: Option<u64>,
+}
+
+/// Fields of `http_transaction`.
+#[derive(Debug, Deserialize)]
+struct Transaction {
+    client_ip: IpAddr,
+    ttlb_ns: Option<u64>,
+}
+
+/// Fields of `tcp_flow`.
+#[derive(Debug, Deserialize)]
+struct Flow {
+    c_ip: IpAddr,
+    c_syn_cnt: u64,
+}
+
+/// What they saw of one run. Times are seconds; moments are seconds since the first was planned.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Seen {
+    /// When the schedule wanted sessions, in order.
+    pub(super) planned: Vec<f64>,
+    /// When it wanted one, and how long after that its answer was complete.
+    pub(super) client: Vec<(f64, f64)>,
+    /// From the first byte of a request to the last of its answer, as the client saw it.
+    pub(super) service: Vec<f64>,
+    /// From the first segment of a request to the last byte of its answer, as `linkweir http` saw it.
+    pub(super) wire: Vec<f64>,
+    /// Answers in nginx's log.
+    pub(super) served: u64,
+    /// Transactions of `linkweir http`.
+    pub(super) transactions: u64,
+    /// Flows of `linkweir flows` that begin with a SYN: what a generator that was late says after the
+    /// end of a connection is a flow of its own there.
+    pub(super) flows: u64,
+}
+
+/// Reads all records.
+pub(super) fn read(
+    ground: &Ground<'_>,
+    runs: &[Played],
+    visits: &[Visit],
+) -> Result<Vec<Seen>, LabError> {
+    let mut seen = Vec::new();
+    for run in runs {
+        let path = ground.path(&format!("{}.jsonl", run.name));
+        let mut one = of_generator(&path)?;
+        one.served = count(visits.iter().filter(|visit| run.is_of(visit.client)));
+        seen.push(one);
+    }
+    records::each(&ground.path("http.jsonl"), |one: Transaction| {
+        let run = runs
+            .iter()
+            .zip(&mut seen)
+            .find(|(run, _)| run.is_of(one.client_ip));
+        if let (Some((_, seen)), Some(nanos)) = (run, one.ttlb_ns) {
+            seen.transactions += 1;
+            seen.wire.push(seconds(nanos));
+        }
+    })?;
+    records::each(&ground.path("flows.jsonl"), |one: Flow| {
+        let run = runs
+            .iter()
+            .zip(&mut seen)
+            .find(|(run, _)| one.c_syn_cnt > 0 && run.is_of(one.c_ip));
+        if let Some((_, seen)) = run {
+            seen.flows += 1;
+        }
+    })?;
+    Ok(seen)
+}
+
+fn of_generator(path: &Path) -> Result<Seen, LabError> {
+    let mut sessions: Vec<Session> = Vec::new();
+    records::each(path, |session| sessions.push(session))?;
+    sessions.sort_by_key(|session| session.planned_ts_ns);
+    let first = sessions.first().map_or(0, |session| session.planned_ts_ns);
+    let mut seen = Seen::default();
+    for session in sessions {
+        let when = seconds(session.planned_ts_ns - first);
+        seen.planned.push(when);
+        let response = session.response_time_ns.map(seconds);
+        seen.client
+            .extend(response.map(|response| (when, response)));
+        seen.service.extend(session.service_time_ns.map(seconds));
+    }
+    Ok(seen)
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u64 {
+    items.fold(0, |count, _| count + 1)
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_count_from_the_first_that_was_planned() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        let line = |planned: u64, response: &str| {
+            format!(
+                "{{\"planned_ts_ns\":{planned},\"response_time_ns\":{response},\"service_time_ns\":{response}}}\n"
+            )
+        };
+        // Records come in the order of their ends.
+        let text = line(3_500_000_000, "1000000") + &line(3_000_000_000, "null");
+        std::fs::write(&path, text).unwrap();
+        let seen = of_generator(&path).unwrap();
+        assert_eq!(seen.planned, [0.0, 0.5]);
+        assert_eq!(seen.client, [(0.5, 0.001)]);
+        assert_eq!(seen.service, [0.001]);
+    }
+}

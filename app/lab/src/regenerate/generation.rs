@@ -1,0 +1,254 @@
+//! One generation: a model is played, what the wire saw is recorded, and its sessions are counted.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linkweir_testkit::gateway::Place;
+use serde::Deserialize;
+
+use super::settings::Settings;
+use super::spread::read_counts;
+use crate::LabError;
+use crate::ground::Ground;
+use crate::program::{Ended, Program};
+use crate::records;
+use crate::urgent::go_first;
+use crate::watch::watch;
+use crate::web::{Web, url};
+
+/// Where the clients of all generations are.
+pub(super) const CLIENTS: &str = "10.16.0.0/12";
+/// Sessions in turn: a page with objects, then two pages with a pause, then one small answer.
+const SCRIPT: &str = "/page\n    /style.css\n    /one.png\n\n/small think=0.2\n/small\n\n/small\n";
+/// How long sessions may go on when no more begin.
+const DRAIN: Duration = Duration::from_secs(15);
+/// How long the last lines of the log may take.
+const SETTLE: Duration = Duration::from_secs(10);
+/// Clients for each session that is expected: none comes twice, so that whether it was silent for the
+/// timeout in between is no question of milliseconds. The timeout need only be longer than the pauses of a
+/// session. (The generator takes all clients in an order by chance before one comes again, and then in
+/// another order; the last of one turn may be the first of the next.)
+const CLIENTS_PER_SESSION: f64 = 4.0;
+
+/// What is played.
+#[derive(Debug)]
+pub(super) struct Play<'a> {
+    /// Name of the generation and of its files.
+    pub(super) name: &'a str,
+    /// A file of `linkweir model fit`.
+    pub(super) model: &'a Path,
+    /// Names its path.
+    pub(super) seed: u64,
+    /// First address of its clients.
+    pub(super) clients: Ipv4Addr,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Generation {
+    /// What the generator says.
+    pub(super) load: Ended,
+    /// What `linkweir http` says.
+    pub(super) http: Ended,
+    /// What `linkweir model sessions` says of the records.
+    pub(super) found: Ended,
+    /// Lines of nginx's log.
+    pub(super) served: u64,
+    /// Sessions in each bin, by the schedule.
+    pub(super) planned: Vec<u64>,
+    /// Sessions in each bin, by the records.
+    pub(super) counts: Vec<u64>,
+    /// The file of these counts.
+    pub(super) path: PathBuf,
+}
+
+/// Fields of `load_session`.
+#[derive(Debug, Deserialize)]
+struct Session {
+    planned_ts_ns: u64,
+}
+
+impl Generation {
+    /// Plays it, and counts.
+    pub(super) fn play(
+        ground: &mut Ground<'_>,
+        web: &Web,
+        settings: &Settings,
+        play: &Play<'_>,
+    ) -> Result<Self, LabError> {
+        let before = lines(web);
+        let http = watch(ground, &format!("{}-http", play.name), "http")?;
+        if let Some(address) = http.console {
+            ground.tell(&format!("watch http: http://{address}/"));
+        }
+        ground.tell_of(
+            &format!("the {} generation is sent and recorded", play.name),
+            settings.duration,
+        );
+        let name = format!("{}-load", play.name);
+        let load = load(ground, settings, play, &name)?;
+        go_first(ground, load.id());
+        let load = load.wait(ground, settings.duration + DRAIN)?;
+        let expected = before + load.count("load/responses");
+        // What the log lacks in the end is a finding.
+        drop(ground.wait("the log", SETTLE, || lines(web) >= expected));
+        let http = http.finish()?;
+        let records = ground.path(&format!("{}.jsonl", http.name));
+        let path = ground.path(&format!("{}-counts.csv", play.name));
+        let found = count(ground, settings, play.name, &records, &path)?;
+        let mut starts = Vec::new();
+        records::each(&ground.path(&format!("{name}.jsonl")), |one: Session| {
+            starts.push(one.planned_ts_ns);
+        })?;
+        Ok(Self {
+            load,
+            http,
+            found,
+            served: lines(web) - before,
+            planned: in_bins(&starts, settings.bin),
+            counts: read_counts(&path)?,
+            path,
+        })
+    }
+}
+
+fn lines(web: &Web) -> u64 {
+    u64::try_from(web.visits().len()).unwrap_or(u64::MAX)
+}
+
+/// Starts the generator.
+fn load(
+    ground: &Ground<'_>,
+    settings: &Settings,
+    play: &Play<'_>,
+    name: &str,
+) -> Result<Program, LabError> {
+    let script = ground.put("script", SCRIPT.as_bytes())?;
+    let (script, url) = (script.display().to_string(), url("/small"));
+    let (clients, arrivals) = (
+        format!("{}/{}", play.clients, 32 - bits(settings)),
+        format!("mmpp:{}", play.model.display()),
+    );
+    let (duration, drain) = (
+        format!("{}ms", settings.duration.as_millis()),
+        format!("{}s", DRAIN.as_secs()),
+    );
+    let (seed, records) = (play.seed.to_string(), format!("{name}.jsonl"));
+    let words = [
+        "load",
+        &url,
+        "-i",
+        "cli0",
+        "--gateway",
+        "10.88.1.1",
+        "--clients",
+        &clients,
+        "--arrivals",
+        &arrivals,
+        "--duration",
+        &duration,
+        "--drain",
+        &drain,
+        "--seed",
+        &seed,
+        "--script",
+        &script,
+        "--lag-limit",
+        "20ms",
+        "-w",
+        &records,
+    ];
+    Program::start(ground, Place::Client, name, &words)
+}
+
+/// Bits of an address that tell the clients apart.
+fn bits(settings: &Settings) -> u32 {
+    let least = CLIENTS_PER_SESSION * settings.duration.as_secs_f64() * settings.rate;
+    // Network and broadcast address are no clients.
+    (2..=20)
+        .find(|bits| f64::from(1_u32 << bits) >= least + 2.0)
+        .unwrap_or(20)
+}
+
+/// How many clients there are.
+pub(super) fn clients(settings: &Settings) -> u32 {
+    (1 << bits(settings)) - 2
+}
+
+/// Counts the sessions of records by `linkweir model sessions`.
+fn count(
+    ground: &Ground<'_>,
+    settings: &Settings,
+    name: &str,
+    records: &Path,
+    counts: &Path,
+) -> Result<Ended, LabError> {
+    let (records, counts) = (records.display().to_string(), counts.display().to_string());
+    let (timeout, bin) = (
+        format!("{}ms", settings.timeout.as_millis()),
+        format!("{}us", settings.bin.as_micros()),
+    );
+    let words = [
+        "model",
+        "sessions",
+        &records,
+        "--timeout",
+        &timeout,
+        "--bin",
+        &bin,
+        "-w",
+        &counts,
+    ];
+    let name = format!("{name}-sessions");
+    Program::start(ground, Place::Client, &name, &words)?.wait(ground, SETTLE)
+}
+
+/// How many of these times are in each bin, from the bin of the first to that of the last. Bins begin at
+/// whole multiples of their length.
+fn in_bins(times_ns: &[u64], bin: Duration) -> Vec<u64> {
+    let width = u64::try_from(bin.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let first = times_ns.iter().min().map_or(0, |first| first / width);
+    let mut counts = Vec::new();
+    for time in times_ns {
+        let Ok(place) = usize::try_from(time / width - first) else {
+            continue;
+        };
+        if counts.len() <= place {
+            counts.resize(place + 1, 0);
+        }
+        if let Some(count) = counts.get_mut(place) {
+            *count += 1;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_counted_in_their_bins() {
+        let bin = Duration::from_millis(10);
+        let times = [25_000_000, 29_999_999, 51_000_000, 30_000_000];
+        assert_eq!(in_bins(&times, bin), [2, 1, 0, 1]);
+        assert_eq!(in_bins(&[], bin), [0_u64; 0]);
+    }
+
+    #[test]
+    fn clients_are_more_than_sessions() {
+        let mut settings = Settings {
+            duration: Duration::from_secs(4),
+            rate: 500.0,
+            bin: Duration::from_millis(10),
+            changes: 1.0,
+            timeout: Duration::from_secs(2),
+        };
+        assert_eq!(clients(&settings), 8190);
+        settings.rate = 600.0;
+        assert_eq!(clients(&settings), 16_382);
+        settings.rate = 1e9;
+        assert_eq!(clients(&settings), (1 << 20) - 2);
+    }
+}

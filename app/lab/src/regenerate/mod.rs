@@ -1,0 +1,173 @@
+//! The whole circle: traffic with a known model is recorded, a model is fitted to the record, and that
+//! is played and recorded again.
+//!
+//! ```text
+//! known model ─ load ─► wire ─ http ─► records ─ model sessions ─► counts ─ model fit ─► fitted model
+//!                                                                                            │
+//!               counts ◄─ model sessions ─ records ◄─ http ─ wire ◄─ load ───────────────────┘
+//! ```
+//! Sessions and requests are the same at every step, exactly. The statistics are those of the models as
+//! far as two paths of half a minute can have them: [`spread`] says how far that is.
+//!
+//! The known model is that which comes with the program. Its source with a memory changes only twice in
+//! 50,000 bins; in bins short enough for that to be seen in half a minute hardly a session begins. So it
+//! is made to change more often, by a stated factor, with the same rates in proportion and the same
+//! shares of the time.
+
+mod check;
+mod generation;
+mod model;
+mod moments;
+mod pictures;
+mod settings;
+mod spread;
+mod tables;
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linkweir_testkit::gateway::Place;
+use linkweir_testkit::load as servers;
+
+use crate::ground::Ground;
+use crate::web::Web;
+use crate::{Findings, LabError};
+use generation::{Generation, Play};
+use model::Model;
+pub use settings::Settings;
+use spread::{PATHS, Spread};
+
+/// The model that comes with the program.
+const MODEL: &str = include_str!("../../scenarios/web.model.json");
+/// Lags at which autocovariances are compared, bins; 0 is the variance.
+const LAGS: [usize; 6] = [0, 1, 2, 4, 8, 16];
+/// Lags over which the model is fitted and checked, bins.
+const FIT_LAGS: usize = 30;
+/// Sources with a memory of the fitted model, as many as the known one has. Left to itself the fit takes
+/// what a path of half a minute has by chance for another time scale.
+const SOURCES: &str = "1";
+
+/// Runs it.
+pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
+    let seed = ground.order.seed;
+    ground.tell("the web server");
+    let web = Web::start(ground, &servers::Settings::default())?;
+    ground.route(generation::CLIENTS)?;
+    let known = ground.path("known.json");
+    let bin_s = settings.bin.as_secs_f64();
+    let text = model::faster(MODEL, bin_s, settings.rate * bin_s, settings.changes)
+        .map_err(|error| LabError::program("the model that comes with the program", error))?;
+    std::fs::write(&known, text).map_err(LabError::file(&known))?;
+    let first = Play {
+        name: "first",
+        model: &known,
+        seed,
+        clients: Ipv4Addr::new(10, 16, 0, 0),
+    };
+    let first = Generation::play(ground, &web, settings, &first)?;
+
+    ground.tell("a model is fitted to the record");
+    let fitted = ground.path("fitted.json");
+    fit(ground, settings, &first.path, &fitted)?;
+    let second = Play {
+        name: "second",
+        model: &fitted,
+        seed: seed.wrapping_add(1),
+        clients: Ipv4Addr::new(10, 24, 0, 0),
+    };
+    let second = Generation::play(ground, &web, settings, &second)?;
+
+    ground.tell("how far paths of the models are from them");
+    let check = check::Checked::of(ground, &fitted, &second.path)?;
+    let lags = check::all_lags();
+    let models = [Model::read(&known)?, Model::read(&fitted)?].map(|model| model.moments(&lags));
+    let account = tables::Account {
+        settings,
+        known: &spread(ground, settings, &known, seed.wrapping_add(2))?,
+        fitted: &spread(ground, settings, &fitted, seed.wrapping_add(3))?,
+        first: &first,
+        second: &second,
+        check: &check,
+        models: &models,
+    };
+    let mut findings = account.findings();
+    findings.pictures = pictures::all(&account, &lags);
+    Ok(findings)
+}
+
+/// `linkweir model fit`.
+fn fit(
+    ground: &Ground<'_>,
+    settings: &Settings,
+    counts: &Path,
+    model: &Path,
+) -> Result<(), LabError> {
+    let (counts, model) = (counts.display().to_string(), model.display().to_string());
+    let (bin, lags) = (
+        format!("{}us", settings.bin.as_micros()),
+        FIT_LAGS.to_string(),
+    );
+    let words = [
+        "model",
+        "fit",
+        &counts,
+        "--bin",
+        &bin,
+        "--sources",
+        SOURCES,
+        "--lags",
+        &lags,
+        "-q",
+        "-o",
+        &model,
+    ];
+    command(ground, &words).map(drop)
+}
+
+/// Draws a long path of a model, and says how far its parts are from it.
+fn spread(
+    ground: &Ground<'_>,
+    settings: &Settings,
+    model: &Path,
+    seed: u64,
+) -> Result<Spread, LabError> {
+    let bins = bins(settings);
+    let mut drawn = PathBuf::from(model);
+    drawn.set_extension("drawn.csv");
+    let (model_word, drawn_word) = (model.display().to_string(), drawn.display().to_string());
+    let (many, seed) = ((bins * PATHS).to_string(), seed.to_string());
+    let words = [
+        "model",
+        "simulate",
+        &model_word,
+        "--bins",
+        &many,
+        "--seed",
+        &seed,
+        "-q",
+        "-w",
+        &drawn_word,
+    ];
+    command(ground, &words)?;
+    let long = spread::read_counts(&drawn)?;
+    Ok(Spread::new(&Model::read(model)?, &long, bins, &LAGS))
+}
+
+/// Bins of a generation.
+fn bins(settings: &Settings) -> usize {
+    let bins = settings.duration.as_nanos() / settings.bin.max(Duration::from_nanos(1)).as_nanos();
+    usize::try_from(bins).unwrap_or(usize::MAX).max(1)
+}
+
+/// A command of linkweir that ends by itself: what it writes.
+fn command(ground: &Ground<'_>, words: &[&str]) -> Result<Vec<u8>, LabError> {
+    let name = words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
+    let output = ground.linkweir(Place::Client, words).output();
+    let output = output.map_err(|error| LabError::program(&name, error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(LabError::program(format!("linkweir {name}"), said));
+    }
+    Ok(output.stdout)
+}

@@ -1,0 +1,211 @@
+//! What each step has.
+
+use super::check::{self, Checked};
+use super::generation::{Generation, clients};
+use super::moments::{Histogram, Moments};
+use super::settings::Settings;
+use super::spread::{MARGIN, PATHS, Spread};
+use super::{FIT_LAGS, LAGS};
+use crate::findings::{Findings, Rule, Table, Unit};
+
+/// What two programs that compute the same figure may differ by: the rounding of sums.
+const ROUNDING: f64 = 1e-6;
+
+/// Everything that was said.
+pub(super) struct Account<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) known: &'a Spread,
+    pub(super) fitted: &'a Spread,
+    pub(super) first: &'a Generation,
+    pub(super) second: &'a Generation,
+    pub(super) check: &'a Checked,
+    /// Of the known and of the fitted model, at the lags of the check.
+    pub(super) models: &'a [Moments; 2],
+}
+
+impl Account<'_> {
+    /// The tables.
+    pub(super) fn findings(&self) -> Findings {
+        let mut findings = Findings::default();
+        let settings = self.settings;
+        findings.fact(
+            "known model",
+            format!(
+                "MMPP `web` with {} sessions/s in bins of {:?}, changing {} times as often",
+                settings.rate, settings.bin, settings.changes
+            ),
+        );
+        findings.fact(
+            "clients",
+            format!(
+                "{}, one session each; a session ends where a client is silent for {:?}",
+                clients(settings),
+                settings.timeout
+            ),
+        );
+        findings.tables = vec![
+            self.counts(),
+            self.losses(),
+            generation("known model and its capture", self.known, self.first),
+            self.fit(),
+            generation("fitted model and its capture", self.fitted, self.second),
+            self.circle(),
+            self.arithmetic(),
+        ];
+        findings.notes.push(format!(
+            "Autocovariances are of sessions in bins of {:?}, lags in bins. A capture may be {MARGIN} times as \
+             far from its model as the farthest of {PATHS} simulated paths of the same length; two \
+             generations, as far as both together.",
+            settings.bin
+        ));
+        findings
+    }
+
+    fn counts(&self) -> Table {
+        let witnesses = ["planned", "load", "nginx", "http", "model sessions"];
+        let mut table = Table::new("generations", &witnesses);
+        for (name, one) in [("first", self.first), ("second", self.second)] {
+            let sessions = [
+                Some(one.load.count("load/planned")),
+                Some(one.load.count("load/completed")),
+                None,
+                None,
+                Some(one.counts.iter().sum()),
+            ];
+            table.count(&format!("{name}: sessions"), Rule::Same, &sessions);
+            let requests = [
+                None,
+                Some(one.load.count("load/requests")),
+                Some(one.served),
+                Some(one.http.count("http/transactions")),
+                Some(one.found.count("model/requests")),
+            ];
+            table.count(&format!("{name}: requests"), Rule::Same, &requests);
+        }
+        table
+    }
+
+    fn losses(&self) -> Table {
+        let mut table = Table::new("lost by a witness", &["load", "http"]);
+        for (name, one) in [("first", self.first), ("second", self.second)] {
+            let dropped = [&one.load, &one.http].map(|ended| Some(ended.sum("dropped")));
+            table.count(name, Rule::AtMost(0.0), &dropped);
+        }
+        table
+    }
+
+    /// The fitted model is nearer to the record than the model that the record is a path of may be:
+    /// it was made for it.
+    fn fit(&self) -> Table {
+        let mut table = Table::new(
+            "first capture and model fitted to it",
+            &["capture", "model"],
+        );
+        let capture = Moments::of(&self.first.counts, &LAGS);
+        let columns = [&capture, &self.fitted.moments];
+        rows(&mut table, &columns, &self.known.tolerances);
+        // The fit meets the mean.
+        if let Some(mean) = table.rows.first_mut() {
+            mean.rule = Rule::Within(ROUNDING);
+        }
+        let apart = Histogram::of(&self.first.counts).total_variation(&self.fitted.histogram);
+        let rule = Rule::AtMost(self.known.variation);
+        table.row(VARIATION, Unit::Part, rule, &[None, Some(apart)]);
+        table
+    }
+
+    fn circle(&self) -> Table {
+        let witnesses = [
+            "known model",
+            "first capture",
+            "fitted model",
+            "second capture",
+        ];
+        let mut table = Table::new("the whole circle", &witnesses);
+        let first = Moments::of(&self.first.counts, &LAGS);
+        let second = Moments::of(&self.second.counts, &LAGS);
+        let both = self.known.tolerances.iter().zip(&self.fitted.tolerances);
+        let tolerances: Vec<f64> = both.map(|(a, b)| a + b).collect();
+        let columns = [&self.known.moments, &first, &self.fitted.moments, &second];
+        rows(&mut table, &columns, &tolerances);
+        let from_known = |other: &Histogram| Some(self.known.histogram.total_variation(other));
+        let cells = [
+            None,
+            from_known(&Histogram::of(&self.first.counts)),
+            from_known(&self.fitted.histogram),
+            from_known(&Histogram::of(&self.second.counts)),
+        ];
+        let rule = Rule::AtMost(self.known.variation + self.fitted.variation);
+        table.row(VARIATION, Unit::Part, rule, &cells);
+        table
+    }
+
+    /// The laboratory computes what `linkweir model check` does, from the same two files.
+    fn arithmetic(&self) -> Table {
+        let title = "fitted model against second capture";
+        let mut table = Table::new(title, &["model check", "laboratory"]);
+        let lags = check::all_lags();
+        let counted = Moments::of(&self.second.counts, &lags);
+        let [_, model] = self.models;
+        let bins = u64::try_from(self.second.counts.len()).ok();
+        table.count("bins", Rule::Same, &[Some(self.check.bins), bins]);
+        let same = Rule::Within(ROUNDING);
+        let rows = [
+            ("mean, counted", self.check.mean_counted, counted.mean),
+            ("mean, model", self.check.mean_model, model.mean),
+        ];
+        for (name, check, here) in rows {
+            table.row(name, Unit::Number, same, &[Some(check), Some(here)]);
+        }
+        let rows = [
+            (
+                format!("inequality coefficient, lags 1 to {FIT_LAGS}"),
+                self.check.ic,
+                1,
+            ),
+            ("  with the variance".to_owned(), self.check.ic_with_lag0, 0),
+        ];
+        for (name, check, from) in rows {
+            let here = check::inequality(&counted, model, from);
+            table.row(&name, Unit::Part, same, &[Some(check), Some(here)]);
+        }
+        let apart = Histogram::of(&self.second.counts).total_variation(&self.fitted.histogram);
+        let cells = [Some(self.check.total_variation), Some(apart)];
+        // By the equations there, by a long path here.
+        table.row(VARIATION, Unit::Part, Rule::Shown, &cells);
+        table
+    }
+}
+
+/// Name of a row.
+const VARIATION: &str = "histogram, total variation";
+
+/// A model, the path of it that the schedule took, and what was captured of that.
+fn generation(title: &str, spread: &Spread, generation: &Generation) -> Table {
+    let mut table = Table::new(title, &["model", "schedule", "capture"]);
+    let planned = Moments::of(&generation.planned, &LAGS);
+    let captured = Moments::of(&generation.counts, &LAGS);
+    let columns = [&spread.moments, &planned, &captured];
+    rows(&mut table, &columns, &spread.tolerances);
+    let apart = |counts: &[u64]| Some(Histogram::of(counts).total_variation(&spread.histogram));
+    let cells = [None, apart(&generation.planned), apart(&generation.counts)];
+    let rule = Rule::AtMost(spread.variation);
+    table.row(VARIATION, Unit::Part, rule, &cells);
+    table
+}
+
+/// A row for the mean and one for each lag.
+fn rows(table: &mut Table, columns: &[&Moments], tolerances: &[f64]) {
+    let names = LAGS.iter().map(|lag| match lag {
+        0 => "variance".to_owned(),
+        lag => format!("autocovariance, lag {lag}"),
+    });
+    let names = std::iter::once("mean of a bin".to_owned()).chain(names);
+    for (place, (name, tolerance)) in names.zip(tolerances).enumerate() {
+        let cells: Vec<Option<f64>> = columns
+            .iter()
+            .map(|column| column.figures().nth(place))
+            .collect();
+        table.row(&name, Unit::Number, Rule::Within(*tolerance), &cells);
+    }
+}
