@@ -5,6 +5,8 @@ export PATH := $(if $(CARGO_HOME),$(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 PREFIX ?= /usr/local
 OUT ?= out/demo
+# More words for the demo's `linkweir lab web`, as LAB='--rate 300 --duration 5s'.
+LAB ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
@@ -17,7 +19,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: setup-demo build ## install what is missing, build, measure the bundled capture, run the laboratory; out/demo
-	@scripts/demo.sh "$(TARGET)/release/linkweir" "$(OUT)"
+	@scripts/demo.sh "$(TARGET)/release/linkweir" "$(OUT)" $(LAB)
 
 test: setup-test ## install what the tests need, run all of them
 	cargo test --workspace --locked
