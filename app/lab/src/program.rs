@@ -119,7 +119,11 @@ impl Program {
         if !has_ended {
             return Err(LabError::program(&program.name, "does not end"));
         }
-        program.ended()
+        match program.ended() {
+            // One that had not begun fails when it is asked to end.
+            Err(_) if is_asked => Err(LabError::Stopped),
+            ended => ended,
+        }
     }
 
     /// Asks it to end, and waits for that.
