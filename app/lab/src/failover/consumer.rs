@@ -26,6 +26,7 @@ pub(super) fn run(settings: &Settings, field: &mut Field<'_, '_>) -> Result<(), 
     let part = Part {
         number: 0,
         name: "consumer killed",
+        files: "consumer",
     };
     let policy = format!(
         "{}\n[[rule]]\nname = \"web\"\napplication = \"http\"\naction = \"allow\"\n",
@@ -73,6 +74,8 @@ pub(super) fn run(settings: &Settings, field: &mut Field<'_, '_>) -> Result<(), 
             records::read(ground, part, &format!("{}.jsonl", name(ring, number, life)))
         });
         let account = Account {
+            title: part.name,
+            load: &load,
             ring,
             feeder: &feeder,
             lives: &lives,

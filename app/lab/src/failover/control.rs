@@ -35,10 +35,12 @@ impl Fail {
             Self::Open => Part {
                 number: 1,
                 name: "gateway killed, fails open",
+                files: "open",
             },
             Self::Closed => Part {
                 number: 2,
                 name: "gateway killed, fails closed",
+                files: "closed",
             },
         }
     }

@@ -83,8 +83,9 @@ impl Account<'_> {
         );
         let served = count(self.visits.len());
         let http = |what: &str| Some(self.http.count(&format!("http/{what}")));
-        let seen =
-            self.flows.count("flows/tcp_complete") + self.flows.count("flows/tcp_incomplete");
+        // A stray segment of a connection that is over is a record of its own.
+        let seen: BTreeSet<Ends> = self.connections.iter().map(Flow::ends).collect();
+        let seen = count(seen.len());
         let known = self.known.as_ref().and_then(|known| count(known.len()));
         let tried = Some(self.sent("load/connections"));
         let [connections, requests] = match self.fail {
@@ -95,13 +96,15 @@ impl Account<'_> {
         table.count(
             "connections: tried, and behind the gateway",
             connections,
-            &[tried, None, None, Some(seen), None],
+            &[tried, None, None, seen, None],
         );
-        table.count(
-            "connections behind the gateway",
-            Rule::Same,
-            &[None, None, None, Some(seen), Some(known.unwrap_or(seen))],
-        );
+        if known.is_some() {
+            table.count(
+                "connections behind the gateway",
+                Rule::Same,
+                &[None, None, None, seen, known],
+            );
+        }
         table.count(
             "requests: sent, and answered",
             requests,
@@ -200,14 +203,70 @@ impl Account<'_> {
                 &[None, count(unmarked), unseen, None],
             );
         }
-        if self.fail == Fail::Open {
-            let announced = self.gateway.count("gateway/counts/undecided_at_start");
-            table.count(
-                "undecided when the second began; never decided",
-                Rule::Falling(0.0),
-                &[Some(announced), None, unseen, None],
-            );
+        match self.fail {
+            Fail::Open => self.announced_as_undecided(&mut table, unseen, &second),
+            Fail::Closed => self.announced_as_resumed(&mut table),
         }
         table
+    }
+
+    /// The gateway that is started again says how many connections have no decision: those that get
+    /// none any more, and those that it decides in their middle.
+    fn announced_as_undecided(
+        &self,
+        table: &mut Table,
+        unseen: Option<u64>,
+        second: &BTreeSet<Ends>,
+    ) {
+        let announced = Some(self.gateway.count("gateway/counts/undecided_at_start"));
+        let began_before = self
+            .connections
+            .iter()
+            .filter(|one| one.began() <= self.outage.serving && second.contains(&one.ends()));
+        let later = count(began_before.count());
+        table.count(
+            "undecided when the second began: at least those never decided",
+            Rule::Falling(0.0),
+            &[announced, None, unseen, None],
+        );
+        table.count(
+            "and not more than these and those decided in their middle",
+            Rule::AtMost(0.0),
+            &[
+                unseen
+                    .zip(later)
+                    .zip(announced)
+                    .map(|((unseen, later), announced)| announced.saturating_sub(unseen + later)),
+                None,
+                None,
+                None,
+            ],
+        );
+    }
+
+    /// Inspected connections that the new gateway meets in their middle are reset, and counted.
+    fn announced_as_resumed(&self, table: &mut Table) {
+        let told: BTreeSet<Ends> = self.stopped_with_an_event();
+        let all = self.carried.iter().flat_map(|one| &one.sessions);
+        let all = all.chain(self.sessions);
+        let silent = all.filter(|one| !one.is_complete() && !told.contains(&one.ends()));
+        table.count(
+            "met in their middle by the second: reset without an event",
+            Rule::Falling(0.0),
+            &[
+                Some(self.gateway.count("gateway/counts/resumed_connections")),
+                None,
+                None,
+                count(silent.count()),
+            ],
+        );
+    }
+
+    /// Connections of which an event says that something in them may not pass.
+    fn stopped_with_an_event(&self) -> BTreeSet<Ends> {
+        let kinds = [Planted::Keyword, Planted::Virus].map(Planted::event);
+        let events = self.events.iter().flatten();
+        let events = events.filter(|event| kinds.contains(&event.event.as_str()));
+        events.map(Event::ends).collect()
     }
 }

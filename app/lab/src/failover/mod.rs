@@ -1,7 +1,7 @@
 //! Parts are killed in the middle of traffic: nothing may be lost that was not announced.
 //!
-//! One failure after the other, each with clients of its own: consumers of a feeder, the gateway where
-//! its rules fail open and where they fail closed, and the scanner. Sessions go on all the time. The
+//! One failure after the other, each with clients of its own: the gateway where its rules fail open and
+//! where they fail closed, the scanner, and consumers of a feeder. Sessions go on all the time. The
 //! moments of each outage are taken when the process is surely gone and before the next one starts, so
 //! what happened in between has a sharp answer.
 
@@ -79,13 +79,14 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         findings: &mut findings,
         sessions: Table::new("sessions", &["planned", "ended", "completed", "failed"]),
     };
-    consumer::run(settings, &mut field)?;
+    // First, while the kernel knows no connections that others left behind: they would be announced too.
     control::run(settings, &mut field, scanner.as_ref(), Fail::Open)?;
     control::run(settings, &mut field, scanner.as_ref(), Fail::Closed)?;
     match &mut scanner {
         Some(scanner) => scan::run(settings, &mut field, scanner)?,
         None => field.findings.notes.push(scanner::MISSING.to_owned()),
     }
+    consumer::run(settings, &mut field)?;
     let sessions = field.sessions;
     findings.tables.insert(0, sessions);
     Ok(findings)

@@ -30,8 +30,10 @@ const TIMEOUT: &str = "6s";
 pub(super) struct Part {
     /// Which one, from 0 to 7.
     pub(super) number: u8,
-    /// Begins the names of its files.
+    /// What fails.
     pub(super) name: &'static str,
+    /// Begins the names of its files.
+    pub(super) files: &'static str,
 }
 
 impl Part {
@@ -67,7 +69,7 @@ impl Part {
 
     /// Where something of it is written.
     pub(super) fn file(self, name: &str) -> String {
-        format!("{}-{name}", self.name)
+        format!("{}-{name}", self.files)
     }
 
     /// Starts the sessions.
@@ -209,16 +211,12 @@ mod tests {
 
     #[test]
     fn parts_do_not_share_clients() {
-        let (one, two) = (
-            Part {
-                number: 1,
-                name: "a",
-            },
-            Part {
-                number: 2,
-                name: "b",
-            },
-        );
+        let part = |number| Part {
+            number,
+            name: "",
+            files: "",
+        };
+        let (one, two) = (part(1), part(2));
         let guest = IpAddr::from([10, 41, 200, 3]);
         assert!(one.has(guest) && one.is_guest(guest) && !two.has(guest));
         let client = IpAddr::from([10, 41, 3, 3]);

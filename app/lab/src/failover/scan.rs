@@ -2,6 +2,10 @@
 //! fails closed, half of it by one that fails open.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+use linkweir_testkit::gateway::Place;
+use serde_json::Value;
 
 use super::outage::Outage;
 use super::part::{Part, Planted};
@@ -17,6 +21,9 @@ use crate::scanner::Scanner;
 /// Files in turn: one that fits into a packet, and one of several.
 const SCRIPT: &str = "/small\n\n/file\n";
 
+/// How long the gateway may take until it has its scanner again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Runs it.
 pub(super) fn run(
     settings: &Settings,
@@ -26,6 +33,7 @@ pub(super) fn run(
     let part = Part {
         number: 3,
         name: "clamd killed",
+        files: "clamd",
     };
     field.ground.tell(part.name);
     let ground = &*field.ground;
@@ -42,6 +50,8 @@ pub(super) fn run(
     let (outage, ()) = Outage::of(ground, settings, (), |()| clamd.kill(), || Ok(()))?;
     let started = clamd.restart();
     started.map_err(|error| LabError::program("clamd", error))?;
+    // The gateway tries again, less and less often: two seconds apart in the end.
+    ground.wait("the gateway's scanner", PATIENCE, || has_scanner(ground))?;
     let outage = outage.until_now();
     let load = Part::wait(ground, settings, load)?;
     let carrier = Part::wait(ground, settings, carrier)?;
@@ -61,6 +71,17 @@ pub(super) fn run(
     field.findings.pictures.extend(picture);
     field.findings.tables.push(table);
     Ok(())
+}
+
+/// Whether the gateway says that the scanner answers.
+fn has_scanner(ground: &Ground<'_>) -> bool {
+    let words = ["gateway", "status", "--json", "--config", "gateway.toml"];
+    let output = ground.linkweir(Place::Gateway, &words).output();
+    let status = output
+        .ok()
+        .and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
+    let answers = status.and_then(|status| status.pointer("/scanner/is_reachable")?.as_bool());
+    answers == Some(true)
 }
 
 /// Guests and carriers fail closed, clients open.

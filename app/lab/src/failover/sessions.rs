@@ -70,10 +70,10 @@ pub(super) fn facts(
     findings.fact(
         part.name,
         format!(
-            "dead for {:.3} s; serves again after {}; the first session that began after the restart was complete after {}",
+            "dead for {:.3} s; served {} after it was started again; the first session begun then was complete {}",
             outage.dead_s(),
             after(outage.serving),
-            back.map_or_else(|| "no time: there is none".to_owned(), after)
+            back.map_or_else(|| "never".to_owned(), |moment| format!("after {}", after(moment)))
         ),
     );
 }

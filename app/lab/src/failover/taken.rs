@@ -20,8 +20,11 @@ pub(super) struct Lives {
 
 /// Everything about one feeder.
 pub(super) struct Account<'a> {
+    /// What failed.
+    pub(super) title: &'static str,
     /// Size of its rings.
     pub(super) ring: &'static str,
+    pub(super) load: &'a Ended,
     pub(super) feeder: &'a Ended,
     pub(super) lives: &'a Lives,
     /// What all consumers wrote.
@@ -43,7 +46,7 @@ impl Account<'_> {
     }
 
     fn packets(&self) -> Table {
-        let title = format!("packets, rings of {}", self.ring);
+        let title = format!("{}: packets, rings of {}", self.title, self.ring);
         let mut table = Table::new(&title, &["feeder", "consumers"]);
         let all = |what: &str| self.fed(0, what) + self.fed(1, what);
         let (dealt, dropped) = (all("packets"), all("dropped"));
@@ -83,13 +86,11 @@ impl Account<'_> {
     }
 
     fn transactions(&self) -> Table {
-        let title = format!("transactions, rings of {}", self.ring);
-        let mut table = Table::new(&title, &["nginx", "announced", "recorded", "missing"]);
-        let served: BTreeSet<Ends> = self
-            .visits
-            .iter()
-            .map(|one| (one.client, one.port))
-            .collect();
+        let title = format!("{}: transactions, rings of {}", self.title, self.ring);
+        let witnesses = ["load", "nginx", "recorded", "announced", "missing"];
+        let mut table = Table::new(&title, &witnesses);
+        let served = self.visits.iter().map(|one| (one.client, one.port));
+        let served: BTreeSet<Ends> = served.collect();
         let of = |is_whole: bool| -> BTreeSet<Ends> {
             let records = self.records.iter();
             records
@@ -99,39 +100,46 @@ impl Account<'_> {
         };
         let (whole, any_half) = (of(true), of(false));
         let half: BTreeSet<Ends> = any_half.difference(&whole).copied().collect();
-        let recorded = whole.union(&half).copied().collect();
-        let missing = served.difference(&recorded).count();
-        let foreign = recorded.difference(&served).count();
-        let count = |number: usize| u64::try_from(number).ok();
+        let recorded: BTreeSet<Ends> = whole.union(&half).copied().collect();
+        let missing = count(served.difference(&recorded).count());
         table.count(
-            "one for each connection",
+            "answers, one for each connection",
             Rule::Same,
-            &[count(self.visits.len()), None, None, count(served.len())].map(|cell| cell),
-        );
-        table.count(
-            "recorded whole, or announced as half of one",
-            Rule::Shown,
             &[
+                Some(self.load.count("load/responses")),
                 count(served.len()),
-                count(half.len()),
-                count(whole.len()),
-                count(missing),
+                None,
+                None,
+                None,
             ],
         );
         table.count(
+            "recorded",
+            Rule::Shown,
+            &[None, count(served.len()), count(whole.len()), None, None],
+        );
+        table.count(
+            "of one of its two messages alone: recorded as such",
+            Rule::Shown,
+            &[None, None, count(half.len()), None, None],
+        );
+        let foreign = count(recorded.difference(&served).count());
+        table.count(
             "recorded, and not served",
             Rule::AtMost(0.0),
-            &[None, None, count(foreign), None],
+            &[None, None, foreign, None, None],
         );
-        let announced = (0..2)
-            .map(|number| self.fed(number, "dropped"))
-            .sum::<u64>()
-            + self.fed(1, "unwritten_by_killed");
+        let dropped: u64 = (0..2).map(|number| self.fed(number, "dropped")).sum();
+        let announced = dropped + self.fed(1, "unwritten_by_killed");
         table.count(
-            "missing: for each, a packet was announced as lost",
+            "missing: a packet of each was announced as lost",
             Rule::Falling(0.0),
-            &[None, Some(announced), None, count(missing)],
+            &[None, None, None, Some(announced), missing],
         );
         table
     }
+}
+
+fn count(number: usize) -> Option<u64> {
+    u64::try_from(number).ok()
 }
