@@ -13,11 +13,12 @@ use linkweir_sink::schema_markdown;
 use std::path::Path;
 use std::process::Command;
 
-const MANUALS: [&str; 4] = [
+const MANUALS: [&str; 5] = [
     "docs/http.md",
     "docs/flows.md",
     "docs/gateway.md",
     "docs/load.md",
+    "docs/lab.md",
 ];
 
 /// `docs [--check]`: writes those parts anew, or only says whether they would change.
