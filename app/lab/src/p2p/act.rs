@@ -17,6 +17,9 @@ const PORT: u16 = 21_000;
 /// What each of two says in a conversation.
 const MESSAGES: [&str; 3] = ["good morning", "are you there?", "here is the file"];
 
+/// What one answers to all of them.
+const REPLY: &str = "I have heard you";
+
 /// What is to become of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Fate {
@@ -175,9 +178,10 @@ impl Act {
             let ours = ["--hear", &all, "--accept", &out];
             ([&says, &theirs[..]].concat(), [&says, &ours[..]].concat())
         } else {
-            // He waits for one more than she can say.
-            let ours = [&says[..], &["--say", &secret, "--hear", "1"]].concat();
-            (vec!["--hear", "9"], ours)
+            // She says it when he has heard all that may be said.
+            let theirs = vec!["--hear", &all, "--reply", REPLY, "--then", "1"];
+            let ours = ["--hear", "1", "--reply", &secret, "--then", "1"];
+            (theirs, [&says, &ours[..]].concat())
         };
         let begin = ["chat", "--connect", &address];
         let bob = ["--as", "bob@example.test", "--answer"];
@@ -230,16 +234,16 @@ impl Begun {
             .collect();
         let is_secret = |text: &&str| text.contains(KEYWORD);
         let heard: Vec<&str> = own.heard().chain(other.heard()).collect();
-        let speakers = match (self.board, self.act.fate) {
+        let said = match (self.board, self.act.fate) {
             (None, _) => 0,
-            (Some(_), Fate::Secret) => 1,
-            (Some(_), _) => 2,
+            (Some(_), Fate::Secret) => MESSAGES.len() + 1,
+            (Some(_), _) => 2 * MESSAGES.len(),
         };
         Ok(Outcome {
             code: own.code,
             connections,
             file: self.file,
-            said: speakers * MESSAGES.len(),
+            said,
             heard: heard.iter().filter(|text| !is_secret(text)).count(),
             is_out: heard.iter().any(is_secret),
             act: self.act,

@@ -8,16 +8,25 @@ const EDGE: f64 = 0.15;
 pub(super) type Count = (f64, f64);
 
 /// The rate in the middle of a transfer, bit/s; `None` of too few counts.
+///
+/// It is the slope of all of them and not of two: who counts may be late (a program that is not given a
+/// core), and then the one count is wrong in time. So it is the times that are fitted.
 pub(super) fn steady(counts: &[Count]) -> Option<f64> {
     let (_, begin) = counts.first()?;
     let (_, end) = counts.last()?;
     let part = |part: f64| begin + part * (end - begin);
-    let from = counts.iter().find(|(_, bytes)| *bytes >= part(EDGE))?;
-    let to = counts
-        .iter()
-        .rfind(|(_, bytes)| *bytes <= part(1.0 - EDGE))?;
-    let took = to.0 - from.0;
-    (took > 0.0).then(|| 8.0 * (to.1 - from.1) / took)
+    let middle = part(EDGE)..=part(1.0 - EDGE);
+    let middle: Vec<&Count> = counts.iter().filter(|(_, n)| middle.contains(n)).collect();
+    let number = middle.len() as f64;
+    let mean = |sum: f64| sum / number;
+    let time = mean(middle.iter().map(|(at, _)| at).sum());
+    let bytes = mean(middle.iter().map(|(_, n)| n).sum());
+    let (mut both, mut own) = (0.0, 0.0);
+    for (at, n) in middle {
+        both += (at - time) * (n - bytes);
+        own += (n - bytes) * (n - bytes);
+    }
+    (both > 0.0).then(|| 8.0 * own / both)
 }
 
 /// Bytes in periods, each with the second in which it began, as counts of all until then.
@@ -36,14 +45,30 @@ pub(super) fn summed(mut periods: Vec<(f64, f64)>) -> Vec<Count> {
 mod tests {
     use super::*;
 
+    /// A byte a second, then a hundred, then one.
+    fn counts() -> Vec<Count> {
+        let slow = (0..10).map(|at| (f64::from(at), f64::from(at)));
+        let fast = (0..=20).map(|at| (10.0 + f64::from(at), 10.0 + 100.0 * f64::from(at)));
+        let end = (0..10).map(|at| (31.0 + f64::from(at), 2011.0 + f64::from(at)));
+        slow.chain(fast).chain(end).collect()
+    }
+
     #[test]
     fn the_edges_do_not_count() {
-        let slow = (0..10).map(|at| (f64::from(at), f64::from(at)));
-        let steady_part = (0..=20).map(|at| (10.0 + f64::from(at), 10.0 + 100.0 * f64::from(at)));
-        let counts: Vec<Count> = slow.chain(steady_part).collect();
-        assert_eq!(steady(&counts), Some(800.0));
-        assert_eq!(steady(&counts[..1]), None);
+        let rate = steady(&counts()).unwrap();
+        assert!((rate - 800.0).abs() < 1e-6, "{rate}");
+        assert_eq!(steady(&counts()[..1]), None);
         assert_eq!(steady(&[]), None);
+    }
+
+    #[test]
+    fn a_count_that_comes_late_changes_little() {
+        let mut late = counts();
+        // Where the middle begins, it counts most.
+        let first = late.iter_mut().find(|(_, n)| *n >= 0.15 * 2020.0);
+        first.unwrap().0 += 1.0;
+        let rate = steady(&late).unwrap();
+        assert!((rate / 800.0 - 1.0).abs() < 0.05, "{rate}");
     }
 
     #[test]

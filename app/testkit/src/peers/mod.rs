@@ -12,6 +12,7 @@
 //! fetch fasttrack|gnutella --listen ADDRESS --out FILE       for one who offers it
 //! chat --connect ADDRESS --as HANDLE (--to HANDLE | --answer) [--say TEXT].. [--hear COUNT]
 //!      [--offer FILE --listen ADDRESS | --accept FILE]
+//!      [--reply TEXT [--then COUNT]]     said when so many were heard; then so many more
 //! idle --connect ADDRESS --path PATH --count COUNT           HTTP connections that stay
 //!
 //! --split OFFSET,..   what is sent is cut at these offsets of the stream

@@ -43,10 +43,10 @@ pub(super) fn chat(options: &Options) -> io::Result<()> {
         let fields = fields.join("\r\n");
         chat.invite(&fields)?;
     }
-    let expected: usize = options.find("hear")?.unwrap_or(0);
-    while chat.heard < expected || chat.is_file_open {
-        let (from, payload) = chat.message()?;
-        chat.take(&from, &payload)?;
+    chat.hear(options.find("hear")?.unwrap_or(0))?;
+    if let Some(text) = options.all("reply").next() {
+        chat.say(text)?;
+        chat.hear(options.find("then")?.unwrap_or(0))?;
     }
     chat.talk.send(b"OUT\r\n")?;
     chat.talk.close()
@@ -95,6 +95,16 @@ impl Chat<'_> {
         self.until("USR ")?;
         self.command(&format!("CAL {other}"))?;
         self.until("JOI ")?;
+        Ok(())
+    }
+
+    /// Waits for so many messages more, and for the file.
+    fn hear(&mut self, count: usize) -> io::Result<()> {
+        let expected = self.heard + count;
+        while self.heard < expected || self.is_file_open {
+            let (from, payload) = self.message()?;
+            self.take(&from, &payload)?;
+        }
         Ok(())
     }
 
