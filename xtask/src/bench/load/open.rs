@@ -13,7 +13,7 @@ use std::path::Path;
 /// Connections that are open at once.
 const COUNT: u64 = 200_000;
 /// Seconds in which they are opened.
-const SECONDS: u32 = 15;
+const SECONDS: u32 = 20;
 /// Seconds for which each is held: all are open before the first goes.
 const HELD: u32 = SECONDS + 5;
 /// Resident memory that this may take, MB.
