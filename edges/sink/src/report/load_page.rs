@@ -386,7 +386,10 @@ impl Clock {
         value: impl Fn(&SeriesBin) -> Option<f64>,
     ) -> Series {
         let x = |bin: &SeriesBin| to_f64(bin.start_ns.saturating_sub(self.start)) / self.unit_ns;
-        let points = bins.iter().filter_map(|bin| Some((x(bin), value(bin)?)));
+        // Seconds without data are gaps.
+        let points = bins
+            .iter()
+            .map(|bin| (x(bin), value(bin).unwrap_or(f64::NAN)));
         Series {
             name: name.to_owned(),
             marks: Marks::Line,

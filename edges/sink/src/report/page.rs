@@ -92,6 +92,7 @@ border-radius:8px;padding:12px 16px;margin:0 0 16px}\
 .facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:1px 16px;margin:8px 0 18px;font-size:.92rem}\
 .facts dt{color:var(--soft)}.facts dd{margin:0;overflow-wrap:anywhere}\
 .lab tbody th{color:var(--ink);font-weight:400;border-bottom:1px solid var(--grid);padding:4px 0;min-width:9em;overflow-wrap:normal}.lab th.inset{padding-left:14px}\
+.curves .line.s1{stroke-dasharray:10 5}.curves .line.s2{stroke-dasharray:2 5;stroke-width:2.4}.curves .line.s4{stroke-dasharray:6 3}\
 .lab .silent,.lab .rule{color:var(--soft)}.lab .mark{width:7em;font-weight:620}\
 .lab .agrees .mark{color:var(--ok)}.lab .differs .mark{color:var(--bad)}.lab .differs td,.lab .differs th{color:var(--bad)}\
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);font-size:.86rem}\

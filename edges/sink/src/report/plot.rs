@@ -114,7 +114,7 @@ pub struct Series {
     pub name: String,
     /// How it is drawn.
     pub marks: Marks,
-    /// The points, in rising order of x.
+    /// The points, in rising order of x. One whose y is no number is a gap: no line is drawn over it.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -223,7 +223,8 @@ impl<'a> Mapped<'a> {
 
 impl Plot {
     fn has_points(&self) -> bool {
-        self.series.iter().any(|series| !series.points.is_empty())
+        let mut points = self.series.iter().flat_map(|series| &series.points);
+        points.any(|(_, y)| !y.is_nan())
     }
 
     /// The drawing; a sentence where there is nothing to draw.
@@ -380,9 +381,17 @@ impl Plot {
             Marks::Line | Marks::Step => {
                 let mut path = String::new();
                 let mut last: Option<(f64, f64)> = None;
-                for (px, py, _) in &placed {
+                for point in &series.points {
+                    if point.1.is_nan() {
+                        last = None;
+                        continue;
+                    }
+                    let (Some(px), Some(py)) = (x.place(point.0), y.place(point.1)) else {
+                        continue;
+                    };
                     match last {
-                        None => push(&mut path, format_args!("M{px:.1} {py:.1}")),
+                        // A point between two gaps is seen too, by the round ends of its line.
+                        None => push(&mut path, format_args!("M{px:.1} {py:.1}h0")),
                         // Less than a pixel further: nobody could see it.
                         Some((lx, ly)) if (px - lx).abs() < 0.7 && (py - ly).abs() < 0.7 => {
                             continue;
@@ -392,7 +401,7 @@ impl Plot {
                         }
                         Some(_) => push(&mut path, format_args!("L{px:.1} {py:.1}")),
                     }
-                    last = Some((*px, *py));
+                    last = Some((px, py));
                 }
                 push(
                     out,
@@ -454,8 +463,9 @@ impl Plot {
                     escape(&self.y.label)
                 ),
             );
-            let step = series.points.len().div_ceil(MOST_LABELS).max(1);
-            for (x, y) in series.points.iter().step_by(step) {
+            let known = || series.points.iter().filter(|(_, y)| !y.is_nan());
+            let step = known().count().div_ceil(MOST_LABELS).max(1);
+            for (x, y) in known().step_by(step) {
                 push(
                     &mut out,
                     format_args!(
@@ -522,6 +532,22 @@ mod tests {
         assert_eq!(Unit::Seconds.text(10.0), "10\u{202f}s");
         assert_eq!(Unit::Share.text(1e-5), "0.001\u{202f}%");
         assert_eq!(Unit::Share.text(1.0), "100\u{202f}%");
+    }
+
+    #[test]
+    fn no_line_is_drawn_over_a_gap() {
+        let points = |gap: f64| vec![(0.0, 1.0), (1.0, 2.0), (2.0, gap), (3.0, 1.0), (4.0, 2.0)];
+        let moves = |gap: f64| {
+            let drawn = plot(Scale::Linear, points(gap)).svg();
+            let (_, path) = drawn.split_once(" d=\"").unwrap();
+            path.split('"').next().unwrap().matches('M').count()
+        };
+        assert_eq!((moves(1.5), moves(f64::NAN)), (1, 2));
+        let table = plot(Scale::Linear, points(f64::NAN)).table();
+        assert_eq!(table.matches("<tr><td>").count(), 4, "{table}");
+        let none = plot(Scale::Linear, vec![(0.0, f64::NAN)]);
+        assert!(!none.svg().contains("<path"), "nothing to draw");
+        assert_eq!(none.table(), "");
     }
 
     #[test]
