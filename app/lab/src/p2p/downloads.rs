@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::settings::Settings;
 use crate::LabError;
+use crate::curves::quantile;
 use crate::ground::Ground;
 use crate::program::{Ended, Program};
 use crate::records;
@@ -91,6 +92,6 @@ impl Downloads {
 
     /// The middle one of all times.
     pub(super) fn median(&self) -> Option<f64> {
-        self.times.get(self.times.len() / 2).copied()
+        quantile(&self.times, 0.5)
     }
 }

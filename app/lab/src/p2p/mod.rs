@@ -36,6 +36,8 @@ use witnesses::Witnesses;
 
 /// How long downloads go on alone.
 const ALONE: Duration = Duration::from_secs(2);
+/// How long a torrent takes until its peers talk: so long the downloads beside it go on longer.
+const BEGINNING: Duration = Duration::from_secs(2);
 /// How long the last lines may take.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -77,10 +79,11 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         settings.shape_kbit
     ));
     torrent.begin(ground)?;
-    let beside = downloads::start(ground, settings, "beside", settings.duration)?;
+    let duration = settings.duration + BEGINNING;
+    let beside = downloads::start(ground, settings, "beside", duration)?;
     let outcomes = peers(ground, settings, scanner.is_some())?;
     let torrent = torrent.end(ground, settings)?;
-    let beside = Downloads::end(beside, ground, settings.duration)?;
+    let beside = Downloads::end(beside, ground, duration)?;
 
     ground.tell("the last frames");
     let expected = alone.load.count("load/responses") + beside.load.count("load/responses");

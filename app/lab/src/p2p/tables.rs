@@ -12,7 +12,7 @@ use super::policy::{GUEST, MEMBER};
 use super::rate::steady;
 use super::settings::Settings;
 use super::told::Told;
-use super::torrent::{CONTENT, Downloaded};
+use super::torrent::{self, CONTENT, Downloaded};
 use super::witnesses::Seen;
 use crate::findings::{Findings, Rule, Table, Unit};
 use crate::program::Ended;
@@ -61,6 +61,12 @@ impl Account<'_> {
                 Unit::BitsPerSecond.text(settings.shape())
             ),
         );
+        findings.notes.push(format!(
+            "Rates are those of the middle of the transfer. Content is what full frames have of it, {} \
+             of {} bytes: so much of the configured rate is expected.",
+            torrent::PAYLOAD,
+            torrent::FRAME
+        ));
         findings.fact("dropped", "eDonkey");
         findings.fact("rejected", format!("FastTrack of {GUEST}"));
         findings

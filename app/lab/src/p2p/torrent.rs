@@ -14,10 +14,10 @@ use super::settings::Settings;
 use crate::LabError;
 use crate::ground::Ground;
 
-/// Bytes of TCP payload in a full frame of Ethernet with timestamps, and bytes of the frame: the rest are
-/// headers (14, 20, 32).
-const PAYLOAD: f64 = 1448.0;
-const FRAME: f64 = 1514.0;
+/// Bytes of TCP payload in a full frame of Ethernet with timestamps.
+pub(super) const PAYLOAD: f64 = 1448.0;
+/// Bytes of the frame: the rest are headers (14, 20, 32).
+pub(super) const FRAME: f64 = 1514.0;
 /// How much longer than planned it may take: tracker, handshakes, a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(40);
 /// How often the class of the shaper is asked, seconds.

@@ -2,16 +2,14 @@
 //! where only that is what it let pass.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use linkweir_testkit::gateway::{LAN, Place, WAN};
 
 use crate::LabError;
 use crate::ground::Ground;
 use crate::program::{Ended, Program};
+use crate::watch::is_capturing;
 
-/// How long they may take until they capture.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Records of `flows` before the gateway.
 pub(super) const BEFORE: &str = "flows-before";
 /// Records of `flows` behind it.
@@ -51,11 +49,7 @@ impl Witnesses {
             ],
         };
         for (_, program) in &mut witnesses.programs {
-            let id = program.id();
-            ground.wait("the capture", PATIENCE, || {
-                program.has_ended() || ground.net.packet_sockets_of(Place::Gateway, id) > 0
-            })?;
-            program.must_run()?;
+            is_capturing(ground, program)?;
         }
         Ok(witnesses)
     }
