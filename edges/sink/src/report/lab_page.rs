@@ -17,6 +17,10 @@ impl LabReport {
         page.raw(&self.verdict());
         // Those who agree have the same curve: all are seen where they are drawn in different strokes.
         page.raw("<div class=\"grid2 curves\">\n");
+        // What limits the verdict stands beside it.
+        if !self.notes.is_empty() {
+            page.section("Notes", true, &self.remarks());
+        }
         for table in &self.tables {
             page.section(&table.title, table.is_wide(), &table.html());
         }
@@ -25,9 +29,6 @@ impl LabReport {
         for (at, plot) in self.plots.iter().enumerate() {
             let is_wide = at % 2 == 0 && Some(at) == last;
             page.section(&plot.title, is_wide, &(plot.svg() + &plot.table()));
-        }
-        if !self.notes.is_empty() {
-            page.section("Notes", true, &self.remarks());
         }
         page.raw("</div>\n");
         page.finish(&format!(
@@ -312,6 +313,16 @@ mod tests {
         let drawn = |class: &str| html.matches(&format!("class=\"line {class}\"")).count();
         assert_eq!((drawn("s0"), drawn("s7")), (2, 1));
         assert!(html.contains("prefers-color-scheme:dark"));
+    }
+
+    #[test]
+    fn what_limits_the_verdict_stands_beside_it() {
+        let mut report = report(vec![row("requests", &[Some("1")], LabMark::Agrees)]);
+        report.notes = vec!["The generator says INVALID".to_owned()];
+        let html = report.render();
+        let at = |text: &str| html.find(text).unwrap();
+        assert!(at("No disagreement") < at("says INVALID"));
+        assert!(at("says INVALID") < at("<h2>traffic</h2>"));
     }
 
     #[test]
