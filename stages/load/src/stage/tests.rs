@@ -265,3 +265,50 @@ fn a_run_that_ends_ends_its_sessions() {
     assert_eq!(stage.figures().failed.of(Failure::RunEnded), 10);
     assert_eq!(stage.open_connections(), 0);
 }
+
+/// A stage whose next hop is known, and whose schedule begins at [`START`].
+fn begun(sessions: u64) -> (LoadStage<NoModel>, Frames) {
+    let mut stage = stage(sessions, Part::All, 0, 1);
+    let mut out = Frames::default();
+    stage.resolve(START, &mut out);
+    let answer = out.iter().find_map(arp_reply).unwrap();
+    out.clear();
+    stage.on_frame(&answer, Checksum::Unknown, START, START, &mut out);
+    stage.begin(START);
+    (stage, out)
+}
+
+#[test]
+fn a_schedule_that_is_far_behind_is_caught_up_with_in_steps() {
+    let (mut stage, mut out) = begun(3000);
+    let late = START + Duration::from_secs(4);
+    for round in 1..=3000_usize.div_ceil(STARTS) {
+        assert!(stage.is_behind(late));
+        // The next moment is not later than now, so nobody sleeps in between.
+        assert!(stage.next_deadline().is_some_and(|next| next <= late));
+        stage.on_tick(late, &mut out);
+        let expected = (round * STARTS).min(3000);
+        assert_eq!(stage.open_sessions(), expected);
+        assert_eq!(stage.figures().started, expected as u64);
+    }
+    assert!(!stage.is_behind(late));
+}
+
+#[test]
+fn behind_a_next_hop_that_falls_silent_sessions_time_out() {
+    let (mut stage, mut out) = begun(2000);
+    // It never answers again, not even who it is: 1,000 sessions a second go out in vain.
+    let at = |ms: u64| START + Duration::from_millis(ms);
+    for ms in (0..=1990).step_by(10) {
+        stage.on_tick(at(ms), &mut out);
+        out.clear();
+    }
+    let open = stage.open_sessions() as u64;
+    stage.end(at(1990), &mut out);
+    let failed = |failure| stage.figures().failed.of(failure);
+    // Those of the first 490 ms have waited for 1.5 s; of the others nobody knows.
+    assert_eq!(failed(Failure::ConnectTimeout), 491);
+    assert_eq!(failed(Failure::RunEnded), open - 491);
+    assert_eq!(failed(Failure::Unreachable), stage.figures().planned - open);
+    assert!(stage.is_done());
+}
