@@ -250,6 +250,53 @@ fn a_killed_consumer_loses_its_own_share_only_and_is_replaced() {
 }
 
 #[test]
+fn what_a_killed_consumer_had_not_written_is_announced() {
+    let mut held = held("unwritten", 2, &["-q"]);
+    let folder = held.folder.path().to_owned();
+    // The second one sorts its records: it keeps them, and never says that all are written.
+    let mut writes = consumer(&folder, &held.name, 0);
+    let mut keeps = linkweir()
+        .current_dir(&folder)
+        .args(["http", "-q", "--sort", "-w", "1.txt", "--feed"])
+        .arg(format!("{}/1", held.name))
+        .spawn()
+        .unwrap();
+    until("both attached", || maps_ring(&writes) && maps_ring(&keeps));
+    held.fifo.write_all(&plain(&demo_frames()[..1500])).unwrap();
+    let partial = folder.join(".0.txt.partial");
+    until("records", || {
+        partial.metadata().is_ok_and(|meta| meta.len() > 0)
+    });
+    // Both have read everything, and have been idle since.
+    let mut looks = 0;
+    until("a while", || {
+        looks += 1;
+        looks > 70
+    });
+    for child in [&mut writes, &mut keeps] {
+        signal(child, "-KILL");
+        child.wait().unwrap();
+    }
+    drop(held.fifo);
+    let ran = wait(held.feeder);
+    let summary = json(&folder.join("feed.json"));
+    assert_adds_up(&summary);
+    let [one, other] = [0, 1].map(|n| &summary["feed"]["consumers"][n]);
+    for consumer in [one, other] {
+        assert_eq!(number(consumer, &["killed"]), 1, "{summary}");
+        let (dealt, taken) = (
+            number(consumer, &["packets"]),
+            number(consumer, &["taken_by_killed"]),
+        );
+        assert!(taken > 0 && taken == dealt, "{summary}");
+    }
+    assert_eq!(number(one, &["unwritten_by_killed"]), 0, "{summary}");
+    let unwritten = number(other, &["unwritten_by_killed"]);
+    assert_eq!(unwritten, number(other, &["taken_by_killed"]), "{summary}");
+    ran.exits(1);
+}
+
+#[test]
 fn a_killed_feeder_is_a_fault_and_leaves_nothing_behind() {
     let mut held = held("orphans", 1, &["-q"]);
     let folder = held.folder.path().to_owned();

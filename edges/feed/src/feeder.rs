@@ -116,7 +116,7 @@ pub struct Feeder {
     slots: Arc<[Slot]>,
     when_full: WhenFull,
     ring_bytes: usize,
-    _server: Server,
+    server: Server,
 }
 
 impl Feeder {
@@ -159,7 +159,7 @@ impl Feeder {
             slots,
             when_full: options.when_full,
             ring_bytes: options.ring_bytes,
-            _server: server,
+            server,
         })
     }
 
@@ -323,6 +323,7 @@ impl Feeder {
                 break;
             }
         }
+        self.server.end();
         let mut status = self.status();
         for consumer in &mut status {
             let left = consumer.queued_packets;

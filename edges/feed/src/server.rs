@@ -110,14 +110,21 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
+impl Server {
+    /// Ends it. What became of the consumers until now is noted in their slots.
+    pub(crate) fn end(&mut self) {
         self.stop.store(true, Release);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
             // It has ended, which is what was wanted.
         }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -157,6 +164,8 @@ fn serve(listener: &OwnedFd, slots: &[Slot], stop: &AtomicBool) {
             }
         }
     }
+    // One that was killed since the last look is to be told of.
+    guests.retain_mut(|guest| attend(guest, slots));
 }
 
 fn welcome(connection: OwnedFd, user: u32, guests: &[Guest]) -> Option<Guest> {

@@ -249,6 +249,8 @@ impl Account<'_> {
         let told: BTreeSet<Ends> = self.stopped_with_an_event();
         let all = self.carried.iter().flat_map(|one| &one.sessions);
         let all = all.chain(self.sessions);
+        // What the first one reset in its last moments is not meant.
+        let all = all.filter(|one| one.ended_ts_ns >= self.outage.gone);
         let silent = all.filter(|one| !one.is_complete() && !told.contains(&one.ends()));
         table.count(
             "met in their middle by the second: reset without an event",

@@ -11,6 +11,8 @@ use crate::ground::Ground;
 /// Moments of an outage, nanoseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outage {
+    /// It is about to be killed.
+    pub(super) killed: u64,
     /// It is dead: its process is gone.
     pub(super) gone: u64,
     /// It is started again.
@@ -29,12 +31,14 @@ impl Outage {
         again: impl FnOnce() -> Result<U, LabError>,
     ) -> Result<(Self, U), LabError> {
         pause(ground, settings.before)?;
+        let killed = wall_clock_ns();
         kill(victim);
         let gone = wall_clock_ns();
         pause(ground, settings.dead)?;
         let started = wall_clock_ns();
         let again = again()?;
         let outage = Self {
+            killed,
             gone,
             started,
             serving: wall_clock_ns(),
@@ -57,7 +61,7 @@ impl Outage {
 
     /// Whether this span of time has nothing of the outage in it.
     pub(super) const fn spares(&self, from: u64, to: u64) -> bool {
-        to < self.gone || self.serving < from
+        to < self.killed || self.serving < from
     }
 
     /// Seconds for which there was no process.
@@ -89,12 +93,13 @@ mod tests {
     #[test]
     fn moments_are_inside_or_outside() {
         let outage = Outage {
+            killed: 8,
             gone: 10,
             started: 20,
             serving: 25,
         };
-        assert!(outage.covers(10) && outage.covers(19) && !outage.covers(20));
-        assert!(outage.spares(1, 9) && outage.spares(26, 30));
-        assert!(!outage.spares(9, 10) && !outage.spares(25, 26) && !outage.spares(1, 30));
+        assert!(!outage.covers(9) && outage.covers(10) && outage.covers(19) && !outage.covers(20));
+        assert!(outage.spares(1, 7) && outage.spares(26, 30));
+        assert!(!outage.spares(1, 8) && !outage.spares(25, 26) && !outage.spares(1, 30));
     }
 }
