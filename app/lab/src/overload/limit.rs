@@ -28,9 +28,8 @@ pub(super) fn find(player: &mut Player<'_, '_>) -> Result<(f64, Played), LabErro
         words: vec!["--sessions".to_owned(), SESSIONS.to_string()],
         duration: PATIENCE,
     })?;
-    let answers = played.load.count("load/responses");
-    let limit = match played.core {
-        Some(core) => Some(answers as f64 / core.ran.as_secs_f64()),
+    let limit = match by_core(&played) {
+        Some(limit) => Some(limit),
         None => {
             let visits = player.web.visits().into_iter();
             rate_amid(visits.map(|visit| visit.ended_s).collect())
@@ -39,6 +38,13 @@ pub(super) fn find(player: &mut Player<'_, '_>) -> Result<(f64, Played), LabErro
     let limit = limit.filter(|limit| limit.is_finite() && *limit > 0.0);
     let limit = limit.ok_or_else(|| LabError::program("the server's limit", "no answers"))?;
     Ok((limit, played))
+}
+
+/// Answers a second of the processor time that the server had in a run.
+pub(super) fn by_core(played: &Played) -> Option<f64> {
+    let answers = played.load.count("load/responses");
+    let limit = answers as f64 / played.core?.ran.as_secs_f64();
+    limit.is_finite().then_some(limit)
 }
 
 /// Events a second without the edges.

@@ -13,10 +13,12 @@
 //! limit that is wanted. Without that a path with a few bursts more would be above the limit, where
 //! even constant gaps have a queue without end.
 //!
-//! Where other programs of the machine take the server's core away, its limit is lower than was
-//! found. The scheduler counts how long the server waited for a core: a pair near the limit in which
-//! it waited for longer than half of what is left to the limit is run again, and where the machine is
-//! never quiet enough, the pair is shown and not judged.
+//! An answer costs more processor time when other programs of the machine share caches and cores with the
+//! server, and some of the time it is kept from its core; then its limit is lower than was found. So the
+//! limit follows the dearest of the runs before, and the scheduler's counts say how much of the core a
+//! run has really used. A pair near the limit that left the server less than half of what it should have
+//! left is run again with what was learnt; where the machine is never quiet enough, the pair is shown and
+//! not judged.
 
 mod core;
 mod limit;
@@ -52,10 +54,18 @@ struct Pair {
 }
 
 impl Pair {
-    /// The larger part of the time in which the server was kept from its core; 0 where nobody counts.
-    fn denied(&self) -> f64 {
-        let parts = [&self.mmpp, &self.constant].map(|run| run.denied().unwrap_or(0.0));
-        parts.into_iter().fold(0.0, f64::max)
+    /// Part of the constant run in which the server ran or was kept from its core: how near to its limit
+    /// it really was. 0 where nobody counts.
+    fn used(&self) -> f64 {
+        let run = &self.constant;
+        run.busy().unwrap_or(0.0) + run.denied().unwrap_or(0.0)
+    }
+
+    /// The limit by what the answers of these runs cost.
+    fn limit(&self) -> f64 {
+        let runs = [&self.mmpp, &self.constant];
+        let limits = runs.into_iter().filter_map(limit::by_core);
+        limits.fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -95,15 +105,18 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
             "no session in it",
         ));
     }
+    let mut limit_now = limit.min(far.limit());
     let mut near: Vec<Pair> = Vec::new();
     for round in 1..=settings.rounds.max(1) {
-        let (name, wanted) = (format!("near{round}"), settings.near * limit / surplus);
+        let (name, wanted) = (format!("near{round}"), settings.near * limit_now / surplus);
         near.push(pair(&mut player, settings, &model, &name, wanted)?);
-        if near.last().is_some_and(|pair| settings.is_quiet(pair)) {
+        let Some(last) = near.last() else { break };
+        if settings.is_quiet(last) {
             break;
         }
+        limit_now = limit_now.min(last.limit());
     }
-    near.sort_by(|a, b| a.denied().total_cmp(&b.denied()));
+    near.sort_by(|a, b| a.used().total_cmp(&b.used()));
 
     ground.tell("the last frames");
     let mut near = near.into_iter();
@@ -137,9 +150,9 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
 }
 
 impl Settings {
-    /// Whether the server had enough of its core in both runs.
+    /// Whether constant gaps left the server at least half of what they should have left it.
     fn is_quiet(&self, pair: &Pair) -> bool {
-        pair.denied() <= (1.0 - self.near) / 2.0
+        pair.used() <= f64::midpoint(1.0, self.near)
     }
 }
 

@@ -60,8 +60,8 @@ impl Account<'_> {
         );
         if !self.is_quiet {
             findings.notes.push(format!(
-                "NOT JUDGED near the limit: other programs of this machine kept the server from its core for \
-                 more than {:.0} % of each try, so its limit was lower than what was found before.",
+                "NOT JUDGED near the limit: beside the other programs of this machine the server was at its limit \
+                 with constant gaps too; less than {:.0} % of its core was left in each try.",
                 50.0 * (1.0 - settings.near)
             ));
         }

@@ -25,7 +25,6 @@ mod tables;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::load as servers;
@@ -132,7 +131,7 @@ fn spread(
     model: &Path,
     seed: u64,
 ) -> Result<Spread, LabError> {
-    let bins = bins(settings);
+    let bins = settings.bins();
     let mut drawn = PathBuf::from(model);
     drawn.set_extension("drawn.csv");
     let (model_word, drawn_word) = (model.display().to_string(), drawn.display().to_string());
@@ -152,12 +151,6 @@ fn spread(
     command(ground, &words)?;
     let long = spread::read_counts(&drawn)?;
     Ok(Spread::new(&Model::read(model)?, &long, bins, &LAGS))
-}
-
-/// Bins of a generation.
-fn bins(settings: &Settings) -> usize {
-    let bins = settings.duration.as_nanos() / settings.bin.max(Duration::from_nanos(1)).as_nanos();
-    usize::try_from(bins).unwrap_or(usize::MAX).max(1)
 }
 
 /// A command of linkweir that ends by itself: what it writes.

@@ -24,3 +24,12 @@ pub struct Settings {
     #[serde(deserialize_with = "duration")]
     pub timeout: Duration,
 }
+
+impl Settings {
+    /// Bins of a generation.
+    pub(super) fn bins(&self) -> usize {
+        let bin = self.bin.max(Duration::from_nanos(1));
+        let bins = self.duration.as_nanos() / bin.as_nanos();
+        usize::try_from(bins).unwrap_or(usize::MAX).max(1)
+    }
+}

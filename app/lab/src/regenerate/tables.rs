@@ -46,9 +46,9 @@ impl Account<'_> {
         findings.tables = vec![
             self.counts(),
             self.losses(),
-            generation("known model and its capture", self.known, self.first),
+            self.generation("known model and its capture", self.known, self.first),
             self.fit(),
-            generation("fitted model and its capture", self.fitted, self.second),
+            self.generation("fitted model and its capture", self.fitted, self.second),
             self.circle(),
             self.arithmetic(),
         ];
@@ -58,7 +58,32 @@ impl Account<'_> {
              generations, as far as both together.",
             settings.bin
         ));
+        for (name, one) in [("first", self.first), ("second", self.second)] {
+            if !one.is_punctual(settings.bin) {
+                findings.notes.push(format!(
+                    "NOT JUDGED: the capture of the {name} generation. This machine was too busy to send it on \
+                     time, so it is not a path of its model; the schedule is."
+                ));
+            }
+        }
         findings
+    }
+
+    /// A model, the path of it that the schedule took, and what was captured of that.
+    fn generation(&self, title: &str, spread: &Spread, generation: &Generation) -> Table {
+        let mut table = Table::new(title, &["model", "schedule", "capture"]);
+        let planned = Moments::of(&generation.planned, &LAGS);
+        let captured = Moments::of(&generation.counts, &LAGS);
+        let columns = [&spread.moments, &planned, &captured];
+        rows(&mut table, &columns, &spread.tolerances);
+        let apart = |counts: &[u64]| Some(Histogram::of(counts).total_variation(&spread.histogram));
+        let cells = [None, apart(&generation.planned), apart(&generation.counts)];
+        let rule = Rule::AtMost(spread.variation);
+        table.row(VARIATION, Unit::Part, rule, &cells);
+        if !generation.is_punctual(self.settings.bin) {
+            shown_only(&mut table);
+        }
+        table
     }
 
     fn counts(&self) -> Table {
@@ -137,6 +162,10 @@ impl Account<'_> {
         ];
         let rule = Rule::AtMost(self.known.variation + self.fitted.variation);
         table.row(VARIATION, Unit::Part, rule, &cells);
+        let mut both = [self.first, self.second].into_iter();
+        if !both.all(|one| one.is_punctual(self.settings.bin)) {
+            shown_only(&mut table);
+        }
         table
     }
 
@@ -180,18 +209,10 @@ impl Account<'_> {
 /// Name of a row.
 const VARIATION: &str = "histogram, total variation";
 
-/// A model, the path of it that the schedule took, and what was captured of that.
-fn generation(title: &str, spread: &Spread, generation: &Generation) -> Table {
-    let mut table = Table::new(title, &["model", "schedule", "capture"]);
-    let planned = Moments::of(&generation.planned, &LAGS);
-    let captured = Moments::of(&generation.counts, &LAGS);
-    let columns = [&spread.moments, &planned, &captured];
-    rows(&mut table, &columns, &spread.tolerances);
-    let apart = |counts: &[u64]| Some(Histogram::of(counts).total_variation(&spread.histogram));
-    let cells = [None, apart(&generation.planned), apart(&generation.counts)];
-    let rule = Rule::AtMost(spread.variation);
-    table.row(VARIATION, Unit::Part, rule, &cells);
-    table
+/// Takes the rules from a table.
+fn shown_only(table: &mut Table) {
+    let rows = table.rows.iter_mut();
+    rows.for_each(|row| row.rule = Rule::Shown);
 }
 
 /// A row for the mean and one for each lag.
