@@ -7,6 +7,7 @@ use linkweir_load::outcome::Failure;
 use linkweir_load::population::Population;
 use linkweir_load::tcp::TcpCounts;
 use linkweir_sink::summary::write_summary_file;
+use linkweir_wire::Timestamp;
 use serde_json::json;
 
 use super::args::LoadArgs;
@@ -123,6 +124,8 @@ struct Beside {
     malformed: u64,
     lost_records: u64,
     lost_frames: u64,
+    /// When the schedule began.
+    begun: Option<Timestamp>,
 }
 
 /// Ends a run: figures, reports, exit code. What was measured is written also when the run broke off.
@@ -144,6 +147,7 @@ pub(super) fn conclude(
         malformed: runner.stage.frame_counts().malformed,
         lost_records,
         lost_frames: 0,
+        begun: runner.stage.begun(),
     };
     if let Some(pcap) = runner.pcap.take() {
         match pcap.finish() {
@@ -195,6 +199,7 @@ fn report(
             "packets": port.sent.frames + port.received_frames,
             "bytes": port.sent.bytes + port.received_bytes,
             "elapsed_s": figures.open.seconds(),
+            "schedule_begin_ts_ns": beside.begun.map(Timestamp::as_nanos),
             "dropped": {
                 "kernel": port.dropped,
                 "sink": beside.lost_records,
