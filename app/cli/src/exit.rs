@@ -35,6 +35,11 @@ const LONGEST: usize = 4096;
 
 /// A message with names from outside in it: nothing in it may act on a terminal or begin a line.
 pub(crate) fn warn(text: &str) {
+    say(&format!("linkweir: {}", safe(text)));
+}
+
+/// A text that may be shown: controls escaped, and cut where it is too long.
+fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len().min(LONGEST));
     for letter in text.chars() {
         if safe.len() >= LONGEST {
@@ -49,7 +54,7 @@ pub(crate) fn warn(text: &str) {
             safe.push(letter);
         }
     }
-    say(&format!("linkweir: {safe}"));
+    safe
 }
 
 /// Prints what clap has to say: help and versions on standard output, errors on standard error.
@@ -93,3 +98,19 @@ impl std::fmt::Display for Wrong {
 }
 
 impl std::error::Error for Wrong {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_harmless_and_short() {
+        assert_eq!(safe("a\u{1b}[2J\nb\u{202e}c"), "a\\u{1b}[2J\\nb\\u{202e}c");
+        let long = safe(&"x".repeat(1 << 20));
+        assert_eq!(long.len(), LONGEST + 3);
+        assert!(long.ends_with("x..."));
+        // Escapes are longer than what they stand for, and letters than a byte.
+        assert!(safe(&"\u{7f}".repeat(1 << 20)).len() < LONGEST + 16);
+        assert!(safe(&"\u{1f600}".repeat(1 << 20)).len() <= LONGEST + 3);
+    }
+}

@@ -105,6 +105,23 @@ fn what_listens_nowhere_refuses() {
 }
 
 #[test]
+fn more_failures_than_are_allowed_fail_the_run() {
+    let Some(site) = Site::open(&[]) else { return };
+    let all = "--clients 10.128.0.0/24 --arrivals constant:100 --sessions 20";
+    for (most, code) in [("100", 0), ("99.5", 1), ("0", 1)] {
+        let words = format!("{all} --max-failed {most}");
+        let load = site.try_load("run", &at_port(REFUSED), &words);
+        assert_eq!(load.code, Some(code), "{most}: {}", load.stderr);
+        let says_so = load.stderr.contains("100.00 % of the sessions failed");
+        assert_eq!(says_so, code == 1, "{most}: {}", load.stderr);
+    }
+    // None failed: that is not more than none.
+    let words = format!("{all} --max-failed 0");
+    let load = site.load("run", &url("/small"), &words);
+    assert_eq!(load.code, Some(0), "{}", load.stderr);
+}
+
+#[test]
 fn what_is_swallowed_times_out() {
     let Some(site) = Site::open(&["iptables"]) else {
         return;

@@ -638,6 +638,36 @@ fn weblog(name: &str) -> Option<String> {
 }
 
 #[test]
+fn a_part_of_a_profile_has_its_own_mean() {
+    let folder = Folder::new();
+    // An hour of 10 in a bin, an hour of 30: the mean of both is 20.
+    let counts: String = (0..720)
+        .map(|bin| format!("{}\n", if bin < 360 { 8 + bin % 5 } else { 28 + bin % 5 }))
+        .collect();
+    fs::write(folder.at("counts.csv"), counts).unwrap();
+    let counts = folder.at("counts.csv");
+    let out = folder.at("model.json");
+    let fit = ["fit", &counts, "--bin", "10s", "--profile", "10m"];
+    let fit = [&fit[..], &["--sources", "1", "--lags", "20", "-o", &out]].concat();
+    let ran = model(&fit).exits(0);
+    assert!(
+        ran.stdout.contains("L = 1 two-state source, M = "),
+        "{}",
+        ran.stdout
+    );
+    // (model 12.3456 over these bins)
+    let mean = |bins: &str| {
+        let ran = model(&["simulate", &out, "--bins", bins, "--seed", "1"]).exits(0);
+        let (_, said) = ran.stderr.split_once("(model ").unwrap();
+        let (mean, rest) = said.split_once(' ').unwrap();
+        assert!(rest.starts_with("over these bins)"), "{rest}");
+        mean.parse::<f64>().unwrap()
+    };
+    assert!((mean("300") - 10.0).abs() < 1.0, "{}", mean("300"));
+    assert!((mean("720") - 20.0).abs() < 0.1, "{}", mean("720"));
+}
+
+#[test]
 fn the_world_cup_surrogate_is_fitted_as_the_paper_fits_it() {
     let Some(minutes) = weblog("wc98_48h_permin.csv") else {
         return;

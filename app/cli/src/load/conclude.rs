@@ -79,17 +79,21 @@ fn processor() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
+/// Refuses what a controller cannot do, before anybody is waited for.
+pub(super) fn may_control(args: &LoadArgs) -> anyhow::Result<()> {
+    if args.output.write.is_empty() && args.output.pcap.is_none() {
+        return Ok(());
+    }
+    let what = "a controller sends nothing: -w and --pcap are for its workers";
+    Err(anyhow!(Wrong(what.to_owned())))
+}
+
 /// Waits for the workers of a controller, and reports for them.
 pub(super) fn control(
     args: &LoadArgs,
     target: &Target,
     mut link: Link<'_>,
 ) -> anyhow::Result<Exit> {
-    let output = &args.output;
-    if !output.write.is_empty() || output.pcap.is_some() {
-        let what = "a controller sends nothing: -w and --pcap are for its workers";
-        return Err(anyhow!(Wrong(what.to_owned())));
-    }
     let begin = link.agree()?;
     if !args.output.quiet {
         say(&format!(
@@ -99,7 +103,17 @@ pub(super) fn control(
     }
     let gathered = link.finish(&Figures::default())?;
     let gathered = gathered.context("a controller reports")?;
-    let header = header(args, target, None);
+    let mut header = header(args, target, None);
+    let lines = gathered.workers.iter();
+    let lines: Vec<String> = lines
+        .map(|(peer, brought)| format!("{peer}: {brought}"))
+        .collect();
+    if !args.output.quiet {
+        lines
+            .iter()
+            .for_each(|line| say(&format!("  worker {line}")));
+    }
+    header.push("workers", lines.join("; "));
     let exit = report(args, &header, &gathered.figures, &Beside::default())?;
     Ok(exit.max(missing(&gathered)))
 }

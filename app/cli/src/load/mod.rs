@@ -59,6 +59,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     }
     let stop = || signals.stop();
     if args.roles.role == Role::Controller {
+        conclude::may_control(args)?;
         let link = Link::open(&args.roles, &terms(args)?, &stop)?;
         return conclude::control(args, &target, link.context("a controller has workers")?);
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::args::CheckArgs;
 use super::figure::{Figure, page};
 use super::series::{self, How, Series};
-use super::shown::{Limits, figures, lags_text, object, percent};
+use super::shown::{Limits, counted, figures, lags_text, object, percent};
 use super::simulate::read_model;
 use super::{keeps, output, wrong};
 use crate::exit::{Exit, warn};
@@ -103,10 +103,10 @@ fn table(
 ) -> String {
     let mut lines = vec![
         format!(
-            "model            {}: {} states, {} sources{}",
+            "model            {}: {}, {}{}",
             args.model.display(),
-            model.superposition().states(),
-            model.superposition().sources().len(),
+            counted(model.superposition().states(), "state"),
+            counted(model.superposition().sources().len(), "source"),
             if model.profile().is_some() {
                 ", with a profile"
             } else {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::args::FitArgs;
 use super::series::{self, How, Series};
-use super::shown::{Limits, figures, lags_text, percent, signed_percent};
+use super::shown::{Limits, counted, figures, lags_text, percent, signed_percent};
 use super::{keeps, output, wrong};
 use crate::exit::{Exit, say, warn};
 use crate::progress::{now, wall_clock};
@@ -125,7 +125,10 @@ fn table(fitted: &Fitted, series: &Series, elapsed: Duration) -> String {
             thousands(series.counts.total())
         ),
         format!(
-            "model            {states} states: L = {scales} two-state sources, M = {rest} states without memory"
+            "model            {}: L = {}, M = {} without memory",
+            counted(states, "state"),
+            counted(scales, "two-state source"),
+            counted(rest, "state")
         ),
     ];
     if let Some(profile) = model.profile() {

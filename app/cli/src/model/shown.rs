@@ -18,7 +18,13 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// The same for a difference.
+/// `1 source`, `2 sources`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{ending}")
+}
+
+/// A difference as per cent.
 pub(super) fn signed_percent(share: f64) -> String {
     percent(share.abs())
 }
@@ -131,6 +137,19 @@ mod tests {
         assert_eq!(
             texts,
             ["0 %", "2.35 %", "50 %", "0.040 %", "< 0.001 %", "150 %"]
+        );
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let texts = [0, 1, 2].map(|number| counted(number, "two-state source"));
+        assert_eq!(
+            texts,
+            [
+                "0 two-state sources",
+                "1 two-state source",
+                "2 two-state sources"
+            ]
         );
     }
 }

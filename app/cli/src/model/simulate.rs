@@ -49,10 +49,18 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<Exit> {
             thousands(counts.total()),
             args.seed
         ));
+        // Factors of a profile are 1 on average over its period, not over a part of it.
+        let factors = model.profile().map(|profile| profile.first(bins));
+        let factor = factors.map_or(1.0, |all| all.iter().sum::<f64>() / all.len().max(1) as f64);
         say(&format!(
-            "mean             {:.4} per bin (model {:.4})",
+            "mean             {:.4} per bin (model {:.4}{})",
             counts.mean(),
-            model.mean()
+            model.mean() * factor,
+            if model.profile().is_some() {
+                " over these bins"
+            } else {
+                ""
+            }
         ));
         // At lags in bins. With a profile the series is no stationary one, and the model's
         // autocovariance is that of the process below the profile.

@@ -68,8 +68,29 @@ pub(super) struct Start {
 pub(super) struct Gathered {
     /// The figures of all.
     pub(super) figures: Figures,
+    /// What each worker brought, in the order of their shares; for a controller.
+    pub(super) workers: Vec<(SocketAddr, String)>,
     /// Who is missing in them, and why.
     pub(super) missing: Vec<String>,
+}
+
+/// What a worker's figures are in one line.
+fn brought(figures: &Figures) -> String {
+    let causes = figures.failed.iter().filter(|(_, count)| *count > 0);
+    let causes: Vec<String> = causes
+        .map(|(cause, count)| format!("{} {count}", cause.as_str()))
+        .collect();
+    let causes = if causes.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", causes.join(", "))
+    };
+    format!(
+        "{} planned, {} completed, {} failed{causes}",
+        figures.planned,
+        figures.completed,
+        figures.failed.total()
+    )
 }
 
 impl<'a> Link<'a> {
@@ -206,7 +227,13 @@ impl<'a> Link<'a> {
             };
             if let Some(reason) = hello.fault(role, &terms, is_part) {
                 let what = format!("{peer} cannot take part: {reason}");
-                lines.send(&Message::Refused { reason })?;
+                let told = lines.send(&Message::Refused { reason });
+                if self.role == Role::Controller {
+                    // Another may come in its place: the workers that are here wait.
+                    warn(&format!("{what}: turned away"));
+                    continue;
+                }
+                told?;
                 return Err(anyhow!(Wrong(what)));
             }
             terms = hello.terms;
@@ -337,12 +364,13 @@ impl<'a> Link<'a> {
     fn collect(&self, own: &Figures) -> Gathered {
         let mut gathered = Gathered {
             figures: own.clone(),
+            workers: Vec::new(),
             missing: Vec::new(),
         };
         let mut told = false;
         let mut until = None;
         for (peer, pump) in &self.pumps {
-            loop {
+            let missing = loop {
                 if !told && (self.stop)() {
                     self.pumps
                         .iter()
@@ -359,26 +387,22 @@ impl<'a> Link<'a> {
                             gathered.figures.adopt_sender(&figures);
                         } else {
                             gathered.figures.merge(&figures);
+                            gathered.workers.push((*peer, brought(&figures)));
                         }
                         pump.send(Message::Taken);
-                        break;
+                        break None;
                     }
-                    Some(News::Gone(why)) => {
-                        gathered.missing.push(why);
-                        break;
-                    }
-                    Some(News::Taken) => {
-                        gathered.missing.push(format!("{peer}: it is out of step"));
-                        break;
-                    }
+                    Some(News::Gone(why)) => break Some(why),
+                    Some(News::Taken) => break Some(format!("{peer}: it is out of step")),
                     None if until.is_some_and(|until| now() >= until) => {
-                        gathered
-                            .missing
-                            .push(format!("{peer}: its figures did not come"));
-                        break;
+                        break Some(format!("{peer}: its figures did not come"));
                     }
                     None => {}
                 }
+            };
+            if let Some(why) = missing {
+                gathered.workers.push((*peer, "missing".to_owned()));
+                gathered.missing.push(why);
             }
         }
         // The last `Taken` is on its way before the connections close.

@@ -176,7 +176,10 @@ fn workers_must_agree_with_one_another() {
         refused[0].contains("seed is `1` here and `2` there"),
         "{refused:?}"
     );
-    assert!(controller.join().unwrap().is_err());
+    // The controller goes on, and takes one that fits in its place.
+    let (_third, welcome) = raw(at, &[&hello(PROTOCOL, "worker", 1)], 1);
+    assert_eq!(welcome, ["{\"welcome\":{\"index\":1,\"of\":2}}\n"]);
+    controller.join().unwrap().unwrap();
 }
 
 #[test]
@@ -274,6 +277,14 @@ fn one_that_dies_in_the_middle_is_missing() {
         gathered.missing
     );
     assert_eq!(gathered.figures.planned, 150);
+    // The table says which of them it was.
+    let [(dead, missing), (alive, brought)] = gathered.workers.as_slice() else {
+        panic!("{:?}", gathered.workers);
+    };
+    assert!(gathered.missing[0].starts_with(&dead.to_string()));
+    assert_eq!(missing, "missing");
+    assert_ne!(dead, alive);
+    assert_eq!(brought, "150 planned, 120 completed, 30 failed (reset 30)");
 }
 
 #[test]
