@@ -156,6 +156,12 @@ impl Namespace {
         })
     }
 
+    /// Frames that were sent on its interfaces and for which the other end had no room.
+    pub(crate) fn undelivered(&self) -> u64 {
+        let path = format!("/proc/{}/net/dev", self.id());
+        undelivered_in(&std::fs::read_to_string(path).unwrap_or_default())
+    }
+
     /// How many TCP connections it has that may still send something of their own accord.
     pub(crate) fn open_connections(&self) -> usize {
         let tables = ["tcp", "tcp6"].iter().map(|table| {
@@ -245,6 +251,16 @@ fn counter_in(table: &str, name: &str) -> Option<u64> {
     })
 }
 
+/// Source: proc(5), `/proc/net/dev`: behind the name eight numbers of what was received, then those of what
+/// was sent: bytes, packets, errors, drops. A veth pair counts what its far end drops at the near one.
+fn undelivered_in(table: &str) -> u64 {
+    let drops = table.lines().filter_map(|line| {
+        let (_, numbers) = line.split_once(':')?;
+        numbers.split_whitespace().nth(11)?.parse::<u64>().ok()
+    });
+    drops.sum()
+}
+
 /// Source: proc(5), `/proc/net/tcp`: the fourth field is the state. Those left out are `TCP_LISTEN` (0A),
 /// `TCP_TIME_WAIT` (06) and `TCP_CLOSE` (07).
 fn open_in(table: &str) -> usize {
@@ -272,6 +288,16 @@ mod tests {
         assert_eq!(counter_in(table, "TcpRetransSegs"), Some(7));
         assert_eq!(counter_in(table, "TcpExtTCPSynRetrans"), Some(3));
         assert_eq!(counter_in(table, "TcpTCPSynRetrans"), None);
+    }
+
+    #[test]
+    fn what_was_not_delivered_is_summed_over_interfaces() {
+        let table = "Inter-|   Receive  |  Transmit\n\
+             face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop\n\
+            lo: 1 2 3 4 5 6 7 8 9 10 11 0 13 14 15 16\n\
+            wan0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+            lan0: 1 2 3 4 5 6 7 8 9 10 11 30 13 14 15 16\n";
+        assert_eq!(undelivered_in(table), 42);
     }
 
     #[test]

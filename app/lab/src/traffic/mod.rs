@@ -58,7 +58,10 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
 
     let line = settings.line.map(|line| Line::lay(ground, line.into()));
     let line = line.transpose()?;
-    let server = losses::Server::read(ground);
+    let (server, lost_before) = (
+        losses::Server::read(ground)?,
+        losses::Undelivered::read(ground),
+    );
     let sessions = format!(
         "sessions: {:.0} a second for {:?}, from {} and, inspected, {}",
         settings.rate, settings.duration, settings.clients, settings.guests
@@ -72,7 +75,7 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         .map(|carrier| carrier.wait(ground, SETTLE))
         .collect::<Result<Vec<_>, _>>()?;
     let (at_end, open) = (
-        losses::Server::read(ground),
+        losses::Server::read(ground)?,
         ground.net.open_connections(Place::Server),
     );
     ground.tell("the last frames");
@@ -86,7 +89,8 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
     drop(ground.wait("the server", LAST_WORDS, || {
         ground.net.open_connections(Place::Server) == 0
     }));
-    let counted = losses::Server::read(ground);
+    let counted = losses::Server::read(ground)?;
+    let undelivered = losses::Undelivered::read(ground).since(lost_before);
     let seen = witnesses.finish()?;
     let line = line.map(Line::finish).transpose()?;
     let gateway = gateway.finish(ground)?;
@@ -110,6 +114,7 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
             server: counted.since(&at_end),
             open: u64::try_from(open).unwrap_or(u64::MAX),
         },
+        undelivered,
     };
     findings.tables.extend(again.tables(line.as_ref()));
     times::compare(ground, &mut findings)?;

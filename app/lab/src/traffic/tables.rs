@@ -113,7 +113,8 @@ impl Account<'_> {
                 Some(self.sent("load/connections")),
                 connections,
                 None,
-                Some(flows("tcp_complete") + flows("tcp_incomplete")),
+                // A segment that came late, after the end, is no connection.
+                Some(flows("tcp_complete") + flows("tcp_incomplete") - flows("tcp_midstream")),
                 Some(classified),
             ],
         );

@@ -232,6 +232,13 @@ impl Net {
         self.namespace(place).counter(name)
     }
 
+    /// Frames that were sent at a place and lost on the cable: the kernel had no room for them at its other
+    /// end, because the machine is busier than it can be.
+    #[must_use]
+    pub fn undelivered(&self, place: Place) -> u64 {
+        self.namespace(place).undelivered()
+    }
+
     /// How many TCP connections a kernel has that may still send something of their own accord: those
     /// that neither wait for the first segment nor out the last.
     #[must_use]
