@@ -143,6 +143,12 @@ impl<R: RateSource> LoadStage<R> {
         self.planned.begin(at);
     }
 
+    /// When the schedule began, if it has.
+    #[must_use]
+    pub const fn begun(&self) -> Option<Timestamp> {
+        self.planned.begun()
+    }
+
     /// Takes a frame of the interface, which arrived `at`.
     pub fn on_frame(
         &mut self,

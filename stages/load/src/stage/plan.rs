@@ -93,6 +93,11 @@ impl<R: RateSource> Planned<R> {
         Some(due)
     }
 
+    /// When the schedule began.
+    pub(super) const fn begun(&self) -> Option<Timestamp> {
+        self.begin
+    }
+
     /// No session begins any more.
     pub(super) const fn end(&mut self) {
         self.next = None;
