@@ -42,13 +42,23 @@ fn keep_lines(page: &std::path::Path) -> std::io::Result<()> {
 /// Prints a completion script.
 pub(crate) fn completions(args: &CompletionArgs) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "linkweir", &mut script);
+    clap_complete::generate(args.shell, &mut shown(), "linkweir", &mut script);
     match std::io::Write::write_all(&mut std::io::stdout().lock(), &script) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(error).context("standard output")
         }
         _ => Ok(Exit::Done),
     }
+}
+
+/// The command line without commands that are not for people: scripts of bash would offer them.
+fn shown() -> clap::Command {
+    let all = Cli::command();
+    let for_people = all.get_subcommands().filter(|one| !one.is_hide_set());
+    clap::Command::new("linkweir")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommands(for_people.cloned())
 }
 
 /// The words of the command line; long lists are cut.
@@ -60,5 +70,24 @@ pub(crate) fn command_line() -> String {
     match line.char_indices().nth(500) {
         Some((end, _)) => format!("{} ...", line.get(..end).unwrap_or_default()),
         None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_offer_what_people_use() {
+        let shown = shown();
+        let names: Vec<&str> = shown
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        assert!(
+            names.contains(&"lab") && names.contains(&"flows"),
+            "{names:?}"
+        );
+        assert!(!names.contains(&"lab-peer"), "{names:?}");
     }
 }
