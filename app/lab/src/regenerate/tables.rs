@@ -81,7 +81,9 @@ impl Account<'_> {
         let rule = Rule::AtMost(spread.variation);
         table.row(VARIATION, Unit::Part, rule, &cells);
         if !generation.is_punctual(self.settings.bin) {
-            shown_only(&mut table);
+            // It stands in the table of the circle.
+            let captured = table.rows.iter_mut().filter_map(|row| row.cells.last_mut());
+            captured.for_each(|cell| *cell = None);
         }
         table
     }
