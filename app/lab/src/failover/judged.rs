@@ -251,7 +251,7 @@ impl Account<'_> {
         let all = all.chain(self.sessions);
         // What the first one reset in its last moments is not meant.
         let all = all.filter(|one| one.ended_ts_ns >= self.outage.gone);
-        let silent = all.filter(|one| !one.is_complete() && !told.contains(&one.ends()));
+        let silent = all.filter(|one| one.is_reset() && !told.contains(&one.ends()));
         table.count(
             "met in their middle by the second: reset without an event",
             Rule::Falling(0.0),

@@ -22,9 +22,15 @@ pub(super) struct Session {
     pub(super) planned_ts_ns: u64,
     pub(super) ended_ts_ns: u64,
     pub(super) state: String,
+    pub(super) failure: Option<String>,
 }
 
 impl Session {
+    /// Whether somebody ended it with a RST: a response that is late was not stopped by anybody.
+    pub(super) fn is_reset(&self) -> bool {
+        self.failure.as_deref() == Some("reset")
+    }
+
     pub(super) fn is_complete(&self) -> bool {
         self.state == "completed"
     }

@@ -147,7 +147,7 @@ impl Account<'_> {
                 ],
             );
         }
-        let blocked = closed.iter().filter(|one| !one.is_complete());
+        let blocked = closed.iter().filter(|one| one.is_reset());
         let told = closed.iter().filter(|one| unscanned.contains(&one.ends()));
         table.count(
             "fails closed: blocked, and unscanned",
