@@ -20,7 +20,7 @@ fn lab(folder: &Path) -> Option<(Ran, Value)> {
     for line in text.lines() {
         let line = match line.split_once(" = ") {
             Some(("duration", _)) => "duration = \"4s\"",
-            Some((key, _)) if key == "transfers" => "transfers = 2",
+            Some(("transfers", _)) => "transfers = 2",
             Some((key, _)) if ["refused", "infected", "secrets"].contains(&key) => {
                 &format!("{key} = 1")
             }

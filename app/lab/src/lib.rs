@@ -86,7 +86,8 @@ pub fn run(order: &Order, tell: &mut dyn FnMut(Step<'_>)) -> Result<Findings, La
     findings.begin_with("scenario", &order.scenario.title);
     findings.begin_with("seed", &order.seed.to_string());
     if order.stop.load(Ordering::Relaxed) {
-        let why = "The run was ended early: what was to be sent later is not there, and may differ.";
+        let why =
+            "The run was ended early: what was to be sent later is not there, and may differ.";
         findings.notes.push(why.to_owned());
     }
     Ok(findings)

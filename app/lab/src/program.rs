@@ -146,7 +146,6 @@ impl Program {
         let summary = read_json(&self.summary)?;
         Ok(Ended {
             name: self.name,
-            code,
             summary,
         })
     }
@@ -162,8 +161,6 @@ impl Program {
 pub(crate) struct Ended {
     /// The name under which it was started.
     pub(crate) name: String,
-    /// Its exit code: 0 or 1.
-    pub(crate) code: Option<i32>,
     /// Its whole summary.
     pub(crate) summary: Value,
 }

@@ -186,10 +186,13 @@ impl Account<'_> {
     }
 }
 
+/// A figure of sorted times.
+type Figure = fn(&[f64]) -> Option<f64>;
+
 /// The paper's row, standing.
 fn paper_table(title: &str, runs: &[Vec<f64>]) -> Table {
     let mut table = Table::new(title, &COLUMNS);
-    let rows: [(&str, fn(&[f64]) -> Option<f64>); 6] = [
+    let rows: [(&str, Figure); 6] = [
         ("min", |times| times.first().copied()),
         ("max", |times| times.last().copied()),
         ("avg", mean),

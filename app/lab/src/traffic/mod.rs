@@ -118,10 +118,12 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         undelivered,
     };
     findings.tables.extend(again.tables(line.as_ref()));
-    // How long a client waits behind a line is the work of one more process.
-    let apart = match settings.line {
-        Some(_) => Rule::Shown,
-        None => Rule::Within(times::APART_S),
+    // How long a client waits behind a line is the work of one more process; and where the generator
+    // says INVALID, the machine had no time for anybody.
+    let apart = if settings.line.is_some() || account.invalid().is_some() {
+        Rule::Shown
+    } else {
+        Rule::Within(times::APART_S)
     };
     times::compare(ground, &mut findings, apart)?;
     Ok(findings)

@@ -54,7 +54,7 @@ impl Account<'_> {
     }
 
     /// What the generator says against its own run: times are then those of this machine.
-    fn invalid(&self) -> Option<String> {
+    pub(super) fn invalid(&self) -> Option<String> {
         let reasons = self.load.summary.pointer("/load/invalid")?.as_array()?;
         let reasons: Vec<&str> = reasons.iter().filter_map(Value::as_str).collect();
         let text = format!("The generator says INVALID: {}", reasons.join("; "));
@@ -213,7 +213,6 @@ mod tests {
     fn ended(name: &str, summary: Value) -> Ended {
         Ended {
             name: name.to_owned(),
-            code: Some(0),
             summary,
         }
     }

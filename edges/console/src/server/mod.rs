@@ -25,8 +25,8 @@ mod stream;
 mod tests;
 
 use std::io::Read as _;
-use std::os::fd::AsFd as _;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;

@@ -8,7 +8,6 @@ use super::*;
 fn ended(summary: Value) -> Ended {
     Ended {
         name: "it".to_owned(),
-        code: Some(0),
         summary,
     }
 }
