@@ -46,8 +46,8 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Keep everything that is written (records, logs, policies) in this folder [default: a temporary
-    /// one, which goes with the run].
+    /// Keep everything that is written (records, logs, policies) in this folder, which is new or empty
+    /// [default: a temporary one, which goes with the run].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) keep: Option<PathBuf>,
 

@@ -90,16 +90,16 @@ fn show(findings: &Findings, is_taken: bool) -> anyhow::Result<()> {
         say(text.trim_end());
         return Ok(());
     }
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).context("standard output")
+    write(&text)
 }
 
 fn list() -> anyhow::Result<Exit> {
-    let mut out = std::io::stdout().lock();
+    let mut text = String::new();
     for (name, title) in Scenario::built_in() {
         let title = title.strip_prefix(&format!("{name}: ")).unwrap_or(&title);
-        writeln!(out, "{name:18}{title}").context("standard output")?;
+        text.push_str(&format!("{name:18}{title}\n"));
     }
+    write(&text)?;
     Ok(Exit::Done)
 }
 
@@ -111,9 +111,18 @@ fn print(name: &str) -> anyhow::Result<Exit> {
             std::fs::read_to_string(Path::new(name))?
         }
     };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).context("standard output")?;
+    write(&text)?;
     Ok(Exit::Done)
+}
+
+/// To standard output; that nobody reads it any more is no failure.
+fn write(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("standard output")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A scenario that is wrong is wrong usage; a program that fails is not.

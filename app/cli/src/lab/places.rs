@@ -22,6 +22,13 @@ pub(super) fn check(args: &LabArgs) -> Result<(), String> {
     if let Some(path) = &args.keep {
         let why = |error: io::Error| format!("--keep {}: {error}", path.display());
         folder(&existing(path)).map_err(why)?;
+        // Logs would go on where an earlier run's ended.
+        if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(format!(
+                "--keep {}: not empty; a run keeps its files in a folder of its own",
+                path.display()
+            ));
+        }
     }
     conflicts::check(&files, &[])
 }
@@ -96,6 +103,8 @@ mod tests {
         }
         fs::write(at("file"), "").unwrap();
         assert!(said(&["--keep", &at("file")]).is_some());
+        let used = said(&["--keep", &at("")]).unwrap();
+        assert!(used.contains("not empty"), "{used}");
         let both = said(&["--report", &at("a"), "--summary", &at("a")]).unwrap();
         assert!(both.contains("--report already"), "{both}");
     }

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(Unit::Seconds.text(0.012_34), "12.340 ms");
         assert_eq!(Unit::Seconds.text(0.0), "0");
         assert_eq!(Unit::Part.text(0.012), "1.20 %");
-        assert_eq!(Unit::BitsPerSecond.text(9_562_500.0), "9.563 Mbit/s");
+        assert_eq!(Unit::BitsPerSecond.text(9_562_400.0), "9.562 Mbit/s");
     }
 
     #[test]
