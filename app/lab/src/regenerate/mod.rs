@@ -7,7 +7,7 @@
 //!               counts ◄─ model sessions ─ records ◄─ http ─ wire ◄─ load ───────────────────┘
 //! ```
 //! Sessions and requests are the same at every step, exactly. The statistics are those of the models as
-//! far as two paths of half a minute can have them: [`spread`] says how far that is.
+//! far as two paths of half a minute can have them: `spread` says how far that is.
 //!
 //! The known model is that which comes with the program. Its source with a memory changes only twice in
 //! 50,000 bins; in bins short enough for that to be seen in half a minute hardly a session begins. So it
