@@ -23,7 +23,7 @@ const PIECE: usize = 1024;
 
 /// Messages that are remembered at least: each connection has a place for four, and where several
 /// shards share a table's capacity each of them still sees all connections.
-const SEEN: usize = 1 << 17;
+const SEEN: usize = 1 << 19;
 
 /// Bytes of heads that may be gathered at once.
 const GATHERED_BYTES: usize = 8 << 20;
