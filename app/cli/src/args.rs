@@ -55,6 +55,9 @@ pub(crate) enum Command {
 
 /// Writes the manual pages into a folder.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  linkweir man man/\n  man ./man/linkweir-http.1\n\nExit codes:\n  0  done\n  2  wrong command line\n  3  the folder cannot be written"
+)]
 pub(crate) struct ManArgs {
     /// Folder for the pages; made where it is missing.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -63,6 +66,9 @@ pub(crate) struct ManArgs {
 
 /// Prints a completion script for a shell.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  linkweir completions bash > ~/.local/share/bash-completion/completions/linkweir\n  linkweir completions zsh > ~/.zfunc/_linkweir\n\nExit codes:\n  0  done\n  2  wrong command line\n  3  standard output cannot be written"
+)]
 pub(crate) struct CompletionArgs {
     /// The shell.
     #[arg(value_name = "SHELL")]
