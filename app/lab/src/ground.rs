@@ -13,6 +13,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -185,6 +186,29 @@ pub(crate) fn has(program: &str) -> bool {
     folders.any(|folder| folder.join(program).is_file())
 }
 
+/// Longest path of the folder: sockets in it have paths of at most 107 bytes (unix(7)).
+const LONGEST: usize = 75;
+
+/// That a folder's path can stand in the configurations of nginx, clamd and the gateway as it is.
+fn fits(path: &Path) -> Result<(), LabError> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+@,".contains(byte);
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let why = if bytes.len() > LONGEST {
+        format!("the path is longer than {LONGEST} bytes, and sockets are made in it")
+    } else if !bytes.iter().all(is_plain) {
+        "the path has more than letters, digits and / . _ - + @ , in it, which configurations of other programs cannot have".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(LabError::File {
+        path: path.to_path_buf(),
+        source: std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            format!("{why}: choose another TMPDIR or --keep"),
+        ),
+    })
+}
+
 /// A folder that goes with the run, however that ends, or one that stays.
 enum Folder {
     Goes(TemporaryFolder),
@@ -195,11 +219,18 @@ impl Folder {
     fn new(keep: Option<&Path>) -> Result<Self, LabError> {
         let Some(path) = keep else {
             let temporary = std::env::temp_dir();
+            fits(&temporary)?;
             let made = TemporaryFolder::new("linkweir-lab-").map_err(LabError::file(&temporary))?;
             return Ok(Self::Goes(made));
         };
-        fs::create_dir_all(path).map_err(LabError::file(path))?;
+        // Nobody else may look into it, or change what is read from it.
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path);
+        made.map_err(LabError::file(path))?;
         let path = path.canonicalize().map_err(LabError::file(path))?;
+        fits(&path)?;
         Ok(Self::Stays(path))
     }
 
@@ -214,6 +245,16 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_that_would_be_read_as_something_else_is_refused() {
+        assert!(fits(Path::new("/tmp/linkweir-lab-x")).is_ok());
+        for path in ["/tmp/a b", "/tmp/a;b", "/tmp/\"", "/tmp/a\nb", "/tmp/%s$x"] {
+            let said = fits(Path::new(path)).unwrap_err().to_string();
+            assert!(said.contains("--keep"), "{said}");
+        }
+        assert!(fits(Path::new(&"/long".repeat(20))).is_err());
+    }
 
     #[test]
     fn a_folder_goes_and_one_that_is_kept_stays() {

@@ -75,6 +75,7 @@ pub struct Step<'a> {
 /// # Errors
 /// A program is missing, the kernel does not allow namespaces, or a command failed.
 pub fn run(order: &Order, tell: &mut dyn FnMut(Step<'_>)) -> Result<Findings, LabError> {
+    order.scenario.check()?;
     let mut ground = Ground::new(order, tell)?;
     let mut findings = match &order.scenario.kind {
         Kind::Traffic(settings) => traffic::run(settings, &mut ground)?,

@@ -122,6 +122,10 @@ impl Program {
         match program.ended() {
             // One that had not begun fails when it is asked to end.
             Err(_) if is_asked => Err(LabError::Stopped),
+            Ok(ended) if ended.was_interrupted() && !is_asked => Err(LabError::program(
+                format!("linkweir {}", ended.name),
+                "somebody ended it early",
+            )),
             ended => ended,
         }
     }
@@ -150,9 +154,18 @@ impl Program {
         })
     }
 
-    fn failed(&self) -> LabError {
+    /// How it ended, and its last words.
+    fn failed(&mut self) -> LabError {
         let said = fs::read_to_string(&self.said).unwrap_or_default();
-        LabError::program(format!("linkweir {}", self.name), said)
+        let how = match self.running.ended() {
+            Ok(Some(status)) => status.to_string(),
+            _ => "it still runs".to_owned(),
+        };
+        let why = match said.trim() {
+            "" => how,
+            said => format!("{how}: {said}"),
+        };
+        LabError::program(format!("linkweir {}", self.name), why)
     }
 }
 
@@ -166,6 +179,11 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Whether a generator was asked to end before its schedule did.
+    fn was_interrupted(&self) -> bool {
+        self.summary.pointer("/interrupted") == Some(&Value::Bool(true))
+    }
+
     /// A count; parts of the way are separated by slashes. One that is not there is none: a cause that
     /// did not occur.
     pub(crate) fn count(&self, way: &str) -> u64 {

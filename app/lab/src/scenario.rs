@@ -24,6 +24,9 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("failover", include_str!("../scenarios/failover.toml")),
 ];
 
+/// Longest file of a scenario, bytes.
+const LONGEST: u64 = 1 << 20;
+
 /// What is done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
@@ -102,8 +105,27 @@ impl Scenario {
                 names.join(", ")
             )));
         }
-        let text = fs::read_to_string(Path::new(name)).map_err(|error| wrong(error.to_string()))?;
+        let path = Path::new(name);
+        let file = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+        if !file.is_file() || file.len() > LONGEST {
+            return Err(wrong("a scenario is a file of at most 1 MiB".to_owned()));
+        }
+        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         read(name, &text)
+    }
+
+    /// That its figures are such that it can be run.
+    ///
+    /// # Errors
+    /// They are not; the error says which.
+    pub fn check(&self) -> Result<(), LabError> {
+        let Kind::Traffic(settings) = &self.kind else {
+            return Ok(());
+        };
+        settings.check().map_err(|why| LabError::Scenario {
+            name: self.name.clone(),
+            why,
+        })
     }
 
     /// Another duration of what is generated, where the scenario has one.
@@ -135,7 +157,7 @@ fn read(name: &str, text: &str) -> Result<Scenario, LabError> {
         name: name.to_owned(),
         why,
     };
-    let file: File = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let file: File = toml::from_str(text).map_err(|error| wrong(located(text, &error)))?;
     let kinds = [
         file.traffic.map(Kind::Traffic),
         file.p2p.map(Kind::P2p),
@@ -149,12 +171,33 @@ fn read(name: &str, text: &str) -> Result<Scenario, LabError> {
             "a scenario has exactly one table that says what is done: [traffic], [p2p], [regenerate], [overload], [failover]".to_owned(),
         ));
     };
-    Ok(Scenario {
+    if file.title.contains(char::is_control) {
+        return Err(wrong("the title is more than one line of text".to_owned()));
+    }
+    let scenario = Scenario {
         name: name.to_owned(),
         title: file.title,
         about: file.about,
         kind,
-    })
+    };
+    scenario.check()?;
+    Ok(scenario)
+}
+
+/// What is wrong with a file, and where, in one line.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let Some(before) = before else {
+        return error.message().to_owned();
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .chars()
+        .rev()
+        .take_while(|letter| *letter != '\n')
+        .count()
+        + 1;
+    format!("line {line}, column {column}: {}", error.message())
 }
 
 /// A time with its unit, as `20s`.
@@ -188,6 +231,25 @@ mod tests {
         assert!(why("title = \"t\"\n").contains("exactly one table"));
         let wrong = Scenario::find("wbe").unwrap_err().to_string();
         assert!(wrong.contains("no such scenario: web"), "{wrong}");
+        let web = Scenario::text("web").unwrap();
+        for (from, to) in [
+            ("rate = 1500.0", "rate = nan"),
+            ("rate = 1500.0", "rate = 0.0"),
+            ("rate = 1500.0", "rate = 1e308"),
+            ("duration = \"20s\"", "duration = \"0s\""),
+            ("model-bin = \"20ms\"", "model-bin = \"1000y\""),
+            ("10.16.0.0/14", "10.16.0.0/33"),
+            ("10.16.0.0/14", "10.88.0.0/16"),
+            ("10.30.0.0/16", "10.17.0.0/16"),
+            ("10.30.0.0/16", "fd00::/64"),
+            ("10.30.0.0/16", "10.30.0.1/32"),
+            ("title = \"", "title = \"\\u001b["),
+        ] {
+            let changed = web.replace(from, to);
+            assert_ne!(changed, web, "{from}");
+            assert!(read("x.toml", &changed).is_err(), "{to}");
+        }
+        assert!(Scenario::find("/dev/zero").is_err());
         let wrong = Scenario::find("./none.toml").unwrap_err().to_string();
         assert!(wrong.contains("No such file"), "{wrong}");
     }

@@ -203,6 +203,7 @@ fn config(folder: &Path, settings: &str) -> String {
          DatabaseDirectory {folder}/db\n\
          TemporaryDirectory {folder}/tmp\n\
          LocalSocket {folder}/clamd.sock\n\
+         LocalSocketMode 600\n\
          FixStaleSocket yes\n\
          Foreground yes\n\
          DisableCache yes\n\

@@ -9,9 +9,15 @@ use std::fmt;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::running::until;
 
 /// Where Debian keeps programs of the administrator, which are not on everybody's path.
 const SBIN: &str = "/usr/local/sbin:/usr/sbin:/sbin";
+
+/// How long a process may take to end when its input has ended.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why there are no namespaces: this kernel, this user or this machine does not allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,31 +214,52 @@ impl Holder {
             .map_err(|error| Unavailable::new(format!("unshare: {error}")))?;
         let mut ready = [0];
         let came = child.stdout.take().map(|mut out| out.read(&mut ready));
+        let holder = Self(child);
         if matches!(came, Some(Ok(1))) {
-            return Ok(Self(child));
+            // What is done in it must not be done to the machine, whatever `unshare` is here.
+            return if holder.is_elsewhere() {
+                Ok(holder)
+            } else {
+                Err(Unavailable::new("unshare made none"))
+            };
         }
+        let mut holder = holder;
         let mut said = String::new();
-        if let Some(mut stderr) = child.stderr.take() {
+        if let Some(mut stderr) = holder.0.stderr.take() {
             // What it could not say is not said.
             stderr.read_to_string(&mut said).unwrap_or_default();
         }
-        drop(Self(child));
+        drop(holder);
         Err(Unavailable::new(said.trim()))
+    }
+
+    /// Whether its network is another than ours.
+    fn is_elsewhere(&self) -> bool {
+        let network = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net"));
+        match (network("self"), network(&self.0.id().to_string())) {
+            (Ok(ours), Ok(its)) => ours != its,
+            _ => false,
+        }
     }
 }
 
 impl Drop for Holder {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // With the end of its input it ends; there is nobody to tell if it does not.
+        // With the end of its input it ends. Where it does not, it is killed; there is nobody to tell.
+        if !until(PATIENCE, || !matches!(self.0.try_wait(), Ok(None))) {
+            drop(self.0.kill());
+        }
         drop(self.0.wait());
     }
 }
 
-/// A program that comes with the system, wherever it keeps it.
+/// A program that comes with the system, wherever it keeps it. An empty path would name the folder that
+/// we happen to be in.
 fn tool(program: &str) -> Command {
     let mut command = Command::new(program);
-    let path = std::env::var("PATH").unwrap_or_default();
+    let path = std::env::var("PATH").ok().filter(|path| !path.is_empty());
+    let path = path.unwrap_or_else(|| "/usr/bin:/bin".to_owned());
     command.env("PATH", format!("{path}:{SBIN}"));
     command
 }

@@ -3,7 +3,9 @@
 //! A [`tempfile::TempDir`] stays behind where a program is killed. Here a process of its own removes the
 //! folder when the pipe it reads from is closed, which the kernel does whatever becomes of us.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,7 +23,11 @@ impl TemporaryFolder {
     /// # Errors
     /// There is no room, or no shell.
     pub fn new(prefix: &str) -> io::Result<Self> {
-        let made = tempfile::Builder::new().prefix(prefix).tempdir()?;
+        // Nobody else may look into it, whatever the umask is.
+        let made = tempfile::Builder::new()
+            .prefix(prefix)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
         let janitor = janitor(made.path())?;
         Ok(Self {
             path: made.keep(),
@@ -71,6 +77,8 @@ mod tests {
     fn it_goes_with_what_is_in_it() {
         let folder = TemporaryFolder::new("testkit-").unwrap();
         let path = folder.path().to_owned();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
         fs::create_dir(path.join("d")).unwrap();
         fs::write(path.join("d/x"), "x").unwrap();
         drop(folder);

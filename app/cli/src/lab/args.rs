@@ -38,7 +38,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// Mean sessions per second [default: as the scenario says].
+    /// Mean sessions per second; `overload` finds its own [default: as the scenario says].
     #[arg(long, value_name = "RATE", value_parser = units::positive)]
     pub(crate) rate: Option<f64>,
 

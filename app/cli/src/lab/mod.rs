@@ -37,6 +37,9 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
     }
     places::check(args).map_err(|why| anyhow!(Wrong(why)))?;
     let signals = Signals::install()?;
+    // A terminal that is gone is a reason to finish.
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, signals.stop_flag())
+        .context("signals")?;
     let order = Order {
         binary: std::env::current_exe().context("the path of this program")?,
         scenario,

@@ -9,7 +9,7 @@ use linkweir_load::stage::Share;
 
 use super::args::{LoadArgs, MacChoice, Role};
 use super::target::Target;
-use crate::exit::Wrong;
+use crate::exit::{Wrong, warn};
 
 /// The population of the command line: without the server, the router and this host.
 pub(super) fn population(
@@ -101,6 +101,13 @@ pub(super) fn keep_the_kernel_out(
         return wrong(format!(
             "with --mac interface the kernel would send on what the clients get: set \
              net.{version}.conf.{interface}.forwarding to 0, or use --mac virtual"
+        ));
+    }
+    if forwards {
+        warn(&format!(
+            "forwarding is on at {interface}: where what is for the clients is routed by way of this host's own \
+             address, the kernel sends it back, round and round; then set \
+             net.{version}.conf.{interface}.forwarding to 0"
         ));
     }
     Ok(())

@@ -140,6 +140,8 @@ struct Beside {
     lost_frames: u64,
     /// When the schedule began.
     begun: Option<Timestamp>,
+    /// Whether a signal ended it.
+    is_interrupted: bool,
 }
 
 /// Ends a run: figures, reports, exit code. What was measured is written also when the run broke off.
@@ -157,6 +159,7 @@ pub(super) fn conclude(
     runner.table.finish();
     let (lost_records, mut failed) = runner.records.finish();
     let mut beside = Beside {
+        is_interrupted: runner.signals.stop(),
         port: runner.port.counts(),
         malformed: runner.stage.frame_counts().malformed,
         lost_records,
@@ -220,6 +223,7 @@ fn report(
                 "pcap": beside.lost_frames,
             },
             "decode_errors": { "malformed": beside.malformed },
+            "interrupted": beside.is_interrupted,
             "load": report.summary(),
         });
         write_summary_file(path, &summary).map_err(outputs::refused)?;

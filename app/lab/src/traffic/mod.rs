@@ -152,6 +152,9 @@ fn load(settings: &Settings, ground: &Ground<'_>) -> Result<Program, LabError> {
     let script = ground.put("script", SCRIPT.as_bytes())?;
     let model = match settings.model.as_str() {
         "web" => ground.put("model.json", MODEL.as_bytes())?,
+        path if fs::metadata(path).is_ok_and(|file| !file.is_file()) => {
+            return Err(LabError::program(path, "a model is a file"));
+        }
         path => fs::canonicalize(path).map_err(LabError::file(path.as_ref()))?,
     };
     let arrivals = format!("mmpp:{}@{}", model.display(), settings.rate);

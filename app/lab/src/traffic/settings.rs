@@ -1,5 +1,6 @@
 //! What a scenario of this kind says.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -44,6 +45,99 @@ pub struct Line {
     /// By how much.
     #[serde(deserialize_with = "duration")]
     pub delay: Duration,
+}
+
+/// Most sessions per second that anybody may ask for, and the longest run: beyond lies a typing error.
+const MOST_PER_SECOND: f64 = 1e6;
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Fewest addresses of clients.
+const FEWEST: u32 = 256;
+/// What the laboratory itself has.
+const TAKEN: [&str; 2] = ["10.88.0.0/16", super::planted::CLIENTS];
+
+impl Settings {
+    /// What no run can do, in words.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        rate(self.rate)?;
+        time("duration", self.duration)?;
+        time("model-bin", self.model_bin)?;
+        let prefixes = [("clients", &self.clients), ("guests", &self.guests)];
+        let mut taken: Vec<(&str, Prefix)> = Vec::new();
+        for prefix in TAKEN {
+            taken.push((prefix, Prefix::read(prefix)?));
+        }
+        for (name, text) in prefixes {
+            let prefix = Prefix::read(text).map_err(|why| format!("{name}: {why}"))?;
+            if prefix.last - prefix.first < FEWEST - 1 {
+                return Err(format!(
+                    "{name}: {text} has fewer than {FEWEST} addresses, whose ports would be used again too soon"
+                ));
+            }
+            if let Some((other, _)) = taken.iter().find(|(_, other)| other.meets(prefix)) {
+                return Err(format!("{name}: {text} has addresses of {other} in it"));
+            }
+            taken.push((text, prefix));
+        }
+        let Some(line) = &self.line else {
+            return Ok(());
+        };
+        for (name, part) in [("loss", line.loss), ("reorder", line.reorder)] {
+            if !(0.0..=1.0).contains(&part) {
+                return Err(format!("line: {name} is a part, from 0 to 1: {part}"));
+            }
+        }
+        match line.delay > LONGEST {
+            true => Err("line: delay is more than a day".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// That sessions can begin at this rate.
+fn rate(rate: f64) -> Result<(), String> {
+    match rate > 0.0 && rate <= MOST_PER_SECOND {
+        true => Ok(()),
+        false => Err(format!(
+            "rate: more than 0 and at most {MOST_PER_SECOND} sessions per second: {rate:e}"
+        )),
+    }
+}
+
+fn time(name: &str, time: Duration) -> Result<(), String> {
+    match !time.is_zero() && time <= LONGEST {
+        true => Ok(()),
+        false => Err(format!("{name}: more than nothing and at most a day")),
+    }
+}
+
+/// Addresses of IPv4 that begin alike.
+#[derive(Debug, Clone, Copy)]
+struct Prefix {
+    first: u32,
+    last: u32,
+}
+
+impl Prefix {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no prefix of IPv4 addresses, for example 10.16.0.0/14");
+        let (address, length) = text.split_once('/').ok_or_else(wrong)?;
+        let address: Ipv4Addr = address.parse().map_err(|_| wrong())?;
+        let length: u32 = length.parse().map_err(|_| wrong())?;
+        // All of them is none.
+        let mask = 32_u32
+            .checked_sub(length)
+            .and_then(|bits| u32::MAX.checked_shl(bits))
+            .ok_or_else(wrong)?;
+        let first = address.to_bits() & mask;
+        Ok(Self {
+            first,
+            last: first | !mask,
+        })
+    }
+
+    const fn meets(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
 }
 
 impl From<Line> for Harm {

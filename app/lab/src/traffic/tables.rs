@@ -48,6 +48,7 @@ impl Account<'_> {
             self.planted(),
             self.losses(),
         ];
+        findings.tables.retain(|table| !table.rows.is_empty());
         findings.notes.extend(self.without.map(str::to_owned));
         findings.notes.extend(self.invalid());
         findings

@@ -159,9 +159,12 @@ impl Net {
     fn set_up(&self, place: Place, links: Links) -> Result<(), Unavailable> {
         // Addresses are ours alone: nobody needs to be asked whether they are free.
         let mut settings = vec!["net.ipv6.conf.all.accept_dad=0"];
-        if place == Place::Gateway {
-            settings.extend(["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"]);
-        }
+        // A new namespace has the machine's setting: on a router, what is for emulated clients would be
+        // sent back and go round until its time to live is over.
+        settings.extend(match place {
+            Place::Gateway => ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"],
+            _ => ["net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0"],
+        });
         for setting in settings {
             self.must(place, "sysctl", &["-q", "-w", setting])?;
         }

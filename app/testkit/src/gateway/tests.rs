@@ -39,6 +39,25 @@ fn the_gateway_forwards_both_families() {
 }
 
 #[test]
+fn nobody_else_forwards() {
+    let Some(net) = net(Links::default()) else {
+        return;
+    };
+    for (place, forwards) in [
+        (Place::Client, "0"),
+        (Place::Gateway, "1"),
+        (Place::Server, "0"),
+    ] {
+        for setting in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
+            let mut sysctl = net.command(place, "sysctl");
+            let output = sysctl.args(["-n", setting]).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(said.trim(), forwards, "{place:?}: {setting}");
+        }
+    }
+}
+
+#[test]
 fn links_are_as_asked_for() {
     let links = Links {
         has_offloads: false,

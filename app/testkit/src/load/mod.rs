@@ -176,6 +176,9 @@ impl Net {
             place,
             &[
                 "sysctl -q -w net.ipv6.conf.all.accept_dad=0",
+                // Whatever the machine's setting is, which a new namespace has.
+                "sysctl -q -w net.ipv4.ip_forward=0",
+                "sysctl -q -w net.ipv6.conf.all.forwarding=0",
                 "ip link set lo up",
                 &format!("ip link set {GENERATOR} mtu {} up", links.mtu),
                 &format!("ip addr add {four}/24 dev {GENERATOR}"),
