@@ -64,6 +64,7 @@ mod tests {
         assert_eq!(quantile(&[], 0.5), None);
         assert_eq!(quantile(&[1.0, 2.0, 3.0], 0.5), Some(2.0));
         assert_eq!(quantile(&[1.0, 2.0, 3.0], 1.0), Some(3.0));
+        assert_eq!(quantile(&[1.0, 2.0, 3.0], 0.0), Some(1.0));
     }
 
     #[test]

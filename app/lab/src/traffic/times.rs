@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use crate::LabError;
+use crate::curves::{complementary, quantile};
 use crate::findings::{Axis, Curve, Findings, Picture, Rule, Table, Unit};
 use crate::ground::Ground;
 use crate::records::{self, Flow, Session, Transaction};
@@ -13,9 +14,6 @@ use crate::records::{self, Flow, Session, Transaction};
 const CLOCKS_S: f64 = 50e-6;
 /// What the middle ones may be apart: two ways through a veth pair and the gateway.
 pub(super) const APART_S: f64 = 5e-3;
-/// Points of a curve.
-const POINTS: usize = 200;
-
 /// What was seen of the first request of a connection, seconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
@@ -146,24 +144,10 @@ fn ccdf(parts: &[Vec<f64>; 3]) -> Picture {
         curves: curves
             .map(|(name, values)| Curve {
                 name: (*name).to_owned(),
-                points: points(values),
+                points: complementary(values),
             })
             .collect(),
     }
-}
-
-/// Points of a complementary distribution, evenly over its logarithm.
-fn points(sorted: &[f64]) -> Vec<(f64, f64)> {
-    let count = sorted.len();
-    let mut points: Vec<(f64, f64)> = Vec::new();
-    for step in 0..POINTS {
-        let part = (count as f64).powf(-(step as f64) / POINTS as f64);
-        if let Some(value) = quantile(sorted, 1.0 - part) {
-            points.push((value, part));
-        }
-    }
-    points.dedup_by(|a, b| a.0 <= b.0);
-    points
 }
 
 fn arrivals(starts: &[u64]) -> Picture {
@@ -200,18 +184,6 @@ fn arrivals(starts: &[u64]) -> Picture {
     }
 }
 
-/// The value below which this part of the sorted ones lies.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "between 0 and the last index"
-)]
-fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let index = (last as f64 * part.clamp(0.0, 1.0)).round() as usize;
-    sorted.get(index).copied()
-}
-
 fn from_nanos(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
@@ -219,26 +191,6 @@ fn from_nanos(nanos: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_of_few() {
-        assert_eq!(quantile(&[], 0.5), None);
-        assert_eq!(quantile(&[1.0, 2.0, 3.0], 0.5), Some(2.0));
-        assert_eq!(quantile(&[1.0, 2.0, 3.0], 1.0), Some(3.0));
-        assert_eq!(quantile(&[1.0, 2.0, 3.0], 0.0), Some(1.0));
-    }
-
-    #[test]
-    fn a_distribution_falls() {
-        let values: Vec<f64> = (1..=1000).map(f64::from).collect();
-        let points = points(&values);
-        assert!(
-            points
-                .windows(2)
-                .all(|pair| matches!(pair, [a, b] if a.0 < b.0 && a.1 > b.1))
-        );
-        assert!(points.len() > 50 && points.last().unwrap().0 > 990.0);
-    }
 
     #[test]
     fn starts_are_counted_in_their_bins() {
