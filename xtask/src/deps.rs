@@ -37,7 +37,13 @@ const HOUSE: &[(&str, May)] = &[
     ("stages/model", May::Only(&[])),
     ("edges/sys", May::Only(&[])),
     ("edges/capture", May::FoundationAnd(&["linkweir-sys"])),
-    ("edges/sink", May::FoundationAnd(&["linkweir-sys"])),
+    ("edges/columnar", May::FoundationAnd(&["linkweir-sys"])),
+    ("edges/kafka", May::FoundationAnd(&["linkweir-sys"])),
+    // The formats and carriers that are too heavy for every build are crates of their own.
+    (
+        "edges/sink",
+        May::FoundationAnd(&["linkweir-columnar", "linkweir-kafka", "linkweir-sys"]),
+    ),
     ("edges/feed", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/inject", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/netfilter", May::FoundationAnd(&["linkweir-sys"])),

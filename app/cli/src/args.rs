@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
-use linkweir_sink::{Format, Rotation};
+use linkweir_sink::{Format, OutputOptions, Partition, Rotation};
 
 use crate::archive::ArchiveArgs;
+use crate::exit::warn;
 use crate::feed::FeedArgs;
 use crate::flows::FlowsArgs;
 use crate::gateway::GatewayArgs;
@@ -17,6 +18,7 @@ use crate::lab::line::LineArgs;
 use crate::lab::peer::PeerArgs;
 use crate::load::args::LoadArgs;
 use crate::model::ModelArgs;
+use crate::progress::wall_clock;
 use crate::units;
 
 /// Measures and controls network traffic: HTTP transactions without TCP reassembly, every TCP and UDP
@@ -231,8 +233,8 @@ pub(crate) struct OutputArgs {
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
-    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .zeek or http.log,
-    /// .txt .text .log; text where there is none].
+    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek
+    /// or http.log, .txt .text .log; text where there is none].
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub(crate) format: Option<Format>,
 
@@ -241,6 +243,9 @@ pub(crate) struct OutputArgs {
     /// file; after a SIGHUP also numbered].
     #[arg(long, value_name = "SIZE|DURATION")]
     pub(crate) rotate: Option<Rotation>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 
     /// Write the totals of the run as one JSON object; `-` is standard output.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -258,6 +263,66 @@ pub(crate) struct OutputArgs {
     /// the command line wins.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// What destinations that keep or carry many records want to know.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct StoreArgs {
+    /// Sort Parquet files into folders by the time of their records (UTC): `-w` then names a folder, in
+    /// which `date=2026-11-22/hour=07/part-000001.parquet` and so on appear [default: one file].
+    #[arg(long, value_name = "hour|day", value_parser = partition)]
+    pub(crate) partition: Option<Partition>,
+
+    /// Bytes that all files of a partitioned output may take (`100GB`); with more, the oldest are deleted,
+    /// and that is told [default: no limit].
+    #[arg(long, value_name = "SIZE", value_parser = units::size, requires = "partition")]
+    pub(crate) budget: Option<u64>,
+
+    /// Name of this probe in the messages of `kafka://` [default: the name of the host].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) probe: Option<String>,
+
+    /// Setting of the Kafka client, by librdkafka's name, for example `compression.codec=zstd`; may be
+    /// repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) kafka: Vec<(String, String)>,
+}
+
+impl StoreArgs {
+    /// The options of an output; `is_live` where records come from an interface.
+    pub(crate) fn options(&self, is_live: bool) -> OutputOptions {
+        OutputOptions {
+            wall_clock_ns: wall_clock,
+            is_live,
+            partition: self.partition,
+            budget: self.budget,
+            probe: self.probe.clone().unwrap_or_else(host_name),
+            kafka: self.kafka.clone(),
+            announce: warn,
+            ..OutputOptions::default()
+        }
+    }
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+fn partition(word: &str) -> Result<Partition, String> {
+    match word {
+        "hour" => Ok(Partition::Hour),
+        "day" => Ok(Partition::Day),
+        _ => Err("one of hour, day".to_owned()),
+    }
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("NAME=VALUE, for example compression.codec=zstd".to_owned()),
+    }
 }
 
 /// The names of formats.

@@ -40,6 +40,7 @@ pub(crate) struct Watcher<V> {
     signals: Signals,
     meter: Meter,
     told: usize,
+    told_loss: bool,
     view: V,
     /// The source looks at the signal too, and ends when it has given what it still holds.
     ends_itself: bool,
@@ -51,6 +52,7 @@ impl<V: Viewer> Watcher<V> {
             signals,
             meter,
             told: 0,
+            told_loss: false,
             view,
             ends_itself,
         }
@@ -62,6 +64,7 @@ impl<V: Viewer> Watcher<V> {
                 warn(&describe(fault));
             }
             self.told = report.faults.len();
+            self.tell_loss(report);
         }
         let due = self.meter.tick(report, progress);
         self.view.tick(report);
@@ -79,6 +82,14 @@ impl<V: Viewer> Watcher<V> {
         }
     }
 
+    /// Says once why an output does not deliver everything.
+    fn tell_loss(&mut self, report: &RunReport) {
+        if let Some(why) = report.losses.first.as_ref().filter(|_| !self.told_loss) {
+            self.told_loss = true;
+            warn(why);
+        }
+    }
+
     /// Says what is still to be said; gives the time that the run took.
     pub(crate) fn finish(&mut self, report: &RunReport) -> Duration {
         self.meter.clear();
@@ -86,6 +97,7 @@ impl<V: Viewer> Watcher<V> {
         for fault in report.faults.iter().skip(self.told) {
             warn(&describe(fault));
         }
+        self.tell_loss(report);
         self.meter.elapsed()
     }
 }

@@ -8,7 +8,7 @@
 
 use linkweir_record::{RecordKind, Value};
 
-use crate::escape::{is_clean, is_unprintable, push_hex};
+use crate::escape::{is_clean, is_unprintable, push_digits, push_hex};
 use crate::format::Encoder;
 use crate::number::{push_ip, push_millis6, push_u64};
 
@@ -79,6 +79,7 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
                 Value::Ip(address) => push_ip(out, address),
                 Value::Text(bytes) => push_text(out, bytes),
                 Value::Word(word) => out.extend_from_slice(word.as_bytes()),
+                Value::Bytes(bytes) => push_digits(out, bytes),
             }
         }
         out.push(b'\n');

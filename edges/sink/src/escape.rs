@@ -35,6 +35,11 @@ pub(crate) const fn hex(byte: u8) -> [u8; 2] {
     [digit(byte >> 4), digit(byte & 15)]
 }
 
+/// Bytes that are no text, as lower-case hexadecimal digits.
+pub(crate) fn push_digits(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend(bytes.iter().flat_map(|byte| hex(*byte)));
+}
+
 /// `\xHH`.
 pub(crate) fn push_hex(out: &mut Vec<u8>, byte: u8) {
     let [high, low] = hex(byte);

@@ -15,11 +15,22 @@ pub enum Format {
     Csv,
     /// Zeek's log of the same subject, for `zeek-cut`.
     Zeek,
+    /// Apache Parquet, compressed by zstd.
+    Parquet,
+    /// A stream of Apache Arrow's IPC format.
+    Arrow,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 4] = [Self::Text, Self::Jsonl, Self::Csv, Self::Zeek];
+    pub const ALL: [Self; 6] = [
+        Self::Text,
+        Self::Jsonl,
+        Self::Csv,
+        Self::Zeek,
+        Self::Parquet,
+        Self::Arrow,
+    ];
 
     /// The name for `--format`.
     #[must_use]
@@ -29,6 +40,8 @@ impl Format {
             Self::Jsonl => "jsonl",
             Self::Csv => "csv",
             Self::Zeek => "zeek",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
         }
     }
 
@@ -39,7 +52,8 @@ impl Format {
     }
 
     /// The format the ending of a path means: `.txt`, `.text`, `.log`; `.jsonl`, `.json`, `.ndjson`;
-    /// `.csv`; `.zeek`, and `http.log` or `conn.log`, the names Zeek gives its own.
+    /// `.csv`; `.parquet`; `.arrow`, `.arrows`; `.zeek`, and `http.log` or `conn.log`, the names Zeek
+    /// gives its own.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
         if matches!(path.file_name()?.to_str()?, "http.log" | "conn.log") {
@@ -51,6 +65,8 @@ impl Format {
             "jsonl" | "json" | "ndjson" => Self::Jsonl,
             "csv" => Self::Csv,
             "zeek" => Self::Zeek,
+            "parquet" => Self::Parquet,
+            "arrow" | "arrows" => Self::Arrow,
             _ => return None,
         })
     }
@@ -106,7 +122,9 @@ mod tests {
         assert_eq!(of("x.ndjson"), Some(Format::Jsonl));
         assert_eq!(of("x.json"), Some(Format::Jsonl));
         assert_eq!(of("x.csv"), Some(Format::Csv));
-        assert_eq!(of("x.parquet"), None);
+        assert_eq!(of("x.parquet"), Some(Format::Parquet));
+        assert_eq!(of("x.arrow"), Some(Format::Arrow));
+        assert_eq!(of("x.xls"), None);
         assert_eq!(of("csv"), None);
         assert_eq!("csv".parse(), Ok(Format::Csv));
         assert!(

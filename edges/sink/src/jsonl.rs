@@ -8,7 +8,7 @@
 
 use linkweir_record::{RecordKind, Value};
 
-use crate::escape::{hex, is_clean};
+use crate::escape::{hex, is_clean, push_digits};
 use crate::format::Encoder;
 use crate::number::{push_ip, push_millis6, push_u64};
 
@@ -52,6 +52,11 @@ impl<K: RecordKind> Encoder<K> for JsonlEncoder {
                 }
                 Value::Text(bytes) => push_string(out, bytes),
                 Value::Word(word) => push_string(out, word.as_bytes()),
+                Value::Bytes(bytes) => {
+                    out.push(b'"');
+                    push_digits(out, bytes);
+                    out.push(b'"');
+                }
             }
         }
         out.extend_from_slice(b"}\n");

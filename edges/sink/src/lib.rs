@@ -28,5 +28,5 @@ mod zeek;
 pub use format::Format;
 pub use rotate::Rotation;
 pub use schema_doc::schema_markdown;
-pub use sink::{OutputOptions, open_sink};
+pub use sink::{OutputOptions, Partition, open_sink};
 pub use tstat::{TstatOptions, open_histograms, open_tstat};

@@ -6,14 +6,15 @@ use linkweir_record::{FieldType, RecordKind};
 
 const fn type_name(kind: FieldType) -> &'static str {
     match kind {
-        FieldType::U64 => "unsigned integer",
+        FieldType::U16 | FieldType::U32 | FieldType::U64 => "unsigned integer",
         FieldType::TimeNs => "time",
         FieldType::SpanNs => "time span",
-        FieldType::Millis => "milliseconds, six decimals",
+        FieldType::Millis | FieldType::TimeMillis => "milliseconds, six decimals",
         FieldType::Ip => "IP address",
         FieldType::Port => "port",
         FieldType::Text => "text from the network",
         FieldType::Word => "word",
+        FieldType::Bytes => "bytes, hexadecimal in text",
     }
 }
 

@@ -23,7 +23,7 @@ use crate::zeek::ZeekEncoder;
 const WRITE_BYTES: usize = 64 << 10;
 
 /// How a destination is written, beyond its format.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct OutputOptions {
     /// When a file is complete and the next begins; `None`: at the end of the run.
     pub rotation: Option<Rotation>,
@@ -33,6 +33,28 @@ pub struct OutputOptions {
     /// Whether the run makes partial records of long flows: a destination that adds up counters
     /// takes those and leaves the final ones, which say the same again.
     pub has_partial_records: bool,
+    /// Whether the records come from an interface, which does not wait: a destination that is slow or
+    /// away then loses what does not fit into its buffer, and counts it; else it is waited for.
+    pub is_live: bool,
+    /// The folders into which files are sorted by the time of their records.
+    pub partition: Option<Partition>,
+    /// Bytes of all files of a partitioned output; with more, the oldest are deleted.
+    pub budget: Option<u64>,
+    /// The name of this probe among others.
+    pub probe: String,
+    /// Settings of the client of a message broker, by name.
+    pub kafka: Vec<(String, String)>,
+    /// Tells people something that is no failure: that files were deleted, that a broker is back.
+    pub announce: fn(&str),
+}
+
+/// The length of time that one folder of files is for, by UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partition {
+    /// `date=2026-11-22/hour=07`.
+    Hour,
+    /// `date=2026-11-22`.
+    Day,
 }
 
 impl Default for OutputOptions {
@@ -42,6 +64,12 @@ impl Default for OutputOptions {
             rotation: None,
             wall_clock_ns: || 0,
             has_partial_records: false,
+            is_live: false,
+            partition: None,
+            budget: None,
+            probe: String::new(),
+            kafka: Vec::new(),
+            announce: |_| {},
         }
     }
 }
@@ -83,6 +111,12 @@ pub fn open_sink<K: RecordKind>(
         Format::Jsonl => boxed(destination, place, options, JsonlEncoder::new::<K>())?,
         Format::Csv => boxed(destination, place, options, CsvEncoder::new::<K>())?,
         Format::Zeek => boxed(destination, place, options, ZeekEncoder::new::<K>())?,
+        Format::Parquet | Format::Arrow => {
+            return Err(SinkError::Refused {
+                destination: destination.to_owned(),
+                message: format!("the format `{format}` is not part of this build"),
+            });
+        }
     })
 }
 

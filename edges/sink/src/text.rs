@@ -7,7 +7,7 @@
 
 use linkweir_record::{RecordKind, Value};
 
-use crate::escape::{is_unprintable, push_hex_escaped};
+use crate::escape::{is_unprintable, push_digits, push_hex_escaped};
 use crate::format::Encoder;
 use crate::number::{Moments, push_ip, push_seconds9, push_u64};
 
@@ -89,6 +89,7 @@ impl TextEncoder {
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Text(bytes) => push_text(out, bytes),
                 Value::Word(word) => out.extend_from_slice(word.as_bytes()),
+                Value::Bytes(bytes) => push_digits(out, bytes),
             }
             out.push(b'|');
         }

@@ -9,7 +9,7 @@
 
 use linkweir_record::{RecordKind, Value};
 
-use crate::escape::{is_unprintable, push_hex, push_hex_escaped};
+use crate::escape::{is_unprintable, push_digits, push_hex, push_hex_escaped};
 use crate::format::Encoder;
 use crate::number::{push_ip, push_seconds6, push_u64};
 
@@ -167,6 +167,7 @@ impl<K: RecordKind> Encoder<K> for ZeekEncoder {
                 Value::Text(b"") => out.extend_from_slice(b"(empty)"),
                 Value::Text(bytes) => push_text(out, bytes, shape == Shape::Vector),
                 Value::Word(word) => out.extend_from_slice(word.as_bytes()),
+                Value::Bytes(bytes) => push_digits(out, bytes),
             }
         }
         out.push(b'\n');

@@ -494,7 +494,7 @@ fn templates_come_again_by_time_and_by_messages() {
         ..options()
     };
     let has_template = |message: &Vec<u8>| message[16..18] == [0, 2];
-    let messages = relayed(None, clock, |sink| {
+    let messages = relayed(None, clock.clone(), |sink| {
         for step in [0, 1, 599, 1, 1] {
             NOW_S.fetch_add(step, Ordering::Relaxed);
             write_all(sink, [flow(1)].into_iter());

@@ -8,7 +8,8 @@ use crate::deal::DealState;
 use crate::exchange::Desk;
 use crate::limit::Limit;
 use crate::seams::{
-    Drops, Fault, Progress, Sink, SinkError, Source, SourceError, SourceEvent, Stage, TableFill,
+    Drops, Fault, Progress, Sink, SinkError, SinkLosses, Source, SourceError, SourceEvent, Stage,
+    TableFill,
 };
 use crate::sort::Sorter;
 
@@ -49,6 +50,8 @@ pub struct RunReport {
     pub records: u64,
     /// Of these, records out of order though they were to be sorted.
     pub unsorted: u64,
+    /// What the sinks could not deliver, when last asked: with every flush, and at the end.
+    pub losses: SinkLosses,
     /// All records from before this were handed to the sinks.
     pub complete_to: Timestamp,
 }
@@ -198,6 +201,7 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
                 Directive::Continue => {}
                 Directive::Flush => {
                     self.sinks.iter_mut().try_for_each(|sink| sink.flush())?;
+                    self.report.losses = SinkLosses::of(self.sinks);
                     // What a sorter keeps is not written.
                     if self.sorter.is_none() {
                         self.source.on_written();
@@ -246,7 +250,9 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
         }
         self.write_out(u64::MAX)?;
         self.report.complete_to = Timestamp::MAX;
-        self.sinks.iter_mut().try_for_each(|sink| sink.finish())
+        let finished = self.sinks.iter_mut().try_for_each(|sink| sink.finish());
+        self.report.losses = SinkLosses::of(self.sinks);
+        finished
     }
 }
 

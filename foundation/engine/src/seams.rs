@@ -207,6 +207,18 @@ pub struct SinkLosses {
     pub first: Option<String>,
 }
 
+impl SinkLosses {
+    /// What all of `sinks` could not deliver, and the first cause among them.
+    pub fn of<K: RecordKind>(sinks: &[Box<dyn Sink<K>>]) -> Self {
+        let mut all = Self::default();
+        for losses in sinks.iter().map(|sink| sink.losses()) {
+            all.count = all.count.saturating_add(losses.count);
+            all.first = all.first.or(losses.first);
+        }
+        all
+    }
+}
+
 /// Takes batches of records.
 pub trait Sink<K: RecordKind> {
     /// Takes all records of a batch.

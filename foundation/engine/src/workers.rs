@@ -19,7 +19,7 @@ use crate::deal::DealState;
 use crate::exchange::Desk;
 use crate::limit::Limit;
 use crate::run::{Directive, Run, RunError, RunReport, write_to};
-use crate::seams::{Progress, Sink, SinkError, Source, SourceError, Stage};
+use crate::seams::{Progress, Sink, SinkError, SinkLosses, Source, SourceError, Stage};
 use crate::sort::Sorter;
 
 /// Batches of records that wait for the sinks before the workers do.
@@ -256,6 +256,7 @@ impl<K: RecordKind> Writer<'_, K> {
                         watch.flush.store(true, Ordering::Relaxed);
                     }
                     sinks.iter_mut().try_for_each(|sink| sink.flush())?;
+                    self.total.losses = SinkLosses::of(sinks);
                 }
                 Directive::Rotate => sinks.iter_mut().try_for_each(|sink| sink.rotate())?,
                 Directive::Stop => {
@@ -272,7 +273,9 @@ impl<K: RecordKind> Writer<'_, K> {
                 break;
             }
         }
-        Ok(sinks.iter_mut().try_for_each(|sink| sink.finish())?)
+        let finished = sinks.iter_mut().try_for_each(|sink| sink.finish());
+        self.total.losses = SinkLosses::of(sinks);
+        Ok(finished?)
     }
 
     fn take(
@@ -346,6 +349,7 @@ fn merge<'r>(total: &mut RunReport, each: impl Iterator<Item = &'r RunReport>, s
         records: total.records,
         unsorted: total.unsorted,
         complete_to: total.complete_to,
+        losses: std::mem::take(&mut total.losses),
         ..RunReport::default()
     };
     for report in each {

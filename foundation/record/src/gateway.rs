@@ -5,7 +5,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text};
+use crate::schema::{
+    Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
+};
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -395,6 +397,14 @@ impl RecordKind for GatewayKind {
 
     fn time_ns(view: &GatewayEvent<'_>) -> u64 {
         view.row.ts_ns
+    }
+
+    #[inline]
+    fn endpoints(view: &GatewayEvent<'_>) -> [Endpoint; 2] {
+        [
+            (view.row.client_ip, view.row.client_port),
+            (view.row.server_ip, view.row.server_port),
+        ]
     }
 }
 

@@ -4,7 +4,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text};
+use crate::schema::{
+    Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
+};
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -231,7 +233,7 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     request_ts_ns: TimeNs, "ns since 1970", Some(156), "First packet of the request; empty for an orphan." => v.row.request_ts_ns.map_or(Value::Null, Value::TimeNs);
     response_ts_ns: TimeNs, "ns since 1970", Some(157), "First packet of the final response; empty for an unanswered request." => v.row.response_ts_ns.map_or(Value::Null, Value::TimeNs);
     response_time_ns: SpanNs, "ns", None, "From the first packet of the request to the first packet of the final response." => v.row.response_time_ns().map_or(Value::Null, Value::SpanNs);
-    status_code: U64, "", Some(457), "Status code of the final response." => opt(v.row.status_code.map(u64::from));
+    status_code: U16, "", Some(457), "Status code of the final response." => opt(v.row.status_code.map(u64::from));
     reason_phrase: Text, "", Some(470), "Reason phrase of the final response." => text(v.text.reason_phrase);
     method: Text, "", Some(459), "Request method." => text(v.text.method);
     user_agent: Text, "", Some(468), "User-Agent field of the request." => text(v.text.user_agent);
@@ -243,10 +245,10 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     response_bytes: U64, "bytes", None, "Final response head and declared body; empty where the length is not declared." => opt(v.row.response_bytes);
     ttlb_ns: SpanNs, "ns", None, "From the first packet of the request to the packet with the last byte of the response (--ttlb)." => v.row.ttlb_ns.map_or(Value::Null, Value::SpanNs);
     content_type: Text, "", None, "Content-Type field of the final response." => text(v.text.content_type);
-    interim_responses: U64, "", None, "1xx responses before the final one." => Value::U64(u64::from(v.row.interim_responses));
-    retransmissions: U64, "", None, "Retransmitted heads of this transaction seen before the record was written." => Value::U64(u64::from(v.row.retransmissions));
-    vlan: U64, "", Some(58), "Outermost VLAN id." => opt(v.row.vlan.map(u64::from));
-    flow_hash: U64, "", None, "Symmetric hash of addresses and ports: the same for both directions." => Value::U64(u64::from(v.row.flow_hash));
+    interim_responses: U16, "", None, "1xx responses before the final one." => Value::U64(u64::from(v.row.interim_responses));
+    retransmissions: U16, "", None, "Retransmitted heads of this transaction seen before the record was written." => Value::U64(u64::from(v.row.retransmissions));
+    vlan: U16, "", Some(58), "Outermost VLAN id." => opt(v.row.vlan.map(u64::from));
+    flow_hash: U32, "", None, "Symmetric hash of addresses and ports: the same for both directions." => Value::U64(u64::from(v.row.flow_hash));
 });
 
 impl RecordKind for HttpKind {
@@ -316,5 +318,13 @@ impl RecordKind for HttpKind {
             .request_ts_ns
             .or(view.row.response_ts_ns)
             .unwrap_or_default()
+    }
+
+    #[inline]
+    fn endpoints(view: &HttpTransaction<'_>) -> [Endpoint; 2] {
+        [
+            (view.row.client_ip, view.row.client_port),
+            (view.row.server_ip, view.row.server_port),
+        ]
     }
 }

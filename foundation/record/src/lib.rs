@@ -19,4 +19,4 @@ pub use gateway::{
 };
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
-pub use schema::{Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};
+pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

@@ -6,7 +6,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::schema::{Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text};
+use crate::schema::{
+    Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
+};
 
 /// A session: everything of fixed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,18 +217,18 @@ columns!(FIELDS, read_column, v: LoadSession, {
     response_time_ns: SpanNs, "ns", None, "First request: from when the schedule wanted it to the last byte of its response." => span(v.row.response_time_ns);
     service_time_ns: SpanNs, "ns", None, "First request: from its first byte to the last byte of its response." => span(v.row.service_time_ns);
     first_byte_ns: SpanNs, "ns", None, "First request: from its first byte to the first segment of its response." => span(v.row.first_byte_ns);
-    pages: U64, "", None, "Pages that were complete, with all their objects." => Value::U64(u64::from(v.row.pages));
-    requests: U64, "", None, "Requests that were sent." => Value::U64(u64::from(v.row.requests));
-    responses: U64, "", None, "Complete responses." => Value::U64(u64::from(v.row.responses));
-    connections: U64, "", None, "Connections that were opened." => Value::U64(u64::from(v.row.connections));
+    pages: U32, "", None, "Pages that were complete, with all their objects." => Value::U64(u64::from(v.row.pages));
+    requests: U32, "", None, "Requests that were sent." => Value::U64(u64::from(v.row.requests));
+    responses: U32, "", None, "Complete responses." => Value::U64(u64::from(v.row.responses));
+    connections: U32, "", None, "Connections that were opened." => Value::U64(u64::from(v.row.connections));
     request_bytes: U64, "bytes", None, "Bytes of requests." => Value::U64(v.row.request_bytes);
     response_bytes: U64, "bytes", None, "Bytes of responses, heads and bodies as on the wire." => Value::U64(v.row.response_bytes);
-    status_code: U64, "", Some(457), "Status code of the last complete response." => opt(v.row.status_code.map(u64::from));
-    responses_1xx: U64, "", None, "Complete responses with a status of 1xx." => v.row.class(0);
-    responses_2xx: U64, "", None, "The same for 2xx." => v.row.class(1);
-    responses_3xx: U64, "", None, "The same for 3xx." => v.row.class(2);
-    responses_4xx: U64, "", None, "The same for 4xx." => v.row.class(3);
-    responses_5xx: U64, "", None, "The same for 5xx." => v.row.class(4);
+    status_code: U16, "", Some(457), "Status code of the last complete response." => opt(v.row.status_code.map(u64::from));
+    responses_1xx: U32, "", None, "Complete responses with a status of 1xx." => v.row.class(0);
+    responses_2xx: U32, "", None, "The same for 2xx." => v.row.class(1);
+    responses_3xx: U32, "", None, "The same for 3xx." => v.row.class(2);
+    responses_4xx: U32, "", None, "The same for 4xx." => v.row.class(3);
+    responses_5xx: U32, "", None, "The same for 5xx." => v.row.class(4);
 });
 
 impl RecordKind for LoadKind {
@@ -300,6 +302,14 @@ impl RecordKind for LoadKind {
 
     fn time_ns(view: &LoadSession<'_>) -> u64 {
         view.row.planned_ts_ns
+    }
+
+    #[inline]
+    fn endpoints(view: &LoadSession<'_>) -> [Endpoint; 2] {
+        [
+            (view.row.client_ip, view.row.client_port),
+            (view.row.server_ip, view.row.server_port),
+        ]
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// A word of our own: needs no escape.
     Word(&'static str),
+    /// Bytes that are no text: hexadecimal digits where only text can be written.
+    Bytes(&'a [u8]),
 }
 
 /// A number, where there is one.
@@ -42,14 +44,20 @@ pub(crate) fn text(part: &[u8]) -> Value<'_> {
 /// The type of a field, from which column types of typed formats derive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
+    /// [`Value::U64`] below 2^16.
+    U16,
+    /// [`Value::U64`] below 2^32.
+    U32,
     /// [`Value::U64`].
     U64,
     /// [`Value::TimeNs`].
     TimeNs,
     /// [`Value::SpanNs`].
     SpanNs,
-    /// [`Value::Millis`].
+    /// [`Value::Millis`] of a span.
     Millis,
+    /// [`Value::Millis`] of a moment.
+    TimeMillis,
     /// [`Value::Ip`].
     Ip,
     /// [`Value::Port`].
@@ -58,6 +66,8 @@ pub enum FieldType {
     Text,
     /// [`Value::Word`].
     Word,
+    /// [`Value::Bytes`].
+    Bytes,
 }
 
 /// The column of Zeek's log of the same subject that carries a field.
@@ -84,6 +94,9 @@ pub struct Field {
     pub doc: &'static str,
 }
 
+/// An address and port of one side.
+pub type Endpoint = (IpAddr, u16);
+
 /// A kind of record: its columns, and how a batch of it is read.
 pub trait RecordKind: Sized + 'static {
     /// One record, borrowed from its batch.
@@ -92,6 +105,9 @@ pub trait RecordKind: Sized + 'static {
     type Batch: RecordBatch<Self> + Default;
     /// The kind's name, for example `http_transaction`.
     const NAME: &'static str;
+    /// The version of its columns: one more with every column that is added. Columns are never removed,
+    /// renamed or given another type.
+    const VERSION: u16 = 1;
     /// The path word of Zeek's log of the same subject, for example `http`.
     const ZEEK_PATH: &'static str;
     /// All columns, in the order of CSV and JSON.
@@ -116,6 +132,9 @@ pub trait RecordKind: Sized + 'static {
     fn zeek_columns() -> &'static [(&'static str, ZeekColumn)];
     /// The moment a record belongs to, for sorting and rates; nanoseconds since the epoch.
     fn time_ns(view: &Self::View<'_>) -> u64;
+    /// Both ends of the connection that a record is about, as they stand in it: records of one
+    /// connection are kept together by the symmetric hash of these.
+    fn endpoints(view: &Self::View<'_>) -> [Endpoint; 2];
 }
 
 /// Many records of one kind.

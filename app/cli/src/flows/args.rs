@@ -8,7 +8,7 @@ use linkweir_feed::ConsumerName;
 use linkweir_flows::Classifier;
 use linkweir_sink::{Format, Rotation};
 
-use crate::args::{InputArgs, ViewArgs};
+use crate::args::{InputArgs, StoreArgs, ViewArgs};
 use crate::units;
 
 const AFTER_HELP: &str = "Examples:
@@ -158,6 +158,10 @@ pub(crate) enum FlowFormat {
     Csv,
     /// Zeek's conn.log.
     Zeek,
+    /// Apache Parquet, compressed by zstd.
+    Parquet,
+    /// A stream of Apache Arrow's IPC format.
+    Arrow,
     /// Tstat's tree of logs and histograms; the destination is a folder.
     Tstat,
 }
@@ -170,6 +174,8 @@ impl FlowFormat {
             Self::Jsonl => Format::Jsonl,
             Self::Csv => Format::Csv,
             Self::Zeek => Format::Zeek,
+            Self::Parquet => Format::Parquet,
+            Self::Arrow => Format::Arrow,
             Self::Tstat => return None,
         })
     }
@@ -200,6 +206,9 @@ pub(crate) struct FlowOutputArgs {
     /// file; after a SIGHUP also numbered].
     #[arg(long, value_name = "SIZE|DURATION")]
     pub(crate) rotate: Option<Rotation>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 
     /// Length of a step: of the histograms, the archive and the RRDs.
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = units::duration)]

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use linkweir_engine::{FaultKind, RunError, RunReport, Sink, SinkError};
+use linkweir_engine::{FaultKind, RunError, RunReport, SinkError};
 use linkweir_flows::{FlowsStage, FlowsStats};
-use linkweir_record::FlowKind;
 use linkweir_sink::report::{FlowReport, ReportMeta, write_report_file};
 use linkweir_sink::summary::write_summary_file;
 use linkweir_wire::{DecodeFaults, LinkType, Timestamp};
@@ -27,9 +26,6 @@ pub(crate) struct Ended<'a> {
     unsupported_link: Option<LinkType>,
     workers: Vec<WorkerTotals>,
     elapsed: Duration,
-    /// What the outputs could not deliver, and why, of the first.
-    undelivered: u64,
-    why: Option<String>,
     page: Option<SharedReport<FlowReport>>,
 }
 
@@ -51,8 +47,6 @@ impl<'a> Ended<'a> {
             unsupported_link: None,
             workers: Vec::new(),
             elapsed,
-            undelivered: 0,
-            why: None,
             page,
         };
         for stage in stages {
@@ -66,15 +60,6 @@ impl<'a> Ended<'a> {
             .map(|(report, stage)| WorkerTotals::new(report, &stage.stats()))
             .collect();
         ended
-    }
-
-    /// Asks the outputs what they could not deliver.
-    pub(crate) fn with_losses(mut self, sinks: &[Box<dyn Sink<FlowKind>>]) -> Self {
-        for losses in sinks.iter().map(|sink| sink.losses()) {
-            self.undelivered += losses.count;
-            self.why = self.why.or(losses.first);
-        }
-        self
     }
 
     /// Says how it went and chooses the exit code.
@@ -95,11 +80,7 @@ impl<'a> Ended<'a> {
             faults: &self.faults,
             elapsed: self.elapsed,
             workers: &self.workers,
-            undelivered: self.undelivered,
         };
-        if let Some(why) = &self.why {
-            warn(why);
-        }
         if let Some(destination) = &args.output.summary {
             match write_summary_file(destination, &totals.to_json()) {
                 Err(SinkError::ClosedPipe) | Ok(()) => {}

@@ -104,9 +104,7 @@ impl<'a> Job<'a> {
         let (report, outcome) = Run::new(source, &mut stage, &mut self.sinks, limit)
             .drive(|report, progress| self.watcher.look(report, progress));
         let elapsed = self.watcher.finish(&report);
-        Ended::new(self.args, report, &[], &[stage], elapsed, self.page)
-            .with_losses(&self.sinks)
-            .conclude(outcome)
+        Ended::new(self.args, report, &[], &[stage], elapsed, self.page).conclude(outcome)
     }
 
     /// A thread reads the source and deals its frames to the workers by flow.
@@ -148,7 +146,6 @@ impl<'a> Job<'a> {
             elapsed,
             self.page,
         )
-        .with_losses(&self.sinks)
         .conclude(outcome)
     }
 }

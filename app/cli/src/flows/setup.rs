@@ -17,7 +17,6 @@ use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
 use crate::outputs;
-use crate::progress::wall_clock;
 
 pub(crate) type FlowSinks = Vec<Box<dyn Sink<FlowKind>>>;
 
@@ -78,8 +77,8 @@ pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
     let output = &args.output;
     let options = OutputOptions {
         rotation: output.rotate,
-        wall_clock_ns: wall_clock,
         has_partial_records: args.tracking.periodic.is_some(),
+        ..output.store.options(args.input.interface.is_some())
     };
     let tree = TstatOptions {
         step: output.step,
@@ -104,7 +103,11 @@ pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
             Some(FlowFormat::Tstat) if !destination.contains("://") => {
                 open_tstat(Path::new(destination), tree)
             }
-            format => open_sink(destination, format.and_then(FlowFormat::lines), options),
+            format => open_sink(
+                destination,
+                format.and_then(FlowFormat::lines),
+                options.clone(),
+            ),
         };
         sinks.push(sink.map_err(outputs::refused)?);
     }

@@ -20,8 +20,6 @@ pub(crate) struct Totals<'a> {
     pub(crate) elapsed: Duration,
     /// The share of each worker, where there were several.
     pub(crate) workers: &'a [WorkerTotals],
-    /// What the outputs could not deliver.
-    pub(crate) undelivered: u64,
 }
 
 /// What one of several workers did.
@@ -57,7 +55,7 @@ impl Totals<'_> {
             ("ring", drops.ring),
             ("unusable_records", drops.unusable_records),
             ("table_full", self.stats.evicted),
-            ("sink", self.undelivered),
+            ("sink", self.report.losses.count),
         ]
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
-use crate::args::{ViewArgs, formats};
+use crate::args::{StoreArgs, ViewArgs, formats};
 
 const AFTER_HELP: &str = "A policy:
   [gateway]
@@ -167,6 +167,9 @@ pub(crate) struct EventArgs {
     /// after a SIGHUP numbered].
     #[arg(long, value_name = "SIZE|DURATION")]
     pub(crate) rotate: Option<Rotation>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 
     /// Write the totals of the run as one JSON object; `-` is standard output.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]

@@ -441,12 +441,11 @@ fn summary(status: &GatewayStatus, report: &RunReport) -> serde_json::Value {
 fn open_sinks(args: &RunArgs) -> anyhow::Result<Sinks> {
     let options = OutputOptions {
         rotation: args.output.rotate,
-        wall_clock_ns: progress::wall_clock,
-        has_partial_records: false,
+        ..args.output.store.options(true)
     };
     let destinations = outputs::destinations(&args.output.write, args.view.has_top());
     let sinks = destinations.iter().map(|destination| {
-        open_sink(destination, args.output.format, options).map_err(outputs::refused)
+        open_sink(destination, args.output.format, options.clone()).map_err(outputs::refused)
     });
     sinks.collect()
 }

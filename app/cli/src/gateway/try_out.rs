@@ -77,12 +77,12 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
 fn open_sinks(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Sink<GatewayKind>>>> {
     let options = OutputOptions {
         wall_clock_ns: progress::wall_clock,
+        announce: warn,
         ..OutputOptions::default()
     };
-    let sinks = args
-        .write
-        .iter()
-        .map(|destination| open_sink(destination, args.format, options).map_err(outputs::refused));
+    let sinks = args.write.iter().map(|destination| {
+        open_sink(destination, args.format, options.clone()).map_err(outputs::refused)
+    });
     sinks.collect()
 }
 

@@ -69,6 +69,13 @@ pub(crate) struct HttpArgs {
     pub(crate) workers: WorkerArgs,
 }
 
+impl HttpArgs {
+    /// Whether packets come as they are sent, and do not wait.
+    pub(crate) const fn is_live(&self) -> bool {
+        self.input.interface.is_some() || self.feed.is_some()
+    }
+}
+
 /// How transactions are followed.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracking")]

@@ -74,7 +74,7 @@ impl<'a> Job<'a> {
         if let Some(page) = &page {
             sinks.push(Box::new(page.clone()));
         }
-        let is_live = args.input.interface.is_some() || args.feed.is_some();
+        let is_live = args.is_live();
         let source = match &args.feed {
             Some(feed) => feed.to_string(),
             None => input::names(&args.input).join(" "),

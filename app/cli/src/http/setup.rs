@@ -14,7 +14,6 @@ use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
 use crate::outputs;
-use crate::progress::wall_clock;
 
 pub(crate) type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
 
@@ -38,12 +37,11 @@ pub(crate) fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
 pub(crate) fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
     let options = OutputOptions {
         rotation: args.output.rotate,
-        wall_clock_ns: wall_clock,
-        ..OutputOptions::default()
+        ..args.output.store.options(args.is_live())
     };
     outputs::destinations(&args.output.write, args.view.has_top())
         .iter()
-        .map(|destination| open_sink(destination, args.output.format, options))
+        .map(|destination| open_sink(destination, args.output.format, options.clone()))
         .map(|opened| opened.map_err(outputs::refused))
         .collect()
 }

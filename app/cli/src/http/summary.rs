@@ -72,7 +72,7 @@ impl Totals<'_> {
             ("ring", drops.ring),
             ("unusable_records", drops.unusable_records),
             ("table_full", self.stats.table_full),
-            ("sink", 0),
+            ("sink", self.report.losses.count),
         ]
     }
 

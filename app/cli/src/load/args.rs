@@ -11,7 +11,7 @@ use linkweir_load::script::{DEFAULT_PARALLEL, MAX_PARALLEL};
 use linkweir_sink::{Format, Rotation};
 
 use super::group;
-use crate::args::formats;
+use crate::args::{StoreArgs, formats};
 use crate::units;
 
 /// Port on which generators meet, where none is given.
@@ -290,14 +290,17 @@ pub(crate) struct LoadOutputArgs {
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
-    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .zeek, .txt .text .log;
-    /// text where there is none].
+    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek,
+    /// .txt .text .log; text where there is none].
     #[arg(long, value_name = "FORMAT", value_parser = formats(), requires = "write")]
     pub(crate) format: Option<Format>,
 
     /// Begin a new file after this size (`100MB`, `64MiB`) or time (`300s`, `1h`) [default: one file].
     #[arg(long, value_name = "SIZE|DURATION")]
     pub(crate) rotate: Option<Rotation>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 
     /// Write a report: everything as one JSON object (`.json`), or a self-contained page with plots
     /// (`.html`); may be given several times.

@@ -11,7 +11,6 @@ use linkweir_sink::{OutputOptions, open_sink};
 
 use super::args::LoadOutputArgs;
 use crate::outputs;
-use crate::progress::wall_clock;
 
 /// Batches that wait for the outputs at most.
 const WAITING: usize = 1024;
@@ -39,8 +38,7 @@ impl Records {
         let (destinations, format) = (args.write.clone(), args.format);
         let options = OutputOptions {
             rotation: args.rotate,
-            wall_clock_ns: wall_clock,
-            ..OutputOptions::default()
+            ..args.store.options(true)
         };
         let (sender, batches) = sync_channel(WAITING);
         // Outputs belong to the thread that opens them.
@@ -49,7 +47,7 @@ impl Records {
         let writer = thread.spawn(move || {
             let sinks = destinations
                 .iter()
-                .map(|to| open_sink(to, format, options).map_err(outputs::refused));
+                .map(|to| open_sink(to, format, options.clone()).map_err(outputs::refused));
             match sinks.collect::<Result<Sinks, _>>() {
                 Ok(sinks) => {
                     opened.send(Ok(())).ok();

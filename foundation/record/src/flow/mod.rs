@@ -17,7 +17,7 @@ pub use evidence::Evidence;
 pub use message::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
 pub use row::{Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RttRow};
 
-use crate::schema::{Field, RecordKind, Value, ZeekColumn};
+use crate::schema::{Endpoint, Field, RecordKind, Value, ZeekColumn};
 
 /// The columns that Tstat's `log_tcp_complete` has, from the first.
 pub const TCP_COLUMNS: usize = 134;
@@ -179,6 +179,14 @@ impl RecordKind for FlowKind {
 
     fn time_ns(view: &Flow<'_>) -> u64 {
         view.row.first_ns
+    }
+
+    #[inline]
+    fn endpoints(view: &Flow<'_>) -> [Endpoint; 2] {
+        [
+            (view.row.client.ip, view.row.client.port),
+            (view.row.server.ip, view.row.server.port),
+        ]
     }
 }
 

@@ -1,0 +1,2 @@
+//! A Kafka broker: a producer with a bounded buffer, and a consumer.
+#![forbid(unsafe_code)]
