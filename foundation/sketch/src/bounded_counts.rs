@@ -44,6 +44,11 @@ impl BoundedCounts {
         }
     }
 
+    /// Counts `times` occurrences of keys that are not told apart.
+    pub const fn record_other(&mut self, times: u64) {
+        self.other = self.other.saturating_add(times);
+    }
+
     /// Adds the counts of `other`. Nothing is lost; where both together have too many keys, which of
     /// them keep a counter depends on the order of merging.
     pub fn merge(&mut self, other: &Self) {

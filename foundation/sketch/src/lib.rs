@@ -21,4 +21,4 @@ pub use coarse::Coarse;
 pub use log_linear::LogLinear;
 pub use rate_series::RateSeries;
 pub use step::Step;
-pub use top_k::{Payload, TopEntry, TopK};
+pub use top_k::{Payload, TopEntry, TopK, TopPart};

@@ -9,6 +9,8 @@
 //!
 //! Source: the shape of `HdrHistogram` (G. Tene), with a fixed precision of 2^10 per octave.
 
+mod pieces;
+
 /// Buckets per octave, as a power of two.
 const SUB_BITS: u32 = 10;
 /// Buckets per octave.

@@ -15,6 +15,10 @@
 //! elements in data streams", ICDT 2005; the merge: P. Agarwal et al., "Mergeable summaries",
 //! PODS 2012, in the form for Space-Saving tables.
 
+mod parts;
+
+pub use parts::TopPart;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
