@@ -17,6 +17,7 @@ use crate::lab::args::LabArgs;
 use crate::lab::line::LineArgs;
 use crate::lab::peer::PeerArgs;
 use crate::load::args::LoadArgs;
+use crate::merge::MergeArgs;
 use crate::model::ModelArgs;
 use crate::progress::wall_clock;
 use crate::units;
@@ -51,6 +52,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     LabPeer(PeerArgs),
     Archive(ArchiveArgs),
+    Merge(MergeArgs),
     Man(ManArgs),
     Completions(CompletionArgs),
 }
@@ -233,8 +235,9 @@ pub(crate) struct OutputArgs {
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
-    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek
-    /// or http.log, .txt .text .log; text where there is none].
+    /// Format of the records; `spreadsheet` is CSV without formulas and rounded times [default: by the
+    /// ending: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek or http.log, .zeek.json, .txt .text
+    /// .log; text where there is none].
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub(crate) format: Option<Format>,
 

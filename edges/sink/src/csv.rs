@@ -1,33 +1,86 @@
-//! `csv`: RFC 4180 with a header line; all fields of the kind in the schema's order.
+//! `csv` and `spreadsheet`: RFC 4180 with a header line; all fields of the kind in the schema's order.
 //!
-//! Lines end with a line feed alone, as every Unix tool writes them (RFC 4180 says CR LF; its readers
-//! take both). Times and spans are integer nanoseconds, what is not there is empty. A field with a
-//! comma or a quote is quoted, quotes in it doubled. In text from the network control characters,
-//! `\` and bytes that are not ASCII are `\xHH`: every line is one record, and nothing acts on a
+//! `csv` is for programs. Lines end with a line feed alone, as every Unix tool writes them (RFC 4180 says
+//! CR LF; its readers take both). Times and spans are integer nanoseconds, what is not there is empty. A
+//! field with a comma or a quote is quoted, quotes in it doubled. In text from the network control
+//! characters, `\` and bytes that are not ASCII are `\xHH`: every line is one record, and nothing acts on a
 //! terminal. Formulas are not defused.
+//!
+//! `spreadsheet` is for people. Spreadsheets run a cell that begins with `=`, `+`, `-` or `@`, and keep 15
+//! digits of a number. So such text gets an apostrophe in front, numbers of more digits too, and moments
+//! are ISO 8601 text with nine decimals (UTC), under names without `_ns`. Lines end with CR LF.
 
-use linkweir_record::{RecordKind, Value};
+use linkweir_record::{Field, FieldType, RecordKind, Value};
 
 use crate::escape::{is_clean, is_unprintable, push_digits, push_hex};
 use crate::format::Encoder;
-use crate::number::{push_ip, push_millis6, push_u64};
+use crate::number::{push_ip, push_millis6, push_moment, push_u64};
+
+/// Integers below this are kept by a spreadsheet (15 digits of a double).
+const EXACT: u64 = 1_000_000_000_000_000;
+
+/// Who reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Program,
+    Spreadsheet,
+}
 
 /// Writes comma-separated lines.
 #[derive(Debug)]
 pub(crate) struct CsvEncoder {
     header: Vec<u8>,
-    columns: usize,
+    /// Of each column, whether it is a moment.
+    columns: Vec<bool>,
+    reader: Reader,
 }
 
 impl CsvEncoder {
+    /// `csv`.
     pub(crate) fn new<K: RecordKind>() -> Self {
-        let names: Vec<&str> = K::fields().iter().map(|field| field.name).collect();
-        let mut header = names.join(",").into_bytes();
-        header.push(b'\n');
-        Self {
-            header,
-            columns: names.len(),
+        Self::of::<K>(Reader::Program)
+    }
+
+    /// `spreadsheet`.
+    pub(crate) fn for_spreadsheets<K: RecordKind>() -> Self {
+        Self::of::<K>(Reader::Spreadsheet)
+    }
+
+    fn of<K: RecordKind>(reader: Reader) -> Self {
+        let name = |field: &Field| match (reader, field.kind) {
+            (Reader::Spreadsheet, FieldType::TimeNs) => field.name.trim_end_matches("_ns"),
+            _ => field.name,
+        };
+        let is_moment = |field: &Field| {
+            reader == Reader::Spreadsheet
+                && matches!(field.kind, FieldType::TimeNs | FieldType::TimeMillis)
+        };
+        let names: Vec<&str> = K::fields().iter().map(name).collect();
+        let mut encoder = Self {
+            header: names.join(",").into_bytes(),
+            columns: K::fields().iter().map(is_moment).collect(),
+            reader,
+        };
+        let mut header = std::mem::take(&mut encoder.header);
+        encoder.end_line(&mut header);
+        encoder.header = header;
+        encoder
+    }
+
+    #[inline]
+    fn end_line(&self, out: &mut Vec<u8>) {
+        match self.reader {
+            Reader::Program => out.push(b'\n'),
+            Reader::Spreadsheet => out.extend_from_slice(b"\r\n"),
         }
+    }
+
+    #[inline]
+    fn number(&self, out: &mut Vec<u8>, number: u64) {
+        if self.reader == Reader::Spreadsheet && number >= EXACT {
+            out.push(b'\'');
+        }
+        push_u64(out, number);
     }
 }
 
@@ -41,13 +94,22 @@ const fn must_be_hex(byte: u8) -> bool {
     is_unprintable(byte) | (byte == b'\\')
 }
 
+/// Whether a spreadsheet would take this text for a formula.
+const fn is_formula(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'=' | b'+' | b'-' | b'@', ..])
+}
+
 #[inline]
-fn push_text(out: &mut Vec<u8>, bytes: &[u8]) {
-    if is_clean(bytes, is_special) {
+fn push_text(out: &mut Vec<u8>, bytes: &[u8], reader: Reader) {
+    let is_defused = reader == Reader::Spreadsheet && is_formula(bytes);
+    if !is_defused && is_clean(bytes, is_special) {
         out.extend_from_slice(bytes);
         return;
     }
     out.push(b'"');
+    if is_defused {
+        out.push(b'\'');
+    }
     for &byte in bytes {
         if must_be_hex(byte) {
             push_hex(out, byte);
@@ -67,22 +129,23 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
     }
 
     fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
-        for column in 0..self.columns {
+        for (column, is_moment) in self.columns.iter().copied().enumerate() {
             if column > 0 {
                 out.push(b',');
             }
             match K::value(view, column) {
                 Value::Null => {}
-                Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => push_u64(out, n),
+                Value::TimeNs(n) | Value::Millis(n) if is_moment => push_moment(out, n),
+                Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => self.number(out, n),
                 Value::Millis(n) => push_millis6(out, n),
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Ip(address) => push_ip(out, address),
-                Value::Text(bytes) => push_text(out, bytes),
+                Value::Text(bytes) => push_text(out, bytes, self.reader),
                 Value::Word(word) => out.extend_from_slice(word.as_bytes()),
                 Value::Bytes(bytes) => push_digits(out, bytes),
             }
         }
-        out.push(b'\n');
+        self.end_line(out);
     }
 }
 
@@ -90,18 +153,34 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
 mod tests {
     use super::*;
 
+    fn made(text: &[u8], reader: Reader) -> String {
+        let mut out = Vec::new();
+        push_text(&mut out, text, reader);
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn quoting() {
-        let made = |text: &[u8]| {
-            let mut out = Vec::new();
-            push_text(&mut out, text);
-            out
-        };
+        let made = |text: &[u8]| made(text, Reader::Program);
         assert_eq!(
             made(b"plain text; \x1b[31m\xff\\"),
-            b"\"plain text; \\x1b[31m\\xff\\x5c\""
+            "\"plain text; \\x1b[31m\\xff\\x5c\""
         );
-        assert_eq!(made(b"a,b"), b"\"a,b\"");
-        assert_eq!(made(b"say \"hi\"\n"), b"\"say \"\"hi\"\"\\x0a\"");
+        assert_eq!(made(b"a,b"), "\"a,b\"");
+        assert_eq!(made(b"say \"hi\"\n"), "\"say \"\"hi\"\"\\x0a\"");
+        assert_eq!(made(b"=1+1"), "=1+1");
+    }
+
+    #[test]
+    fn formulas_are_text_to_spreadsheets() {
+        let made = |text: &[u8]| made(text, Reader::Spreadsheet);
+        for first in ["=", "+", "-", "@"] {
+            let text = format!("{first}cmd|' /C calc'!A0");
+            assert_eq!(made(text.as_bytes()), format!("\"'{text}\""));
+        }
+        assert_eq!(made(b"=\"a\",b"), "\"'=\"\"a\"\",b\"");
+        // What begins with a tab or a line end does so only as text.
+        assert_eq!(made(b"\t=1"), "\"\\x09=1\"");
+        assert_eq!(made(b"a=1"), "a=1");
     }
 }

@@ -15,6 +15,10 @@ pub enum Format {
     Csv,
     /// Zeek's log of the same subject, for `zeek-cut`.
     Zeek,
+    /// The same as Zeek writes it with `LogAscii::use_json=T`: one JSON object a line.
+    ZeekJson,
+    /// CSV that spreadsheets open without running or rounding what is in it.
+    Spreadsheet,
     /// Apache Parquet, compressed by zstd.
     Parquet,
     /// A stream of Apache Arrow's IPC format.
@@ -23,11 +27,13 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Text,
         Self::Jsonl,
         Self::Csv,
         Self::Zeek,
+        Self::ZeekJson,
+        Self::Spreadsheet,
         Self::Parquet,
         Self::Arrow,
     ];
@@ -40,6 +46,8 @@ impl Format {
             Self::Jsonl => "jsonl",
             Self::Csv => "csv",
             Self::Zeek => "zeek",
+            Self::ZeekJson => "zeek-json",
+            Self::Spreadsheet => "spreadsheet",
             Self::Parquet => "parquet",
             Self::Arrow => "arrow",
         }
@@ -53,7 +61,7 @@ impl Format {
 
     /// The format the ending of a path means: `.txt`, `.text`, `.log`; `.jsonl`, `.json`, `.ndjson`;
     /// `.csv`; `.parquet`; `.arrow`, `.arrows`; `.zeek`, and `http.log` or `conn.log`, the names Zeek
-    /// gives its own.
+    /// gives its own; `.zeek.json` (`.zeek.jsonl`, `.zeek.ndjson`). No ending means `spreadsheet`.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
         if matches!(path.file_name()?.to_str()?, "http.log" | "conn.log") {
@@ -62,7 +70,10 @@ impl Format {
         let ending = path.extension()?.to_str()?;
         Some(match ending.to_ascii_lowercase().as_str() {
             "txt" | "text" | "log" => Self::Text,
-            "jsonl" | "json" | "ndjson" => Self::Jsonl,
+            "jsonl" | "json" | "ndjson" => match Path::new(path.file_stem()?).extension() {
+                Some(inner) if inner.eq_ignore_ascii_case("zeek") => Self::ZeekJson,
+                _ => Self::Jsonl,
+            },
             "csv" => Self::Csv,
             "zeek" => Self::Zeek,
             "parquet" => Self::Parquet,
@@ -121,6 +132,8 @@ mod tests {
         assert_eq!(of("x.zeek"), Some(Format::Zeek));
         assert_eq!(of("x.ndjson"), Some(Format::Jsonl));
         assert_eq!(of("x.json"), Some(Format::Jsonl));
+        assert_eq!(of("http.zeek.json"), Some(Format::ZeekJson));
+        assert_eq!(of("zeek.json"), Some(Format::Jsonl));
         assert_eq!(of("x.csv"), Some(Format::Csv));
         assert_eq!(of("x.parquet"), Some(Format::Parquet));
         assert_eq!(of("x.arrow"), Some(Format::Arrow));

@@ -68,8 +68,9 @@ const fn is_special(byte: u8) -> bool {
     (byte.wrapping_sub(0x20) > 0x5e) | (byte == b'"') | (byte == b'\\')
 }
 
+/// A string with its quotes.
 #[inline]
-fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     if is_clean(bytes, is_special) {
         out.extend_from_slice(bytes);

@@ -4,6 +4,8 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::zeek::civil_date;
+
 /// `0.` to `255.`, padded with zeros to four bytes, and the length with the dot.
 const OCTETS: [([u8; 4], u8); 256] = {
     let mut table = [([0; 4], 2); 256];
@@ -184,6 +186,21 @@ pub(crate) fn push_millis6(out: &mut Vec<u8>, nanos: u64) {
     out.truncate(len);
 }
 
+/// A moment by ISO 8601 with nine decimals, UTC: `2026-11-21T02:17:48.123456789Z`.
+pub(crate) fn push_moment(out: &mut Vec<u8>, nanos: u64) {
+    let (seconds, rest) = split(nanos);
+    let (year, month, day) = civil_date(seconds / 86_400);
+    let of_day = seconds % 86_400;
+    // Writing to a vector cannot fail.
+    let _unfailing = write!(
+        out,
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{rest:09}Z",
+        of_day / 3600,
+        of_day / 60 % 60,
+        of_day % 60
+    );
+}
+
 /// An address as RFC 5952 writes it; an IPv4-mapped one as IPv4.
 #[inline]
 pub(crate) fn push_ip(out: &mut Vec<u8>, address: IpAddr) {
@@ -264,6 +281,17 @@ mod tests {
                 prop_assert_eq!(with, made(|out| push_seconds9(out, n)));
             }
         }
+    }
+
+    #[test]
+    fn moments_are_iso_8601() {
+        let moment = |nanos| made(|out| push_moment(out, nanos));
+        assert_eq!(moment(0), "1970-01-01T00:00:00.000000000Z");
+        assert_eq!(
+            moment(1_700_000_000_000_000_007),
+            "2023-11-14T22:13:20.000000007Z"
+        );
+        assert_eq!(moment(u64::MAX), "2554-07-21T23:34:33.709551615Z");
     }
 
     #[test]

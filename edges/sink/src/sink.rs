@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::output::{Output, Place, io_error, place};
 use crate::rotate::Rotation;
 use crate::text::TextEncoder;
-use crate::zeek::ZeekEncoder;
+use crate::zeek::{ZeekEncoder, ZeekJsonEncoder};
 
 /// Bytes collected before a write: large enough to make the system call free, small enough to stay
 /// in the second-level cache beside the tables.
@@ -111,6 +111,11 @@ pub fn open_sink<K: RecordKind>(
         Format::Jsonl => boxed(destination, place, options, JsonlEncoder::new::<K>())?,
         Format::Csv => boxed(destination, place, options, CsvEncoder::new::<K>())?,
         Format::Zeek => boxed(destination, place, options, ZeekEncoder::new::<K>())?,
+        Format::ZeekJson => boxed(destination, place, options, ZeekJsonEncoder::new::<K>())?,
+        Format::Spreadsheet => {
+            let encoder = CsvEncoder::for_spreadsheets::<K>();
+            boxed(destination, place, options, encoder)?
+        }
         Format::Parquet | Format::Arrow => {
             return Err(SinkError::Refused {
                 destination: destination.to_owned(),

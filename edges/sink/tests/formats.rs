@@ -6,7 +6,10 @@
 )]
 
 use linkweir_engine::Sink;
-use linkweir_record::{HttpBatch, HttpKind, HttpRow, HttpState, RecordKind, Text};
+use linkweir_record::flow::{FlowText, Protocol};
+use linkweir_record::{
+    FlowBatch, FlowKind, FlowRow, HttpBatch, HttpKind, HttpRow, HttpState, RecordKind, Text,
+};
 use linkweir_sink::{Format, OutputOptions, open_sink};
 
 /// 2023-11-14T22:13:20.25Z
@@ -38,7 +41,7 @@ fn records() -> HttpBatch {
             host: b"example.org",
             user_agent: b"curl/8.0 (x; y)",
             reason_phrase: b"OK",
-            content_type: b"text/html",
+            content_type: b"text/html; charset=utf-8",
         },
     );
     batch.push(
@@ -123,7 +126,7 @@ fn jsonl_lines_are_whole_objects() {
         r#""request_ts_ns":1700000000250000000,"response_ts_ns":1700000000354130000,"response_time_ns":104130000,"#,
         r#""status_code":200,"reason_phrase":"OK","method":"GET","user_agent":"curl/8.0 (x; y)","host":"example.org","#,
         r#""uri":"/index.html?a=1","version":"1.1","state":"complete","request_bytes":78,"response_bytes":null,"#,
-        r#""ttlb_ns":null,"content_type":"text/html","interim_responses":0,"retransmissions":0,"vlan":null,"flow_hash":123456}"#
+        r#""ttlb_ns":null,"content_type":"text/html; charset=utf-8","interim_responses":0,"retransmissions":0,"vlan":null,"flow_hash":123456}"#
     );
     assert_eq!(first, expected);
 
@@ -184,7 +187,7 @@ fn csv_comes_back() {
     assert_eq!(
         text.lines().nth(1).unwrap(),
         "10.0.0.7,40000,192.168.255.1,80,1700000000250000000,1700000000354130000,104130000,200,OK,GET,\
-         curl/8.0 (x; y),example.org,/index.html?a=1,1.1,complete,78,,,text/html,0,0,,123456"
+         curl/8.0 (x; y),example.org,/index.html?a=1,1.1,complete,78,,,text/html; charset=utf-8,0,0,,123456"
     );
     let rows = parse_csv(&text);
     assert_eq!(rows.len(), 5);
@@ -228,9 +231,9 @@ fn zeek_logs_are_read_by_zeek_cut() {
 #unset_field\t-
 #path\thttp
 #open\t2023-11-14-22-13-20
-#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tmethod\thost\turi\tversion\tuser_agent\tstatus_code\tstatus_msg\tresp_mime_types\tresponse_time\tttlb\tstate
-#types\ttime\tstring\taddr\tport\taddr\tport\tstring\tstring\tstring\tstring\tstring\tcount\tstring\tvector[string]\tinterval\tinterval\tstring
-1700000000.250000\tCE7W\t10.0.0.7\t40000\t192.168.255.1\t80\tGET\texample.org\t/index.html?a=1\t1.1\tcurl/8.0 (x; y)\t200\tOK\ttext/html\t0.104130\t-\tcomplete
+#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\ttrans_depth\tmethod\thost\turi\treferrer\tversion\tuser_agent\torigin\trequest_body_len\tresponse_body_len\tstatus_code\tstatus_msg\tinfo_code\tinfo_msg\ttags\tusername\tpassword\tproxied\torig_fuids\torig_filenames\torig_mime_types\tresp_fuids\tresp_filenames\tresp_mime_types\tresponse_time\tttlb\tstate\trequest_bytes\tresponse_bytes\tcontent_type\tinterim_responses\tretransmissions\tvlan
+#types\ttime\tstring\taddr\tport\taddr\tport\tcount\tstring\tstring\tstring\tstring\tstring\tstring\tstring\tcount\tcount\tcount\tstring\tcount\tstring\tset[enum]\tstring\tstring\tset[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tinterval\tinterval\tstring\tcount\tcount\tstring\tcount\tcount\tint
+1700000000.250000\tCE7W\t10.0.0.7\t40000\t192.168.255.1\t80\t-\tGET\texample.org\t/index.html?a=1\t-\t1.1\tcurl/8.0 (x; y)\t-\t-\t-\t200\tOK\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\ttext/html\t0.104130\t-\tcomplete\t78\t-\ttext/html; charset=utf-8\t0\t0\t-
 ";
     assert!(log.starts_with(expected), "{log}");
     assert!(log.ends_with("\n#close\t2023-11-14-22-13-20\n"));
@@ -255,4 +258,146 @@ fn zeek_logs_are_read_by_zeek_cut() {
         ]
     );
     assert_eq!(cut[3], ["-", "-", "-", "Not Found", "-"]);
+    // A response without request has the time of what was seen: Zeek's `ts` is never unset.
+    assert_eq!(zeek_cut(&log, &["ts"])[3], ["1700000000.354130"]);
+}
+
+#[test]
+fn zeek_json_is_what_zeek_writes() {
+    let text = written(Format::ZeekJson);
+    assert_eq!(
+        text.lines().next().unwrap(),
+        concat!(
+            r#"{"ts":1700000000.250000,"uid":"CE7W","id.orig_h":"10.0.0.7","id.orig_p":40000,"#,
+            r#""id.resp_h":"192.168.255.1","id.resp_p":80,"method":"GET","host":"example.org","#,
+            r#""uri":"/index.html?a=1","version":"1.1","user_agent":"curl/8.0 (x; y)","status_code":200,"#,
+            r#""status_msg":"OK","resp_mime_types":["text/html"],"response_time":0.104130,"state":"complete","#,
+            r#""request_bytes":78,"content_type":"text/html; charset=utf-8","interim_responses":0,"retransmissions":0}"#
+        )
+    );
+    let bytes: Vec<u8> = text
+        .chars()
+        .map(|c| u8::try_from(u32::from(c)).unwrap())
+        .collect();
+    let objects: Vec<serde_json::Value> = bytes
+        .split(|b| *b == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_eq!(objects.len(), 4);
+    assert_eq!(objects[1]["uri"], "/a|b\\x5cx41\t,\"q\"\n");
+    assert_eq!(objects[1]["user_agent"], "\\xff\0-");
+    assert_eq!(objects[1]["status_msg"], "-");
+    assert_eq!(objects[1]["vlan"], 7);
+    // What is not there has no key, and no value is null.
+    for object in &objects {
+        let object = object.as_object().unwrap();
+        assert!(!object.contains_key("referrer") && object.values().all(|value| !value.is_null()));
+    }
+    assert!(objects[3].get("method").is_none());
+    assert_eq!(objects[3]["ts"], 1_700_000_000.354_13);
+}
+
+/// Flows over TLS and of a protocol nobody knows, as conn.log.
+fn flows(format: Format) -> String {
+    let mut batch = FlowBatch::default();
+    let mut row = FlowRow {
+        first_ns: T0,
+        last_ns: T0 + 1_500_000_000,
+        application: "tls",
+        flow_id: 99,
+        ..FlowRow::default()
+    };
+    row.client.is_internal = true;
+    row.client.pkts_all = 3;
+    batch.push(row, &FlowText::default());
+    row.flow_id = u64::MAX;
+    row.protocol = Protocol::Udp;
+    row.application = "";
+    batch.push(row, &FlowText::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let mut sink: Box<dyn Sink<FlowKind>> = open_sink(
+        path.to_str().unwrap(),
+        Some(format),
+        OutputOptions::default(),
+    )
+    .unwrap();
+    sink.write(&batch).unwrap();
+    sink.finish().unwrap();
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn conn_logs_have_zeek_s_words() {
+    let names = [
+        "ts",
+        "proto",
+        "service",
+        "duration",
+        "conn_state",
+        "local_orig",
+        "local_resp",
+        "missed_bytes",
+        "history",
+        "orig_pkts",
+        "ip_proto",
+        "record",
+    ];
+    let cut = zeek_cut(&flows(Format::Zeek), &names);
+    let expected = [
+        "1700000000.250000 tcp ssl 1.500000 OTH T F - - 3 6 final",
+        "1700000000.250000 udp - 1.500000 S0 T F - - 3 17 final",
+    ];
+    assert_eq!(
+        cut.iter().map(|row| row.join(" ")).collect::<Vec<_>>(),
+        expected
+    );
+
+    let text = flows(Format::ZeekJson);
+    let objects: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(objects[0]["service"], "ssl");
+    assert_eq!(
+        (&objects[0]["local_orig"], &objects[0]["local_resp"]),
+        (&true.into(), &false.into())
+    );
+    assert_eq!(objects[1]["ip_proto"], 17);
+    assert!(objects[1].get("service").is_none() && objects[1].get("history").is_none());
+}
+
+#[test]
+fn spreadsheets_round_and_run_nothing() {
+    let text = written(Format::Spreadsheet);
+    assert!(text.starts_with(
+        "client_ip,client_port,server_ip,server_port,request_ts,response_ts,response_time_ns,"
+    ));
+    assert!(text.lines().count() == 5 && text.matches("\r\n").count() == 5);
+    assert_eq!(
+        text.lines().nth(1).unwrap(),
+        "10.0.0.7,40000,192.168.255.1,80,2023-11-14T22:13:20.250000000Z,2023-11-14T22:13:20.354130000Z,104130000,\
+         200,OK,GET,curl/8.0 (x; y),example.org,/index.html?a=1,1.1,complete,78,,,text/html; charset=utf-8,0,0,,123456"
+    );
+    let rows = parse_csv(&text.replace("\r\n", "\n"));
+    assert_eq!(rows[2][HttpKind::column("reason_phrase").unwrap()], "'-");
+    for row in rows.iter().skip(1) {
+        assert_eq!(row.len(), HttpKind::fields().len());
+        for cell in row {
+            // Nothing is run, and no number has more digits than a double keeps.
+            assert!(!cell.starts_with(['=', '+', '-', '@']), "{cell}");
+            assert!(cell.len() <= 15 || cell.parse::<f64>().is_err(), "{cell}");
+        }
+    }
+    // A number of 20 digits stays one of 20 digits, as text.
+    let rows = parse_csv(&flows(Format::Spreadsheet).replace("\r\n", "\n"));
+    let flow_id = FlowKind::column("flow_id").unwrap();
+    assert_eq!(rows[1][flow_id], "99");
+    assert_eq!(rows[2][flow_id], "'18446744073709551615");
+    assert_eq!(
+        rows[1][FlowKind::column("first").unwrap()],
+        "2023-11-14T22:13:20.250000000Z"
+    );
+    assert_eq!(rows[1][FlowKind::column("durat").unwrap()], "1500.000000");
 }

@@ -158,6 +158,10 @@ pub(crate) enum FlowFormat {
     Csv,
     /// Zeek's conn.log.
     Zeek,
+    /// Zeek's conn.log as JSON.
+    ZeekJson,
+    /// CSV that spreadsheets open without running or rounding what is in it.
+    Spreadsheet,
     /// Apache Parquet, compressed by zstd.
     Parquet,
     /// A stream of Apache Arrow's IPC format.
@@ -174,6 +178,8 @@ impl FlowFormat {
             Self::Jsonl => Format::Jsonl,
             Self::Csv => Format::Csv,
             Self::Zeek => Format::Zeek,
+            Self::ZeekJson => Format::ZeekJson,
+            Self::Spreadsheet => Format::Spreadsheet,
             Self::Parquet => Format::Parquet,
             Self::Arrow => Format::Arrow,
             Self::Tstat => return None,
@@ -192,8 +198,8 @@ pub(crate) struct FlowOutputArgs {
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Vec<String>,
 
-    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .zeek or .log of
-    /// Zeek's names, .txt .text .log; text where there is none].
+    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek
+    /// or conn.log, .zeek.json, .txt .text .log; text where there is none].
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FlowFormat>,
 

@@ -1,0 +1,215 @@
+//! `zeek` and `zeek-json`: the log Zeek writes of the same subject, for `zeek-cut` and for what reads
+//! Zeek's logs.
+//!
+//! Columns, their order and their types are the kind's [`RecordKind::zeek_columns`]: all that Zeek has,
+//! of which those that we cannot tell are never set, and ours behind them. Both forms write the same
+//! [`Cell`]s.
+//!
+//! Source: Zeek's ASCII log writer and its JSON formatter; `HTTP::Info` and `Conn::Info` in its
+//! documentation.
+
+mod date;
+mod json;
+mod tsv;
+
+use std::net::IpAddr;
+
+use linkweir_record::{RecordKind, Value};
+
+pub(crate) use date::civil_date;
+pub(crate) use json::ZeekJsonEncoder;
+pub(crate) use tsv::ZeekEncoder;
+
+/// How a column is made from a value, beyond the value's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Plain,
+    /// The moment of the record, which Zeek never leaves unset.
+    Moment,
+    Uid,
+    /// 1 and 0 are true and false.
+    Bool,
+    /// An application by Zeek's name for it; what is not recognised is not there.
+    Service,
+    /// A media type without its parameters, as Zeek has it.
+    MimeType,
+    /// The number of a protocol.
+    Protocol,
+}
+
+/// One column: where its value comes from, and what becomes of it.
+#[derive(Debug, Clone, Copy)]
+struct Column {
+    name: &'static str,
+    /// Nothing for what we cannot tell.
+    field: Option<usize>,
+    shape: Shape,
+    /// Whether Zeek has several values there.
+    is_list: bool,
+}
+
+/// The columns of a kind.
+fn columns<K: RecordKind>() -> Vec<Column> {
+    let columns = K::zeek_columns().iter();
+    columns
+        .map(|(field, column)| Column {
+            name: column.name,
+            field: K::column(field),
+            shape: match column.name {
+                "ts" => Shape::Moment,
+                "uid" => Shape::Uid,
+                "service" => Shape::Service,
+                "resp_mime_types" => Shape::MimeType,
+                "ip_proto" => Shape::Protocol,
+                _ if column.kind == "bool" => Shape::Bool,
+                _ => Shape::Plain,
+            },
+            is_list: column.kind.starts_with("vector[") || column.kind.starts_with("set["),
+        })
+        .collect()
+}
+
+/// What stands in a column of a record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cell<'a> {
+    Unset,
+    Number(u64),
+    /// Nanoseconds: a moment since the epoch, or a span.
+    Time(u64),
+    Bool(bool),
+    Uid(u64),
+    Address(IpAddr),
+    Text(&'a [u8]),
+    Word(&'static str),
+    Bytes(&'a [u8]),
+}
+
+/// Reads a column.
+#[inline]
+fn cell<'a, K: RecordKind>(view: &K::View<'a>, column: &Column) -> Cell<'a>
+where
+    'a: 'a,
+{
+    let value = column.field.map_or(Value::Null, |at| K::value(view, at));
+    match (value, column.shape) {
+        (Value::Null, Shape::Moment) => Cell::Time(K::time_ns(view)),
+        (Value::Null, _) => Cell::Unset,
+        (Value::U64(number), Shape::Uid) => Cell::Uid(number),
+        (Value::U64(number), Shape::Bool) => Cell::Bool(number != 0),
+        (Value::U64(number), _) => Cell::Number(number),
+        (Value::TimeNs(time) | Value::SpanNs(time) | Value::Millis(time), _) => Cell::Time(time),
+        (Value::Ip(address), _) => Cell::Address(address),
+        (Value::Port(port), _) => Cell::Number(u64::from(port)),
+        (Value::Text(text), Shape::MimeType) => media_type(text),
+        (Value::Text(text), _) => Cell::Text(text),
+        (Value::Word(word), Shape::Service) => service(word),
+        (Value::Word(word), Shape::Protocol) => protocol(word),
+        (Value::Word(word), _) => Cell::Word(word),
+        (Value::Bytes(bytes), _) => Cell::Bytes(bytes),
+    }
+}
+
+/// The type in front of the parameters of a `Content-Type` field.
+fn media_type(field: &[u8]) -> Cell<'_> {
+    let kind = field.split(|byte| *byte == b';').next().unwrap_or_default();
+    match kind.trim_ascii() {
+        [] => Cell::Unset,
+        kind => Cell::Text(kind),
+    }
+}
+
+/// Zeek's name of an application.
+fn service(word: &'static str) -> Cell<'static> {
+    match word {
+        "unknown" => Cell::Unset,
+        "tls" => Cell::Word("ssl"),
+        "vnc" => Cell::Word("rfb"),
+        _ => Cell::Word(word),
+    }
+}
+
+/// The number IANA gave a protocol.
+fn protocol(word: &str) -> Cell<'static> {
+    match word {
+        "tcp" => Cell::Number(6),
+        "udp" => Cell::Number(17),
+        _ => Cell::Unset,
+    }
+}
+
+/// A `C` and the number in base 62: stable for what the number names.
+fn push_uid(out: &mut Vec<u8>, mut number: u64) {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    out.push(b'C');
+    loop {
+        let digit = usize::try_from(number % 62).unwrap_or(0);
+        out.push(DIGITS.get(digit).copied().unwrap_or(b'0'));
+        number /= 62;
+        if number == 0 {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linkweir_record::{FlowKind, HttpKind};
+
+    #[test]
+    fn uids_differ() {
+        let made = |n| {
+            let mut out = Vec::new();
+            push_uid(&mut out, n);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(made(0), "C0");
+        assert_eq!(made(61), "Cz");
+        assert_eq!(made(62), "C01");
+        assert_ne!(made(u64::from(u32::MAX)), made(u64::from(u32::MAX) - 1));
+    }
+
+    #[test]
+    fn words_as_zeek_has_them() {
+        assert_eq!(service("tls"), Cell::Word("ssl"));
+        assert_eq!(service("dns"), Cell::Word("dns"));
+        assert_eq!(service("unknown"), Cell::Unset);
+        assert_eq!(
+            media_type(b"text/html; charset=utf-8"),
+            Cell::Text(b"text/html")
+        );
+        assert_eq!(media_type(b" ; x"), Cell::Unset);
+        assert_eq!(protocol("udp"), Cell::Number(17));
+    }
+
+    /// The columns of Zeek 8, in its order, before any of ours.
+    #[test]
+    fn zeek_s_columns_come_first_and_in_its_order() {
+        let http = "ts uid id.orig_h id.orig_p id.resp_h id.resp_p trans_depth method host uri referrer \
+                    version user_agent origin request_body_len response_body_len status_code status_msg \
+                    info_code info_msg tags username password proxied orig_fuids orig_filenames \
+                    orig_mime_types resp_fuids resp_filenames resp_mime_types";
+        let http_types = "time string addr port addr port count string string string string string string \
+                          string count count count string count string set[enum] string string \
+                          set[string] vector[string] vector[string] vector[string] vector[string] \
+                          vector[string] vector[string]";
+        let conn = "ts uid id.orig_h id.orig_p id.resp_h id.resp_p proto service duration orig_bytes \
+                    resp_bytes conn_state local_orig local_resp missed_bytes history orig_pkts \
+                    orig_ip_bytes resp_pkts resp_ip_bytes tunnel_parents ip_proto";
+        let conn_types = "time string addr port addr port enum string interval count count string bool bool \
+                          count string count count count count set[string] count";
+        let check = |columns: &[(&str, linkweir_record::ZeekColumn)], names: &str, types: &str| {
+            let wanted = names.split_whitespace().zip(types.split_whitespace());
+            let ours = columns.iter().map(|(_, column)| (column.name, column.kind));
+            let ours: Vec<_> = ours.collect();
+            let zeek: Vec<_> = wanted.collect();
+            assert_eq!(ours.get(..zeek.len()), Some(zeek.as_slice()));
+            let mut sorted: Vec<_> = ours.iter().map(|(name, _)| name).collect();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), ours.len(), "a name stands twice");
+        };
+        check(HttpKind::zeek_columns(), http, http_types);
+        check(FlowKind::zeek_columns(), conn, conn_types);
+    }
+}
