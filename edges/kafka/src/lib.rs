@@ -1,2 +1,33 @@
-//! A Kafka broker: a producer with a bounded buffer, and a consumer.
+//! A Kafka broker: where it is, a producer with a bounded buffer, a consumer of whole topics.
+//!
+//! Nothing here knows what a record is: keys and values are bytes. The client is librdkafka
+//! (`rdkafka`), built without TLS and SASL/GSSAPI: it speaks to brokers by plain TCP, with
+//! SASL/PLAIN and the like not part of it either. Where brokers ask for TLS, a local proxy
+//! (stunnel, a mesh's side car) is the way.
 #![forbid(unsafe_code)]
+
+mod address;
+mod consumer;
+mod producer;
+mod reports;
+mod settings;
+
+pub use address::{Address, AddressError};
+pub use consumer::{Consumer, Message};
+pub use producer::{Failures, Producer, Sent};
+
+/// Why there is no client.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// A setting that the client does not know, or whose value it does not take.
+    #[error("setting `{name}`: {message}")]
+    Setting {
+        /// Its name as it was given.
+        name: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// It could not be started, or the broker could not be asked.
+    #[error("{0}")]
+    Client(String),
+}
