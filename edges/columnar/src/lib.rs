@@ -1,2 +1,22 @@
 //! Records as Apache Arrow arrays: Parquet files and IPC streams, and back.
+//!
+//! Every kind of record has one schema ([`schema_of`]), derived from its fields. [`Columns`] collects
+//! records by column; [`ParquetFile`] and [`ArrowStream`] make bytes of them, which whoever owns the
+//! destination writes: nothing here opens a file or looks at a clock.
 #![forbid(unsafe_code)]
+
+mod address;
+mod column;
+mod columns;
+mod error;
+mod file;
+mod properties;
+mod schema;
+mod stream;
+mod text;
+
+pub use columns::Columns;
+pub use error::ColumnarError;
+pub use file::ParquetFile;
+pub use schema::{KIND_KEY, VERSION_KEY, data_type, metadata_of, schema_of};
+pub use stream::ArrowStream;

@@ -1,0 +1,86 @@
+//! Addresses as text, most of which were written shortly before.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Slots of the memory: a power of two, small enough to stay in the first-level cache.
+const SLOTS: usize = 256;
+
+/// Remembers the texts of the addresses it wrote last, each in the slot of its hash.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    slots: Vec<(IpAddr, String)>,
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        let nobody = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        Self {
+            slots: vec![(nobody, nobody.to_string()); SLOTS],
+        }
+    }
+}
+
+impl Addresses {
+    /// The canonical text of an address (RFC 5952); an IPv4-mapped one as IPv4.
+    #[inline]
+    pub(crate) fn text(&mut self, address: IpAddr) -> &str {
+        let Some((known, text)) = self.slots.get_mut(slot(address)) else {
+            return "";
+        };
+        if *known != address {
+            text.clear();
+            // Writing to a string cannot fail.
+            let _unfailing = write!(text, "{}", address.to_canonical());
+            *known = address;
+        }
+        text
+    }
+}
+
+/// The slot of an address: its last bits, which tell hosts of a network apart, mixed with the others.
+#[inline]
+fn slot(address: IpAddr) -> usize {
+    let bits = match address {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => {
+            let [high, low] = [
+                address.to_bits() >> 64,
+                address.to_bits() & u128::from(u64::MAX),
+            ]
+            .map(|half| u64::try_from(half).unwrap_or(0));
+            high.rotate_left(32) ^ low
+        }
+    };
+    // Fibonacci hashing: the highest bits of the product depend on all others.
+    let mixed = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.trailing_zeros());
+    usize::try_from(mixed).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_canonical_whatever_was_written_before() {
+        let mut addresses = Addresses::default();
+        let cases = [
+            ("10.0.0.1", "10.0.0.1"),
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("::", "::"),
+            ("2001:DB8:0:0:0:0:0:1", "2001:db8::1"),
+        ];
+        for _ in 0..2 {
+            for (given, text) in cases {
+                assert_eq!(addresses.text(given.parse().unwrap()), text);
+            }
+        }
+        // Many more than there are slots.
+        for round in 0..3_u32 {
+            for n in 0..5000_u32 {
+                let address = std::net::Ipv4Addr::from_bits(n.wrapping_mul(0x0101_0007) ^ round);
+                assert_eq!(addresses.text(address.into()), address.to_string());
+            }
+        }
+    }
+}
