@@ -52,6 +52,8 @@ usage: cargo xtask TASK
                               rows (wrk, ab, httperf, one, thousand, million), lag, open, contrast
   bench model [--logs DIR] [--seed N]
                               the fitted arrivals beside simpler processes, on recorded series
+  bench sinks [--transactions N] [--times N] [--runs R] [--binary FILE] [--only PART]... [--sink NAME]...
+                              what a record costs in each output; parts: whole, alone, growth, real
   bench record [--packets N] --dir DIR
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]

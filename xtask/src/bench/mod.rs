@@ -14,6 +14,7 @@ pub(crate) mod measure;
 mod model;
 mod programs;
 mod repeat;
+mod sinks;
 
 use crate::shell::{self, Options, print_table, root};
 use crate::{Outcome, usage};
@@ -45,6 +46,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "gateway" => return gateway::run(rest),
         "load" => return load::run(rest),
         "model" => return model::run(rest),
+        "sinks" => return sinks::run(rest),
         _ => {}
     }
     let mut options = Options::new(rest);

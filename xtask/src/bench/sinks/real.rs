@@ -1,0 +1,129 @@
+//! Bytes of a record of real captures.
+//!
+//! The folder beside the checkout, or the one that `LINKWEIR_CAPTURES` names, as for the tests. Most
+//! captures there have few records, so all of them are one trace; those with enough are rows of their own.
+
+use super::whole;
+use crate::shell::{grouped, print_table, root};
+use anyhow::{Context as _, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Records of a capture that is a row: with fewer, what a file needs besides its records is most of it.
+const ENOUGH: u64 = 300;
+
+/// What the records of a trace take.
+#[derive(Debug)]
+pub(super) struct Size {
+    pub(super) name: String,
+    pub(super) records: u64,
+    /// Bytes as JSON lines, Parquet and Arrow.
+    pub(super) bytes: [u64; 3],
+}
+
+impl Size {
+    pub(super) fn parquet_per_record(&self) -> f64 {
+        let [_, parquet, _] = self.bytes;
+        parquet as f64 / self.records as f64
+    }
+}
+
+const FORMATS: [&str; 3] = ["jsonl", "parquet", "arrow"];
+
+/// The sizes, all captures as one trace first; none where there are no captures.
+///
+/// # Errors
+/// The records could not be written.
+pub(super) fn sizes(linkweir: &Path, dir: &Path) -> Result<Vec<Size>> {
+    let folder = std::env::var_os("LINKWEIR_CAPTURES")
+        .map_or_else(|| root().join("../shared/captures/pcaps"), PathBuf::from);
+    let mut captures = Vec::new();
+    files_below(&folder, &mut captures);
+    if captures.is_empty() {
+        println!(
+            "\n** REAL CAPTURES SKIPPED: none here; LINKWEIR_CAPTURES names a folder of them."
+        );
+        return Ok(Vec::new());
+    }
+    let mut useful = Vec::new();
+    let mut sizes = Vec::new();
+    for capture in captures {
+        let records = records(linkweir, &capture)?;
+        if records >= ENOUGH {
+            let name = capture.file_name().unwrap_or_default().to_string_lossy();
+            let bytes = bytes(linkweir, std::slice::from_ref(&capture), dir)?;
+            sizes.push(Size {
+                name: name.into_owned(),
+                records,
+                bytes,
+            });
+        }
+        if records > 0 {
+            useful.push((capture, records));
+        }
+    }
+    let records = useful.iter().map(|(_, records)| records).sum();
+    let paths: Vec<PathBuf> = useful.into_iter().map(|(capture, _)| capture).collect();
+    let name = format!("{} captures as one trace", paths.len());
+    let bytes = bytes(linkweir, &paths, dir)?;
+    sizes.insert(
+        0,
+        Size {
+            name,
+            records,
+            bytes,
+        },
+    );
+    table(&sizes);
+    Ok(sizes)
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files_below(&path, files);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+}
+
+/// Records of one capture; none where it is no capture or ends in the middle of nothing.
+fn records(linkweir: &Path, capture: &Path) -> Result<u64> {
+    let ran = Command::new(linkweir)
+        .args(["http", "-q", "--format", "jsonl", "-w", "-", "-r"])
+        .arg(capture)
+        .output()
+        .context("run linkweir")?;
+    Ok(ran.stdout.iter().filter(|byte| **byte == b'\n').count() as u64)
+}
+
+fn bytes(linkweir: &Path, captures: &[PathBuf], dir: &Path) -> Result<[u64; 3]> {
+    let mut bytes = [0; 3];
+    for (bytes, format) in bytes.iter_mut().zip(FORMATS) {
+        let path = dir.join(format!("real.{format}"));
+        whole::write(linkweir, captures, &path)?;
+        *bytes = std::fs::metadata(&path)?.len();
+        std::fs::remove_file(&path)?;
+    }
+    Ok(bytes)
+}
+
+fn table(sizes: &[Size]) {
+    println!("\nbytes of a record of real captures");
+    let header = ["capture", "records", "jsonl", "parquet", "arrow"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for size in sizes {
+        let each = size
+            .bytes
+            .map(|bytes| format!("{:.1}", bytes as f64 / size.records as f64));
+        let head = [size.name.clone(), grouped(size.records)];
+        rows.push(head.into_iter().chain(each).collect());
+    }
+    print_table(&rows);
+}
