@@ -6,7 +6,7 @@ use linkweir_record::{FieldType, RecordKind};
 
 const fn type_name(kind: FieldType) -> &'static str {
     match kind {
-        FieldType::U16 | FieldType::U32 | FieldType::U64 => "unsigned integer",
+        FieldType::U16 | FieldType::U32 | FieldType::U64 | FieldType::I64 => "unsigned integer",
         FieldType::TimeNs => "time",
         FieldType::SpanNs => "time span",
         FieldType::Millis | FieldType::TimeMillis => "milliseconds, six decimals",

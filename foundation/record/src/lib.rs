@@ -8,6 +8,7 @@
 pub mod anonymize;
 pub mod flow;
 pub mod gateway;
+pub mod half;
 pub mod http;
 pub mod load;
 pub mod schema;
@@ -17,6 +18,7 @@ pub use flow::{FlowBatch, FlowKind, FlowRow};
 pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
 };
+pub use half::{HalfBatch, HalfKind, HalfRow, HttpHalf};
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

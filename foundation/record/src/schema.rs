@@ -50,6 +50,9 @@ pub enum FieldType {
     U32,
     /// [`Value::U64`].
     U64,
+    /// [`Value::U64`] below 2^63, which typed formats keep as a signed number: engines without unsigned
+    /// ones read those of 64 bits as decimals.
+    I64,
     /// [`Value::TimeNs`].
     TimeNs,
     /// [`Value::SpanNs`].

@@ -19,6 +19,7 @@
 pub mod body;
 pub mod config;
 mod emit;
+pub mod extract;
 mod halves;
 pub mod key;
 mod memory;
@@ -34,6 +35,7 @@ pub mod stats;
 pub mod watch;
 
 pub use config::{HttpConfig, PortSet, Shard};
+pub use extract::{HalfStage, HalvesConfig};
 pub use parcel::Parcel;
 pub use split::{Balance, GroupCounts, GroupsConfig, TransactionGroups};
 pub use stage::HttpStage;

@@ -72,6 +72,19 @@ impl<'a> Segment<'a> {
     }
 }
 
+/// What a segment was to the stage: for who wants to know whether it could as well have been missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Touch {
+    /// Nothing.
+    Passed,
+    /// A copy was kept in case it is the rest of a head yet to come.
+    Early,
+    /// Its first byte was looked at as that of a message, as that of any segment is.
+    Start,
+    /// What came before it had to do with it.
+    Other,
+}
+
 impl HttpStage {
     /// Everything a segment with payload can do.
     #[inline]
@@ -82,11 +95,13 @@ impl HttpStage {
         ts_ns: u64,
         vlan: Option<u16>,
         out: &mut HttpBatch,
-    ) {
+    ) -> Touch {
+        let mut touch = Touch::Passed;
         if self.watch.watches(tcp.src_port(), tcp.dst_port()) {
             let segment = Segment::new(network, tcp, ts_ns, vlan);
-            if self.on_watched(&segment, out) {
-                return;
+            let is_done = self.on_watched(&segment, &mut touch, out);
+            if is_done {
+                return touch;
             }
         }
         match classify(tcp.payload) {
@@ -94,19 +109,26 @@ impl HttpStage {
                 // Perhaps the rest of a request head that overtook its beginning.
                 let is_to_server =
                     tcp.dst_port() < tcp.src_port() || self.server_ports.contains(tcp.dst_port());
-                if is_to_server && is_text(tcp.payload) {
-                    self.watch
-                        .keep_early(&Segment::new(network, tcp, ts_ns, vlan));
+                if is_to_server
+                    && is_text(tcp.payload)
+                    && self
+                        .watch
+                        .keep_early(&Segment::new(network, tcp, ts_ns, vlan))
+                {
+                    return touch.max(Touch::Early);
                 }
+                touch
             }
             start @ (Start::Request | Start::Response) => {
                 self.on_messages(&Segment::new(network, tcp, ts_ns, vlan), 0, start, out);
+                touch.max(Touch::Start)
             }
             Start::Unsure => {
                 let segment = Segment::new(network, tcp, ts_ns, vlan);
                 if !segment.is_cut() {
                     self.begin_head(&segment, 0, out);
                 }
+                Touch::Other
             }
         }
     }
@@ -287,9 +309,20 @@ impl HttpStage {
         }
     }
 
-    /// A segment of a direction that is watched; whether that was all there was to it.
-    fn on_watched(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) -> bool {
+    /// A segment of a direction that may be watched; whether that was all there was to it.
+    fn on_watched(
+        &mut self,
+        segment: &Segment<'_>,
+        touch: &mut Touch,
+        out: &mut HttpBatch,
+    ) -> bool {
+        let watched = self.watch.len();
         let found = self.watch.on_segment(segment);
+        *touch = match found {
+            Found::Nothing if self.watch.len() == watched => Touch::Passed,
+            Found::Start(0) => Touch::Start,
+            _ => Touch::Other,
+        };
         let was_taken = matches!(found, Found::Taken);
         let is_done = self.on_found(found, segment, out);
         if was_taken {
@@ -396,12 +429,12 @@ fn is_text(payload: &[u8]) -> bool {
 }
 
 /// Bytes of the body of a response to nobody knows what, where the head or the segment tells.
-fn response_rest(head: &ResponseHead<'_>, body: &[u8]) -> Option<usize> {
+pub(crate) fn response_rest(head: &ResponseHead<'_>, body: &[u8]) -> Option<usize> {
     usize::try_from(measured(response_body(head, b""), body)?).ok()
 }
 
 /// Bytes of a request's body, where the head or the segment tells.
-fn request_rest(head: &RequestHead<'_>, body: &[u8]) -> Option<usize> {
+pub(crate) fn request_rest(head: &RequestHead<'_>, body: &[u8]) -> Option<usize> {
     usize::try_from(measured(request_body(head), body)?).ok()
 }
 

@@ -15,7 +15,7 @@ use crate::segment::Segment;
 /// Segments of a head that may wait for an earlier one.
 const MAX_LATE: usize = 8;
 /// Segments towards servers that are kept in case they are the rest of a head yet to come.
-const EARLY: usize = 64;
+pub(crate) const EARLY: usize = 64;
 /// Counters of the filter by ports.
 const FILTER: usize = 4096;
 
@@ -108,13 +108,18 @@ pub struct WatchList {
     texts: TextPool,
     filter: Box<[u16; FILTER]>,
     early: Vec<EarlySegment>,
-    early_at: usize,
+    /// How many were kept so far; the slot of the next is the remainder.
+    early_count: u64,
     scratch: Vec<u8>,
 }
 
 const fn slot_of(src_port: u16, dst_port: u16) -> usize {
     (((src_port as u32).wrapping_mul(0x9e37_79b1) ^ (dst_port as u32).wrapping_mul(0x85eb_ca77))
         >> 20) as usize
+}
+
+fn early_slot(number: u64) -> usize {
+    usize::try_from(number % EARLY as u64).unwrap_or(0)
 }
 
 fn file_under(seed: u64, direction: &Connection) -> u32 {
@@ -132,7 +137,7 @@ impl WatchList {
             texts: TextPool::with_capacity(text_bytes / 256),
             filter: Box::new([0; FILTER]),
             early: Vec::with_capacity(EARLY),
-            early_at: 0,
+            early_count: 0,
             scratch: Vec::new(),
         }
     }
@@ -492,13 +497,19 @@ impl WatchList {
         }
     }
 
-    /// Keeps a copy of a segment that may be the rest of a head yet to come.
-    pub(crate) fn keep_early(&mut self, segment: &Segment<'_>) {
+    /// Directions that are watched.
+    #[inline]
+    pub(crate) const fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Keeps a copy of a segment that may be the rest of a head yet to come; whether it did.
+    pub(crate) fn keep_early(&mut self, segment: &Segment<'_>) -> bool {
         if segment.is_cut()
             || segment.payload.is_empty()
             || !self.texts.has_room(segment.payload.len())
         {
-            return;
+            return false;
         }
         let mut text = TextChain::default();
         self.texts.append(&mut text, segment.payload);
@@ -508,13 +519,27 @@ impl WatchList {
             ts_ns: segment.ts_ns,
             text,
         };
-        if self.early.len() < EARLY {
-            self.early.push(early);
-        } else if let Some(slot) = self.early.get_mut(self.early_at) {
-            let old = std::mem::replace(slot, early);
-            self.early_at = (self.early_at + 1) % EARLY;
-            self.texts.release(old.text);
+        match self.early.get_mut(early_slot(self.early_count)) {
+            Some(slot) => {
+                let old = std::mem::replace(slot, early);
+                self.texts.release(old.text);
+            }
+            None => self.early.push(early),
         }
+        self.early_count += 1;
+        true
+    }
+
+    /// Segments that were kept so far in case they are the rest of a head yet to come.
+    pub(crate) const fn early_count(&self) -> u64 {
+        self.early_count
+    }
+
+    /// Whether the kept segment `number` (from 0), one of the last [`EARLY`], has been taken as the rest
+    /// of a head.
+    pub(crate) fn was_early_taken(&self, number: u64) -> bool {
+        let early = self.early.get(early_slot(number));
+        early.is_some_and(|early| early.text.is_empty())
     }
 
     /// A kept segment that is the next part of the head being gathered in `direction`.

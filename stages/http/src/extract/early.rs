@@ -1,0 +1,112 @@
+//! Segments of which it is not yet known whether they matter: they may be the rest of a head that they
+//! have overtaken. The rows behind them wait, so that rows leave in the order of packets.
+
+use std::collections::VecDeque;
+
+use linkweir_record::{HalfBatch, HalfRow};
+
+use crate::watch::{EARLY, WatchList};
+
+/// Rows that wait at most; with more, the first goes as one that may matter.
+const MAX_HELD: usize = 256;
+
+/// What is known of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is a row.
+    Kept,
+    /// It is the stage's kept segment of this number.
+    Open(u64),
+    /// It does not matter.
+    Dropped,
+}
+
+#[derive(Debug)]
+struct Held {
+    fate: Fate,
+    row: HalfRow,
+    payload: Box<[u8]>,
+}
+
+/// Rows that wait for one before them.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    rows: VecDeque<Held>,
+    open: usize,
+}
+
+impl Waiting {
+    /// A row that counts.
+    #[inline]
+    pub(super) fn push(&mut self, row: HalfRow, payload: &[u8], out: &mut HalfBatch) {
+        if self.rows.is_empty() {
+            out.push(row, payload);
+        } else {
+            self.hold(Fate::Kept, row, payload, out);
+        }
+    }
+
+    /// A row for the segment that the stage has kept as its `number`th. Where that is never taken up, the
+    /// row is dropped; where nobody can wait for it, it goes as one that may matter (`row` says so).
+    pub(super) fn push_early(
+        &mut self,
+        number: u64,
+        row: HalfRow,
+        payload: &[u8],
+        out: &mut HalfBatch,
+    ) {
+        // The stage keeps the last few only.
+        let oldest = (number + 1).saturating_sub(EARLY as u64);
+        for held in &mut self.rows {
+            if matches!(held.fate, Fate::Open(number) if number < oldest) {
+                held.fate = Fate::Dropped;
+                self.open -= 1;
+            }
+        }
+        self.open += 1;
+        self.hold(Fate::Open(number), row, payload, out);
+    }
+
+    fn hold(&mut self, fate: Fate, row: HalfRow, payload: &[u8], out: &mut HalfBatch) {
+        let payload = Box::from(payload);
+        self.rows.push_back(Held { fate, row, payload });
+        self.release(MAX_HELD, out);
+    }
+
+    /// The stage has looked at a segment, and may have taken up some that it kept.
+    #[inline]
+    pub(super) fn settle(&mut self, watch: &WatchList, out: &mut HalfBatch) {
+        if self.open > 0 {
+            self.settle_open(watch, out);
+        }
+    }
+
+    fn settle_open(&mut self, watch: &WatchList, out: &mut HalfBatch) {
+        for held in &mut self.rows {
+            if let Fate::Open(number) = held.fate
+                && watch.was_early_taken(number)
+            {
+                held.fate = Fate::Kept;
+                held.row.is_plain = false;
+                self.open -= 1;
+            }
+        }
+        self.release(MAX_HELD, out);
+    }
+
+    /// Lets go what is decided, and what comes before the last `most` rows.
+    pub(super) fn release(&mut self, most: usize, out: &mut HalfBatch) {
+        while let Some(first) = self.rows.front() {
+            match first.fate {
+                Fate::Kept => out.push(first.row, &first.payload),
+                Fate::Dropped => {}
+                Fate::Open(_) if self.rows.len() > most => {
+                    out.push(first.row, &first.payload);
+                    self.open -= 1;
+                }
+                Fate::Open(_) => return,
+            }
+            self.rows.pop_front();
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Half-transactions: of a capture, exactly the segments on which a measurement could depend.
+//!
+//! A trace of many files that no machine reads alone is reduced file by file, wherever the files are, to
+//! rows ([`linkweir_record::half`]); an engine sorts the rows and gives each shard of them to an
+//! [`HttpStage`], as packets ([`crate::HttpStage`] does not change). Records and totals are those of one
+//! stage that has read the files one after the other.
+//!
+//! What to keep is not guessed: the same stage follows the file, and a segment is a row where it did
+//! something there ([`Touch`]). What it cannot know is what came before the file ([`opening`]); there
+//! everything is kept that could matter. A row too many is passed over by the measurement as its packet
+//! would have been. Bodies are left away.
+//!
+//! ```text
+//! frame ─ decode ─► HttpStage ─ touched? ─► message alone? ─► row
+//!                       └ not, but at the beginning of the file ─┘
+//! ```
+
+mod early;
+mod message;
+mod opening;
+
+use std::time::Duration;
+
+use linkweir_engine::hash::eq3_balance;
+use linkweir_engine::{Batch, Frame, Stage, TableFill};
+use linkweir_record::{HalfBatch, HalfKind, HalfRow, HttpBatch, RecordBatch};
+use linkweir_wire::{
+    DecodeErrorKind, DecodeFaults, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport, decode,
+    decode_plain,
+};
+
+use crate::config::{HttpConfig, PortSet};
+use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::segment::{Segment, Touch};
+use crate::stage::HttpStage;
+use early::Waiting;
+use message::Message;
+use opening::Opening;
+
+/// Settings of [`HalfStage`].
+#[derive(Debug, Clone)]
+pub struct HalvesConfig {
+    /// Place of the file in the trace.
+    pub file: u32,
+    /// Only segments from or to one of these ports; `None`: all.
+    pub ports: Option<PortSet>,
+    /// Capture time after which a message without its counterpart leaves the table of the measurement.
+    pub timeout: Duration,
+    /// Seed of the tables' hashes; rows do not depend on it.
+    pub hash_seed: u64,
+}
+
+impl Default for HalvesConfig {
+    fn default() -> Self {
+        let http = HttpConfig::default();
+        Self {
+            file: 0,
+            ports: None,
+            timeout: http.timeout,
+            hash_seed: http.hash_seed,
+        }
+    }
+}
+
+/// Makes half-transactions of packets.
+#[derive(Debug)]
+pub struct HalfStage {
+    file: u32,
+    ports: Option<PortSet>,
+    timeout_ns: u64,
+    seed: u64,
+    follower: HttpStage,
+    /// Records of the follower, which nobody wants.
+    unread: HttpBatch,
+    /// `None` before the first packet and when the beginning of the file is over.
+    opening: Option<Opening>,
+    waiting: Waiting,
+    packets: u64,
+    order_ns: u64,
+    faults: DecodeFaults,
+    unsupported_link: Option<LinkType>,
+    counts: HalfCounts,
+}
+
+/// What was kept, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HalfCounts {
+    /// Requests that begin with their segment.
+    pub requests: u64,
+    /// Responses that begin with their segment.
+    pub responses: u64,
+    /// Of these, those with which nothing else is in the segment.
+    pub plain: u64,
+    /// Segments that go on with a head, or in which a message begins.
+    pub others: u64,
+    /// Segments that are kept because of what may have come before the file.
+    pub possible: u64,
+}
+
+impl HalfStage {
+    /// A stage with these settings.
+    #[must_use]
+    pub fn new(config: &HalvesConfig) -> Self {
+        Self {
+            file: config.file,
+            ports: config.ports.clone(),
+            timeout_ns: u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX),
+            seed: config.hash_seed,
+            follower: HttpStage::new(&HttpConfig {
+                timeout: config.timeout,
+                hash_seed: config.hash_seed,
+                ..HttpConfig::default()
+            }),
+            unread: HttpBatch::default(),
+            opening: None,
+            waiting: Waiting::default(),
+            packets: 0,
+            order_ns: 0,
+            faults: DecodeFaults::default(),
+            unsupported_link: None,
+            counts: HalfCounts::default(),
+        }
+    }
+
+    /// What was kept so far.
+    #[must_use]
+    pub const fn counts(&self) -> &HalfCounts {
+        &self.counts
+    }
+
+    /// Packets that did not decode, by layer and cause.
+    #[must_use]
+    pub const fn faults(&self) -> &DecodeFaults {
+        &self.faults
+    }
+
+    /// The first link type that was not decoded.
+    #[must_use]
+    pub const fn unsupported_link(&self) -> Option<LinkType> {
+        self.unsupported_link
+    }
+
+    fn on_frame(&mut self, frame: &Frame<'_>, out: &mut HalfBatch) {
+        let ts_ns = frame.timestamp.as_nanos();
+        if self.packets == 0 {
+            // The time of leaving of what waits is told by the next packet, hence twice.
+            let until = ts_ns.saturating_add(self.timeout_ns.saturating_mul(2));
+            self.opening = Some(Opening::new(until, self.seed));
+        }
+        self.packets += 1;
+        self.order_ns = self.order_ns.max(ts_ns);
+        let plain = (frame.link == LinkType::ETHERNET)
+            .then(|| decode_plain(frame.bytes, frame.wire_len))
+            .flatten();
+        if let Some(packet) = plain {
+            return self.on_packet(&packet, frame.timestamp, out);
+        }
+        match decode(frame.link, frame.bytes, frame.wire_len) {
+            Ok(packet) => {
+                if let Some(fault) = &packet.fault {
+                    self.faults.record(fault);
+                }
+                self.on_packet(&packet, frame.timestamp, out);
+            }
+            Err(fault) => {
+                if let DecodeErrorKind::UnsupportedLinkType(link) = fault.kind {
+                    self.unsupported_link.get_or_insert(LinkType(link));
+                }
+                self.faults.record(&fault);
+            }
+        }
+    }
+
+    fn on_packet(&mut self, packet: &Packet<'_>, timestamp: Timestamp, out: &mut HalfBatch) {
+        let Transport::Tcp(tcp) = &packet.transport else {
+            return;
+        };
+        if let Some(ports) = &self.ports
+            && !ports.contains(tcp.src_port())
+            && !ports.contains(tcp.dst_port())
+        {
+            return;
+        }
+        let ts_ns = timestamp.as_nanos();
+        if self
+            .opening
+            .as_ref()
+            .is_some_and(|opening| opening.is_over(ts_ns))
+        {
+            self.opening = None;
+        }
+        if tcp.flags().contains(TcpFlags::SYN)
+            && let Some(opening) = &mut self.opening
+        {
+            opening.begins(&Connection::sent_by_client(&packet.network, tcp));
+        }
+        if tcp.payload.is_empty() {
+            return;
+        }
+        let touch =
+            self.follower
+                .on_segment(&packet.network, tcp, ts_ns, packet.vlan, &mut self.unread);
+        match touch {
+            Touch::Passed if self.opening.is_none() => {}
+            Touch::Passed | Touch::Early => {
+                self.on_untouched(touch == Touch::Early, packet, tcp, ts_ns, out);
+            }
+            Touch::Start | Touch::Other => {
+                self.waiting.settle(&self.follower.watch, out);
+                self.on_touched(touch == Touch::Start, packet, tcp, ts_ns, out);
+            }
+        }
+    }
+
+    /// A segment that says something to the stage; first of all by its first byte, where `is_start`.
+    fn on_touched(
+        &mut self,
+        is_start: bool,
+        packet: &Packet<'_>,
+        tcp: &Tcp<'_>,
+        ts_ns: u64,
+        out: &mut HalfBatch,
+    ) {
+        let message = if is_start {
+            Message::read(tcp.payload, tcp.payload_len, tcp.flags())
+        } else {
+            Message::whole(tcp.payload, None)
+        };
+        let mut row = self.row(packet, tcp, ts_ns);
+        row.is_request = message.is_request;
+        row.is_plain = message.is_plain;
+        row.end_seq = message.len.map(|len| row.seq.wrapping_add(len));
+        let link = match message.is_request {
+            Some(true) => row.ack,
+            _ => row.seq,
+        };
+        let direction = Connection::sent_by_client(&packet.network, tcp);
+        row.eq3 = eq3_balance(direction.client, direction.server, link);
+        match message.is_request {
+            Some(true) => self.counts.requests += 1,
+            Some(false) => self.counts.responses += 1,
+            None => self.counts.others += 1,
+        }
+        self.counts.plain += u64::from(message.is_plain);
+        if message.is_request.is_some()
+            && let Some(opening) = &mut self.opening
+        {
+            opening.begins(&direction);
+        }
+        let payload = tcp.payload.get(..message.keep).unwrap_or(tcp.payload);
+        self.waiting.push(row, payload, out);
+    }
+
+    /// A segment that says nothing to the stage, or nothing yet where `is_early`.
+    fn on_untouched(
+        &mut self,
+        is_early: bool,
+        packet: &Packet<'_>,
+        tcp: &Tcp<'_>,
+        ts_ns: u64,
+        out: &mut HalfBatch,
+    ) {
+        let segment = Segment::new(&packet.network, tcp, ts_ns, packet.vlan);
+        let may_matter = self.opening.as_mut().is_some_and(|opening| {
+            opening.may_matter(&segment.direction, segment.seq, tcp.payload)
+        });
+        if !may_matter && !is_early {
+            return;
+        }
+        let mut row = self.row(packet, tcp, ts_ns);
+        row.is_plain = true;
+        row.eq3 = eq3_balance(segment.direction.client, segment.direction.server, row.seq);
+        if may_matter {
+            self.counts.possible += 1;
+            self.waiting.push(row, tcp.payload, out);
+        } else {
+            let number = self.follower.watch.early_count().saturating_sub(1);
+            self.waiting.push_early(number, row, tcp.payload, out);
+        }
+    }
+
+    fn row(&self, packet: &Packet<'_>, tcp: &Tcp<'_>, ts_ns: u64) -> HalfRow {
+        let sent = Connection::sent_by_client(&packet.network, tcp);
+        HalfRow {
+            order_ns: self.order_ns,
+            ts_ns,
+            packet: self.packets,
+            connection: connection_hash(&sent),
+            src_ip: sent.client.0,
+            dst_ip: sent.server.0,
+            file: self.file,
+            seq: tcp.seq().0,
+            ack: tcp.ack().0,
+            end_seq: None,
+            payload_len: tcp.payload_len,
+            eq3: 0,
+            src_port: sent.client.1,
+            dst_port: sent.server.1,
+            vlan: packet.vlan,
+            flags: tcp.flags().0,
+            is_request: None,
+            is_plain: false,
+        }
+    }
+}
+
+/// A hash of a connection, the same for both directions and in every run, below 2^63.
+fn connection_hash(sent: &Connection) -> u64 {
+    let connection = if sent.client <= sent.server {
+        *sent
+    } else {
+        sent.reversed()
+    };
+    ConnectionHash::new(0, &connection).fingerprint(Meaning::Direction, 0) >> 1
+}
+
+impl Stage for HalfStage {
+    type Record = HalfKind;
+    type Parcel = std::convert::Infallible;
+
+    fn accept(&mut self, parcel: Self::Parcel, _out: &mut HalfBatch) {
+        match parcel {}
+    }
+
+    fn watermark(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
+
+    fn fill(&self) -> TableFill {
+        self.follower.fill()
+    }
+
+    fn on_batch(&mut self, batch: &Batch<'_>, out: &mut HalfBatch) {
+        for frame in batch.frames() {
+            self.on_frame(&frame, out);
+        }
+        self.unread.clear();
+    }
+
+    fn on_tick(&mut self, now: Timestamp, out: &mut HalfBatch) {
+        self.follower.on_tick(now, &mut self.unread);
+        self.unread.clear();
+        // Who looks on does not wait for what may still turn up.
+        self.waiting.release(0, out);
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        None
+    }
+
+    fn finish(&mut self, out: &mut HalfBatch) -> bool {
+        // The head of what was kept last may begin in the next file.
+        self.waiting.release(0, out);
+        true
+    }
+}

@@ -1,0 +1,207 @@
+//! What may go on at the beginning of a file: heads and bodies that began in the file before.
+//!
+//! Until a message begins in a direction, or the direction itself, nobody knows what its first bytes
+//! are. What could be the rest of a head is kept, up to the bytes that a head may have, and so is every
+//! segment in which a start line stands. A timeout later nothing from before the file is awaited any
+//! more.
+
+use linkweir_proto::http1::MAX_HEAD;
+use linkweir_table::{Id, Table};
+use linkweir_wire::SeqNumber;
+use memchr::memmem::Finder;
+
+use crate::key::{Connection, ConnectionHash, Meaning};
+
+/// Directions that are known at once; one that was forgotten counts as new, which costs rows only.
+const DIRECTIONS: usize = 1 << 16;
+
+/// Bytes of a segment by which the rest of a head is told from a binary body.
+const LOOK: usize = 64;
+
+/// What is known of a direction.
+#[derive(Debug)]
+struct Direction {
+    key: Connection,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// Everything that matters from now on began in this file.
+    Known,
+    /// What is sent may go on with something of the file before.
+    Open {
+        /// A head that goes on ends here at the latest.
+        head_end: Option<SeqNumber>,
+        /// Bytes that may still be kept as the rest of a head.
+        left: usize,
+    },
+}
+
+/// The directions at the beginning of a file.
+#[derive(Debug)]
+pub(super) struct Opening {
+    seed: u64,
+    table: Table<Direction>,
+    start_line: Finder<'static>,
+    /// Capture time from which nothing of before the file is awaited, nanoseconds.
+    until_ns: u64,
+}
+
+impl Opening {
+    /// Until `until_ns`; `seed` is that of the table's hash.
+    pub(super) fn new(until_ns: u64, seed: u64) -> Self {
+        Self {
+            seed,
+            table: Table::with_capacity(DIRECTIONS),
+            start_line: Finder::new(b"HTTP/1."),
+            until_ns,
+        }
+    }
+
+    /// Whether the beginning of the file is over.
+    pub(super) const fn is_over(&self, now_ns: u64) -> bool {
+        now_ns > self.until_ns
+    }
+
+    fn file_under(&self, direction: &Connection) -> u32 {
+        let hash = ConnectionHash::new(self.seed, direction).with(Meaning::Direction, 0);
+        u32::try_from(hash >> 32).unwrap_or_default()
+    }
+
+    /// The entry of a direction, and whether it is new.
+    fn entry(&mut self, direction: &Connection, stage: Stage) -> Option<(Id, bool)> {
+        let file = self.file_under(direction);
+        let found = self.table.find(file, |entry| entry.key == *direction);
+        if let Some(id) = found {
+            return Some((id, false));
+        }
+        if self.table.is_full()
+            && let Some((oldest, _)) = self.table.oldest()
+        {
+            self.table.remove(oldest);
+        }
+        let entry = Direction {
+            key: *direction,
+            stage,
+        };
+        self.table.insert(file, entry).ok().map(|id| (id, true))
+    }
+
+    /// The direction, or a message in it, begins in this file.
+    pub(super) fn begins(&mut self, direction: &Connection) {
+        if let Some((id, false)) = self.entry(direction, Stage::Known)
+            && let Some(entry) = self.table.get_mut(id)
+        {
+            entry.stage = Stage::Known;
+        }
+    }
+
+    /// Whether a segment that the stage passes over could matter if the file before were known.
+    pub(super) fn may_matter(
+        &mut self,
+        direction: &Connection,
+        seq: SeqNumber,
+        payload: &[u8],
+    ) -> bool {
+        let open = Stage::Open {
+            head_end: None,
+            left: MAX_HEAD,
+        };
+        let Some((id, _)) = self.entry(direction, open) else {
+            return true;
+        };
+        let Some(entry) = self.table.get_mut(id) else {
+            return true;
+        };
+        let Stage::Open { head_end, left } = &mut entry.stage else {
+            return false;
+        };
+        let is_before_end = head_end.is_none_or(|end| seq.before(end));
+        if is_before_end && *left > 0 {
+            let end = rest_of_head(payload);
+            if let Some(end) = end {
+                let end = SeqNumber(seq.0.wrapping_add(u32::try_from(end).unwrap_or(u32::MAX)));
+                if head_end.is_none_or(|other| end.before(other)) {
+                    *head_end = Some(end);
+                }
+            }
+            if end != Some(0) {
+                *left = left.saturating_sub(payload.len());
+                return true;
+            }
+        }
+        self.start_line.find(payload).is_some()
+    }
+}
+
+/// How many bytes of a payload may be the rest of a head, where that is not all of it: up to the empty
+/// line that ends it, and none where there are bytes that no head has.
+fn rest_of_head(payload: &[u8]) -> Option<usize> {
+    let mut is_line_start = payload.starts_with(b"\n") || payload.starts_with(b"\r\n");
+    for (at, byte) in payload.iter().enumerate() {
+        match byte {
+            b'\n' if is_line_start => return Some(at + 1),
+            b'\n' => is_line_start = true,
+            b'\r' => {}
+            b'\t' => is_line_start = false,
+            0..=31 | 127 if at < LOOK => return Some(0),
+            _ => is_line_start = false,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+
+    fn direction(port: u16) -> Connection {
+        let end = |last, port| (IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port);
+        Connection {
+            client: end(1, port),
+            server: end(2, 80),
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_head_ends_with_an_empty_line() {
+        assert_eq!(rest_of_head(b"t: x\r\nHost: a\r\n\r\nbody"), Some(17));
+        assert_eq!(rest_of_head(b"\r\nbody"), Some(2));
+        assert_eq!(rest_of_head(b"a\n\nbody"), Some(3));
+        assert_eq!(rest_of_head(b"name: value\r\n"), None);
+        assert_eq!(rest_of_head(b"\x89PNG\r\n\x1a\n\0"), Some(0));
+    }
+
+    #[test]
+    fn a_direction_is_open_until_something_begins_in_it() {
+        let mut opening = Opening::new(100, 7);
+        let one = direction(1000);
+        assert!(opening.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
+        assert!(opening.may_matter(&one, SeqNumber(11), b"Host: y\r\n\r\nbody"));
+        assert!(!opening.may_matter(&one, SeqNumber(26), b"body"));
+        assert!(opening.may_matter(&one, SeqNumber(30), b"bodyHTTP/1.1 200 OK\r\n"));
+        assert!(
+            opening.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"),
+            "again"
+        );
+        opening.begins(&one);
+        assert!(!opening.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
+        let other = direction(1001);
+        opening.begins(&other);
+        assert!(!opening.may_matter(&other, SeqNumber(1), b"Agent: x\r\n"));
+        assert!(!opening.is_over(100) && opening.is_over(101));
+    }
+
+    #[test]
+    fn a_head_has_a_greatest_length() {
+        let mut opening = Opening::new(100, 7);
+        let line = [b'x'; 1024];
+        let kept = (0..100)
+            .filter(|n| opening.may_matter(&direction(1), SeqNumber(n * 1024), &line))
+            .count();
+        assert_eq!(kept, MAX_HEAD / 1024);
+    }
+}
