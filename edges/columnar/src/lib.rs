@@ -12,6 +12,7 @@ mod error;
 mod file;
 mod properties;
 mod schema;
+mod select;
 mod stream;
 mod text;
 
@@ -19,4 +20,5 @@ pub use columns::Columns;
 pub use error::ColumnarError;
 pub use file::ParquetFile;
 pub use schema::{KIND_KEY, VERSION_KEY, data_type, metadata_of, schema_of};
+pub use select::{Form, SelectError, Table, moments, texts};
 pub use stream::ArrowStream;

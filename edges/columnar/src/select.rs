@@ -1,0 +1,374 @@
+//! Some columns of Parquet files and Arrow streams, whoever wrote them.
+//!
+//! Columns are found by name, so files of every version of a kind can be read, and what an engine has
+//! made of them: texts may have become large, views or dictionaries, moments may have another unit.
+
+use std::fs::File;
+use std::io::Read;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt64Type,
+};
+use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
+use arrow_ipc::reader::StreamReader;
+use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::error::ColumnarError;
+
+/// Rows that are decoded at once.
+const BATCH_ROWS: usize = 8192;
+
+/// A form of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A stream of Arrow's IPC format.
+    Stream,
+    /// Arrow's file format (Feather), which is no stream.
+    File,
+    /// A Parquet file.
+    Parquet,
+}
+
+impl Form {
+    /// The form of what begins so; nothing for everything else.
+    ///
+    /// Source: Arrow columnar format, "Encapsulated message format" (the continuation mark) and "IPC
+    /// File Format"; Parquet file format.
+    #[must_use]
+    pub fn of(beginning: &[u8]) -> Option<Self> {
+        match beginning {
+            [0xff, 0xff, 0xff, 0xff, ..] => Some(Self::Stream),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(Self::File),
+            [b'P', b'A', b'R', b'1', ..] => Some(Self::Parquet),
+            _ => None,
+        }
+    }
+}
+
+/// Why columns cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SelectError {
+    /// The library's word.
+    #[error(transparent)]
+    Columnar(#[from] ColumnarError),
+    /// A column that is not there.
+    #[error("no column `{name}`; there are: {found}")]
+    Missing {
+        /// The column.
+        name: String,
+        /// The columns that are there, joined by commas.
+        found: String,
+    },
+    /// A column of a type that cannot be what is wanted.
+    #[error("column `{name}` is {found}, not {wanted}")]
+    Type {
+        /// The column.
+        name: String,
+        /// Its type.
+        found: String,
+        /// What it should be, for people.
+        wanted: &'static str,
+    },
+}
+
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ColumnarError>> + Send>;
+
+/// A table that is read by batches of rows.
+pub struct Table {
+    batches: Batches,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").finish_non_exhaustive()
+    }
+}
+
+/// That all these columns are there.
+fn check(schema: &SchemaRef, names: &[&str]) -> Result<(), SelectError> {
+    for name in names {
+        if schema.column_with_name(name).is_none() {
+            let found: Vec<&str> = schema
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str())
+                .collect();
+            return Err(SelectError::Missing {
+                name: (*name).to_owned(),
+                found: found.join(", "),
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Table {
+    /// A stream of Arrow's IPC format.
+    ///
+    /// # Errors
+    /// [`SelectError::Columnar`] where it does not begin as one, [`SelectError::Missing`] where one of
+    /// the columns `names` is not in its schema.
+    pub fn of_stream(
+        bytes: impl Read + Send + 'static,
+        names: &[&str],
+    ) -> Result<Self, SelectError> {
+        let reader = StreamReader::try_new(bytes, None).map_err(ColumnarError::from)?;
+        check(&reader.schema(), names)?;
+        let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
+        Ok(Self {
+            batches: Box::new(batches),
+        })
+    }
+
+    /// A Parquet file, of which only the columns `names` are decoded.
+    ///
+    /// # Errors
+    /// As [`Table::of_stream`].
+    pub fn of_parquet(file: File, names: &[&str]) -> Result<Self, SelectError> {
+        let builder =
+            ParquetRecordBatchReaderBuilder::try_new(file).map_err(ColumnarError::from)?;
+        check(builder.schema(), names)?;
+        let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
+        let reader = builder
+            .with_projection(mask)
+            .with_batch_size(BATCH_ROWS)
+            .build()
+            .map_err(ColumnarError::from)?;
+        let batches = reader.map(|batch| Ok(batch.map_err(ColumnarError::from)?));
+        Ok(Self {
+            batches: Box::new(batches),
+        })
+    }
+}
+
+impl Iterator for Table {
+    type Item = Result<RecordBatch, ColumnarError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batches.next()
+    }
+}
+
+fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, SelectError> {
+    check(batch.schema_ref(), &[name])?;
+    batch
+        .column_by_name(name)
+        .map(AsRef::as_ref)
+        .ok_or_else(|| SelectError::Missing {
+            name: name.to_owned(),
+            found: String::new(),
+        })
+}
+
+/// The texts of a column; nothing where a row has none.
+///
+/// # Errors
+/// [`SelectError::Missing`], or [`SelectError::Type`] where they are no texts.
+pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<Vec<Option<&'a str>>, SelectError> {
+    let array = column(batch, name)?;
+    of_texts(array).ok_or_else(|| SelectError::Type {
+        name: name.to_owned(),
+        found: array.data_type().to_string(),
+        wanted: "a text",
+    })
+}
+
+fn of_texts(array: &dyn Array) -> Option<Vec<Option<&str>>> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        let values = of_texts(dictionary.values().as_ref())?;
+        if values.is_empty() {
+            return Some(vec![None; array.len()]);
+        }
+        let keys = dictionary.normalized_keys();
+        let texts = keys.iter().enumerate().map(|(row, key)| {
+            let value = values.get(*key).copied().flatten();
+            value.filter(|_| dictionary.keys().is_valid(row))
+        });
+        return Some(texts.collect());
+    }
+    match array.data_type() {
+        DataType::Utf8 => Some(array.as_string_opt::<i32>()?.iter().collect()),
+        DataType::LargeUtf8 => Some(array.as_string_opt::<i64>()?.iter().collect()),
+        DataType::Utf8View => Some(array.as_string_view_opt()?.iter().collect()),
+        DataType::Null => Some(vec![None; array.len()]),
+        _ => None,
+    }
+}
+
+/// The moments of a column in nanoseconds since the epoch; nothing where a row has none.
+///
+/// Integers are taken as nanoseconds.
+///
+/// # Errors
+/// [`SelectError::Missing`], or [`SelectError::Type`] where they are no moments after 1970 that 64 bits
+/// of nanoseconds hold.
+pub fn moments(batch: &RecordBatch, name: &str) -> Result<Vec<Option<u64>>, SelectError> {
+    let array = column(batch, name)?;
+    let of_unit = |unit: TimeUnit| match unit {
+        TimeUnit::Second => scaled::<TimestampSecondType>(array, 1_000_000_000),
+        TimeUnit::Millisecond => scaled::<TimestampMillisecondType>(array, 1_000_000),
+        TimeUnit::Microsecond => scaled::<TimestampMicrosecondType>(array, 1000),
+        TimeUnit::Nanosecond => scaled::<TimestampNanosecondType>(array, 1),
+    };
+    let read = match array.data_type() {
+        DataType::Timestamp(unit, _) => of_unit(*unit),
+        DataType::Int64 => scaled::<Int64Type>(array, 1),
+        DataType::UInt64 => array
+            .as_primitive_opt::<UInt64Type>()
+            .map(|array| array.iter().collect()),
+        DataType::Null => Some(vec![None; array.len()]),
+        _ => None,
+    };
+    read.ok_or_else(|| SelectError::Type {
+        name: name.to_owned(),
+        found: array.data_type().to_string(),
+        wanted: "a time in nanoseconds since 1970",
+    })
+}
+
+/// Values of a signed type times `nanos`; nothing where one is before the epoch or too large.
+fn scaled<T: ArrowPrimitiveType<Native = i64>>(
+    array: &dyn Array,
+    nanos: u64,
+) -> Option<Vec<Option<u64>>> {
+    let array = array.as_primitive_opt::<T>()?;
+    let value = |value: Option<i64>| match value {
+        None => Some(None),
+        Some(value) => Some(Some(u64::try_from(value).ok()?.checked_mul(nanos)?)),
+    };
+    array.iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Cursor, Write};
+    use std::sync::Arc;
+
+    use arrow_array::types::Int32Type;
+    use arrow_array::{
+        ArrayRef, DictionaryArray, Float64Array, Int64Array, LargeStringArray, StringArray,
+        StringViewArray, TimestampMicrosecondArray, TimestampNanosecondArray, UInt64Array,
+    };
+    use arrow_ipc::writer::StreamWriter;
+    use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch as _, Text};
+
+    use crate::{ArrowStream, ParquetFile};
+
+    fn records() -> HttpBatch {
+        let mut batch = HttpBatch::default();
+        for n in 0..20_000_u64 {
+            let row = HttpRow {
+                client_ip: std::net::Ipv4Addr::from_bits(u32::try_from(n % 7).unwrap()).into(),
+                request_ts_ns: (n % 5 > 0).then_some(1_700_000_000_000_000_000 + n),
+                ..HttpRow::default()
+            };
+            batch.push(row, &Text::default());
+        }
+        batch
+    }
+
+    fn read(table: Table) -> Vec<(String, Option<u64>)> {
+        let mut rows = Vec::new();
+        for batch in table {
+            let batch = batch.unwrap();
+            let clients = texts(&batch, "client_ip").unwrap();
+            let times = moments(&batch, "request_ts_ns").unwrap();
+            rows.extend(clients.iter().map(|c| c.unwrap().to_owned()).zip(times));
+        }
+        rows
+    }
+
+    const NAMES: [&str; 2] = ["client_ip", "request_ts_ns"];
+
+    #[test]
+    fn streams_and_files_say_the_same() {
+        let batch = records();
+        let views: Vec<_> = batch.views().collect();
+        let expected: Vec<(String, Option<u64>)> = views
+            .iter()
+            .map(|view| (view.row.client_ip.to_string(), view.row.request_ts_ns))
+            .collect();
+
+        let mut stream = ArrowStream::<HttpKind>::new().unwrap();
+        stream.extend(&views).unwrap();
+        stream.end().unwrap();
+        let bytes = stream.take();
+        assert_eq!(Form::of(&bytes), Some(Form::Stream));
+        assert_eq!(
+            read(Table::of_stream(Cursor::new(bytes), &NAMES).unwrap()),
+            expected
+        );
+
+        let mut file = ParquetFile::<HttpKind>::new().unwrap();
+        file.extend(&views).unwrap();
+        file.close_group().unwrap();
+        let mut bytes = file.take_groups().unwrap();
+        bytes.extend(file.footer().unwrap());
+        assert_eq!(Form::of(&bytes), Some(Form::Parquet));
+        let mut kept = tempfile::tempfile().unwrap();
+        kept.write_all(&bytes).unwrap();
+        assert_eq!(read(Table::of_parquet(kept, &NAMES).unwrap()), expected);
+    }
+
+    fn batch_of(name: &str, array: ArrayRef) -> RecordBatch {
+        RecordBatch::try_from_iter([(name, array)]).unwrap()
+    }
+
+    #[test]
+    fn what_engines_make_of_texts_and_moments_is_read() {
+        let dictionary: DictionaryArray<Int32Type> =
+            [Some("a"), None, Some("a")].into_iter().collect();
+        let arrays: [ArrayRef; 4] = [
+            Arc::new(StringArray::from(vec![Some("a"), None, Some("a")])),
+            Arc::new(LargeStringArray::from(vec![Some("a"), None, Some("a")])),
+            Arc::new(StringViewArray::from(vec![Some("a"), None, Some("a")])),
+            Arc::new(dictionary),
+        ];
+        for array in arrays {
+            let batch = batch_of("x", array);
+            assert_eq!(texts(&batch, "x").unwrap(), [Some("a"), None, Some("a")]);
+        }
+        let arrays: [ArrayRef; 5] = [
+            Arc::new(TimestampNanosecondArray::from(vec![Some(5_000), None])),
+            Arc::new(TimestampNanosecondArray::from(vec![Some(5_000), None]).with_timezone("UTC")),
+            Arc::new(TimestampMicrosecondArray::from(vec![Some(5), None])),
+            Arc::new(Int64Array::from(vec![Some(5_000), None])),
+            Arc::new(UInt64Array::from(vec![Some(5_000), None])),
+        ];
+        for array in arrays {
+            let batch = batch_of("t", array);
+            assert_eq!(moments(&batch, "t").unwrap(), [Some(5_000), None]);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let array: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
+        let batch = batch_of("request_ts_ns", Arc::clone(&array));
+        let error = moments(&batch, "request_ts_ns").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "column `request_ts_ns` is Float64, not a time in nanoseconds since 1970"
+        );
+        assert!(texts(&batch, "request_ts_ns").is_err());
+        let before_the_epoch: ArrayRef = Arc::new(Int64Array::from(vec![-1]));
+        assert!(moments(&batch_of("t", before_the_epoch), "t").is_err());
+
+        let mut writer = StreamWriter::try_new(Vec::new(), batch.schema_ref()).unwrap();
+        writer.write(&batch).unwrap();
+        let bytes = writer.into_inner().unwrap();
+        let error = Table::of_stream(Cursor::new(bytes), &NAMES).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no column `client_ip`; there are: request_ts_ns"
+        );
+        assert!(Table::of_stream(Cursor::new(b"\xff\xff\xff\xff\x09".to_vec()), &NAMES).is_err());
+        assert_eq!(Form::of(b"ARROW1\0\0"), Some(Form::File));
+        assert_eq!(Form::of(b"{\"a\":1}"), None);
+    }
+}
