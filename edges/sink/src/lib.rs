@@ -6,12 +6,17 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+#[cfg(feature = "parquet")]
+mod columnar;
 mod csv;
+pub mod ddl;
 mod escape;
 mod format;
 pub mod human;
 mod ipfix;
 mod jsonl;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod names;
 mod number;
 mod output;
@@ -19,6 +24,7 @@ pub mod report;
 mod rotate;
 pub mod rrd;
 mod schema_doc;
+mod series;
 mod sink;
 pub mod summary;
 mod text;

@@ -13,6 +13,23 @@ pub enum Rotation {
     Every(Duration),
 }
 
+/// The span of capture time that a file covers, counted in rotation spans since the epoch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Period {
+    current: Option<u64>,
+}
+
+impl Period {
+    /// Whether a record of moment `time_ns` begins a later span than all records before it.
+    pub(crate) fn begins(&mut self, time_ns: u64, span: Duration) -> bool {
+        let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let period = time_ns / span;
+        let is_new = self.current.is_some_and(|current| period > current);
+        self.current = self.current.max(Some(period));
+        is_new
+    }
+}
+
 impl std::str::FromStr for Rotation {
     type Err = String;
 

@@ -8,13 +8,15 @@ use std::path::Path;
 use linkweir_engine::{Sink, SinkError};
 use linkweir_record::{FlowKind, RecordBatch, RecordKind};
 
+#[cfg(feature = "parquet")]
+use crate::columnar;
 use crate::csv::CsvEncoder;
 use crate::format::{Encoder, Format};
 use crate::ipfix::{self, IpfixSink};
 use crate::jsonl::JsonlEncoder;
-use crate::names::Names;
-use crate::output::{Output, Place, io_error, place};
-use crate::rotate::Rotation;
+use crate::output::{Place, place};
+use crate::rotate::{Period, Rotation};
+use crate::series::Series;
 use crate::text::TextEncoder;
 use crate::zeek::{ZeekEncoder, ZeekJsonEncoder};
 
@@ -44,6 +46,8 @@ pub struct OutputOptions {
     pub probe: String,
     /// Settings of the client of a message broker, by name.
     pub kafka: Vec<(String, String)>,
+    /// Whether the user has asked the run to stop: what waits for a destination waits less then.
+    pub is_stopping: fn() -> bool,
     /// Tells people something that is no failure: that files were deleted, that a broker is back.
     pub announce: fn(&str),
 }
@@ -69,6 +73,7 @@ impl Default for OutputOptions {
             budget: None,
             probe: String::new(),
             kafka: Vec::new(),
+            is_stopping: || false,
             announce: |_| {},
         }
     }
@@ -87,6 +92,10 @@ impl Default for OutputOptions {
 ///
 /// `ipfix://host:port` (UDP; also `ipfix+udp://`) and `ipfix+tcp://host:port` send flows to a
 /// collector. One that is away is no error after opening: see [`Sink::losses`].
+///
+/// `kafka://broker[:port][,broker...]/topic` sends records of any kind to a topic, as `jsonl` objects
+/// with `kind`, `schema_version`, `probe` and `record_id` before the fields. A broker that is away is no
+/// error: see [`Sink::losses`].
 ///
 /// # Errors
 /// [`SinkError::Refused`] for a destination that cannot be one (a missing folder, a folder, an
@@ -116,6 +125,11 @@ pub fn open_sink<K: RecordKind>(
             let encoder = CsvEncoder::for_spreadsheets::<K>();
             boxed(destination, place, options, encoder)?
         }
+        #[cfg(feature = "parquet")]
+        Format::Parquet => columnar::open_parquet(destination, place, options)?,
+        #[cfg(feature = "parquet")]
+        Format::Arrow => columnar::open_arrow(destination, place, options)?,
+        #[cfg(not(feature = "parquet"))]
         Format::Parquet | Format::Arrow => {
             return Err(SinkError::Refused {
                 destination: destination.to_owned(),
@@ -137,6 +151,13 @@ fn open_url<K: RecordKind>(
             message,
         })
     };
+    #[cfg(feature = "kafka")]
+    if crate::kafka::is_topic(scheme) {
+        return Ok(Box::new(crate::kafka::KafkaSink::<K>::open(
+            destination,
+            options,
+        )?));
+    }
     if !ipfix::is_collector(scheme) {
         return refuse(format!("`{scheme}://` outputs are not part of this build"));
     }
@@ -185,30 +206,16 @@ fn boxed<K: RecordKind, E: Encoder<K>>(
     )?))
 }
 
-/// Why nothing more is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    Finished,
-    Failed,
-    ClosedPipe,
-}
-
 /// A sink of lines.
 struct LineSink<K, E> {
     encoder: E,
-    destination: String,
     options: OutputOptions,
-    /// `None` after the end, and while one file is complete and the next not yet open.
-    output: Option<Output>,
-    /// `None` where the destination is no file.
-    names: Option<Names>,
+    series: Series,
     buffer: Vec<u8>,
     /// Records in the current file.
     records: u64,
-    /// The span of capture time the current file covers, counted in rotation periods.
-    period: Option<u64>,
-    state: State,
+    /// The span of capture time that the current file covers.
+    period: Period,
     kind: PhantomData<fn(K)>,
 }
 
@@ -219,34 +226,14 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
         options: OutputOptions,
         encoder: E,
     ) -> Result<Self, SinkError> {
-        let (output, names) = match place {
-            Place::File(base) => {
-                let mut names = Names { base, number: None };
-                if options.rotation.is_some() {
-                    let next = names.next_free().map_err(|e| io_error(destination, e))?;
-                    names.number = Some(next);
-                }
-                (Output::partial(destination, &names.current())?, Some(names))
-            }
-            _ if options.rotation.is_some() => {
-                return Err(SinkError::Refused {
-                    destination: destination.to_owned(),
-                    message: "only a file can be rotated".to_owned(),
-                });
-            }
-            Place::Stdout => (Output::stdout()?, None),
-            Place::Special(path) => (Output::special(destination, &path)?, None),
-        };
+        let series = Series::open(destination, place, options.rotation.is_some())?;
         let mut sink = Self {
             encoder,
-            destination: destination.to_owned(),
             options,
-            output: Some(output),
-            names,
+            series,
             buffer: Vec::with_capacity(WRITE_BYTES + (WRITE_BYTES >> 2)),
             records: 0,
-            period: None,
-            state: State::Open,
+            period: Period::default(),
             kind: PhantomData,
         };
         sink.start_file();
@@ -259,53 +246,13 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
         self.records = 0;
     }
 
-    /// Fails where an earlier call has.
-    fn check(&self) -> Result<(), SinkError> {
-        match self.state {
-            State::Open => Ok(()),
-            State::ClosedPipe => Err(SinkError::ClosedPipe),
-            State::Failed => Err(SinkError::Refused {
-                destination: self.destination.clone(),
-                message: self
-                    .output
-                    .as_ref()
-                    .and_then(Output::partial_path)
-                    .map_or_else(
-                        || "an earlier write failed".to_owned(),
-                        |path| {
-                            format!(
-                                "an earlier write failed; what was written is in `{}`",
-                                path.display()
-                            )
-                        },
-                    ),
-            }),
-            State::Finished => Err(SinkError::Refused {
-                destination: self.destination.clone(),
-                message: "the output is complete already".to_owned(),
-            }),
-        }
-    }
-
-    /// Remembers a failure, so that no failed file is ever completed.
-    fn keep<T>(&mut self, result: Result<T, SinkError>) -> Result<T, SinkError> {
-        if let Err(error) = &result {
-            self.state = match error {
-                SinkError::ClosedPipe => State::ClosedPipe,
-                _ => State::Failed,
-            };
-        }
-        result
-    }
-
     fn write_buffer(&mut self) -> Result<(), SinkError> {
-        let Some(output) = &mut self.output else {
-            return self.check();
-        };
-        let encoder = &self.encoder;
-        let result = output.write(&self.buffer, |bytes| encoder.whole(bytes));
+        let (encoder, buffer) = (&self.encoder, &self.buffer);
+        let result = self
+            .series
+            .write(|output| output.write(buffer, |bytes| encoder.whole(bytes)));
         self.buffer.clear();
-        self.keep(result)
+        result
     }
 
     /// Completes the current file under its name.
@@ -313,54 +260,34 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
         self.encoder
             .footer((self.options.wall_clock_ns)(), &mut self.buffer);
         self.write_buffer()?;
-        let (Some(output), Some(names)) = (self.output.take(), &self.names) else {
-            return Ok(());
-        };
-        let result = output.complete(&names.current());
-        self.keep(result)
+        self.series.complete()
     }
 
     /// Completes the current file and opens the next.
     fn next_file(&mut self) -> Result<(), SinkError> {
-        let Some(names) = &mut self.names else {
+        if !self.series.is_file() {
             return Ok(());
-        };
-        if names.number.is_none() {
-            let next = names
-                .next_free()
-                .map_err(|e| io_error(&self.destination, e));
-            match next {
-                Ok(next) => names.number = Some(next),
-                Err(error) => return self.keep(Err(error)),
-            }
         }
+        self.series.number_files()?;
         self.complete_file()?;
-        let Some(names) = &mut self.names else {
-            return Ok(());
-        };
-        names.number = names.number.map(|number| number.saturating_add(1));
-        let opened = Output::partial(&self.destination, &names.current());
-        self.output = Some(self.keep(opened)?);
+        self.series.open_next()?;
         self.start_file();
         Ok(())
     }
 
     fn write_rotating(&mut self, batch: &K::Batch, rotation: Rotation) -> Result<(), SinkError> {
         for view in batch.views() {
-            if let Rotation::Every(span) = rotation {
-                let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1);
-                let period = K::time_ns(&view) / span;
-                let is_new = self.period.is_some_and(|current| period > current);
-                self.period = self.period.max(Some(period));
-                if is_new && self.records > 0 {
-                    self.next_file()?;
-                }
+            if let Rotation::Every(span) = rotation
+                && self.period.begins(K::time_ns(&view), span)
+                && self.records > 0
+            {
+                self.next_file()?;
             }
             let start = self.buffer.len();
             self.encoder.record(&view, &mut self.buffer);
             if let Rotation::Size(limit) = rotation
                 && self.records > 0
-                && self.written() + self.buffer.len() as u64 > limit
+                && self.series.written() + self.buffer.len() as u64 > limit
             {
                 // The record that does not fit is the first of the next file.
                 let record = self.buffer.split_off(start);
@@ -374,15 +301,11 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
         }
         Ok(())
     }
-
-    fn written(&self) -> u64 {
-        self.output.as_ref().map_or(0, Output::written)
-    }
 }
 
 impl<K: RecordKind, E: Encoder<K>> Sink<K> for LineSink<K, E> {
     fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
-        self.check()?;
+        self.series.check()?;
         if let Some(rotation) = self.options.rotation {
             return self.write_rotating(batch, rotation);
         }
@@ -397,7 +320,7 @@ impl<K: RecordKind, E: Encoder<K>> Sink<K> for LineSink<K, E> {
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
-        self.check()?;
+        self.series.check()?;
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -406,32 +329,25 @@ impl<K: RecordKind, E: Encoder<K>> Sink<K> for LineSink<K, E> {
 
     /// An empty file is not completed: the next records go into it.
     fn rotate(&mut self) -> Result<(), SinkError> {
-        self.check()?;
-        if self.names.is_none() || self.records == 0 {
+        self.series.check()?;
+        if !self.series.is_file() || self.records == 0 {
             return self.flush();
         }
         self.next_file()
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
-        if self.state == State::Finished {
+        if self.series.is_finished() {
             return Ok(());
         }
-        self.check()?;
-        let follows_another = self
-            .names
-            .as_ref()
-            .is_some_and(|names| names.number > Some(1));
-        if self.records == 0 && follows_another {
+        self.series.check()?;
+        if self.records == 0 && self.series.follows_another() {
             self.buffer.clear();
-            if let Some(output) = self.output.take() {
-                let result = output.discard();
-                self.keep(result)?;
-            }
+            self.series.discard()?;
         } else {
             self.complete_file()?;
         }
-        self.state = State::Finished;
+        self.series.finish();
         Ok(())
     }
 }

@@ -129,7 +129,7 @@ fn what_cannot_be_an_output_is_refused_at_once() {
     };
     assert!(refusal("no/out.csv", None).contains("does not exist; create it first"));
     assert!(refusal("", None).contains("is a folder"));
-    assert!(refusal("out.parquet", None).contains("`.parquet`"));
+    assert!(refusal("out.xls", None).contains("`.xls`"));
     let special = open_sink::<HttpKind>(
         "/dev/null",
         None,

@@ -1,0 +1,165 @@
+//! One file or stream of columns: what a format does with records, now and then, and at the end.
+
+use std::io;
+
+use linkweir_columnar::{ArrowStream, ColumnarError, ParquetFile};
+use linkweir_engine::SinkError;
+use linkweir_record::RecordKind;
+
+use super::footed::Footed;
+use crate::output::Output;
+
+/// How old the first record of a row group may become on a run that goes on: what a killed run loses.
+const GROUP_AGE_NS: u64 = 60_000_000_000;
+
+/// A file or stream that is being written.
+pub(crate) trait Part<K: RecordKind>: Sized + 'static {
+    /// Begins it: what stands before all records.
+    fn begin(output: &mut Output) -> Result<Self, SinkError>;
+
+    /// Appends records; what is complete by them is written.
+    fn extend(
+        &mut self,
+        output: &mut Output,
+        views: &[K::View<'_>],
+        now_ns: u64,
+    ) -> Result<(), SinkError>;
+
+    /// Called about ten times a second: lets be seen what should be.
+    fn flush(&mut self, output: &mut Output, now_ns: u64) -> Result<(), SinkError>;
+
+    /// Writes what is left and what stands after all records.
+    fn end(&mut self, output: &mut Output) -> Result<(), SinkError>;
+
+    /// About how many bytes will be written for the records that wait.
+    fn pending_bytes(&self) -> u64;
+}
+
+/// Names the destination in an error of the encoding.
+fn encoded<T>(output: &Output, result: Result<T, ColumnarError>) -> Result<T, SinkError> {
+    result.map_err(|error| SinkError::Io {
+        destination: output.destination().to_owned(),
+        source: io::Error::other(error),
+    })
+}
+
+/// A stream: each flush sends a message with what is there.
+#[derive(Debug)]
+pub(crate) struct ArrowPart<K: RecordKind>(ArrowStream<K>);
+
+impl<K: RecordKind> ArrowPart<K> {
+    /// Writes all messages that are complete.
+    fn save(&mut self, output: &mut Output) -> Result<(), SinkError> {
+        let bytes = self.0.take();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // A message that was written half is of no use: the file is cut back before it.
+        output.write(&bytes, |_| 0)
+    }
+}
+
+impl<K: RecordKind> Part<K> for ArrowPart<K> {
+    fn begin(output: &mut Output) -> Result<Self, SinkError> {
+        let mut part = Self(encoded(output, ArrowStream::new())?);
+        part.save(output)?;
+        Ok(part)
+    }
+
+    fn extend(
+        &mut self,
+        output: &mut Output,
+        views: &[K::View<'_>],
+        _now_ns: u64,
+    ) -> Result<(), SinkError> {
+        encoded(output, self.0.extend(views))?;
+        self.save(output)
+    }
+
+    fn flush(&mut self, output: &mut Output, _now_ns: u64) -> Result<(), SinkError> {
+        encoded(output, self.0.send())?;
+        self.save(output)
+    }
+
+    fn end(&mut self, output: &mut Output) -> Result<(), SinkError> {
+        encoded(output, self.0.end())?;
+        self.save(output)
+    }
+
+    fn pending_bytes(&self) -> u64 {
+        self.0.pending_bytes() as u64
+    }
+}
+
+/// A file: row groups are written when they are full, or 60 s old.
+#[derive(Debug)]
+pub(crate) struct ParquetPart<K> {
+    file: ParquetFile<K>,
+    footed: Footed,
+    /// When the first record of the open row group came.
+    group_ns: Option<u64>,
+}
+
+impl<K: RecordKind> ParquetPart<K> {
+    /// Writes all row groups that are complete, with a footer that makes a whole file of them.
+    fn save(&mut self, output: &mut Output) -> Result<(), SinkError> {
+        let groups = encoded(output, self.file.take_groups())?;
+        let footer = encoded(output, self.file.footer())?;
+        self.footed.append(output, groups, footer)?;
+        self.group_ns = None;
+        Ok(())
+    }
+
+    fn close_group(&mut self, output: &mut Output) -> Result<(), SinkError> {
+        if self.file.has_open_group() {
+            encoded(output, self.file.close_group())?;
+            self.save(output)?;
+        }
+        Ok(())
+    }
+}
+
+impl<K: RecordKind> Part<K> for ParquetPart<K> {
+    fn begin(output: &mut Output) -> Result<Self, SinkError> {
+        let mut part = Self {
+            file: encoded(output, ParquetFile::new())?,
+            footed: Footed::default(),
+            group_ns: None,
+        };
+        // An empty file, but a file: what a killed run leaves can be read from the beginning.
+        part.save(output)?;
+        Ok(part)
+    }
+
+    fn extend(
+        &mut self,
+        output: &mut Output,
+        views: &[K::View<'_>],
+        now_ns: u64,
+    ) -> Result<(), SinkError> {
+        encoded(output, self.file.extend(views))?;
+        if self.file.has_groups() {
+            self.save(output)?;
+        }
+        if self.group_ns.is_none() && self.file.has_open_group() {
+            self.group_ns = Some(now_ns);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, output: &mut Output, now_ns: u64) -> Result<(), SinkError> {
+        match self.group_ns {
+            Some(since) if now_ns.saturating_sub(since) >= GROUP_AGE_NS => self.close_group(output),
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self, output: &mut Output) -> Result<(), SinkError> {
+        self.close_group(output)?;
+        self.footed.end(output)
+    }
+
+    fn pending_bytes(&self) -> u64 {
+        self.file.pending_bytes() as u64
+    }
+}

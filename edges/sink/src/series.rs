@@ -1,0 +1,189 @@
+//! The files of one destination, one after the other, and why nothing more may be written.
+
+use linkweir_engine::SinkError;
+
+use crate::names::Names;
+use crate::output::{Output, Place, io_error};
+
+/// Why nothing more is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Finished,
+    Failed,
+    ClosedPipe,
+}
+
+/// The output of a destination: one file, numbered files one after the other, or what is no file.
+///
+/// A failure is remembered, so that no file that lacks something ever gets its own name.
+#[derive(Debug)]
+pub(crate) struct Series {
+    destination: String,
+    /// `None` after the end, and while one file is complete and the next not yet open.
+    output: Option<Output>,
+    /// `None` where the destination is no file.
+    names: Option<Names>,
+    state: State,
+}
+
+impl Series {
+    /// Opens the first output. `is_rotated`: files have numbers from the first one on.
+    pub(crate) fn open(
+        destination: &str,
+        place: Place,
+        is_rotated: bool,
+    ) -> Result<Self, SinkError> {
+        let (output, names) = match place {
+            Place::File(base) => {
+                let mut names = Names { base, number: None };
+                if is_rotated {
+                    let next = names.next_free().map_err(|e| io_error(destination, e))?;
+                    names.number = Some(next);
+                }
+                (Output::partial(destination, &names.current())?, Some(names))
+            }
+            _ if is_rotated => {
+                return Err(SinkError::Refused {
+                    destination: destination.to_owned(),
+                    message: "only a file can be rotated".to_owned(),
+                });
+            }
+            Place::Stdout => (Output::stdout()?, None),
+            Place::Special(path) => (Output::special(destination, &path)?, None),
+        };
+        Ok(Self {
+            destination: destination.to_owned(),
+            output: Some(output),
+            names,
+            state: State::Open,
+        })
+    }
+
+    /// Fails where an earlier call has.
+    pub(crate) fn check(&self) -> Result<(), SinkError> {
+        match self.state {
+            State::Open => Ok(()),
+            State::ClosedPipe => Err(SinkError::ClosedPipe),
+            State::Failed => Err(self.refused(
+                self.output
+                    .as_ref()
+                    .and_then(Output::partial_path)
+                    .map_or_else(
+                        || "an earlier write failed".to_owned(),
+                        |path| {
+                            format!(
+                                "an earlier write failed; what was written is in `{}`",
+                                path.display()
+                            )
+                        },
+                    ),
+            )),
+            State::Finished => Err(self.refused("the output is complete already".to_owned())),
+        }
+    }
+
+    /// A refusal that names the destination.
+    pub(crate) fn refused(&self, message: String) -> SinkError {
+        SinkError::Refused {
+            destination: self.destination.clone(),
+            message,
+        }
+    }
+
+    /// Remembers a failure.
+    pub(crate) fn keep<T>(&mut self, result: Result<T, SinkError>) -> Result<T, SinkError> {
+        if let Err(error) = &result {
+            self.state = match error {
+                SinkError::ClosedPipe => State::ClosedPipe,
+                _ => State::Failed,
+            };
+        }
+        result
+    }
+
+    /// Writes to the current output, and remembers a failure. Nothing is written between two files.
+    pub(crate) fn write(
+        &mut self,
+        write: impl FnOnce(&mut Output) -> Result<(), SinkError>,
+    ) -> Result<(), SinkError> {
+        let Some(output) = &mut self.output else {
+            return self.check();
+        };
+        let result = write(output);
+        self.keep(result)
+    }
+
+    /// Bytes written to the current output.
+    pub(crate) fn written(&self) -> u64 {
+        self.output.as_ref().map_or(0, Output::written)
+    }
+
+    /// Whether there can be another file after this one.
+    pub(crate) const fn is_file(&self) -> bool {
+        self.names.is_some()
+    }
+
+    /// Whether the current file has another one before it.
+    pub(crate) fn follows_another(&self) -> bool {
+        self.names
+            .as_ref()
+            .is_some_and(|names| names.number > Some(1))
+    }
+
+    /// From here on files have numbers, the current one too.
+    pub(crate) fn number_files(&mut self) -> Result<(), SinkError> {
+        let Some(names) = self.names.as_mut().filter(|names| names.number.is_none()) else {
+            return Ok(());
+        };
+        match names.next_free() {
+            Ok(next) => names.number = Some(next),
+            Err(source) => {
+                let error = io_error(&self.destination, source);
+                return self.keep(Err(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the current file its name.
+    pub(crate) fn complete(&mut self) -> Result<(), SinkError> {
+        let (Some(output), Some(names)) = (self.output.take(), &self.names) else {
+            return Ok(());
+        };
+        let result = output.complete(&names.current());
+        self.keep(result)
+    }
+
+    /// Opens the file after one that is complete.
+    pub(crate) fn open_next(&mut self) -> Result<(), SinkError> {
+        let Some(names) = &mut self.names else {
+            return Ok(());
+        };
+        names.number = names.number.map(|number| number.saturating_add(1));
+        let opened = Output::partial(&self.destination, &names.current());
+        self.output = Some(self.keep(opened)?);
+        Ok(())
+    }
+
+    /// Gives the current file up: nothing stays under any name.
+    pub(crate) fn discard(&mut self) -> Result<(), SinkError> {
+        match self.output.take() {
+            Some(output) => {
+                let result = output.discard();
+                self.keep(result)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing more may be written.
+    pub(crate) const fn finish(&mut self) {
+        self.state = State::Finished;
+    }
+
+    /// Whether [`Series::finish`] was called.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.state == State::Finished
+    }
+}
