@@ -205,6 +205,19 @@ impl DecodeFaults {
         }
     }
 
+    /// Counts `times` errors by the names that [`DecodeFaults::iter`] gives; whether there are such names.
+    pub fn record_named(&mut self, layer: &str, cause: &str, times: u64) -> bool {
+        let row = Layer::ALL.iter().position(|one| one.name() == layer);
+        let cell = DecodeErrorKind::NAMES.iter().position(|one| *one == cause);
+        let row = row.and_then(|row| self.counts.get_mut(row));
+        let count = row.zip(cell).and_then(|(row, cell)| row.get_mut(cell));
+        let is_known = count.is_some();
+        if let Some(count) = count {
+            *count = count.saturating_add(times);
+        }
+        is_known
+    }
+
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         let theirs = other.counts.iter().flatten();
@@ -268,6 +281,14 @@ mod tests {
             ]
         );
         assert_eq!(sum.total(), 5);
+        let mut named = DecodeFaults::default();
+        for (layer, cause, times) in all {
+            assert!(named.record_named(layer, cause, times));
+        }
+        assert_eq!(named, sum);
+        assert!(!named.record_named("ipv5", "cut_by_capture", 1));
+        assert!(!named.record_named("ipv4", "cut", 1));
+        assert_eq!(named, sum);
     }
 
     #[test]

@@ -8,6 +8,9 @@ const MAX_METHODS: usize = 64;
 /// Methods that are nearly all of all traffic: counted without a search.
 const COMMON: [&[u8]; 5] = [b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS"];
 
+/// Counters that stand for themselves.
+const COUNTERS: usize = 12;
+
 /// Exact counters of all traffic, whatever the filters let through. Everything merges by addition.
 #[derive(Debug, Clone)]
 pub struct HttpStats {
@@ -71,38 +74,77 @@ impl Default for HttpStats {
 impl HttpStats {
     /// Adds what another shard counted.
     pub fn merge(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.responses += other.responses;
-        self.transactions += other.transactions;
-        self.unanswered += other.unanswered;
-        self.orphans += other.orphans;
-        self.interim_responses += other.interim_responses;
-        self.retransmitted_requests += other.retransmitted_requests;
-        self.retransmitted_responses += other.retransmitted_responses;
-        self.truncated_heads += other.truncated_heads;
-        self.malformed_heads += other.malformed_heads;
-        self.table_full += other.table_full;
-        self.filtered += other.filtered;
+        for ((_, mine), (_, theirs)) in self.counters_mut().into_iter().zip(other.counters()) {
+            *mine = mine.saturating_add(theirs);
+        }
         for (mine, theirs) in self.common.iter_mut().zip(other.common) {
-            *mine += theirs;
+            *mine = mine.saturating_add(theirs);
         }
         self.methods.merge(&other.methods);
         for (mine, theirs) in self.status_codes.iter_mut().zip(*other.status_codes) {
-            *mine += theirs;
+            *mine = mine.saturating_add(theirs);
         }
         self.response_time.merge(&other.response_time);
+    }
+
+    /// The plain counters by the names of their fields.
+    #[must_use]
+    pub const fn counters(&self) -> [(&'static str, u64); COUNTERS] {
+        [
+            ("requests", self.requests),
+            ("responses", self.responses),
+            ("transactions", self.transactions),
+            ("unanswered", self.unanswered),
+            ("orphans", self.orphans),
+            ("interim_responses", self.interim_responses),
+            ("retransmitted_requests", self.retransmitted_requests),
+            ("retransmitted_responses", self.retransmitted_responses),
+            ("truncated_heads", self.truncated_heads),
+            ("malformed_heads", self.malformed_heads),
+            ("table_full", self.table_full),
+            ("filtered", self.filtered),
+        ]
+    }
+
+    /// The same in the same order, to be written.
+    pub const fn counters_mut(&mut self) -> [(&'static str, &mut u64); COUNTERS] {
+        [
+            ("requests", &mut self.requests),
+            ("responses", &mut self.responses),
+            ("transactions", &mut self.transactions),
+            ("unanswered", &mut self.unanswered),
+            ("orphans", &mut self.orphans),
+            ("interim_responses", &mut self.interim_responses),
+            ("retransmitted_requests", &mut self.retransmitted_requests),
+            ("retransmitted_responses", &mut self.retransmitted_responses),
+            ("truncated_heads", &mut self.truncated_heads),
+            ("malformed_heads", &mut self.malformed_heads),
+            ("table_full", &mut self.table_full),
+            ("filtered", &mut self.filtered),
+        ]
     }
 
     /// Counts a request with this method.
     #[inline]
     pub fn count_method(&mut self, method: &[u8]) {
+        self.count_methods(method, 1);
+    }
+
+    /// Counts `times` requests with this method.
+    #[inline]
+    pub fn count_methods(&mut self, method: &[u8], times: u64) {
         for (name, count) in COMMON.iter().zip(&mut self.common) {
             if method == *name {
-                *count += 1;
+                *count = count.saturating_add(times);
                 return;
             }
         }
-        self.methods.record(method);
+        self.methods.record_n(method, times);
+    }
+
+    /// Counts `times` requests whose methods are not told apart.
+    pub const fn count_other_methods(&mut self, times: u64) {
+        self.methods.record_other(times);
     }
 
     /// Methods that occurred with their counts; those beyond the bound are left out.
@@ -124,9 +166,19 @@ impl HttpStats {
     /// Counts a response with this code.
     #[inline]
     pub fn count_status(&mut self, code: u16) {
-        if let Some(count) = self.status_codes.get_mut(usize::from(code)) {
-            *count += 1;
+        self.count_statuses(code, 1);
+    }
+
+    /// Counts `times` responses with this code; whether it is one of three digits at most, which alone
+    /// are counted.
+    #[inline]
+    pub fn count_statuses(&mut self, code: u16, times: u64) -> bool {
+        let count = self.status_codes.get_mut(usize::from(code));
+        let is_code = count.is_some();
+        if let Some(count) = count {
+            *count = count.saturating_add(times);
         }
+        is_code
     }
 
     /// Status codes that occurred, rising, with their counts.
@@ -134,5 +186,36 @@ impl HttpStats {
         (0_u16..)
             .zip(self.status_codes.iter().copied())
             .filter(|(_, count)| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_its_name_and_is_merged() {
+        let mut stats = HttpStats::default();
+        for ((_, counter), value) in stats.counters_mut().into_iter().zip(1..) {
+            *counter = value;
+        }
+        stats.count_methods(b"GET", 3);
+        stats.count_methods(b"BREW", 4);
+        stats.count_other_methods(5);
+        assert!(stats.count_statuses(999, 6) && !stats.count_statuses(1000, 1));
+        // The names are those of the fields.
+        let shown = format!("{stats:?}");
+        for (name, value) in stats.counters() {
+            assert!(shown.contains(&format!("{name}: {value},")), "{name}");
+        }
+        let mut twice = stats.clone();
+        twice.merge(&stats);
+        for ((_, sum), (name, value)) in twice.counters().into_iter().zip(stats.counters()) {
+            assert_eq!(sum, 2 * value, "{name}");
+        }
+        let methods: Vec<_> = twice.methods().collect();
+        assert_eq!(methods, [(&b"GET"[..], 6), (&b"BREW"[..], 8)]);
+        assert_eq!(twice.other_methods(), 10);
+        assert_eq!(twice.status_codes().collect::<Vec<_>>(), [(999, 12)]);
     }
 }

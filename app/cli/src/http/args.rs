@@ -62,6 +62,11 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
+    /// Write the totals of the run as JSON that `linkweir merge` adds to those of other runs; `-` is
+    /// standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) sketch: Option<String>,
+
     #[command(flatten)]
     pub(crate) view: ViewArgs,
 

@@ -14,6 +14,7 @@ use super::summary::{Totals, WorkerTotals};
 use crate::documents;
 use crate::exit::{Exit, say, warn};
 use crate::input;
+use crate::merge::{HttpTotals, RunTotals, Sketch, write_sketch};
 use crate::outputs::SharedReport;
 
 /// A run that has ended.
@@ -85,6 +86,15 @@ impl<'a> Ended<'a> {
             match write_summary_file(destination, &totals.to_json()) {
                 Err(SinkError::ClosedPipe) | Ok(()) => {}
                 Err(error) => return Err(error).context("--summary"),
+            }
+        }
+        if let Some(destination) = &args.sketch {
+            let run = RunTotals::new(report, &self.faults);
+            let http = HttpTotals::new(report, &self.stats);
+            let sketch = Sketch::of_run(self.elapsed, Some(run), Some(http));
+            match write_sketch(destination, &sketch) {
+                Err(SinkError::ClosedPipe) | Ok(()) => {}
+                Err(error) => return Err(error).context("--sketch"),
             }
         }
         if let (Some(page), Some(path)) = (self.page.as_ref(), &args.output.report) {

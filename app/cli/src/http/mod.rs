@@ -8,3 +8,4 @@ mod summary;
 
 pub(crate) use args::HttpArgs;
 pub(crate) use run::run;
+pub(crate) use summary::Totals;

@@ -58,7 +58,12 @@ fn written(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
         .report
         .iter()
         .map(|path| ("--report", path.as_path()));
-    written.chain(summary).chain(report).collect()
+    let sketch = args.sketch.iter().map(|path| ("--sketch", Path::new(path)));
+    written
+        .chain(summary)
+        .chain(report)
+        .chain(sketch)
+        .collect()
 }
 
 /// The folders in which files will be made, and the devices and pipes that are written to.

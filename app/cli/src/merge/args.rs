@@ -1,0 +1,44 @@
+//! The flags of `linkweir merge`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+const AFTER_HELP: &str = "Examples:
+  linkweir merge monday.json tuesday.json --summary -
+  linkweir merge sketches/ --sketch week.json --summary totals.json
+
+Exit codes:
+  0  done
+  1  done, but one of the runs lost data (drops, truncated or corrupt input)
+  2  wrong usage, or a file that is no sketch of this version
+  3  a file cannot be read, or an output failed";
+
+/// Adds the sketches of several runs: the totals that one run over everything would have had.
+///
+/// `linkweir http --sketch FILE` and `linkweir halves --sketch FILE` write the totals of a run such that
+/// they can be added: counters, and the histogram of response times with its buckets. Quantiles of the
+/// sum are therefore those of one run, in any order and however often merged on the way. Sketches of
+/// `halves` bring packets and bytes, those of `http --from-halves` the transactions, those of `http -r`
+/// both. Each run must be given once.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct MergeArgs {
+    /// Sketches: files, or folders whose `.json` files are all taken.
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) sketches: Vec<PathBuf>,
+
+    /// Write the totals as the JSON object that `linkweir http --summary` writes; `-` is standard output.
+    /// Its `elapsed_s` is the time from the start of the first run to the end of the last, by the clocks
+    /// of the machines.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) summary: Option<String>,
+
+    /// Write the sum as a sketch, to be merged further; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) sketch: Option<String>,
+
+    /// No summary on standard error.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}

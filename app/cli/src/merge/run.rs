@@ -1,0 +1,147 @@
+//! Runs `linkweir merge`: reads, adds, writes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use linkweir_sink::summary::write_summary_file;
+
+use super::args::MergeArgs;
+use super::read::from_json;
+use super::sketch::Sketch;
+use super::write::write_sketch;
+use crate::conflicts;
+use crate::exit::{Exit, Wrong, say};
+use crate::http::Totals;
+use crate::outputs::refused;
+
+/// Runs the command.
+pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
+    let files = files(&args.sketches)?;
+    check_outputs(args, &files)?;
+    let mut sum: Option<Sketch> = None;
+    for file in &files {
+        let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let sketch = from_json(&text)
+            .map_err(|error| anyhow!(Wrong(format!("{}: {error}", file.display()))))?;
+        match &mut sum {
+            None => sum = Some(sketch),
+            Some(sum) => sum.merge(&sketch),
+        }
+    }
+    let sum = sum.ok_or_else(|| anyhow!(Wrong("no sketch to read".to_owned())))?;
+    if let Some(destination) = &args.sketch {
+        write_sketch(destination, &sum)
+            .map_err(refused)
+            .context("--sketch")?;
+    }
+    let wants_totals = args.summary.is_some() || args.sketch.is_none();
+    if let Some(part) = missing(&sum) {
+        // A sum of parts may be written as a sketch, to be completed by others.
+        return if wants_totals {
+            Err(anyhow!(Wrong(part.to_owned())))
+        } else {
+            Ok(Exit::Done)
+        };
+    }
+    conclude(args, &sum)
+}
+
+/// Prints the totals of all runs.
+fn conclude(args: &MergeArgs, sum: &Sketch) -> anyhow::Result<Exit> {
+    let report = sum.report();
+    let (run, http) = (
+        sum.run.clone().unwrap_or_default(),
+        sum.http.clone().unwrap_or_default(),
+    );
+    let totals = Totals {
+        report: &report,
+        stats: &http.stats,
+        faults: &run.decode_errors,
+        elapsed: sum.elapsed(),
+        workers: &[],
+    };
+    if let Some(destination) = &args.summary {
+        write_summary_file(destination, &totals.to_json())
+            .map_err(refused)
+            .context("--summary")?;
+    }
+    if !args.quiet {
+        say(&totals.to_screen());
+    }
+    Ok(if totals.is_lossy() {
+        Exit::DataLost
+    } else {
+        Exit::Done
+    })
+}
+
+/// What the totals of one run have and these sketches do not.
+const fn missing(sum: &Sketch) -> Option<&'static str> {
+    match (&sum.run, &sum.http) {
+        (Some(_), Some(_)) => None,
+        (None, _) => Some(
+            "no sketch tells of packets (`run`): add those that `linkweir halves --sketch` wrote",
+        ),
+        (Some(_), None) => Some(
+            "no sketch tells of transactions (`http`): add those that `linkweir http --from-halves --sketch` wrote",
+        ),
+    }
+}
+
+/// The files that paths name, each once.
+fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let inside = json_files(path).with_context(|| path.display().to_string())?;
+        if inside.is_empty() {
+            let message = format!("{}: no .json file is in this folder", path.display());
+            return Err(anyhow!(Wrong(message)));
+        }
+        files.extend(inside);
+    }
+    let mut seen = std::collections::HashSet::new();
+    for file in &files {
+        let real = file
+            .canonicalize()
+            .with_context(|| file.display().to_string())?;
+        if !seen.insert(real) {
+            let message = format!(
+                "{} is given twice: its run would count twice",
+                file.display()
+            );
+            return Err(anyhow!(Wrong(message)));
+        }
+    }
+    Ok(files)
+}
+
+/// The `.json` files of a folder, by name.
+fn json_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden && path.extension().is_some_and(|ending| ending == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn check_outputs(args: &MergeArgs, files: &[PathBuf]) -> anyhow::Result<()> {
+    let summary = args.summary.iter().map(|path| ("--summary", path));
+    let sketch = args.sketch.iter().map(|path| ("--sketch", path));
+    let outputs: Vec<(&str, &Path)> = summary
+        .chain(sketch)
+        .map(|(flag, path)| (flag, Path::new(path)))
+        .collect();
+    let inputs: Vec<(&str, &Path)> = files.iter().map(|file| ("PATH", file.as_path())).collect();
+    conflicts::check(&outputs, &inputs).map_err(|message| anyhow!(Wrong(message)))
+}
