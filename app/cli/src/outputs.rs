@@ -31,7 +31,7 @@ pub(crate) fn destinations(named: &[String], has_top: bool) -> Vec<String> {
 /// The folders in which files will be made, and the devices and pipes that are written to.
 pub(crate) fn written_folders<'a>(outputs: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = outputs
-        .filter(|path| path.as_os_str() != "-")
+        .filter(|path| path.as_os_str() != "-" && !path.to_string_lossy().contains("://"))
         .map(|path| match path.parent() {
             _ if path.exists() && !path.is_file() => path.to_owned(),
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),

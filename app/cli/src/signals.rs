@@ -1,12 +1,20 @@
 //! Signals as flags that the run loop looks at between batches.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
 use linkweir_sys::signals::ask_to_stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+
+/// The flag of the first [`Signals::install`], for those who are handed functions and no state.
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Whether the process was asked to finish.
+pub(crate) fn is_stopping() -> bool {
+    STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
 
 /// Signals that come together count as one.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -29,6 +37,7 @@ impl Signals {
         ask_to_stop(&[SIGINT, SIGTERM], &signals.stop, PATIENCE).context("signals")?;
         signal_hook::flag::register(SIGHUP, Arc::clone(&signals.rotate)).context("signals")?;
         signal_hook::flag::register(SIGUSR1, Arc::clone(&signals.report)).context("signals")?;
+        STOP.get_or_init(|| Arc::clone(&signals.stop));
         Ok(signals)
     }
 

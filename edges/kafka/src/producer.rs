@@ -19,6 +19,9 @@ const AWAY_NS: u64 = 1_000_000_000;
 /// keeps them.
 const SILENT_NS: u64 = 10_000_000_000;
 
+/// Events taken by one call that does not wait, at most.
+const EVENTS: u32 = 64;
+
 /// How long the reports of messages that were given up may take to come.
 const PURGE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -62,6 +65,8 @@ pub struct Producer {
     config: ClientConfig,
     topic: String,
     announce: fn(&str),
+    /// Messages handed to this client: every one is delivered, has failed or waits.
+    handed: u64,
     /// Counts of clients before this one.
     delivered_before: u64,
     failures_before: Failures,
@@ -98,6 +103,7 @@ impl Producer {
             config,
             topic: address.topic.clone(),
             announce,
+            handed: 0,
             delivered_before: 0,
             failures_before: Failures::default(),
             seen: 0,
@@ -110,12 +116,14 @@ impl Producer {
     pub fn send(&mut self, key: &[u8], value: &[u8]) -> Sent {
         let record = BaseRecord::to(&self.topic).key(key).payload(value);
         let Err((error, _)) = self.client.send(record) else {
+            self.handed += 1;
             return Sent::Yes;
         };
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::QueueFull) => Sent::Full,
             Some(RDKafkaErrorCode::Fatal) if self.renew() => Sent::Full,
             _ => {
+                self.handed += 1;
                 self.reports().fail(&cause_of(&error), 1);
                 Sent::No
             }
@@ -126,12 +134,14 @@ impl Producer {
     pub fn serve(&mut self, limit: Duration) {
         if limit.is_zero() {
             // One call takes one event, which holds the reports of a batch.
-            for _ in 0..64 {
-                let before = self.delivered();
+            let mut before = self.client.in_flight_count();
+            for _ in 0..EVENTS {
                 self.client.poll(Timeout::After(Duration::ZERO));
-                if self.delivered() == before {
+                let now = self.client.in_flight_count();
+                if now >= before {
                     break;
                 }
+                before = now;
             }
         } else {
             self.client.poll(Timeout::After(limit));
@@ -173,10 +183,12 @@ impl Producer {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.progress_ns))
     }
 
-    /// Messages in the buffer or on their way, and reports that are not taken yet.
+    /// Messages in the buffer, on their way, or with a report that is not taken yet.
     #[must_use]
     pub fn waiting(&self) -> u64 {
-        u64::try_from(self.client.in_flight_count()).unwrap_or(0)
+        let reports = self.reports();
+        self.handed
+            .saturating_sub(reports.delivered() + reports.failed())
     }
 
     /// Messages that a broker has acknowledged.
@@ -224,6 +236,7 @@ impl Producer {
         self.give_up();
         self.delivered_before = self.delivered();
         self.failures_before = self.failures();
+        self.handed = 0;
         self.client = fresh;
         true
     }

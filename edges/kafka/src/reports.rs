@@ -19,6 +19,7 @@ const CAUSES: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     delivered: AtomicU64,
+    failed: AtomicU64,
     failures: Mutex<Failures>,
     all_away: AtomicBool,
     /// The last thing that was said about a connection.
@@ -31,13 +32,19 @@ impl Reports {
         self.delivered.load(Ordering::Relaxed)
     }
 
-    /// Messages that did not arrive.
+    /// How many messages did not arrive.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Messages that did not arrive, by cause.
     pub(crate) fn failures(&self) -> Failures {
         locked(&self.failures).clone()
     }
 
     /// Counts `count` messages that did not arrive.
     pub(crate) fn fail(&self, cause: &str, count: u64) {
+        self.failed.fetch_add(count, Ordering::Relaxed);
         let mut failures = locked(&self.failures);
         failures.count += count;
         if let Some((_, n)) = failures.causes.iter_mut().find(|(name, _)| name == cause) {

@@ -19,9 +19,20 @@ pub(crate) struct JsonlEncoder {
 }
 
 impl JsonlEncoder {
+    /// Writes whole objects.
     pub(crate) fn new<K: RecordKind>() -> Self {
+        Self::after::<K>('{')
+    }
+
+    /// Writes the rest of objects that have been opened and have a key already.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn inside<K: RecordKind>() -> Self {
+        Self::after::<K>(',')
+    }
+
+    fn after<K: RecordKind>(first: char) -> Self {
         let key = |(at, field): (usize, &linkweir_record::Field)| {
-            let lead = if at == 0 { '{' } else { ',' };
+            let lead = if at == 0 { first } else { ',' };
             format!("{lead}\"{}\":", field.name)
                 .into_bytes()
                 .into_boxed_slice()
