@@ -3,22 +3,24 @@
 //! In the manuals a comment says where the block behind it comes from:
 //! `<!-- run: COMMAND -->` is followed by a fenced block with the output of a shell command that finds the
 //! release binary as `linkweir` and runs at the root of the checkout; `<!-- fields: http_transaction -->`
-//! (or `flow`) by the table of the fields, up to the next empty line.
+//! (or another kind) by the table of the fields, `<!-- types: http_transaction -->` by that of their types in
+//! every format, up to the next empty line.
 
 use crate::Outcome;
 use crate::shell::{self, Options, root};
 use anyhow::{Context as _, Result, bail};
-use linkweir_record::{FlowKind, GatewayKind, HttpKind, LoadKind};
-use linkweir_sink::schema_markdown;
+use linkweir_record::{FlowKind, GatewayKind, HalfKind, HttpKind, LoadKind};
+use linkweir_sink::{schema_markdown, types_markdown};
 use std::path::Path;
 use std::process::Command;
 
-const MANUALS: [&str; 5] = [
+const MANUALS: [&str; 6] = [
     "docs/http.md",
     "docs/flows.md",
     "docs/gateway.md",
     "docs/load.md",
     "docs/lab.md",
+    "docs/records.md",
 ];
 
 /// `docs [--check]`: writes those parts anew, or only says whether they would change.
@@ -82,13 +84,19 @@ fn read(manual: &str) -> Result<String> {
 enum Block<'a> {
     Run(&'a str),
     Fields(&'a str),
+    Types(&'a str),
 }
 
 impl<'a> Block<'a> {
     fn of(line: &'a str) -> Option<Self> {
         let comment = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
-        let run = comment.strip_prefix("run: ").map(Self::Run);
-        run.or_else(|| comment.strip_prefix("fields: ").map(Self::Fields))
+        let (what, of) = comment.split_once(": ")?;
+        match what {
+            "run" => Some(Self::Run(of)),
+            "fields" => Some(Self::Fields(of)),
+            "types" => Some(Self::Types(of)),
+            _ => None,
+        }
     }
 }
 
@@ -117,7 +125,7 @@ fn renewed(text: &str, made: &mut dyn FnMut(&Block<'_>) -> Result<String>) -> Re
                 }
                 out.push_str("```\n");
             }
-            Block::Fields(_) => {
+            Block::Fields(_) | Block::Types(_) => {
                 out.push_str(&fresh);
                 // A table ends at the first empty line.
                 if lines.by_ref().any(|(_, line)| line.is_empty()) {
@@ -135,7 +143,12 @@ fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
         Block::Fields("flow") => Ok(schema_markdown::<FlowKind>()),
         Block::Fields("gateway_event") => Ok(schema_markdown::<GatewayKind>()),
         Block::Fields("load_session") => Ok(schema_markdown::<LoadKind>()),
-        Block::Fields(other) => bail!("no fields of `{other}`"),
+        Block::Types("http_transaction") => Ok(types_markdown::<HttpKind>()),
+        Block::Types("flow") => Ok(types_markdown::<FlowKind>()),
+        Block::Types("gateway_event") => Ok(types_markdown::<GatewayKind>()),
+        Block::Types("load_session") => Ok(types_markdown::<LoadKind>()),
+        Block::Types("http_half") => Ok(types_markdown::<HalfKind>()),
+        Block::Fields(other) | Block::Types(other) => bail!("no fields of `{other}`"),
         Block::Run(command) => {
             let folder = linkweir
                 .parent()
@@ -163,7 +176,7 @@ mod tests {
     fn renew(text: &str) -> Result<String> {
         renewed(text, &mut |block| match block {
             Block::Run(command) => Ok(format!("output of {command}\n")),
-            Block::Fields(kind) => Ok(format!("| {kind} |\n")),
+            Block::Fields(kind) | Block::Types(kind) => Ok(format!("| {kind} |\n")),
         })
     }
 
