@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs the Debian packages that a task needs and that are missing, and checks the Rust toolchain.
 #
-#   scripts/setup.sh build|demo|test|ci|bench|deb|root [--check]
+#   scripts/setup.sh build|demo|test|cluster|ci|bench|deb|root [--check]
 #
-# build, test and bench are what they say; demo: the bundled capture and the laboratory; ci: everything
-# that .ci/run does; deb: the Debian package; root: trying it in a bare Debian.
+# build, test and bench are what they say; demo: the bundled capture and the laboratory; cluster: the test
+# of contrib/spark; ci: everything that .ci/run does; deb: the Debian package; root: trying it in a bare
+# Debian.
 #
 # As root it calls apt-get, as an ordinary user sudo apt-get. Where neither is possible it prints the
 # line to run and goes on if the task can do without. With --check it installs nothing: it prints the
@@ -15,19 +16,21 @@ PATH=$PATH:/usr/sbin:/sbin
 
 task=${1:-build}
 # What each task needs, and the command by which to see that it is there where dpkg is not.
-base="gcc:cc libc6-dev: ca-certificates:"
+# librdkafka is C, and asks for a C++ compiler too.
+base="gcc:cc g++:c++ make:make libc6-dev: ca-certificates:"
 lab="iproute2:ip ethtool:ethtool util-linux:unshare procps:sysctl iptables:iptables nftables:nft nginx:nginx clamav-daemon:clamd"
-tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl tcpdump:tcpdump"
+tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl tcpdump:tcpdump openjdk-17-jre-headless:java maven:mvn"
 case $task in
 build) needed=$base ;;
 demo) needed="$base $lab" ;;
 test) needed="$base $tests" ;;
-ci) needed="$base $tests g++:c++" ;;
+cluster) needed="$base python3-venv: openjdk-17-jre-headless:java" ;;
+ci) needed="$base $tests" ;;
 bench) needed="$base $lab tshark:tshark wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd squid:squid apache2-utils:ab httperf:httperf" ;;
 deb) needed="$base dpkg-dev:dpkg-shlibdeps man-db:man lintian:lintian" ;;
 root) needed="$base dpkg-dev:dpkg-shlibdeps debootstrap:debootstrap git:git tar:tar util-linux:unshare" ;;
 *)
-    echo "usage: scripts/setup.sh build|demo|test|ci|bench|deb|root" >&2
+    echo "usage: scripts/setup.sh build|demo|test|cluster|ci|bench|deb|root" >&2
     exit 2
     ;;
 esac
@@ -156,6 +159,53 @@ install_playwright() {
     fi
 }
 
+# Those who read the records: ClickHouse as a library (half a gigabyte), DuckDB, pandas, Arrow.
+install_engines() {
+    here=tests/engines
+    wanted=$(cat "$here/requirements.txt")
+    [ "$(cat "$here/.venv/installed" 2>/dev/null)" = "$wanted" ] && return 0
+    command -v python3 >/dev/null 2>&1 || return 0
+    # shellcheck disable=SC2086 # a list, in one line
+    say "installing" $wanted "into $here/.venv (1.2 GB), for the tests with real engines"
+    if python3 -m venv "$here/.venv" >&2 &&
+        "$here/.venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2; then
+        printf '%s\n' "$wanted" >"$here/.venv/installed"
+    else
+        say "that failed; the tests with real engines will be skipped"
+    fi
+}
+
+# Spark with its daemons, from PyPI; without it the test of the cluster cannot run.
+install_spark() {
+    here=tests/cluster
+    wanted=$(cat "$here/requirements.txt")
+    [ "$(cat "$here/.venv/installed" 2>/dev/null)" = "$wanted" ] && return 0
+    # shellcheck disable=SC2086 # a list, in one line
+    say "installing" $wanted "into $here/.venv (1 GB), for the test of the cluster"
+    if python3 -m venv "$here/.venv" >&2 &&
+        "$here/.venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2; then
+        printf '%s\n' "$wanted" >"$here/.venv/installed"
+    else
+        say "that failed: stopping"
+        exit 1
+    fi
+}
+
+# The broker of the tests: its jars, from Maven Central. Java 17 or newer runs it.
+install_broker() {
+    here=tests/kafka
+    wanted=$(cksum <"$here/pom.xml")
+    [ "$(cat "$here/libs/installed" 2>/dev/null)" = "$wanted" ] && return 0
+    command -v mvn >/dev/null 2>&1 && command -v java >/dev/null 2>&1 || return 0
+    say "installing a Kafka broker into $here/libs (43 MB), for its tests"
+    rm -rf "$here/libs"
+    if mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies -DoutputDirectory=libs >&2; then
+        printf '%s\n' "$wanted" >"$here/libs/installed"
+    else
+        say "that failed; the tests with a broker will be skipped"
+    fi
+}
+
 # The package is made by a program of Rust's own.
 install_cargo_deb() {
     command -v cargo-deb >/dev/null 2>&1 && return 0
@@ -174,6 +224,11 @@ fi
 check_rust
 install_packages
 case $task in
-test | ci) install_playwright ;;
+test | ci)
+    install_playwright
+    install_engines
+    install_broker
+    ;;
+cluster) install_spark ;;
 deb | root) install_cargo_deb ;;
 esac

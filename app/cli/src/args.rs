@@ -8,10 +8,13 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use linkweir_sink::{Format, OutputOptions, Partition, Rotation};
 
 use crate::archive::ArchiveArgs;
+#[cfg(feature = "kafka")]
+use crate::console::ConsoleArgs;
 use crate::exit::warn;
 use crate::feed::FeedArgs;
 use crate::flows::FlowsArgs;
 use crate::gateway::GatewayArgs;
+use crate::halves::HalvesArgs;
 use crate::http::HttpArgs;
 use crate::lab::args::LabArgs;
 use crate::lab::line::LineArgs;
@@ -20,6 +23,8 @@ use crate::load::args::LoadArgs;
 use crate::merge::MergeArgs;
 use crate::model::ModelArgs;
 use crate::progress::wall_clock;
+use crate::signals::is_stopping;
+use crate::schema::SchemaArgs;
 use crate::units;
 
 /// Measures and controls network traffic: HTTP transactions without TCP reassembly, every TCP and UDP
@@ -42,6 +47,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Http(Box<HttpArgs>),
     Flows(Box<FlowsArgs>),
+    Halves(Box<HalvesArgs>),
     Feed(Box<FeedArgs>),
     Gateway(GatewayArgs),
     Load(Box<LoadArgs>),
@@ -52,7 +58,10 @@ pub(crate) enum Command {
     #[command(hide = true)]
     LabPeer(PeerArgs),
     Archive(ArchiveArgs),
+    #[cfg(feature = "kafka")]
+    Console(Box<ConsoleArgs>),
     Merge(MergeArgs),
+    Schema(SchemaArgs),
     Man(ManArgs),
     Completions(CompletionArgs),
 }
@@ -302,6 +311,7 @@ impl StoreArgs {
             budget: self.budget,
             probe: self.probe.clone().unwrap_or_else(host_name),
             kafka: self.kafka.clone(),
+            is_stopping,
             announce: warn,
             ..OutputOptions::default()
         }
@@ -321,7 +331,7 @@ fn partition(word: &str) -> Result<Partition, String> {
     }
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("NAME=VALUE, for example compression.codec=zstd".to_owned()),

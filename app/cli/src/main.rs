@@ -8,24 +8,31 @@ mod archive;
 mod args;
 mod config;
 mod conflicts;
+#[cfg(feature = "kafka")]
+mod console;
 mod documents;
 mod exit;
 mod feed;
 mod flows;
 mod gateway;
+mod halves;
 mod http;
 mod input;
 mod interfaces;
 mod key_file;
 mod lab;
 mod load;
+mod merge;
 mod model;
 mod outputs;
 mod picture;
 mod progress;
 mod rings;
+mod schema;
 mod screen;
 mod signals;
+#[cfg(feature = "kafka")]
+mod sketches;
 mod units;
 mod view;
 mod watch;
@@ -47,6 +54,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         Command::Http(args) => http::run(&args),
+        Command::Halves(args) => halves::run(&args),
         Command::Feed(args) => feed::run(&args),
         Command::Flows(args) => flows::run(&args),
         Command::Gateway(args) => gateway::run(&args),
@@ -57,6 +65,10 @@ fn run(cli: Cli) -> ExitCode {
         Command::LabPeer(args) => return lab::peer::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Archive(args) => archive::run(&args),
+        #[cfg(feature = "kafka")]
+        Command::Console(args) => console::run(*args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Man(args) => documents::man(&args),
         Command::Completions(args) => documents::completions(&args),
     };

@@ -71,7 +71,7 @@ const HTTP: Plan = Plan {
 -- Requests a second and response times (ms) of each server in the last hour.
 SELECT server_ip, host, sum(transactions) / 3600 AS per_second,
     sumIf(transactions, status_class = '5xx') / sum(transactions) AS failed,
-    arrayMap(ns -> round(ns / 1e6, 3), quantilesDDMerge(0.01, 0.5, 0.9, 0.95, 0.99)(response_time_ns_quantiles)) AS p50_p90_p95_p99
+    arrayMap(ns -> round(ns / 1e6, 3), quantilesDDMerge(0.01, 0.5, 0.9, 0.95, 0.99, 0.999)(response_time_ns_quantiles)) AS p50_p90_p95_p99_p999
 FROM http_transaction_per_minute WHERE minute >= now('UTC') - INTERVAL 1 HOUR
 GROUP BY server_ip, host ORDER BY sum(transactions) DESC LIMIT 20;
 
@@ -112,8 +112,8 @@ SELECT application, sum(flows) AS flows, formatReadableSize(sum(c_ip_bytes) + su
 FROM flow_per_minute WHERE minute >= now('UTC') - INTERVAL 1 HOUR
 GROUP BY application ORDER BY sum(c_ip_bytes) + sum(s_ip_bytes) DESC;
 
--- Round-trip time to each server by the minute: median, 95th percentile and largest mean (ms).
-SELECT minute, s_ip, quantilesDDMerge(0.01, 0.5, 0.95)(c_rtt_avg_quantiles) AS p50_p95, max(c_rtt_avg_max) AS largest
+-- Round-trip time to each server by the minute: quantiles and largest of the flows' means (ms).
+SELECT minute, s_ip, quantilesDDMerge(0.01, 0.5, 0.9, 0.95, 0.99, 0.999)(c_rtt_avg_quantiles) AS p50_p90_p95_p99_p999, max(c_rtt_avg_max) AS largest
 FROM flow_per_minute WHERE minute >= now('UTC') - INTERVAL 1 HOUR
 GROUP BY minute, s_ip ORDER BY minute, s_ip;
 ",
@@ -163,7 +163,7 @@ const LOAD: Plan = Plan {
     examples: "\
 -- Sessions by the minute, what became of them, and response times (ms) from when they were wanted.
 SELECT minute, sum(sessions) AS planned, sumIf(sessions, state = 'failed') AS failed,
-    arrayMap(ns -> round(ns / 1e6, 3), quantilesDDMerge(0.01, 0.5, 0.9, 0.99)(response_time_ns_quantiles)) AS p50_p90_p99
+    arrayMap(ns -> round(ns / 1e6, 3), quantilesDDMerge(0.01, 0.5, 0.9, 0.95, 0.99, 0.999)(response_time_ns_quantiles)) AS p50_p90_p95_p99_p999
 FROM load_session_per_minute GROUP BY minute ORDER BY minute;
 ",
 };

@@ -4,7 +4,7 @@ use super::columns::{measured, stored};
 use super::plan::Plan;
 use crate::ddl::{KindSchema, put};
 
-/// Relative error of quantiles, and the quantiles that a query gets without naming others.
+/// Relative error of quantiles, and which ones; a query that merges states must name the same.
 const STATE: &str = "0.01, 0.5, 0.9, 0.95, 0.99, 0.999";
 
 /// The table and the view.
@@ -16,6 +16,7 @@ pub(super) fn statements(out: &mut String, schema: &KindSchema, plan: &Plan) {
         format_args!(
             "-- Totals by the minute of the records' time. Counts are exact; quantiles are within 1 % of the value\n\
              -- at their rank, however states are merged: probes, hours, servers.\n\
+             -- quantilesDDMerge wants the same numbers as the column.\n\
              CREATE TABLE IF NOT EXISTS {name}_per_minute\n(\n    \
              `minute` DateTime('UTC') CODEC(Delta(4), ZSTD(1)),\n    \
              `probe` LowCardinality(String)"

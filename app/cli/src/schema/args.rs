@@ -1,0 +1,71 @@
+//! The flags of `linkweir schema`.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum, ValueHint};
+use linkweir_sink::ddl::KindSchema;
+
+const AFTER_HELP: &str = "Examples:
+  linkweir schema http_transaction
+  linkweir schema all --format clickhouse --from kafka://broker:9092/linkweir | clickhouse-client --multiquery
+  linkweir schema flow --format duckdb --from /data/flows > flows.sql
+
+Exit codes:
+  0  done
+  2  wrong usage: no such kind, or a --from that does not go with the format
+  3  standard output cannot be written";
+
+/// Prints the columns of a kind of records: as documentation, or as statements that make tables.
+///
+/// Kinds are http_transaction (`linkweir http`), flow (`flows`), gateway_event (`gateway`) and
+/// load_session (`load`). A column is never removed, renamed or given another type; with every one that
+/// is added, the version of the kind is one more.
+///
+/// For ClickHouse: a table of the Kafka engine for the messages of `-w kafka://`, the table of the
+/// records, from which repeated messages go by their `record_id`, the view between them, totals by the
+/// minute with quantiles that can be merged, and examples of queries. Messages of several kinds may
+/// share a topic. For DuckDB: a view of Parquet files, also of earlier versions.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct SchemaArgs {
+    /// Kind of records; `all` is every kind.
+    #[arg(value_name = "KIND", value_parser = kinds())]
+    pub(crate) kind: Kinds,
+
+    /// What to print.
+    #[arg(long, value_name = "FORMAT", default_value = "markdown")]
+    pub(crate) format: SchemaFormat,
+
+    /// Where the records are: `kafka://BROKER[,BROKER]/TOPIC` for ClickHouse [default:
+    /// kafka://broker:9092/linkweir], a folder for DuckDB, for `all` with a folder of each kind in it
+    /// [default: records].
+    #[arg(long, value_name = "URL|DIR", value_hint = ValueHint::AnyPath)]
+    pub(crate) from: Option<String>,
+}
+
+/// Which kinds.
+#[derive(Debug, Clone)]
+pub(crate) enum Kinds {
+    /// Every one.
+    All,
+    /// This one.
+    One(KindSchema),
+}
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaFormat {
+    /// A table for people.
+    Markdown,
+    /// One JSON object, with the types of ClickHouse and DuckDB.
+    Json,
+    /// Statements for ClickHouse.
+    Clickhouse,
+    /// A view for DuckDB.
+    Duckdb,
+}
+
+fn kinds() -> impl TypedValueParser<Value = Kinds> {
+    let names = KindSchema::all().map(|schema| schema.name);
+    PossibleValuesParser::new(["all"].into_iter().chain(names))
+        .map(|name| KindSchema::named(&name).map_or(Kinds::All, Kinds::One))
+}

@@ -1,0 +1,93 @@
+//! `linkweir schema`: the columns of records, for people and for stores.
+
+mod args;
+
+use std::io::{ErrorKind, Write};
+
+use anyhow::{Context, anyhow};
+use linkweir_sink::ddl::{KindSchema, Topic, clickhouse_ddl, duckdb_view, schema_json};
+use serde_json::json;
+
+pub(crate) use args::SchemaArgs;
+use args::{Kinds, SchemaFormat};
+
+use crate::exit::{Exit, Wrong};
+
+/// Runs the command.
+pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
+    let kinds = match &args.kind {
+        Kinds::All => KindSchema::all().to_vec(),
+        Kinds::One(schema) => vec![*schema],
+    };
+    let from = args.from.as_deref();
+    let text = match args.format {
+        SchemaFormat::Markdown | SchemaFormat::Json if from.is_some() => {
+            return Err(wrong("--from goes with --format clickhouse or duckdb"));
+        }
+        SchemaFormat::Markdown => markdown(&kinds),
+        SchemaFormat::Json => as_json(&kinds)?,
+        SchemaFormat::Clickhouse => clickhouse(&kinds, from)?,
+        SchemaFormat::Duckdb => duckdb(&args.kind, from)?,
+    };
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("standard output")
+        }
+        _ => Ok(Exit::Done),
+    }
+}
+
+fn wrong(message: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!(Wrong(message.to_string()))
+}
+
+fn markdown(kinds: &[KindSchema]) -> String {
+    let page = |schema: &KindSchema| {
+        format!(
+            "# {}\nVersion {}.\n\n{}",
+            schema.name,
+            schema.version,
+            (schema.markdown)()
+        )
+    };
+    kinds.iter().map(page).collect::<Vec<_>>().join("\n")
+}
+
+fn as_json(kinds: &[KindSchema]) -> anyhow::Result<String> {
+    let kinds: Vec<_> = kinds.iter().map(schema_json).collect();
+    let object = json!({ "linkweir_schema": 1, "kinds": kinds });
+    Ok(serde_json::to_string_pretty(&object)? + "\n")
+}
+
+fn clickhouse(kinds: &[KindSchema], from: Option<&str>) -> anyhow::Result<String> {
+    let topic = match from {
+        Some(url) => Topic::parse(url).map_err(wrong)?,
+        None => Topic::default(),
+    };
+    let statements = kinds
+        .iter()
+        .filter_map(|schema| clickhouse_ddl(schema, &topic));
+    Ok(statements.collect::<Vec<_>>().join("\n"))
+}
+
+/// The folder where nothing else is said.
+const FOLDER: &str = "records";
+
+fn duckdb(kinds: &Kinds, from: Option<&str>) -> anyhow::Result<String> {
+    let folder = from.unwrap_or(FOLDER);
+    if folder.is_empty() || folder.contains("://") {
+        return Err(wrong(format!(
+            "--from {folder}: DuckDB reads a folder of Parquet files"
+        )));
+    }
+    Ok(match kinds {
+        Kinds::One(schema) => duckdb_view(schema, folder),
+        Kinds::All => {
+            let views = KindSchema::all().map(|schema| {
+                let folder = format!("{}/{}", folder.trim_end_matches('/'), schema.name);
+                duckdb_view(&schema, &folder)
+            });
+            views.join("\n")
+        }
+    })
+}
