@@ -9,8 +9,8 @@ OUT ?= out/demo
 LAB ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
-.PHONY: $(addprefix setup-,build demo test ci bench deb root)
+.PHONY: help demo test test-cluster build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
+.PHONY: $(addprefix setup-,build demo test cluster ci bench deb root)
 
 SHARE = $(DESTDIR)$(PREFIX)/share
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -23,6 +23,9 @@ demo: setup-demo build ## install what is missing, build, measure the bundled ca
 
 test: setup-test ## install what the tests need, run all of them
 	cargo test --workspace --locked
+
+test-cluster: setup-cluster ## run the Spark job on a cluster of two workers, compare with one process (minutes, 1 GB)
+	LINKWEIR_CLUSTER=1 cargo test --package linkweir --locked --test cluster -- --nocapture
 
 build: setup-build ## build the release binary
 	cargo build --release --locked --package linkweir
@@ -75,5 +78,5 @@ fuzz: setup-ci ## a minute of fuzzing per target
 clean: ## remove what was built and written
 	rm -rf "$(TARGET)" fuzz/target out
 
-setup-build setup-demo setup-test setup-ci setup-bench setup-deb setup-root:
+setup-build setup-demo setup-test setup-cluster setup-ci setup-bench setup-deb setup-root:
 	@scripts/setup.sh $(@:setup-%=%)

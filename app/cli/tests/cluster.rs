@@ -1,0 +1,197 @@
+//! The job of `contrib/spark` on a real cluster of two workers gives what one process gives.
+//!
+//! `make test-cluster` installs what it needs and asks for it; it takes some minutes. Without that it
+//! says so and passes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a helper that fails is a failed test"
+)]
+
+mod common;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{plain, skipped, summary};
+use linkweir_engine::hash::mix;
+use linkweir_testkit::capture_writer::CapturedFrame;
+use linkweir_testkit::conversation::{Conversation, Encapsulation};
+use linkweir_testkit::script::{Exchange, Framing, tell};
+
+/// Connections of the made trace.
+const CONNECTIONS: u16 = 600;
+/// Files that the made trace is cut into.
+const FILES: usize = 5;
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0) % sides
+    }
+
+    fn place(&mut self, count: usize) -> usize {
+        usize::try_from(self.roll(count as u64)).unwrap()
+    }
+
+    fn is(&mut self, of_ten: u64) -> bool {
+        self.roll(10) < of_ten
+    }
+}
+
+fn exchange(dice: &mut Dice) -> Exchange {
+    let method = ["GET", "GET", "GET", "POST", "HEAD", "PURGE"][dice.place(6)];
+    let long = "x".repeat(dice.place(700));
+    Exchange {
+        method,
+        upload: if method == "POST" { dice.place(400) } else { 0 },
+        status: [200, 200, 200, 204, 304, 404, 500][dice.place(7)],
+        host: format!("host{}.test", dice.roll(20)),
+        interim: dice.is(1),
+        pipelined: dice.is(2),
+        framing: if dice.is(2) {
+            Framing::Chunked
+        } else {
+            Framing::Length
+        },
+        ..Exchange::get(
+            format!("/{long}?n={}", dice.roll(1 << 32)),
+            dice.place(3000),
+        )
+    }
+}
+
+/// A connection with whatever a network does to it.
+fn conversation(number: u16, dice: &mut Dice) -> Conversation {
+    let [high, low] = number.to_be_bytes();
+    let client: IpAddr = if dice.is(3) {
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number).into()
+    } else {
+        Ipv4Addr::new(10, 1, high, low).into()
+    };
+    let server: IpAddr = match client {
+        IpAddr::V4(_) => Ipv4Addr::new(198, 51, 100, 7).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 2).into(),
+    };
+    let number32 = |dice: &mut Dice| u32::try_from(dice.roll(1 << 32)).unwrap();
+    let mut talk = Conversation::between(
+        SocketAddr::new(client, 40_000 + number),
+        SocketAddr::new(server, 80),
+    )
+    .numbered(number32(dice), number32(dice))
+    .starting_at(Conversation::START_NS + dice.roll(30_000_000_000))
+    .spaced(1 + dice.roll(40_000_000))
+    .mss([1460, 1460, 1460, 1460, 300][dice.place(5)]);
+    if dice.is(1) {
+        talk = talk.within(Encapsulation::Vlan(7));
+    }
+    // Some connections are older than the trace.
+    if dice.is(7) {
+        talk.handshake();
+    }
+    let exchanges: Vec<Exchange> = (0..dice.roll(14)).map(|_| exchange(dice)).collect();
+    tell(&mut talk, &exchanges);
+    for _ in 0..dice.roll(4) {
+        let count = talk.segments().len();
+        if count == 0 {
+            break;
+        }
+        let (at, ns) = (dice.place(count), dice.roll(50_000_000));
+        match dice.roll(3) {
+            0 => talk.lose(at),
+            1 => talk.repeat(at, ns),
+            _ => talk.delay(at, ns),
+        };
+    }
+    talk
+}
+
+/// A trace in several files, one after the other in time, with connections that span them.
+fn made_captures(folder: &Path) -> Vec<PathBuf> {
+    let mut dice = Dice(8);
+    let mut frames: Vec<CapturedFrame> = (0..CONNECTIONS)
+        .flat_map(|number| conversation(number, &mut dice).frames())
+        .collect();
+    frames.sort_by_key(|frame| frame.timestamp_ns);
+    let parts = frames.chunks(frames.len().div_ceil(FILES)).zip(0..);
+    parts
+        .map(|(frames, number)| {
+            let path = folder.join(format!("part-{number}.pcap"));
+            std::fs::write(&path, plain(frames)).unwrap();
+            path
+        })
+        .collect()
+}
+
+/// Real captures with HTTP in them, where there are any: later than one another and than the made ones.
+fn real_captures() -> Vec<PathBuf> {
+    let folder = std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
+        PathBuf::from,
+    );
+    const NAMES: [&str; 5] = [
+        "zeek__zeek/testing/btest/Traces/http",
+        "arkime__arkime/tests/pcap",
+        "ntop__nDPI/tests/pcap",
+        "andrewf__pcap2har",
+        "ntop__nDPI/tests/cfgs/default/pcap",
+    ];
+    let mut found: Vec<(u64, u64, PathBuf)> = Vec::new();
+    for name in NAMES {
+        let Ok(entries) = std::fs::read_dir(folder.join(name)) else {
+            continue;
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let ran = common::http(&path, &["-w", "/dev/null", "--summary", "-"]);
+            let Ok(totals) = serde_json::from_str::<serde_json::Value>(&ran.stdout) else {
+                continue;
+            };
+            let times = totals["first_ts_ns"]
+                .as_u64()
+                .zip(totals["last_ts_ns"].as_u64());
+            let transactions = totals["http"]["transactions"].as_u64().unwrap_or(0);
+            if let (Some((first, last)), true, Some(0)) = (times, transactions > 3, ran.code) {
+                found.push((first, last, path));
+            }
+        }
+    }
+    found.sort();
+    let mut end = Conversation::START_NS + 600_000_000_000;
+    let later = found.into_iter().filter(|(first, last, _)| {
+        let is_later = *first > end;
+        if is_later {
+            end = *last;
+        }
+        is_later
+    });
+    later.map(|(_, _, path)| path).take(6).collect()
+}
+
+#[test]
+fn a_cluster_gives_the_records_and_totals_of_one_process() {
+    if std::env::var_os("LINKWEIR_CLUSTER").is_none() {
+        skipped("not asked for: `make test-cluster` runs it");
+        return;
+    }
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cluster");
+    let folder = tempfile::tempdir().unwrap();
+    let mut captures = made_captures(folder.path());
+    let made = summary(&captures[0], &[]);
+    assert!(made["http"]["transactions"].as_u64().unwrap() > 100);
+    captures.extend(real_captures());
+    let status = Command::new(tests.join(".venv/bin/python"))
+        .arg(tests.join("cluster.py"))
+        .arg("--linkweir")
+        .arg(env!("CARGO_BIN_EXE_linkweir"))
+        .arg("--folder")
+        .arg(folder.path())
+        .args(&captures)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+}

@@ -1,0 +1,222 @@
+//! `linkweir merge`: sketches of parts become the totals of the whole.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{demo_frames, http, plain, run};
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
+
+/// Sketch and summary of a capture.
+fn measured(folder: &Path, name: &str, capture: &[u8]) -> (PathBuf, Value) {
+    let path = folder.join(format!("{name}.pcap"));
+    let (sketch, summary) = (
+        folder.join(format!("{name}.json")),
+        folder.join(format!("{name}.summary")),
+    );
+    std::fs::write(&path, capture).unwrap();
+    let words = ["-w", "/dev/null", "--sketch", sketch.to_str().unwrap()];
+    let ran = http(
+        &path,
+        &[&words[..], &["--summary", summary.to_str().unwrap()]].concat(),
+    );
+    assert!(ran.code <= Some(1), "{}", ran.stderr);
+    let summary = std::fs::read_to_string(summary).unwrap();
+    (sketch, serde_json::from_str(&summary).unwrap())
+}
+
+fn merged(words: &[&Path]) -> Value {
+    let ran = run(&[&[Path::new("merge"), Path::new("-q")][..], words].concat()).exits(0);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// Totals without what a clock has said.
+fn timeless(mut totals: Value) -> Value {
+    let elapsed = totals.as_object_mut().unwrap().remove("elapsed_s").unwrap();
+    assert!(elapsed.as_f64().unwrap() >= 0.0);
+    totals
+}
+
+#[test]
+fn parts_add_up_to_the_whole() {
+    let folder = tempdir().unwrap();
+    let frames = demo_frames();
+    let (_, whole) = measured(folder.path(), "whole", &plain(&frames));
+    // No transaction of the capture spans this cut: each direction of a port is on one side.
+    let ports = |frame: &&linkweir_testkit::capture_writer::CapturedFrame| {
+        frame.bytes[34..38]
+            .iter()
+            .map(|&byte| u32::from(byte))
+            .sum::<u32>()
+            % 3
+    };
+    let shares: Vec<PathBuf> = (0..3)
+        .map(|share| {
+            let frames: Vec<_> = frames
+                .iter()
+                .filter(|f| ports(f) == share)
+                .cloned()
+                .collect();
+            assert!(!frames.is_empty());
+            measured(folder.path(), &format!("share{share}"), &plain(&frames)).0
+        })
+        .collect();
+    let [a, b, c] = shares.as_slice() else {
+        unreachable!("three shares")
+    };
+    let stdout = [Path::new("--summary"), Path::new("-")];
+    let sum = merged(&[&[a.as_path(), b, c], &stdout[..]].concat());
+    assert_eq!(timeless(sum), timeless(whole.clone()));
+    // Merged in two steps, in another order.
+    let two = folder.path().join("two.json");
+    run(&[
+        Path::new("merge"),
+        c,
+        a,
+        Path::new("-q"),
+        Path::new("--sketch"),
+        &two,
+    ])
+    .exits(0);
+    let sum = merged(&[&[two.as_path(), b], &stdout[..]].concat());
+    assert_eq!(timeless(sum), timeless(whole.clone()));
+    // A folder of sketches; other files in it are none of its business.
+    let inside = folder.path().join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    for (at, share) in shares.iter().enumerate() {
+        std::fs::copy(share, inside.join(format!("{at}.json"))).unwrap();
+    }
+    std::fs::write(inside.join("notes.txt"), "x").unwrap();
+    let sum = merged(&[&[inside.as_path()], &stdout[..]].concat());
+    assert_eq!(timeless(sum), timeless(whole));
+}
+
+#[test]
+fn losses_and_screen_are_those_of_one_run() {
+    let folder = tempdir().unwrap();
+    let mut cut = plain(&demo_frames());
+    cut.truncate(cut.len() / 2 + 3);
+    let (sketch, summary) = measured(folder.path(), "cut", &cut);
+    let ran = run(&[
+        Path::new("merge"),
+        &sketch,
+        Path::new("--summary"),
+        Path::new("-"),
+    ])
+    .exits(1)
+    .says("damaged inputs 1")
+    .says("complete");
+    let again: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(timeless(again), timeless(summary));
+}
+
+/// A sketch with something done to it, and what `merge` says.
+fn refused(folder: &TempDir, change: impl FnOnce(&mut Value), says: &str) {
+    let sketch = folder.path().join("good.json");
+    let mut value: Value =
+        serde_json::from_str(&std::fs::read_to_string(&sketch).unwrap()).unwrap();
+    change(&mut value);
+    let path = folder.path().join("changed.json");
+    std::fs::write(&path, value.to_string()).unwrap();
+    let ran = run(&[Path::new("merge"), &path]).exits(2).says(says);
+    assert!(ran.stderr.contains("changed.json"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_no_sketch_is_refused_by_name() {
+    let folder = tempdir().unwrap();
+    measured(folder.path(), "good", &plain(&demo_frames()));
+    refused(
+        &folder,
+        |v| v["linkweir_sketch"] = 2.into(),
+        "version 2, this linkweir reads version 1",
+    );
+    refused(
+        &folder,
+        |v| *v = json!({"packets": 1}),
+        "`linkweir_sketch` is missing",
+    );
+    refused(&folder, |v| v["kind"] = "flows".into(), "`flows`");
+    refused(
+        &folder,
+        |v| v["http"]["requests"] = "7".into(),
+        "`http.requests` must be a whole number from 0 on, not `7`",
+    );
+    refused(
+        &folder,
+        |v| v["http"]["requests"] = (-7).into(),
+        "`http.requests`",
+    );
+    refused(
+        &folder,
+        |v| drop(v["run"].as_object_mut().unwrap().remove("bytes")),
+        "`run.bytes` is missing",
+    );
+    refused(
+        &folder,
+        |v| v["run"]["moons"] = 1.into(),
+        "`run.moons` is not known to this version",
+    );
+    refused(
+        &folder,
+        |v| v["run"]["decode_errors"] = json!({"ipv5": {"cut": 1}}),
+        "`run.decode_errors.ipv5.cut`",
+    );
+    refused(
+        &folder,
+        |v| v["http"]["status_codes"]["2000"] = 1.into(),
+        "`http.status_codes.2000` is no status code",
+    );
+    refused(
+        &folder,
+        |v| v["http"]["response_time_ns"]["sum"] = "1".into(),
+        "`http.response_time_ns.buckets` contradict",
+    );
+    refused(
+        &folder,
+        |v| v["http"]["response_time_ns"]["buckets"][0] = 1.into(),
+        "`http.response_time_ns.buckets` must be pairs",
+    );
+    refused(
+        &folder,
+        |v| {
+            v["run"]["input_faults"] =
+                json!([{"input": "a", "offset": null, "kind": "odd", "message": ""}])
+        },
+        "`run.input_faults[0].kind` must be",
+    );
+    let path = folder.path().join("no.json");
+    std::fs::write(&path, "{").unwrap();
+    run(&[Path::new("merge"), &path]).exits(2).says("no JSON");
+    run(&[Path::new("merge"), Path::new("absent.json")])
+        .exits(3)
+        .says("absent.json");
+}
+
+#[test]
+fn a_run_counts_once_and_parts_are_asked_for() {
+    let folder = tempdir().unwrap();
+    let (sketch, _) = measured(folder.path(), "good", &plain(&demo_frames()));
+    run(&[Path::new("merge"), &sketch, &sketch])
+        .exits(2)
+        .says("given twice");
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    run(&[Path::new("merge"), &empty])
+        .exits(2)
+        .says("no .json file");
+    run(&[Path::new("merge"), &sketch, Path::new("--summary"), &sketch])
+        .exits(2)
+        .says("is PATH already");
+    refused(
+        &folder,
+        |v| drop(v.as_object_mut().unwrap().remove("run")),
+        "no sketch tells of packets",
+    );
+}
