@@ -55,7 +55,7 @@ impl<K: RecordKind> ParquetFile<K> {
             .map(|(key, value)| KeyValue::new(key, value))
             .collect();
         let options = ArrowWriterOptions::new()
-            .with_properties(properties::of::<K>())
+            .with_properties(properties::writer_properties::<K>())
             .with_parquet_schema(schema.clone())
             .with_skip_arrow_metadata(true);
         let writer =

@@ -19,6 +19,7 @@ mod text;
 pub use columns::Columns;
 pub use error::ColumnarError;
 pub use file::ParquetFile;
+pub use properties::writer_properties;
 pub use schema::{KIND_KEY, VERSION_KEY, data_type, metadata_of, schema_of};
 pub use select::{Form, SelectError, Table, moments, texts};
 pub use stream::ArrowStream;

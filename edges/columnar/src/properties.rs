@@ -12,8 +12,9 @@ pub(crate) const VERSION: WriterVersion = WriterVersion::PARQUET_1_0;
 /// Who made the file, as its footer says.
 pub(crate) const CREATED_BY: &str = concat!("linkweir version ", env!("CARGO_PKG_VERSION"));
 
-/// The properties of files of a kind.
-pub(crate) fn of<K: RecordKind>() -> WriterProperties {
+/// The properties of files of a kind: encodings, compression, statistics.
+#[must_use]
+pub fn writer_properties<K: RecordKind>() -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(VERSION)
         .set_created_by(CREATED_BY.to_owned())

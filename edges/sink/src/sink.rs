@@ -90,6 +90,9 @@ impl Default for OutputOptions {
 /// after the highest number that is there; [`Sink::rotate`] starts the next one at once, and without
 /// a rotation switches to numbered files.
 ///
+/// With a partition ([`OutputOptions::partition`]) the destination is a folder, which is made where it
+/// is missing; files appear in folders below it by the time of their records.
+///
 /// `ipfix://host:port` (UDP; also `ipfix+udp://`) and `ipfix+tcp://host:port` send flows to a
 /// collector. One that is away is no error after opening: see [`Sink::losses`].
 ///
@@ -108,6 +111,10 @@ pub fn open_sink<K: RecordKind>(
 ) -> Result<Box<dyn Sink<K>>, SinkError> {
     if let Some((scheme, _)) = destination.split_once("://") {
         return open_url(scheme, destination, options);
+    }
+    #[cfg(feature = "parquet")]
+    if let Some(partition) = options.partition {
+        return columnar::open_partitioned(destination, format, partition, options);
     }
     let place = place(destination)?;
     let format = match (format, &place) {

@@ -5,18 +5,26 @@
 //! group ends after 131,072 records, and on a run that goes on 60 s after its first record at the
 //! latest, so that a killed run loses no more. A partial Arrow file is a stream without its end mark,
 //! which readers take as its end.
+//!
+//! With `--partition` Parquet files are sorted into folders by the time of their records, and
+//! `--budget` deletes the oldest of them.
 
+mod budget;
+mod folders;
 mod footed;
 mod part;
+mod partitions;
 mod sink;
 
 use linkweir_engine::{Sink, SinkError};
 use linkweir_record::RecordKind;
 
 use self::part::{ArrowPart, ParquetPart};
+use self::partitions::PartitionedSink;
 use self::sink::ColumnSink;
+use crate::format::Format;
 use crate::output::Place;
-use crate::sink::OutputOptions;
+use crate::sink::{OutputOptions, Partition};
 
 /// Opens a Parquet file, or rotated ones.
 ///
@@ -41,5 +49,27 @@ pub(crate) fn open_arrow<K: RecordKind>(
     options: OutputOptions,
 ) -> Result<Box<dyn Sink<K>>, SinkError> {
     let sink = ColumnSink::<K, ArrowPart<K>>::open(destination, place, options, false)?;
+    Ok(Box::new(sink))
+}
+
+/// Opens a folder in which Parquet files are sorted into folders by time.
+///
+/// # Errors
+/// Where another format is asked for, or the destination is no folder and cannot become one.
+pub(crate) fn open_partitioned<K: RecordKind>(
+    destination: &str,
+    format: Option<Format>,
+    partition: Partition,
+    options: OutputOptions,
+) -> Result<Box<dyn Sink<K>>, SinkError> {
+    if let Some(format) = format.filter(|format| *format != Format::Parquet) {
+        return Err(SinkError::Refused {
+            destination: destination.to_owned(),
+            message: format!(
+                "--partition is for the format `parquet`; files of the format `{format}` can be rotated (--rotate)"
+            ),
+        });
+    }
+    let sink = PartitionedSink::<K>::open(destination, partition, options)?;
     Ok(Box::new(sink))
 }

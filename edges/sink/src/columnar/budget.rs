@@ -1,0 +1,182 @@
+//! The bytes that all files of a partitioned output may take together.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::folders;
+use crate::human;
+
+/// Deletes the oldest files of an output once all of them take more than they may.
+///
+/// Only what the output itself makes is looked at: real folders `date=*` and `date=*/hour=*`, in them
+/// real files `part-NNNNNN.parquet`. Nothing behind a symbolic link is followed or deleted. Files that
+/// are not complete count, and stay.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    root: PathBuf,
+    limit: u64,
+    announce: fn(&str),
+    /// Whether a failure to delete was told.
+    has_told: bool,
+}
+
+/// The complete files of one folder, oldest first.
+#[derive(Debug, Default)]
+struct Stored {
+    folder: PathBuf,
+    files: Vec<(u64, PathBuf, u64)>,
+    /// Bytes of all files of ours, those that are not complete too.
+    bytes: u64,
+}
+
+/// What was deleted.
+#[derive(Debug, Default)]
+struct Deleted {
+    files: u64,
+    bytes: u64,
+    folders: Vec<String>,
+}
+
+impl Budget {
+    pub(crate) const fn new(root: PathBuf, limit: u64, announce: fn(&str)) -> Self {
+        Self {
+            root,
+            limit,
+            announce,
+            has_told: false,
+        }
+    }
+
+    /// Deletes what is too much: the folders of the oldest records first, whole ones but for those in
+    /// `open`, which lose their oldest files one by one. Says so in one line; that something cannot be
+    /// deleted is said once, and is no failure of the output.
+    pub(crate) fn keep(&mut self, open: &HashSet<PathBuf>) {
+        let mut deleted = Deleted::default();
+        let result = self.delete(open, &mut deleted);
+        if deleted.files > 0 {
+            (self.announce)(&format!(
+                "the files in `{}` took more than {}: deleted {} ({}) of {}",
+                self.root.display(),
+                human::scaled(to_f64(self.limit), "B"),
+                match deleted.files {
+                    1 => "1 file".to_owned(),
+                    files => format!("{} files", human::thousands(files)),
+                },
+                human::scaled(to_f64(deleted.bytes), "B"),
+                deleted.folders.join(", "),
+            ));
+        }
+        if let Err((path, error)) = result
+            && !self.has_told
+        {
+            self.has_told = true;
+            (self.announce)(&format!(
+                "`{}` cannot be deleted, and the files in `{}` take more than they may: {error}",
+                path.display(),
+                self.root.display()
+            ));
+        }
+    }
+
+    fn delete(
+        &self,
+        open: &HashSet<PathBuf>,
+        deleted: &mut Deleted,
+    ) -> Result<(), (PathBuf, io::Error)> {
+        let stored = self.stored().map_err(|e| (self.root.clone(), e))?;
+        let mut total: u64 = stored.iter().map(|part| part.bytes).sum();
+        for part in stored {
+            if total <= self.limit {
+                break;
+            }
+            let is_open = open.contains(&part.folder);
+            let before = deleted.files;
+            for (_, path, bytes) in part.files {
+                if is_open && total <= self.limit {
+                    break;
+                }
+                fs::remove_file(&path).map_err(|e| (path, e))?;
+                total = total.saturating_sub(bytes);
+                deleted.files += 1;
+                deleted.bytes += bytes;
+            }
+            if deleted.files > before {
+                let name = part.folder.strip_prefix(&self.root).unwrap_or(&part.folder);
+                deleted.folders.push(name.display().to_string());
+            }
+            if !is_open {
+                self.remove_empty(&part.folder);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a folder and the one of its day, where nothing is in them.
+    fn remove_empty(&self, folder: &Path) {
+        let ours = folder.ancestors().take_while(|path| *path != self.root);
+        for folder in ours {
+            if fs::remove_dir(folder).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// All files of ours by folder, the oldest folder first.
+    fn stored(&self) -> io::Result<Vec<Stored>> {
+        let mut all = Vec::new();
+        for date in subfolders(&self.root, folders::is_date)? {
+            for hour in subfolders(&date, folders::is_hour)? {
+                all.push(Stored::of(hour)?);
+            }
+            all.push(Stored::of(date)?);
+        }
+        // By the text of the path, which is by time: years have four digits until the year 2554.
+        all.sort_by(|one, other| one.folder.cmp(&other.folder));
+        Ok(all)
+    }
+}
+
+impl Stored {
+    fn of(folder: PathBuf) -> io::Result<Self> {
+        let mut stored = Self::default();
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let number = folders::part_number(&name);
+            if number.is_none() && !folders::is_partial(&name) {
+                continue;
+            }
+            // Of the entry itself, not of what a link leads to. Another process may have renamed it.
+            let Ok(meta) = entry.metadata() else { continue };
+            if !meta.is_file() {
+                continue;
+            }
+            stored.bytes += meta.len();
+            if let Some(number) = number {
+                stored.files.push((number, entry.path(), meta.len()));
+            }
+        }
+        stored.files.sort();
+        stored.folder = folder;
+        Ok(stored)
+    }
+}
+
+/// The real folders in `folder` whose name is one of ours.
+fn subfolders(folder: &Path, is_ours: fn(&std::ffi::OsStr) -> bool) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if is_ours(&entry.file_name()) && entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+const fn to_f64(bytes: u64) -> f64 {
+    bytes as f64
+}
