@@ -23,8 +23,8 @@ use crate::load::args::LoadArgs;
 use crate::merge::MergeArgs;
 use crate::model::ModelArgs;
 use crate::progress::wall_clock;
-use crate::signals::is_stopping;
 use crate::schema::SchemaArgs;
+use crate::signals::is_stopping;
 use crate::units;
 
 /// Measures and controls network traffic: HTTP transactions without TCP reassembly, every TCP and UDP
@@ -240,7 +240,8 @@ impl ViewArgs {
 pub(crate) struct OutputArgs {
     /// Where the records go: a path, or `-` for standard output; may be given several times. A
     /// file appears under its name, replacing one that is there, when it is complete (until then it
-    /// is `.NAME.partial`) [default: `-`; nowhere with `--top`].
+    /// is `.NAME.partial`). `kafka://HOST[:PORT][,HOST...]/TOPIC`: messages of a topic, without TLS;
+    /// `ipfix://HOST:PORT`: flows to a collector [default: `-`; nowhere with `--top`].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
@@ -296,7 +297,9 @@ pub(crate) struct StoreArgs {
     pub(crate) probe: Option<String>,
 
     /// Setting of the Kafka client, by librdkafka's name, for example `compression.codec=zstd`; may be
-    /// repeated.
+    /// repeated. `queue.buffering.max.messages` and `.kbytes` bound what waits for a broker [default: 500000
+    /// and 262144]; `linkweir.patience.ms` is how long a file, or the end of any run, waits for a broker that
+    /// takes nothing [default: 300000 for files, 30000 else].
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) kafka: Vec<(String, String)>,
 }

@@ -73,6 +73,8 @@ pub struct HalfRow {
     pub end_seq: Option<u32>,
     /// Bytes of payload on the wire.
     pub payload_len: u32,
+    /// Bytes of payload that were captured.
+    pub captured_len: u32,
     /// Eq. (3) of the message that begins with the segment: the same for a request and its response.
     pub eq3: u32,
     /// TCP port that sent it.
@@ -104,6 +106,7 @@ impl Default for HalfRow {
             ack: 0,
             end_seq: None,
             payload_len: 0,
+            captured_len: 0,
             eq3: 0,
             src_port: 0,
             dst_port: 0,
@@ -120,8 +123,8 @@ impl Default for HalfRow {
 pub struct HttpHalf<'a> {
     /// Everything of fixed size.
     pub row: &'a HalfRow,
-    /// The payload as far as it matters; what is missing up to [`HalfRow::payload_len`] does not, or was
-    /// not captured.
+    /// The payload as far as it matters: what is missing up to [`HalfRow::captured_len`] may be read as
+    /// zeros.
     pub payload: &'a [u8],
 }
 
@@ -202,7 +205,8 @@ columns!(FIELDS, read_column, v: HttpHalf, {
     ack: U32, "", Some(185), "Acknowledgment number of the TCP header." => number(v.row.ack);
     flags: U16, "", Some(6), "Control bits of the TCP header." => Value::U64(u64::from(v.row.flags));
     payload_len: U32, "bytes", None, "Payload on the wire." => number(v.row.payload_len);
-    payload: Bytes, "", None, "Payload as far as it matters to the measurement and was captured." => Value::Bytes(v.payload);
+    captured_len: U32, "bytes", None, "Payload that was captured." => number(v.row.captured_len);
+    payload: Bytes, "", None, "Captured payload as far as it matters: what is missing up to captured_len may be read as zeros." => Value::Bytes(v.payload);
     is_request: U16, "", None, "1 where a request begins with the segment, 0 where a response does; empty where neither." => v.row.is_request.map_or(Value::Null, flag);
     is_plain: U16, "", None, "1 where nothing but one whole message begins in the segment; where none begins, 1 where it was kept only because of what may have come before the file." => flag(v.row.is_plain);
     end_seq: U32, "", None, "Sequence number behind the message that begins with the segment, where that is known." => opt(v.row.end_seq.map(u64::from));

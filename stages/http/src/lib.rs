@@ -35,6 +35,7 @@ pub mod stats;
 pub mod watch;
 
 pub use config::{HttpConfig, PortSet, Shard};
+pub use extract::frames::HalfFrames;
 pub use extract::{HalfStage, HalvesConfig};
 pub use parcel::Parcel;
 pub use split::{Balance, GroupCounts, GroupsConfig, TransactionGroups};

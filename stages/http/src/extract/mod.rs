@@ -16,8 +16,10 @@
 //! ```
 
 mod early;
+pub mod frames;
 mod message;
 mod opening;
+pub mod shard;
 
 use std::time::Duration;
 
@@ -293,6 +295,7 @@ impl HalfStage {
             ack: tcp.ack().0,
             end_seq: None,
             payload_len: tcp.payload_len,
+            captured_len: u32::try_from(tcp.payload.len()).unwrap_or(u32::MAX),
             eq3: 0,
             src_port: sent.client.1,
             dst_port: sent.server.1,

@@ -23,12 +23,23 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(stages: &[HttpStage], batch: &HttpBatch, frames: &[u64]) -> Self {
+        Self::with_faults(stages, [], batch, frames)
+    }
+
+    /// Of stages that saw only a part of the packets; `others` has what else did not decode.
+    pub(crate) fn with_faults<'a>(
+        stages: &[HttpStage],
+        others: impl IntoIterator<Item = &'a DecodeFaults>,
+        batch: &HttpBatch,
+        frames: &[u64],
+    ) -> Self {
         let mut stats = HttpStats::default();
         let mut faults = DecodeFaults::default();
         for stage in stages {
             stats.merge(stage.stats());
             faults.merge(stage.faults());
         }
+        others.into_iter().for_each(|other| faults.merge(other));
         let mut records: Vec<String> = batch.views().map(|view| line(&view)).collect();
         records.sort_unstable();
         let transactions = stages.iter().map(|stage| stage.stats().transactions);

@@ -1,0 +1,123 @@
+//! Wires a run of `linkweir halves`: source, stage, sinks, signals.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+
+use anyhow::anyhow;
+use linkweir_engine::{Limit, Run, RunReport, Sink, Source};
+use linkweir_http::{HalfStage, HalvesConfig};
+use linkweir_record::HalfKind;
+use linkweir_sink::{OutputOptions, open_sink};
+
+use super::args::HalvesArgs;
+use super::conclude::Ended;
+use crate::conflicts;
+use crate::exit::{Exit, Wrong};
+use crate::input::{self, Opened};
+use crate::interfaces;
+use crate::outputs::{self, give_up_privileges, of_capture};
+use crate::progress::Meter;
+use crate::signals::Signals;
+use crate::watch::{Viewer, Watcher};
+
+/// Rows are not looked at while they come.
+#[derive(Debug)]
+struct NoView;
+
+impl Viewer for NoView {
+    fn tick(&mut self, _report: &RunReport) {}
+
+    fn finish(&mut self, _report: &RunReport) {}
+
+    fn is_covered(&self) -> bool {
+        false
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &HalvesArgs) -> anyhow::Result<Exit> {
+    if args.input.list_interfaces {
+        return interfaces::list();
+    }
+    let meter = Meter::start(args.output.quiet);
+    let signals = Signals::install()?;
+    check_conflicts(args)?;
+    match input::open(&args.input, 1, &signals)? {
+        Opened::Files(source) => extract(args, *source, signals, meter),
+        Opened::Live(sources) => match sources.into_iter().next() {
+            Some(source) => extract(args, source, signals, meter),
+            None => Err(anyhow!("the interface gave no source")),
+        },
+    }
+}
+
+fn extract<S: Source>(
+    args: &HalvesArgs,
+    source: S,
+    signals: Signals,
+    meter: Meter,
+) -> anyhow::Result<Exit> {
+    let mut sinks = open_sinks(args)?;
+    if args.is_live() {
+        let written = written(args).into_iter().map(|(_, path)| path);
+        give_up_privileges(&of_capture(
+            args.input.interface.as_deref(),
+            outputs::written_folders(written),
+        ))?;
+    }
+    let mut stage = HalfStage::new(&HalvesConfig {
+        file: args.file_number,
+        ports: args.ports.clone(),
+        timeout: args.timeout,
+        // A secret of this process: nobody can aim at a bucket of the tables.
+        hash_seed: RandomState::new().hash_one(0_u8),
+    });
+    let mut watcher = Watcher::new(signals, meter, NoView, args.is_live());
+    let limit = Limit::new(args.input.count);
+    let (report, outcome) = Run::new(source, &mut stage, &mut sinks, limit)
+        .drive(|report, progress| watcher.look(report, progress));
+    let elapsed = watcher.finish(&report);
+    Ended {
+        args,
+        report: &report,
+        stage: &stage,
+        elapsed,
+    }
+    .conclude(outcome)
+}
+
+fn open_sinks(args: &HalvesArgs) -> anyhow::Result<Vec<Box<dyn Sink<HalfKind>>>> {
+    let output = &args.output;
+    let options = OutputOptions {
+        rotation: output.rotate,
+        ..output.store.options(args.is_live())
+    };
+    outputs::destinations(&output.write, false)
+        .iter()
+        .map(|destination| open_sink(destination, output.format, options.clone()))
+        .map(|opened| opened.map_err(outputs::refused))
+        .collect()
+}
+
+/// What the run writes, with the flag that named it.
+fn written(args: &HalvesArgs) -> Vec<(&'static str, &Path)> {
+    fn named<'a>(
+        flag: &'static str,
+        paths: impl IntoIterator<Item = &'a String>,
+    ) -> impl Iterator<Item = (&'static str, &'a Path)> {
+        paths.into_iter().map(move |path| (flag, Path::new(path)))
+    }
+    let output = &args.output;
+    named("-w", &output.write)
+        .chain(named("--summary", &output.summary))
+        .chain(named("--sketch", &output.sketch))
+        .collect()
+}
+
+/// Refuses outputs that would replace an input or one another.
+fn check_conflicts(args: &HalvesArgs) -> anyhow::Result<()> {
+    let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
+    let config = args.output.config.as_deref();
+    let inputs: Vec<(&str, &Path)> = read.chain(config.map(|path| ("--config", path))).collect();
+    conflicts::check(&written(args), &inputs).map_err(|message| anyhow!(Wrong(message)))
+}

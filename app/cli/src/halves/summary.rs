@@ -1,0 +1,138 @@
+//! The totals of a run: as JSON for programs, on one screen for people.
+
+use std::time::Duration;
+
+use linkweir_engine::{FaultKind, RunReport};
+use linkweir_http::HalfStage;
+use linkweir_sink::human::{span, thousands};
+use linkweir_wire::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::screen::{listed, rows};
+
+/// Everything a summary is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Totals<'a> {
+    pub(super) report: &'a RunReport,
+    pub(super) stage: &'a HalfStage,
+    pub(super) elapsed: Duration,
+}
+
+impl Totals<'_> {
+    /// Losses by cause; every cause is there, also with zero.
+    fn drops(&self) -> [(&'static str, u64); 4] {
+        let drops = self.report.drops;
+        [
+            ("kernel", drops.kernel),
+            ("ring", drops.ring),
+            ("unusable_records", drops.unusable_records),
+            ("sink", self.report.losses.count),
+        ]
+    }
+
+    /// Inputs of which a part could not be read.
+    fn damaged(&self) -> u64 {
+        let faults = self.report.faults.iter();
+        faults
+            .filter(|fault| fault.kind != FaultKind::Interrupted)
+            .count() as u64
+    }
+
+    /// Whether anything was lost.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.damaged() > 0 || self.drops().iter().any(|(_, count)| *count > 0)
+    }
+
+    /// The JSON object of `--summary`.
+    pub(super) fn to_json(self) -> Value {
+        let (report, counts) = (self.report, self.stage.counts());
+        let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
+        let dropped: Map<String, Value> = self
+            .drops()
+            .into_iter()
+            .map(|(cause, count)| (cause.to_owned(), count.into()))
+            .collect();
+        let mut errors = Map::new();
+        for (layer, cause, count) in self.stage.faults().iter() {
+            let layer = errors.entry(layer).or_insert_with(|| json!({}));
+            if let Value::Object(causes) = layer {
+                causes.insert(cause.to_owned(), count.into());
+            }
+        }
+        let faults: Vec<Value> = report
+            .faults
+            .iter()
+            .map(|fault| json!({ "input": fault.input, "offset": fault.offset, "message": fault.message }))
+            .collect();
+        json!({
+            "packets": report.packets,
+            "bytes": report.bytes,
+            "first_ts_ns": nanos(report.first),
+            "last_ts_ns": nanos(report.last),
+            "elapsed_s": self.elapsed.as_secs_f64(),
+            "records": report.records,
+            "dropped": dropped,
+            "decode_errors": errors,
+            "input_faults": faults,
+            "halves": {
+                "requests": counts.requests,
+                "responses": counts.responses,
+                "plain": counts.plain,
+                "others": counts.others,
+                "possible": counts.possible,
+            },
+        })
+    }
+
+    /// One screen for people; what was lost comes first.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "rates are shown with three digits"
+    )]
+    pub(super) fn to_screen(self) -> String {
+        let (report, counts) = (self.report, self.stage.counts());
+        let lost: Vec<(String, u64)> = self
+            .drops()
+            .into_iter()
+            .chain([("damaged inputs", self.damaged())])
+            .filter(|(_, count)| *count > 0)
+            .map(|(cause, count)| (cause.to_owned(), count))
+            .collect();
+        let seconds = self.elapsed.as_secs_f64().max(1e-9);
+        let mut lines = vec![
+            ("lost", listed(lost, 6)),
+            (
+                "read",
+                format!(
+                    "{} packets, {} bytes in {} ({:.2} Mpackets/s, {:.2} Gb/s)",
+                    thousands(report.packets),
+                    thousands(report.bytes),
+                    span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
+                    report.packets as f64 / seconds / 1e6,
+                    report.bytes as f64 * 8.0 / seconds / 1e9,
+                ),
+            ),
+            (
+                "kept",
+                format!(
+                    "{} rows: {} requests, {} responses ({} plain), {} other, {} possible",
+                    thousands(report.records),
+                    thousands(counts.requests),
+                    thousands(counts.responses),
+                    thousands(counts.plain),
+                    thousands(counts.others),
+                    thousands(counts.possible)
+                ),
+            ),
+        ];
+        let faults = self.stage.faults();
+        if faults.total() > 0 {
+            let errors = faults
+                .iter()
+                .map(|(layer, cause, count)| (format!("{layer} {cause}"), count))
+                .collect();
+            lines.push(("not decoded", listed(errors, 5)));
+        }
+        rows(&lines)
+    }
+}
