@@ -60,6 +60,8 @@ struct Shown<K: Viewed> {
     top: Option<linkweir_console::top::Top>,
     #[cfg(feature = "webhook")]
     webhook: Option<linkweir_console::Webhook>,
+    #[cfg(feature = "kafka")]
+    publisher: Option<linkweir_console::sketch::Publisher>,
 }
 
 impl<K: Viewed> View<K> {
@@ -70,21 +72,25 @@ impl<K: Viewed> View<K> {
         is_live: bool,
         signals: &Signals,
     ) -> anyhow::Result<Self> {
-        let is_seen = args.has_console() || args.has_top();
-        if !is_seen && args.interval.is_none() && args.alert.is_empty() {
+        let is_wanted = is_seen(args) || args.interval.is_some() || !args.alert.is_empty();
+        if !is_wanted {
             return Ok(Self(None));
         }
-        let live = LiveOf::<K>::new(LiveOptions {
-            interval: args.interval.unwrap_or(Duration::from_secs(1)),
-            source: source.to_owned(),
+        let options = LiveOptions {
             is_live,
-            alerts: rules::<K>(&args.alert)?,
-            ..LiveOptions::default()
-        });
+            ..options::<K>(args, source)?
+        };
+        Self::show(args, options, signals)
+    }
+
+    /// Starts what `args` ask for over statistics of these options.
+    fn show(args: &ViewArgs, options: LiveOptions, signals: &Signals) -> anyhow::Result<Self> {
+        let is_live = options.is_live;
+        let live = LiveOf::<K>::new(options);
         let mut shown = Shown {
             live,
             is_live,
-            has_lines: args.interval.is_some() && !is_seen,
+            has_lines: args.interval.is_some() && !is_seen(args),
             is_covered: false,
             told_tick: 0,
             told_event: 0,
@@ -95,6 +101,8 @@ impl<K: Viewed> View<K> {
             top: None,
             #[cfg(feature = "webhook")]
             webhook: None,
+            #[cfg(feature = "kafka")]
+            publisher: None,
         };
         #[cfg(feature = "web")]
         shown.serve(args)?;
@@ -140,18 +148,76 @@ impl<K: Viewed> View<K> {
             } else {
                 shown.live.finish(report);
             }
-            #[cfg(feature = "tui")]
-            if let Some(top) = shown.top.take() {
-                top.finish();
-                shown.is_covered = false;
-            }
-            shown.tell();
+            shown.end();
         }
     }
 
     /// Whether the terminal is taken: nothing else may write to it.
     pub(crate) fn is_covered(&self) -> bool {
         self.0.as_ref().is_some_and(|shown| shown.is_covered)
+    }
+}
+
+/// Sketches for a message broker, or from one.
+#[cfg(feature = "kafka")]
+impl<K: Viewed + linkweir_console::sketch::Mergeable> View<K> {
+    /// As [`View::start`]; what closes is also published where records go to a broker, whether or not
+    /// somebody looks here.
+    pub(crate) fn start_probe(
+        args: &ViewArgs,
+        (destinations, store): (&[String], &crate::args::StoreArgs),
+        source: &str,
+        is_live: bool,
+        signals: &Signals,
+    ) -> anyhow::Result<Self> {
+        use linkweir_console::sketch::Publisher;
+        let Some((probe, carrier)) = crate::sketches::carrier(destinations, store, is_live)? else {
+            return Self::start(args, source, is_live, signals);
+        };
+        let options = LiveOptions {
+            is_live,
+            is_aligned: true,
+            ..options::<K>(args, source)?
+        };
+        let mut view = Self::show(args, options, signals)?;
+        if let Some(shown) = &mut view.0 {
+            shown.publisher = Some(Publisher::start(&shown.live, &probe, carrier)?);
+        }
+        Ok(view)
+    }
+
+    /// Shows statistics that somebody else merges: see [`View::live`].
+    pub(crate) fn start_merged(
+        args: &ViewArgs,
+        source: &str,
+        signals: &Signals,
+    ) -> anyhow::Result<Self> {
+        let options = LiveOptions {
+            is_live: true,
+            // Those of many probes are more than those of one.
+            max_keys: 512,
+            ..options::<K>(args, source)?
+        };
+        Self::show(args, options, signals)
+    }
+
+    /// The statistics that are shown.
+    pub(crate) fn live(&self) -> Option<LiveOf<K>> {
+        self.0.as_ref().map(|shown| shown.live.clone())
+    }
+
+    /// Tells what is new in statistics that somebody else writes.
+    pub(crate) fn look(&mut self) {
+        if let Some(shown) = &mut self.0 {
+            shown.tell();
+        }
+    }
+
+    /// They are closed.
+    pub(crate) fn close(mut self) {
+        if let Some(shown) = &mut self.0 {
+            shown.end();
+        }
     }
 }
 
@@ -169,6 +235,20 @@ impl View<GatewayKind> {
             shown.tell();
         }
     }
+}
+
+/// Whether there is something to look at besides lines.
+const fn is_seen(args: &ViewArgs) -> bool {
+    args.has_console() || args.has_top()
+}
+
+fn options<K: Viewed>(args: &ViewArgs, source: &str) -> anyhow::Result<LiveOptions> {
+    Ok(LiveOptions {
+        interval: args.interval.unwrap_or(Duration::from_secs(1)),
+        source: source.to_owned(),
+        alerts: rules::<K>(&args.alert)?,
+        ..LiveOptions::default()
+    })
 }
 
 fn rules<K: Viewed>(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
@@ -237,6 +317,23 @@ impl<K: Viewed> Shown<K> {
         self.is_covered = top.is_fullscreen();
         self.top = Some(top);
         Ok(())
+    }
+
+    /// The statistics are closed: shows their end.
+    fn end(&mut self) {
+        #[cfg(feature = "tui")]
+        if let Some(top) = self.top.take() {
+            top.finish();
+            self.is_covered = false;
+        }
+        self.tell();
+        #[cfg(feature = "kafka")]
+        if let Some(publisher) = self.publisher.take() {
+            let lost = publisher.finish().lost;
+            if lost > 0 {
+                warn(&format!("{lost} live sketches did not reach the broker"));
+            }
+        }
     }
 
     /// Prints the intervals and alerts that are new.

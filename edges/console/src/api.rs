@@ -35,14 +35,16 @@ macro_rules! words {
 mod flow;
 mod gateway;
 mod http;
+mod probe;
 
 pub use flow::{Application, FlowBy, FlowEnds, FlowFigures, FlowOf, FlowSort, FlowTopRow};
 pub use gateway::{GatewayBy, GatewayFigures, GatewayLine, GatewayOf, GatewaySort, GatewayTopRow};
 pub use http::{By, HttpFigures, HttpOf, Sort, TopRow};
+pub use probe::{Probe, Probes};
 
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A distribution in a few figures: response times, round-trip times, durations, rates.
 ///
@@ -70,7 +72,8 @@ pub struct Percentiles {
 }
 
 /// What was lost, by cause.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Dropped {
     /// Packets the kernel dropped before the ring.
     pub kernel: u64,
@@ -130,7 +133,8 @@ impl Dropped {
 }
 
 /// How full the table of transactions or flows is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TableState {
     /// Entries now.
     pub entries: u64,
@@ -246,6 +250,9 @@ pub struct Meta {
     pub started_ms: u64,
     /// Whether the run has ended.
     pub finished: bool,
+    /// Whether these are the statistics of several probes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub merged: bool,
 }
 
 /// Sums since the start of the run; the figures of its records can be read as if they were its own.

@@ -23,6 +23,7 @@ mod url_template;
 mod webhook;
 
 pub use download::What;
+pub use live::sketch;
 pub use live::{FlowLive, GatewayLive, Kind, Live, LiveOf, LiveOptions};
 #[cfg(feature = "web")]
 pub use server::{Console, ConsoleError, ConsoleOptions};

@@ -60,6 +60,8 @@ pub(crate) trait Served: Debug + Send + Sync {
     fn json(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     /// What there is beside the intervals; `None` where the kind has nothing.
     fn status(&self) -> Option<Vec<u8>>;
+    /// The probes that they are merged from; `None` where they are of one run.
+    fn probes(&self) -> Option<Vec<u8>>;
     fn metrics(&self) -> String;
 }
 
@@ -118,6 +120,10 @@ impl<K: Kind> Served for LiveOf<K> {
 
     fn status(&self) -> Option<Vec<u8>> {
         K::HAS_STATUS.then(|| json(&self.now()))
+    }
+
+    fn probes(&self) -> Option<Vec<u8>> {
+        Self::probes(self).map(|probes| json(probes.as_ref()))
     }
 
     fn metrics(&self) -> String {

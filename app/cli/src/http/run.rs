@@ -85,7 +85,16 @@ impl<'a> Job<'a> {
                 written_folders(args),
             ))?;
         }
+        #[cfg(not(feature = "kafka"))]
         let view = View::start(&args.view, &source, is_live, &signals)?;
+        #[cfg(feature = "kafka")]
+        let view = View::start_probe(
+            &args.view,
+            (&args.output.write, &args.output.store),
+            &source,
+            is_live,
+            &signals,
+        )?;
         sinks.extend(view.sink());
         Ok(Self {
             args,

@@ -173,10 +173,10 @@ impl FlowNumbers {
 
     /// Adds those of another interval.
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.new_flows += other.new_flows;
-        self.ended_tcp += other.ended_tcp;
-        self.ended_udp += other.ended_udp;
-        self.midstream += other.midstream;
+        self.new_flows = self.new_flows.saturating_add(other.new_flows);
+        self.ended_tcp = self.ended_tcp.saturating_add(other.ended_tcp);
+        self.ended_udp = self.ended_udp.saturating_add(other.ended_udp);
+        self.midstream = self.midstream.saturating_add(other.midstream);
         self.ends.add(&other.ends);
         self.packets = self.packets.saturating_add(other.packets);
         self.bytes = self.bytes.saturating_add(other.bytes);

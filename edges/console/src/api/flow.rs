@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Percentiles, UnknownWord, Word};
 
 /// Flows that ended, by what became of them; each in one of the seven.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowEnds {
     /// Both sides had sent FIN.
     pub closed: u64,
@@ -29,13 +30,13 @@ pub struct FlowEnds {
 impl FlowEnds {
     /// Adds those of another interval.
     pub const fn add(&mut self, other: &Self) {
-        self.closed += other.closed;
-        self.reset += other.reset;
-        self.idle += other.idle;
-        self.unanswered += other.unanswered;
-        self.evicted += other.evicted;
-        self.reused += other.reused;
-        self.open += other.open;
+        self.closed = self.closed.saturating_add(other.closed);
+        self.reset = self.reset.saturating_add(other.reset);
+        self.idle = self.idle.saturating_add(other.idle);
+        self.unanswered = self.unanswered.saturating_add(other.unanswered);
+        self.evicted = self.evicted.saturating_add(other.evicted);
+        self.reused = self.reused.saturating_add(other.reused);
+        self.open = self.open.saturating_add(other.open);
     }
 
     /// States and counts, by the names of the records.
@@ -54,7 +55,8 @@ impl FlowEnds {
 }
 
 /// What flows of one application came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Application {
     /// Flows that ended.
     pub flows: u64,

@@ -38,13 +38,13 @@ const MAX_PARTIAL: usize = 1 << 20;
 /// Counts of an interval, or of a run.
 #[derive(Debug, Default)]
 pub struct FlowCounts {
-    all: FlowNumbers,
+    pub(super) all: FlowNumbers,
     /// Few, so that a walk is faster than a look-up.
-    applications: Vec<(&'static str, Application)>,
+    pub(super) applications: Vec<(&'static str, Application)>,
 }
 
 impl FlowCounts {
-    fn application(&mut self, name: &'static str) -> Option<&mut Application> {
+    pub(super) fn application(&mut self, name: &'static str) -> Option<&mut Application> {
         let at = self
             .applications
             .iter()
@@ -64,19 +64,19 @@ impl FlowCounts {
 /// What is kept with a key.
 #[derive(Debug, Clone, Default)]
 pub struct FlowKeyed {
-    flows: u64,
-    reset: u64,
-    unanswered: u64,
-    data_segments: u64,
-    retransmissions: u64,
-    rtt: Coarse,
+    pub(super) flows: u64,
+    pub(super) reset: u64,
+    pub(super) unanswered: u64,
+    pub(super) data_segments: u64,
+    pub(super) retransmissions: u64,
+    pub(super) rtt: Coarse,
 }
 
 impl Payload for FlowKeyed {
     fn merge(&mut self, other: &Self) {
-        self.flows += other.flows;
-        self.reset += other.reset;
-        self.unanswered += other.unanswered;
+        self.flows = self.flows.saturating_add(other.flows);
+        self.reset = self.reset.saturating_add(other.reset);
+        self.unanswered = self.unanswered.saturating_add(other.unanswered);
         self.data_segments = self.data_segments.saturating_add(other.data_segments);
         self.retransmissions = self.retransmissions.saturating_add(other.retransmissions);
         self.rtt.merge(&other.rtt);
@@ -295,7 +295,7 @@ impl Kind for FlowKind {
         mine.all.merge(&theirs.all);
         for (name, counts) in &theirs.applications {
             if let Some(sums) = mine.application(name) {
-                sums.flows += counts.flows;
+                sums.flows = sums.flows.saturating_add(counts.flows);
                 sums.bytes = sums.bytes.saturating_add(counts.bytes);
             }
         }
@@ -353,26 +353,28 @@ impl Kind for FlowKind {
                 add(mine.entry(name).or_default(), value);
             }
         }
-        mine.new_flows += theirs.new_flows;
-        mine.ended += theirs.ended;
-        mine.ended_tcp += theirs.ended_tcp;
-        mine.ended_udp += theirs.ended_udp;
-        mine.midstream += theirs.midstream;
+        mine.new_flows = mine.new_flows.saturating_add(theirs.new_flows);
+        mine.ended = mine.ended.saturating_add(theirs.ended);
+        mine.ended_tcp = mine.ended_tcp.saturating_add(theirs.ended_tcp);
+        mine.ended_udp = mine.ended_udp.saturating_add(theirs.ended_udp);
+        mine.midstream = mine.midstream.saturating_add(theirs.midstream);
         mine.ends.add(&theirs.ends);
-        mine.flow_packets += theirs.flow_packets;
-        mine.flow_bytes += theirs.flow_bytes;
-        mine.data_segments += theirs.data_segments;
-        mine.retransmissions += theirs.retransmissions;
-        mine.payload_bytes += theirs.payload_bytes;
-        mine.retransmitted_bytes += theirs.retransmitted_bytes;
-        mine.out_of_order += theirs.out_of_order;
-        mine.zero_windows += theirs.zero_windows;
+        mine.flow_packets = mine.flow_packets.saturating_add(theirs.flow_packets);
+        mine.flow_bytes = mine.flow_bytes.saturating_add(theirs.flow_bytes);
+        mine.data_segments = mine.data_segments.saturating_add(theirs.data_segments);
+        mine.retransmissions = mine.retransmissions.saturating_add(theirs.retransmissions);
+        mine.payload_bytes = mine.payload_bytes.saturating_add(theirs.payload_bytes);
+        mine.retransmitted_bytes = mine
+            .retransmitted_bytes
+            .saturating_add(theirs.retransmitted_bytes);
+        mine.out_of_order = mine.out_of_order.saturating_add(theirs.out_of_order);
+        mine.zero_windows = mine.zero_windows.saturating_add(theirs.zero_windows);
         sum(&mut mine.anomalies, theirs.anomalies, |sum, count| {
-            *sum += count;
+            *sum = sum.saturating_add(count);
         });
         sum(&mut mine.applications, theirs.applications, |sum, one| {
-            sum.flows += one.flows;
-            sum.bytes += one.bytes;
+            sum.flows = sum.flows.saturating_add(one.flows);
+            sum.bytes = sum.bytes.saturating_add(one.bytes);
         });
     }
 
@@ -400,7 +402,7 @@ impl Kind for FlowKind {
                 .saturating_mul(1_000_000)
                 .checked_div(keyed.data_segments)
                 .unwrap_or(0),
-            FlowSort::Failed => keyed.reset + keyed.unanswered,
+            FlowSort::Failed => keyed.reset.saturating_add(keyed.unanswered),
         }
     }
 

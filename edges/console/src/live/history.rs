@@ -40,7 +40,7 @@ impl Spread {
 
     fn merge(&mut self, other: &Self) {
         self.values.merge(&other.values);
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
     }
 
@@ -78,8 +78,8 @@ impl<K: Kind> Bin<K> {
         mine.t_ms = theirs.t_ms;
         mine.id = theirs.id;
         mine.interval_s += theirs.interval_s;
-        mine.packets += theirs.packets;
-        mine.bytes += theirs.bytes;
+        mine.packets = mine.packets.saturating_add(theirs.packets);
+        mine.bytes = mine.bytes.saturating_add(theirs.bytes);
         K::add(&mut mine.figures, theirs.figures);
         mine.dropped.add(&theirs.dropped);
         mine.dropped_total = theirs.dropped_total;

@@ -19,17 +19,17 @@ use crate::url_template::{MAX_TEMPLATE_BYTES, path_template};
 /// Methods with a counter of their own.
 const MAX_METHODS: usize = 32;
 /// Status codes; larger ones count as 0.
-const CODES: usize = 1000;
+pub(super) const CODES: usize = 1000;
 /// Longest host name that is told from others (RFC 1035: 253, a port, and some).
 const HOST_BYTES: usize = 128;
 
 /// Counts of an interval, or of a run.
 #[derive(Debug)]
 pub struct HttpCounts {
-    all: ScopeNumbers,
+    pub(super) all: ScopeNumbers,
     /// By code; allocated with the first.
-    codes: Vec<u64>,
-    methods: BoundedCounts,
+    pub(super) codes: Vec<u64>,
+    pub(super) methods: BoundedCounts,
 }
 
 impl Default for HttpCounts {
@@ -50,7 +50,7 @@ impl HttpCounts {
         counts
     }
 
-    fn codes(&self) -> BTreeMap<u16, u64> {
+    pub(super) fn codes(&self) -> BTreeMap<u16, u64> {
         (0..)
             .zip(&self.codes)
             .filter(|(_, count)| **count > 0)
@@ -73,18 +73,18 @@ impl HttpCounts {
 /// What is kept with a key.
 #[derive(Debug, Clone, Default)]
 pub struct HttpKeyed {
-    errors_4xx: u64,
-    errors_5xx: u64,
-    unanswered: u64,
-    bytes: u64,
-    response_time: Coarse,
+    pub(super) errors_4xx: u64,
+    pub(super) errors_5xx: u64,
+    pub(super) unanswered: u64,
+    pub(super) bytes: u64,
+    pub(super) response_time: Coarse,
 }
 
 impl Payload for HttpKeyed {
     fn merge(&mut self, other: &Self) {
-        self.errors_4xx += other.errors_4xx;
-        self.errors_5xx += other.errors_5xx;
-        self.unanswered += other.unanswered;
+        self.errors_4xx = self.errors_4xx.saturating_add(other.errors_4xx);
+        self.errors_5xx = self.errors_5xx.saturating_add(other.errors_5xx);
+        self.unanswered = self.unanswered.saturating_add(other.unanswered);
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.response_time.merge(&other.response_time);
     }
@@ -266,18 +266,18 @@ impl Kind for HttpKind {
 
     fn merge(mine: &mut HttpCounts, theirs: &HttpCounts) {
         let (all, other) = (&mut mine.all, &theirs.all);
-        all.requests += other.requests;
-        all.responses += other.responses;
-        all.unanswered += other.unanswered;
-        all.orphans += other.orphans;
-        all.retransmissions += other.retransmissions;
-        all.errors_4xx += other.errors_4xx;
-        all.errors_5xx += other.errors_5xx;
+        all.requests = all.requests.saturating_add(other.requests);
+        all.responses = all.responses.saturating_add(other.responses);
+        all.unanswered = all.unanswered.saturating_add(other.unanswered);
+        all.orphans = all.orphans.saturating_add(other.orphans);
+        all.retransmissions = all.retransmissions.saturating_add(other.retransmissions);
+        all.errors_4xx = all.errors_4xx.saturating_add(other.errors_4xx);
+        all.errors_5xx = all.errors_5xx.saturating_add(other.errors_5xx);
         all.response_time.merge(&other.response_time);
         if !theirs.codes.is_empty() {
             mine.codes.resize(CODES, 0);
             for (mine, theirs) in mine.codes.iter_mut().zip(&theirs.codes) {
-                *mine += theirs;
+                *mine = mine.saturating_add(*theirs);
             }
         }
         mine.methods.merge(&theirs.methods);
@@ -298,7 +298,7 @@ impl Kind for HttpKind {
         HttpFigures {
             requests: all.requests,
             responses: all.responses,
-            complete: all.requests - all.unanswered,
+            complete: all.requests.saturating_sub(all.unanswered),
             unanswered: all.unanswered,
             orphans: all.orphans,
             retransmissions: all.retransmissions,
@@ -309,14 +309,15 @@ impl Kind for HttpKind {
     }
 
     fn add(mine: &mut HttpFigures, theirs: HttpFigures) {
-        mine.requests += theirs.requests;
-        mine.responses += theirs.responses;
-        mine.complete += theirs.complete;
-        mine.unanswered += theirs.unanswered;
-        mine.orphans += theirs.orphans;
-        mine.retransmissions += theirs.retransmissions;
+        mine.requests = mine.requests.saturating_add(theirs.requests);
+        mine.responses = mine.responses.saturating_add(theirs.responses);
+        mine.complete = mine.complete.saturating_add(theirs.complete);
+        mine.unanswered = mine.unanswered.saturating_add(theirs.unanswered);
+        mine.orphans = mine.orphans.saturating_add(theirs.orphans);
+        mine.retransmissions = mine.retransmissions.saturating_add(theirs.retransmissions);
         for (code, count) in theirs.codes {
-            *mine.codes.entry(code).or_insert(0) += count;
+            let sum = mine.codes.entry(code).or_insert(0);
+            *sum = sum.saturating_add(count);
         }
     }
 
@@ -338,7 +339,7 @@ impl Kind for HttpKind {
         let keyed = entry.payload;
         match sort {
             Sort::Requests => entry.count,
-            Sort::Errors => keyed.errors_4xx + keyed.errors_5xx,
+            Sort::Errors => keyed.errors_4xx.saturating_add(keyed.errors_5xx),
             Sort::P95 => keyed.response_time.quantile(950).unwrap_or(0),
             Sort::Bytes => keyed.bytes,
             Sort::Unanswered => keyed.unanswered,

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::buckets::Buckets;
 use super::kind::Kind;
-use super::{LiveOf, lock};
+use super::{LiveOf, lock, probe_metrics};
 use crate::api::{AlertState, Totals};
 
 /// `Content-Type` of the text.
@@ -110,7 +110,7 @@ impl Exposition {
         let mut labels_le = labels.to_vec();
         let mut below = 0;
         for (count, (_, le)) in histogram.buckets.iter().zip(bounds) {
-            below += count;
+            below = u64::saturating_add(below, *count);
             labels_le.truncate(labels.len());
             labels_le.push(("le", le));
             self.sample(&bucket, &labels_le, below);
@@ -168,6 +168,9 @@ impl<K: Kind> LiveOf<K> {
         K::expose(&mut out, &totals, &series);
         if let Some((status, _)) = self.status() {
             K::expose_status(&mut out, &status);
+        }
+        if let Some(probes) = self.probes() {
+            probe_metrics::expose(&mut out, &probes);
         }
         self.alert_metrics(&mut out);
         out.text

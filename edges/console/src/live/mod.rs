@@ -31,8 +31,10 @@ mod kind;
 mod last;
 mod metrics;
 mod part;
+mod probe_metrics;
 mod scopes;
 mod servers;
+pub mod sketch;
 mod windows;
 mod writer;
 
@@ -51,6 +53,7 @@ pub use self::metrics::{Exposition, METRICS_CONTENT_TYPE};
 pub use self::servers::Servers;
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -63,10 +66,11 @@ use self::history::History;
 use self::interval::Open;
 use self::part::Part;
 use self::windows::Windows;
-use self::writer::{Outlet, Writer};
+use self::writer::{Outlet, Standing, Writer};
 use crate::alert::{AlertEvent, MAX_RULES, Rule, Watch};
 use crate::api::{
-    AlertStatus, Ccdf, Dropped, Meta, Now, Snapshot, Tick, TopTable, Totals, Window, Word as _,
+    AlertStatus, Ccdf, Dropped, Meta, Now, Probes, Snapshot, Tick, TopTable, Totals, Window,
+    Word as _,
 };
 use crate::text::{clean, to_f64};
 
@@ -88,6 +92,9 @@ pub struct LiveOptions {
     pub is_live: bool,
     /// Alert rules; those after the first [`MAX_RULES`] are left out.
     pub alerts: Vec<Rule>,
+    /// Whether intervals begin at multiples of their length since the epoch, so that those of several
+    /// probes can be added.
+    pub is_aligned: bool,
     /// Keys that each table of a part keeps (four times as many for the whole run): every key with
     /// more than one in `max_keys` of the requests is among them.
     pub max_keys: usize,
@@ -100,6 +107,7 @@ impl Default for LiveOptions {
             source: String::new(),
             is_live: true,
             alerts: Vec::new(),
+            is_aligned: false,
             max_keys: 256,
         }
     }
@@ -133,6 +141,10 @@ struct Shared<K: Kind> {
     /// The whole run in few intervals.
     history: Mutex<History<K>>,
     status: Mutex<Option<Stated<K>>>,
+    /// Who wants closed intervals and parts themselves.
+    tap: Mutex<Option<Box<dyn Tap<K>>>>,
+    /// The probes whose sketches these statistics are merged from.
+    probes: Mutex<Option<Arc<Probes>>>,
     changed: Condvar,
     webhook: WebhookCounts,
 }
@@ -177,6 +189,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Seconds of so many nanoseconds.
 pub(crate) fn seconds(nanos: u64) -> f64 {
     to_f64(nanos) / 1e9
+}
+
+/// Takes closed intervals and parts on: called in the middle of the run, so it does no work of its own.
+trait Tap<K: Kind>: Debug + Send {
+    fn interval(&mut self, closed: Open<K>, run: &Standing<'_, K>);
+    fn part(&mut self, part: &Arc<Part<K>>);
 }
 
 /// Hands closed intervals to the board.
@@ -237,6 +255,10 @@ impl<K: Kind> Outlet<K> for Publisher<'_, K> {
     }
 
     fn part(&mut self, part: Part<K>) {
+        let part = Arc::new(part);
+        if let Some(tap) = lock(&self.0.tap).as_mut() {
+            tap.part(&part);
+        }
         lock(&self.0.whole).merge(&part);
         // What is to be merged is taken out and put back: readers do not wait for it.
         let max_keys = self.0.options.max_keys;
@@ -244,6 +266,12 @@ impl<K: Kind> Outlet<K> for Publisher<'_, K> {
         if let Some(old) = old {
             let merged = windows::join(&old, max_keys);
             lock(&self.0.board).windows.replace(old.len(), merged);
+        }
+    }
+
+    fn closed(&mut self, closed: Open<K>, run: &Standing<'_, K>) {
+        if let Some(tap) = lock(&self.0.tap).as_mut() {
+            tap.interval(closed, run);
         }
     }
 }
@@ -254,12 +282,7 @@ impl<K: Kind> LiveOf<K> {
     pub fn new(mut options: LiveOptions) -> Self {
         options.alerts.truncate(MAX_RULES);
         options.max_keys = options.max_keys.clamp(1, 65_536);
-        let writer = Writer::new(
-            options.interval,
-            options.is_live,
-            &options.alerts,
-            options.max_keys,
-        );
+        let writer = Writer::new(&options);
         let board = Board {
             source: clean(options.source.as_bytes()),
             max_keys: options.max_keys,
@@ -284,6 +307,8 @@ impl<K: Kind> LiveOf<K> {
             whole: Mutex::new(whole),
             history: Mutex::default(),
             status: Mutex::default(),
+            tap: Mutex::default(),
+            probes: Mutex::default(),
             changed: Condvar::new(),
             webhook: WebhookCounts::default(),
         }))
@@ -330,6 +355,8 @@ impl<K: Kind> LiveOf<K> {
     /// The run has ended with what the last tick said: closes what is open. Readers are told.
     pub fn close(&self) {
         lock(&self.0.writer).finish(&mut Publisher(&self.0));
+        // Who takes intervals learns that there are no more.
+        *lock(&self.0.tap) = None;
         lock(&self.0.board).is_finished = true;
         self.0.changed.notify_all();
     }
@@ -355,6 +382,12 @@ impl<K: Kind> LiveOf<K> {
             status_ms: status_ms.unwrap_or_default(),
             events: lock(&self.0.writer).last.all(),
         }
+    }
+
+    /// The probes whose sketches these statistics are merged from; `None` where they are of one run.
+    #[must_use]
+    pub fn probes(&self) -> Option<Arc<Probes>> {
+        lock(&self.0.probes).clone()
     }
 
     /// Whether [`Live::finish`] was called.
@@ -439,6 +472,7 @@ impl<K: Kind> LiveOf<K> {
     #[must_use]
     pub fn meta(&self) -> Meta {
         let interval = lock(&self.0.writer).interval_ns();
+        let merged = lock(&self.0.probes).is_some();
         let board = lock(&self.0.board);
         Meta {
             kind: K::SUBJECT,
@@ -448,6 +482,7 @@ impl<K: Kind> LiveOf<K> {
             interval_s: seconds(interval),
             started_ms: board.started_ms,
             finished: board.is_finished,
+            merged,
         }
     }
 

@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::buckets::Buckets;
 
 /// A histogram of response times.
-type Histogram = Buckets<16>;
+pub(super) type Histogram = Buckets<16>;
 
 /// Servers with series of their own.
 pub(crate) const MAX_SERVERS: usize = 64;
@@ -57,6 +57,29 @@ impl Codes {
         self.0.push((code, histogram));
     }
 
+    fn merge(&mut self, code: u16, theirs: &Histogram) {
+        let own = self.0.iter().filter(|(code, _)| *code != 0).count();
+        let is_known = self.0.iter().any(|(known, _)| *known == code);
+        let code = if is_known || own < MAX_CODES { code } else { 0 };
+        match self.0.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, histogram)) => histogram.merge(theirs),
+            None => self.0.push((code, *theirs)),
+        }
+    }
+
+    /// Codes whose histograms have grown since `earlier`, and by what.
+    fn grown<'a>(
+        &'a self,
+        earlier: Option<&'a Self>,
+    ) -> impl Iterator<Item = (u16, Histogram)> + 'a {
+        self.0.iter().filter_map(move |(code, now)| {
+            let mut known = earlier.into_iter().flat_map(|codes| &codes.0);
+            let before = known.find(|(known, _)| known == code);
+            let grown = before.map_or(*now, |(_, before)| now.since(before));
+            (grown.count > 0).then_some((*code, grown))
+        })
+    }
+
     /// Codes and their histograms, in the order of the codes.
     pub(crate) fn sorted(&self) -> Vec<(u16, &Histogram)> {
         let mut all: Vec<_> = self.0.iter().map(|(code, h)| (*code, h)).collect();
@@ -98,6 +121,40 @@ impl Servers {
         if let Some((_, codes)) = self.list.get_mut(at) {
             codes.record(code, nanos);
         }
+    }
+
+    /// Adds the histogram of a server and code of another run; `None` are servers without their own.
+    pub(super) fn merge(&mut self, server: Option<SocketAddr>, code: u16, theirs: &Histogram) {
+        let Some(server) = server else {
+            return self.other.merge(code, theirs);
+        };
+        let key = (server.ip().to_canonical(), server.port());
+        let at = match self.at.get(&key) {
+            Some(at) => *at,
+            None if self.list.len() < MAX_SERVERS => {
+                self.list
+                    .push((SocketAddr::new(key.0, key.1), Codes::default()));
+                self.at.insert(key, self.list.len() - 1);
+                self.list.len() - 1
+            }
+            None => return self.other.merge(code, theirs),
+        };
+        if let Some((_, codes)) = self.list.get_mut(at) {
+            codes.merge(code, theirs);
+        }
+    }
+
+    /// Histograms that have grown since `earlier`, an older state of the same run, and by what.
+    pub(super) fn since(&self, earlier: &Self) -> Vec<(Option<SocketAddr>, u16, Histogram)> {
+        let mut grown = Vec::new();
+        for (at, (server, codes)) in self.list.iter().enumerate() {
+            let before = earlier.list.get(at).map(|(_, codes)| codes);
+            let codes = codes.grown(before);
+            grown.extend(codes.map(|(code, histogram)| (Some(*server), code, histogram)));
+        }
+        let others = self.other.grown(Some(&earlier.other));
+        grown.extend(others.map(|(code, histogram)| (None, code, histogram)));
+        grown
     }
 
     /// Servers, by address, and `None` for all others together.

@@ -39,9 +39,10 @@ impl<K: Kind> Default for Windows<K> {
 impl<K: Kind> Windows<K> {
     /// Adds a closed part. Where this leaves half a minute of fine parts older than a minute, gives
     /// them to be joined; they stay until [`Windows::replace`].
-    pub(super) fn push(&mut self, part: Part<K>) -> Option<Vec<Arc<Part<K>>>> {
+    pub(super) fn push(&mut self, part: impl Into<Arc<Part<K>>>) -> Option<Vec<Arc<Part<K>>>> {
+        let part = part.into();
         let now = part.end;
-        self.parts.push_back(Arc::new(part));
+        self.parts.push_back(part);
         while self
             .parts
             .front()

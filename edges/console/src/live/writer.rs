@@ -1,18 +1,19 @@
 //! The writing side: one thread's records and counters become intervals and parts.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use linkweir_engine::RunReport;
 use linkweir_record::RecordBatch as _;
+use linkweir_sketch::TopK;
 use linkweir_wire::Timestamp;
 
+use super::LiveOptions;
 use super::interval::{Open, Sums};
 use super::kind::{Clock, Kind};
 use super::last::Last;
 use super::part::Part;
 use super::scopes::Scopes;
-use crate::alert::{Numbers, Rule, Watch};
+use crate::alert::{Numbers, Watch};
 use crate::api::{Dropped, TableState, Word as _};
 
 /// How long after its end an interval of an interface waits for records: longer than the time
@@ -42,6 +43,10 @@ pub(super) trait Outlet<K: Kind> {
     );
     /// A part is full. Called after [`Outlet::interval`] for its last interval.
     fn part(&mut self, part: Part<K>);
+    /// The interval again, when the writer needs it no more, with where the run stands.
+    fn closed(&mut self, closed: Open<K>, run: &Standing<'_, K>) {
+        let _ = (closed, run);
+    }
 }
 
 /// What the run's report said last.
@@ -54,11 +59,22 @@ pub(super) struct Seen {
     pub(super) faults: u64,
 }
 
+/// Where a run stands when an interval closes.
+#[derive(Debug)]
+pub(super) struct Standing<'a, K: Kind> {
+    pub(super) seen: Seen,
+    /// Records that came too late for their interval.
+    pub(super) late: u64,
+    pub(super) series: &'a K::Series,
+}
+
 /// Open intervals, the open part, and sums since the start.
 #[derive(Debug)]
 pub(super) struct Writer<K: Kind> {
     interval: u64,
     is_live: bool,
+    /// Whether intervals begin at multiples of their length.
+    is_aligned: bool,
     max_keys: usize,
     scopes: Scopes,
     /// A rule and the number of its scope.
@@ -94,14 +110,16 @@ pub(super) struct Writer<K: Kind> {
 }
 
 impl<K: Kind> Writer<K> {
-    pub(super) fn new(interval: Duration, is_live: bool, rules: &[Rule], max_keys: usize) -> Self {
+    pub(super) fn new(options: &LiveOptions) -> Self {
+        let rules = &options.alerts;
         let scopes = Scopes::of(rules);
         Self {
-            interval: u64::try_from(interval.as_nanos())
+            interval: u64::try_from(options.interval.as_nanos())
                 .unwrap_or(u64::MAX / 2)
                 .clamp(1_000_000, u64::MAX / 1_000_000),
-            is_live,
-            max_keys,
+            is_live: options.is_live,
+            is_aligned: options.is_aligned,
+            max_keys: options.max_keys,
             scope_of: rules
                 .iter()
                 .map(|rule| scopes.position(&rule.scope))
@@ -234,7 +252,7 @@ impl<K: Kind> Writer<K> {
                 return;
             }
             Some(last) => last.end,
-            None => self.next_start.unwrap_or(time),
+            None => self.next_start.unwrap_or_else(|| self.start_of(time)),
         };
         if is_far(start, time, self.interval)
             || (self.open.is_empty() && is_far(time, start, self.interval))
@@ -260,7 +278,17 @@ impl<K: Kind> Writer<K> {
         }
         self.close_part(outlet);
         (self.records_to, self.ticks_to, self.flushed_to) = (0, time, 0);
-        self.push(time, time.saturating_add(self.interval));
+        let start = self.start_of(time);
+        self.push(start, start.saturating_add(self.interval));
+    }
+
+    /// Where an interval begins that is the first one and holds `time`.
+    const fn start_of(&self, time: u64) -> u64 {
+        if self.is_aligned {
+            time - time % self.interval
+        } else {
+            time
+        }
     }
 
     fn push(&mut self, start: u64, end: u64) {
@@ -373,9 +401,20 @@ impl<K: Kind> Writer<K> {
                 self.interval
             }
         };
+        self.hand_out(front, length, &changed, outlet);
+    }
+
+    /// Gives a closed interval to the outlet, to the sums and to the open part.
+    fn hand_out(
+        &mut self,
+        front: Open<K>,
+        length: u64,
+        changed: &[usize],
+        outlet: &mut impl Outlet<K>,
+    ) {
         let mut total = self.closed.dropped;
         total.add(&front.sums.dropped);
-        outlet.interval(&front, length, &self.watches, &changed, &total);
+        outlet.interval(&front, length, &self.watches, changed, &total);
         self.closed.merge(&front.sums);
         if let Some(part) = &mut self.part {
             part.take(&front.sums.counts);
@@ -394,9 +433,66 @@ impl<K: Kind> Writer<K> {
             part.take(&front.sums.counts);
             self.part = Some(part);
         }
+        let run = Standing {
+            seen: self.seen,
+            late: self.late,
+            series: &self.series,
+        };
+        outlet.closed(front, &run);
     }
 
-    fn close_part(&mut self, outlet: &mut impl Outlet<K>) {
+    /// Takes an interval that is complete, as other writers gave it; intervals that nobody had anything
+    /// of before it count as empty ones. Each comes after those before it.
+    pub(super) fn take(&mut self, whole: Open<K>, outlet: &mut impl Outlet<K>) {
+        self.started.get_or_insert(whole.start);
+        if let Some(next) = self.next_start.filter(|next| *next < whole.start) {
+            if is_far(next, whole.start, self.interval) {
+                self.close_part(outlet);
+            } else {
+                let mut start = next;
+                while start < whole.start {
+                    let end = start.saturating_add(self.interval);
+                    self.take_one(Open::new(start, end.min(whole.start)), outlet);
+                    start = end;
+                }
+            }
+        }
+        self.take_one(whole, outlet);
+    }
+
+    fn take_one(&mut self, whole: Open<K>, outlet: &mut impl Outlet<K>) {
+        self.next_start = Some(whole.end);
+        self.add_seen(&whole.sums);
+        let changed = self.watch(&whole);
+        self.hand_out(whole, self.interval, &changed, outlet);
+    }
+
+    fn add_seen(&mut self, sums: &Sums<K>) {
+        self.seen.packets = self.seen.packets.saturating_add(sums.packets);
+        self.seen.bytes = self.seen.bytes.saturating_add(sums.bytes);
+        self.dropped.add(&sums.dropped);
+    }
+
+    /// Adds to the sums since the start what came too late for its interval.
+    pub(super) fn take_late(&mut self, sums: &Sums<K>) {
+        self.add_seen(sums);
+        let table = self.closed.table;
+        self.closed.merge(sums);
+        self.closed.table = table;
+    }
+
+    /// Adds a table of another writer to the open part; `start` is where one begins that is the first.
+    pub(super) fn take_table(&mut self, by: K::By, table: &TopK<K::Keyed>, start: u64) {
+        let start = self.next_start.unwrap_or(start);
+        let part = self
+            .part
+            .get_or_insert_with(|| Part::new(start, self.max_keys));
+        if let Some(mine) = part.tables.get_mut(by.position()) {
+            mine.merge(table);
+        }
+    }
+
+    pub(super) fn close_part(&mut self, outlet: &mut impl Outlet<K>) {
         if let Some(part) = self.part.take() {
             self.parts = self.parts.saturating_add(1);
             outlet.part(part);

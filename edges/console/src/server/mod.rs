@@ -7,6 +7,7 @@
 //! | `/api/stream` | server-sent events: `tick` per interval, `end` |
 //! | `/api/top`, `/api/ccdf` | tables and the distribution over a window |
 //! | `/api/status` | of a gateway: its state and its last events |
+//! | `/api/probes` | where the statistics are merged: the probes |
 //! | `/api/download.csv`, `/api/download.json` | the same as files |
 //! | `/metrics`, `/healthz` | for machines |
 //!

@@ -213,6 +213,10 @@ impl Site {
                 || refusal(StatusCode::NOT_FOUND, "this run has no status"),
                 json,
             ),
+            "/api/probes" => self.live.probes().map_or_else(
+                || refusal(StatusCode::NOT_FOUND, "these are the statistics of one run"),
+                json,
+            ),
             "/metrics" => whole(StatusCode::OK, METRICS_CONTENT_TYPE, self.live.metrics()),
             "/healthz" => whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
             _ => asset(path),

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::draw::{Look, pairs};
+use super::probes;
 use super::screen::Screen;
 use super::shown::{Panel, Shown};
 use crate::api::Numbered;
@@ -37,13 +38,14 @@ impl Beside {
     /// Shares `room` rows with the table of keys: lines first, then the table of the panel, then half
     /// of the rest for the last records.
     pub(super) fn of<K: Shown>(screen: &Screen<K>, room: u16) -> Self {
-        let Some(now) = &screen.now else {
-            return Self::default();
+        let mut shown = match (&screen.now, &screen.probes) {
+            (Some(now), _) => now
+                .status
+                .as_deref()
+                .map_or_else(Panel::default, |status| K::panel(status)),
+            (None, Some(probes)) => probes::panel(probes),
+            (None, None) => return Self::default(),
         };
-        let mut shown = now
-            .status
-            .as_deref()
-            .map_or_else(Panel::default, |status| K::panel(status));
         shown.lines.truncate(usize::from(room / 3));
         let lines = rows(shown.lines.len());
         shown.rows.truncate(MAX_ROWS);
@@ -59,7 +61,11 @@ impl Beside {
         Self {
             shown,
             panel,
-            said: (rest / 2).min(MAX_SAID),
+            said: if screen.now.is_some() {
+                (rest / 2).min(MAX_SAID)
+            } else {
+                0
+            },
         }
     }
 }

@@ -14,6 +14,7 @@ mod draw;
 mod gateway;
 mod lines;
 mod number;
+mod probes;
 mod screen;
 mod shown;
 #[cfg(test)]

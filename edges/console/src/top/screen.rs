@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::api::{Meta, Now, Tick, TopTable, Window, Word};
+use crate::api::{Meta, Now, Probes, Tick, TopTable, Window, Word};
 use crate::live::{Kind, LiveOf};
 
 /// Rows asked for: more than a screen has, so that there is something to scroll.
@@ -37,6 +37,8 @@ pub(super) struct Screen<K: Kind> {
     pub(super) table: Option<TopTable<K::By, K::Row>>,
     /// What there is beside the intervals, where the kind has something.
     pub(super) now: Option<Now<K::Status, K::Event>>,
+    /// The probes that the statistics are merged from.
+    pub(super) probes: Option<Arc<Probes>>,
     pub(super) by: K::By,
     pub(super) sort: K::Sort,
     pub(super) window: Window,
@@ -74,6 +76,7 @@ impl<K: Kind> Screen<K> {
             ticks: Vec::new(),
             table: None,
             now: None,
+            probes: None,
             by: first()?,
             sort: first()?,
             window: Window::FiveMinutes,
@@ -108,6 +111,7 @@ impl<K: Kind> Screen<K> {
         let surplus = self.ticks.len().saturating_sub(CURVE);
         self.ticks.drain(..surplus);
         self.now = K::HAS_STATUS.then(|| live.now());
+        self.probes = live.probes();
         self.ask(live);
     }
 

@@ -82,6 +82,7 @@ fn screen(ticks: impl IntoIterator<Item = Tick>) -> Screen<HttpKind> {
         interval_s: 1.0,
         started_ms: 1_700_000_000_000,
         finished: false,
+        merged: false,
     });
     screen.ticks = ticks.into_iter().map(Arc::new).collect();
     screen.table = Some(TopTable {

@@ -104,6 +104,34 @@ export interface Meta {
   interval_s: number;
   started_ms: number;
   finished: boolean;
+  /** The statistics of several probes, of which /api/probes tells. */
+  merged?: boolean;
+}
+
+/** One of the probes that the statistics are merged from. */
+export interface Probe {
+  name: string;
+  last_seen_ms: number;
+  t_ms: number;
+  runs: number;
+  packets: number;
+  bytes: number;
+  packets_per_s: number;
+  dropped: Dropped;
+  missing_intervals: number;
+  late_intervals: number;
+  duplicates: number;
+  has_ended: boolean;
+  is_stale: boolean;
+}
+
+export interface Probes {
+  probes: readonly Probe[];
+  sketches: number;
+  /** Messages that were no sketches, by cause. */
+  refused: Readonly<Record<string, number>>;
+  /** What is wrong with the connection to the broker. */
+  fault: string | null;
 }
 
 export interface Totals {
@@ -228,5 +256,7 @@ export const fetchTop = (by: string, sort: string, window: Window, n: number): P
   json(`/api/top?by=${by}&sort=${sort}&window=${window}&n=${n}`);
 
 export const fetchCcdf = (of: string, window: Window): Promise<Ccdf> => json(`/api/ccdf?of=${of}&window=${window}`);
+
+export const fetchProbes = (): Promise<Probes> => json("/api/probes");
 
 export const fetchNow = (): Promise<GatewayNow> => json("/api/status");

@@ -14,7 +14,8 @@ import { GatewayCards } from "./gateway";
 import { GatewayEvents } from "./gatewayevents";
 import { useGatewayNow } from "./gatewaynow";
 import { Header, keys } from "./header";
-import { kind, latest } from "./state";
+import { ProbesCard } from "./probes";
+import { kind, latest, meta } from "./state";
 import { Tiles } from "./tiles";
 import { TopCard } from "./top";
 import * as lines from "./lines";
@@ -31,6 +32,7 @@ export function App() {
         <Banners />
         <Tiles />
         <Alerts />
+        {meta.value?.merged === true ? <div class="grid"><ProbesCard /></div> : null}
         {nothingYet.value ? <Empty /> : CHARTS[kind.value]()}
       </main>
       <Footer />

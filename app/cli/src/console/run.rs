@@ -1,0 +1,121 @@
+//! Reads the sketches of all probes and shows them, until it is told to stop.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use linkweir_console::alert::Scope;
+use linkweir_console::sketch::{MergeOptions, Mergeable, Merger};
+use linkweir_kafka::Consumer;
+use linkweir_record::{FlowKind, HttpKind};
+use linkweir_wire::Timestamp;
+
+use super::args::{ConsoleArgs, Since, Subject};
+use crate::args::ViewArgs;
+use crate::exit::{Exit, Wrong, warn};
+use crate::progress::wall_clock;
+use crate::signals::Signals;
+use crate::sketches;
+use crate::view::{View, Viewed};
+
+/// How often intervals, signals and the view are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// Messages between two looks, where there are many.
+const BURST: usize = 200;
+
+/// Runs the command.
+pub(crate) fn run(args: ConsoleArgs) -> anyhow::Result<Exit> {
+    match args.kind {
+        Subject::Http => run_of::<HttpKind>(args),
+        Subject::Flows => run_of::<FlowKind>(args),
+    }
+}
+
+fn run_of<K: Viewed + Mergeable>(mut args: ConsoleArgs) -> anyhow::Result<Exit> {
+    let signals = Signals::install()?;
+    check_rules::<K>(&args.view)?;
+    #[cfg(feature = "web")]
+    if !args.view.has_top() && args.view.console.is_none() {
+        args.view.console = Some("127.0.0.1:8080".to_owned());
+    }
+    let address = sketches::address(&args.from)?;
+    let topics = [address.topic.as_str()];
+    let open = match args.since {
+        Since::Now => Consumer::from_end,
+        Since::Beginning => Consumer::from_beginning,
+    };
+    let consumer = open(&address.brokers, &topics, &args.kafka)
+        .map_err(|error| anyhow!(Wrong(format!("{}: {error}", args.from))))?;
+    let mut view = View::<K>::start_merged(&args.view, &args.from, &signals)?;
+    let Some(live) = view.live() else {
+        return Err(anyhow!("nothing is shown"));
+    };
+    let options = MergeOptions {
+        late: args.late,
+        stale: args.late.max(args.view.interval.unwrap_or_default() * 5),
+    };
+    let mut reader = Reader {
+        consumer,
+        merger: Merger::new(live, options),
+        from: args.from,
+        told: None,
+    };
+    while !signals.stop() {
+        reader.read(view.is_covered());
+        view.look();
+    }
+    reader.merger.finish(now());
+    view.close();
+    Ok(Exit::Done)
+}
+
+/// Refuses rules about one host, server and so on: sketches have the numbers of all together.
+fn check_rules<K: Viewed>(view: &ViewArgs) -> anyhow::Result<()> {
+    for text in &view.alert {
+        let rule = K::rule(text).map_err(|error| anyhow!(Wrong(format!("--alert: {error}"))))?;
+        if rule.scope != Scope::Run {
+            let message = format!(
+                "--alert: `{text}` is about a part of the traffic, which sketches do not have; give this rule to the probes"
+            );
+            return Err(anyhow!(Wrong(message)));
+        }
+    }
+    Ok(())
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_nanos(wall_clock())
+}
+
+/// Hands messages to the merger, and tells what becomes of the broker.
+struct Reader<K: Mergeable> {
+    consumer: Consumer,
+    merger: Merger<K>,
+    from: String,
+    /// What was said of the broker last.
+    told: Option<String>,
+}
+
+impl<K: Mergeable> Reader<K> {
+    /// Takes what there is, waiting for [`LOOK`] at most where there is nothing, and closes what is due.
+    fn read(&mut self, is_covered: bool) {
+        let mut wait = LOOK;
+        for _ in 0..BURST {
+            let Some(message) = self.consumer.poll(wait) else {
+                break;
+            };
+            self.merger.take(&message.value, now());
+            wait = Duration::ZERO;
+        }
+        let trouble = self.consumer.trouble().map(str::to_owned);
+        self.merger.set_fault(trouble.clone());
+        self.merger.advance(now());
+        if is_covered || trouble.is_some() == self.told.is_some() {
+            return;
+        }
+        match &trouble {
+            Some(why) => warn(&format!("{}: {why}; tried again until it works", self.from)),
+            None => warn(&format!("{}: sketches can be read again", self.from)),
+        }
+        self.told = trouble;
+    }
+}

@@ -1,0 +1,104 @@
+//! Live sketches of a run on their way to a message broker: `<topic>.sketches` of a `kafka://`
+//! destination of the records.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use linkweir_console::sketch::{Carrier, PublisherOptions};
+use linkweir_kafka::{Address, Producer, Sent};
+
+use crate::args::StoreArgs;
+use crate::exit::Wrong;
+use crate::progress::wall_clock;
+
+/// What follows the topic of the records in the name of the topic of their sketches.
+const SUFFIX: &str = ".sketches";
+
+/// Bounds of the buffer: minutes of sketches, of which each is some ten KiB.
+const BUFFER: [(&str, &str); 2] = [
+    ("queue.buffering.max.messages", "10000"),
+    ("queue.buffering.max.kbytes", "32768"),
+];
+
+/// How long the last sketches may take to arrive without anything arriving.
+const LAST: Duration = Duration::from_secs(5);
+/// As long may a run over files be held up by a broker that takes nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to take reports where there is nothing else to do.
+const SERVE: Duration = Duration::from_millis(100);
+
+/// The address of the sketches that belong to the records at `destination`.
+///
+/// # Errors
+/// It is no address of a topic.
+pub(crate) fn address(destination: &str) -> anyhow::Result<Address> {
+    let mut address: Address = destination
+        .parse()
+        .map_err(|error| anyhow!(Wrong(format!("{destination}: {error}"))))?;
+    address.topic.push_str(SUFFIX);
+    Ok(address)
+}
+
+/// Sends sketches by a producer of their own, so that records do not wait for them.
+#[derive(Debug)]
+pub(crate) struct KafkaCarrier {
+    producer: Producer,
+    /// Whether what does not fit is waited for.
+    waits: bool,
+}
+
+/// Where the sketches of a run go that writes to `destinations`, and whose they are; `None` where none
+/// of these is a broker.
+pub(crate) fn carrier(
+    destinations: &[String],
+    store: &StoreArgs,
+    is_live: bool,
+) -> anyhow::Result<Option<(PublisherOptions, KafkaCarrier)>> {
+    let Some(destination) = destinations.iter().find(|one| one.starts_with("kafka://")) else {
+        return Ok(None);
+    };
+    let bounds = BUFFER.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let settings: Vec<_> = bounds.into_iter().chain(store.kafka.clone()).collect();
+    // The sink of the records says what there is to say about the broker.
+    let producer = Producer::open(&address(destination)?, &settings, |_| {})
+        .map_err(|error| anyhow!(Wrong(format!("{destination}: {error}"))))?;
+    let options = PublisherOptions {
+        probe: store.options(is_live).probe,
+        run: wall_clock(),
+        waits: !is_live,
+    };
+    let carrier = KafkaCarrier {
+        producer,
+        waits: !is_live,
+    };
+    Ok(Some((options, carrier)))
+}
+
+impl Carrier for KafkaCarrier {
+    fn send(&mut self, key: &[u8], message: &[u8]) -> bool {
+        loop {
+            match self.producer.send(key, message) {
+                Sent::Yes => return true,
+                Sent::No => return false,
+                Sent::Full if self.waits && self.producer.idle() < PATIENCE => {
+                    self.producer.serve(SERVE);
+                }
+                Sent::Full => return false,
+            }
+        }
+    }
+
+    fn serve(&mut self) {
+        self.producer.serve(Duration::ZERO);
+    }
+
+    fn finish(&mut self) -> u64 {
+        while self.producer.waiting() > 0 && self.producer.idle() < LAST {
+            self.producer.serve(SERVE);
+        }
+        if self.producer.waiting() > 0 {
+            self.producer.give_up();
+        }
+        self.producer.failures().count
+    }
+}
