@@ -235,7 +235,7 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
     let folder = Folder::new();
     let mut outputs = Vec::new();
     let capture = demo();
-    for form in ["jsonl", "csv", "text"] {
+    for form in ["jsonl", "csv", "text", "parquet", "arrow"] {
         let records = folder.at(form);
         let words = [
             "http",
@@ -260,6 +260,73 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
     }
     assert!(outputs[0].lines().count() > 5, "{}", outputs[0]);
     assert!(outputs.iter().all(|output| *output == outputs[0]));
+
+    // A stream needs no file; several inputs of several forms are merged by time.
+    let stream = fs::read(folder.at("arrow")).unwrap();
+    let ran = model_stdin(&["sessions", "-", "--timeout", "10ms", "-q"], &stream).exits(0);
+    assert_eq!(ran.stdout, outputs[0]);
+    let both = [folder.at("parquet"), folder.at("jsonl")];
+    let summary = folder.at("both.json");
+    let words = [
+        "sessions",
+        &both[0],
+        &both[1],
+        "--timeout",
+        "10ms",
+        "--summary",
+        &summary,
+    ];
+    assert_eq!(model(&words).exits(0).stdout, outputs[0]);
+    assert_eq!(folder.json("both.json")["model"]["requests"], 1600);
+
+    let counts = [
+        "fit",
+        &both[0],
+        "--bin",
+        "10ms",
+        "--timeout",
+        "10ms",
+        "--json",
+        "-o",
+    ];
+    let of_columns = model(&[&counts[..], &[&folder.at("m.json")]].concat()).exits(0);
+    let arrivals: Value = serde_json::from_str(&of_columns.stdout).unwrap();
+    assert_eq!(arrivals["arrivals"], outputs[0].lines().count() - 1);
+}
+
+#[test]
+fn columns_that_are_damaged_or_of_something_else_are_told_by_name() {
+    let folder = Folder::new();
+    let capture = demo();
+    let capture = capture.to_str().unwrap();
+    let records = |command: &str, name: &str| {
+        let path = folder.at(name);
+        run(&[command, "-q", "-r", capture, "-w", &path]).exits(0);
+        path
+    };
+    for name in ["flows.parquet", "flows.arrow"] {
+        let flows = records("flows", name);
+        model(&["sessions", &flows])
+            .exits(3)
+            .says(name)
+            .says("no column `client_ip`; there are: c_ip, c_port,");
+    }
+    let parquet = records("http", "http.parquet");
+    let bytes = fs::read(&parquet).unwrap();
+    let _no_file = model_stdin(&["sessions", "-"], &bytes)
+        .exits(3)
+        .says("standard input")
+        .says("no pipe");
+    let cut = folder.with("cut.parquet", &bytes[..bytes.len() / 2]);
+    model(&["sessions", &cut]).exits(3).says("cut.parquet");
+    // A stream that ends in the middle: what is before the damage counts.
+    let stream = fs::read(records("http", "http.arrow")).unwrap();
+    let cut = folder.with("cut.arrow", &stream[..stream.len() - 5000]);
+    model(&["sessions", &cut, "-q"]).exits(1).says("cut.arrow");
+    let feather = folder.with("x.feather", b"ARROW1\0\0 and more");
+    model(&["sessions", &feather])
+        .exits(3)
+        .says("has to be a stream");
 }
 
 /// One two-state source and a rest of three states: 6 states, mean 30.

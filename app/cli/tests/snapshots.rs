@@ -12,7 +12,7 @@ use serde_json::Value;
 
 #[test]
 fn every_format() {
-    for format in ["text", "jsonl", "csv", "zeek"] {
+    for format in ["text", "jsonl", "csv", "spreadsheet", "zeek", "zeek-json"] {
         let ran = http(&demo(), &["--format", format]).exits(0);
         let first: Vec<String> = ran
             .stdout
@@ -30,7 +30,7 @@ fn every_format() {
             .lines()
             .filter(|line| line.starts_with('#'))
             .count();
-        let heading = usize::from(format == "csv");
+        let heading = usize::from(matches!(format, "csv" | "spreadsheet"));
         assert_eq!(ran.lines().len() - comments - heading, 800, "{format}");
     }
 }

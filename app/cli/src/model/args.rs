@@ -53,7 +53,8 @@ pub(crate) struct LogArgs {
     pub(crate) timeout: Duration,
 
     /// Form of the logs: `clf` is Common or Combined Log Format, `wc98` the binary records of the 1998
-    /// World Cup logs, `http` records of `linkweir http` as JSON lines, CSV or text.
+    /// World Cup logs, `http` records of `linkweir http` as JSON lines, CSV, text, Parquet or a stream of
+    /// Arrow.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: LogForm,
 

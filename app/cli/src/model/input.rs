@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use linkweir_model::log::DETECT_BYTES;
@@ -17,6 +17,8 @@ pub(super) struct Opened {
     rest: Box<dyn Read + Send>,
     /// What happened while the beginning was read: told when its turn comes.
     error: Option<io::Error>,
+    /// The file it is, where it is one: for forms that are not read from front to back.
+    pub(super) path: Option<PathBuf>,
 }
 
 impl Opened {
@@ -34,7 +36,11 @@ impl Opened {
             Box::new(File::open(path).with_context(|| name.clone())?)
         };
         let rest = linkweir_capture::plain(stream).with_context(|| name.clone())?;
-        Self::begin(name, rest)
+        let path = (!is_stdin).then(|| path.to_owned());
+        Ok(Self {
+            path,
+            ..Self::begin(name, rest)?
+        })
     }
 
     pub(super) fn begin(name: String, mut rest: Box<dyn Read + Send>) -> anyhow::Result<Self> {
@@ -53,6 +59,7 @@ impl Opened {
             seen: 0,
             rest,
             error,
+            path: None,
         })
     }
 }

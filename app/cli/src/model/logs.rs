@@ -5,10 +5,11 @@ use std::collections::BinaryHeap;
 use std::io::{self, Read};
 
 use anyhow::anyhow;
-use linkweir_model::log::{Cause, Decoder, LogFormat, Request, detect};
+use linkweir_model::log::{Cause, Decoder, Faults, LogFormat, Request, detect};
 use linkweir_model::sessions::{Rule, Sessions, Totals};
 
 use super::args::{LogArgs, LogForm, SpanArgs};
+use super::columns::{Columns, Stored, stored};
 use super::input::Opened;
 
 /// Bytes read at once.
@@ -66,8 +67,24 @@ impl Found {
     }
 }
 
+/// A form of log: bytes that are decoded as they come, or columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Bytes(LogFormat),
+    Columns(Stored),
+}
+
 /// The form of an input; nothing where it is no log.
-pub(super) fn form(opened: &Opened, asked: LogForm) -> Option<LogFormat> {
+pub(super) fn form(opened: &Opened, asked: LogForm) -> Option<Form> {
+    if let Some(stored) = stored(&opened.beginning)
+        && matches!(asked, LogForm::Auto | LogForm::Http)
+    {
+        return Some(Form::Columns(stored));
+    }
+    bytes_form(opened, asked).map(Form::Bytes)
+}
+
+fn bytes_form(opened: &Opened, asked: LogForm) -> Option<LogFormat> {
     let found = detect(&opened.beginning).filter(|format| asked.allows(*format));
     let first = opened.beginning.split(|byte| *byte == b'\n').next();
     found.or_else(|| match asked {
@@ -84,7 +101,7 @@ pub(super) fn form(opened: &Opened, asked: LogForm) -> Option<LogFormat> {
 
 /// Finds the sessions of logs; `begin` gets the time of each that begins in the span.
 pub(super) fn sessions(
-    logs: Vec<(Opened, LogFormat)>,
+    logs: Vec<(Opened, Form)>,
     args: &LogArgs,
     span: SpanArgs,
     mut begin: impl FnMut(u64) -> anyhow::Result<()>,
@@ -104,7 +121,7 @@ pub(super) fn sessions(
             failed = begin(time_ns).err();
         }
     };
-    let mut merged = Merged::new(logs);
+    let mut merged = Merged::new(logs)?;
     while let Some(request) = merged.next() {
         sessions.request(request, &mut begun);
     }
@@ -114,24 +131,79 @@ pub(super) fn sessions(
     }
     found.totals = sessions.totals();
     for stream in merged.streams {
-        let faults = stream.decoder.faults();
+        let faults = stream.source.faults();
         found.faults.extend(
             faults
                 .iter()
-                .map(|(cause, count, first)| (stream.log.name.clone(), cause, count, first)),
+                .map(|(cause, count, first)| (stream.name.clone(), cause, count, first)),
         );
         if let Some(what) = stream.damage {
-            found.damaged.push((stream.log.name, what));
+            found.damaged.push((stream.name, what));
         }
     }
     Ok(found)
 }
 
+/// Where the requests of a log come from.
+enum Source {
+    Bytes {
+        log: Opened,
+        decoder: Decoder,
+        buffer: Vec<u8>,
+    },
+    Columns(Columns),
+}
+
+impl Source {
+    fn open(log: Opened, form: Form) -> anyhow::Result<Self> {
+        Ok(match form {
+            Form::Bytes(format) => Self::Bytes {
+                log,
+                decoder: Decoder::new(format),
+                buffer: vec![0; CHUNK_BYTES],
+            },
+            Form::Columns(stored) => Self::Columns(Columns::open(log, stored)?),
+        })
+    }
+
+    /// Appends the next requests; whether there may be more.
+    fn read(&mut self, batch: &mut Vec<Request>) -> anyhow::Result<bool> {
+        match self {
+            Self::Bytes {
+                log,
+                decoder,
+                buffer,
+            } => match log.read(buffer) {
+                Ok(0) => {
+                    decoder.finish(batch);
+                    Ok(false)
+                }
+                Ok(got) => {
+                    decoder.feed(buffer.get(..got).unwrap_or_default(), batch);
+                    Ok(true)
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+                Err(error) => {
+                    decoder.finish(batch);
+                    Err(error.into())
+                }
+            },
+            Self::Columns(columns) => columns.read(batch),
+        }
+    }
+
+    fn faults(&self) -> &Faults {
+        match self {
+            Self::Bytes { decoder, .. } => decoder.faults(),
+            Self::Columns(columns) => columns.faults(),
+        }
+    }
+}
+
 /// One log.
 struct Stream {
-    log: Opened,
-    decoder: Decoder,
-    buffer: Vec<u8>,
+    name: String,
+    source: Source,
     batch: Vec<Request>,
     /// Requests of the batch that are taken.
     taken: usize,
@@ -140,16 +212,15 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(log: Opened, format: LogFormat) -> Self {
-        Self {
-            log,
-            decoder: Decoder::new(format),
-            buffer: vec![0; CHUNK_BYTES],
+    fn open(log: Opened, form: Form) -> anyhow::Result<Self> {
+        Ok(Self {
+            name: log.name.clone(),
+            source: Source::open(log, form)?,
             batch: Vec::new(),
             taken: 0,
             is_ended: false,
             damage: None,
-        }
+        })
     }
 
     fn next(&mut self) -> Option<Request> {
@@ -163,24 +234,14 @@ impl Stream {
             }
             self.batch.clear();
             self.taken = 0;
-            match self.log.read(&mut self.buffer) {
-                Ok(0) => self.end(),
-                Ok(got) => {
-                    let bytes = self.buffer.get(..got).unwrap_or_default();
-                    self.decoder.feed(bytes, &mut self.batch);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            match self.source.read(&mut self.batch) {
+                Ok(may_have_more) => self.is_ended = !may_have_more,
                 Err(error) => {
                     self.damage = Some(error.to_string());
-                    self.end();
+                    self.is_ended = true;
                 }
             }
         }
-    }
-
-    fn end(&mut self) {
-        self.is_ended = true;
-        self.decoder.finish(&mut self.batch);
     }
 }
 
@@ -193,22 +254,22 @@ struct Merged {
 }
 
 impl Merged {
-    fn new(logs: Vec<(Opened, LogFormat)>) -> Self {
-        let mut streams: Vec<Stream> = logs
+    fn new(logs: Vec<(Opened, Form)>) -> anyhow::Result<Self> {
+        let mut streams = logs
             .into_iter()
-            .map(|(log, format)| Stream::new(log, format))
-            .collect();
+            .map(|(log, form)| Stream::open(log, form))
+            .collect::<anyhow::Result<Vec<Stream>>>()?;
         let waiting: Vec<Option<Request>> = streams.iter_mut().map(Stream::next).collect();
         let next = waiting
             .iter()
             .enumerate()
             .filter_map(|(log, request)| Some(Reverse((request.as_ref()?.time_ns, log))))
             .collect();
-        Self {
+        Ok(Self {
             streams,
             next,
             waiting,
-        }
+        })
     }
 
     fn next(&mut self) -> Option<Request> {
@@ -227,7 +288,7 @@ impl Merged {
 pub(super) fn open(
     paths: &[std::path::PathBuf],
     asked: LogForm,
-) -> anyhow::Result<Vec<(Opened, LogFormat)>> {
+) -> anyhow::Result<Vec<(Opened, Form)>> {
     let mut logs = Vec::new();
     for path in paths {
         let opened = Opened::open(path)?;

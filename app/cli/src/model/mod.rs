@@ -2,6 +2,11 @@
 
 mod args;
 mod check;
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(not(feature = "parquet"))]
+#[path = "no_columns.rs"]
+mod columns;
 mod figure;
 mod fit;
 mod input;

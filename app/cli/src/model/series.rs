@@ -89,7 +89,7 @@ pub(super) fn read(inputs: &[PathBuf], how: How<'_>) -> anyhow::Result<Series> {
 }
 
 fn of_logs(
-    logs: Vec<(Opened, linkweir_model::log::LogFormat)>,
+    logs: Vec<(Opened, logs::Form)>,
     how: How<'_>,
     source: &str,
 ) -> anyhow::Result<Series> {

@@ -1,0 +1,256 @@
+//! What users of other programs do: `zeek-cut`, readers of Zeek's JSON, pipes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a helper that fails is a failed test"
+)]
+
+mod common;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{demo, ended, http, linkweir, run};
+use serde_json::Value;
+
+/// `zeek-cut` in awk, by nothing but the header.
+const ZEEK_CUT: &str = r#"
+BEGIN { FS = "\t"; n = split(want, w, " ") }
+/^#fields/ { for (i = 2; i <= NF; i++) at[$i] = i - 1; next }
+/^#/ { next }
+{ line = $(at[w[1]]); for (i = 2; i <= n; i++) line = line "|" $(at[w[i]]); print line }
+"#;
+
+fn zeek_cut(log: &Path, want: &str) -> Vec<String> {
+    let output = Command::new("awk")
+        .args(["-v", &format!("want={want}"), ZEEK_CUT])
+        .arg(log)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn objects(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// `http` or `flows` on the bundled capture, once into each of these files.
+fn written(command: &str, folder: &Path, names: &[&str]) {
+    for name in names {
+        let words = [command, "-q", "-r", demo().to_str().unwrap(), "-w"].map(str::to_owned);
+        let path = folder.join(name).to_str().unwrap().to_owned();
+        let _done = run(&[words.as_slice(), &[path]].concat()).exits(0);
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn zeek_cut_takes_columns_of_http_log() {
+    let folder = tempfile::tempdir().unwrap();
+    written("http", folder.path(), &["http.log", "all.jsonl"]);
+    let names = "id.orig_h id.orig_p method host uri status_code status_msg user_agent version";
+    let cut = zeek_cut(&folder.path().join("http.log"), names);
+    let expected: Vec<String> = objects(&folder.path().join("all.jsonl"))
+        .iter()
+        .map(|object| {
+            [
+                "client_ip",
+                "client_port",
+                "method",
+                "host",
+                "uri",
+                "status_code",
+                "reason_phrase",
+                "user_agent",
+                "version",
+            ]
+            .map(|name| text(&object[name]))
+            .join("|")
+        })
+        .collect();
+    assert_eq!(cut.len(), 800);
+    assert_eq!(cut, expected);
+    // What dashboards select is there, also where it is not known.
+    let unknown = zeek_cut(
+        &folder.path().join("http.log"),
+        "trans_depth referrer response_body_len tags",
+    );
+    assert!(unknown.iter().all(|line| line == "-|-|-|-"));
+}
+
+#[test]
+fn zeek_cut_takes_columns_of_conn_log() {
+    let folder = tempfile::tempdir().unwrap();
+    written("flows", folder.path(), &["conn.log", "all.jsonl"]);
+    let names =
+        "proto conn_state service orig_bytes resp_bytes orig_pkts resp_pkts history ip_proto";
+    let cut = zeek_cut(&folder.path().join("conn.log"), names);
+    let expected: Vec<String> = objects(&folder.path().join("all.jsonl"))
+        .iter()
+        .map(|object| {
+            let fields = [
+                "protocol",
+                "conn_state",
+                "application",
+                "c_bytes_all",
+                "s_bytes_all",
+                "c_pkts_all",
+                "s_pkts_all",
+            ];
+            let line = fields.map(|name| text(&object[name])).join("|");
+            format!("{}|-|6", line.replace("|unknown|", "|-|"))
+        })
+        .collect();
+    assert!(cut.len() > 10 && cut.iter().any(|line| line.starts_with("tcp|SF|http|")));
+    assert_eq!(cut, expected);
+}
+
+#[test]
+fn zeek_json_says_what_the_table_says() {
+    for (command, log, json) in [
+        ("http", "http.log", "http.zeek.json"),
+        ("flows", "conn.log", "conn.zeek.json"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        written(command, folder.path(), &[log, json]);
+        let table = std::fs::read_to_string(folder.path().join(log)).unwrap();
+        let header = |lead: &str| -> Vec<&str> {
+            let line = table.lines().find_map(|line| line.strip_prefix(lead));
+            line.unwrap().split('\t').collect()
+        };
+        let (names, types) = (header("#fields\t"), header("#types\t"));
+        let rows = table.lines().filter(|line| !line.starts_with('#'));
+        let objects = objects(&folder.path().join(json));
+        assert_eq!(rows.clone().count(), objects.len());
+        for (row, object) in rows.zip(&objects) {
+            let cells: HashMap<&str, &str> = names.iter().copied().zip(row.split('\t')).collect();
+            let set = cells.values().filter(|cell| **cell != "-").count();
+            assert_eq!(object.as_object().unwrap().len(), set, "{row}");
+            for (name, kind) in names.iter().zip(&types) {
+                let (cell, value) = (cells[name], &object[*name]);
+                match *kind {
+                    _ if cell == "-" => assert!(value.is_null(), "{name}"),
+                    "bool" => assert_eq!(value.as_bool(), Some(cell == "T")),
+                    "count" | "port" | "int" => assert_eq!(value.as_u64(), cell.parse().ok()),
+                    "time" | "interval" => assert_eq!(value.as_f64(), cell.parse().ok()),
+                    list if list.contains('[') => assert_eq!(value[0].as_str(), Some(cell)),
+                    _ => assert_eq!(value.as_str(), Some(cell), "{name}"),
+                }
+            }
+        }
+    }
+}
+
+/// Makes a FIFO; nothing where the system has no `mkfifo`.
+fn fifo(path: &Path) -> Option<()> {
+    let made = Command::new("mkfifo").arg(path).status();
+    if made.is_ok_and(|status| status.success()) {
+        return Some(());
+    }
+    eprintln!("SKIPPED: no mkfifo");
+    None
+}
+
+/// Without the lines that say when the file was written.
+fn undated(bytes: &[u8]) -> Vec<u8> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    lines
+        .filter(|line| !line.starts_with(b"#open") && !line.starts_with(b"#close"))
+        .flatten()
+        .copied()
+        .collect()
+}
+
+#[test]
+fn a_slow_reader_of_a_named_pipe_gets_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let Some(()) = fifo(&pipe) else { return };
+    for format in ["text", "jsonl", "csv", "zeek", "zeek-json", "spreadsheet"] {
+        // The pipe is full long before the reader goes on.
+        let reader = Command::new("sh")
+            .args(["-c", "{ head -c 1000; sleep 0.3; cat; } < \"$0\""])
+            .arg(&pipe)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let words = ["--format", format, "-w", pipe.to_str().unwrap()];
+        let ran = http(&demo(), &words).exits(0);
+        let got = reader.wait_with_output().unwrap().stdout;
+        let expected = http(&demo(), &["--format", format]).exits(0).stdout;
+        assert!(got.len() > 100_000, "{format}: {}", got.len());
+        assert!(undated(&got) == undated(expected.as_bytes()), "{format}");
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    }
+    assert!(!pipe.with_file_name(".pipe.partial").exists());
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run_quietly() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let Some(()) = fifo(&pipe) else { return };
+    let reader = Command::new("head")
+        .args(["-n", "1"])
+        .arg(&pipe)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let words = ["--format", "jsonl", "-w", pipe.to_str().unwrap()];
+    let ran = http(&demo(), &words).exits(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert!(reader.wait_with_output().unwrap().stdout.starts_with(b"{"));
+
+    // The same on a pipe of the shell.
+    let script = "{ \"$0\" http -q -r \"$1\" --format csv; echo \"code $?\" >&2; } | head -n 1";
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .arg(env!("CARGO_BIN_EXE_linkweir"))
+        .arg(demo())
+        .output()
+        .unwrap();
+    let ran = ended(output);
+    assert_eq!(ran.stderr, "code 0\n");
+    assert_eq!(ran.lines().len(), 1);
+}
+
+#[test]
+fn a_pipe_is_not_rotated() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let Some(()) = fifo(&pipe) else { return };
+    let words = ["-w", pipe.to_str().unwrap(), "--rotate", "1MB"];
+    let _refused = http(&demo(), &words)
+        .exits(3)
+        .says("only a file can be rotated");
+    // Nobody reads: had it opened the pipe, it would still wait.
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 1);
+}
+
+#[test]
+fn a_file_of_another_process_is_not_a_pipe() {
+    // `/dev/stdout` and `/dev/fd/N` are written as they are, as shells' process substitution gives them.
+    let output = linkweir()
+        .args(["http", "-q", "-r"])
+        .arg(demo())
+        .args(["--format", "jsonl", "-w", "/dev/fd/1"])
+        .output()
+        .unwrap();
+    let ran = ended(output).exits(0);
+    assert_eq!(ran.lines().len(), 800);
+}
