@@ -10,15 +10,18 @@ mod column;
 mod columns;
 mod error;
 mod file;
+mod half;
 mod properties;
 mod schema;
 mod select;
 mod stream;
 mod text;
+mod values;
 
 pub use columns::Columns;
 pub use error::ColumnarError;
 pub use file::ParquetFile;
+pub use half::{HalfError, Halves};
 pub use properties::writer_properties;
 pub use schema::{KIND_KEY, VERSION_KEY, data_type, metadata_of, schema_of};
 pub use select::{Form, SelectError, Table, moments, texts};

@@ -8,6 +8,7 @@ use linkweir_feed::ConsumerName;
 use linkweir_http::PortSet;
 
 use crate::args::{InputArgs, OutputArgs, ViewArgs, WorkerArgs};
+use crate::input;
 use crate::units;
 
 const AFTER_HELP: &str = "Examples:
@@ -56,6 +57,20 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration, help_heading = "Input")]
     pub(crate) feed_wait: Duration,
 
+    /// Read the rows of `linkweir halves` instead of packets: a Parquet file or a stream of Arrow's IPC
+    /// format, `-` for a stream on standard input; may be given several times, all are one trace in this
+    /// order. Rows must be in the order of `order_ns`, `file`, `packet`; further columns are passed over.
+    /// Packets and bytes of the summary are those of the rows.
+    #[cfg(feature = "parquet")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        conflicts_with_all = ["read", "interface", "feed", "ttlb", "filter", "workers"],
+        value_hint = ValueHint::AnyPath,
+        help_heading = "Input"
+    )]
+    pub(crate) from_halves: Vec<PathBuf>,
+
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,
 
@@ -78,6 +93,27 @@ impl HttpArgs {
     /// Whether packets come as they are sent, and do not wait.
     pub(crate) const fn is_live(&self) -> bool {
         self.input.interface.is_some() || self.feed.is_some()
+    }
+
+    /// Files of half-transactions that are read instead of packets.
+    pub(crate) fn halves(&self) -> &[PathBuf] {
+        #[cfg(feature = "parquet")]
+        let halves = &self.from_halves;
+        #[cfg(not(feature = "parquet"))]
+        let halves = &[];
+        halves
+    }
+
+    /// What is read, in words.
+    pub(crate) fn source_names(&self) -> Vec<String> {
+        match &self.feed {
+            Some(feed) => vec![feed.to_string()],
+            None if self.halves().is_empty() => input::names(&self.input),
+            None => {
+                let paths = self.halves().iter();
+                paths.map(|path| path.display().to_string()).collect()
+            }
+        }
     }
 }
 

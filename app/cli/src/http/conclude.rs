@@ -13,7 +13,6 @@ use super::args::HttpArgs;
 use super::summary::{Totals, WorkerTotals};
 use crate::documents;
 use crate::exit::{Exit, say, warn};
-use crate::input;
 use crate::merge::{HttpTotals, RunTotals, Sketch, write_sketch};
 use crate::outputs::SharedReport;
 
@@ -89,9 +88,11 @@ impl<'a> Ended<'a> {
             }
         }
         if let Some(destination) = &args.sketch {
-            let run = RunTotals::new(report, &self.faults);
+            // The packets of half-transactions were counted when those were made.
+            let run = args.halves().is_empty();
+            let run = run.then(|| RunTotals::new(report, &self.faults));
             let http = HttpTotals::new(report, &self.stats);
-            let sketch = Sketch::of_run(self.elapsed, Some(run), Some(http));
+            let sketch = Sketch::of_run(self.elapsed, run, Some(http));
             match write_sketch(destination, &sketch) {
                 Err(SinkError::ClosedPipe) | Ok(()) => {}
                 Err(error) => return Err(error).context("--sketch"),
@@ -135,10 +136,7 @@ fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
     let report = totals.report;
     let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
     let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
-    let inputs = match &args.feed {
-        Some(feed) => vec![feed.to_string()],
-        None => input::names(&args.input),
-    };
+    let inputs = args.source_names();
     ReportMeta {
         title: "HTTP transactions".to_owned(),
         inputs,

@@ -2,6 +2,8 @@
 
 mod args;
 mod conclude;
+#[cfg(feature = "parquet")]
+mod halves;
 mod run;
 mod setup;
 mod summary;

@@ -9,6 +9,8 @@ use linkweir_sink::report::HttpReport;
 
 use super::args::HttpArgs;
 use super::conclude::Ended;
+#[cfg(feature = "parquet")]
+use super::halves::HalvesSource;
 use super::setup::{HttpSinks, check_conflicts, open_sinks, settings, written_folders};
 use crate::args::Fanout;
 use crate::exit::{Exit, warn};
@@ -40,6 +42,11 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
             linkweir_feed::attach(feed, signals.stop_flag(), args.feed_wait, &mut { wait })?;
         let job = Job::start(args, config, signals, meter, page)?;
         return job.one_or_dealt(source, workers);
+    }
+    #[cfg(feature = "parquet")]
+    if !args.halves().is_empty() {
+        let source = HalvesSource::new(args.halves());
+        return Job::start(args, config, signals, meter, page)?.alone(source);
     }
     let opened = input::open(&args.input, sockets, &signals)?;
     let job = Job::start(args, config, signals, meter, page)?;
@@ -75,10 +82,7 @@ impl<'a> Job<'a> {
             sinks.push(Box::new(page.clone()));
         }
         let is_live = args.is_live();
-        let source = match &args.feed {
-            Some(feed) => feed.to_string(),
-            None => input::names(&args.input).join(" "),
-        };
+        let source = args.source_names().join(" ");
         if is_live {
             give_up_privileges(&of_capture(
                 args.input.interface.as_deref(),

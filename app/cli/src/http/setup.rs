@@ -59,11 +59,7 @@ fn written(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
         .iter()
         .map(|path| ("--report", path.as_path()));
     let sketch = args.sketch.iter().map(|path| ("--sketch", Path::new(path)));
-    written
-        .chain(summary)
-        .chain(report)
-        .chain(sketch)
-        .collect()
+    written.chain(summary).chain(report).chain(sketch).collect()
 }
 
 /// The folders in which files will be made, and the devices and pipes that are written to.
@@ -75,7 +71,9 @@ pub(crate) fn written_folders(args: &HttpArgs) -> Vec<PathBuf> {
 pub(crate) fn check_conflicts(args: &HttpArgs) -> anyhow::Result<()> {
     let (output, outputs) = (&args.output, written(args));
     let read = args.input.read.iter().map(|path| ("-r", path.as_path()));
+    let halves = args.halves().iter();
     let inputs: Vec<(&str, &Path)> = read
+        .chain(halves.map(|path| ("--from-halves", path.as_path())))
         .chain(
             args.tracking
                 .anonymize
