@@ -228,6 +228,11 @@ SPARK_TYPES = {
 }
 
 
+def file_url(path: Path) -> str:
+    """A path as Spark takes it, whatever its default file system is."""
+    return f"file://{path}"
+
+
 class Job:
     """A run of all stages."""
 
@@ -289,7 +294,7 @@ class Job:
 
     def match(self) -> None:
         shards = self.args.shards or max(self.spark.sparkContext.defaultParallelism * 3, 1)
-        halves = self.spark.read.parquet(self.folder.as_uri())
+        halves = self.spark.read.parquet(file_url(self.folder))
         flags = shlex.split(self.args.http_flags)
         records = self.schema_of_records(halves, flags)
         extra = [("part", pa.string()), ("shard", pa.int32()), ("halves", pa.int64()), ("sketch", pa.string())]
@@ -299,7 +304,7 @@ class Job:
         say(f"match: {shards} shards")
         rows = sharded(self.spark, halves, shards)
         function = match(self.program, flags, schema)
-        rows.mapInArrow(function, ddl).write.partitionBy("part").parquet((self.folder / "matched").as_uri())
+        rows.mapInArrow(function, ddl).write.partitionBy("part").parquet(file_url(self.folder / "matched"))
 
     def schema_of_records(self, halves: DataFrame, flags: list[str]) -> pa.Schema:
         """The columns of records, asked of the binary by a shard without rows."""
@@ -329,7 +334,7 @@ class Job:
 
     def write(self) -> None:
         matched = self.spark.read.schema("`shard` int, `halves` bigint, `sketch` string")
-        totals = matched.parquet((self.folder / "matched" / "part=totals").as_uri()).collect()
+        totals = matched.parquet(file_url(self.folder / "matched" / "part=totals")).collect()
         shards = {row["shard"]: row for row in totals}
         if len(shards) != len(totals):
             raise JobError("a shard was committed twice; nothing was written")
@@ -341,7 +346,7 @@ class Job:
         folder = self.folder / "matched" / "part=records"
         written = 0
         if folder.exists():
-            records = self.spark.read.parquet(folder.as_uri()).select(*self.record_columns)
+            records = self.spark.read.parquet(file_url(folder)).select(*self.record_columns)
             written = records.count()
             save(records, self.args)
         if written != summary["records"]:
@@ -433,6 +438,7 @@ def session(master: str | None) -> SparkSession:
         # Batches between Spark and linkweir: payloads are up to 64 KiB a row.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+        "spark.sql.parquet.compression.codec": "zstd",
         # The output of a task appears as a whole or not at all.
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
     }

@@ -239,8 +239,8 @@ def loses_an_executor(cluster: Cluster, linkweir: Path, captures: list[Path]) ->
 
 
 def reads_damage(cluster: Cluster, linkweir: Path, captures: list[Path]) -> dict:
-    whole, cut, none = captures[0], cluster.folder / "cut.pcap", cluster.folder / "none.pcap"
-    bytes_ = captures[1].read_bytes()
+    whole, cut, none = captures[-2], cluster.folder / "cut.pcap", cluster.folder / "none.pcap"
+    bytes_ = captures[-1].read_bytes()
     cut.write_bytes(bytes_[: len(bytes_) // 2 + 7])
     none.write_text("this is no capture\n")
     captures = [whole, cut, none]
