@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context, anyhow};
-use linkweir_engine::{Sink, SinkError};
+use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::RecordKind;
 use linkweir_sys::privileges::Restrict;
 
@@ -16,6 +16,24 @@ pub(crate) fn refused(error: SinkError) -> anyhow::Error {
     match error {
         SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
         other => other.into(),
+    }
+}
+
+/// What outputs did not deliver, for commands that write to them outside a run of the engine.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    is_told: bool,
+}
+
+impl Losses {
+    /// What was lost so far; says why when it is first seen.
+    pub(crate) fn look<K: RecordKind>(&mut self, sinks: &[Box<dyn Sink<K>>]) -> SinkLosses {
+        let losses = SinkLosses::of(sinks);
+        if let Some(why) = losses.first.as_ref().filter(|_| !self.is_told) {
+            self.is_told = true;
+            warn(why);
+        }
+        losses
     }
 }
 

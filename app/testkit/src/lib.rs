@@ -5,8 +5,8 @@
 //! through a stage; [`anomalies`] are TCP connections of which it is known what the network did to
 //! them, [`many_flows`] a capture of very many connections; [`netns`] joins two network namespaces
 //! for traffic that is live, [`gateway`] three of them in a row, [`load`] those of generators of load
-//! and their server; `kafka` is a real broker; [`peers`] speak the protocols of old file sharing and chat; [`temporary`] folders
-//! do not outlive a program that is killed.
+//! and their server; `kafka` is a real broker; [`peers`] speak the protocols of old file sharing and
+//! chat; [`temporary`] folders do not outlive a program that is killed.
 #![forbid(unsafe_code)]
 
 pub mod anomalies;

@@ -1,9 +1,8 @@
 //! A Kafka broker: where it is, a producer with a bounded buffer, a consumer of whole topics.
 //!
 //! Nothing here knows what a record is: keys and values are bytes. The client is librdkafka
-//! (`rdkafka`), built without TLS and SASL/GSSAPI: it speaks to brokers by plain TCP, with
-//! SASL/PLAIN and the like not part of it either. Where brokers ask for TLS, a local proxy
-//! (stunnel, a mesh's side car) is the way.
+//! (`rdkafka`), built without TLS: it speaks to brokers by plain TCP, and of SASL it knows PLAIN only.
+//! Where brokers ask for TLS, a proxy on the same machine (stunnel, a side car) can speak it.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -47,6 +47,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("delivery.timeout.ms", "message.timeout.ms"),
 ];
 
+/// Names that begin so are settings of our own, for those who use a client.
+const OWN: &str = "linkweir.";
+
 /// What the user cannot set, and why.
 const FIXED: &[(&str, &str)] = &[
     ("bootstrap.servers", "the brokers are those of the address"),
@@ -85,7 +88,7 @@ fn merged(
     for (name, value) in ours {
         config.set(*name, *value);
     }
-    for (name, value) in given {
+    for (name, value) in given.iter().filter(|(name, _)| !name.starts_with(OWN)) {
         let real = real_name(name);
         if let Some((_, why)) = FIXED.iter().find(|(fixed, _)| *fixed == real) {
             return Err(ClientError::Setting {
@@ -118,7 +121,9 @@ pub(crate) fn of_client(error: &KafkaError) -> ClientError {
                 format!("`{value}` is not taken: {message}")
             };
             if is_about_tls(name) {
-                message.push_str("; this build speaks to brokers without TLS and SASL");
+                message.push_str(
+                    "; this build speaks to brokers without TLS, and of SASL knows PLAIN only",
+                );
             }
             ClientError::Setting {
                 name: name.clone(),

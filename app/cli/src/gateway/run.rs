@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linkweir_console::gateway::GatewayStatus;
-use linkweir_engine::{RunReport, Sink, SinkError};
+use linkweir_engine::{RunReport, Sink, SinkError, SinkLosses};
 use linkweir_gateway::Invitations;
 use linkweir_netfilter::rules::Host;
 use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
@@ -126,6 +126,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         control: Some(control),
         signals,
         sinks,
+        losses: outputs::Losses::default(),
+        lost: SinkLosses::default(),
         view,
         shared,
         wakers,
@@ -167,6 +169,9 @@ struct Running<'a> {
     control: Option<Control>,
     signals: Signals,
     sinks: Sinks,
+    losses: outputs::Losses,
+    /// What the outputs did not deliver, when last asked.
+    lost: SinkLosses,
     view: View<GatewayKind>,
     snapshot: Snapshot,
     shared: Arc<Shared>,
@@ -239,6 +244,7 @@ impl Running<'_> {
 
     fn tick(&mut self) {
         self.each_sink(|sink| sink.flush());
+        self.lost = self.losses.look(&self.sinks);
         let status = self.show();
         self.tell_of_scanner(status);
         self.snapshot
@@ -375,6 +381,7 @@ impl Running<'_> {
             bytes: status.bytes,
             records: self.written,
             last: Some(self.clock.now()),
+            losses: self.lost.clone(),
             ..RunReport::default()
         };
         report.drops.kernel = lost_packets(status);
@@ -386,6 +393,7 @@ impl Running<'_> {
         self.view.finish(&self.report(&status));
         let mut exit = Exit::Done;
         self.each_sink(|sink| sink.finish());
+        self.lost = self.losses.look(&self.sinks);
         self.snapshot.finish();
         self.snapshot
             .take_notices()
@@ -412,7 +420,7 @@ impl Running<'_> {
             ));
             exit = exit.max(Exit::Failed);
         }
-        if lost_packets(&status) + status.events_lost > 0 {
+        if lost_packets(&status) + status.events_lost + self.lost.count > 0 {
             exit = exit.max(Exit::DataLost);
         }
         Ok(exit)
@@ -432,7 +440,7 @@ fn summary(status: &GatewayStatus, report: &RunReport) -> serde_json::Value {
         "first_ts_ns": null,
         "last_ts_ns": report.last.map(Timestamp::as_nanos),
         "elapsed_s": status.uptime_s,
-        "dropped": { "kernel": report.drops.kernel, "sink": status.events_lost },
+        "dropped": { "kernel": report.drops.kernel, "sink": status.events_lost + report.losses.count },
         "decode_errors": {},
         "gateway": status,
     })

@@ -1,6 +1,8 @@
 //! Records of sessions, written on a thread of their own: the schedule never waits for an output.
 
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel,
+};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,19 +12,22 @@ use linkweir_record::{LoadBatch, LoadKind, RecordBatch as _};
 use linkweir_sink::{OutputOptions, open_sink};
 
 use super::args::LoadOutputArgs;
-use crate::outputs;
+use crate::outputs::{self, Losses};
 
 /// Batches that wait for the outputs at most.
 const WAITING: usize = 1024;
 /// How often what is buffered is let out.
 const FLUSH: Duration = Duration::from_millis(200);
 
+/// What became of the records: how many did not arrive, and why an output failed.
+type Written = (u64, anyhow::Result<()>);
+
 type Sinks = Vec<Box<dyn Sink<LoadKind>>>;
 
 /// The outputs of a run.
 #[derive(Debug)]
 pub(super) struct Records {
-    writer: Option<(SyncSender<LoadBatch>, JoinHandle<anyhow::Result<()>>)>,
+    writer: Option<(SyncSender<LoadBatch>, JoinHandle<Written>)>,
     lost: u64,
 }
 
@@ -55,7 +60,7 @@ impl Records {
                 }
                 Err(error) => {
                     opened.send(Err(error)).ok();
-                    Ok(())
+                    (0, Ok(()))
                 }
             }
         })?;
@@ -93,8 +98,7 @@ impl Records {
         };
         drop(sender);
         match writer.join() {
-            Ok(Ok(())) => (self.lost, None),
-            Ok(Err(error)) => (self.lost, Some(error)),
+            Ok((undelivered, done)) => (self.lost + undelivered, done.err()),
             Err(_) => (
                 self.lost,
                 Some(anyhow!("the writer of records has panicked")),
@@ -103,16 +107,25 @@ impl Records {
     }
 }
 
-fn write(mut sinks: Sinks, batches: &Receiver<LoadBatch>) -> anyhow::Result<()> {
+fn write(mut sinks: Sinks, batches: &Receiver<LoadBatch>) -> Written {
+    let mut losses = Losses::default();
+    let done = write_all(&mut sinks, batches, &mut losses);
+    (losses.look(&sinks).count, done)
+}
+
+fn write_all(
+    sinks: &mut Sinks,
+    batches: &Receiver<LoadBatch>,
+    losses: &mut Losses,
+) -> anyhow::Result<()> {
     loop {
         match batches.recv_timeout(FLUSH) {
-            Ok(batch) => each(&mut sinks, |sink| sink.write(&batch))?,
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                each(&mut sinks, |sink| sink.flush())?;
+            Ok(batch) => each(sinks, |sink| sink.write(&batch))?,
+            Err(RecvTimeoutError::Timeout) => {
+                each(sinks, |sink| sink.flush())?;
+                losses.look(sinks);
             }
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
-                return each(&mut sinks, |sink| sink.finish());
-            }
+            Err(RecvTimeoutError::Disconnected) => return each(sinks, |sink| sink.finish()),
         }
     }
 }

@@ -1,0 +1,185 @@
+//! A broker that is away: at the start, in the middle, for ever; one that stands still.
+#![cfg(feature = "kafka")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails is a failed test"
+)]
+
+mod common;
+#[path = "kafka/site.rs"]
+mod site;
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use common::{demo, http, run};
+use linkweir_testkit::kafka::Broker;
+use linkweir_testkit::netns::until;
+use site::{PATIENCE, Run, broker_or_skip, capture, numbers};
+use tempfile::tempdir;
+
+/// A topic at a port of this machine at which nobody listens.
+fn nowhere() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!(
+        "kafka://127.0.0.1:{}/t",
+        listener.local_addr().unwrap().port()
+    )
+}
+
+/// All records of a run are in the topic, once or more.
+#[track_caller]
+fn has_all(broker: &Broker, topic: &str, count: u64) {
+    let messages = broker.read_to_end(topic).unwrap();
+    let runs = numbers(&messages);
+    assert_eq!(runs.len(), 1);
+    for run in runs.values() {
+        let missing: Vec<u64> = (0..count).filter(|number| !run.contains(number)).collect();
+        assert!(missing.is_empty(), "{} missing", missing.len());
+        assert_eq!(run.len() as u64, count, "none that is not of the run");
+    }
+}
+
+#[test]
+fn a_broker_that_comes_late_is_killed_and_stands_still_costs_nothing() {
+    let Some(mut broker) = broker_or_skip(Broker::prepared()) else {
+        return;
+    };
+    let folder = tempdir().unwrap();
+    late(&mut broker, folder.path());
+    killed(&mut broker, folder.path());
+    still(&broker, folder.path());
+}
+
+fn late(broker: &mut Broker, folder: &Path) {
+    let (path, url) = (capture(folder, 500), broker.url("late"));
+    let words = ["-r", path.to_str().unwrap(), "-w", &url];
+    let mut run = Run::start(folder, "late", &words, Stdio::null());
+    run.says("no broker takes messages");
+    assert!(run.said().contains("Connection refused"), "{}", run.said());
+    broker.start_again().unwrap();
+    let summary = run.ends_with(0);
+    assert_eq!(summary["dropped"]["sink"], 0);
+    run.says("takes messages again");
+    let told = run.said().matches("no broker takes messages").count();
+    assert_eq!(told, 1, "{}", run.said());
+    has_all(broker, "late", 1_000);
+}
+
+/// The second half of the capture comes after the broker has been killed.
+fn killed(broker: &mut Broker, folder: &Path) {
+    let (path, url) = (capture(folder, 10_000), broker.url("killed"));
+    // Less room than records: the run waits for the broker in the middle of the file.
+    let words = [
+        "-r",
+        "-",
+        "-w",
+        &url,
+        "--kafka",
+        "queue.buffering.max.messages=2000",
+    ];
+    let (input, mut pipe) = std::io::pipe().unwrap();
+    let mut run = Run::start(folder, "killed", &words, Stdio::from(input));
+    let mut file = File::open(path).unwrap();
+    let half = file.metadata().unwrap().len() / 2;
+    let mut bytes = Vec::new();
+    (&file).take(half).read_to_end(&mut bytes).unwrap();
+    pipe.write_all(&bytes).unwrap();
+    assert!(
+        until(PATIENCE, || broker
+            .read_to_end("killed")
+            .is_ok_and(|messages| messages.len() > 3_000)),
+        "{}",
+        run.said()
+    );
+    broker.kill();
+    assert_eq!(file.stream_position().unwrap(), half);
+    let rest = std::thread::spawn(move || std::io::copy(&mut file, &mut pipe));
+    run.says("no broker takes messages");
+    broker.start_again().unwrap();
+    rest.join().unwrap().unwrap();
+    let summary = run.ends_with(0);
+    assert_eq!(summary["http"]["transactions"], 20_000);
+    assert_eq!(summary["dropped"]["sink"], 0);
+    has_all(broker, "killed", 20_000);
+}
+
+fn still(broker: &Broker, folder: &Path) {
+    let (path, url) = (capture(folder, 500), broker.url("still"));
+    // Somebody who is asked to wait: for less than this broker needs, and for longer.
+    broker.pause().unwrap();
+    let words = ["-r", path.to_str().unwrap(), "-w", &url];
+    let hasty = [&words[..], &["--kafka", "linkweir.patience.ms=1000"]].concat();
+    let summary = Run::start(folder, "hasty", &hasty, Stdio::null()).ends_with(1);
+    assert_eq!(summary["dropped"]["sink"], 1_000);
+    let mut patient = Run::start(folder, "patient", &words, Stdio::null());
+    patient.says("no broker takes messages");
+    broker.resume().unwrap();
+    let summary = patient.ends_with(0);
+    assert_eq!(summary["dropped"]["sink"], 0);
+    has_all(broker, "still", 1_000);
+}
+
+#[test]
+fn a_broker_that_is_never_there_ends_with_1_and_the_number_of_records() {
+    let folder = tempdir().unwrap();
+    let url = nowhere();
+    let demo = demo();
+    let words = ["-r", demo.to_str().unwrap(), "-w", &url];
+    // All records fit into the buffer, or few of them do.
+    for (name, room) in [("wide", "1000"), ("narrow", "10")] {
+        let room = format!("queue.buffering.max.messages={room}");
+        let more = ["--kafka", "linkweir.patience.ms=1500", "--kafka", &room];
+        let words = [&words[..], &more].concat();
+        let mut run = Run::start(folder.path(), name, &words, Stdio::null());
+        let summary = run.ends_with(1);
+        assert_eq!(summary["dropped"]["sink"], 800, "{name}: {}", run.said());
+        run.says("no broker takes messages");
+        run.says("Connection refused");
+        run.says("800 records are lost: ");
+    }
+}
+
+#[test]
+fn who_asks_twice_need_not_wait() {
+    let folder = tempdir().unwrap();
+    let url = nowhere();
+    let demo = demo();
+    let words = ["-r", demo.to_str().unwrap(), "-w", &url];
+    let mut run = Run::start(folder.path(), "asked", &words, Stdio::null());
+    run.says("no broker takes messages");
+    run.signal("INT");
+    // Signals that come within half a second are one.
+    assert!(!until(Duration::from_millis(700), || false));
+    run.signal("INT");
+    assert_eq!(run.ends().signal(), Some(2));
+}
+
+#[test]
+fn what_is_no_topic_is_refused_at_once() {
+    for (url, says) in [
+        ("kafka://127.0.0.1:9092", "has no topic"),
+        ("kafka://127.0.0.1:99999/t", "port `99999`"),
+        ("kafka://::1/t", "brackets"),
+        ("kafka://h/a b", "topic `a b`"),
+    ] {
+        http(&demo(), &["-w", url]).exits(2).says(url).says(says);
+    }
+    let url = nowhere();
+    for (setting, says) in [
+        ("no.such.setting=1", "setting `no.such.setting`"),
+        ("security.protocol=ssl", "without TLS"),
+        ("linger.ms=long", "`long` is not taken"),
+    ] {
+        let demo = demo();
+        let words = ["http", "-r", demo.to_str().unwrap(), "-w", &url];
+        let words = [&words[..], &["--kafka", setting]].concat();
+        run(&words).exits(2).says("--kafka").says(says);
+    }
+}

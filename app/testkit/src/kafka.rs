@@ -1,0 +1,340 @@
+//! A real Kafka broker, one node without ZooKeeper (`KRaft`), on ports of 127.0.0.1 that are its own and in a
+//! folder that goes with it. It can be stopped, killed, made to stand still, and started again with
+//! what it has kept.
+//!
+//! It needs Java 17 and the jars that `scripts/setup.sh test` puts into `tests/kafka/libs`.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use linkweir_kafka::{ClientError, Consumer, Message};
+
+use crate::netns::{Running, until};
+use crate::temporary::TemporaryFolder;
+
+/// How long a broker may take to start or to end, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What the log says when it serves.
+const READY: &str = "Kafka Server started";
+
+/// Any will do; the folder is formatted with it.
+const CLUSTER_ID: &str = "bGlua3dlaXItdGVzdC0wMQ";
+
+/// Why there is no broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// For a person who reads that a test did not run.
+    pub why: String,
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no Kafka broker: {}", self.why)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+impl From<io::Error> for Unavailable {
+    fn from(error: io::Error) -> Self {
+        Self {
+            why: error.to_string(),
+        }
+    }
+}
+
+/// A broker that runs, or did. Dropped, it is killed. It also ends with the thread that started it.
+#[derive(Debug)]
+pub struct Broker {
+    folder: TemporaryFolder,
+    port: u16,
+    controller_port: u16,
+    starts: u32,
+    running: Option<Running>,
+}
+
+impl Broker {
+    /// Starts one whose topics have four partitions, and waits until it serves.
+    ///
+    /// # Errors
+    /// Java or the jars are missing, or it does not start.
+    pub fn start() -> Result<Self, Unavailable> {
+        let mut broker = Self::prepared()?;
+        broker.start_again()?;
+        Ok(broker)
+    }
+
+    /// One that does not run yet: its port is known, and nobody listens there.
+    ///
+    /// # Errors
+    /// Java or the jars are missing, or its folder cannot be formatted.
+    pub fn prepared() -> Result<Self, Unavailable> {
+        let folder = TemporaryFolder::new("kafka-")?;
+        // Both ports are free at the same moment; whoever takes one meanwhile is bad luck.
+        let (a, b) = (free_port()?, free_port()?);
+        let broker = Self {
+            port: a.local_addr()?.port(),
+            controller_port: b.local_addr()?.port(),
+            folder,
+            starts: 0,
+            running: None,
+        };
+        drop((a, b));
+        fs::write(broker.settings(), broker.properties())?;
+        let formatted = broker
+            .java("kafka.tools.StorageTool")?
+            .args(["format", "-t", CLUSTER_ID, "-c"])
+            .arg(broker.settings())
+            .output()?;
+        if formatted.status.success() {
+            Ok(broker)
+        } else {
+            Err(Unavailable {
+                why: format!(
+                    "its folder cannot be formatted: {}",
+                    String::from_utf8_lossy(&formatted.stderr)
+                ),
+            })
+        }
+    }
+
+    /// `127.0.0.1:PORT`, the same after every start.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// `kafka://127.0.0.1:PORT/TOPIC`. A topic is made when it is first written to.
+    #[must_use]
+    pub fn url(&self, topic: &str) -> String {
+        format!("kafka://{}/{topic}", self.address())
+    }
+
+    /// Whether it is running.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Starts it where it does not run, with what it has kept, and waits until it serves.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_again(&mut self) -> Result<(), Unavailable> {
+        if self.is_running() {
+            return Ok(());
+        }
+        self.starts += 1;
+        let log_path = self.folder.path().join(format!("log-{}", self.starts));
+        let log = fs::File::create(&log_path)?;
+        let mut command = self.java("kafka.Kafka")?;
+        command
+            .arg(self.settings())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let mut running = Running::start(&mut command)?;
+        let port = self.port;
+        let mut has_ended = false;
+        let is_ready = until(PATIENCE, || {
+            has_ended = !matches!(running.ended(), Ok(None));
+            has_ended
+                || (fs::read_to_string(&log_path).is_ok_and(|log| log.contains(READY))
+                    && TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok())
+        });
+        if is_ready && !has_ended {
+            self.running = Some(running);
+            return Ok(());
+        }
+        let log = fs::read_to_string(&log_path).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(12).collect();
+        Err(Unavailable {
+            why: format!("it does not start: {}", last.join(" | ")),
+        })
+    }
+
+    /// Ends it as an administrator does, with SIGTERM, and waits for that.
+    pub fn stop(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            // One that does not end in time, or has ended before, is killed when dropped.
+            drop(running.signal("TERM"));
+            until(PATIENCE, || !matches!(running.ended(), Ok(None)));
+        }
+    }
+
+    /// Kills it (SIGKILL): connections end, nothing else is said.
+    pub fn kill(&mut self) {
+        drop(self.running.take());
+    }
+
+    /// Lets it stand still (SIGSTOP): connections stay, nothing answers.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn pause(&self) -> io::Result<()> {
+        self.signal("STOP")
+    }
+
+    /// Ends that (SIGCONT).
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn resume(&self) -> io::Result<()> {
+        self.signal("CONT")
+    }
+
+    fn signal(&self, name: &str) -> io::Result<()> {
+        self.running.as_ref().map_or_else(
+            || Err(io::Error::other("the broker does not run")),
+            |running| running.signal(name),
+        )
+    }
+
+    /// All messages that a topic holds now, in the order of each partition.
+    ///
+    /// # Errors
+    /// The broker does not answer, or the topic does not come to an end.
+    pub fn read_to_end(&self, topic: &str) -> Result<Vec<Message>, ClientError> {
+        let mut consumer = Consumer::from_beginning(&self.address(), &[topic], &[])?;
+        let mut all = Vec::new();
+        let mut outcome = Ok(());
+        let is_complete = until(PATIENCE, || {
+            while let Some(message) = consumer.poll(Duration::from_millis(100)) {
+                all.push(message);
+            }
+            match consumer.remaining() {
+                Ok(remaining) => remaining == 0,
+                Err(error) => {
+                    outcome = Err(error);
+                    false
+                }
+            }
+        });
+        if is_complete {
+            return Ok(all);
+        }
+        outcome.and_then(|()| {
+            Err(ClientError::Client(format!(
+                "{topic} does not end; {} messages were read",
+                all.len()
+            )))
+        })
+    }
+
+    /// Bytes of all messages of a topic as the broker keeps them, compressed.
+    ///
+    /// # Errors
+    /// Its folder cannot be read.
+    pub fn stored_bytes(&self, topic: &str) -> io::Result<u64> {
+        let mut bytes = 0;
+        for entry in fs::read_dir(self.folder.path().join("data"))? {
+            // A folder for each partition: the topic's name and the number.
+            let partition = entry?;
+            let name = partition.file_name();
+            let name = name.to_string_lossy();
+            if name.rsplit_once('-').map(|(name, _)| name) != Some(topic) {
+                continue;
+            }
+            for file in fs::read_dir(partition.path())? {
+                let file = file?;
+                if file
+                    .path()
+                    .extension()
+                    .is_some_and(|ending| ending == "log")
+                {
+                    bytes += file.metadata()?.len();
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn settings(&self) -> PathBuf {
+        self.folder.path().join("server.properties")
+    }
+
+    fn properties(&self) -> String {
+        let (port, controller) = (self.port, self.controller_port);
+        let data = self.folder.path().join("data");
+        format!(
+            "process.roles=broker,controller\n\
+             node.id=1\n\
+             controller.quorum.voters=1@127.0.0.1:{controller}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
+             controller.listener.names=CONTROLLER\n\
+             listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n\
+             log.dirs={}\n\
+             num.partitions=4\n\
+             auto.create.topics.enable=true\n\
+             offsets.topic.replication.factor=1\n\
+             offsets.topic.num.partitions=1\n\
+             transaction.state.log.replication.factor=1\n\
+             transaction.state.log.min.isr=1\n\
+             share.coordinator.state.topic.replication.factor=1\n\
+             share.coordinator.state.topic.min.isr=1\n\
+             group.initial.rebalance.delay.ms=0\n",
+            data.display()
+        )
+    }
+
+    /// A Java program with the broker's jars, which ends with us.
+    fn java(&self, class: &str) -> Result<Command, Unavailable> {
+        let jars = jars()?;
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--", "java", "-Xms128m", "-Xmx384m"])
+            // Two cores are what the machines of tests have; fewer threads start sooner.
+            .args([
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-Xshare:auto",
+            ])
+            .arg("-cp")
+            .arg(jars.join("*"))
+            .arg(class)
+            .current_dir(self.folder.path())
+            // A key pressed for the program is not for it.
+            .process_group(0)
+            .stdin(Stdio::null());
+        Ok(command)
+    }
+}
+
+/// The folder with the jars, where it and Java are there.
+fn jars() -> Result<PathBuf, Unavailable> {
+    let missing = |why: &str| Unavailable {
+        why: format!("{why}; scripts/setup.sh test installs it"),
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kafka/libs");
+    let has_broker = fs::read_dir(&folder).is_ok_and(|entries| {
+        entries
+            .flatten()
+            .any(|entry| entry.file_name().to_string_lossy().starts_with("kafka_"))
+    });
+    if !has_broker {
+        return Err(missing("the broker's jars are not in tests/kafka/libs"));
+    }
+    let java = Command::new("java")
+        .arg("-version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match java {
+        Ok(status) if status.success() => Ok(folder),
+        _ => Err(missing(
+            "Java is not installed (Debian: openjdk-17-jre-headless)",
+        )),
+    }
+}
+
+fn free_port() -> io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+}
