@@ -235,16 +235,69 @@ fn a_pipe_is_not_rotated() {
     let Some(()) = fifo(&pipe) else { return };
     let words = ["-w", pipe.to_str().unwrap(), "--rotate", "1MB"];
     let _refused = http(&demo(), &words)
-        .exits(3)
+        .exits(2)
         .says("only a file can be rotated");
     // Nobody reads: had it opened the pipe, it would still wait.
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 1);
 }
 
+/// Client and time of the request of every record.
+#[cfg(feature = "parquet")]
+fn rows(table: linkweir_columnar::Table) -> Vec<(String, u64)> {
+    let mut rows = Vec::new();
+    for batch in table {
+        let batch = batch.unwrap();
+        let clients = linkweir_columnar::texts(&batch, "client_ip").unwrap();
+        let times = linkweir_columnar::moments(&batch, "request_ts_ns").unwrap();
+        let both = clients.into_iter().zip(times);
+        rows.extend(both.map(|(client, time)| (client.unwrap().to_owned(), time.unwrap())));
+    }
+    rows
+}
+
+#[cfg(feature = "parquet")]
 #[test]
-fn a_file_of_another_process_is_not_a_pipe() {
-    // `/dev/stdout` and `/dev/fd/N` are written as they are, as shells' process substitution gives them.
+fn columns_go_through_a_named_pipe() {
+    use linkweir_columnar::Table;
+    use std::fs::File;
+    const NAMES: [&str; 2] = ["client_ip", "request_ts_ns"];
+
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let Some(()) = fifo(&pipe) else { return };
+    written("http", folder.path(), &["all.jsonl"]);
+    let expected: Vec<(String, u64)> = objects(&folder.path().join("all.jsonl"))
+        .iter()
+        .map(|object| {
+            let time = object["request_ts_ns"].as_u64().unwrap();
+            (text(&object["client_ip"]), time)
+        })
+        .collect();
+    assert_eq!(expected.len(), 800);
+
+    let reading = pipe.clone();
+    let reader = std::thread::spawn(move || {
+        rows(Table::of_stream(File::open(reading).unwrap(), &NAMES).unwrap())
+    });
+    let words = ["--format", "arrow", "-w", pipe.to_str().unwrap()];
+    let _done = http(&demo(), &words).exits(0);
+    assert_eq!(reader.join().unwrap(), expected);
+
+    // A Parquet file can be written from front to back, if not read so.
+    let reading = pipe.clone();
+    let reader = std::thread::spawn(move || std::fs::read(reading).unwrap());
+    let words = ["--format", "parquet", "-w", pipe.to_str().unwrap()];
+    let _done = http(&demo(), &words).exits(0);
+    let kept = folder.path().join("kept.parquet");
+    std::fs::write(&kept, reader.join().unwrap()).unwrap();
+    let table = Table::of_parquet(File::open(kept).unwrap(), &NAMES).unwrap();
+    assert_eq!(rows(table), expected);
+}
+
+#[test]
+fn descriptors_are_written_as_they_are() {
+    // As process substitution of shells gives them.
     let output = linkweir()
         .args(["http", "-q", "-r"])
         .arg(demo())

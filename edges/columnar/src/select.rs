@@ -22,6 +22,9 @@ use crate::error::ColumnarError;
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8192;
 
+/// Columns that an error names of those that are there.
+const SHOWN: usize = 12;
+
 /// A form of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -60,7 +63,7 @@ pub enum SelectError {
     Missing {
         /// The column.
         name: String,
-        /// The columns that are there, joined by commas.
+        /// The first columns that are there, joined by commas.
         found: String,
     },
     /// A column of a type that cannot be what is wanted.
@@ -92,11 +95,11 @@ impl std::fmt::Debug for Table {
 fn check(schema: &SchemaRef, names: &[&str]) -> Result<(), SelectError> {
     for name in names {
         if schema.column_with_name(name).is_none() {
-            let found: Vec<&str> = schema
-                .fields()
-                .iter()
-                .map(|field| field.name().as_str())
-                .collect();
+            let all = schema.fields().iter().map(|field| field.name().as_str());
+            let mut found: Vec<&str> = all.take(SHOWN).collect();
+            if schema.fields().len() > SHOWN {
+                found.push("...");
+            }
             return Err(SelectError::Missing {
                 name: (*name).to_owned(),
                 found: found.join(", "),

@@ -101,7 +101,7 @@ fn bytes_form(opened: &Opened, asked: LogForm) -> Option<LogFormat> {
 
 /// Finds the sessions of logs; `begin` gets the time of each that begins in the span.
 pub(super) fn sessions(
-    logs: Vec<(Opened, Form)>,
+    mut merged: Merged,
     args: &LogArgs,
     span: SpanArgs,
     mut begin: impl FnMut(u64) -> anyhow::Result<()>,
@@ -121,7 +121,6 @@ pub(super) fn sessions(
             failed = begin(time_ns).err();
         }
     };
-    let mut merged = Merged::new(logs)?;
     while let Some(request) = merged.next() {
         sessions.request(request, &mut begun);
     }
@@ -246,7 +245,7 @@ impl Stream {
 }
 
 /// Several logs, the earliest request first.
-struct Merged {
+pub(super) struct Merged {
     streams: Vec<Stream>,
     /// The next request of each log: time, log, request.
     next: BinaryHeap<Reverse<(u64, usize)>>,
@@ -254,7 +253,8 @@ struct Merged {
 }
 
 impl Merged {
-    fn new(logs: Vec<(Opened, Form)>) -> anyhow::Result<Self> {
+    /// Begins to read each of them.
+    pub(super) fn new(logs: Vec<(Opened, Form)>) -> anyhow::Result<Self> {
         let mut streams = logs
             .into_iter()
             .map(|(log, form)| Stream::open(log, form))
@@ -285,10 +285,7 @@ impl Merged {
 }
 
 /// Opens logs and tells their forms.
-pub(super) fn open(
-    paths: &[std::path::PathBuf],
-    asked: LogForm,
-) -> anyhow::Result<Vec<(Opened, Form)>> {
+pub(super) fn open(paths: &[std::path::PathBuf], asked: LogForm) -> anyhow::Result<Merged> {
     let mut logs = Vec::new();
     for path in paths {
         let opened = Opened::open(path)?;
@@ -303,5 +300,5 @@ pub(super) fn open(
         })?;
         logs.push((opened, format));
     }
-    Ok(logs)
+    Merged::new(logs)
 }

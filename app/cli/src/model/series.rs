@@ -88,18 +88,14 @@ pub(super) fn read(inputs: &[PathBuf], how: How<'_>) -> anyhow::Result<Series> {
     of_table(input, how, source)
 }
 
-fn of_logs(
-    logs: Vec<(Opened, logs::Form)>,
-    how: How<'_>,
-    source: &str,
-) -> anyhow::Result<Series> {
+fn of_logs(logs: Vec<(Opened, logs::Form)>, how: How<'_>, source: &str) -> anyhow::Result<Series> {
     let bin = how.bin().unwrap_or(DEFAULT_BIN);
     let name = logs
         .first()
         .map_or("", |(log, _)| log.name.as_str())
         .to_owned();
     let mut bins = Bins::new(nanos(bin));
-    let found = logs::sessions(logs, how.log, how.span, |time_ns| {
+    let found = logs::sessions(logs::Merged::new(logs)?, how.log, how.span, |time_ns| {
         bins.add(time_ns, 1)
             .map_err(|error| sessions::too_many(error, bin))
     })?;
