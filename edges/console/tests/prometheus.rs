@@ -10,8 +10,9 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use linkweir_console::alert::Rule;
@@ -19,6 +20,7 @@ use linkweir_console::gateway::{
     ApplicationStatus, GatewayStatus, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
     VaultStatus,
 };
+use linkweir_console::sketch::{Carrier, MergeOptions, Merger, Publisher, PublisherOptions};
 use linkweir_console::{Console, ConsoleOptions, FlowLive, GatewayLive, Live, LiveOptions};
 use linkweir_engine::{RunReport, seams::Drops};
 use linkweir_record::flow::FlowText;
@@ -121,6 +123,79 @@ fn check(metrics: &str) {
         output.status.success() && said.is_empty(),
         "{said}\n{metrics}"
     );
+}
+
+/// Takes the sketches of a probe, and brings them to nobody but the test.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Carrier for Kept {
+    fn send(&mut self, _key: &[u8], message: &[u8]) -> bool {
+        self.0.lock().unwrap().push(message.to_vec());
+        true
+    }
+}
+
+#[test]
+fn promtool_finds_no_fault_in_what_is_merged_from_probes() {
+    let merged = Live::new(LiveOptions::default());
+    let mut merger = Merger::new(merged.clone(), MergeOptions::default());
+    for name in ["hall-1", "hall \"2\""] {
+        let kept = Kept::default();
+        let probe = live();
+        let options = PublisherOptions {
+            probe: name.to_owned(),
+            run: T0,
+            waits: true,
+        };
+        let publisher = Publisher::start(&probe, &options, kept.clone()).unwrap();
+        probe.close();
+        assert_eq!(publisher.finish().lost, 0);
+        for message in kept.0.lock().unwrap().iter() {
+            merger.take(message, Timestamp::from_nanos(T0));
+        }
+    }
+    merger.take(b"no sketch", Timestamp::from_nanos(T0));
+    merger.finish(Timestamp::from_nanos(T0 + S));
+    let metrics = merged.metrics();
+    for line in [
+        "linkweir_probe_up{probe=\"hall \\\"2\\\"\"} 0",
+        "linkweir_sketches_refused_total{cause=\"malformed\"} 1",
+    ] {
+        assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");
+    }
+    if is_there("promtool") {
+        check(&metrics);
+    }
+}
+
+/// The settings for Prometheus in the documentation are ones that it takes.
+#[test]
+fn promtool_finds_no_fault_in_the_documentation() {
+    if !is_there("promtool") {
+        return;
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/console.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, words) in [
+        ("prometheus.yml", &["check", "config", "--syntax-only"][..]),
+        ("linkweir.rules.yml", &["check", "rules"][..]),
+    ] {
+        let begin = format!("```yaml\n# {name}\n");
+        let (_, rest) = page.split_once(&begin).unwrap();
+        let (text, _) = rest.split_once("```").unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let output = Command::new("promtool")
+            .args(words)
+            .arg(&path)
+            .output()
+            .unwrap();
+        let said =
+            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}");
+    }
 }
 
 #[test]

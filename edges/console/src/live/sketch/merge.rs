@@ -30,6 +30,10 @@ const FAR: u64 = 3600;
 /// How long probes may take to be heard of at the start, beyond an interval.
 const HEARING: Duration = Duration::from_secs(2);
 
+/// How long every interval waits: a probe that has just begun may send its first one beside those of
+/// others.
+const SETTLE: Duration = Duration::from_millis(250);
+
 /// How long to wait for whom. Times are those of who merges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergeOptions {
@@ -209,7 +213,8 @@ impl<K: Mergeable> Merger<K> {
         let has_heard = self
             .started
             .is_some_and(|started| now.saturating_sub(started) >= self.hearing);
-        if has_heard && self.roll.reached(since).all(|reached| reached >= end) {
+        let has_settled = now.saturating_sub(came) >= nanos(SETTLE).min(self.late);
+        if has_heard && has_settled && self.roll.reached(since).all(|reached| reached >= end) {
             return true;
         }
         // A clock that is far ahead must not make all others late for ever.

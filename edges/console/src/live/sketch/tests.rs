@@ -572,9 +572,8 @@ fn a_clock_that_is_years_ahead_makes_nobody_late() {
         );
     merger.take(ahead.as_bytes(), at(T0 + 4 * S));
     for (second, message) in (0..).zip(right.iter().take(4).skip(1)) {
-        let now = at(T0 + (5 + 4 * second) * S);
-        merger.take(message, now);
-        merger.advance(now);
+        merger.take(message, at(T0 + (5 + 4 * second) * S));
+        merger.advance(at(T0 + (6 + 4 * second) * S));
     }
     let probes = live.probes().unwrap();
     assert!(probes.refused.is_empty(), "{:?}", probes.refused);
