@@ -95,7 +95,12 @@ pub(super) fn conversion(field: &Field) -> String {
     }
 }
 
-/// The type of the argument of an aggregate function over the column.
+/// The type of the argument of an aggregate function over the column; milliseconds are measured in
+/// nanoseconds.
 pub(super) fn measured(field: &Field) -> String {
-    nullable(plain(field.kind), is_nullable(field.kind))
+    let kind = match field.kind {
+        FieldType::Millis => FieldType::SpanNs,
+        other => other,
+    };
+    nullable(plain(kind), is_nullable(kind))
 }

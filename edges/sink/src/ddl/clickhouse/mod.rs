@@ -10,7 +10,8 @@
 //!
 //! Quantiles are kept as states of `quantilesDD`, a DDSketch (Masson, Rim, Lee 2019): counts in bins of
 //! equal relative width. Merging adds counts, so that the result is the same in any order and grouping,
-//! and any quantile is within 1 % of the value at its rank. `quantilesTDigest` depends on the order of
+//! and any quantile is within 1 % of the value at its rank (of 0 and of values from 1 on, so that times
+//! are measured in nanoseconds). `quantilesTDigest` depends on the order of
 //! merges and promises no error; `quantilesGK` bounds the error of the rank, not of the value, which
 //! says nothing about the tail of response times.
 
@@ -125,7 +126,7 @@ fn table(out: &mut String, schema: &KindSchema, plan: &Plan) {
             put(
                 out,
                 format_args!(
-                    ",\n    `{name}_text` String ALIAS replaceRegexpOne(toString(`{name}`), '^::ffff:(\\\\d+\\\\.)', '\\\\1')"
+                    ",\n    `{name}_text` ALIAS replaceRegexpOne(toString(`{name}`), '^::ffff:(\\\\d+\\\\.)', '\\\\1')"
                 ),
             );
         }

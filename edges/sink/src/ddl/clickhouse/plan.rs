@@ -113,7 +113,8 @@ FROM flow_per_minute WHERE minute >= now('UTC') - INTERVAL 1 HOUR
 GROUP BY application ORDER BY sum(c_ip_bytes) + sum(s_ip_bytes) DESC;
 
 -- Round-trip time to each server by the minute: quantiles and largest of the flows' means (ms).
-SELECT minute, s_ip, quantilesDDMerge(0.01, 0.5, 0.9, 0.95, 0.99, 0.999)(c_rtt_avg_quantiles) AS p50_p90_p95_p99_p999, max(c_rtt_avg_max) AS largest
+SELECT minute, s_ip, arrayMap(ns -> ns / 1e6, quantilesDDMerge(0.01, 0.5, 0.9, 0.95, 0.99, 0.999)(c_rtt_avg_ns_quantiles)) AS p50_p90_p95_p99_p999,
+    max(c_rtt_avg_ns_max) / 1e6 AS largest
 FROM flow_per_minute WHERE minute >= now('UTC') - INTERVAL 1 HOUR
 GROUP BY minute, s_ip ORDER BY minute, s_ip;
 ",

@@ -1,5 +1,7 @@
 //! Totals and quantiles by the minute: a table of states, and the view that fills it.
 
+use linkweir_record::{Field, FieldType};
+
 use super::columns::{measured, stored};
 use super::plan::Plan;
 use crate::ddl::{KindSchema, put};
@@ -45,7 +47,7 @@ pub(super) fn statements(out: &mut String, schema: &KindSchema, plan: &Plan) {
         );
     }
     for field in roll.quantiles.iter().filter_map(|name| schema.field(name)) {
-        let (column, type_name) = (field.name, measured(field));
+        let (column, type_name) = (measure(field), measured(field));
         put(
             out,
             format_args!(
@@ -76,6 +78,16 @@ fn groups(plan: &Plan) -> String {
     names.map(|name| format!(", `{name}`")).collect()
 }
 
+/// What the column of a measured value is called. Milliseconds are measured in nanoseconds: in bins of
+/// values below 1 the engine (26.9) is off by one, and its error is up to 3 %.
+fn measure(field: &Field) -> String {
+    if field.kind == FieldType::Millis {
+        format!("{}_ns", field.name)
+    } else {
+        field.name.to_owned()
+    }
+}
+
 /// What makes totals of records; `modifier` stands behind the table, `condition` may be empty.
 pub(super) fn select(
     out: &mut String,
@@ -104,12 +116,16 @@ pub(super) fn select(
             format_args!(",\n    ifNull(sum(t.`{sum}`), 0) AS `{sum}`"),
         );
     }
-    for column in roll.quantiles {
-        let condition = roll.measured.iter().find(|(name, _)| name == column);
-        let value = match condition {
-            Some((_, condition)) => format!("if({condition}, t.`{column}`, NULL)"),
-            None => format!("t.`{column}`"),
-        };
+    for field in roll.quantiles.iter().filter_map(|name| schema.field(name)) {
+        let column = measure(field);
+        let mut value = format!("t.`{}`", field.name);
+        if field.kind == FieldType::Millis {
+            value = format!("toInt64(round({value} * 1e6))");
+        }
+        let condition = roll.measured.iter().find(|(name, _)| *name == field.name);
+        if let Some((_, condition)) = condition {
+            value = format!("if({condition}, {value}, NULL)");
+        }
         put(
             out,
             format_args!(
