@@ -47,10 +47,11 @@ fn run(mut run: Fields) -> Result<RunTotals, String> {
     dropped.end()?;
     let mut decode_errors = DecodeFaults::default();
     for (layer, causes) in run.object("decode_errors")?.each()? {
-        let unknown = |cause: &str| causes_unknown(&layer, cause);
         for (cause, count) in causes.counts()? {
             if !decode_errors.record_named(&layer, &cause, count) {
-                return Err(unknown(&cause));
+                return Err(format!(
+                    "`run.decode_errors.{layer}.{cause}` is not known to this version of linkweir"
+                ));
             }
         }
     }
@@ -69,10 +70,6 @@ fn run(mut run: Fields) -> Result<RunTotals, String> {
     };
     run.end()?;
     Ok(totals)
-}
-
-fn causes_unknown(layer: &str, cause: &str) -> String {
-    format!("`run.decode_errors.{layer}.{cause}` is not known to this version of linkweir")
 }
 
 fn fault(mut fields: Fields) -> Result<Fault, String> {
