@@ -1,0 +1,62 @@
+"""Parquet files of an earlier and of the present version of a kind, read together.
+
+growth.py SCHEMA.json KIND RECORDS.jsonl RECORDS.parquet FOLDER VIEW.sql
+
+The earlier file is made here: the last columns are not in it. FOLDER is what the view reads.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet
+from chdb import session
+from files import in_duckdb, types_in_duckdb
+from records import Kind, compare, report
+
+MISSING = 3
+
+
+def main():
+    schema, name, jsonl, parquet, folder, view = sys.argv[1:]
+    kind = Kind(schema, name)
+    expected = kind.rows(jsonl)
+    table = pyarrow.parquet.read_table(parquet)
+    folder = Path(folder)
+    earlier = folder / "earlier"
+    earlier.mkdir(parents=True)
+    cut = table.select(kind.columns[:-MISSING])
+    pyarrow.parquet.write_table(cut, earlier / "part.parquet")
+    with open(view, encoding="utf-8") as file:
+        duckdb.execute(file.read())
+    before = [row[:-MISSING] + [None] * MISSING for row in expected]
+
+    # Only files of the earlier version: the view has the columns of the present one all the same.
+    types_in_duckdb(kind, kind.name)
+    alone = compare("earlier files", kind.columns, before, in_duckdb(kind, kind.name))
+
+    present = folder / "present"
+    present.mkdir()
+    pyarrow.parquet.write_table(table, present / "part.parquet")
+    types_in_duckdb(kind, kind.name)
+    key = lambda row: (str(row), row[-1] is None)
+    both = sorted(before + expected, key=key)
+    together = compare("both", kind.columns, both, sorted(in_duckdb(kind, kind.name), key=key))
+
+    last = kind.columns[-1]
+    clickhouse = session.Session()
+    counted = str(
+        clickhouse.query(
+            f"SELECT count() AS n, countIf(isNotNull(`{last}`)) AS with_last "
+            f"FROM file('{folder}/*/part.parquet', Parquet) "
+            "SETTINGS schema_inference_mode = 'union', output_format_json_quote_64bit_integers = 0",
+            "JSONEachRow",
+        )
+    )
+    clickhouse_rows = json.loads(counted)
+    report(rows=len(expected), alone=alone, together=together, **clickhouse_rows)
+
+
+if __name__ == "__main__":
+    main()
