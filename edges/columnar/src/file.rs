@@ -115,10 +115,10 @@ impl<K: RecordKind> ParquetFile<K> {
         self.columns.rows() > 0 || self.writer.in_progress_rows() > 0
     }
 
-    /// Whether a row group is complete and not yet taken, or the file has not begun.
+    /// Whether a row group is complete and not yet taken.
     #[must_use]
     pub fn has_groups(&self) -> bool {
-        self.writer.flushed_row_groups().len() > self.taken || self.taken == 0
+        self.writer.flushed_row_groups().len() > self.taken
     }
 
     /// The bytes of the row groups that were completed since the last call, the first time behind

@@ -34,6 +34,10 @@ pub fn writer_properties<K: RecordKind>() -> WriterProperties {
             FieldType::SpanNs => builder
                 .set_column_dictionary_enabled(column.clone(), false)
                 .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED),
+            // Hashes and sequence numbers: nearly all different.
+            FieldType::U32 => builder
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::PLAIN),
             _ => builder,
         };
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotation {
     /// A file is at most so many bytes (a longer single record excepted; the closing lines of a format
-    /// are not counted).
+    /// are not counted). Files of columns are looked at every 1,024 records, by about what they would
+    /// have if they ended there.
     Size(u64),
     /// A file covers so much capture time, from one multiple of it (UTC) to the next. A late record of
     /// an earlier span goes into the file that is open.
