@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use common::{demo, demo_frames, ended, linkweir, plain, run, skipped};
+use linkweir_record::{LoadBatch, LoadKind, LoadRow, RecordKind as _};
+use linkweir_sink::{OutputOptions, open_sink};
 use linkweir_testkit::conversation::Conversation;
 use linkweir_testkit::engines::Engines;
 use serde_json::Value;
@@ -40,7 +42,6 @@ impl Run {
     /// no request, into files of three formats.
     fn of(kind: &'static str, words: &[&str]) -> Self {
         let folder = tempdir().unwrap();
-        let mut frames = demo_frames();
         let mut talk = Conversation::v6(40_001);
         talk.handshake();
         let request = [
@@ -60,10 +61,12 @@ impl Run {
             .concat(),
         );
         talk.client_sends("GET /unanswered HTTP/1.1\r\nHost: six.example\r\n\r\n");
-        frames.extend(talk.frames());
+        // Years before the bundled capture.
+        let mut frames = talk.frames();
         let mut orphan = Conversation::v4(40_002);
         orphan.server_sends("HTTP/1.1 503 No request was seen\r\nContent-Length: 0\r\n\r\n");
         frames.extend(orphan.frames());
+        frames.extend(demo_frames());
         let made = Self { folder, kind };
         std::fs::write(made.at("input.pcap"), plain(&frames)).unwrap();
         let mut command = linkweir();
@@ -72,9 +75,53 @@ impl Run {
             command.arg("-w").arg(made.at(&format!("records.{ending}")));
         }
         ended(command.output().unwrap()).exits(0);
-        made.keep("schema.json", &["all", "--format", "json"]);
-        made.keep("clickhouse.sql", &["all", "--format", "clickhouse"]);
+        made.keep_schema();
         made
+    }
+
+    /// Sessions of the load generator, which needs a network to run: written by its outputs.
+    fn of_sessions(count: u64) -> Self {
+        let made = Self {
+            folder: tempdir().unwrap(),
+            kind: LoadKind::NAME,
+        };
+        let mut batch = LoadBatch::default();
+        for session in 0..count {
+            let failed = session % 7 == 0;
+            let planned_ts_ns = 1_795_222_198_122_187_988 + session * 250_000_003;
+            let took = session.pow(3) + 1;
+            let row = LoadRow {
+                session,
+                client_ip: format!("2001:db8::{session:x}").parse().unwrap(),
+                client_port: if failed { 0 } else { 20_000 },
+                server_ip: "10.0.0.1".parse().unwrap(),
+                server_port: 80,
+                planned_ts_ns,
+                started_ts_ns: (!failed).then_some(planned_ts_ns + 7),
+                ended_ts_ns: planned_ts_ns + took,
+                response_time_ns: (!failed).then_some(took),
+                response_bytes: u64::MAX - session,
+                status_code: (!failed).then_some(200),
+                failure: if failed { "refused" } else { "" },
+                ..LoadRow::default()
+            };
+            let group: &[u8] = if session % 2 == 0 { b"dsl \xe9" } else { b"" };
+            batch.push(row, group);
+        }
+        for ending in ["jsonl", "parquet", "arrow"] {
+            let path = made.at(&format!("records.{ending}"));
+            let path = path.to_str().unwrap();
+            let mut sink = open_sink::<LoadKind>(path, None, OutputOptions::default()).unwrap();
+            sink.write(&batch).unwrap();
+            sink.finish().unwrap();
+        }
+        made.keep_schema();
+        made
+    }
+
+    fn keep_schema(&self) {
+        self.keep("schema.json", &["all", "--format", "json"]);
+        self.keep("clickhouse.sql", &["all", "--format", "clickhouse"]);
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -184,6 +231,12 @@ fn events_of_the_gateway_are_the_same_everywhere() {
     let policy = policy.to_str().unwrap();
     let ran = Run::of("gateway_event", &["gateway", "check", "--config", policy]);
     ran.holds(&engines, 800);
+}
+
+#[test]
+fn sessions_are_the_same_everywhere() {
+    let Some(engines) = engines() else { return };
+    Run::of_sessions(300).holds(&engines, 300);
 }
 
 #[test]
