@@ -102,7 +102,7 @@ fn plain_transactions_are_one_row_a_message_and_go_to_many_shards() {
     tell(&mut talk, &exchanges);
     let frames = talk.frames();
     let (rows, stage) = extract(&frames, talk.link(), 0);
-    let counts = *stage.counts();
+    let counts = stage.counts();
     assert_eq!((counts.requests, counts.responses), (50, 50));
     assert_eq!((counts.plain, counts.others, counts.possible), (100, 0, 0));
     assert_eq!(rows.len(), 100);

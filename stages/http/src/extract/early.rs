@@ -33,9 +33,17 @@ struct Held {
 pub(super) struct Waiting {
     rows: VecDeque<Held>,
     open: usize,
+    /// Of all that were not sure: rows that turned out to matter, and rows that may.
+    taken: u64,
+    possible: u64,
 }
 
 impl Waiting {
+    /// Rows that were not sure and turned out to matter, and such as went because they may.
+    pub(super) const fn counts(&self) -> (u64, u64) {
+        (self.taken, self.possible)
+    }
+
     /// A row that counts.
     #[inline]
     pub(super) fn push(&mut self, row: HalfRow, payload: &[u8], out: &mut HalfBatch) {
@@ -88,6 +96,7 @@ impl Waiting {
             {
                 held.fate = Fate::Kept;
                 held.row.is_plain = false;
+                self.taken += 1;
                 self.open -= 1;
             }
         }
@@ -103,6 +112,7 @@ impl Waiting {
                 Fate::Open(_) if self.rows.len() > most => {
                     out.push(first.row, &first.payload);
                     self.open -= 1;
+                    self.possible += 1;
                 }
                 Fate::Open(_) => return,
             }

@@ -95,7 +95,7 @@ pub struct HalfCounts {
     pub plain: u64,
     /// Segments that go on with a head, or in which a message begins.
     pub others: u64,
-    /// Segments that are kept because of what may have come before the file.
+    /// Segments that are kept because of what may have come before the file, or may still come.
     pub possible: u64,
 }
 
@@ -126,8 +126,12 @@ impl HalfStage {
 
     /// What was kept so far.
     #[must_use]
-    pub const fn counts(&self) -> &HalfCounts {
-        &self.counts
+    pub const fn counts(&self) -> HalfCounts {
+        let (taken, possible) = self.waiting.counts();
+        let mut counts = self.counts;
+        counts.others += taken;
+        counts.possible += possible;
+        counts
     }
 
     /// Packets that did not decode, by layer and cause.

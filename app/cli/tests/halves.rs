@@ -1,0 +1,165 @@
+//! Half-transactions give what packets give: on every capture there is, whole and cut into files, and
+//! through the commands.
+//!
+//! The captures are not part of the repository: without them that comparison says so and passes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::cast_possible_truncation,
+    reason = "a helper that fails is a failed test"
+)]
+
+#[path = "../../../stages/http/tests/common/mod.rs"]
+mod common;
+#[path = "../../../stages/http/tests/common/halves.rs"]
+mod halves;
+
+use std::path::{Path, PathBuf};
+
+use common::{Run, finish};
+use halves::{Pieces, compare_pieces};
+use linkweir_capture::{CaptureFiles, Input, ReadOptions};
+use linkweir_engine::{Batch, Source, SourceEvent, Stage};
+use linkweir_http::{HalfStage, HalvesConfig, HttpConfig, HttpStage};
+use linkweir_record::{HalfBatch, HttpBatch, RecordBatch};
+
+/// `LINKWEIR_CAPTURES`, or the folder beside the repository.
+fn folder() -> PathBuf {
+    std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
+        PathBuf::from,
+    )
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files_below(&path, files);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+}
+
+/// Gives every batch of a capture to `each`; the packets and bytes there were.
+fn read(path: &Path, mut each: impl FnMut(&Batch<'_>)) -> Option<(u64, u64)> {
+    let mut files = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()).ok()?;
+    let (mut packets, mut bytes) = (0, 0);
+    loop {
+        match files.next_event() {
+            Ok(SourceEvent::Batch(batch)) => {
+                packets += batch.len() as u64;
+                let lens = batch.frames().map(|frame| u64::from(frame.wire_len));
+                bytes += lens.sum::<u64>();
+                each(&batch);
+            }
+            Ok(SourceEvent::End) | Err(_) => return Some((packets, bytes)),
+            Ok(_) => {}
+        }
+    }
+}
+
+fn run_packets(path: &Path, config: &HttpConfig) -> Option<(Run, u64, u64)> {
+    let mut stages = [HttpStage::new(config)];
+    let mut out = HttpBatch::default();
+    let (packets, bytes) = read(path, |batch| stages[0].on_batch(batch, &mut out))?;
+    finish(&mut stages, &mut out);
+    Some((Run::new(&stages, &out, &[packets]), packets, bytes))
+}
+
+/// The rows of a capture as if packets from each of `cuts` on were in another file.
+fn run_extraction(path: &Path, cuts: &[u64]) -> Pieces {
+    let mut pieces = Pieces::default();
+    let mut next = cuts.iter().copied().peekable();
+    let new = |file| {
+        HalfStage::new(&HalvesConfig {
+            file,
+            ..HalvesConfig::default()
+        })
+    };
+    let mut stage = new(0);
+    let mut out = HalfBatch::default();
+    let mut seen = 0;
+    read(path, |batch| {
+        for (frame, index) in batch.frames().zip(batch.index()) {
+            while next.next_if_eq(&seen).is_some() {
+                assert!(stage.finish(&mut out));
+                let file = pieces.stages.len() as u32 + 1;
+                pieces.stages.push(std::mem::replace(&mut stage, new(file)));
+            }
+            seen += 1;
+            let index = [linkweir_engine::FrameRef {
+                offset: 0,
+                ..*index
+            }];
+            stage.on_batch(&Batch::new(frame.bytes, &index), &mut out);
+        }
+    });
+    assert!(stage.finish(&mut out));
+    pieces.stages.push(stage);
+    out.views().for_each(|view| pieces.rows.push_view(&view));
+    pieces.packets = seen;
+    pieces
+}
+
+/// A few places to cut at, the same in every run.
+fn cuts(packets: u64, salt: u64) -> Vec<u64> {
+    let mut state = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let count = 1 + next() % 3;
+    let mut cuts: Vec<u64> = (0..count).map(|_| next() % (packets + 1)).collect();
+    cuts.sort_unstable();
+    cuts
+}
+
+#[test]
+fn every_capture_gives_the_same_through_rows() {
+    let mut files = Vec::new();
+    files_below(&folder(), &mut files);
+    if files.is_empty() {
+        println!("** SKIPPED: no captures in {}", folder().display());
+        return;
+    }
+    let (mut records, mut rows, mut total, mut differing) = (0, 0, 0, Vec::new());
+    for (path, salt) in files.iter().zip(1..) {
+        for keep_duplicates in [false, true] {
+            let config = HttpConfig {
+                keep_duplicates,
+                ..HttpConfig::default()
+            };
+            let Some((one, packets, _)) = run_packets(path, &config) else {
+                continue;
+            };
+            let places = [Vec::new(), cuts(packets, salt), cuts(packets, salt + 7777)];
+            for cuts in &places[..if keep_duplicates { 2 } else { 3 }] {
+                let pieces = run_extraction(path, cuts);
+                if cuts.is_empty() && !keep_duplicates {
+                    records += one.records.len();
+                    rows += pieces.rows.len() as u64;
+                    total += packets;
+                }
+                if let Err(why) = compare_pieces(&config, &one, &pieces) {
+                    differing.push(format!("{} cut at {cuts:?}: {why}", path.display()));
+                }
+            }
+        }
+    }
+    println!(
+        "{} captures, {total} packets, {rows} rows, {records} records, {} differences",
+        files.len(),
+        differing.len()
+    );
+    assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}
