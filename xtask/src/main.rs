@@ -53,7 +53,8 @@ usage: cargo xtask TASK
   bench model [--logs DIR] [--seed N]
                               the fitted arrivals beside simpler processes, on recorded series
   bench sinks [--transactions N] [--times N] [--runs R] [--binary FILE] [--only PART]... [--sink NAME]...
-                              what a record costs in each output; parts: whole, alone, growth, real
+                              what a record costs in each output, and a broker that goes away; parts: whole,
+                              alone, growth, real, stopped
   bench record [--packets N] --dir DIR
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]

@@ -7,6 +7,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stdout,
     reason = "a measurement, not part of the data path"
 )]

@@ -11,6 +11,8 @@ mod place;
 mod population;
 mod real;
 mod row;
+mod stopped;
+mod topics;
 mod traffic;
 mod whole;
 
@@ -47,14 +49,17 @@ enum Part {
     Growth,
     /// Bytes of real captures.
     Real,
+    /// A broker that goes away while an interface is captured.
+    Stopped,
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 4] = [
+    const ALL: [(&'static str, Self); 5] = [
         ("whole", Self::Whole),
         ("alone", Self::Alone),
         ("growth", Self::Growth),
         ("real", Self::Real),
+        ("stopped", Self::Stopped),
     ];
 }
 
@@ -86,7 +91,17 @@ pub(super) fn run(args: &[String]) -> Outcome {
         plan.rows
             .push(Row::of(&word).ok_or_else(|| usage(&format!("--sink: one of {names}")))?);
     }
+    // The part of `stopped` that runs in a namespace.
+    let is_inside = options.flag("--inside");
     options.rest()?;
+    if is_inside {
+        let linkweir = plan.binary.context("--binary")?;
+        let dir = shell::memory_folder("bench-sinks-inside");
+        std::fs::create_dir_all(&dir)?;
+        let outcome = stopped::inside(&linkweir, &dir);
+        remove(&dir)?;
+        return outcome;
+    }
     if plan.rows.is_empty() {
         plan.rows = Row::SINKS.to_vec();
     }
@@ -105,6 +120,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         Some(binary) => binary.canonicalize().context("--binary")?,
         None => shell::release_binary()?,
     };
+    let stopped = !plan.wants(Part::Stopped) || stopped::run(&linkweir)?;
     let program = if plan.wants(Part::Alone) || plan.wants(Part::Growth) {
         Some(alone::build()?)
     } else {
@@ -121,7 +137,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
     }
     println!();
     print(&bars);
-    Ok(bars.iter().all(|bar| bar.passed))
+    Ok(stopped && bars.iter().all(|bar| bar.passed))
 }
 
 fn rates(plan: &Plan, linkweir: PathBuf, program: Option<&Path>, dir: &Path) -> Result<Vec<Bar>> {
@@ -135,7 +151,7 @@ fn rates(plan: &Plan, linkweir: PathBuf, program: Option<&Path>, dir: &Path) -> 
     );
     let records = dir.join("records.jsonl");
     whole::write(&linkweir, &[&capture], &records)?;
-    let place = Place::new(dir, linkweir, &capture, plan)?;
+    let place = Place::new(dir, linkweir, &capture, plan.transactions, &plan.rows)?;
     let mut bars = Vec::new();
     if plan.wants(Part::Whole) {
         let all = whole::rounds(&place, &plan.rows, plan.runs)?;
