@@ -141,7 +141,7 @@ impl Table {
             .with_batch_size(BATCH_ROWS)
             .build()
             .map_err(ColumnarError::from)?;
-        let batches = reader.map(|batch| Ok(batch.map_err(ColumnarError::from)?));
+        let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
         Ok(Self {
             batches: Box::new(batches),
         })
