@@ -332,9 +332,14 @@ class Job:
         stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         return sum(stage.numFailedTasks + stage.currentAttemptId for stage in stages if stage)
 
+    def committed(self, part: str) -> DataFrame | None:
+        """Rows of one kind that stage 3 has committed; without any there is no folder of them."""
+        folder = self.folder / "matched" / f"part={part}"
+        return self.spark.read.parquet(file_url(folder)) if folder.exists() else None
+
     def write(self) -> None:
-        matched = self.spark.read.schema("`shard` int, `halves` bigint, `sketch` string")
-        totals = matched.parquet(file_url(self.folder / "matched" / "part=totals")).collect()
+        matched = self.committed("totals")
+        totals = matched.select("shard", "halves", "sketch").collect() if matched is not None else []
         shards = {row["shard"]: row for row in totals}
         if len(shards) != len(totals):
             raise JobError("a shard was committed twice; nothing was written")
@@ -343,25 +348,23 @@ class Job:
         merged = self.local(["merge", "-q", "--summary", "-", str(self.sketches)])
         summary = json.loads(merged.stdout)
         self.lossy |= merged.returncode == DATA_LOST
-        folder = self.folder / "matched" / "part=records"
-        written = 0
-        if folder.exists():
-            records = self.spark.read.parquet(file_url(folder)).select(*self.record_columns)
-            written = records.count()
-            save(records, self.args)
-        if written != summary["records"]:
-            raise JobError(f"{written} records were written, the shards counted {summary['records']}")
+        records = self.committed("records")
+        committed = records.count() if records is not None else 0
+        if committed != summary["records"]:
+            raise JobError(f"{committed} records were committed, the shards counted {summary['records']}; nothing was written")
+        if records is not None:
+            save(records.select(*self.record_columns), self.args)
         if self.args.totals == "-":
             sys.stdout.write(merged.stdout.decode())
         else:
             Path(self.args.totals).write_bytes(merged.stdout)
         self.report |= {
             "halves": sum(row["halves"] for row in totals),
-            "records": written,
+            "records": committed,
             "halves_per_shard": {shard: row["halves"] for shard, row in sorted(shards.items())},
             "failed_tasks": self.failed_tasks(),
         }
-        say(f"{written} records of {self.report['halves']} halves in {len(totals)} shards: {self.args.out}")
+        say(f"{committed} records of {self.report['halves']} halves in {len(totals)} shards: {self.args.out}")
 
 
 def sharded(spark: SparkSession, halves: DataFrame, shards: int) -> DataFrame:
