@@ -1,4 +1,4 @@
-//! A real Kafka broker, one node without ZooKeeper (`KRaft`), on ports of 127.0.0.1 that are its own and in a
+//! A real Kafka broker, one node in `KRaft` mode, on ports of 127.0.0.1 that are its own and in a
 //! folder that goes with it. It can be stopped, killed, made to stand still, and started again with
 //! what it has kept.
 //!
