@@ -34,6 +34,7 @@ mod part;
 mod probe_metrics;
 mod scopes;
 mod servers;
+mod sink;
 pub mod sketch;
 mod windows;
 mod writer;
@@ -58,13 +59,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linkweir_engine::{RunReport, Sink, SinkError};
+use linkweir_engine::{RunReport, Sink};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_wire::Timestamp;
 
 use self::history::History;
 use self::interval::Open;
 use self::part::Part;
+use self::sink::LiveSink;
 use self::windows::Windows;
 use self::writer::{Outlet, Standing, Writer};
 use crate::alert::{AlertEvent, MAX_RULES, Rule, Watch};
@@ -594,26 +596,4 @@ fn events_after<K: Kind>(board: &Board<K>, after: u64) -> Vec<(u64, AlertEvent)>
         .filter(|(number, _)| *number > after)
         .cloned()
         .collect()
-}
-
-/// Counts the records of a run.
-#[derive(Debug)]
-struct LiveSink<K: Kind>(LiveOf<K>);
-
-impl<K: Kind> Sink<K> for LiveSink<K> {
-    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
-        let shared = &self.0.0;
-        lock(&shared.writer).records(batch, &mut Publisher(shared));
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), SinkError> {
-        let shared = &self.0.0;
-        lock(&shared.writer).flushed(&mut Publisher(shared));
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
 }
