@@ -189,7 +189,7 @@ fn what_is_no_sketch_is_refused_by_name() {
         &folder,
         |v| {
             v["run"]["input_faults"] =
-                json!([{"input": "a", "offset": null, "kind": "odd", "message": ""}])
+                json!([{"input": "a", "offset": null, "kind": "odd", "message": ""}]);
         },
         "`run.input_faults[0].kind` must be",
     );

@@ -100,7 +100,7 @@ mod tests {
         // Many more than there are slots.
         for round in 0..3_u32 {
             for n in 0..5000_u32 {
-                let address = std::net::Ipv4Addr::from_bits(n.wrapping_mul(0x0101_0007) ^ round);
+                let address = Ipv4Addr::from_bits(n.wrapping_mul(0x0101_0007) ^ round);
                 assert_eq!(addresses.text(address.into()), address.to_string());
             }
         }

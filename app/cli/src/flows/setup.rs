@@ -78,7 +78,9 @@ pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
     let options = OutputOptions {
         rotation: output.rotate,
         has_partial_records: args.tracking.periodic.is_some(),
-        ..output.store.options(args.input.interface.is_some() || args.feed.is_some())
+        ..output
+            .store
+            .options(args.input.interface.is_some() || args.feed.is_some())
     };
     let tree = TstatOptions {
         step: output.step,

@@ -16,8 +16,8 @@ Exit codes:
 
 /// Prints the columns of a kind of records: as documentation, or as statements that make tables.
 ///
-/// Kinds are http_transaction (`linkweir http`), flow (`flows`), gateway_event (`gateway`) and
-/// load_session (`load`). A column is never removed, renamed or given another type; with every one that
+/// Kinds are `http_transaction` (`linkweir http`), `flow` (`flows`), `gateway_event` (`gateway`) and
+/// `load_session` (`load`). A column is never removed, renamed or given another type; with every one that
 /// is added, the version of the kind is one more.
 ///
 /// For ClickHouse: a table of the Kafka engine for the messages of `-w kafka://`, the table of the
@@ -36,7 +36,7 @@ pub(crate) struct SchemaArgs {
     pub(crate) format: SchemaFormat,
 
     /// Where the records are: `kafka://BROKER[,BROKER]/TOPIC` for ClickHouse [default:
-    /// kafka://broker:9092/linkweir], a folder for DuckDB, for `all` with a folder of each kind in it
+    /// `kafka://broker:9092/linkweir`], a folder for DuckDB, for `all` with a folder of each kind in it
     /// [default: records].
     #[arg(long, value_name = "URL|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<String>,

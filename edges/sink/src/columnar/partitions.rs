@@ -8,7 +8,7 @@ use linkweir_engine::{Sink, SinkError};
 use linkweir_record::{RecordBatch, RecordKind};
 
 use super::budget::Budget;
-use super::folders::{self, PART, folder, span_ns};
+use super::folders::{PART, folder, span_ns};
 use super::part::ParquetPart;
 use super::sink::ColumnSink;
 use crate::output::{Output, Place, io_error};
@@ -194,7 +194,8 @@ impl<K: RecordKind> PartitionedSink<K> {
         // One that fails does not keep the others from being complete; its error is told.
         let mut result = Ok(());
         while !self.open.is_empty() {
-            result = result.and(self.complete(0));
+            let completed = self.complete(0);
+            result = result.and(completed);
         }
         result
     }

@@ -62,7 +62,12 @@ mod tests {
         for schema in KindSchema::all() {
             let found = KindSchema::named(schema.name).unwrap();
             assert_eq!(found.fields, schema.fields);
-            assert!(found.field("client_ip").or(found.field("c_ip")).is_some());
+            assert!(
+                found
+                    .field("client_ip")
+                    .or_else(|| found.field("c_ip"))
+                    .is_some()
+            );
             assert!(found.field("no_such_column").is_none());
         }
         assert!(KindSchema::named("http").is_none());

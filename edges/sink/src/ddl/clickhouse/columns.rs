@@ -60,8 +60,8 @@ pub(super) fn queued(field: &Field, plan: &Plan) -> String {
     nullable(type_name, may_miss)
 }
 
-/// What pays for a column, tried on records of flows and transactions: moments of neighbours are near
-/// one another, most counters leave most of their bits unused.
+/// The codec of a column: moments of neighbours are near one another, most counters leave most of
+/// their bits unused.
 pub(super) const fn codec(kind: FieldType) -> &'static str {
     match kind {
         FieldType::TimeNs | FieldType::TimeMillis => "Delta(8), ZSTD(1)",

@@ -8,7 +8,7 @@
 //! the view behind it passes those of its kind. A message that comes twice has the same `record_id`
 //! and is sorted to the same place, where `ReplacingMergeTree` keeps one.
 //!
-//! Quantiles are kept as states of `quantilesDD`, a DDSketch (Masson, Rim, Lee 2019): counts in bins of
+//! Quantiles are kept as states of `quantilesDD`, a `DDSketch` (Masson, Rim, Lee 2019): counts in bins of
 //! equal relative width. Merging adds counts, so that the result is the same in any order and grouping,
 //! and any quantile is within 1 % of the value at its rank (of 0 and of values from 1 on, so that times
 //! are measured in nanoseconds). `quantilesTDigest` depends on the order of
