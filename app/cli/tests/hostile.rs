@@ -107,8 +107,10 @@ fn fields_stay_where_they_are() {
         assert_eq!(record.as_object().unwrap().len(), 23);
     }
     let zeek = String::from_utf8(raw(&path, &["--format", "zeek"])).unwrap();
+    let names = zeek.lines().find_map(|line| line.strip_prefix("#fields\t"));
+    let columns = names.unwrap().split('\t').count();
     for line in zeek.lines().filter(|line| !line.starts_with('#')) {
-        assert_eq!(line.split('\t').count(), 17, "{line}");
+        assert_eq!(line.split('\t').count(), columns, "{line}");
     }
 }
 
