@@ -21,7 +21,8 @@ const BUFFER: [(&str, &str); 2] = [
 ];
 
 /// How long the last sketches may take to arrive without anything arriving.
-const LAST: Duration = Duration::from_secs(5);
+const LAST_OF_FILES: Duration = Duration::from_secs(15);
+const LAST_OF_INTERFACES: Duration = Duration::from_secs(5);
 /// As long may a run over files be held up by a broker that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to take reports where there is nothing else to do.
@@ -93,8 +94,16 @@ impl Carrier for KafkaCarrier {
     }
 
     fn finish(&mut self) -> u64 {
-        while self.producer.waiting() > 0 && self.producer.idle() < LAST {
+        // The records may have waited for the broker until just now: time counts from here.
+        let limit = if self.waits {
+            LAST_OF_FILES
+        } else {
+            LAST_OF_INTERFACES
+        };
+        let mut waited = Duration::ZERO;
+        while self.producer.waiting() > 0 && self.producer.idle().min(waited) < limit {
             self.producer.serve(SERVE);
+            waited += SERVE;
         }
         if self.producer.waiting() > 0 {
             self.producer.give_up();

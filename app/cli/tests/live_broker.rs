@@ -60,7 +60,11 @@ fn a_broker_that_goes_away_costs_no_packet() {
     let output = own.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     eprintln!("{said}");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 fn inside() {
@@ -75,19 +79,31 @@ fn inside() {
         Err(error) => return skipped(&error.to_string()),
     };
     // Its connections stay, and its buffer holds all.
-    let waited = capture(&broker.address(), "waited", &[], folder.path(), |moment| match moment {
-        Moment::Away => broker.pause().unwrap(),
-        Moment::Back => broker.resume().unwrap(),
-    });
+    let waited = capture(
+        &broker.address(),
+        "waited",
+        &[],
+        folder.path(),
+        |moment| match moment {
+            Moment::Away => broker.pause().unwrap(),
+            Moment::Back => broker.resume().unwrap(),
+        },
+    );
     assert_eq!(waited.lost, 0, "{waited:?}");
     waited.is_right();
     // It dies and begins anew, and the buffer is small: a second's records at most.
     let small = ["--kafka", "queue.buffering.max.messages=2000"];
     let address = broker.address();
-    let overflown = capture(&address, "overflown", &small, folder.path(), |moment| match moment {
-        Moment::Away => broker.kill(),
-        Moment::Back => broker.start_again().unwrap(),
-    });
+    let overflown = capture(
+        &address,
+        "overflown",
+        &small,
+        folder.path(),
+        |moment| match moment {
+            Moment::Away => broker.kill(),
+            Moment::Back => broker.start_again().unwrap(),
+        },
+    );
     assert!(overflown.lost > 1000, "{overflown:?}");
     overflown.is_right();
 }
@@ -138,7 +154,9 @@ fn capture(
         .arg(&summary)
         .stdout(Stdio::null());
     let mut linkweir = Running::start(&mut command).unwrap();
-    let is_ready = until(PATIENCE, || is_listening() || linkweir.ended().unwrap().is_some());
+    let is_ready = until(PATIENCE, || {
+        is_listening() || linkweir.ended().unwrap().is_some()
+    });
     if !is_ready || linkweir.ended().unwrap().is_some() {
         let output = linkweir.finish().unwrap();
         panic!("{}", String::from_utf8_lossy(&output.stderr));

@@ -100,7 +100,11 @@ impl Halves {
                     "is an Arrow file (Feather): a stream of Arrow's IPC format is read",
                 ));
             }
-            None => return Err(HalfError::Form("is no stream of Arrow's IPC format")),
+            None => {
+                return Err(HalfError::Form(
+                    "is neither a stream of Arrow's IPC format nor a Parquet file",
+                ));
+            }
         }
         let whole = Cursor::new(beginning).chain(bytes);
         Ok(Self::new(Table::of_stream(whole, &NAMES)?))
@@ -159,6 +163,11 @@ impl Halves {
     #[must_use]
     pub const fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Goes on behind the last row of `before`, for the order of rows.
+    pub fn follow(&mut self, before: &Self) {
+        self.last = before.last;
     }
 
     /// How many rows came after a later one, and the number of the first, where there are any.
@@ -220,6 +229,9 @@ struct Columns<'a> {
     payload: Vec<Option<&'a [u8]>>,
 }
 
+/// Characters of a wrong text that a message shows; no address has more.
+const SHOWN: usize = 48;
+
 /// A column and what is wrong with a value of it.
 type Wrong = (&'static str, String);
 
@@ -237,8 +249,10 @@ fn number<T: TryFrom<u64>>(
 fn address(column: &[Option<&str>], at: usize, name: &'static str) -> Result<IpAddr, Wrong> {
     let text = column.get(at).copied().flatten();
     let text = text.ok_or_else(|| (name, "is null".to_owned()))?;
-    text.parse()
-        .map_err(|_| (name, format!("is `{text}`, which is no IP address")))
+    text.parse().map_err(|_| {
+        let shown: String = text.chars().take(SHOWN).collect();
+        (name, format!("is `{shown}`, which is no IP address"))
+    })
 }
 
 impl<'a> Columns<'a> {
@@ -351,11 +365,16 @@ mod tests {
     }
 
     fn read(bytes: Vec<u8>) -> Result<HalfBatch, HalfError> {
+        let (out, halves) = read_any(bytes)?;
+        assert_eq!(halves.disordered(), None);
+        Ok(out)
+    }
+
+    fn read_any(bytes: Vec<u8>) -> Result<(HalfBatch, Halves), HalfError> {
         let mut halves = Halves::of_stream(Cursor::new(bytes))?;
         let mut out = HalfBatch::default();
         while halves.read(&mut out)? {}
-        assert_eq!(halves.disordered(), None);
-        Ok(out)
+        Ok((out, halves))
     }
 
     #[test]
@@ -375,7 +394,7 @@ mod tests {
             let _either = read(whole.get(..end).unwrap().to_vec());
         }
         let mut state = 1_u32;
-        for _ in 0..2000 {
+        for _ in 0..10_000 {
             let mut bytes = whole.clone();
             for _ in 0..3 {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -384,8 +403,12 @@ mod tests {
                     *byte = (state >> 24) as u8;
                 }
             }
-            let _either = read(bytes);
+            let _either = read_any(bytes);
         }
+        let mut twice = whole.clone();
+        twice.extend_from_slice(&whole);
+        let error = read(twice).unwrap_err().to_string();
+        assert!(error.contains("something follows the end"), "{error}");
         assert!(matches!(read(b"{}".to_vec()), Err(HalfError::Form(_))));
         assert!(matches!(
             read(b"PAR1....".to_vec()),

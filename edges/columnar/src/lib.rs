@@ -17,6 +17,7 @@ mod select;
 mod stream;
 mod text;
 mod values;
+mod vet;
 
 pub use columns::Columns;
 pub use error::ColumnarError;

@@ -18,9 +18,13 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::error::ColumnarError;
+use crate::vet::{self, Vetted};
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8192;
+
+/// Bytes that the values of one column may come to in rows that are decoded at once.
+const BATCH_BYTES: u64 = 256 << 20;
 
 /// Columns that an error names of those that are there.
 const SHOWN: usize = 12;
@@ -119,7 +123,8 @@ impl Table {
         bytes: impl Read + Send + 'static,
         names: &[&str],
     ) -> Result<Self, SelectError> {
-        let reader = StreamReader::try_new(bytes, None).map_err(ColumnarError::from)?;
+        let reader =
+            StreamReader::try_new(Vetted::new(bytes), None).map_err(ColumnarError::from)?;
         check(&reader.schema(), names)?;
         let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
         Ok(Self {
@@ -132,13 +137,16 @@ impl Table {
     /// # Errors
     /// As [`Table::of_stream`].
     pub fn of_parquet(file: File, names: &[&str]) -> Result<Self, SelectError> {
+        let length = file.metadata().map_err(ColumnarError::from)?.len();
         let builder =
             ParquetRecordBatchReaderBuilder::try_new(file).map_err(ColumnarError::from)?;
+        let largest =
+            vet::largest_column(builder.metadata(), length).map_err(ColumnarError::from)?;
         check(builder.schema(), names)?;
         let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
         let reader = builder
             .with_projection(mask)
-            .with_batch_size(BATCH_ROWS)
+            .with_batch_size(batch_rows(largest))
             .build()
             .map_err(ColumnarError::from)?;
         let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
@@ -146,6 +154,15 @@ impl Table {
             batches: Box::new(batches),
         })
     }
+}
+
+/// Rows that are decoded at once where a column of a row group has so many bytes: any value may be as
+/// large as all of them, and may be repeated by its number in a dictionary.
+fn batch_rows(largest: u64) -> usize {
+    let rows = BATCH_BYTES / largest.max(1);
+    usize::try_from(rows)
+        .unwrap_or(BATCH_ROWS)
+        .clamp(16, BATCH_ROWS)
 }
 
 impl Iterator for Table {

@@ -141,7 +141,8 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Ip(address) => push_ip(out, address),
                 Value::Text(bytes) => push_text(out, bytes, self.reader),
-                Value::Word(word) => out.extend_from_slice(word.as_bytes()),
+                // Most are single words; a list of them has commas.
+                Value::Word(word) => push_text(out, word.as_bytes(), self.reader),
                 Value::Bytes(bytes) => push_digits(out, bytes),
             }
         }

@@ -138,6 +138,18 @@ impl Output {
     /// A file that will be `target`. What a killed run left under its partial name is replaced.
     pub(crate) fn partial(destination: &str, target: &Path) -> Result<Self, SinkError> {
         let partial = partial_name(target);
+        let refuse = || SinkError::Refused {
+            destination: destination.to_owned(),
+            message: format!("another run writes `{}`", partial.display()),
+        };
+        // Whoever writes a partial file holds its lock; what a killed run left has none.
+        if let Ok(there) = partial.symlink_metadata()
+            && there.is_file()
+            && let Ok(file) = File::open(&partial)
+            && !linkweir_sys::try_lock(&file).map_err(|e| io_error(destination, e))?
+        {
+            return Err(refuse());
+        }
         match std::fs::remove_file(&partial) {
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(io_error(destination, e)),
             _ => {}
@@ -147,7 +159,14 @@ impl Output {
             .write(true)
             .create_new(true)
             .open(&partial)
-            .map_err(|e| io_error(destination, e))?;
+            .map_err(|e| match e.kind() {
+                // It came into being just now.
+                ErrorKind::AlreadyExists => refuse(),
+                _ => io_error(destination, e),
+            })?;
+        if !linkweir_sys::try_lock(&file).map_err(|e| io_error(destination, e))? {
+            return Err(refuse());
+        }
         Ok(Self {
             destination: destination.to_owned(),
             file,

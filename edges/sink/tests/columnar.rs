@@ -152,16 +152,26 @@ fn all_formats_agree<K: RecordKind>(batch: &K::Batch) {
         .lines()
         .map(|l| serde_json::from_str(l).unwrap())
         .collect();
+    let file = File::open(path("parquet")).unwrap();
+    let stream = File::open(path("arrow")).unwrap();
+    for schema in [
+        ParquetRecordBatchReaderBuilder::try_new(file)
+            .unwrap()
+            .schema()
+            .clone(),
+        StreamReader::try_new(stream, None).unwrap().schema(),
+    ] {
+        assert_eq!(schema.metadata()["linkweir.kind"], K::NAME);
+        assert_eq!(
+            schema.metadata()["linkweir.schema_version"],
+            K::VERSION.to_string()
+        );
+    }
     for batches in [parquet(&path("parquet")), arrow(&path("arrow"))] {
         assert_eq!(rows(&batches), batch.len());
         let mut lines = lines.iter();
         for batch in &batches {
             let schema = batch.schema();
-            assert_eq!(schema.metadata()["linkweir.kind"], K::NAME);
-            assert_eq!(
-                schema.metadata()["linkweir.schema_version"],
-                K::VERSION.to_string()
-            );
             let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
             let fields: Vec<&str> = K::fields().iter().map(|field| field.name).collect();
             assert_eq!(columns, fields);
@@ -689,6 +699,7 @@ fn pipes_get_streams_and_may_be_closed() {
         .unwrap();
     assert!(matches!(error, SinkError::ClosedPipe), "{error}");
     assert!(matches!(sink.finish(), Err(SinkError::ClosedPipe)));
+    drop(sink);
 
     // Parquet needs no place to go back to.
     let reading = path.clone();
@@ -696,6 +707,7 @@ fn pipes_get_streams_and_may_be_closed() {
     let mut sink = open(Format::Parquet).unwrap();
     sink.write(&http(T0..T0 + 300)).unwrap();
     sink.finish().unwrap();
+    drop(sink);
     let copy = folder.path().join("copy.parquet");
     std::fs::write(&copy, reader.join().unwrap()).unwrap();
     assert_eq!(times(&copy), (T0..T0 + 300).collect::<Vec<_>>());

@@ -105,20 +105,6 @@ fn an_empty_run_leaves_a_header() {
 }
 
 #[test]
-fn two_runs_on_one_file_do_not_mix() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.txt");
-    let mut first = open(&path, None).unwrap();
-    let mut second = open(&path, None).unwrap();
-    second.write(&batch(0..1)).unwrap();
-    first.write(&batch(0..7)).unwrap();
-    let error = first.finish().unwrap_err().to_string();
-    assert!(error.contains("another run"), "{error}");
-    second.finish().unwrap();
-    assert_eq!(lines(path), 1);
-}
-
-#[test]
 fn what_cannot_be_an_output_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let refusal = |name: &str, rotation| {
@@ -145,9 +131,26 @@ fn what_cannot_be_an_output_is_refused_at_once() {
             .to_string()
             .contains("only a file can be rotated")
     );
-    let url = open_sink::<HttpKind>("kafka://b/t", None, OutputOptions::default());
-    assert!(url.err().unwrap().to_string().contains("kafka://"));
+    let url = open_sink::<HttpKind>("ftp://b/t", None, OutputOptions::default());
+    assert!(url.err().unwrap().to_string().contains("ftp://"));
     assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn two_runs_on_one_file_do_not_mix() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let mut first = open(&path, None).unwrap();
+    let error = open(&path, None).err().unwrap().to_string();
+    assert!(error.contains("another run writes"), "{error}");
+    first.write(&batch(0..7)).unwrap();
+    first.finish().unwrap();
+    drop(first);
+    assert_eq!(lines(path.clone()), 7);
+    // What a killed run left is nobody's.
+    std::fs::write(folder.path().join(".out.jsonl.partial"), "left").unwrap();
+    open(&path, None).unwrap().finish().unwrap();
+    assert_eq!(names(folder.path()), ["out.jsonl"]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub mod wait;
 pub mod bpf;
 pub mod cbpf;
 pub mod interface;
+mod lock;
 pub mod mapped_file;
 pub mod netlink;
 pub mod packet_socket;
@@ -26,3 +27,4 @@ pub mod signals;
 pub mod xdp;
 
 pub use bpf::{BpfError, BpfFilter};
+pub use lock::try_lock;

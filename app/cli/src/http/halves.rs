@@ -16,6 +16,8 @@ const BATCH_BYTES: usize = 512 << 10;
 pub(super) struct HalvesSource {
     inputs: VecDeque<PathBuf>,
     current: Option<(String, Halves)>,
+    /// The input before, to whose end the next one is joined.
+    before: Option<Halves>,
     rows: HalfBatch,
     /// Rows of `rows` that were given.
     given: usize,
@@ -27,6 +29,7 @@ impl HalvesSource {
         Self {
             inputs: inputs.iter().cloned().collect(),
             current: None,
+            before: None,
             rows: HalfBatch::default(),
             given: 0,
             frames: HalfFrames::default(),
@@ -63,7 +66,7 @@ impl HalvesSource {
                 "{count} rows are out of order, the first is row {first}: sort them by order_ns, file, packet"
             ),
         });
-        self.current = None;
+        self.before = self.current.take().map(|(_, halves)| halves);
         Ok(fault)
     }
 }
@@ -110,7 +113,12 @@ impl Source for HalvesSource {
             };
             let name = path.display().to_string();
             match open(&path) {
-                Ok(halves) => self.current = Some((name, halves)),
+                Ok(mut halves) => {
+                    if let Some(before) = self.before.take() {
+                        halves.follow(&before);
+                    }
+                    self.current = Some((name, halves));
+                }
                 Err(error) => {
                     return Ok(SourceEvent::Fault(Fault {
                         input: name,

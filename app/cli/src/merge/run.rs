@@ -1,5 +1,6 @@
 //! Runs `linkweir merge`: reads, adds, writes.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -10,7 +11,7 @@ use super::read::from_json;
 use super::sketch::Sketch;
 use super::write::write_sketch;
 use crate::conflicts;
-use crate::exit::{Exit, Wrong, say};
+use crate::exit::{Exit, Wrong, say, warn};
 use crate::http::Totals;
 use crate::outputs::refused;
 
@@ -19,16 +20,27 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
     let files = files(&args.sketches)?;
     check_outputs(args, &files)?;
     let mut sum: Option<Sketch> = None;
+    let (mut whole, mut packets_only) = (0_usize, 0_usize);
     for file in &files {
-        let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let text = read(file).with_context(|| file.display().to_string())?;
         let sketch = from_json(&text)
             .map_err(|error| anyhow!(Wrong(format!("{}: {error}", file.display()))))?;
+        match (&sketch.run, &sketch.http) {
+            (Some(_), Some(_)) => whole += 1,
+            (Some(_), None) => packets_only += 1,
+            _ => {}
+        }
         match &mut sum {
             None => sum = Some(sketch),
             Some(sum) => sum.merge(&sketch),
         }
     }
     let sum = sum.ok_or_else(|| anyhow!(Wrong("no sketch to read".to_owned())))?;
+    if whole > 0 && packets_only > 0 {
+        warn(&format!(
+            "{whole} sketches are of whole runs and {packets_only} of `linkweir halves`: a capture that is in both counts twice"
+        ));
+    }
     if let Some(destination) = &args.sketch {
         write_sketch(destination, &sum)
             .map_err(refused)
@@ -86,6 +98,19 @@ const fn missing(sum: &Sketch) -> Option<&'static str> {
             "no sketch tells of transactions (`http`): add those that `linkweir http --from-halves --sketch` wrote",
         ),
     }
+}
+
+/// Bytes of the largest sketch: a histogram with all of its buckets has less than two million.
+const MAX_BYTES: u64 = 64 << 20;
+
+fn read(file: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let mut file = std::fs::File::open(file)?.take(MAX_BYTES);
+    file.read_to_string(&mut text)?;
+    if file.limit() == 0 {
+        return Err(std::io::Error::other("is larger than any sketch"));
+    }
+    Ok(text)
 }
 
 /// The files that paths name, each once.

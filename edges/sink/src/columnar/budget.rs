@@ -87,6 +87,12 @@ impl Budget {
     ) -> Result<(), (PathBuf, io::Error)> {
         let stored = self.stored().map_err(|e| (self.root.clone(), e))?;
         let mut total: u64 = stored.iter().map(|part| part.bytes).sum();
+        // The newest file stays even if it is too large alone: a budget is for the past.
+        let newest = stored
+            .iter()
+            .rev()
+            .find_map(|part| part.files.last())
+            .map(|(_, path, _)| path.clone());
         for part in stored {
             if total <= self.limit {
                 break;
@@ -94,7 +100,7 @@ impl Budget {
             let is_open = open.contains(&part.folder);
             let before = deleted.files;
             for (_, path, bytes) in part.files {
-                if is_open && total <= self.limit {
+                if (is_open && total <= self.limit) || newest.as_ref() == Some(&path) {
                     break;
                 }
                 fs::remove_file(&path).map_err(|e| (path, e))?;

@@ -12,7 +12,7 @@ use crate::series::Series;
 use crate::sink::OutputOptions;
 
 /// Records after which the size of a file is looked at, with a rotation by size.
-const SIZE_STEP: usize = 1024;
+const SIZE_STEP: usize = 64;
 
 /// Writes records as columns.
 #[derive(Debug)]

@@ -30,6 +30,9 @@ use patience::Patience;
 /// How long reports are waited for before looking again whether there is room.
 const SERVE: Duration = Duration::from_millis(10);
 
+/// When to say that the end of the run waits for the broker: a multiple of [`SERVE`].
+const TELL_AFTER: Duration = Duration::from_secs(2);
+
 /// Whether a destination is a topic.
 pub(crate) fn is_topic(scheme: &str) -> bool {
     scheme == "kafka"
@@ -187,6 +190,14 @@ impl<K: RecordKind> Sink<K> for KafkaSink<K> {
             }
             self.serve(SERVE);
             waited += SERVE;
+            if waited == TELL_AFTER {
+                (self.options.announce)(&format!(
+                    "{}: waiting for the broker to take {} messages, until nothing has come through for {} s",
+                    self.destination,
+                    self.producer.waiting(),
+                    self.patience.span(is_stopping).as_secs()
+                ));
+            }
         }
         self.serve(Duration::ZERO);
         self.tell_losses();
