@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use linkweir_engine::SinkError;
@@ -104,6 +104,35 @@ pub(crate) struct Output {
     /// The name it has until it is complete; `None` where it is written as it is.
     partial: Option<PathBuf>,
     written: u64,
+}
+
+/// What a format that changes what it has written needs.
+#[cfg(feature = "parquet")]
+impl Output {
+    /// Whether it is a file: bytes can be written at any place of it, and it can be cut.
+    pub(crate) const fn is_file(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// The destination as messages name it.
+    pub(crate) fn destination(&self) -> &str {
+        &self.destination
+    }
+
+    /// Writes `bytes` into a file at `offset`. What [`Output::write`] writes does not follow it.
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), SinkError> {
+        std::os::unix::fs::FileExt::write_all_at(&self.file, bytes, offset)
+            .map_err(|e| io_error(&self.destination, e))
+    }
+
+    /// Makes a file `len` bytes long.
+    pub(crate) fn set_len(&mut self, len: u64) -> Result<(), SinkError> {
+        self.file
+            .set_len(len)
+            .map_err(|e| io_error(&self.destination, e))?;
+        self.written = len;
+        Ok(())
+    }
 }
 
 impl Output {
@@ -209,32 +238,6 @@ impl Output {
             let _already_failed = self.file.set_len(self.written);
         }
         Err(io_error(&self.destination, error))
-    }
-
-    /// Whether it is a file: bytes can be written at any place of it, and it can be cut.
-    pub(crate) const fn is_file(&self) -> bool {
-        self.partial.is_some()
-    }
-
-    /// The destination as messages name it.
-    pub(crate) fn destination(&self) -> &str {
-        &self.destination
-    }
-
-    /// Writes `bytes` into a file at `offset`. What [`Output::write`] writes does not follow it.
-    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), SinkError> {
-        self.file
-            .write_all_at(bytes, offset)
-            .map_err(|e| io_error(&self.destination, e))
-    }
-
-    /// Makes a file `len` bytes long.
-    pub(crate) fn set_len(&mut self, len: u64) -> Result<(), SinkError> {
-        self.file
-            .set_len(len)
-            .map_err(|e| io_error(&self.destination, e))?;
-        self.written = len;
-        Ok(())
     }
 
     /// Completes the output: a file gets its own name, after its bytes have reached the disk.

@@ -120,11 +120,9 @@ fn value(batch: &Columns, column: usize, row: usize, json: &Value) -> Value {
             let nanos = array.as_primitive::<TimestampNanosecondType>().value(row);
             let nanos = u64::try_from(nanos).unwrap();
             if json.is_f64() {
-                json!(
-                    format!("{}.{:06}", nanos / 1_000_000, nanos % 1_000_000)
-                        .parse::<f64>()
-                        .unwrap()
-                )
+                // Read as the line was: the nearest number is one of two.
+                let millis = format!("{}.{:06}", nanos / 1_000_000, nanos % 1_000_000);
+                serde_json::from_str(&millis).unwrap()
             } else {
                 json!(nanos)
             }
