@@ -405,6 +405,9 @@ mod tests {
             }
             let _either = read_any(bytes);
         }
+        // The end of a stream may come without its mark, but not inside of a message.
+        let error = read(whole.get(..whole.len() - 100).unwrap().to_vec()).unwrap_err();
+        assert!(error.to_string().contains("the stream ends in"), "{error}");
         let mut twice = whole.clone();
         twice.extend_from_slice(&whole);
         let error = read(twice).unwrap_err().to_string();
@@ -414,6 +417,20 @@ mod tests {
             read(b"PAR1....".to_vec()),
             Err(HalfError::Form(_))
         ));
+    }
+
+    #[test]
+    fn rows_are_in_order_over_all_inputs() {
+        let rest = |halves: &mut Halves| {
+            let mut out = HalfBatch::default();
+            while halves.read(&mut out).unwrap() {}
+        };
+        let mut first = Halves::of_stream(Cursor::new(stream(50))).unwrap();
+        rest(&mut first);
+        let mut again = Halves::of_stream(Cursor::new(stream(50))).unwrap();
+        again.follow(&first);
+        rest(&mut again);
+        assert_eq!(again.disordered(), Some((1, 0)));
     }
 
     #[test]

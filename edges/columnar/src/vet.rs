@@ -211,9 +211,10 @@ fn wrong(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what.to_owned())
 }
 
+/// Not `UnexpectedEof`, which the library takes for a stream that has ended.
 fn cut(place: &str) -> io::Error {
     io::Error::new(
-        ErrorKind::UnexpectedEof,
+        ErrorKind::InvalidData,
         format!("the stream ends {place}; what is before it was read"),
     )
 }

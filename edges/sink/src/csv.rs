@@ -173,6 +173,24 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_words_is_one_cell() {
+        use linkweir_record::flow::{Evidence, FlowText};
+        use linkweir_record::{FlowBatch, FlowKind, FlowRow, RecordBatch};
+
+        let mut flows = FlowBatch::default();
+        let row = FlowRow {
+            evidence: Evidence::Sack.bit() | Evidence::DupAcks.bit(),
+            ..FlowRow::default()
+        };
+        flows.push(row, &FlowText::default());
+        let mut out = Vec::new();
+        let mut encoder = CsvEncoder::new::<FlowKind>();
+        Encoder::<FlowKind>::record(&mut encoder, &flows.get(0).unwrap(), &mut out);
+        let line = String::from_utf8(out).unwrap();
+        assert!(line.contains(",\"sack,dup_acks\","), "{line}");
+    }
+
+    #[test]
     fn formulas_are_text_to_spreadsheets() {
         let made = |text: &[u8]| made(text, Reader::Spreadsheet);
         for first in ["=", "+", "-", "@"] {

@@ -502,6 +502,28 @@ fn no_more_than_four_folders_are_open_and_rotation_begins_parts() {
 static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 #[test]
+fn the_newest_file_stays_however_large() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("out");
+    let options = OutputOptions {
+        budget: Some(1),
+        ..OutputOptions::default()
+    };
+    let mut sink = partitioned(&root, options);
+    for hour in 0..3 {
+        let start = T0 + hour * HOUR;
+        sink.write(&http(start..start + 500)).unwrap();
+    }
+    sink.finish().unwrap();
+    assert_eq!(names(&root), ["date=2026-11-22"]);
+    assert_eq!(names(&root.join("date=2026-11-22")), ["hour=09"]);
+    assert_eq!(
+        names(&root.join("date=2026-11-22/hour=09")),
+        ["part-000001.parquet"]
+    );
+}
+
+#[test]
 fn the_oldest_files_make_room() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("out");
