@@ -213,8 +213,5 @@ fn wrong(what: &str) -> io::Error {
 
 /// Not `UnexpectedEof`, which the library takes for a stream that has ended.
 fn cut(place: &str) -> io::Error {
-    io::Error::new(
-        ErrorKind::InvalidData,
-        format!("the stream ends {place}; what is before it was read"),
-    )
+    io::Error::new(ErrorKind::InvalidData, format!("the stream ends {place}"))
 }
