@@ -11,16 +11,19 @@ pub(crate) fn fmt() -> Outcome {
     passes(cargo().args(["fmt", "--all", "--check"]))
 }
 
-/// No lint fires, in tests and benches neither.
+/// No lint fires, in tests and benches neither, and not in the binary without its heavy parts.
 pub(crate) fn clippy() -> Outcome {
-    passes(cargo().args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    let lints = |words: &[&str]| {
+        let mut clippy = cargo();
+        passes(
+            clippy
+                .arg("clippy")
+                .args(words)
+                .args(["--", "-D", "warnings"]),
+        )
+    };
+    Ok(lints(&["--workspace", "--all-targets"])?
+        && lints(&["--package", "linkweir", "--no-default-features"])?)
 }
 
 /// The documentation builds without a warning: no broken link, nothing public undocumented.

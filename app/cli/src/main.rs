@@ -25,6 +25,7 @@ mod load;
 mod merge;
 mod model;
 mod outputs;
+mod panics;
 mod picture;
 mod progress;
 mod rings;
@@ -33,6 +34,7 @@ mod screen;
 mod signals;
 #[cfg(feature = "kafka")]
 mod sketches;
+mod totals;
 mod units;
 mod view;
 mod watch;
@@ -44,6 +46,7 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
+    panics::end_the_program();
     match config::parse(std::env::args_os()) {
         Ok(cli) => run(cli),
         Err(config::Refused::Clap(error)) => exit::usage(&error).into(),

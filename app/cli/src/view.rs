@@ -87,6 +87,10 @@ impl<K: Viewed> View<K> {
     fn show(args: &ViewArgs, options: LiveOptions, signals: &Signals) -> anyhow::Result<Self> {
         let is_live = options.is_live;
         let live = LiveOf::<K>::new(options);
+        #[cfg_attr(
+            not(any(feature = "web", feature = "webhook", feature = "tui")),
+            expect(unused_mut, reason = "it is what features change")
+        )]
         let mut shown = Shown {
             live,
             is_live,

@@ -142,10 +142,7 @@ fn real_captures() -> Vec<PathBuf> {
         "seladb__PcapPlusPlus/Tests/Pcap++Test/PcapExamples/example.pcap",
         "nfstream__nfstream/tests/pcaps/pps.pcap",
     ];
-    let folder = std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
-        PathBuf::from,
-    );
+    let folder = linkweir_testkit::real_captures::folder();
     let mut found: Vec<(u64, u64, PathBuf)> = Vec::new();
     for path in NAMES.map(|name| folder.join(name)) {
         let ran = common::http(&path, &["-w", "/dev/null", "--summary", "-"]);

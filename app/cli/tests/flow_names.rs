@@ -8,7 +8,7 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{ended, installed, linkweir, skipped};
@@ -87,11 +87,7 @@ fn by_flows(capture: &Path) -> Names {
 
 #[test]
 fn the_names_in_hellos_are_those_that_tshark_reads() {
-    // `LINKWEIR_CAPTURES`, or the folder beside the repository.
-    let folder = std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
-        PathBuf::from,
-    );
+    let folder = linkweir_testkit::real_captures::folder();
     if !folder.is_dir() {
         skipped("there are no captures beside the repository");
         return;

@@ -16,7 +16,7 @@ mod common;
 #[path = "../../../stages/http/tests/common/halves.rs"]
 mod halves;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::{Run, finish};
 use halves::{Pieces, compare_pieces};
@@ -24,29 +24,7 @@ use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{Batch, Source, SourceEvent, Stage};
 use linkweir_http::{HalfStage, HalvesConfig, HttpConfig, HttpStage};
 use linkweir_record::{HalfBatch, HttpBatch, RecordBatch};
-
-/// `LINKWEIR_CAPTURES`, or the folder beside the repository.
-fn folder() -> PathBuf {
-    std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
-        PathBuf::from,
-    )
-}
-
-fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files_below(&path, files);
-        } else {
-            files.push(path);
-        }
-    }
-    files.sort();
-}
+use linkweir_testkit::real_captures;
 
 /// Gives every batch of a capture to `each`; the packets and bytes there were.
 fn read(path: &Path, mut each: impl FnMut(&Batch<'_>)) -> Option<(u64, u64)> {
@@ -126,10 +104,12 @@ fn cuts(packets: u64, salt: u64) -> Vec<u64> {
 
 #[test]
 fn every_capture_gives_the_same_through_rows() {
-    let mut files = Vec::new();
-    files_below(&folder(), &mut files);
+    let files = real_captures::all();
     if files.is_empty() {
-        println!("** SKIPPED: no captures in {}", folder().display());
+        println!(
+            "** SKIPPED: no captures in {}",
+            real_captures::folder().display()
+        );
         return;
     }
     let (mut records, mut rows, mut total, mut differing) = (0, 0, 0, Vec::new());

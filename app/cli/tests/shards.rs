@@ -13,7 +13,7 @@
 #[path = "../../../stages/http/tests/common/mod.rs"]
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::{Run, finish, give};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
@@ -21,31 +21,9 @@ use linkweir_engine::split::shard_of;
 use linkweir_engine::{Source, SourceEvent, Splitter, Stage, TransactionSplitter};
 use linkweir_http::{HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_record::HttpBatch;
+use linkweir_testkit::real_captures;
 
 const SHARDS: [u32; 4] = [2, 3, 4, 7];
-
-/// `LINKWEIR_CAPTURES`, or the folder beside the repository.
-fn folder() -> PathBuf {
-    std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
-        PathBuf::from,
-    )
-}
-
-fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files_below(&path, files);
-        } else {
-            files.push(path);
-        }
-    }
-    files.sort();
-}
 
 struct Crew {
     stages: Vec<HttpStage>,
@@ -111,10 +89,12 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
 
 #[test]
 fn every_capture_gives_the_same_with_several_shards() {
-    let mut files = Vec::new();
-    files_below(&folder(), &mut files);
+    let files = real_captures::all();
     if files.is_empty() {
-        println!("** SKIPPED: no captures in {}", folder().display());
+        println!(
+            "** SKIPPED: no captures in {}",
+            real_captures::folder().display()
+        );
         return;
     }
     let configs =
@@ -174,8 +154,14 @@ fn by_packet(path: &Path, count: u32) -> Option<(Run, Run)> {
 /// For information: this way of dealing is not exact, see `linkweir_http::parcel`.
 #[test]
 fn packets_dealt_one_by_one() {
-    let mut files = Vec::new();
-    files_below(&folder(), &mut files);
+    let files = real_captures::all();
+    if files.is_empty() {
+        println!(
+            "** SKIPPED: no captures in {}",
+            real_captures::folder().display()
+        );
+        return;
+    }
     let (mut differing, mut one_done, mut many_done) = (0, 0, 0);
     for (one, many) in files.iter().filter_map(|path| by_packet(path, 4)) {
         differing += usize::from(one.same_as(&many).is_err());

@@ -6,7 +6,8 @@
 //! them, [`many_flows`] a capture of very many connections; [`netns`] joins two network namespaces
 //! for traffic that is live, [`gateway`] three of them in a row, [`load`] those of generators of load
 //! and their server; `kafka` is a real broker; [`peers`] speak the protocols of old file sharing and
-//! chat; [`temporary`] folders do not outlive a program that is killed.
+//! chat; [`real_captures`] are those beside the repository; [`temporary`] folders do not outlive a
+//! program that is killed.
 #![forbid(unsafe_code)]
 
 pub mod anomalies;
@@ -23,6 +24,7 @@ pub mod memory;
 mod namespace;
 pub mod netns;
 pub mod peers;
+pub mod real_captures;
 mod running;
 pub mod script;
 pub mod temporary;

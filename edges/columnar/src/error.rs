@@ -15,4 +15,7 @@ pub enum ColumnarError {
     /// The bytes of a part that is complete in memory.
     #[error("encoding: {0}")]
     Io(#[from] std::io::Error),
+    /// Bytes over which the library gave up, with its last words.
+    #[error("damaged: {0}")]
+    Damaged(String),
 }

@@ -336,13 +336,15 @@ const MAX_PAYLOAD: u32 = 1 << 24;
 mod tests {
     use std::sync::Arc;
 
+    use std::io::Write;
+
     use arrow_array::{ArrayRef, Int32Array, StringArray};
     use linkweir_record::{HalfKind, HttpHalf, RecordBatch as _};
 
     use super::*;
-    use crate::ArrowStream;
+    use crate::{ArrowStream, ParquetFile};
 
-    fn stream(rows: u32) -> Vec<u8> {
+    fn batch(rows: u32) -> HalfBatch {
         let mut batch = HalfBatch::default();
         for n in 0..rows {
             let row = HalfRow {
@@ -357,6 +359,11 @@ mod tests {
             };
             batch.push(row, b"GET / HTTP/1.1\r\n");
         }
+        batch
+    }
+
+    fn stream(rows: u32) -> Vec<u8> {
+        let batch = batch(rows);
         let views: Vec<HttpHalf<'_>> = batch.views().collect();
         let mut stream = ArrowStream::<HalfKind>::new().unwrap();
         stream.extend(&views).unwrap();
@@ -386,6 +393,56 @@ mod tests {
         assert_eq!(last.payload, b"GET / HTTP/1.1\r\n");
     }
 
+    fn parquet(rows: u32) -> Vec<u8> {
+        let batch = batch(rows);
+        let views: Vec<HttpHalf<'_>> = batch.views().collect();
+        let mut file = ParquetFile::<HalfKind>::new().unwrap();
+        file.extend(&views).unwrap();
+        file.close_group().unwrap();
+        let mut bytes = file.take_groups().unwrap();
+        bytes.extend(file.footer().unwrap());
+        bytes
+    }
+
+    fn read_file(bytes: &[u8]) -> Result<HalfBatch, HalfError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let mut halves = Halves::of_file(file.path())?;
+        let mut out = HalfBatch::default();
+        while halves.read(&mut out)? {}
+        Ok(out)
+    }
+
+    /// Changes `bytes` at three places, others with each call.
+    fn damage(bytes: &mut [u8], state: &mut u32) {
+        for _ in 0..3 {
+            *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let at = *state as usize % bytes.len();
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = (*state >> 24) as u8;
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_no_panic() {
+        let whole = parquet(50);
+        assert_eq!(read_file(&whole).unwrap().len(), 50);
+        for end in (0..whole.len()).step_by(7) {
+            assert!(read_file(whole.get(..end).unwrap()).is_err(), "{end}");
+        }
+        // The footer, whose length stands before the last four bytes, tells all places.
+        let length: [u8; 4] = *whole.get(whole.len() - 8..).unwrap().first_chunk().unwrap();
+        let footer = whole.len() - 8 - u32::from_le_bytes(length) as usize;
+        let mut state = 1;
+        for round in 0..10_000 {
+            let mut bytes = whole.clone();
+            let from = if round % 2 == 0 { footer } else { 0 };
+            damage(bytes.get_mut(from..).unwrap(), &mut state);
+            let _either = read_file(&bytes);
+        }
+    }
+
     #[test]
     fn damage_is_an_error_and_no_panic() {
         let whole = stream(50);
@@ -393,16 +450,10 @@ mod tests {
             // The mark of the end may be missing: Arrow takes the end of the bytes for it.
             let _either = read(whole.get(..end).unwrap().to_vec());
         }
-        let mut state = 1_u32;
+        let mut state = 1;
         for _ in 0..10_000 {
             let mut bytes = whole.clone();
-            for _ in 0..3 {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let at = state as usize % bytes.len();
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte = (state >> 24) as u8;
-                }
-            }
+            damage(&mut bytes, &mut state);
             let _either = read_any(bytes);
         }
         // The end of a stream may come without its mark, but not inside of a message.

@@ -18,6 +18,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::error::ColumnarError;
+use crate::guard::guarded;
 use crate::vet::{self, Vetted};
 
 /// Rows that are decoded at once.
@@ -123,8 +124,8 @@ impl Table {
         bytes: impl Read + Send + 'static,
         names: &[&str],
     ) -> Result<Self, SelectError> {
-        let reader =
-            StreamReader::try_new(Vetted::new(bytes), None).map_err(ColumnarError::from)?;
+        let reader = guarded(|| StreamReader::try_new(Vetted::new(bytes), None))?
+            .map_err(ColumnarError::from)?;
         check(&reader.schema(), names)?;
         let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
         Ok(Self {
@@ -138,17 +139,16 @@ impl Table {
     /// As [`Table::of_stream`].
     pub fn of_parquet(file: File, names: &[&str]) -> Result<Self, SelectError> {
         let length = file.metadata().map_err(ColumnarError::from)?.len();
-        let builder =
-            ParquetRecordBatchReaderBuilder::try_new(file).map_err(ColumnarError::from)?;
+        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?
+            .map_err(ColumnarError::from)?;
         let largest =
             vet::largest_column(builder.metadata(), length).map_err(ColumnarError::from)?;
         check(builder.schema(), names)?;
         let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
-        let reader = builder
+        let builder = builder
             .with_projection(mask)
-            .with_batch_size(batch_rows(largest))
-            .build()
-            .map_err(ColumnarError::from)?;
+            .with_batch_size(batch_rows(largest));
+        let reader = guarded(|| builder.build())?.map_err(ColumnarError::from)?;
         let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
         Ok(Self {
             batches: Box::new(batches),
@@ -169,7 +169,12 @@ impl Iterator for Table {
     type Item = Result<RecordBatch, ColumnarError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batches.next()
+        let batch = guarded(|| self.batches.next()).unwrap_or_else(|error| Some(Err(error)));
+        if let Some(Err(_)) = batch {
+            // Nobody knows in which state the library is then.
+            self.batches = Box::new(std::iter::empty());
+        }
+        batch
     }
 }
 

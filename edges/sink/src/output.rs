@@ -96,6 +96,47 @@ pub(crate) fn io_error(destination: &str, source: io::Error) -> SinkError {
     }
 }
 
+/// Removes what a killed run left under a partial name; `false` where another run writes it.
+fn remove_left(partial: &Path) -> io::Result<bool> {
+    let there = match partial.symlink_metadata() {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(true),
+        other => other?,
+    };
+    // Whoever writes a partial file holds its lock; what a killed run left has none. Its lock is ours
+    // until it is gone, so what is removed is never what another run has put there meanwhile.
+    let left = if there.is_file() {
+        match File::open(partial) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+            // What cannot be read may be replaced all the same.
+            other => other.ok(),
+        }
+    } else {
+        None
+    };
+    if let Some(left) = &left
+        && !holds(left, partial)?
+    {
+        return Ok(false);
+    }
+    std::fs::remove_file(partial)?;
+    Ok(true)
+}
+
+/// Takes the lock of a file; whether it is ours now, and the file still has this name.
+fn holds(file: &File, path: &Path) -> io::Result<bool> {
+    Ok(linkweir_sys::try_lock(file)? && is_at(file, path)?)
+}
+
+/// Whether a file has this name.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match path.symlink_metadata() {
+        Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 /// An open output.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -171,17 +212,9 @@ impl Output {
             destination: destination.to_owned(),
             message: format!("another run writes `{}`", partial.display()),
         };
-        // Whoever writes a partial file holds its lock; what a killed run left has none.
-        if let Ok(there) = partial.symlink_metadata()
-            && there.is_file()
-            && let Ok(file) = File::open(&partial)
-            && !linkweir_sys::try_lock(&file).map_err(|e| io_error(destination, e))?
-        {
+        let failed = |e| io_error(destination, e);
+        if !remove_left(&partial).map_err(failed)? {
             return Err(refuse());
-        }
-        match std::fs::remove_file(&partial) {
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(io_error(destination, e)),
-            _ => {}
         }
         // `create_new` follows no link that someone may have put there.
         let file = OpenOptions::new()
@@ -191,9 +224,10 @@ impl Output {
             .map_err(|e| match e.kind() {
                 // It came into being just now.
                 ErrorKind::AlreadyExists => refuse(),
-                _ => io_error(destination, e),
+                _ => failed(e),
             })?;
-        if !linkweir_sys::try_lock(&file).map_err(|e| io_error(destination, e))? {
+        // Before it had a lock it may have been taken for what a killed run left.
+        if !holds(&file, &partial).map_err(failed)? {
             return Err(refuse());
         }
         Ok(Self {
@@ -247,11 +281,7 @@ impl Output {
         };
         let failed = |e| io_error(&self.destination, e);
         self.file.sync_all().map_err(failed)?;
-        let (ours, there) = (
-            self.file.metadata().map_err(failed)?,
-            partial.symlink_metadata().map_err(failed)?,
-        );
-        if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
+        if !is_at(&self.file, partial).map_err(failed)? {
             return Err(SinkError::Refused {
                 destination: self.destination,
                 message: format!("another run writes `{}`", partial.display()),

@@ -37,11 +37,12 @@ impl Series {
         let (output, names) = match place {
             Place::File(base) => {
                 let mut names = Names { base, number: None };
-                if is_rotated {
-                    let next = names.next_free().map_err(|e| io_error(destination, e))?;
-                    names.number = Some(next);
-                }
-                (Output::partial(destination, &names.current())?, Some(names))
+                let output = if is_rotated {
+                    open_numbered(destination, &mut names)?
+                } else {
+                    Output::partial(destination, &names.current())?
+                };
+                (output, Some(names))
             }
             _ if is_rotated => {
                 return Err(SinkError::Refused {
@@ -160,8 +161,7 @@ impl Series {
         let Some(names) = &mut self.names else {
             return Ok(());
         };
-        names.number = names.number.map(|number| number.saturating_add(1));
-        let opened = Output::partial(&self.destination, &names.current());
+        let opened = open_numbered(&self.destination, names);
         self.output = Some(self.keep(opened)?);
         Ok(())
     }
@@ -185,5 +185,72 @@ impl Series {
     /// Whether [`Series::finish`] was called.
     pub(crate) fn is_finished(&self) -> bool {
         self.state == State::Finished
+    }
+}
+
+/// Opens a file under the first number above all that are there. Other runs may write files of the same
+/// name: a number is ours once its partial file is, and nobody else completed it before.
+fn open_numbered(destination: &str, names: &mut Names) -> Result<Output, SinkError> {
+    loop {
+        let next = names.next_free().map_err(|e| io_error(destination, e))?;
+        names.number = Some(next);
+        let target = names.current();
+        match Output::partial(destination, &target) {
+            // Another run took the number since; its file is there now, so the next one is higher.
+            Err(SinkError::Refused { .. }) => {}
+            Ok(output) if target.exists() => output.discard()?,
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_share_a_name_take_numbers_in_turns() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().join("x.jsonl");
+        let open = || Series::open("x.jsonl", Place::File(base.clone()), true).unwrap();
+        let (mut ours, mut theirs) = (open(), open());
+        let say = |series: &mut Series, text: &'static str| {
+            series
+                .write(|output| output.write(text.as_bytes(), |_| 0))
+                .unwrap();
+            series.complete().unwrap();
+        };
+        say(&mut ours, "a");
+        ours.open_next().unwrap();
+        say(&mut theirs, "b");
+        theirs.open_next().unwrap();
+        say(&mut theirs, "c");
+        say(&mut ours, "d");
+        let text = |number| {
+            let name = format!("x-{number:06}.jsonl");
+            std::fs::read_to_string(folder.path().join(name)).unwrap()
+        };
+        assert_eq!([1, 2, 3, 4].map(text), ["a", "b", "d", "c"]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn no_two_runs_take_one_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().join("x.jsonl");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut series =
+                        Series::open("x.jsonl", Place::File(base.clone()), true).unwrap();
+                    for _ in 0..50 {
+                        series.complete().unwrap();
+                        series.open_next().unwrap();
+                    }
+                    series.discard().unwrap();
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 200);
     }
 }

@@ -8,7 +8,6 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use linkweir_gateway::inspect::{ChatMessage, FileInfo, Found, Inspector, Invitation, Side};
 use linkweir_proto::application::Application;
@@ -107,11 +106,7 @@ fn payloads(capture: &[u8]) -> Vec<(u16, Side, Vec<u8>)> {
 
 #[test]
 fn conversations_of_2005_are_understood() {
-    // `LINKWEIR_CAPTURES`, or the folder beside the repository.
-    let folder = std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
-        PathBuf::from,
-    );
+    let folder = linkweir_testkit::real_captures::folder();
     let Ok(capture) = std::fs::read(folder.join("ntop__nDPI/tests/pcap/msnms.pcap")) else {
         eprintln!("SKIPPED: there are no captures beside the repository");
         return;

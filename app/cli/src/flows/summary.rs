@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use linkweir_engine::{FaultKind, RunReport};
+use linkweir_engine::RunReport;
 use linkweir_flows::FlowsStats;
 use linkweir_record::flow::Anomaly;
 use linkweir_sink::human::{percent, span, thousands};
-use linkweir_wire::{DecodeFaults, Timestamp};
+use linkweir_wire::DecodeFaults;
 use serde_json::{Map, Value, json};
 
 use crate::screen::{listed, rows};
+use crate::totals;
 
 /// Everything a summary is made of.
 #[derive(Debug, Clone, Copy)]
@@ -61,10 +62,7 @@ impl Totals<'_> {
 
     /// Inputs of which a part could not be read. An interface that went and came back is none.
     pub(crate) fn damaged(&self) -> u64 {
-        let faults = self.report.faults.iter();
-        faults
-            .filter(|fault| fault.kind != FaultKind::Interrupted)
-            .count() as u64
+        totals::damaged(self.report)
     }
 
     /// Whether anything was lost.
@@ -74,27 +72,7 @@ impl Totals<'_> {
 
     /// The JSON object of `--summary`.
     pub(crate) fn to_json(self) -> Value {
-        let report = self.report;
-        let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
-        let dropped: Map<String, Value> = self
-            .drops()
-            .into_iter()
-            .map(|(cause, count)| (cause.to_owned(), count.into()))
-            .collect();
-        let mut errors = Map::new();
-        for (layer, cause, count) in self.faults.iter() {
-            let layer = errors
-                .entry(layer)
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(causes) = layer {
-                causes.insert(cause.to_owned(), count.into());
-            }
-        }
-        let faults: Vec<Value> = report
-            .faults
-            .iter()
-            .map(|fault| json!({ "input": fault.input, "offset": fault.offset, "message": fault.message }))
-            .collect();
+        let mut json = totals::common(self.report, self.elapsed, &self.drops(), self.faults);
         let workers: Vec<Value> = self
             .workers
             .iter()
@@ -107,19 +85,9 @@ impl Totals<'_> {
                 })
             })
             .collect();
-        json!({
-            "packets": report.packets,
-            "bytes": report.bytes,
-            "first_ts_ns": nanos(report.first),
-            "last_ts_ns": nanos(report.last),
-            "elapsed_s": self.elapsed.as_secs_f64(),
-            "records": report.records,
-            "dropped": dropped,
-            "decode_errors": errors,
-            "input_faults": faults,
-            "workers": workers,
-            "flows": self.flows(),
-        })
+        json.insert("workers".to_owned(), workers.into());
+        json.insert("flows".to_owned(), self.flows());
+        Value::Object(json)
     }
 
     fn flows(&self) -> Value {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use linkweir_engine::{FaultKind, RunReport};
+use linkweir_engine::RunReport;
 use linkweir_http::HalfStage;
 use linkweir_sink::human::{span, thousands};
-use linkweir_wire::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::screen::{listed, rows};
+use crate::totals;
 
 /// Everything a summary is made of.
 #[derive(Debug, Clone, Copy)]
@@ -32,10 +32,7 @@ impl Totals<'_> {
 
     /// Inputs of which a part could not be read.
     fn damaged(&self) -> u64 {
-        let faults = self.report.faults.iter();
-        faults
-            .filter(|fault| fault.kind != FaultKind::Interrupted)
-            .count() as u64
+        totals::damaged(self.report)
     }
 
     /// Whether anything was lost.
@@ -45,43 +42,20 @@ impl Totals<'_> {
 
     /// The JSON object of `--summary`.
     pub(super) fn to_json(self) -> Value {
-        let (report, counts) = (self.report, self.stage.counts());
-        let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
-        let dropped: Map<String, Value> = self
-            .drops()
-            .into_iter()
-            .map(|(cause, count)| (cause.to_owned(), count.into()))
-            .collect();
-        let mut errors = Map::new();
-        for (layer, cause, count) in self.stage.faults().iter() {
-            let layer = errors.entry(layer).or_insert_with(|| json!({}));
-            if let Value::Object(causes) = layer {
-                causes.insert(cause.to_owned(), count.into());
-            }
-        }
-        let faults: Vec<Value> = report
-            .faults
-            .iter()
-            .map(|fault| json!({ "input": fault.input, "offset": fault.offset, "message": fault.message }))
-            .collect();
-        json!({
-            "packets": report.packets,
-            "bytes": report.bytes,
-            "first_ts_ns": nanos(report.first),
-            "last_ts_ns": nanos(report.last),
-            "elapsed_s": self.elapsed.as_secs_f64(),
-            "records": report.records,
-            "dropped": dropped,
-            "decode_errors": errors,
-            "input_faults": faults,
-            "halves": {
+        let counts = self.stage.counts();
+        let faults = self.stage.faults();
+        let mut json = totals::common(self.report, self.elapsed, &self.drops(), faults);
+        json.insert(
+            "halves".to_owned(),
+            json!({
                 "requests": counts.requests,
                 "responses": counts.responses,
                 "plain": counts.plain,
                 "others": counts.others,
                 "possible": counts.possible,
-            },
-        })
+            }),
+        );
+        Value::Object(json)
     }
 
     /// One screen for people; what was lost comes first.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linkweir_engine::{FaultKind, RunReport};
+use linkweir_engine::RunReport;
 use linkweir_http::HttpStats;
 use linkweir_wire::DecodeFaults;
 use serde_json::{Map, Value, json};
@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use linkweir_sink::human::{percent, span, thousands};
 
 use crate::screen::{listed, rows};
+use crate::totals;
 
 /// The quantiles of the summary, by their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -79,10 +80,7 @@ impl Totals<'_> {
     /// Inputs of which a part could not be read. An interface that went and came back is none: what
     /// passed meanwhile was never there to be counted.
     pub(crate) fn damaged(&self) -> u64 {
-        let faults = self.report.faults.iter();
-        faults
-            .filter(|fault| fault.kind != FaultKind::Interrupted)
-            .count() as u64
+        totals::damaged(self.report)
     }
 
     /// Whether anything was lost.
@@ -92,41 +90,11 @@ impl Totals<'_> {
 
     /// The JSON object of `--summary`.
     pub(crate) fn to_json(self) -> Value {
-        let report = self.report;
-        let nanos =
-            |time: Option<linkweir_wire::Timestamp>| time.map(linkweir_wire::Timestamp::as_nanos);
-        let dropped: Map<String, Value> = self
-            .drops()
-            .into_iter()
-            .map(|(cause, count)| (cause.to_owned(), count.into()))
-            .collect();
-        let mut errors = Map::new();
-        for (layer, cause, count) in self.faults.iter() {
-            let layer = errors
-                .entry(layer)
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(causes) = layer {
-                causes.insert(cause.to_owned(), count.into());
-            }
-        }
-        let faults: Vec<Value> = report
-            .faults
-            .iter()
-            .map(|fault| json!({ "input": fault.input, "offset": fault.offset, "message": fault.message }))
-            .collect();
-        json!({
-            "packets": report.packets,
-            "bytes": report.bytes,
-            "first_ts_ns": nanos(report.first),
-            "last_ts_ns": nanos(report.last),
-            "elapsed_s": self.elapsed.as_secs_f64(),
-            "records": report.records,
-            "dropped": dropped,
-            "decode_errors": errors,
-            "input_faults": faults,
-            "workers": self.workers.iter().map(|worker| worker.to_json()).collect::<Vec<_>>(),
-            "http": self.http(),
-        })
+        let mut json = totals::common(self.report, self.elapsed, &self.drops(), self.faults);
+        let workers: Vec<Value> = self.workers.iter().map(|worker| worker.to_json()).collect();
+        json.insert("workers".to_owned(), workers.into());
+        json.insert("http".to_owned(), self.http());
+        Value::Object(json)
     }
 
     fn http(&self) -> Value {

@@ -18,6 +18,10 @@ pub(super) struct Opened {
     /// What happened while the beginning was read: told when its turn comes.
     error: Option<io::Error>,
     /// The file it is, where it is one: for forms that are not read from front to back.
+    #[cfg_attr(
+        not(feature = "parquet"),
+        expect(dead_code, reason = "Parquet is such a form")
+    )]
     pub(super) path: Option<PathBuf>,
 }
 

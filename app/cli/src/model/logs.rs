@@ -147,7 +147,7 @@ pub(super) fn sessions(
 enum Source {
     Bytes {
         log: Opened,
-        decoder: Decoder,
+        decoder: Box<Decoder>,
         buffer: Vec<u8>,
     },
     Columns(Columns),
@@ -158,7 +158,7 @@ impl Source {
         Ok(match form {
             Form::Bytes(format) => Self::Bytes {
                 log,
-                decoder: Decoder::new(format),
+                decoder: Box::new(Decoder::new(format)),
                 buffer: vec![0; CHUNK_BYTES],
             },
             Form::Columns(stored) => Self::Columns(Columns::open(log, stored)?),

@@ -63,8 +63,11 @@ impl<K: RecordKind> PartitionedSink<K> {
         options: OutputOptions,
     ) -> Result<Self, SinkError> {
         let root = root(destination)?;
-        // Finds out at once whether files can be made, by making one.
-        Output::partial(destination, &root.join(PART))?.discard()?;
+        // Finds out at once whether files can be made, by making one. Another run may be at that too.
+        match Output::partial(destination, &root.join(PART)) {
+            Err(SinkError::Refused { .. }) => {}
+            made => made?.discard()?,
+        }
         let budget = options
             .budget
             .map(|limit| Budget::new(root.clone(), limit, options.announce));

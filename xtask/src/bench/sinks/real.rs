@@ -4,8 +4,9 @@
 //! captures there have few records, so all of them are one trace; those with enough are rows of their own.
 
 use super::whole;
-use crate::shell::{grouped, print_table, root};
+use crate::shell::{grouped, print_table};
 use anyhow::{Context as _, Result};
+use linkweir_testkit::real_captures;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -35,10 +36,7 @@ const FORMATS: [&str; 3] = ["jsonl", "parquet", "arrow"];
 /// # Errors
 /// The records could not be written.
 pub(super) fn sizes(linkweir: &Path, dir: &Path) -> Result<Vec<Size>> {
-    let folder = std::env::var_os("LINKWEIR_CAPTURES")
-        .map_or_else(|| root().join("../shared/captures/pcaps"), PathBuf::from);
-    let mut captures = Vec::new();
-    files_below(&folder, &mut captures);
+    let captures = real_captures::all();
     if captures.is_empty() {
         println!(
             "\n** REAL CAPTURES SKIPPED: none here; LINKWEIR_CAPTURES names a folder of them."
@@ -76,21 +74,6 @@ pub(super) fn sizes(linkweir: &Path, dir: &Path) -> Result<Vec<Size>> {
     );
     table(&sizes);
     Ok(sizes)
-}
-
-fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files_below(&path, files);
-        } else {
-            files.push(path);
-        }
-    }
-    files.sort();
 }
 
 /// Records of one capture; none where it is no capture or ends in the middle of nothing.

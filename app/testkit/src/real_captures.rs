@@ -1,0 +1,36 @@
+//! Captures that nobody here wrote. They are no part of the repository: what compares with them says
+//! loudly that it was skipped where there are none.
+
+use std::path::{Path, PathBuf};
+
+/// Where they are: what `LINKWEIR_CAPTURES` names, or the folder beside the repository.
+#[must_use]
+pub fn folder() -> PathBuf {
+    std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
+        PathBuf::from,
+    )
+}
+
+/// All of them, by name; none where the folder is not there.
+#[must_use]
+pub fn all() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    collect(&folder(), &mut files);
+    files.sort();
+    files
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else {
+            files.push(path);
+        }
+    }
+}
