@@ -17,12 +17,12 @@ use std::time::Instant;
 
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, HttpState, RecordBatch, Text};
 use linkweir_sink::{Format, OutputOptions, open_sink};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::Value;
 
 /// Records of a batch: as many as the run loop gathers before the sinks see them.
 const BATCH: usize = 512;
-/// Ticks of a second in `/proc/self/stat`, on every kernel that Linux distributions build.
-const TICKS: f64 = 100.0;
 
 fn main() {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
@@ -47,7 +47,7 @@ fn main() {
     // From here on the peak is that of what follows.
     let can_reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
     let memory = status_bytes("VmRSS:");
-    let (cpu, clock) = (cpu_seconds(), Instant::now());
+    let ((user, system), clock) = (cpu_seconds(), Instant::now());
 
     let mut sink = open_sink::<HttpKind>(destination, format, options).unwrap();
     for _ in 0..times {
@@ -57,12 +57,15 @@ fn main() {
     }
     sink.finish().unwrap();
 
-    let (cpu_s, wall_s) = (cpu_seconds() - cpu, clock.elapsed().as_secs_f64());
+    let wall_s = clock.elapsed().as_secs_f64();
+    let ended = cpu_seconds();
+    let (user_s, system_s) = (ended.0 - user, ended.1 - system);
     let grown = status_bytes("VmHWM:").saturating_sub(memory);
     let line = serde_json::json!({
         "records": prepared as u64 * u64::from(times),
         "lost": sink.losses().count,
-        "cpu_s": cpu_s,
+        "user_s": user_s,
+        "system_s": system_s,
         "wall_s": wall_s,
         "memory": if can_reset { Some(grown) } else { None },
     });
@@ -124,16 +127,11 @@ fn push(batch: &mut HttpBatch, record: &Value) {
     batch.push(row, &text);
 }
 
-/// User and system time of this process and of its threads, also of those that have ended.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    // The name, in parentheses, may have blanks; the two times are the 12th and 13th field behind it.
-    let (_, fields) = stat.rsplit_once(')').unwrap();
-    let times = fields.split_whitespace().skip(11).take(2);
-    times
-        .map(|ticks| ticks.parse::<f64>().unwrap())
-        .sum::<f64>()
-        / TICKS
+/// User and system time of this process and of its threads, also of those that have ended, seconds.
+fn cpu_seconds() -> (f64, f64) {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
+    let seconds = |time: TimeVal| time.num_microseconds() as f64 * 1e-6;
+    (seconds(usage.user_time()), seconds(usage.system_time()))
 }
 
 /// A size of `/proc/self/status`.

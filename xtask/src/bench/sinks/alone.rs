@@ -93,13 +93,15 @@ impl Alone<'_> {
         let said: Value = serde_json::from_slice(&std::fs::read(&stdout)?).context("sink_speed")?;
         let whole = |name: &str| said.get(name).and_then(Value::as_u64);
         let number = |name: &str| said.get(name).and_then(Value::as_f64);
+        let user_s = number("user_s").context("no `user_s`")?;
         if whole("lost") != Some(0) {
             bail!("{}: {:?} records lost", row.name(), whole("lost"));
         }
         Ok(Taken {
             records: whole("records").context("no `records`")?,
             bytes: self.place.taken_bytes(&target)?,
-            cpu_s: number("cpu_s").context("no `cpu_s`")?,
+            cpu_s: user_s + number("system_s").context("no `system_s`")?,
+            user_s: Some(user_s),
             wall_s: number("wall_s").context("no `wall_s`")?,
             memory: whole("memory").unwrap_or(0),
         })
@@ -116,7 +118,8 @@ pub(super) fn growth_table(all: &[Growth]) {
     };
     let records = |series: &Series| grouped(series.runs.first().map_or(0, |taken| taken.records));
     println!(
-        "\nsinks alone, {} and {} records: what one costs",
+        "\nsinks alone, {} and {} records: what one costs (ns), and what of it is the sink's own (user)\n\
+         The rest is the kernel's: new memory for the files costs it more the more there is of it.",
         records(once),
         records(often)
     );
@@ -124,6 +127,9 @@ pub(super) fn growth_table(all: &[Growth]) {
         "sink",
         "ns once",
         "ns ten",
+        "ratio",
+        "user once",
+        "user ten",
         "ratio",
         "bytes once",
         "bytes ten",
@@ -137,6 +143,9 @@ pub(super) fn growth_table(all: &[Growth]) {
             format!("{:.0}", once.ns()),
             format!("{:.0}", often.ns()),
             format!("{:.2}", often.cost_over(once)),
+            format!("{:.0}", once.user_ns()),
+            format!("{:.0}", often.user_ns()),
+            format!("{:.2}", often.user_over(once)),
             format!("{:.1}", once.bytes_per_record()),
             format!("{:.1}", often.bytes_per_record()),
             format!("{:.1}", once.memory() as f64 * 1e-6),

@@ -56,10 +56,10 @@ pub(super) fn of_rates(which: &str, all: &[Series]) -> Vec<Bar> {
 pub(super) fn of_growth(all: &[(Series, Series)]) -> Option<Bar> {
     let worst = all
         .iter()
-        .map(|(once, often)| (often.cost_over(once), once.row))
+        .map(|(once, often)| (often.user_over(once), once.row))
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
     Some(Bar {
-        what: format!("cost of a record with ten times the records: at most {GROWTH} x"),
+        what: format!("user time of a record with ten times the records: at most {GROWTH} x"),
         figure: format!("{:.2} x ({})", worst.0, worst.1.name()),
         passed: worst.0 <= GROWTH,
     })

@@ -57,6 +57,8 @@ pub(super) struct Taken {
     pub(super) bytes: u64,
     /// User and system time.
     pub(super) cpu_s: f64,
+    /// What of `cpu_s` is user time, for a sink alone.
+    pub(super) user_s: Option<f64>,
     pub(super) wall_s: f64,
     /// Peak resident size; for a sink alone that of the sink.
     pub(super) memory: u64,
@@ -65,6 +67,10 @@ pub(super) struct Taken {
 impl Taken {
     fn ns(&self) -> f64 {
         self.cpu_s * 1e9 / self.records as f64
+    }
+
+    fn user_ns(&self) -> f64 {
+        self.user_s.unwrap_or(self.cpu_s) * 1e9 / self.records as f64
     }
 }
 
@@ -123,6 +129,17 @@ impl Series {
                 .map(|(own, its)| own.ns() / its.ns())
                 .collect::<Vec<_>>(),
         )
+    }
+
+    /// User time of a record, nanoseconds.
+    pub(super) fn user_ns(&self) -> f64 {
+        self.median(Taken::user_ns)
+    }
+
+    /// How many times the user time of `other` a record takes: the ratio of the medians, for the kernel
+    /// finds user time out by looking now and then.
+    pub(super) fn user_over(&self, other: &Self) -> f64 {
+        self.user_ns() / other.user_ns()
     }
 
     /// The least and the most CPU time of a record in a round.
@@ -186,6 +203,7 @@ pub(super) mod tests {
             records: 1000,
             bytes: bytes * 1000,
             cpu_s: ns * 1e-6,
+            user_s: None,
             wall_s: ns * 2e-6,
             memory: 7,
         };

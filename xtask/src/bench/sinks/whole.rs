@@ -72,6 +72,7 @@ fn run(place: &Place, row: Row) -> Result<Taken> {
         records: place.transactions,
         bytes: place.taken_bytes(&target)?,
         cpu_s: cost.cpu_s,
+        user_s: None,
         wall_s: cost.wall_s,
         memory: cost.peak_bytes,
     })
