@@ -130,6 +130,29 @@ fn the_rest_of_a_head_in_the_next_file_is_kept() {
     }
 }
 
+/// With the `GET` of the file before, the first response is that to `HEAD` for who does not know it, so
+/// it ends elsewhere, and with it all that follow begin elsewhere.
+#[test]
+fn responses_to_requests_of_the_file_before_may_end_elsewhere() {
+    for mss in [60, 61, 70, 150, 1460] {
+        for body in [0, 1, 5, 10, 70, 200] {
+            let mut talk = Conversation::v4(40_000).mss(mss);
+            let exchanges = ["GET", "HEAD", "GET", "GET"].map(|method| Exchange {
+                method,
+                pipelined: true,
+                ..Exchange::get("/", body)
+            });
+            tell(&mut talk, &exchanges);
+            let frames = talk.frames();
+            for cut in 0..=frames.len() {
+                let config = HttpConfig::default();
+                let compared = compare(&config, &frames, talk.link(), &[cut]);
+                assert!(compared.is_ok(), "{mss} {body} {cut}: {compared:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn inner_addresses_tags_and_both_families() {
     for encapsulation in Encapsulation::ALL {

@@ -27,8 +27,8 @@ use linkweir_engine::hash::eq3_balance;
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HalfBatch, HalfKind, HalfRow, HttpBatch, RecordBatch};
 use linkweir_wire::{
-    DecodeErrorKind, DecodeFaults, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport, decode,
-    decode_plain,
+    DecodeErrorKind, DecodeFaults, LinkType, Packet, SeqNumber, Tcp, TcpFlags, Timestamp,
+    Transport, decode, decode_plain,
 };
 
 use crate::config::{HttpConfig, PortSet};
@@ -248,10 +248,21 @@ impl HalfStage {
             None => self.counts.others += 1,
         }
         self.counts.plain += u64::from(message.is_plain);
-        if message.is_request.is_some()
-            && let Some(opening) = &mut self.opening
-        {
-            opening.begins(&direction);
+        if let Some(opening) = &mut self.opening {
+            if message.is_request.is_some() {
+                opening.has_message(&direction);
+            }
+            // Where a message ends is not sure for a response to a request of before the file, so another
+            // start line may stand in the segment than the stage has looked for.
+            let unread = match message.is_request {
+                Some(false) if !message.is_plain => 1,
+                None => 0,
+                _ => tcp.payload.len(),
+            };
+            if let Some(bytes) = tcp.payload.get(unread..) {
+                let seq = row.seq.wrapping_add(u32::from(unread == 1));
+                opening.look(&direction, SeqNumber(seq), bytes);
+            }
         }
         let payload = tcp.payload.get(..message.keep).unwrap_or(tcp.payload);
         self.waiting.push(row, payload, out);

@@ -1,9 +1,11 @@
 //! What may go on at the beginning of a file: heads and bodies that began in the file before.
 //!
 //! Until a message begins in a direction, or the direction itself, nobody knows what its first bytes
-//! are. What could be the rest of a head is kept, up to the bytes that a head may have, and so is every
-//! segment in which a start line stands. A timeout later nothing from before the file is awaited any
-//! more.
+//! are. What could be the rest of a head is kept, up to the bytes that a head may have. Where the
+//! direction itself began before the file, the segments in which a start line stands are kept as well,
+//! with the rest of its head: with a request in the file before, a response may be taken for that of
+//! another one, and then its length with it (`HEAD`). A timeout later nothing from before the file is
+//! awaited any more.
 
 use linkweir_proto::http1::MAX_HEAD;
 use linkweir_table::{Id, Table};
@@ -17,6 +19,9 @@ const DIRECTIONS: usize = 1 << 16;
 
 /// Bytes of a segment by which the rest of a head is told from a binary body.
 const LOOK: usize = 64;
+
+/// With what the version of a start line begins.
+const VERSION: &[u8] = b"HTTP/1.";
 
 /// What is known of a direction.
 #[derive(Debug)]
@@ -35,7 +40,21 @@ enum Stage {
         head_end: Option<SeqNumber>,
         /// Bytes that may still be kept as the rest of a head.
         left: usize,
+        /// Where the rest of a start line comes that ends with a segment, and how much of [`VERSION`]
+        /// was there.
+        split: Option<(SeqNumber, usize)>,
     },
+}
+
+impl Stage {
+    /// What is sent may go on with a head of at most `left` bytes.
+    const fn open(left: usize) -> Self {
+        Self::Open {
+            head_end: None,
+            left,
+            split: None,
+        }
+    }
 }
 
 /// The directions at the beginning of a file.
@@ -54,7 +73,7 @@ impl Opening {
         Self {
             seed,
             table: Table::with_capacity(DIRECTIONS),
-            start_line: Finder::new(b"HTTP/1."),
+            start_line: Finder::new(VERSION),
             until_ns,
         }
     }
@@ -88,13 +107,67 @@ impl Opening {
         self.table.insert(file, entry).ok().map(|id| (id, true))
     }
 
-    /// The direction, or a message in it, begins in this file.
+    /// The direction begins in this file.
     pub(super) fn begins(&mut self, direction: &Connection) {
         if let Some((id, false)) = self.entry(direction, Stage::Known)
             && let Some(entry) = self.table.get_mut(id)
         {
             entry.stage = Stage::Known;
         }
+    }
+
+    /// A message begins in the direction: no head of before goes on.
+    pub(super) fn has_message(&mut self, direction: &Connection) {
+        if let Some((id, false)) = self.entry(direction, Stage::open(0))
+            && let Some(entry) = self.table.get_mut(id)
+            && matches!(entry.stage, Stage::Open { .. })
+        {
+            entry.stage = Stage::open(0);
+        }
+    }
+
+    /// Looks for start lines in bytes that the stage has looked at, perhaps for others. Whether there is
+    /// one, or the beginning of one.
+    pub(super) fn look(&mut self, direction: &Connection, seq: SeqNumber, payload: &[u8]) -> bool {
+        let Some((id, _)) = self.entry(direction, Stage::open(MAX_HEAD)) else {
+            return true;
+        };
+        let Some(entry) = self.table.get_mut(id) else {
+            return true;
+        };
+        let Stage::Open {
+            head_end,
+            left,
+            split,
+        } = &mut entry.stage
+        else {
+            return false;
+        };
+        let goes_on = split.filter(|(next, _)| *next == seq).map(|(_, had)| had);
+        let rest = goes_on
+            .and_then(|had| VERSION.get(had..))
+            .unwrap_or(VERSION);
+        if self.start_line.find(payload).is_some() || goes_on.is_some() && payload.starts_with(rest)
+        {
+            // Perhaps a head begins inside, and goes on.
+            *head_end = None;
+            *left = MAX_HEAD;
+            *split = None;
+            return true;
+        }
+        let end = SeqNumber(
+            seq.0
+                .wrapping_add(u32::try_from(payload.len()).unwrap_or(u32::MAX)),
+        );
+        let had = match goes_on {
+            // So little that the version is not even whole now.
+            Some(had) if rest.starts_with(payload) => had + payload.len(),
+            _ => begun(payload),
+        };
+        if had > 0 {
+            *split = Some((end, had));
+        }
+        had > 0
     }
 
     /// Whether a segment that the stage passes over could matter if the file before were known.
@@ -104,22 +177,17 @@ impl Opening {
         seq: SeqNumber,
         payload: &[u8],
     ) -> bool {
-        let open = Stage::Open {
-            head_end: None,
-            left: MAX_HEAD,
-        };
-        let Some((id, _)) = self.entry(direction, open) else {
+        let has_start = self.look(direction, seq, payload);
+        let Some((id, _)) = self.entry(direction, Stage::open(MAX_HEAD)) else {
             return true;
         };
         let Some(entry) = self.table.get_mut(id) else {
             return true;
         };
-        let Stage::Open { head_end, left } = &mut entry.stage else {
+        let Stage::Open { head_end, left, .. } = &mut entry.stage else {
             return false;
         };
-        if self.start_line.find(payload).is_some() {
-            // Perhaps a head begins inside, and goes on.
-            *head_end = None;
+        if has_start {
             *left = left.saturating_sub(payload.len());
             return true;
         }
@@ -137,6 +205,17 @@ impl Opening {
         *left = left.saturating_sub(payload.len());
         true
     }
+}
+
+/// How many bytes of [`VERSION`] stand at the end of a payload, without the last of it.
+fn begun(payload: &[u8]) -> usize {
+    let most = (VERSION.len() - 1).min(payload.len());
+    let ends = |had: &usize| {
+        VERSION
+            .get(..*had)
+            .is_some_and(|part| payload.ends_with(part))
+    };
+    (1..=most).rev().find(ends).unwrap_or(0)
 }
 
 /// How many bytes of a payload may be the rest of a head, where that is not all of it: up to the empty
@@ -187,8 +266,17 @@ mod tests {
         assert!(opening.may_matter(&one, SeqNumber(11), b"Host: y\r\n\r\nbody"));
         assert!(!opening.may_matter(&one, SeqNumber(26), b"body"));
         assert!(opening.may_matter(&one, SeqNumber(30), b"bodyHTTP/1.1 200 OK\r\n"));
-        opening.begins(&one);
+        opening.has_message(&one);
         assert!(!opening.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
+        // The rest of a head that has begun inside, also where its first word is split.
+        assert!(opening.may_matter(&one, SeqNumber(100), b"body\r\nHT"));
+        assert!(!opening.may_matter(&one, SeqNumber(90), b"Agent: x\r\n"));
+        assert!(opening.may_matter(&one, SeqNumber(108), b"T"));
+        assert!(opening.may_matter(&one, SeqNumber(109), b"P/1.1 200 OK\r\n"));
+        assert!(opening.may_matter(&one, SeqNumber(123), b"Server: x\r\n\r\nbody"));
+        assert!(!opening.may_matter(&one, SeqNumber(140), b"body"));
+        opening.begins(&one);
+        assert!(!opening.may_matter(&one, SeqNumber(150), b"HTTP/1.1 200 OK\r\n"));
         let other = direction(1001);
         opening.begins(&other);
         assert!(!opening.may_matter(&other, SeqNumber(1), b"Agent: x\r\n"));
