@@ -1,9 +1,8 @@
-//! What it costs to turn HTTP records into Parquet, as a whole and by column.
+//! What it costs to turn HTTP records into Parquet and Arrow, and what each column of a file takes.
 //!
 //! `parquet_speed [RECORDS]` makes records like those of a busy network: hosts, objects and browsers
 //! by Zipf's law, half of the URIs with a query nobody has seen before, times and sizes spread over
-//! decades. It prints records/s of one thread's processor time, bytes of a record, and for every column the time and
-//! the bytes of a record.
+//! decades. It prints records/s of one thread's processor time, bytes of a record, and those of every column.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,12 +14,12 @@
     reason = "a measurement, not part of the data path"
 )]
 
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
-use arrow_array::RecordBatch;
-use linkweir_columnar::{ArrowStream, Columns, ParquetFile, writer_properties};
+use linkweir_columnar::{ArrowStream, ParquetFile};
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch as _, RecordKind, Text};
-use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 
 /// Records of a batch: as many as the run loop gathers before the sinks see them.
 const BATCH: usize = 512;
@@ -34,25 +33,27 @@ fn main() {
     let batches = Network::new().batches(records);
     let per_record = |bytes: usize| bytes as f64 / records as f64;
 
-    let mut bytes = 0;
+    let mut written = Vec::new();
     let seconds = best(|| {
         let mut file = ParquetFile::<HttpKind>::new().unwrap();
-        bytes = 0;
+        written.clear();
         for batch in &batches {
             let views: Vec<_> = batch.views().collect();
             file.extend(&views).unwrap();
             if file.has_groups() {
-                bytes += file.take_groups().unwrap().len();
+                written.extend(file.take_groups());
             }
         }
         file.close_group().unwrap();
-        bytes += file.take_groups().unwrap().len() + file.footer().unwrap().len();
+        written.extend(file.take_groups());
+        written.extend(file.footer().unwrap());
     });
     println!(
         "parquet  {:8.0} records/s  {:6.1} bytes/record",
         records as f64 / seconds,
-        per_record(bytes)
+        per_record(written.len())
     );
+    let mut bytes = 0;
     let seconds = best(|| {
         let mut stream = ArrowStream::<HttpKind>::new().unwrap();
         bytes = 0;
@@ -69,56 +70,20 @@ fn main() {
         records as f64 / seconds,
         per_record(bytes)
     );
-    by_column(&batches, records);
+    by_column(&written, records);
 }
 
-fn by_column(batches: &[HttpBatch], records: usize) {
-    let nanos = |seconds: f64| seconds * 1e9 / records as f64;
-    let mut arrays = Vec::new();
-    let seconds = best(|| arrays = columns(batches));
-    println!(
-        "columns  {:6.1} ns/record before they are encoded",
-        nanos(seconds)
-    );
-    println!("column               ns/record  bytes/record");
+/// The bytes of a record in each column of a file.
+fn by_column(bytes: &[u8], records: usize) {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    println!("column               bytes/record");
     for (at, field) in HttpKind::fields().iter().enumerate() {
-        let mut size = 0;
-        let parts: Vec<RecordBatch> = arrays.iter().map(|b| b.project(&[at]).unwrap()).collect();
-        let seconds = best(|| {
-            let options = ArrowWriterOptions::new()
-                .with_properties(writer_properties::<HttpKind>())
-                .with_skip_arrow_metadata(true);
-            let mut writer =
-                ArrowWriter::try_new_with_options(Vec::new(), parts[0].schema(), options).unwrap();
-            for part in &parts {
-                writer.write(part).unwrap();
-                if writer.in_progress_rows() >= 131_072 {
-                    writer.flush().unwrap();
-                }
-            }
-            size = writer.into_inner().unwrap().len();
-        });
-        println!(
-            "{:20} {:9.1} {:13.2}",
-            field.name,
-            nanos(seconds),
-            size as f64 / records as f64
-        );
+        let groups = reader.metadata().row_groups().iter();
+        let size: i64 = groups.map(|group| group.column(at).compressed_size()).sum();
+        println!("{:20} {:12.2}", field.name, size as f64 / records as f64);
     }
-}
-
-fn columns(batches: &[HttpBatch]) -> Vec<RecordBatch> {
-    let mut columns = Columns::<HttpKind>::with_capacity(4096);
-    let mut out = Vec::new();
-    for batch in batches {
-        let views: Vec<_> = batch.views().collect();
-        columns.extend(&views);
-        if columns.rows() >= 4096 {
-            out.push(columns.finish().unwrap());
-        }
-    }
-    out.push(columns.finish().unwrap());
-    out
 }
 
 fn best(mut work: impl FnMut()) -> f64 {

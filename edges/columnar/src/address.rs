@@ -30,16 +30,21 @@ impl Addresses {
         };
         if *known != address {
             text.clear();
-            match address.to_canonical() {
-                IpAddr::V4(address) => push_v4(text, address),
-                IpAddr::V6(address) => {
-                    // Writing to a string cannot fail.
-                    let _unfailing = write!(text, "{address}");
-                }
-            }
+            push_address(text, address);
             *known = address;
         }
         text
+    }
+}
+
+/// Appends the canonical text of an address (RFC 5952); an IPv4-mapped one as IPv4.
+pub(crate) fn push_address(out: &mut String, address: IpAddr) {
+    match address.to_canonical() {
+        IpAddr::V4(address) => push_v4(out, address),
+        IpAddr::V6(address) => {
+            // Writing to a string cannot fail.
+            let _unfailing = write!(out, "{address}");
+        }
     }
 }
 

@@ -152,7 +152,7 @@ fn values<'a, K: RecordKind>(views: &[K::View<'a>], at: usize) -> impl Iterator<
 
 /// A number in the unit of its column: moments and spans in nanoseconds.
 #[inline]
-fn number(value: Value<'_>) -> Option<u64> {
+pub(crate) fn number(value: Value<'_>) -> Option<u64> {
     match value {
         Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) | Value::Millis(n) => Some(n),
         Value::Port(port) => Some(u64::from(port)),
@@ -165,6 +165,6 @@ fn number(value: Value<'_>) -> Option<u64> {
     clippy::cast_precision_loss,
     reason = "spans are below 2^53 ns, which is 104 days; above, the nearest number is meant"
 )]
-fn millis(nanos: u64) -> f64 {
+pub(crate) fn millis(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }

@@ -1,17 +1,18 @@
 //! Records as a Parquet file whose every row group can be the last one.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use linkweir_record::RecordKind;
 use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
-use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter};
+use parquet::file::metadata::{
+    FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::schema::types::SchemaDescPtr;
 
-use crate::columns::Columns;
 use crate::error::ColumnarError;
-use crate::properties;
-use crate::schema::metadata_of;
+use crate::row_group::RowGroup;
+use crate::schema::{metadata_of, schema_of};
 
 /// Rows of a row group: what readers of Parquet take as one piece of work.
 const GROUP_ROWS: usize = 131_072;
@@ -20,11 +21,18 @@ const GROUP_ROWS: usize = 131_072;
 /// complete.
 const GROUP_BYTES: usize = 64 << 20;
 
-/// Rows that are encoded at once: few enough that a batch stays in the second-level cache.
+/// Rows after which the size of the row group is looked at.
 const BATCH_ROWS: usize = 4096;
 
-/// Bytes of text that are encoded at once.
-const BATCH_BYTES: usize = 4 << 20;
+/// The version of pages: the first, which every reader knows; encodings of the second are known by
+/// all that read our types.
+const VERSION: i32 = 1;
+
+/// Who made the file, as its footer says.
+const CREATED_BY: &str = concat!("linkweir version ", env!("CARGO_PKG_VERSION"));
+
+/// What a file begins with.
+const MAGIC: &[u8] = b"PAR1";
 
 /// Turns records into the bytes of a Parquet file: row groups, each of which is followed by a footer
 /// that makes a complete file of what came before.
@@ -34,12 +42,16 @@ const BATCH_BYTES: usize = 4 << 20;
 /// over the footer, and a new footer after it.
 #[derive(Debug)]
 pub struct ParquetFile<K> {
-    columns: Columns<K>,
-    writer: ArrowWriter<Vec<u8>>,
+    group: RowGroup,
     schema: SchemaDescPtr,
     metadata: Vec<KeyValue>,
-    /// Row groups whose bytes were taken.
-    taken: usize,
+    /// Row groups that are complete.
+    complete: Vec<RowGroupMetaData>,
+    /// Their bytes that were not taken, and how many were.
+    bytes: Vec<u8>,
+    taken_bytes: u64,
+    taken_groups: usize,
+    kind: PhantomData<fn(K)>,
 }
 
 impl<K: RecordKind> ParquetFile<K> {
@@ -48,24 +60,20 @@ impl<K: RecordKind> ParquetFile<K> {
     /// # Errors
     /// None that is known: a schema that Parquet refuses would be one.
     pub fn new() -> Result<Self, ColumnarError> {
-        let columns = Columns::with_capacity(BATCH_ROWS);
-        let schema = ArrowSchemaConverter::new().convert(columns.schema())?;
-        let metadata: Vec<KeyValue> = metadata_of::<K>()
+        let schema = Arc::new(ArrowSchemaConverter::new().convert(&schema_of::<K>())?);
+        let metadata = metadata_of::<K>()
             .into_iter()
             .map(|(key, value)| KeyValue::new(key, value))
             .collect();
-        let options = ArrowWriterOptions::new()
-            .with_properties(properties::writer_properties::<K>())
-            .with_parquet_schema(schema.clone())
-            .with_skip_arrow_metadata(true);
-        let writer =
-            ArrowWriter::try_new_with_options(Vec::new(), columns.schema().clone(), options)?;
         Ok(Self {
-            columns,
-            writer,
-            schema: Arc::new(schema),
+            group: RowGroup::new::<K>(Arc::clone(&schema))?,
+            schema,
             metadata,
-            taken: 0,
+            complete: Vec::new(),
+            bytes: MAGIC.to_vec(),
+            taken_bytes: 0,
+            taken_groups: 0,
+            kind: PhantomData,
         })
     }
 
@@ -75,27 +83,13 @@ impl<K: RecordKind> ParquetFile<K> {
     /// [`ColumnarError`], for none of our own reasons.
     pub fn extend(&mut self, mut views: &[K::View<'_>]) -> Result<(), ColumnarError> {
         while !views.is_empty() {
-            let room = BATCH_ROWS.saturating_sub(self.columns.rows());
+            let room = BATCH_ROWS.min(GROUP_ROWS - self.group.rows());
             let (now, later) = views.split_at_checked(room).unwrap_or((views, &[]));
-            self.columns.extend(now);
+            self.group.extend::<K>(now)?;
             views = later;
-            if self.columns.rows() >= BATCH_ROWS || self.columns.text_bytes() >= BATCH_BYTES {
-                self.encode()?;
-                if self.writer.in_progress_rows() >= GROUP_ROWS
-                    || self.writer.in_progress_size() >= GROUP_BYTES
-                {
-                    self.writer.flush()?;
-                }
+            if self.group.rows() >= GROUP_ROWS || self.group.bytes() >= GROUP_BYTES {
+                self.close_group()?;
             }
-        }
-        Ok(())
-    }
-
-    /// Encodes what has been collected.
-    fn encode(&mut self) -> Result<(), ColumnarError> {
-        if self.columns.rows() > 0 {
-            let batch = self.columns.finish()?;
-            self.writer.write(&batch)?;
         }
         Ok(())
     }
@@ -105,31 +99,34 @@ impl<K: RecordKind> ParquetFile<K> {
     /// # Errors
     /// [`ColumnarError`], for none of our own reasons.
     pub fn close_group(&mut self) -> Result<(), ColumnarError> {
-        self.encode()?;
-        Ok(self.writer.flush()?)
+        if self.has_open_group() {
+            let ordinal = self.complete.len();
+            let group = self
+                .group
+                .close(&mut self.bytes, self.taken_bytes, ordinal)?;
+            self.complete.push(group);
+        }
+        Ok(())
     }
 
     /// Whether records wait for the end of their row group.
     #[must_use]
-    pub fn has_open_group(&self) -> bool {
-        self.columns.rows() > 0 || self.writer.in_progress_rows() > 0
+    pub const fn has_open_group(&self) -> bool {
+        self.group.rows() > 0
     }
 
     /// Whether a row group is complete and not yet taken.
     #[must_use]
-    pub fn has_groups(&self) -> bool {
-        self.writer.flushed_row_groups().len() > self.taken
+    pub const fn has_groups(&self) -> bool {
+        self.complete.len() > self.taken_groups
     }
 
     /// The bytes of the row groups that were completed since the last call, the first time behind
     /// the first bytes of the file.
-    ///
-    /// # Errors
-    /// [`ColumnarError`], for none of our own reasons.
-    pub fn take_groups(&mut self) -> Result<Vec<u8>, ColumnarError> {
-        self.taken = self.writer.flushed_row_groups().len();
-        self.writer.sync()?;
-        Ok(std::mem::take(self.writer.inner_mut()))
+    pub fn take_groups(&mut self) -> Vec<u8> {
+        self.taken_groups = self.complete.len();
+        self.taken_bytes += self.bytes.len() as u64;
+        std::mem::take(&mut self.bytes)
     }
 
     /// The footer of a file that ends with the row groups taken so far.
@@ -137,12 +134,12 @@ impl<K: RecordKind> ParquetFile<K> {
     /// # Errors
     /// [`ColumnarError`], for none of our own reasons.
     pub fn footer(&self) -> Result<Vec<u8>, ColumnarError> {
-        let groups = self.writer.flushed_row_groups().to_vec();
-        let rows = groups.iter().map(|group| group.num_rows()).sum();
+        let groups = self.complete.clone();
+        let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
         let file = FileMetaData::new(
-            properties::VERSION.as_num(),
+            VERSION,
             rows,
-            Some(properties::CREATED_BY.to_owned()),
+            Some(CREATED_BY.to_owned()),
             Some(self.metadata.clone()),
             Arc::clone(&self.schema),
             None,
@@ -155,6 +152,6 @@ impl<K: RecordKind> ParquetFile<K> {
     /// About how many bytes the open row group will have.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
-        self.writer.in_progress_size() + self.columns.text_bytes()
+        self.group.bytes()
     }
 }

@@ -6,23 +6,29 @@
 
 use arrow_array::builder::StringBuilder;
 
+/// The text where it is taken as it is: the usual case.
+#[inline]
+pub(crate) fn as_it_is(bytes: &[u8]) -> Option<&str> {
+    // No early exit: vectorises.
+    let has_backslash = bytes.iter().fold(false, |has, byte| has | (*byte == b'\\'));
+    let text = std::str::from_utf8(bytes).ok();
+    text.filter(|_| !has_backslash)
+}
+
 /// Appends a text; `scratch` is memory for the rare ones that are not taken as they are.
 #[inline]
 pub(crate) fn append(builder: &mut StringBuilder, bytes: &[u8], scratch: &mut String) {
-    // No early exit: vectorises.
-    let has_backslash = bytes.iter().fold(false, |has, byte| has | (*byte == b'\\'));
-    match std::str::from_utf8(bytes) {
-        Ok(text) if !has_backslash => builder.append_value(text),
-        _ => {
-            scratch.clear();
-            escape(bytes, scratch);
-            builder.append_value(&*scratch);
-        }
+    if let Some(text) = as_it_is(bytes) {
+        return builder.append_value(text);
     }
+    scratch.clear();
+    escape(bytes, scratch);
+    builder.append_value(&*scratch);
 }
 
+/// Appends a text that is not taken as it is. Others are appended as they are, too, but slowly.
 #[cold]
-fn escape(bytes: &[u8], out: &mut String) {
+pub(crate) fn escape(bytes: &[u8], out: &mut String) {
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid();
         while let Some((before, after)) = rest.split_once('\\') {
