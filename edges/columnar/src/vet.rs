@@ -45,11 +45,11 @@ impl<R: Read> Vetted<R> {
     fn read_message(&mut self) -> io::Result<()> {
         self.message.clear();
         self.given = 0;
-        let Some(first) = self.word()? else {
-            // The mark of the end may be missing.
-            self.has_ended = true;
-            return Ok(());
-        };
+        // The format allows a writer to close the stream without the mark of its end, but then a writer
+        // that was killed between two messages could not be told from one that had no more rows.
+        let first = self
+            .word()?
+            .ok_or_else(|| cut("before the mark of its end"))?;
         let length = if first == CONTINUATION {
             self.word()?
                 .ok_or_else(|| cut("behind the mark of a message"))?

@@ -581,6 +581,47 @@ fn the_oldest_files_make_room() {
 }
 
 #[test]
+fn a_budget_takes_no_more_than_it_must() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("out");
+    let write = |hour: u64, rotation, budget| {
+        let options = OutputOptions {
+            rotation,
+            budget,
+            ..OutputOptions::default()
+        };
+        let mut sink = partitioned(&root, options);
+        let start = T0 + hour * HOUR;
+        for part in 0..40 {
+            sink.write(&http(start + part * 500..start + part * 500 + 500))
+                .unwrap();
+        }
+        sink.finish().unwrap();
+    };
+    let sizes = |hour: &str| -> Vec<u64> {
+        let folder = root.join("date=2026-11-22").join(hour);
+        let files = names(&folder).into_iter();
+        files
+            .map(|name| folder.join(name).metadata().unwrap().len())
+            .collect()
+    };
+    write(0, Some(Rotation::Size(20_000)), None);
+    let before = sizes("hour=07");
+    assert!(before.len() > 4, "{before:?}");
+    // One file of the folder is too much: the folder loses its oldest file and no other.
+    let budget = before.iter().sum::<u64>() + 8_000;
+    write(1, None, Some(budget));
+    let newer: u64 = sizes("hour=08").iter().sum();
+    let after = sizes("hour=07");
+    assert!(after.iter().sum::<u64>() + newer <= budget);
+    let oldest_left = before.len() - after.len();
+    assert!(oldest_left > 0);
+    assert_eq!(after, before.get(oldest_left..).unwrap());
+    let one_more = before.get(oldest_left - 1).unwrap();
+    assert!(after.iter().sum::<u64>() + newer + one_more > budget);
+}
+
+#[test]
 fn what_cannot_be_partitioned_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refusal = |name: &str, format| {

@@ -7,10 +7,11 @@ use std::net::IpAddr;
 /// An address and port of one side.
 pub type Endpoint = (IpAddr, u16);
 
-/// XOR of the 32-bit words of an address: the address itself for IPv4.
+/// XOR of the 32-bit words of an address: the address itself for IPv4, and for IPv4 as the mapped address
+/// of IPv6, since records do not tell these two apart.
 #[inline]
 const fn address_word(address: IpAddr) -> u32 {
-    match address {
+    match address.to_canonical() {
         IpAddr::V4(v4) => v4.to_bits(),
         IpAddr::V6(v6) => {
             let bits = v6.to_bits();
@@ -111,6 +112,16 @@ mod tests {
             eq2_transaction(B, A, 0xdead_beef)
         );
         assert_eq!(flow_hash(A, B), flow_hash(B, A));
+    }
+
+    #[test]
+    fn both_forms_of_an_address_are_one() {
+        let IpAddr::V4(address) = A.0 else {
+            panic!("IPv4");
+        };
+        let mapped = (IpAddr::V6(address.to_ipv6_mapped()), A.1);
+        assert_eq!(flow_hash(mapped, B), flow_hash(A, B));
+        assert_eq!(eq3_balance(mapped, B, 7), eq3_balance(A, B, 7));
     }
 
     #[test]

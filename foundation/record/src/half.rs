@@ -191,11 +191,17 @@ fn number(value: u32) -> Value<'static> {
     Value::U64(u64::from(value))
 }
 
+/// A capture time behind the year 2262, which only a damaged capture has, as the last one that a column
+/// can hold: a row without a time would end the reading of all that follow it.
+fn time(ns: u64) -> Value<'static> {
+    Value::U64(ns.min(i64::MAX.cast_unsigned()))
+}
+
 columns!(FIELDS, read_column, v: HttpHalf, {
-    order_ns: I64, "ns since 1970", None, "Latest capture time in the file so far: rows are in the order of order_ns, file, packet." => Value::U64(v.row.order_ns);
+    order_ns: I64, "ns since 1970", None, "Latest capture time in the file so far: rows are in the order of order_ns, file, packet." => time(v.row.order_ns);
     file: U32, "", None, "Place of the file in the trace (--file-number)." => number(v.row.file);
     packet: I64, "", None, "Number of the packet in its file, from 1." => Value::U64(v.row.packet);
-    ts_ns: I64, "ns since 1970", Some(323), "Capture time." => Value::U64(v.row.ts_ns);
+    ts_ns: I64, "ns since 1970", Some(323), "Capture time." => time(v.row.ts_ns);
     src_ip: Ip, "", Some(8), "Address that sent the segment; within tunnels the innermost." => Value::Ip(v.row.src_ip);
     src_port: Port, "", Some(7), "TCP port that sent it." => Value::Port(v.row.src_port);
     dst_ip: Ip, "", Some(12), "Address that it was sent to." => Value::Ip(v.row.dst_ip);

@@ -98,8 +98,14 @@ impl<D: Dictionary> Coded<D> {
         }
     }
 
+    /// Bytes of the page and of the dictionary so far, not compressed.
     fn bytes(&self) -> usize {
-        self.plain.len() + self.dictionary.bytes() + size_of_val(self.keys.as_slice())
+        self.plain.len() + self.dictionary.bytes() + self.keys.len() * self.width() as usize / 8
+    }
+
+    /// Bits of a key.
+    fn width(&self) -> u32 {
+        width(self.dictionary.len().saturating_sub(1) as u64)
     }
 
     /// Whether the page must end here.
@@ -122,8 +128,7 @@ impl<D: Dictionary> Coded<D> {
             out.append(&mut self.plain);
             return;
         }
-        let highest = self.dictionary.len().saturating_sub(1);
-        let width = width(highest as u64);
+        let width = self.width();
         out.push(u8::try_from(width).unwrap_or(u8::MAX));
         push_keys(&self.keys, width, out);
         self.keys.clear();
@@ -162,13 +167,15 @@ impl Chunk {
         }
     }
 
-    /// About how many bytes it has.
+    /// About how many bytes it will have.
     pub(super) fn bytes(&self) -> usize {
         let waiting = coded!(&self.values, coded => coded.bytes(),
             Values::U32(plain) => plain.len(),
-            Values::Spans(numbers) | Values::Times(numbers, _) => size_of_val(numbers.as_slice()),
+            // Distances take about half of the bits, on links that are not idle.
+            Values::Spans(numbers) | Values::Times(numbers, _) => size_of_val(numbers.as_slice()) / 2,
         );
-        self.pages.bytes() + waiting
+        // What is compressed takes about half, here as in most files.
+        self.pages.bytes() + waiting / 2
     }
 
     /// Appends column `at` of a group of at most 64 records. The type is looked at once, not for every

@@ -49,8 +49,8 @@ impl Budget {
         }
     }
 
-    /// Deletes what is too much: the folders of the oldest records first, whole ones but for those in
-    /// `open`, which lose their oldest files one by one. Says so in one line; that something cannot be
+    /// Deletes what is too much, file by file: those in the folders of the oldest records first. A folder
+    /// without files goes too, unless it is in `open`. Says so in one line; that something cannot be
     /// deleted is said once, and is no failure of the output.
     pub(crate) fn keep(&mut self, open: &HashSet<PathBuf>) {
         let mut deleted = Deleted::default();
@@ -97,10 +97,9 @@ impl Budget {
             if total <= self.limit {
                 break;
             }
-            let is_open = open.contains(&part.folder);
             let before = deleted.files;
             for (_, path, bytes) in part.files {
-                if (is_open && total <= self.limit) || newest.as_ref() == Some(&path) {
+                if total <= self.limit || newest.as_ref() == Some(&path) {
                     break;
                 }
                 fs::remove_file(&path).map_err(|e| (path, e))?;
@@ -112,7 +111,7 @@ impl Budget {
                 let name = part.folder.strip_prefix(&self.root).unwrap_or(&part.folder);
                 deleted.folders.push(name.display().to_string());
             }
-            if !is_open {
+            if !open.contains(&part.folder) {
                 self.remove_empty(&part.folder);
             }
         }

@@ -55,6 +55,42 @@ impl Stage {
             split: None,
         }
     }
+
+    /// Looks for start lines; whether there is one, or the beginning of one.
+    fn look(&mut self, start_line: &Finder<'_>, seq: SeqNumber, payload: &[u8]) -> bool {
+        let Self::Open {
+            head_end,
+            left,
+            split,
+        } = self
+        else {
+            return false;
+        };
+        let goes_on = split.filter(|(next, _)| *next == seq).map(|(_, had)| had);
+        let rest = goes_on
+            .and_then(|had| VERSION.get(had..))
+            .unwrap_or(VERSION);
+        if start_line.find(payload).is_some() || goes_on.is_some() && payload.starts_with(rest) {
+            // Perhaps a head begins inside, and goes on.
+            *head_end = None;
+            *left = MAX_HEAD;
+            *split = None;
+            return true;
+        }
+        let end = SeqNumber(
+            seq.0
+                .wrapping_add(u32::try_from(payload.len()).unwrap_or(u32::MAX)),
+        );
+        let had = match goes_on {
+            // So little that the version is not even whole now.
+            Some(had) if rest.starts_with(payload) => had + payload.len(),
+            _ => begun(payload),
+        };
+        if had > 0 {
+            *split = Some((end, had));
+        }
+        had > 0
+    }
 }
 
 /// The directions at the beginning of a file.
@@ -126,48 +162,19 @@ impl Opening {
         }
     }
 
+    /// The stage of a direction, which may go on with something of the file before if nothing is known
+    /// of it; and what finds start lines.
+    fn stage(&mut self, direction: &Connection) -> Option<(&mut Stage, &Finder<'static>)> {
+        let (id, _) = self.entry(direction, Stage::open(MAX_HEAD))?;
+        let entry = self.table.get_mut(id)?;
+        Some((&mut entry.stage, &self.start_line))
+    }
+
     /// Looks for start lines in bytes that the stage has looked at, perhaps for others. Whether there is
     /// one, or the beginning of one.
     pub(super) fn look(&mut self, direction: &Connection, seq: SeqNumber, payload: &[u8]) -> bool {
-        let Some((id, _)) = self.entry(direction, Stage::open(MAX_HEAD)) else {
-            return true;
-        };
-        let Some(entry) = self.table.get_mut(id) else {
-            return true;
-        };
-        let Stage::Open {
-            head_end,
-            left,
-            split,
-        } = &mut entry.stage
-        else {
-            return false;
-        };
-        let goes_on = split.filter(|(next, _)| *next == seq).map(|(_, had)| had);
-        let rest = goes_on
-            .and_then(|had| VERSION.get(had..))
-            .unwrap_or(VERSION);
-        if self.start_line.find(payload).is_some() || goes_on.is_some() && payload.starts_with(rest)
-        {
-            // Perhaps a head begins inside, and goes on.
-            *head_end = None;
-            *left = MAX_HEAD;
-            *split = None;
-            return true;
-        }
-        let end = SeqNumber(
-            seq.0
-                .wrapping_add(u32::try_from(payload.len()).unwrap_or(u32::MAX)),
-        );
-        let had = match goes_on {
-            // So little that the version is not even whole now.
-            Some(had) if rest.starts_with(payload) => had + payload.len(),
-            _ => begun(payload),
-        };
-        if had > 0 {
-            *split = Some((end, had));
-        }
-        had > 0
+        self.stage(direction)
+            .is_none_or(|(stage, start_line)| stage.look(start_line, seq, payload))
     }
 
     /// Whether a segment that the stage passes over could matter if the file before were known.
@@ -177,14 +184,11 @@ impl Opening {
         seq: SeqNumber,
         payload: &[u8],
     ) -> bool {
-        let has_start = self.look(direction, seq, payload);
-        let Some((id, _)) = self.entry(direction, Stage::open(MAX_HEAD)) else {
+        let Some((stage, start_line)) = self.stage(direction) else {
             return true;
         };
-        let Some(entry) = self.table.get_mut(id) else {
-            return true;
-        };
-        let Stage::Open { head_end, left, .. } = &mut entry.stage else {
+        let has_start = stage.look(start_line, seq, payload);
+        let Stage::Open { head_end, left, .. } = stage else {
             return false;
         };
         if has_start {
