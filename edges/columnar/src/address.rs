@@ -25,7 +25,11 @@ impl Addresses {
     /// The canonical text of an address (RFC 5952); an IPv4-mapped one as IPv4.
     #[inline]
     pub(crate) fn text(&mut self, address: IpAddr) -> &str {
-        let Some((known, text)) = self.slots.get_mut(slot(address)) else {
+        let bits = folded(match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()),
+            IpAddr::V6(address) => address.to_bits(),
+        });
+        let Some((known, text)) = self.slots.get_mut(slot(bits, SLOTS)) else {
             return "";
         };
         if *known != address {
@@ -65,22 +69,20 @@ fn push_v4(out: &mut String, address: Ipv4Addr) {
     }
 }
 
-/// The slot of an address: its last bits, which tell hosts of a network apart, mixed with the others.
+/// The bits of an address as one number: the last ones, which tell hosts of a network apart, mixed with
+/// the others.
 #[inline]
-fn slot(address: IpAddr) -> usize {
-    let bits = match address {
-        IpAddr::V4(address) => u64::from(address.to_bits()),
-        IpAddr::V6(address) => {
-            let [high, low] = [
-                address.to_bits() >> 64,
-                address.to_bits() & u128::from(u64::MAX),
-            ]
-            .map(|half| u64::try_from(half).unwrap_or(0));
-            high.rotate_left(32) ^ low
-        }
-    };
+pub(crate) fn folded(bits: u128) -> u64 {
+    let [high, low] =
+        [bits >> 64, bits & u128::from(u64::MAX)].map(|half| u64::try_from(half).unwrap_or(0));
+    high.rotate_left(32) ^ low
+}
+
+/// The slot of a number in a memory with so many slots, a power of two above 1.
+#[inline]
+pub(crate) fn slot(bits: u64, slots: usize) -> usize {
     // Fibonacci hashing: the highest bits of the product depend on all others.
-    let mixed = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.trailing_zeros());
+    let mixed = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - slots.trailing_zeros());
     usize::try_from(mixed).unwrap_or(0)
 }
 

@@ -97,7 +97,7 @@ impl Column {
             Self::Text(builder, scratch) => {
                 for value in values::<K>(views, at) {
                     match value {
-                        Value::Text(bytes) => text::append(builder, bytes, scratch),
+                        Value::Text(bytes) => builder.append_value(text::valid(bytes, scratch)),
                         Value::Word(word) => builder.append_value(word),
                         _ => builder.append_null(),
                     }

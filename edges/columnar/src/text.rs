@@ -4,8 +4,6 @@
 //! a backslash that is followed by `x` and two hexadecimal digits. The original bytes are had back by
 //! replacing every `\xHH` by that byte. Control characters stay as they are.
 
-use arrow_array::builder::StringBuilder;
-
 /// The text where it is taken as it is: the usual case.
 #[inline]
 pub(crate) fn as_it_is(bytes: &[u8]) -> Option<&str> {
@@ -15,20 +13,21 @@ pub(crate) fn as_it_is(bytes: &[u8]) -> Option<&str> {
     text.filter(|_| !has_backslash)
 }
 
-/// Appends a text; `scratch` is memory for the rare ones that are not taken as they are.
+/// The text, which stands in `scratch` where it is not taken as it is.
 #[inline]
-pub(crate) fn append(builder: &mut StringBuilder, bytes: &[u8], scratch: &mut String) {
-    if let Some(text) = as_it_is(bytes) {
-        return builder.append_value(text);
-    }
-    scratch.clear();
-    escape(bytes, scratch);
-    builder.append_value(&*scratch);
+pub(crate) fn valid<'a>(bytes: &'a [u8], scratch: &'a mut String) -> &'a str {
+    as_it_is(bytes).unwrap_or_else(|| escaped(bytes, scratch))
 }
 
-/// Appends a text that is not taken as it is. Others are appended as they are, too, but slowly.
+/// A text that is not taken as it is, in `scratch`.
 #[cold]
-pub(crate) fn escape(bytes: &[u8], out: &mut String) {
+pub(crate) fn escaped<'a>(bytes: &[u8], scratch: &'a mut String) -> &'a str {
+    scratch.clear();
+    escape(bytes, scratch);
+    scratch
+}
+
+fn escape(bytes: &[u8], out: &mut String) {
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid();
         while let Some((before, after)) = rest.split_once('\\') {
@@ -58,6 +57,7 @@ fn digit(nibble: u8) -> char {
 mod tests {
     use super::*;
     use arrow_array::Array;
+    use arrow_array::builder::StringBuilder;
 
     #[test]
     fn what_is_no_utf8_is_escaped_and_can_be_had_back() {
@@ -74,7 +74,7 @@ mod tests {
         let mut builder = StringBuilder::new();
         let mut scratch = String::new();
         for (bytes, _) in cases {
-            append(&mut builder, bytes, &mut scratch);
+            builder.append_value(valid(bytes, &mut scratch));
         }
         let array = builder.finish();
         assert_eq!(array.null_count(), 0);

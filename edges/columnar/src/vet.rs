@@ -47,12 +47,9 @@ impl<R: Read> Vetted<R> {
         self.given = 0;
         // The format allows a writer to close the stream without the mark of its end, but then a writer
         // that was killed between two messages could not be told from one that had no more rows.
-        let first = self
-            .word()?
-            .ok_or_else(|| cut("before the mark of its end"))?;
+        let first = self.word("before the mark of its end")?;
         let length = if first == CONTINUATION {
-            self.word()?
-                .ok_or_else(|| cut("behind the mark of a message"))?
+            self.word("behind the mark of a message")?
         } else {
             first
         };
@@ -83,17 +80,18 @@ impl<R: Read> Vetted<R> {
         Ok(())
     }
 
-    /// Four bytes, which belong to the message at hand; nothing at the end of the stream.
-    fn word(&mut self) -> io::Result<Option<[u8; 4]>> {
+    /// Four bytes, which belong to the message at hand; `place` is where the stream ends if there are none.
+    fn word(&mut self, place: &str) -> io::Result<[u8; 4]> {
         let begin = self.message.len();
-        match self.more(4)? {
-            0 => Ok(None),
-            4 => Ok(self
-                .message
-                .get(begin..)
-                .and_then(|bytes| bytes.first_chunk().copied())),
-            _ => Err(cut("in the length of a message")),
-        }
+        let read = self.more(4)?;
+        let bytes = self.message.get(begin..).unwrap_or_default();
+        let word = bytes.first_chunk().copied();
+        word.ok_or_else(|| {
+            cut(match read {
+                0 => place,
+                _ => "in the length of a message",
+            })
+        })
     }
 
     /// Appends so many bytes to the message at hand, or those that there are. Memory grows with the

@@ -226,9 +226,7 @@ impl Chunk {
             Values::U32(_) => Encoding::PLAIN,
             Values::Spans(_) | Values::Times(..) => Encoding::DELTA_BINARY_PACKED,
         );
-        let (rows, values_of_rows) = (levels.rows(), levels.values());
-        pages.push(encoding, rows, values_of_rows, compressor, |out| {
-            levels.take(out);
+        pages.push(encoding, levels, compressor, |out| {
             coded!(values, coded => coded.take(out),
                 Values::U32(plain) => out.append(plain),
                 Values::Spans(numbers) | Values::Times(numbers, _) => {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::texts::push_text;
-use crate::address::push_address;
+use crate::address::{folded, push_address, slot};
 
 /// The different values of a column, each with a key: its place in the dictionary page.
 pub(super) trait Dictionary {
@@ -92,9 +92,7 @@ impl From<IpAddr> for Address {
 impl Scalar for Address {
     #[inline]
     fn bits(self) -> u64 {
-        let [high, low] = [self.0 >> 64, self.0 & u128::from(u64::MAX)]
-            .map(|half| u64::try_from(half).unwrap_or(0));
-        high.rotate_left(32) ^ low
+        folded(self.0)
     }
 
     fn push(self, out: &mut Vec<u8>) {
@@ -155,9 +153,7 @@ impl<T: Scalar> Dictionary for Scalars<T> {
 
     #[inline]
     fn key(&mut self, value: T) -> u32 {
-        // Fibonacci hashing: the highest bits of the product depend on all others.
-        let mixed = value.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = usize::try_from(mixed >> (u64::BITS - RECENT.trailing_zeros())).unwrap_or(0);
+        let slot = slot(value.bits(), RECENT);
         if let Some((known, key)) = self.recent.get(slot)
             && *known == value
             && *key != NO_KEY

@@ -3,8 +3,9 @@
 //! The library writes what it is given as Arrow arrays; a record would be copied into arrays first, and
 //! each of its texts hashed again there. Here each value goes from the record to its key in the
 //! dictionary of its column (or to its bits) at once, and what repeats is known by its number, address or
-//! place before it is made text. Layout and encodings: the format's `README.md` and `Encodings.md`,
-//! version 2.11 (2024); everything used is also in version 1.0 but for the encoding of moments.
+//! place before it is made text.
+//!
+//! Source: Apache Parquet's format, `README.md` and `Encodings.md`.
 
 mod bits;
 mod chunk;

@@ -6,6 +6,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescPtr;
 
+use super::levels::Levels;
 use super::signed;
 use crate::error::ColumnarError;
 
@@ -35,12 +36,22 @@ impl Compressor {
 }
 
 /// The data pages of a column so far, compressed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Pages {
-    pages: Vec<(Encoding, u32, Vec<u8>, usize)>,
+    pages: Vec<CompressedPage>,
     bytes: usize,
     rows: usize,
     values: usize,
+}
+
+impl std::fmt::Debug for Pages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pages")
+            .field("bytes", &self.bytes)
+            .field("rows", &self.rows)
+            .field("values", &self.values)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Pages {
@@ -54,24 +65,34 @@ impl Pages {
         (self.rows - self.values) as u64
     }
 
-    /// Adds a page of `rows`, of which `values` have one, and whose bytes `write` appends.
+    /// Adds a page of the rows in `levels`, which begin anew; `write` appends their values.
     pub(super) fn push(
         &mut self,
         encoding: Encoding,
-        rows: usize,
-        values: usize,
+        levels: &mut Levels,
         compressor: &mut Compressor,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), ColumnarError> {
         let Compressor { zstd, body } = compressor;
-        body.clear();
-        write(body);
-        let compressed = zstd.compress(body)?;
-        self.bytes += compressed.len();
+        let rows = levels.rows();
         self.rows += rows;
-        self.values += values;
-        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
-        self.pages.push((encoding, rows, compressed, body.len()));
+        self.values += levels.values();
+        body.clear();
+        levels.take(body);
+        write(body);
+        // What was taken for the worst case goes back: pages wait for the end of their row group.
+        let mut compressed = zstd.compress(body)?;
+        compressed.shrink_to_fit();
+        self.bytes += compressed.len();
+        let page = Page::DataPage {
+            buf: compressed.into(),
+            num_values: u32::try_from(rows).unwrap_or(u32::MAX),
+            encoding,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        };
+        self.pages.push(CompressedPage::new(page, body.len()));
         Ok(())
     }
 
@@ -87,8 +108,8 @@ impl Pages {
         start: u64,
     ) -> Result<ColumnChunkMetaData, ColumnarError> {
         let (mut compressed_size, mut size) = (0, 0);
-        let mut write = |page: Page, uncompressed: usize| -> Result<u64, ColumnarError> {
-            let written = writer.write_page(CompressedPage::new(page, uncompressed))?;
+        let mut write = |page: CompressedPage| -> Result<u64, ColumnarError> {
+            let written = writer.write_page(page)?;
             compressed_size += written.compressed_size;
             size += written.uncompressed_size;
             Ok(start + written.offset)
@@ -102,7 +123,7 @@ impl Pages {
                 encoding: Encoding::PLAIN,
                 is_sorted: false,
             };
-            dictionary_offset = Some(signed(write(page, bytes.len())?));
+            dictionary_offset = Some(signed(write(CompressedPage::new(page, bytes.len()))?));
             kinds.push(PageEncodingStats {
                 page_type: PageType::DICTIONARY_PAGE,
                 encoding: Encoding::PLAIN,
@@ -110,16 +131,9 @@ impl Pages {
             });
         }
         let mut first = None;
-        for (encoding, rows, bytes, uncompressed) in self.pages.drain(..) {
-            let page = Page::DataPage {
-                buf: bytes.into(),
-                num_values: rows,
-                encoding,
-                def_level_encoding: Encoding::RLE,
-                rep_level_encoding: Encoding::RLE,
-                statistics: None,
-            };
-            let offset = write(page, uncompressed)?;
+        for page in self.pages.drain(..) {
+            let encoding = page.encoding();
+            let offset = write(page)?;
             first.get_or_insert(offset);
             let of_kind = |kind: &&mut PageEncodingStats| {
                 kind.page_type == PageType::DATA_PAGE && kind.encoding == encoding

@@ -63,9 +63,7 @@ impl Texts {
         } = self;
         let is_escaped = self.is_text && text::as_it_is(bytes).is_none();
         let (hash, bytes) = if is_escaped {
-            self.scratch.clear();
-            text::escape(bytes, &mut self.scratch);
-            let bytes = self.scratch.as_bytes();
+            let bytes = text::escaped(bytes, &mut self.scratch).as_bytes();
             (self.hasher.hash_one(bytes), bytes)
         } else {
             (hash, bytes)
@@ -125,15 +123,12 @@ impl Dictionary for Texts {
     }
 
     fn push_plain(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        push_text(out, |out| {
-            if self.is_text && text::as_it_is(bytes).is_none() {
-                self.scratch.clear();
-                text::escape(bytes, &mut self.scratch);
-                out.extend_from_slice(self.scratch.as_bytes());
-            } else {
-                out.extend_from_slice(bytes);
-            }
-        });
+        let bytes = if self.is_text {
+            text::valid(bytes, &mut self.scratch).as_bytes()
+        } else {
+            bytes
+        };
+        push_text(out, |out| out.extend_from_slice(bytes));
     }
 
     fn len(&self) -> usize {
