@@ -1,7 +1,7 @@
 //! The checks as steps: each is a task of its own, `ci` runs them all.
 
 use crate::shell::{Options, cargo, passes, root};
-use crate::{Outcome, deps, docs, fuzz, oracle, size, usage};
+use crate::{Outcome, deps, docs, fuzz, size, suite, usage};
 use anyhow::Context as _;
 use std::process::Command;
 use std::time::Instant;
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         ("loom", Box::new(loom)),
         ("page", Box::new(page)),
         ("fuzz-smoke", Box::new(|| fuzz::run(&fuzz_args))),
-        ("oracle", Box::new(|| oracle::run(&[]))),
+        ("oracle", Box::new(|| suite("oracle", &[]))),
     ];
     if let Some(unknown) = skipped
         .iter()

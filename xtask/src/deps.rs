@@ -55,17 +55,10 @@ const HOUSE: &[(&str, May)] = &[
     ("app/testkit", May::Everything),
     // The keyword automaton alone.
     ("benches/gateway", May::FoundationAnd(&["linkweir-gateway"])),
-    // The manual's tables come from the schema, the benches' traffic from the testkit; the oracle
-    // reads captures; a bench fits the model.
-    (
-        "xtask",
-        May::FoundationAnd(&[
-            "linkweir-capture",
-            "linkweir-model",
-            "linkweir-sink",
-            "linkweir-testkit",
-        ]),
-    ),
+    // Traffic from the testkit, captures for the oracle, a model that a bench fits.
+    ("benches/suite", May::Everything),
+    ("fuzz", May::Everything),
+    ("xtask", May::Only(&[])),
 ];
 
 const TESTKIT: &str = "linkweir-testkit";

@@ -2,15 +2,13 @@
 //!
 //! In the manuals a comment says where the block behind it comes from:
 //! `<!-- run: COMMAND -->` is followed by a fenced block with the output of a shell command that finds the
-//! release binary as `linkweir` and runs at the root of the checkout; `<!-- fields: http_transaction -->`
+//! program as `linkweir`, as the tests build it, and runs at the root of the checkout; `<!-- fields: http_transaction -->`
 //! (or another kind) by the table of the fields, `<!-- types: http_transaction -->` by that of their types in
 //! every format, up to the next empty line.
 
 use crate::Outcome;
 use crate::shell::{self, Options, root};
 use anyhow::{Context as _, Result, bail};
-use linkweir_record::{FlowKind, GatewayKind, HalfKind, HttpKind, LoadKind};
-use linkweir_sink::{schema_markdown, types_markdown};
 use std::path::Path;
 use std::process::Command;
 
@@ -33,7 +31,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 
 /// The manuals say what the program does.
 pub(crate) fn check() -> Outcome {
-    let linkweir = shell::release_binary()?;
+    let linkweir = shell::built_binary()?;
     let mut passed = true;
     for manual in MANUALS {
         let old = read(manual)?;
@@ -60,7 +58,7 @@ pub(crate) fn check() -> Outcome {
 }
 
 fn write() -> Outcome {
-    let linkweir = shell::release_binary()?;
+    let linkweir = shell::built_binary()?;
     for manual in MANUALS {
         let old = read(manual)?;
         let new = renewed(&old, &mut |block| made(block, &linkweir))
@@ -139,16 +137,8 @@ fn renewed(text: &str, made: &mut dyn FnMut(&Block<'_>) -> Result<String>) -> Re
 
 fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
     match block {
-        Block::Fields("http_transaction") => Ok(schema_markdown::<HttpKind>()),
-        Block::Fields("flow") => Ok(schema_markdown::<FlowKind>()),
-        Block::Fields("gateway_event") => Ok(schema_markdown::<GatewayKind>()),
-        Block::Fields("load_session") => Ok(schema_markdown::<LoadKind>()),
-        Block::Types("http_transaction") => Ok(types_markdown::<HttpKind>()),
-        Block::Types("flow") => Ok(types_markdown::<FlowKind>()),
-        Block::Types("gateway_event") => Ok(types_markdown::<GatewayKind>()),
-        Block::Types("load_session") => Ok(types_markdown::<LoadKind>()),
-        Block::Types("http_half") => Ok(types_markdown::<HalfKind>()),
-        Block::Fields(other) | Block::Types(other) => bail!("no fields of `{other}`"),
+        Block::Fields(kind) => table(linkweir, kind, "markdown"),
+        Block::Types(kind) => table(linkweir, kind, "types"),
         Block::Run(command) => {
             let folder = linkweir
                 .parent()
@@ -167,6 +157,14 @@ fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
             Ok(String::from_utf8(output)?)
         }
     }
+}
+
+/// The table that `linkweir schema` prints, without the heading above it.
+fn table(linkweir: &Path, kind: &str, format: &str) -> Result<String> {
+    let printed = shell::output(Command::new(linkweir).args(["schema", kind, "--format", format]))?;
+    let printed = String::from_utf8(printed)?;
+    let (_, table) = printed.split_once("\n\n").context("no table")?;
+    Ok(table.to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! `fuzz-smoke`: builds every target of `fuzz/` and runs each for some seconds.
+//! `fuzz-smoke`: builds the program of `fuzz/` and runs each of its targets for some seconds, as many side by
+//! side as there are cores.
 //!
 //! On the stable toolchain, with the coverage instrumentation that libFuzzer reads and without
 //! a sanitizer: the code under test has no unsafe blocks, what is looked for are panics, hangs and
@@ -10,20 +11,14 @@ mod seeds;
 use crate::Outcome;
 use crate::shell::{Options, cargo, grouped, output, passes, print_table, root, target_dir};
 use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// More than any target may hold at once.
 const MEMORY_LIMIT_MB: u32 = 512;
 /// One input may not take longer than this.
 const INPUT_LIMIT_S: u32 = 10;
-
-/// Coverage as libFuzzer wants it; what cargo-fuzz passes, less the sanitizer.
-const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions \
-    -Coverflow-checks --cfg fuzzing";
 
 /// `fuzz-smoke [--seconds N] [--asan] [TARGET]...`
 pub(crate) fn run(args: &[String]) -> Outcome {
@@ -32,7 +27,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let asan = options.flag("--asan");
     let chosen = options.rest()?;
 
-    let mut targets = targets()?;
+    let program = build(asan)?;
+    let mut targets = targets(&program)?;
     if let Some(unknown) = chosen.iter().find(|name| !targets.contains(name)) {
         bail!(
             "no fuzz target `{unknown}`; there are {}",
@@ -42,7 +38,6 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if !chosen.is_empty() {
         targets = chosen;
     }
-    let folder = build(asan)?;
     let work = target_dir().join("fuzz-smoke");
     seeds::write(&work)?;
 
@@ -52,8 +47,11 @@ pub(crate) fn run(args: &[String]) -> Outcome {
             .to_vec(),
     ];
     let mut crashed = false;
-    for target in &targets {
-        let run = run_target(&folder.join(target), target, &work, seconds)?;
+    let runs = side_by_side(&targets, |target| {
+        run_target(&program, target, &work, seconds)
+    });
+    for (target, run) in targets.iter().zip(runs) {
+        let run = run?;
         crashed |= !run.passed;
         let verdict = if run.passed { "ok" } else { "CRASH" };
         table.push(vec![
@@ -67,80 +65,67 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     Ok(!crashed)
 }
 
-fn manifest() -> PathBuf {
-    root().join("fuzz/Cargo.toml")
+/// The names of the targets, as the program lists them.
+fn targets(program: &Path) -> Result<Vec<String>> {
+    let listed = output(Command::new(program).env("FUZZ_TARGET", "list"))?;
+    let listed = String::from_utf8(listed).context("names of targets")?;
+    Ok(listed.lines().map(str::to_owned).collect())
 }
 
-/// The names of the binaries of `fuzz/`.
-fn targets() -> Result<Vec<String>> {
-    let mut command = cargo();
-    command.args([
-        "metadata",
-        "--format-version",
-        "1",
-        "--no-deps",
-        "--manifest-path",
-    ]);
-    let metadata: Value = serde_json::from_slice(&output(command.arg(manifest()))?)?;
-    let packages = metadata
-        .get("packages")
-        .and_then(Value::as_array)
-        .context("packages")?;
-    let mut names = Vec::new();
-    for target in packages
-        .iter()
-        .filter_map(|package| package.get("targets")?.as_array())
-        .flatten()
-    {
-        let kinds = target.get("kind").and_then(Value::as_array);
-        let is_binary = kinds.into_iter().flatten().any(|kind| kind == "bin");
-        if let Some(name) = target
-            .get("name")
-            .and_then(Value::as_str)
-            .filter(|_| is_binary)
-        {
-            names.push(name.to_owned());
-        }
-    }
-    if names.is_empty() {
-        bail!("{} has no targets", manifest().display());
-    }
-    Ok(names)
-}
-
-/// Builds all targets and says in which folder they are.
+/// Builds the program and says where it is.
 fn build(asan: bool) -> Result<PathBuf> {
-    let triple = host()?;
-    let folder = target_dir().join(if asan { "fuzz-asan" } else { "fuzz" });
-    let mut command = if asan {
-        let mut command = Command::new("cargo");
+    let mut command = cargo();
+    let mut folder = target_dir();
+    if asan {
+        folder.push("fuzz-asan");
+        let triple = host()?;
+        command = Command::new("cargo");
         command
-            .arg("+nightly")
+            .args(["+nightly", "build", "--package", "linkweir-fuzz"])
+            // With a target given, build scripts and macros are not instrumented.
+            .args(["--target", &triple, "--target-dir"])
+            .arg(&folder)
             .current_dir(root())
-            .env_remove("RUSTUP_TOOLCHAIN");
-        command
+            .env_remove("RUSTUP_TOOLCHAIN")
+            .env("RUSTFLAGS", "-Zsanitizer=address");
+        folder.push(triple);
     } else {
-        cargo()
-    };
-    let sanitizer = if asan { " -Zsanitizer=address" } else { "" };
-    command
-        // With a target given, build scripts and macros are not instrumented.
-        .args([
-            "build",
-            "--release",
-            "--bins",
-            "--target",
-            &triple,
-            "--manifest-path",
-        ])
-        .arg(manifest())
-        .arg("--target-dir")
-        .arg(&folder)
-        .env("RUSTFLAGS", format!("{COVERAGE}{sanitizer}"));
-    if !passes(&mut command)? {
+        command.args(["build", "--package", "linkweir-fuzz"]);
+    }
+    let wrapper = root().join("fuzz/instrumented.sh");
+    if !passes(command.env("RUSTC_WORKSPACE_WRAPPER", wrapper))? {
         bail!("the fuzz targets do not build");
     }
-    Ok(folder.join(triple).join("release"))
+    Ok(folder.join("debug/linkweir-fuzz"))
+}
+
+/// Does a piece of work for each of some things, on as many threads as there are cores; what came of it is in
+/// their order.
+fn side_by_side<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let mut results: Vec<(usize, R)> = Vec::new();
+    std::thread::scope(|scope| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..cores)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut own = Vec::new();
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(thing) = things.get(index) else {
+                            return own;
+                        };
+                        own.push((index, work(thing)));
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            results.extend(worker.join().unwrap_or_default());
+        }
+    });
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The host's target triple.
@@ -165,6 +150,7 @@ fn run_target(program: &Path, target: &str, work: &Path, seconds: u64) -> Result
     std::fs::create_dir_all(&found)?;
     std::fs::create_dir_all(&artifacts)?;
     let output = Command::new(program)
+        .env("FUZZ_TARGET", target)
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-rss_limit_mb={MEMORY_LIMIT_MB}"))
         .arg(format!("-timeout={INPUT_LIMIT_S}"))

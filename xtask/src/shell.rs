@@ -2,17 +2,18 @@
 
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The root of the checkout.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
 
 /// Where cargo puts what it builds for this workspace.
-pub(crate) fn target_dir() -> PathBuf {
+pub fn target_dir() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
         None => root().join("target"),
@@ -20,7 +21,7 @@ pub(crate) fn target_dir() -> PathBuf {
 }
 
 /// The cargo that runs this task.
-pub(crate) fn cargo() -> Command {
+pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     // `cargo run` tells this task its package. Some build scripts look at that, so with it everything
@@ -37,7 +38,10 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// Runs a command with its output on the terminal; `false` if it fails.
-pub(crate) fn passes(command: &mut Command) -> Result<bool> {
+///
+/// # Errors
+/// It cannot be started.
+pub fn passes(command: &mut Command) -> Result<bool> {
     let status = command
         .status()
         .with_context(|| format!("run `{}`", command.get_program().to_string_lossy()))?;
@@ -45,7 +49,10 @@ pub(crate) fn passes(command: &mut Command) -> Result<bool> {
 }
 
 /// The standard output of a command that must succeed.
-pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// It cannot be started, or fails.
+pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
         .stderr(Stdio::inherit())
@@ -57,8 +64,22 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
+/// Builds the program as the tests have built it, and says where it is: for what it says, not how fast.
+///
+/// # Errors
+/// The build fails.
+pub fn built_binary() -> Result<PathBuf> {
+    if !passes(cargo().args(["build", "--quiet", "--package", "linkweir"]))? {
+        bail!("the build failed");
+    }
+    Ok(target_dir().join("debug/linkweir"))
+}
+
 /// Builds the release binary and says where it is.
-pub(crate) fn release_binary() -> Result<PathBuf> {
+///
+/// # Errors
+/// The build fails.
+pub fn release_binary() -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--release", "--package", "linkweir"]);
     if !passes(&mut build)? {
@@ -69,18 +90,19 @@ pub(crate) fn release_binary() -> Result<PathBuf> {
 
 /// A folder in memory for what is measured, where a disk would be what is measured. Always the same for a
 /// purpose, so that what an interrupted run leaves there is removed by the next.
-pub(crate) fn memory_folder(purpose: &str) -> PathBuf {
+pub fn memory_folder(purpose: &str) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let parent = if memory.is_dir() {
         memory.to_path_buf()
     } else {
         std::env::temp_dir()
     };
-    parent.join(format!("linkweir-{purpose}-{}", nix::unistd::getuid()))
+    let user = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
+    parent.join(format!("linkweir-{purpose}-{user}"))
 }
 
 /// Whether a program of this name is on the path (or where Debian puts those of the administrator).
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
@@ -89,7 +111,10 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// The whole of a file, unpacked if its name ends in `.gz`.
-pub(crate) fn read_unpacked(path: &Path) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// It cannot be read, or gzip fails.
+pub fn read_unpacked(path: &Path) -> Result<Vec<u8>> {
     if path.extension() == Some(OsStr::new("gz")) {
         output(Command::new("gzip").arg("-dc").arg(path))
     } else {
@@ -99,20 +124,20 @@ pub(crate) fn read_unpacked(path: &Path) -> Result<Vec<u8>> {
 
 /// The options of a task: `--name`, `--name value` and the rest.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub struct Options {
     args: Vec<String>,
 }
 
 impl Options {
     /// Takes the arguments behind the task's name.
-    pub(crate) fn new(args: &[String]) -> Self {
+    pub fn new(args: &[String]) -> Self {
         Self {
             args: args.to_vec(),
         }
     }
 
     /// Whether `name` is given.
-    pub(crate) fn flag(&mut self, name: &str) -> bool {
+    pub fn flag(&mut self, name: &str) -> bool {
         match self.args.iter().position(|arg| arg == name) {
             Some(at) => {
                 self.args.remove(at);
@@ -126,7 +151,7 @@ impl Options {
     ///
     /// # Errors
     /// The value is missing or does not parse.
-    pub(crate) fn value<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>> {
+    pub fn value<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>> {
         let Some(at) = self.args.iter().position(|arg| arg == name) else {
             return Ok(None);
         };
@@ -145,7 +170,7 @@ impl Options {
     ///
     /// # Errors
     /// An unknown option is left.
-    pub(crate) fn rest(self) -> Result<Vec<String>> {
+    pub fn rest(self) -> Result<Vec<String>> {
         if let Some(unknown) = self.args.iter().find(|arg| arg.starts_with('-')) {
             bail!("unknown option {unknown}");
         }
@@ -154,7 +179,7 @@ impl Options {
 }
 
 /// A number with thousands separated, for tables.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -167,7 +192,7 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// Prints rows with columns aligned: the first to the left, the others to the right.
-pub(crate) fn print_table(rows: &[Vec<String>]) {
+pub fn print_table(rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {

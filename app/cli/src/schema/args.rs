@@ -16,8 +16,8 @@ Exit codes:
 
 /// Prints the columns of a kind of records: as documentation, or as statements that make tables.
 ///
-/// Kinds are `http_transaction` (`linkweir http`), `flow` (`flows`), `gateway_event` (`gateway`) and
-/// `load_session` (`load`). A column is never removed, renamed or given another type; with every one that
+/// Kinds are `http_transaction` (`linkweir http`), `flow` (`flows`), `gateway_event` (`gateway`),
+/// `load_session` (`load`) and `http_half` (`halves`). A column is never removed, renamed or given another type; with every one that
 /// is added, the version of the kind is one more.
 ///
 /// For ClickHouse: a table of the Kafka engine for the messages of `-w kafka://`, the table of the
@@ -27,7 +27,7 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SchemaArgs {
-    /// Kind of records; `all` is every kind.
+    /// Kind of records; `all` is every kind but `http_half`.
     #[arg(value_name = "KIND", value_parser = kinds())]
     pub(crate) kind: Kinds,
 
@@ -54,8 +54,10 @@ pub(crate) enum Kinds {
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaFormat {
-    /// A table for people.
+    /// A table for people: what each column means.
     Markdown,
+    /// A table for people: the type of each column in every format.
+    Types,
     /// One JSON object, with the types of ClickHouse and DuckDB.
     Json,
     /// Statements for ClickHouse.
@@ -65,7 +67,8 @@ pub(crate) enum SchemaFormat {
 }
 
 fn kinds() -> impl TypedValueParser<Value = Kinds> {
-    let names = KindSchema::all().map(|schema| schema.name);
+    let kinds = KindSchema::all().into_iter().chain([KindSchema::halves()]);
+    let names = kinds.map(|schema| schema.name);
     PossibleValuesParser::new(["all"].into_iter().chain(names))
         .map(|name| KindSchema::named(&name).map_or(Kinds::All, Kinds::One))
 }

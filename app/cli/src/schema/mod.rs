@@ -21,10 +21,11 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
     };
     let from = args.from.as_deref();
     let text = match args.format {
-        SchemaFormat::Markdown | SchemaFormat::Json if from.is_some() => {
+        SchemaFormat::Markdown | SchemaFormat::Types | SchemaFormat::Json if from.is_some() => {
             return Err(wrong("--from goes with --format clickhouse or duckdb"));
         }
-        SchemaFormat::Markdown => markdown(&kinds),
+        SchemaFormat::Markdown => tables(&kinds, |schema| (schema.markdown)()),
+        SchemaFormat::Types => tables(&kinds, |schema| (schema.types)()),
         SchemaFormat::Json => as_json(&kinds)?,
         SchemaFormat::Clickhouse => clickhouse(&kinds, from)?,
         SchemaFormat::Duckdb => duckdb(&args.kind, from)?,
@@ -41,13 +42,13 @@ fn wrong(message: impl std::fmt::Display) -> anyhow::Error {
     anyhow!(Wrong(message.to_string()))
 }
 
-fn markdown(kinds: &[KindSchema]) -> String {
+fn tables(kinds: &[KindSchema], table: fn(&KindSchema) -> String) -> String {
     let page = |schema: &KindSchema| {
         format!(
             "# {}\nVersion {}.\n\n{}",
             schema.name,
             schema.version,
-            (schema.markdown)()
+            table(schema)
         )
     };
     kinds.iter().map(page).collect::<Vec<_>>().join("\n")
@@ -64,10 +65,15 @@ fn clickhouse(kinds: &[KindSchema], from: Option<&str>) -> anyhow::Result<String
         Some(url) => Topic::parse(url).map_err(wrong)?,
         None => Topic::default(),
     };
-    let statements = kinds
-        .iter()
-        .filter_map(|schema| clickhouse_ddl(schema, &topic));
-    Ok(statements.collect::<Vec<_>>().join("\n"))
+    let statements = kinds.iter().map(|schema| {
+        clickhouse_ddl(schema, &topic).ok_or_else(|| {
+            wrong(format!(
+                "{}: not a kind that is stored in ClickHouse",
+                schema.name
+            ))
+        })
+    });
+    Ok(statements.collect::<anyhow::Result<Vec<_>>>()?.join("\n"))
 }
 
 /// The folder where nothing else is said.

@@ -1,8 +1,9 @@
 //! A record kind as data: what statements and documents are made from.
 
-use linkweir_record::{Field, FlowKind, GatewayKind, HttpKind, LoadKind, RecordKind};
+use linkweir_record::{Field, FlowKind, GatewayKind, HalfKind, HttpKind, LoadKind, RecordKind};
 
 use crate::schema_doc::schema_markdown;
+use crate::schema_types::types_markdown;
 
 /// The columns of one kind of records.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +16,8 @@ pub struct KindSchema {
     pub fields: &'static [Field],
     /// [`schema_markdown`] of the kind.
     pub markdown: fn() -> String,
+    /// [`types_markdown`] of the kind.
+    pub types: fn() -> String,
 }
 
 impl KindSchema {
@@ -26,6 +29,7 @@ impl KindSchema {
             version: K::VERSION,
             fields: K::fields(),
             markdown: schema_markdown::<K>,
+            types: types_markdown::<K>,
         }
     }
 
@@ -40,10 +44,20 @@ impl KindSchema {
         ]
     }
 
+    /// The schema of what `linkweir halves` writes: no result, but read by others all the same.
+    #[must_use]
+    pub fn halves() -> Self {
+        Self::of::<HalfKind>()
+    }
+
     /// The schema of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().into_iter().find(|schema| schema.name == name)
+        let halves = [Self::halves()].into_iter();
+        Self::all()
+            .into_iter()
+            .chain(halves)
+            .find(|schema| schema.name == name)
     }
 
     /// The column of this name.

@@ -1,0 +1,100 @@
+//! Decodes arbitrary frames of every link type and reads all there is in them.
+//!
+//! Input: a byte that chooses the link type, two bytes that say how much longer the frame was on
+//! the wire than it was captured (big endian), the frame.
+
+use std::hint::black_box;
+
+use linkweir_wire::{DecodeFaults, LinkType, Packet, TcpOption, Transport, checksum, decode};
+
+const LINKS: [LinkType; 16] = [
+    LinkType::ETHERNET,
+    LinkType::NULL,
+    LinkType::PPP,
+    LinkType::RAW_BSD,
+    LinkType::RAW_OPENBSD,
+    LinkType::PPP_HDLC,
+    LinkType::PPP_ETHER,
+    LinkType::RAW,
+    LinkType::CISCO_HDLC,
+    LinkType::LOOP,
+    LinkType::LINUX_SLL,
+    LinkType::IPV4,
+    LinkType::IPV6,
+    LinkType::LINUX_SLL2,
+    LinkType(105),
+    LinkType(u16::MAX),
+];
+
+pub(crate) fn target(input: &[u8]) {
+    let Some((&[link, hi, lo], frame)) = input.split_first_chunk::<3>() else {
+        return;
+    };
+    let link = LINKS[usize::from(link) % LINKS.len()];
+    let captured = u32::try_from(frame.len()).expect("a small input");
+    let wire_len = captured + u32::from(u16::from_be_bytes([hi, lo]));
+    match decode(link, frame, wire_len) {
+        Ok(packet) => read(&packet, wire_len),
+        Err(error) => {
+            assert!(error.offset <= wire_len);
+            let mut faults = DecodeFaults::default();
+            faults.record(&error);
+            assert_eq!(faults.iter().count(), 1);
+            black_box(error.to_string());
+        }
+    }
+}
+
+/// Every accessor; and what holds for every packet.
+fn read(packet: &Packet<'_>, wire_len: u32) {
+    let network = &packet.network;
+    black_box((
+        network.src(),
+        network.dst(),
+        network.ttl(),
+        network.protocol(),
+    ));
+    black_box((
+        network.traffic_class(),
+        network.identification(),
+        network.version(),
+    ));
+    assert!(packet.tunnels <= 8);
+    assert!(packet.vlan.is_none_or(|id| id < 4096));
+    if let Some(fault) = packet.fault {
+        assert!(fault.offset <= wire_len);
+        black_box(fault.to_string());
+    }
+    match packet.transport {
+        Transport::Tcp(tcp) => {
+            assert!(tcp.payload.len() <= tcp.payload_len as usize);
+            assert!(tcp.payload_len < wire_len);
+            black_box((
+                tcp.src_port(),
+                tcp.dst_port(),
+                tcp.seq(),
+                tcp.ack(),
+                tcp.flags(),
+            ));
+            black_box((
+                tcp.window(),
+                tcp.checksum(),
+                tcp.urgent_pointer(),
+                tcp.sequence_len(),
+            ));
+            for option in tcp.options() {
+                if let TcpOption::Sack(blocks) = option {
+                    assert!(blocks.count() <= 4);
+                }
+            }
+            black_box(checksum::verify_tcp(network, &tcp));
+        }
+        Transport::Udp(udp) => {
+            assert!(udp.payload.len() <= udp.payload_len as usize);
+            assert!(udp.payload_len < wire_len);
+            black_box((udp.src_port(), udp.dst_port(), udp.length()));
+            black_box(checksum::verify_udp(network, &udp));
+        }
+        Transport::Fragment | Transport::Other(_) | Transport::NotIp(_) => {}
+    }
+}
