@@ -76,7 +76,7 @@ fuzz: setup-ci ## a minute of fuzzing per target
 	cargo xtask fuzz-smoke --seconds 60
 
 clean: ## remove what was built and written
-	rm -rf "$(TARGET)" fuzz/target out
+	rm -rf "$(TARGET)" out
 
 setup-build setup-demo setup-test setup-cluster setup-ci setup-bench setup-deb setup-root:
 	@scripts/setup.sh $(@:setup-%=%)

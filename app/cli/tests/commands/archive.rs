@@ -1,16 +1,9 @@
 //! `linkweir archive` on an archive of known content.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::path::Path;
 use std::time::Duration;
 
-use common::run;
+use crate::common::run;
 use linkweir_sink::archive::ArchiveSink;
 use linkweir_sketch::Step;
 use linkweir_sketch::cells::{Direction, Measure, SeriesId, Transport};

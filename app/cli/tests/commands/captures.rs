@@ -1,18 +1,11 @@
 //! The same capture in every shape gives the same records, and they are true.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{
+use crate::common::{
     demo, demo_frames, demo_truth, http, http_stdin, installed, linkweir, plain, skipped, summary,
 };
 use linkweir_testkit::capture_writer::{
@@ -204,7 +197,7 @@ fn several_files_and_a_folder_are_one_trace() {
     for name in ["1.pcap", "2.pcapng", "3.snoop"] {
         command.arg("-r").arg(folder.path().join(name));
     }
-    let ran = common::ended(command.output().unwrap()).exits(0);
+    let ran = crate::common::ended(command.output().unwrap()).exits(0);
     assert!(ran.stdout == expected);
 }
 

@@ -1,17 +1,9 @@
 //! Damaged columns end in a message, also where the library that decodes them gives up.
 #![cfg(feature = "parquet")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::path::Path;
 
-use common::{demo_frames, plain, run};
+use crate::common::{demo_frames, plain, run};
 use linkweir_columnar::{ColumnarError, HalfError, Halves, SelectError};
 use linkweir_record::{HalfBatch, RecordBatch};
 

@@ -1,17 +1,10 @@
 //! What goes wrong: everything before it is written, the message says where, the exit code which
 //! kind.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
-use common::{demo, demo_frames, http, http_stdin, linkweir, plain, run};
+use crate::common::{demo, demo_frames, http, http_stdin, linkweir, plain, run};
 use linkweir_testkit::capture_writer::{
     ByteOrder, CapturedFrame, PacketBlock, PcapngInterface, pcapng,
 };
@@ -84,7 +77,7 @@ fn a_bad_file_among_good_ones_costs_only_itself() {
         .arg(demo())
         .arg("-r")
         .arg(&bad);
-    let ran = common::ended(command.output().unwrap())
+    let ran = crate::common::ended(command.output().unwrap())
         .exits(3)
         .says("input");
     assert_eq!(ran.lines().len(), 800);
@@ -95,7 +88,7 @@ fn a_bad_file_among_good_ones_costs_only_itself() {
         .arg(&bad)
         .arg("-r")
         .arg(demo());
-    let ran = common::ended(command.output().unwrap()).exits(3);
+    let ran = crate::common::ended(command.output().unwrap()).exits(3);
     assert_eq!(ran.lines().len(), 800);
 }
 

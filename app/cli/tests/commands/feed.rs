@@ -1,11 +1,4 @@
 //! `linkweir feed` and its consumers, as processes that come, go and are killed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use common::{Ran, demo, demo_frames, ended, http, linkweir, plain, run};
+use crate::common::{Ran, demo, demo_frames, ended, http, linkweir, plain, run};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 

@@ -3,21 +3,12 @@
 //! Every case of the testkit with every combination of IP version, timestamps, SACK,
 //! identification, sender and sequence numbers; the captures of a second, independent generator
 //! where it is there.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    clippy::panic,
-    reason = "a helper that fails is a failed test; the table is what the test is read for"
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::{ended, linkweir, plain};
+use crate::common::{ended, linkweir, plain};
 use linkweir_record::flow::Anomaly;
 use linkweir_testkit::anomalies::{Case, Columns, Options, Verdict, all};
 use linkweir_testkit::conversation::{Conversation, Side};
@@ -301,7 +292,7 @@ const SCENARIOS: [(&str, &str, &str); 11] = [
 fn another_generator_agrees() {
     let tool =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/tools/make_tcp_anomalies.py");
-    if !tool.is_file() || !common::installed("python3") {
+    if !tool.is_file() || !crate::common::installed("python3") {
         eprintln!("SKIPPED: the other generator of anomalies is not here");
         return;
     }

@@ -1,17 +1,10 @@
 //! The names that flow records give, against those that tshark reads from the same hellos.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{ended, installed, linkweir, skipped};
+use crate::common::{ended, installed, linkweir, skipped};
 use serde_json::Value;
 
 /// Captures of TLS and of every version of QUIC whose hellos are whole and outside of tunnels.

@@ -1,18 +1,10 @@
 //! What flow records must say of captures that are known packet by packet.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "a helper that fails is a failed test; what is skipped says so"
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::{ended, installed, linkweir, plain};
+use crate::common::{ended, installed, linkweir, plain};
 use linkweir_testkit::anomalies::{Options, all};
 use linkweir_testkit::conversation::Conversation;
 use linkweir_testkit::many_flows::ManyFlows;

@@ -1,19 +1,10 @@
 //! What users of other programs do: `zeek-cut`, readers of Zeek's JSON, pipes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{demo, ended, http, linkweir, run};
+use crate::common::{demo, ended, http, linkweir, run};
 use serde_json::Value;
 
 /// `zeek-cut` in awk, by nothing but the header.

@@ -2,24 +2,11 @@
 //! through the commands.
 //!
 //! The captures are not part of the repository: without them that comparison says so and passes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    clippy::cast_possible_truncation,
-    reason = "a helper that fails is a failed test"
-)]
-
-#[path = "../../../stages/http/tests/common/mod.rs"]
-mod common;
-#[path = "../../../stages/http/tests/common/halves.rs"]
-mod halves;
 
 use std::path::Path;
 
-use common::{Run, finish};
-use halves::{Pieces, compare_pieces};
+use crate::http_runs::halves::{Pieces, compare_pieces};
+use crate::http_runs::{Run, finish};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{Batch, Source, SourceEvent, Stage};
 use linkweir_http::{HalfStage, HalvesConfig, HttpConfig, HttpStage};

@@ -1,15 +1,8 @@
 //! Text and packets that nobody is to be trusted with.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{demo_frames, http, linkweir, plain, summary};
+use crate::common::{demo_frames, http, linkweir, plain, summary};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::Conversation;
 use serde_json::Value;

@@ -1,10 +1,8 @@
 //! What `linkweir load` refuses before it opens an interface.
 
-mod common;
-
 use std::fs::File;
 
-use common::{Ran, run};
+use crate::common::{Ran, run};
 
 /// A run that would be right but for the words that are added.
 fn load(more: &[&str]) -> Ran {

@@ -1,15 +1,8 @@
 //! `linkweir merge`: sketches of parts become the totals of the whole.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{demo_frames, http, plain, run};
+use crate::common::{demo_frames, http, plain, run};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_wire::{LinkType, Transport, decode};
 use serde_json::{Value, json};

@@ -1,19 +1,11 @@
 //! `linkweir model`: logs to sessions, counts to a model and back.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{Ran, demo, ended, linkweir, run};
+use crate::common::{Ran, demo, ended, linkweir, run};
 use linkweir_model::{Model, Provenance, Source, Superposition};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -1,15 +1,8 @@
 //! Configuration files, manual pages, completions.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::path::PathBuf;
 
-use common::{Ran, demo, http, run};
+use crate::common::{Ran, demo, http, run};
 use tempfile::{TempDir, tempdir};
 
 fn config(text: &str) -> (TempDir, PathBuf) {

@@ -1,21 +1,10 @@
 //! Several shards give what one gives, on every capture there is.
 //!
 //! The captures are not part of the repository: without them the comparison says so and passes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    clippy::cast_possible_truncation,
-    reason = "a helper that fails is a failed test"
-)]
-
-#[path = "../../../stages/http/tests/common/mod.rs"]
-mod common;
 
 use std::path::Path;
 
-use common::{Run, finish, give};
+use crate::http_runs::{Run, finish, give};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Source, SourceEvent, Splitter, Stage, TransactionSplitter};

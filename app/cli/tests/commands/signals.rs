@@ -1,11 +1,4 @@
 //! Runs that are ended from outside.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{demo_frames, ended, http, linkweir, plain};
+use crate::common::{demo_frames, ended, http, linkweir, plain};
 use tempfile::{TempDir, tempdir};
 
 /// A run that has read some packets from a FIFO that stays open.

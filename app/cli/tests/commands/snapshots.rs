@@ -1,13 +1,6 @@
 //! What users see, word for word: formats, help, summary.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-
-use common::{demo, golden, http, run, summary};
+use crate::common::{demo, golden, http, run, summary};
 use serde_json::Value;
 
 #[test]

@@ -1,18 +1,11 @@
 //! What tshark finds in the same capture: messages, codes, and every response time to the
 //! microsecond.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{demo, http, installed, summary};
+use crate::common::{demo, http, installed, summary};
 use linkweir_testkit::capture_writer::{PcapVariant, pcap};
 use linkweir_testkit::conversation::{Conversation, Encapsulation, Side};
 use linkweir_testkit::script::{Exchange, Framing, tell};

@@ -1,13 +1,6 @@
 //! Several workers on a file give what one gives.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-
-use common::{demo, http};
+use crate::common::{demo, http};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -78,7 +71,7 @@ fn a_limit_counts_the_packets_of_all() {
 #[test]
 fn a_reader_that_goes_away_ends_all_quietly() {
     use std::io::Read;
-    let mut child = common::linkweir()
+    let mut child = crate::common::linkweir()
         .args(["http", "-q", "--workers", "4", "--format", "jsonl", "-r"])
         .arg(demo())
         .spawn()

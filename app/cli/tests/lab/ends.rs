@@ -1,12 +1,4 @@
 //! `linkweir lab` leaves nothing behind, however it ends.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use common::skipped;
+use crate::common::skipped;
 use linkweir_testkit::netns::{Running, until};
 use tempfile::TempDir;
 

@@ -1,16 +1,9 @@
 //! `linkweir lab`: the scenario `failover`, small. What is killed loses nothing that nobody tells of.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{run, skipped};
+use crate::common::{run, skipped};
 use serde_json::Value;
 
 fn json(path: &Path) -> Value {

@@ -1,16 +1,9 @@
 //! `linkweir lab overload` and `capture-to-model`, small.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{Ran, run, skipped};
+use crate::common::{Ran, run, skipped};
 use serde_json::Value;
 
 /// A scenario with other values, kept in a folder; `None`, and a loud word, where it cannot be.

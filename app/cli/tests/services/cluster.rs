@@ -2,20 +2,12 @@
 //!
 //! `make test-cluster` installs what it needs and asks for it; it takes some minutes. Without that it
 //! says so and passes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{plain, skipped, summary};
+use crate::common::{plain, skipped, summary};
 use linkweir_engine::hash::mix;
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Encapsulation};
@@ -145,7 +137,7 @@ fn real_captures() -> Vec<PathBuf> {
     let folder = linkweir_testkit::real_captures::folder();
     let mut found: Vec<(u64, u64, PathBuf)> = Vec::new();
     for path in NAMES.map(|name| folder.join(name)) {
-        let ran = common::http(&path, &["-w", "/dev/null", "--summary", "-"]);
+        let ran = crate::common::http(&path, &["-w", "/dev/null", "--summary", "-"]);
         if ran.code == Some(0) {
             let totals: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
             let time = |name: &str| totals[name].as_u64().unwrap();

@@ -1,10 +1,4 @@
 //! The console's page in a real browser, served by the real binary: `tests/browser/run.sh`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a helper that fails is a failed test"
-)]
 
 use std::path::Path;
 use std::process::Command;

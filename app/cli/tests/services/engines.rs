@@ -2,18 +2,11 @@
 //! binary writes, and every value must be that of the jsonl of the same run. The scripts are in
 //! `tests/engines`.
 #![cfg(all(feature = "parquet", feature = "kafka"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{demo, demo_frames, ended, linkweir, plain, run, skipped};
+use crate::common::{demo, demo_frames, ended, linkweir, plain, run, skipped};
 use linkweir_record::{LoadBatch, LoadKind, LoadRow, RecordKind as _};
 use linkweir_sink::{OutputOptions, open_sink};
 use linkweir_testkit::conversation::Conversation;
@@ -276,7 +269,7 @@ fn a_stream_is_read_from_a_pipe() {
     let ran = ended(reader.output().unwrap()).exits(0);
     assert!(writer.wait().unwrap().success());
     let done: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let lines = common::http(&demo(), &["--format", "jsonl"]).exits(0);
+    let lines = crate::common::http(&demo(), &["--format", "jsonl"]).exits(0);
     let bytes = |line: &&str| {
         let record: Value = serde_json::from_str(line).unwrap();
         record["response_bytes"].as_u64().unwrap_or(0)

@@ -1,15 +1,6 @@
 //! Damaged files: what was readable is given, then one fault with the right offset.
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test; lengths are small"
-)]
 
-mod common;
-
-use common::{COMPRESSIONS, Case, cases, compress, read, sample, with_chunk};
+use crate::common::{COMPRESSIONS, Case, cases, compress, read, sample, with_chunk};
 use linkweir_capture::ReadOptions;
 use linkweir_engine::{Fault, FaultKind};
 use linkweir_testkit::capture_writer::{

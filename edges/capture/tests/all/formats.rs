@@ -1,17 +1,10 @@
 //! Every format, byte order, resolution and compression gives the same frames, however it is read.
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test; lengths are small"
-)]
-
-mod common;
 
 use std::io::Cursor;
 
-use common::{COMPRESSIONS, Dribble, Trace, cases, compress, drain, read, sample, with_chunk};
+use crate::common::{
+    COMPRESSIONS, Dribble, Trace, cases, compress, drain, read, sample, with_chunk,
+};
 use linkweir_capture::{CaptureFiles, ReadOptions};
 use linkweir_testkit::capture_writer::{
     ByteOrder, CapturedFrame, PacketBlock, PcapVariant, PcapngInterface, erf, pcap, pcapng,

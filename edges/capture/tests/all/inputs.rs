@@ -1,20 +1,11 @@
 //! Lists of inputs: files, directories, pipes, compressed or not, filtered or not.
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test; lengths are small"
-)]
-
-mod common;
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use common::{COMPRESSIONS, cases, compress, drain, read, sample};
+use crate::common::{COMPRESSIONS, cases, compress, drain, read, sample};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{FaultKind, Source, SourceEvent};
 use linkweir_testkit::capture_writer::{

@@ -1,25 +1,13 @@
 //! Live capture on interfaces of a network namespace.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "tests"
-)]
-
-mod netns;
 
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::netns::{Taken, finish, ip, is_inside, open, sender, veth};
 use linkweir_capture::{CaptureFiles, Fanout, Input, LiveCapture, LiveOptions, ReadOptions};
 use linkweir_engine::{FaultKind, Frame, Source, SourceEvent, Splitter, TransactionSplitter};
 use linkweir_wire::{LinkType, Timestamp};
-use netns::{Taken, finish, ip, is_inside, open, sender, veth};
 
 const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
@@ -121,7 +109,7 @@ fn hash(bytes: &[u8], link: LinkType) -> u32 {
 
 #[test]
 fn every_socket_of_a_group_gets_its_shard() {
-    if !is_inside("every_socket_of_a_group_gets_its_shard") {
+    if !is_inside("live::every_socket_of_a_group_gets_its_shard") {
         return;
     }
     veth("one", "other");
@@ -171,7 +159,7 @@ fn every_socket_of_a_group_gets_its_shard() {
 
 #[test]
 fn frames_are_those_of_tcpdump() {
-    if !is_inside("frames_are_those_of_tcpdump") {
+    if !is_inside("live::frames_are_those_of_tcpdump") {
         return;
     }
     veth("one", "other");
@@ -248,7 +236,7 @@ fn frames_are_those_of_tcpdump() {
 
 #[test]
 fn the_filter_runs_in_the_kernel() {
-    if !is_inside("the_filter_runs_in_the_kernel") {
+    if !is_inside("live::the_filter_runs_in_the_kernel") {
         return;
     }
     veth("one", "other");
@@ -301,7 +289,7 @@ fn the_filter_runs_in_the_kernel() {
 
 #[test]
 fn loopback_is_seen_once_and_the_end_loses_nothing() {
-    if !is_inside("loopback_is_seen_once_and_the_end_loses_nothing") {
+    if !is_inside("live::loopback_is_seen_once_and_the_end_loses_nothing") {
         return;
     }
     ip("link set dev lo up");
@@ -332,7 +320,7 @@ fn loopback_is_seen_once_and_the_end_loses_nothing() {
 
 #[test]
 fn an_interface_may_go_and_come() {
-    if !is_inside("an_interface_may_go_and_come") {
+    if !is_inside("live::an_interface_may_go_and_come") {
         return;
     }
     for sockets in [1, 2] {
@@ -411,7 +399,7 @@ fn an_interface_may_go_and_come() {
 
 #[test]
 fn what_cannot_be_opened_says_why() {
-    if !is_inside("what_cannot_be_opened_says_why") {
+    if !is_inside("live::what_cannot_be_opened_says_why") {
         return;
     }
     veth("one", "other");
@@ -438,7 +426,7 @@ fn what_cannot_be_opened_says_why() {
 
 #[test]
 fn af_xdp_gives_the_same_frames() {
-    if !is_inside("af_xdp_gives_the_same_frames") {
+    if !is_inside("live::af_xdp_gives_the_same_frames") {
         return;
     }
     veth("one", "other");
@@ -508,7 +496,7 @@ fn af_xdp_gives_the_same_frames() {
 
 #[test]
 fn af_xdp_outlives_its_interface() {
-    if !is_inside("af_xdp_outlives_its_interface") {
+    if !is_inside("live::af_xdp_outlives_its_interface") {
         return;
     }
     veth("one", "other");
@@ -544,7 +532,7 @@ fn af_xdp_outlives_its_interface() {
 
 #[test]
 fn without_privileges_an_interface_may_come_back() {
-    if !is_inside("without_privileges_an_interface_may_come_back") {
+    if !is_inside("live::without_privileges_an_interface_may_come_back") {
         return;
     }
     veth("one", "other");
@@ -592,7 +580,7 @@ fn without_privileges_an_interface_may_come_back() {
 
 #[test]
 fn a_full_ring_is_counted_and_a_flood_can_be_ended() {
-    if !is_inside("a_full_ring_is_counted_and_a_flood_can_be_ended") {
+    if !is_inside("live::a_full_ring_is_counted_and_a_flood_can_be_ended") {
         return;
     }
     veth("one", "other");
@@ -651,7 +639,7 @@ fn a_full_ring_is_counted_and_a_flood_can_be_ended() {
 #[test]
 fn real_connections_are_shared_out_too() {
     use std::io::{Read, Write};
-    if !is_inside("real_connections_are_shared_out_too") {
+    if !is_inside("live::real_connections_are_shared_out_too") {
         return;
     }
     ip("link set dev lo up");

@@ -1,11 +1,8 @@
 //! The scanner with a real clamd. Skipped, and said so, where clamd is not installed.
-#![allow(clippy::print_stderr, reason = "a test that does not run says so")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::{Tester, eventually, infected, options, why};
+use crate::common::{Tester, eventually, infected, options, why};
 use linkweir_engine::effect::ScanOutcome;
 use linkweir_scan::{FailureCause, Scanner, ScannerOptions};
 use linkweir_testkit::clamd::{Clamd, EICAR, EICAR_NAME};

@@ -1,24 +1,17 @@
 //! What clamd, the network and a stage can do wrong, by a clamd that does it on purpose.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "what threads do takes time of the clock"
-)]
-
-mod common;
-mod fake;
 
 use std::io::{Read as _, Write as _};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::{Tester, eventually, infected, options, why};
-use fake::{Dialogue, Fake};
+use crate::common::{Tester, eventually, infected, options, why};
+use crate::fake::{Dialogue, Fake};
 use linkweir_engine::effect::{ScanOutcome, ScanReport, Ticket};
 use linkweir_scan::{FailureCause, Scanner, ScannerOptions};
 use linkweir_sys::privileges::Restrict;
 
-const T: Duration = common::TIMEOUT;
+const T: Duration = crate::common::TIMEOUT;
 /// How late a late answer is.
 const LATE: Duration = Duration::from_millis(200);
 /// What a busy machine may add to a timeout.

@@ -104,7 +104,7 @@ fn a_killed_writer_loses_the_current_step_at_most() {
     let mut said = 4999;
     for kill in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "writer", "--nocapture"])
+            .args(["--exact", "archive_kill::writer", "--nocapture"])
             .env(FILE, &path)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,11 +1,4 @@
 //! Parquet files and Arrow streams: what is in them, and what becomes of them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "a test stops at the first surprise and says what it skips"
-)]
 
 use std::collections::BTreeMap;
 use std::fs::File;

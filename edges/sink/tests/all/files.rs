@@ -1,11 +1,4 @@
 //! What becomes of files: complete or not there, rotated, full disks, closed pipes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "a test stops at the first surprise and says what it skips"
-)]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

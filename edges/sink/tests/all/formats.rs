@@ -1,9 +1,4 @@
 //! Golden lines of every format, and what comes back when they are read.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test stops at the first surprise"
-)]
 
 use linkweir_engine::Sink;
 use linkweir_record::flow::{FlowText, Protocol};

@@ -1,9 +1,4 @@
 //! The HTML report: right numbers, no reference to anything outside it, no markup from the network.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test stops at the first surprise"
-)]
 
 use linkweir_engine::Sink;
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, HttpState, Text};

@@ -1,5 +1,4 @@
 //! Labelled anomalies, each with every combination of IP version, options and identification field.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use linkweir_flows::{Classifier, FlowsConfig, FlowsStage};
 use linkweir_record::RecordBatch;

@@ -1,6 +1,5 @@
 //! The life of flows: who is who, when they end, what they are called, and that nothing is counted
 //! twice.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::time::Duration;
 

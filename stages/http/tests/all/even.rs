@@ -1,18 +1,8 @@
 //! Shards get even shares, whatever the traffic is made of, and a connection never sticks for long.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use common::frame_of;
+use crate::common::frame_of;
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Splitter, TransactionSplitter};
 use linkweir_http::{Balance, GroupCounts, GroupsConfig, TransactionGroups};

@@ -1,20 +1,8 @@
 //! Half-transactions, dealt to shards, give what one stage gives on the packets: record for record,
 //! counter for counter.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "common/halves.rs"]
-mod halves;
-
-use common::{describe, run_one};
-use halves::{Pieces, compare_pieces, extract};
+use crate::common::halves::{Pieces, compare_pieces, extract};
+use crate::common::{describe, run_one};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_record::RecordBatch;
 use linkweir_testkit::capture_writer::CapturedFrame;

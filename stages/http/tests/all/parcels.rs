@@ -1,16 +1,6 @@
 //! Shards that get every packet by itself, by Eq. (3), and hand over what belongs to another.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-
-use common::{Run, finish, frame_of, give, run_one};
+use crate::common::{Run, finish, frame_of, give, run_one};
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Splitter, Stage, TransactionSplitter};
 use linkweir_http::{HttpConfig, HttpStage, Parcel, Shard};
@@ -68,8 +58,12 @@ fn compare(frames: &[CapturedFrame], dice: u64, is_late: bool) -> Result<(), Str
     for shards in [2, 3, 4, 7] {
         let many = run_by_packet(frames, shards, dice, is_late);
         one.same_as(&many).map_err(|why| {
-            let frames =
-                common::describe(frames, LinkType::ETHERNET, shards, &mut TransactionSplitter);
+            let frames = crate::common::describe(
+                frames,
+                LinkType::ETHERNET,
+                shards,
+                &mut TransactionSplitter,
+            );
             format!("{shards} shards: {why}{frames}")
         })?;
     }

@@ -1,16 +1,6 @@
 //! Several shards give what one gives: record for record, counter for counter.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-
-use common::{Run, describe, run_one, run_shards};
+use crate::common::{Run, describe, run_one, run_shards};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Segment, Side};

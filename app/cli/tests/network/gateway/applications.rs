@@ -1,14 +1,6 @@
 //! `linkweir gateway`: which application of which client is dropped or rejected, and nothing else.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "gateway/site.rs"]
-mod site;
+use super::site;
 
 use std::process::{Command, Stdio};
 use std::time::Duration;

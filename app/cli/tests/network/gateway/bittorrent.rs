@@ -1,14 +1,6 @@
 //! `linkweir gateway`: real BitTorrent, by opentracker and aria2.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "gateway/site.rs"]
-mod site;
+use super::site;
 
 use std::time::Duration;
 
@@ -30,7 +22,7 @@ fn bittorrent_is_known_shaped_and_dropped() {
     let torrent = match Torrent::seed(&site.net, &site.path(""), &bytes) {
         Ok(torrent) => torrent,
         Err(error) if site.net.is_unprivileged() => {
-            return common::skipped(&error.to_string());
+            return crate::common::skipped(&error.to_string());
         }
         Err(error) => panic!("{error}"),
     };

@@ -1,14 +1,6 @@
 //! `linkweir gateway`: ten thousand connections under inspection at the same time.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "gateway/site.rs"]
-mod site;
+use super::site;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -45,7 +37,7 @@ fn ten_thousand_connections_fit_in_256_mib() {
     crowd
         .arg("--nofile=16384")
         .arg(std::env::current_exe().unwrap());
-    crowd.args(["--exact", "site::a_peer", "--nocapture"]);
+    crowd.args(["--exact", "gateway::site::a_peer", "--nocapture"]);
     for (key, value) in peer.get_envs() {
         crowd.env(key, value.unwrap());
     }

@@ -1,14 +1,6 @@
 //! `linkweir gateway`: what is inspected arrives as it was sent, and is in the audit once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "gateway/site.rs"]
-mod site;
+use super::site;
 
 use std::fs;
 use std::path::Path;

@@ -1,14 +1,6 @@
 //! `linkweir gateway`: what the kernel does by itself, and what is left when the gateway is gone.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "gateway/site.rs"]
-mod site;
+use super::site;
 
 use std::process::Command;
 use std::time::Duration;

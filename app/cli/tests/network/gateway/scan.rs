@@ -1,14 +1,6 @@
 //! `linkweir gateway`: what clamd finds does not arrive, wherever in the file it is.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "gateway/site.rs"]
-mod site;
+use super::site;
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +16,7 @@ const LENGTH: usize = 150_000;
 /// Both, or a loud word about why not.
 fn open() -> Option<(Site, Clamd)> {
     let clamd = Clamd::start()
-        .map_err(|error| common::skipped(&error.to_string()))
+        .map_err(|error| crate::common::skipped(&error.to_string()))
         .ok()?;
     Some((Site::open(&[])?, clamd))
 }

@@ -1,5 +1,4 @@
 //! A gateway between clients and servers, all of them real programs in namespaces.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use linkweir_testkit::peers;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::common::skipped;
+use crate::common::skipped;
 
 /// How long anything may take that takes a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -92,7 +91,7 @@ impl Site {
     pub(crate) fn peer(&self, place: Place, words: &[&str]) -> Command {
         let mut command = self.net.command(place, std::env::current_exe().unwrap());
         command
-            .args(["--exact", "site::a_peer", "--nocapture"])
+            .args(["--exact", "gateway::site::a_peer", "--nocapture"])
             .env(PEER, words.join(APART))
             .current_dir(self.folder.path())
             .stdout(Stdio::null())

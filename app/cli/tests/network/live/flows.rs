@@ -1,19 +1,11 @@
 //! Flows of live traffic: those of a recording of it, alone, by several workers and behind a feeder.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
 #[allow(dead_code, reason = "the other test of live traffic uses the rest")]
-#[path = "live/traffic.rs"]
-mod traffic;
+use super::traffic;
 
 use std::path::Path;
 
-use common::run;
+use crate::common::run;
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, interface};
 use serde_json::Value;

@@ -2,21 +2,13 @@
 //!
 //! nginx, wrk and curl in network namespaces: as root those of the machine, as an ordinary user those
 //! of a user namespace. Where neither is allowed, or a program is missing, the tests say SKIPPED.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "live/traffic.rs"]
-mod traffic;
+use super::traffic;
 
 use std::path::Path;
 use std::time::Duration;
 
-use common::http;
+use crate::common::http;
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, interface, until};
 use serde_json::Value;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, SERVER, Wire, client, interface, until};
 
-use super::common::skipped;
+use crate::common::skipped;
 
 /// How long anything may take that takes a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);

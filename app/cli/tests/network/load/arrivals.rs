@@ -1,14 +1,6 @@
 //! The schedule: the same for the same seed, and as the model has it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "load/site.rs"]
-mod site;
+use super::site;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

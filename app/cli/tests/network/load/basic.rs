@@ -1,14 +1,6 @@
 //! `linkweir load` against nginx: every session of every client comes, and is counted once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "load/site.rs"]
-mod site;
+use super::site;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

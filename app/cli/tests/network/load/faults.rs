@@ -1,15 +1,7 @@
 //! Servers, networks and interfaces that do everything wrong: every session ends in a counted cause, and
 //! every run ends.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "load/site.rs"]
-mod site;
+use super::site;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -132,7 +124,7 @@ fn what_is_swallowed_times_out() {
         (80, "PSH", ["send_timeout", "response_timeout"]),
     ] {
         if let Err(error) = site.net.swallow(port, flag) {
-            common::skipped(&error.to_string());
+            crate::common::skipped(&error.to_string());
             return;
         }
         let words =
@@ -155,7 +147,7 @@ fn lost_segments_come_again() {
         return;
     };
     if let Err(error) = site.net.lose(0.05) {
-        common::skipped(&error.to_string());
+        crate::common::skipped(&error.to_string());
         return;
     }
     site.nginx.put("file", &vec![b'f'; 60_000]).unwrap();

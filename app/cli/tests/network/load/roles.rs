@@ -1,14 +1,6 @@
 //! Several generators: the pair of the paper's Fig. 1, and workers under a controller.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "load/site.rs"]
-mod site;
+use super::site;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

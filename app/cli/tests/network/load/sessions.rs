@@ -1,15 +1,7 @@
 //! Sessions of several requests: pages and their objects, think times, connections that are kept and
 //! connections beside each other, as nginx saw them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "load/site.rs"]
-mod site;
+use super::site;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

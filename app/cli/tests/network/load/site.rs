@@ -1,5 +1,4 @@
 //! A generator and a server, both real programs in namespaces.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +15,7 @@ use linkweir_testkit::netns::{Running, until};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::common::skipped;
+use crate::common::skipped;
 
 /// How long anything may take that takes a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -145,7 +144,7 @@ impl Site {
         let program = std::env::current_exe().unwrap();
         let mut command = self.net.command(Place::Server, program);
         command
-            .args(["--exact", "site::a_hostile_server", "--nocapture"])
+            .args(["--exact", "load::site::a_hostile_server", "--nocapture"])
             .env(BE_HOSTILE, "yes")
             .stdout(Stdio::null())
             .stderr(Stdio::null());

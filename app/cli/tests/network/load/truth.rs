@@ -1,15 +1,7 @@
 //! The same sessions seen four times: by nginx, by the generator, by `linkweir http` on a capture at the
 //! server, and by the generator's own capture.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "load/site.rs"]
-mod site;
+use super::site;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,14 +1,7 @@
 //! A broker that is away: at the start, in the middle, for ever; one that stands still.
 #![cfg(feature = "kafka")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "kafka/site.rs"]
-mod site;
+use super::site;
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -18,7 +11,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{demo, http, run};
+use crate::common::{demo, http, run};
 use linkweir_testkit::kafka::Broker;
 use linkweir_testkit::netns::until;
 use site::{PATIENCE, Run, broker_or_skip, capture, numbers};

@@ -5,16 +5,6 @@
 //! binary listens on the other, and the broker on its loopback. So the test starts itself there. Where
 //! namespaces are not allowed or there is no broker, it says SKIPPED.
 #![cfg(feature = "kafka")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::skipped;
+use crate::common::skipped;
 use linkweir_inject::{Port, PortOptions};
 use linkweir_kafka::Consumer;
 use linkweir_testkit::conversation::{Conversation, Side};
@@ -32,7 +22,7 @@ use linkweir_testkit::script::Exchange;
 use serde_json::Value;
 use tempfile::tempdir;
 
-const NAME: &str = "a_broker_that_goes_away_costs_no_packet";
+const NAME: &str = "kafka::live::a_broker_that_goes_away_costs_no_packet";
 /// Set where the test runs inside of its namespace.
 const INSIDE: &str = "LINKWEIR_TEST_INSIDE";
 /// The ends of the pair.
@@ -145,7 +135,7 @@ fn capture(
 ) -> Ended {
     let [near, far] = ENDS;
     let summary = folder.join("summary.json");
-    let mut command = common::linkweir();
+    let mut command = crate::common::linkweir();
     command
         .args(["http", "-q", "-i", far, "-B", "16384", "-w"])
         .arg(format!("kafka://{brokers}/{topic}"))

@@ -2,14 +2,6 @@
 //!
 //! With a real broker; where Java or its jars are missing, the tests say SKIPPED.
 #![cfg(all(feature = "kafka", feature = "web"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a helper that fails is a failed test"
-)]
-
-mod common;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -17,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::{demo, demo_frames, linkweir, plain, run, skipped, summary};
+use crate::common::{demo, demo_frames, linkweir, plain, run, skipped, summary};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::kafka::Broker;
 use linkweir_testkit::netns::{Running, until};

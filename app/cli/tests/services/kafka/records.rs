@@ -1,18 +1,11 @@
 //! Records in the topics of a real broker: the same as in a file, each with an id of its own.
 #![cfg(feature = "kafka")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails is a failed test"
-)]
 
-mod common;
-#[path = "kafka/site.rs"]
-mod site;
+use super::site;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{demo, ended, http, linkweir, plain, run};
+use crate::common::{demo, ended, http, linkweir, plain, run};
 use linkweir_kafka::Message;
 use linkweir_testkit::conversation::Conversation;
 use linkweir_testkit::script::{Exchange, tell};

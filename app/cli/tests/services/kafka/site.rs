@@ -1,12 +1,4 @@
 //! What the tests with a broker share: runs beside the test, and messages as objects.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "each test binary uses a part; a helper that fails is a failed test"
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,13 +16,13 @@ use serde_json::{Map, Value};
 use crate::common::{linkweir, skipped};
 
 /// The keys before those of the record.
-pub const OWN_KEYS: [&str; 4] = ["kind", "schema_version", "probe", "record_id"];
+pub(crate) const OWN_KEYS: [&str; 4] = ["kind", "schema_version", "probe", "record_id"];
 
 /// How long a run may take on a machine that is busy.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A broker, or a loud word that the test did not do its work.
-pub fn broker_or_skip(started: Result<Broker, Unavailable>) -> Option<Broker> {
+pub(crate) fn broker_or_skip(started: Result<Broker, Unavailable>) -> Option<Broker> {
     match started {
         Ok(broker) => Some(broker),
         Err(unavailable) => {
@@ -41,7 +33,7 @@ pub fn broker_or_skip(started: Result<Broker, Unavailable>) -> Option<Broker> {
 }
 
 /// Does something with the one broker of this test binary.
-pub fn with_shared_broker(act: impl FnOnce(&Broker)) {
+pub(crate) fn with_shared_broker(act: impl FnOnce(&Broker)) {
     /// A broker ends with the thread that started it; this one stays.
     static BROKER: LazyLock<Mutex<Option<Broker>>> = LazyLock::new(|| {
         let (give, take) = channel();
@@ -61,7 +53,7 @@ pub fn with_shared_broker(act: impl FnOnce(&Broker)) {
 }
 
 /// The value of a message as an object.
-pub fn object(message: &Message) -> Map<String, Value> {
+pub(crate) fn object(message: &Message) -> Map<String, Value> {
     match serde_json::from_slice(&message.value).unwrap() {
         Value::Object(object) => object,
         other => panic!("{other} is no object"),
@@ -69,14 +61,14 @@ pub fn object(message: &Message) -> Map<String, Value> {
 }
 
 /// The fields of the record alone.
-pub fn record(message: &Message) -> Map<String, Value> {
+pub(crate) fn record(message: &Message) -> Map<String, Value> {
     let mut object = object(message);
     object.retain(|key, _| !OWN_KEYS.contains(&key.as_str()));
     object
 }
 
 /// `record_id` as the run and the number.
-pub fn id(message: &Message) -> (String, u64) {
+pub(crate) fn id(message: &Message) -> (String, u64) {
     let object = object(message);
     let (run, number) = object["record_id"]
         .as_str()
@@ -88,7 +80,7 @@ pub fn id(message: &Message) -> (String, u64) {
 }
 
 /// The numbers of the records of each run; messages that came twice count once.
-pub fn numbers(messages: &[Message]) -> BTreeMap<String, BTreeSet<u64>> {
+pub(crate) fn numbers(messages: &[Message]) -> BTreeMap<String, BTreeSet<u64>> {
     let mut runs: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for message in messages {
         let (run, number) = id(message);
@@ -98,7 +90,7 @@ pub fn numbers(messages: &[Message]) -> BTreeMap<String, BTreeSet<u64>> {
 }
 
 /// A capture with two transactions of each of so many connections.
-pub fn capture(folder: &Path, flows: u32) -> PathBuf {
+pub(crate) fn capture(folder: &Path, flows: u32) -> PathBuf {
     let path = folder.join(format!("{flows}.pcap"));
     let many = ManyFlows {
         flows,
@@ -111,7 +103,7 @@ pub fn capture(folder: &Path, flows: u32) -> PathBuf {
 }
 
 /// A run of `linkweir http` beside the test.
-pub struct Run {
+pub(crate) struct Run {
     running: Running,
     summary: PathBuf,
     said: PathBuf,
@@ -119,7 +111,7 @@ pub struct Run {
 
 impl Run {
     /// Starts one; the words say what it reads and where it writes.
-    pub fn start(folder: &Path, name: &str, words: &[&str], stdin: Stdio) -> Self {
+    pub(crate) fn start(folder: &Path, name: &str, words: &[&str], stdin: Stdio) -> Self {
         let summary = folder.join(format!("{name}.json"));
         let said = folder.join(format!("{name}.stderr"));
         let mut command = linkweir();
@@ -139,13 +131,13 @@ impl Run {
     }
 
     /// What it has said so far.
-    pub fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.said).unwrap()
     }
 
     /// Waits until it says something.
     #[track_caller]
-    pub fn says(&self, text: &str) {
+    pub(crate) fn says(&self, text: &str) {
         assert!(
             until(PATIENCE, || self.said().contains(text)),
             "never said `{text}`: {}",
@@ -154,13 +146,13 @@ impl Run {
     }
 
     /// Sends it a signal by name.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         self.running.signal(name).unwrap();
     }
 
     /// Waits for its end.
     #[track_caller]
-    pub fn ends(&mut self) -> ExitStatus {
+    pub(crate) fn ends(&mut self) -> ExitStatus {
         let mut status = None;
         let has_ended = until(PATIENCE, || {
             status = self.running.ended().unwrap();
@@ -172,7 +164,7 @@ impl Run {
 
     /// Waits for its end, which must be with this exit code; gives the summary.
     #[track_caller]
-    pub fn ends_with(&mut self, code: i32) -> Value {
+    pub(crate) fn ends_with(&mut self, code: i32) -> Value {
         let status = self.ends();
         assert_eq!(status.code(), Some(code), "{}", self.said());
         serde_json::from_slice(&std::fs::read(&self.summary).unwrap()).unwrap()

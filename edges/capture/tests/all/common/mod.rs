@@ -1,13 +1,4 @@
 //! What the tests of this crate share.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "each test binary uses a part; a helper that fails is a failed test"
-)]
 
 use std::io::{Read, Write};
 
@@ -20,14 +11,14 @@ use linkweir_wire::LinkType;
 
 /// Everything a source gave.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Trace {
-    pub frames: Vec<CapturedFrame>,
-    pub links: Vec<LinkType>,
-    pub faults: Vec<Fault>,
-    pub drops: Drops,
+pub(crate) struct Trace {
+    pub(crate) frames: Vec<CapturedFrame>,
+    pub(crate) links: Vec<LinkType>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) drops: Drops,
 }
 
-pub fn drain(mut files: CaptureFiles) -> Trace {
+pub(crate) fn drain(mut files: CaptureFiles) -> Trace {
     let mut trace = Trace::default();
     loop {
         match files.next_event().unwrap() {
@@ -53,7 +44,7 @@ pub fn drain(mut files: CaptureFiles) -> Trace {
     trace
 }
 
-pub fn with_chunk(chunk_bytes: usize) -> ReadOptions {
+pub(crate) fn with_chunk(chunk_bytes: usize) -> ReadOptions {
     ReadOptions {
         chunk_bytes,
         ..ReadOptions::default()
@@ -61,15 +52,15 @@ pub fn with_chunk(chunk_bytes: usize) -> ReadOptions {
 }
 
 /// Reads a file that is in memory.
-pub fn read(name: &str, bytes: &[u8], options: ReadOptions) -> Trace {
+pub(crate) fn read(name: &str, bytes: &[u8], options: ReadOptions) -> Trace {
     let stream = std::io::Cursor::new(bytes.to_vec());
     drain(CaptureFiles::from_reader(name, stream, options).unwrap())
 }
 
 /// A reader that gives at most `step` bytes at once, as a pipe may.
-pub struct Dribble<R> {
-    pub inner: R,
-    pub step: usize,
+pub(crate) struct Dribble<R> {
+    pub(crate) inner: R,
+    pub(crate) step: usize,
 }
 
 impl<R: Read> Read for Dribble<R> {
@@ -80,7 +71,7 @@ impl<R: Read> Read for Dribble<R> {
 }
 
 /// Frames of several lengths; microsecond times, so that every format can say them.
-pub fn sample(interfaces: u16) -> Vec<CapturedFrame> {
+pub(crate) fn sample(interfaces: u16) -> Vec<CapturedFrame> {
     (0..7_u16)
         .map(|i| CapturedFrame {
             timestamp_ns: 1_700_000_000_000_000_000 + u64::from(i) * 1_234_567_000,
@@ -94,14 +85,14 @@ pub fn sample(interfaces: u16) -> Vec<CapturedFrame> {
 }
 
 /// What is written, and what must be read.
-pub struct Case {
-    pub name: String,
-    pub file: Vec<u8>,
-    pub frames: Vec<CapturedFrame>,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) file: Vec<u8>,
+    pub(crate) frames: Vec<CapturedFrame>,
 }
 
 /// One file per format, byte order and resolution.
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let plain = sample(1);
     let mut add = |name: String, file, frames: &[CapturedFrame]| {
@@ -193,10 +184,10 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-pub const COMPRESSIONS: [&str; 4] = ["gzip", "zstd", "xz", "lz4"];
+pub(crate) const COMPRESSIONS: [&str; 4] = ["gzip", "zstd", "xz", "lz4"];
 
 /// Compresses as one member or frame.
-pub fn compress(how: &str, data: &[u8]) -> Vec<u8> {
+pub(crate) fn compress(how: &str, data: &[u8]) -> Vec<u8> {
     match how {
         "gzip" => {
             let mut encoder =

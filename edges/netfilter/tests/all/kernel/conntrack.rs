@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use linkweir_netfilter::conntrack::{ConntrackError, clear_marks, count_marks};
 use linkweir_sys::privileges::Restrict;
 
-use crate::lane::{is_inside, rule, run};
+use super::lane::{is_inside, rule, run};
 
 /// Of each version; more than the kernel tells in one part.
 const CONNECTIONS: u64 = 3000;
@@ -22,7 +22,7 @@ fn say_to_many(host: &str) {
 
 #[test]
 fn only_the_bits_that_are_ours_are_cleared() {
-    if !is_inside("conntrack::only_the_bits_that_are_ours_are_cleared") {
+    if !is_inside("kernel::conntrack::only_the_bits_that_are_ours_are_cleared") {
         return;
     }
     assert_eq!(clear_marks(u32::MAX).unwrap(), 0, "nothing is tracked yet");

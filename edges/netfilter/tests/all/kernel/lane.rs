@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
-use crate::peer::Peer;
+use super::peer::Peer;
 
 /// Set where a test runs in a namespace of its own.
 const INSIDE: &str = "LINKWEIR_TEST_NAMESPACE";

@@ -7,9 +7,9 @@ use linkweir_engine::Verdict;
 use linkweir_netfilter::conntrack::{clear_marks, count_marks};
 use linkweir_testkit::netns::until;
 
-use crate::lane::{Lane, Version, is_inside, matched, rule};
-use crate::peer::Peer;
-use crate::service::Service;
+use super::lane::{Lane, Version, is_inside, matched, rule};
+use super::peer::Peer;
+use super::service::Service;
 
 /// The bits that are ours in these tests.
 const MASK: u32 = 0x0fff_0000;
@@ -29,7 +29,7 @@ fn say_hello(client: &mut Peer, server: &mut Peer, to: SocketAddr) {
 
 #[test]
 fn an_accepted_packet_takes_its_mark_to_the_connection() {
-    if !is_inside("marks::an_accepted_packet_takes_its_mark_to_the_connection") {
+    if !is_inside("kernel::marks::an_accepted_packet_takes_its_mark_to_the_connection") {
         return;
     }
     let lane = Lane::new();
@@ -63,7 +63,7 @@ fn an_accepted_packet_takes_its_mark_to_the_connection() {
 
 #[test]
 fn a_repeated_packet_meets_the_rules_again_with_its_new_mark() {
-    if !is_inside("marks::a_repeated_packet_meets_the_rules_again_with_its_new_mark") {
+    if !is_inside("kernel::marks::a_repeated_packet_meets_the_rules_again_with_its_new_mark") {
         return;
     }
     let lane = Lane::new();
@@ -99,7 +99,7 @@ fn a_repeated_packet_meets_the_rules_again_with_its_new_mark() {
 
 #[test]
 fn a_first_packet_that_is_dropped_leaves_no_mark() {
-    if !is_inside("marks::a_first_packet_that_is_dropped_leaves_no_mark") {
+    if !is_inside("kernel::marks::a_first_packet_that_is_dropped_leaves_no_mark") {
         return;
     }
     let lane = Lane::new();

@@ -4,16 +4,6 @@
 //! ```text
 //! client 10.81.1.2, fd00:81:1::2 <cli0> gateway: the test <srv0> server 10.81.2.2, fd00:81:2::2
 //! ```
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "tests"
-)]
 
 mod conntrack;
 mod lane;

@@ -29,7 +29,12 @@ impl Peer {
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "peer::peer", "--nocapture", "--test-threads=1"])
+            .args([
+                "--exact",
+                "kernel::peer::peer",
+                "--nocapture",
+                "--test-threads=1",
+            ])
             .env(IS_PEER, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

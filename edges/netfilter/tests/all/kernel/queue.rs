@@ -9,12 +9,12 @@ use linkweir_sys::privileges::Restrict;
 use linkweir_testkit::netns::until;
 use linkweir_wire::emit::UdpFrame;
 
-use crate::lane::{Lane, Version, is_inside, rule};
-use crate::service::Service;
+use super::lane::{Lane, Version, is_inside, rule};
+use super::service::Service;
 
 #[test]
 fn a_queue_has_one_reader_and_the_other_is_told() {
-    if !is_inside("queue::a_queue_has_one_reader_and_the_other_is_told") {
+    if !is_inside("kernel::queue::a_queue_has_one_reader_and_the_other_is_told") {
         return;
     }
     let options = QueueOptions {
@@ -42,7 +42,7 @@ fn a_queue_has_one_reader_and_the_other_is_told() {
 
 #[test]
 fn without_the_capability_the_error_names_it() {
-    if !is_inside("queue::without_the_capability_the_error_names_it") {
+    if !is_inside("kernel::queue::without_the_capability_the_error_names_it") {
         return;
     }
     let refused = std::thread::spawn(|| {
@@ -59,7 +59,7 @@ fn without_the_capability_the_error_names_it() {
 
 #[test]
 fn a_wake_ends_a_receive_and_a_wrong_number_is_counted() {
-    if !is_inside("queue::a_wake_ends_a_receive_and_a_wrong_number_is_counted") {
+    if !is_inside("kernel::queue::a_wake_ends_a_receive_and_a_wrong_number_is_counted") {
         return;
     }
     let mut queue = Queue::open(7, &QueueOptions::default()).unwrap();
@@ -95,7 +95,9 @@ fn a_wake_ends_a_receive_and_a_wrong_number_is_counted() {
 
 #[test]
 fn verdicts_come_in_any_order_and_a_closed_queue_drops_what_it_holds() {
-    if !is_inside("queue::verdicts_come_in_any_order_and_a_closed_queue_drops_what_it_holds") {
+    if !is_inside(
+        "kernel::queue::verdicts_come_in_any_order_and_a_closed_queue_drops_what_it_holds",
+    ) {
         return;
     }
     let lane = Lane::new();
@@ -151,7 +153,7 @@ fn verdicts_come_in_any_order_and_a_closed_queue_drops_what_it_holds() {
 
 #[test]
 fn what_comes_while_a_queue_is_opened_is_answered_too() {
-    if !is_inside("queue::what_comes_while_a_queue_is_opened_is_answered_too") {
+    if !is_inside("kernel::queue::what_comes_while_a_queue_is_opened_is_answered_too") {
         return;
     }
     let lane = Lane::new();
@@ -190,7 +192,7 @@ fn what_comes_while_a_queue_is_opened_is_answered_too() {
 
 #[test]
 fn settings_change_while_packets_wait_and_none_is_lost() {
-    if !is_inside("queue::settings_change_while_packets_wait_and_none_is_lost") {
+    if !is_inside("kernel::queue::settings_change_while_packets_wait_and_none_is_lost") {
         return;
     }
     let lane = Lane::new();
@@ -240,7 +242,7 @@ fn settings_change_while_packets_wait_and_none_is_lost() {
 
 #[test]
 fn a_checksum_is_open_until_somebody_has_found_it_right() {
-    if !is_inside("queue::a_checksum_is_open_until_somebody_has_found_it_right") {
+    if !is_inside("kernel::queue::a_checksum_is_open_until_somebody_has_found_it_right") {
         return;
     }
     let lane = Lane::new();

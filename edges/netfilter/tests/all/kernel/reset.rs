@@ -5,8 +5,8 @@ use linkweir_netfilter::ResetSender;
 use linkweir_sys::privileges::Restrict;
 use linkweir_wire::SeqNumber;
 
-use crate::lane::{Lane, Version, is_inside, matched, rule};
-use crate::service::Service;
+use super::lane::{Lane, Version, is_inside, matched, rule};
+use super::service::Service;
 
 const PORT: u16 = 80;
 const MARK: u32 = 0x4000_0000;
@@ -43,7 +43,7 @@ fn follow(service: &Service) -> Expected {
 
 #[test]
 fn both_ends_take_a_reset_with_the_number_they_expect() {
-    if !is_inside("reset::both_ends_take_a_reset_with_the_number_they_expect") {
+    if !is_inside("kernel::reset::both_ends_take_a_reset_with_the_number_they_expect") {
         return;
     }
     let lane = Lane::new();

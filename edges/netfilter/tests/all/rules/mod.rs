@@ -381,7 +381,7 @@ fn the_older_iptables_works_too() {
         }
     }
     let path = format!("{}:{}", folder.display(), net::path());
-    let net = Net::inside_with("the_older_iptables_works_too", &path);
+    let net = Net::inside_with("rules::the_older_iptables_works_too", &path);
     if is_outside {
         std::fs::remove_dir_all(&folder).expect("a folder");
     }

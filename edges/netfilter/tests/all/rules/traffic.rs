@@ -9,9 +9,9 @@ use linkweir_netfilter::conntrack::{clear_marks, count_marks};
 use linkweir_netfilter::rules::{self, Host, Up};
 use linkweir_testkit::netns::until;
 
-use crate::net::Net;
-use crate::plan;
-use crate::service::{DROPPED, HELD, INSPECTED, PASS, REJECTED, SHAPED, Service};
+use super::net::Net;
+use super::plan;
+use super::service::{DROPPED, HELD, INSPECTED, PASS, REJECTED, SHAPED, Service};
 
 const SERVERS: [&str; 2] = ["10.91.2.2", "[fd91:2::2]"];
 /// Bytes of the file that is downloaded.
@@ -127,7 +127,7 @@ fn counted(decision: Decision, rule: u16) -> (u64, u64) {
 
 #[test]
 fn the_kernel_does_what_verdicts_say() {
-    let Some(net) = Net::inside("traffic::the_kernel_does_what_verdicts_say") else {
+    let Some(net) = Net::inside("rules::traffic::the_kernel_does_what_verdicts_say") else {
         return;
     };
     let Some(_web) = Web::start(&net) else { return };
@@ -185,7 +185,8 @@ fn the_kernel_does_what_verdicts_say() {
 
 #[test]
 fn a_packet_that_waited_does_not_undo_a_decision() {
-    let Some(net) = Net::inside("traffic::a_packet_that_waited_does_not_undo_a_decision") else {
+    let Some(net) = Net::inside("rules::traffic::a_packet_that_waited_does_not_undo_a_decision")
+    else {
         return;
     };
     let plan = plan();
@@ -228,7 +229,7 @@ fn a_packet_that_waited_does_not_undo_a_decision() {
 
 #[test]
 fn a_class_has_its_rate_and_others_do_not() {
-    let Some(net) = Net::inside("traffic::a_class_has_its_rate_and_others_do_not") else {
+    let Some(net) = Net::inside("rules::traffic::a_class_has_its_rate_and_others_do_not") else {
         return;
     };
     let Some(_web) = Web::start(&net) else { return };

@@ -1,11 +1,4 @@
 //! A client with patience, for tests with any kind of clamd.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "a helper that fails is a failed test, and patience takes time of the clock"
-)]
 
 use std::path::Path;
 use std::sync::{Mutex, mpsc};

@@ -1,11 +1,4 @@
 //! A clamd that does what a test says.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "a helper that fails is a failed test, and patience takes time of the clock"
-)]
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -1,7 +1,5 @@
 //! Runs over half-transactions.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use linkweir_engine::{Batch, Frame, FrameRef, Stage};
 use linkweir_http::extract::shard;
 use linkweir_http::{HalfFrames, HalfStage, HalvesConfig, HttpConfig, HttpStage};
@@ -9,7 +7,7 @@ use linkweir_record::{HalfBatch, HalfRow, HttpBatch, HttpHalf, RecordBatch};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_wire::LinkType;
 
-use crate::common::{Run, finish, frame_of};
+use super::{Run, finish, frame_of};
 
 const SHARDS: [u32; 4] = [1, 2, 4, 7];
 

@@ -1,6 +1,6 @@
 //! Runs of one stage and of several, and what they have come to.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+pub(crate) mod halves;
 
 use linkweir_engine::Frame;
 use linkweir_engine::split::shard_of;

@@ -1,0 +1,38 @@
+//! Commands that read and write files: no network, nobody else's service.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a helper that fails is a failed test"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../../../../stages/http/tests/all/common/mod.rs"]
+#[allow(dead_code, reason = "the tests of the stage use the rest")]
+mod http_runs;
+
+mod archive;
+mod captures;
+mod damaged_columns;
+mod faults;
+mod feed;
+mod flow_anomalies;
+mod flow_names;
+mod flow_truth;
+mod habits;
+mod halves;
+mod hostile;
+mod load_words;
+mod merge;
+mod model;
+mod settings;
+mod shards;
+mod signals;
+mod snapshots;
+mod tshark;
+mod workers;

@@ -1,0 +1,6 @@
+//! The passive commands on an interface.
+
+mod traffic;
+
+mod flows;
+mod http;
