@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use linkweir_kafka::{ClientError, Consumer, Message};
-
 use crate::netns::{Running, until};
 use crate::temporary::TemporaryFolder;
 
@@ -194,37 +192,6 @@ impl Broker {
             || Err(io::Error::other("the broker does not run")),
             |running| running.signal(name),
         )
-    }
-
-    /// All messages that a topic holds now, in the order of each partition.
-    ///
-    /// # Errors
-    /// The broker does not answer, or the topic does not come to an end.
-    pub fn read_to_end(&self, topic: &str) -> Result<Vec<Message>, ClientError> {
-        let mut consumer = Consumer::from_beginning(&self.address(), &[topic], &[])?;
-        let mut all = Vec::new();
-        let mut outcome = Ok(());
-        let is_complete = until(PATIENCE, || {
-            while let Some(message) = consumer.poll(Duration::from_millis(100)) {
-                all.push(message);
-            }
-            match consumer.remaining() {
-                Ok(remaining) => remaining == 0,
-                Err(error) => {
-                    outcome = Err(error);
-                    false
-                }
-            }
-        });
-        if is_complete {
-            return Ok(all);
-        }
-        outcome.and_then(|()| {
-            Err(ClientError::Client(format!(
-                "{topic} does not end; {} messages were read",
-                all.len()
-            )))
-        })
     }
 
     /// Bytes of all messages of a topic as the broker keeps them, compressed.

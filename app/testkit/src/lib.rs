@@ -16,7 +16,6 @@ pub mod clamd;
 pub mod conversation;
 pub mod engines;
 pub mod gateway;
-#[cfg(feature = "kafka")]
 pub mod kafka;
 pub mod load;
 pub mod many_flows;

@@ -64,7 +64,35 @@ impl std::fmt::Debug for Consumer {
     }
 }
 
+/// How often a topic that does not come to its end is asked for more, a tenth of a second each time.
+const FRUITLESS_POLLS: u32 = 900;
+
 impl Consumer {
+    /// All messages that a topic holds now, in the order of each partition.
+    ///
+    /// # Errors
+    /// The broker does not answer, or nothing comes for 90 s before the topic's end.
+    pub fn read_to_end(brokers: &str, topic: &str) -> Result<Vec<Message>, ClientError> {
+        let mut consumer = Self::from_beginning(brokers, &[topic], &[])?;
+        let mut all = Vec::new();
+        let mut outcome = Ok(0);
+        for _ in 0..FRUITLESS_POLLS {
+            while let Some(message) = consumer.poll(Duration::from_millis(100)) {
+                all.push(message);
+            }
+            outcome = consumer.remaining();
+            if outcome == Ok(0) {
+                return Ok(all);
+            }
+        }
+        outcome.and_then(|left| {
+            Err(ClientError::Client(format!(
+                "{topic} does not end; {} messages were read, {left} are left",
+                all.len()
+            )))
+        })
+    }
+
     /// Reads all messages that topics hold, and then those that come.
     ///
     /// # Errors

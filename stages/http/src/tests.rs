@@ -9,6 +9,7 @@ mod last_byte;
 mod output;
 mod pairing;
 mod pipelines;
+mod random;
 mod retransmissions;
 mod sequence;
 mod support;

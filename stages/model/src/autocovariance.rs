@@ -1,7 +1,9 @@
 //! The autocovariance of a series.
 
 use crate::number::{dot, number};
-use realfft::RealFftPlanner;
+use rustfft::algorithm::Radix4;
+use rustfft::num_complex::Complex;
+use rustfft::{Fft as _, FftDirection};
 
 /// Below this many products the sums are quicker than the transform.
 const FEW_PRODUCTS: usize = 1 << 18;
@@ -40,23 +42,24 @@ fn by_sums(series: &[f64], lags: usize) -> Vec<f64> {
 fn by_transform(series: &[f64], lags: usize) -> Option<Vec<f64>> {
     let reach = lags.min(series.len());
     let size = (series.len() + reach + 1).next_power_of_two();
-    let mut planner = RealFftPlanner::<f64>::new();
-    let forward = planner.plan_fft_forward(size);
-    let inverse = planner.plan_fft_inverse(size);
-    let mut padded = forward.make_input_vec();
-    for (to, from) in padded.iter_mut().zip(series) {
-        *to = *from;
+    // Sizes are powers of two: without a planner, whose every other algorithm would be compiled too.
+    let forward = Radix4::new(size, FftDirection::Forward);
+    let inverse = Radix4::new(size, FftDirection::Inverse);
+    let mut values = vec![Complex::new(0.0, 0.0); size];
+    for (to, from) in values.iter_mut().zip(series) {
+        to.re = *from;
     }
-    let mut spectrum = forward.make_output_vec();
-    // Lengths are the plan's own: it has nothing to refuse.
-    forward.process(&mut padded, &mut spectrum).ok()?;
-    for value in &mut spectrum {
-        value.re = value.norm_sqr();
-        value.im = 0.0;
+    forward.process(&mut values);
+    for value in &mut values {
+        *value = Complex::new(value.norm_sqr(), 0.0);
     }
-    inverse.process(&mut spectrum, &mut padded).ok()?;
+    inverse.process(&mut values);
     let scale = number(size);
-    let mut result: Vec<f64> = padded.iter().take(reach + 1).map(|c| c / scale).collect();
+    let mut result: Vec<f64> = values
+        .iter()
+        .take(reach + 1)
+        .map(|c| c.re / scale)
+        .collect();
     result.resize(lags + 1, 0.0);
     Some(result)
 }

@@ -1,12 +1,6 @@
 //! HTTP scripts: what client and server say to each other, random or not, and what a capture of it
 //! must be found to say.
 
-#[cfg(feature = "proptest")]
-mod random;
-
-#[cfg(feature = "proptest")]
-pub use random::{Mishap, exchange, mishap, suffer, suffer_where};
-
 use crate::conversation::Conversation;
 
 /// How a response says where its body ends.

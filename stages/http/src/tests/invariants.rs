@@ -2,13 +2,12 @@
 
 use linkweir_record::HttpState;
 use linkweir_testkit::conversation::{Conversation, Side};
-use linkweir_testkit::script::{
-    Exchange, Expected, Framing, Mishap, exchange, mishap, suffer, suffer_where, tell,
-};
+use linkweir_testkit::script::{Exchange, Expected, Framing, tell};
 use linkweir_wire::LinkType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::random::{Mishap, exchange, mishap, suffer, suffer_where};
 use super::support::{Record, observe_in, together};
 use crate::HttpConfig;
 

@@ -3,11 +3,12 @@
 
 use crate::common::halves::{Pieces, compare_pieces, extract};
 use crate::common::{describe, run_one};
+use crate::random::{exchange, mishap, suffer};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_record::RecordBatch;
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Encapsulation, Side};
-use linkweir_testkit::script::{Exchange, exchange, mishap, suffer, tell};
+use linkweir_testkit::script::{Exchange, tell};
 use linkweir_wire::LinkType;
 use proptest::collection::vec;
 use proptest::prelude::*;

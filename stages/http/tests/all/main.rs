@@ -14,4 +14,6 @@ mod common;
 mod even;
 mod halves;
 mod parcels;
+#[path = "../../src/tests/random.rs"]
+mod random;
 mod shards;

@@ -1,13 +1,14 @@
 //! Shards that get every packet by itself, by Eq. (3), and hand over what belongs to another.
 
 use crate::common::{Run, finish, frame_of, give, run_one};
+use crate::random::exchange;
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Splitter, Stage, TransactionSplitter};
 use linkweir_http::{HttpConfig, HttpStage, Parcel, Shard};
 use linkweir_record::HttpBatch;
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Side};
-use linkweir_testkit::script::{Exchange, Framing, exchange, tell};
+use linkweir_testkit::script::{Exchange, Framing, tell};
 use linkweir_wire::LinkType;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,10 +1,11 @@
 //! Several shards give what one gives: record for record, counter for counter.
 
 use crate::common::{Run, describe, run_one, run_shards};
+use crate::random::{Mishap, exchange, mishap, suffer_where};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Segment, Side};
-use linkweir_testkit::script::{Mishap, exchange, mishap, suffer_where, tell};
+use linkweir_testkit::script::tell;
 use linkweir_wire::LinkType;
 use proptest::collection::vec;
 use proptest::prelude::*;

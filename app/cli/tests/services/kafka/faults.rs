@@ -12,6 +12,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::{demo, http, run};
+use linkweir_kafka::Consumer;
 use linkweir_testkit::kafka::Broker;
 use linkweir_testkit::netns::until;
 use site::{PATIENCE, Run, broker_or_skip, capture, numbers};
@@ -29,7 +30,7 @@ fn nowhere() -> String {
 /// All records of a run are in the topic, once or more.
 #[track_caller]
 fn has_all(broker: &Broker, topic: &str, count: u64) {
-    let messages = broker.read_to_end(topic).unwrap();
+    let messages = Consumer::read_to_end(&broker.address(), topic).unwrap();
     let runs = numbers(&messages);
     assert_eq!(runs.len(), 1);
     for run in runs.values() {
@@ -85,9 +86,11 @@ fn killed(broker: &mut Broker, folder: &Path) {
     (&file).take(half).read_to_end(&mut bytes).unwrap();
     pipe.write_all(&bytes).unwrap();
     assert!(
-        until(PATIENCE, || broker
-            .read_to_end("killed")
-            .is_ok_and(|messages| messages.len() > 3_000)),
+        until(PATIENCE, || Consumer::read_to_end(
+            &broker.address(),
+            "killed"
+        )
+        .is_ok_and(|messages| messages.len() > 3_000)),
         "{}",
         run.said()
     );

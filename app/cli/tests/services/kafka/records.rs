@@ -6,7 +6,7 @@ use super::site;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{demo, ended, http, linkweir, plain, run};
-use linkweir_kafka::Message;
+use linkweir_kafka::{Consumer, Message};
 use linkweir_testkit::conversation::Conversation;
 use linkweir_testkit::script::{Exchange, tell};
 use serde_json::Value;
@@ -41,7 +41,7 @@ fn a_topic_has_the_records_of_a_file() {
         let lines = http(&demo(), &["--format", "jsonl"]).exits(0).stdout;
         let url = broker.url("same");
         http(&demo(), &["--probe", "north", "-w", &url]).exits(0);
-        let messages = broker.read_to_end("same").unwrap();
+        let messages = Consumer::read_to_end(&broker.address(), "same").unwrap();
         assert_eq!(sorted_records(&messages), sorted_lines(&lines));
 
         let runs = numbers(&messages);
@@ -87,7 +87,7 @@ fn flows_too() {
         .exits(0)
         .stdout;
         run(&words(&broker.url("flows"))).exits(0);
-        let messages = broker.read_to_end("flows").unwrap();
+        let messages = Consumer::read_to_end(&broker.address(), "flows").unwrap();
         assert_eq!(sorted_records(&messages), sorted_lines(&lines));
         assert!(!messages.is_empty());
         for message in &messages {
@@ -112,7 +112,7 @@ fn two_probes_share_a_topic() {
         for run in &mut runs {
             assert_eq!(run.ends_with(0)["http"]["transactions"], 2_000);
         }
-        let messages = broker.read_to_end("shared").unwrap();
+        let messages = Consumer::read_to_end(&broker.address(), "shared").unwrap();
         assert_eq!(messages.len(), 4_000);
         let ids: BTreeSet<(String, u64)> = messages.iter().map(id).collect();
         assert_eq!(ids.len(), 4_000, "ids of all probes differ");
@@ -130,7 +130,13 @@ fn settings_reach_the_client() {
             let topic = format!("by.{codec}");
             let setting = format!("compression.type={codec}");
             http(&demo(), &["--kafka", &setting, "-w", &broker.url(&topic)]).exits(0);
-            assert_eq!(broker.read_to_end(&topic).unwrap().len(), 800, "{codec}");
+            assert_eq!(
+                Consumer::read_to_end(&broker.address(), &topic)
+                    .unwrap()
+                    .len(),
+                800,
+                "{codec}"
+            );
         }
     });
 }
@@ -166,7 +172,7 @@ fn a_record_that_is_too_large_is_lost_alone() {
             "{}",
             ran.stderr
         );
-        let messages = broker.read_to_end("large").unwrap();
+        let messages = Consumer::read_to_end(&broker.address(), "large").unwrap();
         let mut uris: Vec<Value> = messages
             .iter()
             .map(|one| object(one)["uri"].clone())

@@ -12,6 +12,7 @@ use super::traffic;
 use crate::Outcome;
 use crate::shell::{grouped, output, passes, print_table, root};
 use anyhow::{Context as _, Result, bail};
+use linkweir_kafka::Consumer;
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, Wire, until};
 use serde_json::Value;
@@ -209,7 +210,7 @@ impl Site {
                 String::from_utf8_lossy(&ended.stderr).trim()
             );
         }
-        let messages = topics.broker.read_to_end(&topic)?;
+        let messages = Consumer::read_to_end(&topics.broker.address(), &topic)?;
         let values = messages.iter().map(|message| message.value.as_slice());
         count(case.name, &std::fs::read(&summary)?, values)
     }

@@ -4,11 +4,11 @@ use linkweir_wire::SeqNumber;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::{Exchange, Framing};
-use crate::conversation::{Conversation, Segment};
+use linkweir_testkit::conversation::{Conversation, Segment};
+use linkweir_testkit::script::{Exchange, Framing};
 
 /// A random exchange.
-pub fn exchange() -> impl Strategy<Value = Exchange> {
+pub(crate) fn exchange() -> impl Strategy<Value = Exchange> {
     let method = prop_oneof![
         6 => Just("GET"),
         2 => Just("HEAD"),
@@ -50,7 +50,7 @@ pub fn exchange() -> impl Strategy<Value = Exchange> {
 
 /// What the network does to a conversation.
 #[derive(Debug, Clone)]
-pub enum Mishap {
+pub(crate) enum Mishap {
     /// A segment is lost.
     Loss(Index),
     /// A segment comes twice, so many nanoseconds apart.
@@ -62,7 +62,7 @@ pub enum Mishap {
 }
 
 /// A random mishap.
-pub fn mishap() -> impl Strategy<Value = Mishap> {
+pub(crate) fn mishap() -> impl Strategy<Value = Mishap> {
     let segment = any::<Index>;
     prop_oneof![
         segment().prop_map(Mishap::Loss),
@@ -73,12 +73,12 @@ pub fn mishap() -> impl Strategy<Value = Mishap> {
 }
 
 /// Lets mishaps happen.
-pub fn suffer(talk: &mut Conversation, mishaps: &[Mishap]) {
+pub(crate) fn suffer(talk: &mut Conversation, mishaps: &[Mishap]) {
     suffer_where(talk, mishaps, |_, _| true);
 }
 
 /// Lets mishaps happen to the segments to which they may.
-pub fn suffer_where(
+pub(crate) fn suffer_where(
     talk: &mut Conversation,
     mishaps: &[Mishap],
     may: impl Fn(&Mishap, &Segment) -> bool,
