@@ -31,11 +31,14 @@ enum Lane {
     Waiting,
     /// It needs the machine for itself.
     Alone,
+    /// So does each of its tests.
+    OneByOne,
 }
 
 /// Programs that do not compute: package, name of the program, how they run.
 const LANES: &[(&str, &str, Lane)] = &[
     ("linkweir", "services", Lane::Waiting),
+    ("linkweir", "live", Lane::OneByOne),
     ("linkweir", "network", Lane::Alone),
     ("linkweir", "lab", Lane::Alone),
 ];
@@ -131,6 +134,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         lane(of(Lane::Computing));
     });
     lane(of(Lane::Alone));
+    lane(of(Lane::OneByOne));
     let mut ended = ended.into_inner().unwrap_or_default();
     if parts.is_empty() {
         ended.push(how.examples_of_documents()?);
@@ -180,6 +184,10 @@ fn program(message: &Value) -> Option<Program> {
     let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
     let id = message.get("package_id")?.as_str()?;
     let target = message.get("target")?;
+    // `--bins` takes those too that say they have no tests.
+    if !target.get("test")?.as_bool()? {
+        return None;
+    }
     let is_library = target
         .get("kind")?
         .as_array()?
@@ -224,6 +232,7 @@ impl How {
         let mut command = Command::new(&program.path);
         command
             .arg("--show-output")
+            .args((program.lane() == Lane::OneByOne).then_some("--test-threads=1"))
             .args(&self.filters)
             .current_dir(&program.folder)
             .env("CARGO_MANIFEST_DIR", &program.folder);
@@ -414,7 +423,7 @@ mod tests {
     fn cargo_names_programs() {
         let message = serde_json::json!({
             "package_id": "path+file:///x/app/cli#linkweir@0.1.0", "manifest_path": "/x/app/cli/Cargo.toml",
-            "target": { "kind": ["test"], "name": "lab" }, "profile": { "test": true }, "executable": "/x/t/lab-1",
+            "target": { "kind": ["test"], "name": "lab", "test": true }, "profile": { "test": true }, "executable": "/x/t/lab-1",
         });
         let lab = program(&message).unwrap();
         assert_eq!(

@@ -66,6 +66,10 @@ pub struct HttpConfig {
     pub timeout: Duration,
     /// Messages that may wait at once; with more, the oldest leaves and is counted.
     pub max_pending: usize,
+    /// Messages that are remembered at least (16 bytes each), to know them when they come again: each
+    /// connection has a place for four, and where several shards share a table's capacity each of them still
+    /// sees all connections.
+    pub remembered: usize,
     /// Whether a retransmitted message gives a record of its own (the paper's behaviour, sec. 2.2.2).
     pub keep_duplicates: bool,
     /// Only segments from or to one of these ports; `None`: all.
@@ -90,6 +94,7 @@ impl Default for HttpConfig {
         Self {
             timeout: Duration::from_secs(60),
             max_pending: 100_000,
+            remembered: 1 << 19,
             keep_duplicates: false,
             ports: None,
             ttlb: false,

@@ -21,10 +21,6 @@ use crate::watch::WatchList;
 /// Records that leave at a time.
 const PIECE: usize = 1024;
 
-/// Messages that are remembered at least: each connection has a place for four, and where several
-/// shards share a table's capacity each of them still sees all connections.
-const SEEN: usize = 1 << 19;
-
 /// Bytes of heads that may be gathered at once.
 const GATHERED_BYTES: usize = 8 << 20;
 
@@ -74,7 +70,7 @@ impl HttpStage {
             deadline_ns: 0,
             pending: Pending::new(capacity, timeout_ns),
             texts: TextPool::with_capacity(capacity.max(1024)),
-            seen: SeenCache::new((capacity / 2).max(SEEN), window_ms),
+            seen: SeenCache::new((capacity / 2).max(config.remembered), window_ms),
             watch: WatchList::new(
                 (capacity / 16).clamp(64, 8192),
                 GATHERED_BYTES,

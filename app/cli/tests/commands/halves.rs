@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::http_runs::halves::{Pieces, compare_pieces};
-use crate::http_runs::{Run, finish};
+use crate::http_runs::{Run, finish, settings_of};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{Batch, Source, SourceEvent, Stage};
 use linkweir_http::{HalfStage, HalvesConfig, HttpConfig, HttpStage};
@@ -104,7 +104,7 @@ fn every_capture_gives_the_same_through_rows() {
         for keep_duplicates in [false, true] {
             let config = HttpConfig {
                 keep_duplicates,
-                ..HttpConfig::default()
+                ..settings_of(path)
             };
             let Some((one, packets, _)) = run_packets(path, &config) else {
                 continue;

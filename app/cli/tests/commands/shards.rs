@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::http_runs::{Run, finish, give};
+use crate::http_runs::{Run, finish, give, settings_of};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Source, SourceEvent, Splitter, Stage, TransactionSplitter};
@@ -86,16 +86,15 @@ fn every_capture_gives_the_same_with_several_shards() {
         );
         return;
     }
-    let configs =
-        [(false, false), (true, false), (false, true)].map(|(ttlb, keep_duplicates)| HttpConfig {
-            ttlb,
-            keep_duplicates,
-            ..HttpConfig::default()
-        });
     let (mut records, mut differing) = (0, Vec::new());
     for path in &files {
-        for config in &configs {
-            let (count, faults) = compare(path, config);
+        for (ttlb, keep_duplicates) in [(false, false), (true, false), (false, true)] {
+            let config = HttpConfig {
+                ttlb,
+                keep_duplicates,
+                ..settings_of(path)
+            };
+            let (count, faults) = compare(path, &config);
             records += count;
             differing.extend(faults);
         }
@@ -110,12 +109,13 @@ fn every_capture_gives_the_same_with_several_shards() {
 
 /// Packets dealt one by one, as the kernel does it, with parcels handed over at once.
 fn by_packet(path: &Path, count: u32) -> Option<(Run, Run)> {
-    let mut one = Crew::new(&HttpConfig::default(), 1);
-    let mut many = Crew::new(&HttpConfig::default(), count);
+    let config = settings_of(path);
+    let mut one = Crew::new(&config, 1);
+    let mut many = Crew::new(&config, count);
     for (index, stage) in (0..count).zip(&mut many.stages) {
         *stage = HttpStage::new(&HttpConfig {
             shard: Some(Shard { index, count }),
-            ..HttpConfig::default()
+            ..config.clone()
         });
     }
     let mut files = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()).ok()?;

@@ -10,5 +10,4 @@
 mod common;
 
 mod gateway;
-mod live;
 mod load;

@@ -2,6 +2,8 @@
 
 pub(crate) mod halves;
 
+use std::path::Path;
+
 use linkweir_engine::Frame;
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Batch, FrameRef, Splitter, Stage};
@@ -9,6 +11,16 @@ use linkweir_http::{HttpConfig, HttpStage, HttpStats};
 use linkweir_record::{HttpBatch, HttpTransaction, RecordBatch};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_wire::{DecodeFaults, LinkType, Timestamp, Transport, decode};
+
+/// The settings for a capture: with the default, a stage takes 8 MB that it fills when it is made, which is
+/// nearly all the time of a short capture.
+pub(crate) fn settings_of(capture: &Path) -> HttpConfig {
+    let bytes = std::fs::metadata(capture).unwrap().len();
+    HttpConfig {
+        remembered: if bytes < 100_000 { 1 << 14 } else { 1 << 19 },
+        ..HttpConfig::default()
+    }
+}
 
 /// Records and counters of a run, comparable.
 #[derive(Debug)]

@@ -3,17 +3,15 @@
 //! nginx, wrk and curl in network namespaces: as root those of the machine, as an ordinary user those
 //! of a user namespace. Where neither is allowed, or a program is missing, the tests say SKIPPED.
 
-use super::traffic;
-
 use std::path::Path;
 use std::time::Duration;
 
 use crate::common::http;
+use crate::traffic::{PATIENCE, Site, pause};
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, interface, until};
 use serde_json::Value;
 use tempfile::tempdir;
-use traffic::{PATIENCE, Site, pause};
 
 const SERVER_SIDE: &str = interface(Side::Server);
 

@@ -1,16 +1,14 @@
 //! Flows of live traffic: those of a recording of it, alone, by several workers and behind a feeder.
 
 #[allow(dead_code, reason = "the other test of live traffic uses the rest")]
-use super::traffic;
-
 use std::path::Path;
 
 use crate::common::run;
+use crate::traffic::Site;
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, interface};
 use serde_json::Value;
 use tempfile::tempdir;
-use traffic::Site;
 
 /// What must agree: all but times, and what depends on which of two packets of both directions came
 /// first: sent and received on two cores, each socket of the host may see them its own way.

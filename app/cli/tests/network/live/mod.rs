@@ -1,6 +1,0 @@
-//! The passive commands on an interface.
-
-mod traffic;
-
-mod flows;
-mod http;
