@@ -9,7 +9,7 @@ OUT ?= out/demo
 LAB ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
+.PHONY: help demo test try test-cluster build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
 .PHONY: $(addprefix setup-,build demo test cluster ci bench deb root)
 
 SHARE = $(DESTDIR)$(PREFIX)/share
@@ -18,14 +18,21 @@ UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup-demo build ## install what is missing, build, measure the bundled capture, run the laboratory; out/demo
-	@scripts/demo.sh "$(TARGET)/release/linkweir" "$(OUT)" $(LAB)
+# The build of the tests: quick to make, and quick enough to show. `make install` optimises fully.
+demo: setup-demo ## install what is missing, build, measure the bundled capture, run the laboratory; out/demo
+	@echo "demo: compiling linkweir and its libraries as for tests: about 4 minutes on 2 cores the first time"
+	cargo build --locked --package linkweir
+	@scripts/demo.sh "$(TARGET)/debug/linkweir" "$(OUT)" $(LAB)
 
 test: setup-test ## install what the tests need, run all of them
-	cargo test --workspace --locked
+	cargo xtask test
+
+try: setup-build ## build nearly as fast as a release, in less time, and measure the bundled capture
+	cargo build --profile dev-fast --locked --package linkweir
+	"$(TARGET)/dev-fast/linkweir" http -r app/testkit/captures/nginx-demo.pcap.gz --summary "$(OUT)/try.json" -w "$(OUT)/try.txt"
 
 test-cluster: setup-cluster ## run the Spark job on a cluster of two workers, compare with one process (minutes, 1 GB)
-	LINKWEIR_CLUSTER=1 cargo test --package linkweir --locked --test cluster -- --nocapture
+	LINKWEIR_CLUSTER=1 cargo test --package linkweir --locked --test services cluster -- --nocapture
 
 build: setup-build ## build the release binary
 	cargo build --release --locked --package linkweir

@@ -26,8 +26,9 @@ usage: cargo xtask TASK
                               every check: fmt size deps clippy doc docs test loom page
                               fuzz-smoke oracle
   fmt | clippy | doc          one of them
-  test [--seed N|today] [--only GROUP]... [--times N] [FILTER]...
-                              all tests, programs side by side where they may be
+  test [--seed N|today] [--properties] [--only PROGRAM]... [FILTER]...
+                              all tests, programs side by side where they may be; --seed: of the property tests
+                              (today: the date); --properties: only programs that have some
   loom                        the rings' protocol under every interleaving of two threads
   page                        whether the console's page is what its sources give
   deps                        which crate imports which, against the floors

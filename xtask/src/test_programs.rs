@@ -38,6 +38,9 @@ enum Lane {
 /// Programs that do not compute: package, name of the program, how they run.
 const LANES: &[(&str, &str, Lane)] = &[
     ("linkweir", "services", Lane::Waiting),
+    ("linkweir-netfilter", "all", Lane::Waiting),
+    ("linkweir-scan", "all", Lane::Waiting),
+    ("linkweir-testkit", "lib", Lane::Waiting),
     ("linkweir", "live", Lane::OneByOne),
     ("linkweir", "network", Lane::Alone),
     ("linkweir", "lab", Lane::Alone),
@@ -62,6 +65,12 @@ impl Program {
             .map_or(Lane::Computing, |(_, _, lane)| *lane)
     }
 
+    /// Whether its package has property tests.
+    fn has_properties(&self) -> bool {
+        let manifest = std::fs::read_to_string(self.folder.join("Cargo.toml"));
+        manifest.is_ok_and(|text| text.lines().any(|line| line.starts_with("proptest")))
+    }
+
     fn title(&self) -> String {
         format!("{} {}", self.package, self.name)
     }
@@ -79,7 +88,7 @@ struct Ended {
     skips: Vec<String>,
 }
 
-/// `test [--seed N|today] [--only PART]... [FILTER]...`
+/// `test [--seed N|today] [--properties] [--only PART]... [FILTER]...`
 pub(crate) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let seed = match options.value::<String>("--seed")?.as_deref() {
@@ -91,10 +100,14 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     while let Some(part) = options.value::<String>("--only")? {
         parts.push(part);
     }
+    let only_properties = options.flag("--properties");
     let filters = options.rest()?;
 
     let begin = Instant::now();
     let mut programs = build()?;
+    if only_properties {
+        programs.retain(|program| program.lane() == Lane::Computing && program.has_properties());
+    }
     if !parts.is_empty() {
         programs.retain(|program| parts.iter().any(|part| program.title().contains(part)));
         if programs.is_empty() {
@@ -102,7 +115,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         }
     }
     println!(
-        "{} test programs, built in {} s; property tests: seed {seed} (`cargo xtask test --seed N` takes another)",
+        "{} test programs, built in {} s; property tests: seed {seed} (again, or with another: cargo xtask test --seed N)",
         programs.len(),
         begin.elapsed().as_secs()
     );
@@ -136,7 +149,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     lane(of(Lane::Alone));
     lane(of(Lane::OneByOne));
     let mut ended = ended.into_inner().unwrap_or_default();
-    if parts.is_empty() {
+    if parts.is_empty() && !only_properties {
         ended.push(how.examples_of_documents()?);
     }
     Ok(conclude(&mut ended, begin.elapsed()))
@@ -229,10 +242,15 @@ impl How {
             .logs
             .join(format!("{}.{}.log", program.package, program.name));
         let file = File::create(&log).with_context(|| format!("write {}", log.display()))?;
+        let threads = match program.lane() {
+            Lane::Waiting => Some("--test-threads=4"),
+            Lane::OneByOne => Some("--test-threads=1"),
+            Lane::Computing | Lane::Alone => None,
+        };
         let mut command = Command::new(&program.path);
         command
             .arg("--show-output")
-            .args((program.lane() == Lane::OneByOne).then_some("--test-threads=1"))
+            .args(threads)
             .args(&self.filters)
             .current_dir(&program.folder)
             .env("CARGO_MANIFEST_DIR", &program.folder);

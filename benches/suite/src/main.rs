@@ -41,7 +41,7 @@ usage: cargo xtask TASK
                               alone, growth, real, stopped
   bench record [--packets N] --dir DIR
                               only makes the captures for it
-  oracle [--file PART] [--verbose] [--captures DIR] [--binary FILE]
+  oracle [--file PART] [--verbose] [--captures DIR]
                               our records against tshark's, on a folder of captures
   oracle flows [--file PART] [--verbose] [--captures DIR] [--binary FILE]
                               flow records against tcptrace's and tshark's conversations

@@ -50,8 +50,10 @@ fn what_is_lost_is_sent_again_and_everybody_counts_it() {
     let (up, down) = (lost(&line, "forth"), lost(&line, "back"));
     assert!(up > 0 && down > 0, "{line}");
     for way in ["forth", "back"] {
+        // Of any kind: a client sends few segments with data, and chance may spare them.
+        let late = line["line"][way]["late"].as_object().unwrap();
         assert!(
-            line["line"][way]["late"]["data"].as_u64().unwrap() > 0,
+            late.values().any(|count| count.as_u64() > Some(0)),
             "{line}"
         );
     }

@@ -138,7 +138,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         return Ok(true);
     }
 
-    let binary = shell::release_binary()?;
+    let binary = shell::built_binary()?;
     let mut exceptions = Exceptions::read(&root().join("benches/oracle/exceptions.tsv"))?;
     let mut table = vec![
         [

@@ -1,6 +1,6 @@
 //! Shards that get every packet by itself, by Eq. (3), and hand over what belongs to another.
 
-use crate::common::{Run, finish, frame_of, give, run_one};
+use crate::common::{Run, finish, frame_of, give, run_one, settings};
 use crate::random::exchange;
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Splitter, Stage, TransactionSplitter};
@@ -22,7 +22,7 @@ fn run_by_packet(frames: &[CapturedFrame], shards: u32, mut dice: u64, is_late: 
                     index,
                     count: shards,
                 }),
-                ..HttpConfig::default()
+                ..settings()
             })
         })
         .collect();
@@ -55,7 +55,7 @@ fn run_by_packet(frames: &[CapturedFrame], shards: u32, mut dice: u64, is_late: 
 }
 
 fn compare(frames: &[CapturedFrame], dice: u64, is_late: bool) -> Result<(), String> {
-    let one = run_one(&HttpConfig::default(), frames, LinkType::ETHERNET);
+    let one = run_one(&settings(), frames, LinkType::ETHERNET);
     for shards in [2, 3, 4, 7] {
         let many = run_by_packet(frames, shards, dice, is_late);
         one.same_as(&many).map_err(|why| {
@@ -161,7 +161,7 @@ fn a_parcel_that_comes_back_is_kept() {
             let shard = Some(Shard { index, count: 2 });
             let mut stage = HttpStage::new(&HttpConfig {
                 shard,
-                ..HttpConfig::default()
+                ..settings()
             });
             let mut out = HttpBatch::default();
             for frame in talk.frames().iter().take(2) {

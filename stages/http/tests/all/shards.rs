@@ -1,6 +1,6 @@
 //! Several shards give what one gives: record for record, counter for counter.
 
-use crate::common::{Run, describe, run_one, run_shards};
+use crate::common::{Run, describe, run_one, run_shards, settings};
 use crate::random::{Mishap, exchange, mishap, suffer_where};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -31,7 +31,7 @@ fn any_config() -> impl Strategy<Value = HttpConfig> {
     (any::<bool>(), any::<bool>()).prop_map(|(ttlb, keep_duplicates)| HttpConfig {
         ttlb,
         keep_duplicates,
-        ..HttpConfig::default()
+        ..settings()
     })
 }
 
@@ -100,9 +100,9 @@ proptest! {
 fn the_comparison_sees_a_difference() {
     let mut talk = Conversation::v4(40_000);
     talk.client_sends("GET /a HTTP/1.1\r\n\r\n");
-    let whole = run_one(&HttpConfig::default(), &talk.frames(), talk.link());
+    let whole = run_one(&settings(), &talk.frames(), talk.link());
     talk.server_sends("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    let other = run_one(&HttpConfig::default(), &talk.frames(), talk.link());
+    let other = run_one(&settings(), &talk.frames(), talk.link());
     assert!(whole.same_as(&other).is_err());
     let _: &Run = &whole;
 }

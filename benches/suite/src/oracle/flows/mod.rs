@@ -89,7 +89,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
     }
     let binary = match binary {
         Some(binary) => binary,
-        None => shell::release_binary()?,
+        None => shell::built_binary()?,
     };
     let mut report = Report {
         exceptions: Exceptions::read(&root().join("benches/oracle/flow_exceptions.tsv"))?,

@@ -12,8 +12,16 @@ use linkweir_record::{HttpBatch, HttpTransaction, RecordBatch};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_wire::{DecodeFaults, LinkType, Timestamp, Transport, decode};
 
-/// The settings for a capture: with the default, a stage takes 8 MB that it fills when it is made, which is
-/// nearly all the time of a short capture.
+/// The settings for a few connections: with the default, a stage takes 8 MB that it fills when it is made, which
+/// is nearly all the time of a short run.
+pub(crate) fn settings() -> HttpConfig {
+    HttpConfig {
+        remembered: 1 << 12,
+        ..HttpConfig::default()
+    }
+}
+
+/// The settings for a capture.
 pub(crate) fn settings_of(capture: &Path) -> HttpConfig {
     let bytes = std::fs::metadata(capture).unwrap().len();
     HttpConfig {
