@@ -15,6 +15,8 @@ pub(crate) fn target(input: &[u8]) {
     };
     let config = HttpConfig {
         max_pending: 16,
+        // Making it large would take longer than the input.
+        remembered: 64,
         ttlb: flags & 1 != 0,
         keep_duplicates: flags & 2 != 0,
         ..HttpConfig::default()

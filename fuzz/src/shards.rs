@@ -42,6 +42,8 @@ pub(crate) fn target(input: &[u8]) {
         .map(|index| {
             HttpStage::new(&HttpConfig {
                 max_pending: 16,
+                // Making it large would take longer than the input.
+                remembered: 64,
                 ttlb: by_groups && flags & 1 != 0,
                 shard: (!by_groups).then_some(Shard {
                     index,
