@@ -144,50 +144,19 @@ check_rust() {
     fi
 }
 
-# Playwright drives the Debian Chromium; it brings no browser of its own.
-install_playwright() {
-    here=tests/browser
+# What pip installs, into a folder of tests/ of its own: FOLDER, what it is for, what else it needs.
+install_python() {
+    here=tests/$1
     wanted=$(cat "$here/requirements.txt")
     [ "$(cat "$here/.venv/installed" 2>/dev/null)" = "$wanted" ] && return 0
-    command -v chromium >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 || return 0
-    say "installing $wanted into $here/.venv, for the test of the page"
-    if python3 -m venv "$here/.venv" >&2 &&
-        "$here/.venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2; then
-        printf '%s\n' "$wanted" >"$here/.venv/installed"
-    else
-        say "that failed; the test of the page will be skipped"
-    fi
-}
-
-# Those who read the records: ClickHouse as a library (half a gigabyte), DuckDB, pandas, Arrow.
-install_engines() {
-    here=tests/engines
-    wanted=$(cat "$here/requirements.txt")
-    [ "$(cat "$here/.venv/installed" 2>/dev/null)" = "$wanted" ] && return 0
-    command -v python3 >/dev/null 2>&1 || return 0
+    for command in python3 $3; do command -v "$command" >/dev/null 2>&1 || return 0; done
     # shellcheck disable=SC2086 # a list, in one line
-    say "installing" $wanted "into $here/.venv (1.2 GB), for the tests with real engines"
+    say "installing" $wanted "into $here/.venv, for $2"
     if python3 -m venv "$here/.venv" >&2 &&
         "$here/.venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2; then
         printf '%s\n' "$wanted" >"$here/.venv/installed"
     else
-        say "that failed; the tests with real engines will be skipped"
-    fi
-}
-
-# Spark with its daemons, from PyPI; without it the test of the cluster cannot run.
-install_spark() {
-    here=tests/cluster
-    wanted=$(cat "$here/requirements.txt")
-    [ "$(cat "$here/.venv/installed" 2>/dev/null)" = "$wanted" ] && return 0
-    # shellcheck disable=SC2086 # a list, in one line
-    say "installing" $wanted "into $here/.venv (1 GB), for the test of the cluster"
-    if python3 -m venv "$here/.venv" >&2 &&
-        "$here/.venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt" >&2; then
-        printf '%s\n' "$wanted" >"$here/.venv/installed"
-    else
-        say "that failed: stopping"
-        exit 1
+        say "that failed; $2 will be left out"
     fi
 }
 
@@ -225,10 +194,15 @@ check_rust
 install_packages
 case $task in
 test | ci)
-    install_playwright
-    install_engines
+    # Playwright drives the Debian Chromium; it brings no browser of its own.
+    install_python browser "the test of the page" chromium
+    # Those who read the records: ClickHouse as a library, DuckDB, pandas, Arrow (1.2 GB).
+    install_python engines "the tests with real engines" ""
     install_broker
     ;;
-cluster) install_spark ;;
+esac
+case $task in
+ci) install_python policy "the check of licences and sources" "" ;;
+cluster) install_python cluster "the test of the cluster (Spark with its daemons, 1 GB)" "" ;;
 deb | root) install_cargo_deb ;;
 esac

