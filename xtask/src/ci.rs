@@ -1,7 +1,7 @@
 //! The checks as steps: each is a task of its own, `ci` runs them all.
 
 use crate::shell::{Options, cargo, find, passes, root};
-use crate::{Outcome, deps, docs, fuzz, links, size, suite, usage};
+use crate::{Outcome, deps, docs, fuzz, instructions, links, size, suite, usage};
 use anyhow::Context as _;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -126,6 +126,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         ("page", Box::new(page)),
         ("fuzz-smoke", Box::new(|| fuzz::run(&fuzz_args))),
         ("oracle", Box::new(|| suite("oracle", &[]))),
+        ("instructions", Box::new(|| instructions::run(&[]))),
     ];
     if let Some(unknown) = skipped
         .iter()

@@ -56,6 +56,7 @@ const HOUSE: &[(&str, May)] = &[
     // The keyword automaton alone.
     ("benches/gateway", May::FoundationAnd(&["linkweir-gateway"])),
     // Traffic from the testkit, captures for the oracle, a model that a bench fits.
+    ("benches/instructions", May::Everything),
     ("benches/suite", May::Everything),
     ("fuzz", May::Everything),
     ("xtask", May::Only(&[])),

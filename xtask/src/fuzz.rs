@@ -9,11 +9,12 @@ mod conversations;
 mod seeds;
 
 use crate::Outcome;
-use crate::shell::{Options, cargo, grouped, output, passes, print_table, root, target_dir};
+use crate::shell::{
+    Options, cargo, grouped, output, passes, print_table, root, side_by_side, target_dir,
+};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// More than any target may hold at once.
 const MEMORY_LIMIT_MB: u32 = 512;
@@ -97,35 +98,6 @@ fn build(asan: bool) -> Result<PathBuf> {
         bail!("the fuzz targets do not build");
     }
     Ok(folder.join("debug/linkweir-fuzz"))
-}
-
-/// Does a piece of work for each of some things, on as many threads as there are cores; what came of it is in
-/// their order.
-fn side_by_side<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let mut results: Vec<(usize, R)> = Vec::new();
-    std::thread::scope(|scope| {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers: Vec<_> = (0..cores)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut own = Vec::new();
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(thing) = things.get(index) else {
-                            return own;
-                        };
-                        own.push((index, work(thing)));
-                    }
-                })
-            })
-            .collect();
-        for worker in workers {
-            results.extend(worker.join().unwrap_or_default());
-        }
-    });
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The host's target triple.

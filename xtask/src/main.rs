@@ -11,6 +11,7 @@ mod ci;
 mod deps;
 mod docs;
 mod fuzz;
+mod instructions;
 mod links;
 mod size;
 mod source;
@@ -25,7 +26,7 @@ usage: cargo xtask TASK
   check                       format, lints, sizes, dependencies: the quick ones
   ci [--skip STEP]... [--fuzz-seconds N]
                               every check: fmt size deps deny links clippy doc docs test loom page
-                              fuzz-smoke oracle
+                              fuzz-smoke oracle instructions
   fmt | clippy | doc          one of them
   test [--seed N|today] [--properties] [--only PROGRAM]... [FILTER]...
                               all tests, programs side by side where they may be; --seed: of the property tests
@@ -33,6 +34,7 @@ usage: cargo xtask TASK
   loom                        the rings' protocol under every interleaving of two threads
   page                        whether the console's page is what its sources give
   deny                        licences and sources of the libraries, against deny.toml
+  instructions [--update]     instructions of the hot paths against the numbers in benches/instructions
   links                       the links between the documents
   deps                        which crate imports which, against the floors
   size                        lengths of files, unsafe code, unfinished work
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         "page" => ci::page(),
         "deny" => ci::deny(),
         "links" => links::run(),
+        "instructions" => instructions::run(rest),
         "deps" => deps::run(),
         "size" => size::run(),
         "fuzz-smoke" => fuzz::run(rest),

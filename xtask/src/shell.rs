@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
@@ -120,6 +121,35 @@ pub fn read_unpacked(path: &Path) -> Result<Vec<u8>> {
     } else {
         std::fs::read(path).with_context(|| format!("read {}", path.display()))
     }
+}
+
+/// Does a piece of work for each of some things, on as many threads as there are cores; what came of it is in
+/// their order.
+pub fn side_by_side<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let mut results: Vec<(usize, R)> = Vec::new();
+    std::thread::scope(|scope| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..cores)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut own = Vec::new();
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(thing) = things.get(index) else {
+                            return own;
+                        };
+                        own.push((index, work(thing)));
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            results.extend(worker.join().unwrap_or_default());
+        }
+    });
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The options of a task: `--name`, `--name value` and the rest.
