@@ -2,7 +2,7 @@
 # What scripts/clean-root.sh does within the bare system. Not to be run anywhere else: it installs and
 # removes packages.
 #
-#   clean-root-steps.sh package|demo
+#   clean-root-steps.sh package|demo|test
 set -eu
 
 user=newcomer
@@ -110,6 +110,16 @@ try_demo() {
 
     owned_by "$user"
     demo "$user"
+}
+
+try_test() {
+    # As the README says.
+    apt install -y make ca-certificates
+    mkdir /srv/cargo
+    step "make test"
+    begun=$(date +%s)
+    sh -c "${demo_line% demo} test"
+    echo "took $(($(date +%s) - begun)) s"
 }
 
 apt update

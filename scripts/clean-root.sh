@@ -3,6 +3,7 @@
 #
 #   scripts/clean-root.sh package FILE.deb    install, use as root and as an ordinary user, purge
 #   scripts/clean-root.sh demo                `make demo` of this checkout, as root and as an ordinary user
+#   scripts/clean-root.sh test                `make test` of this checkout, as root
 #
 # Needs root and debootstrap. The mirror is that of this machine's apt, or $DEBIAN_MIRROR. KEEP=1 leaves
 # the root for a look. The mounts are in a mount namespace of their own and the processes in a PID
@@ -56,7 +57,7 @@ package)
     package=${2:-}
     [ -f "$package" ] || usage
     ;;
-demo) ;;
+demo | test) ;;
 *) usage ;;
 esac
 [ "$(id -u)" -eq 0 ] || { say "this needs root"; exit 1; }
@@ -99,7 +100,7 @@ cp scripts/clean-root-steps.sh "$root/root/"
 TOOLCHAIN=
 case $mode in
 package) cp "$package" "$root/root/linkweir.deb" ;;
-demo)
+demo | test)
     TOOLCHAIN=$(rustc --print sysroot)
     mkdir "$root/srv/linkweir"
     git ls-files -z | tar --create --null --files-from=- --ignore-failed-read | tar --extract --no-same-owner -C "$root/srv/linkweir"
