@@ -80,6 +80,10 @@ pub(crate) fn deny() -> Outcome {
         println!("deny: cargo-deny is not installed; scripts/setup.sh ci does that");
         return Ok(false);
     };
+    // Also what other systems would need, which no build here has fetched.
+    if !passes(cargo().args(["fetch", "--quiet", "--locked"]))? {
+        return Ok(false);
+    }
     let words = ["--offline", "check", "licenses", "bans", "sources"];
     let texts = Command::new("scripts/licenses.sh")
         .current_dir(root())
