@@ -32,6 +32,9 @@ if [ "${1:-}" = --inside ]; then
         mount --bind "/dev/$device" "$root/dev/$device"
     done
     ln -s /proc/self/fd "$root/dev/fd"
+    ln -s fd/0 "$root/dev/stdin"
+    ln -s fd/1 "$root/dev/stdout"
+    ln -s fd/2 "$root/dev/stderr"
     mkdir "$root/dev/shm" "$root/dev/pts"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
     mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
