@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 /// How far a count may be from its number: per cent.
 const TOLERANCE: f64 = 2.0;
 
-const HEADING: &str = "# Instructions of the hot paths, counted by callgrind in the profile dev-fast on x86-64. `cargo xtask\n\
+const HEADING: &str = "# Instructions of the hot paths, counted by callgrind in the profile counts on x86-64. `cargo xtask\n\
                        # instructions` compares, with --update it writes this file. Path, instructions, units they are for.\n";
 
 /// What one path takes.
@@ -36,13 +36,13 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if !passes(cargo().args([
         "build",
         "--profile",
-        "dev-fast",
+        "counts",
         "--package",
         "linkweir-instructions",
     ]))? {
         bail!("the paths do not build");
     }
-    let program = target_dir().join("dev-fast/linkweir-instructions");
+    let program = target_dir().join("counts/linkweir-instructions");
     let names = String::from_utf8(output(Command::new(&program).arg("list"))?)?;
     let names: Vec<&str> = names.lines().collect();
     let mut counts = BTreeMap::new();
