@@ -2,7 +2,7 @@
 //! instructions of each under valgrind.
 //!
 //! `linkweir-instructions list` prints the names, `linkweir-instructions NAME` prepares the work of one and does
-//! it, inside of [`measured`] and nowhere else, which is what valgrind is told to count.
+//! it, inside of [`measured`] and nowhere else: the one function whose instructions valgrind counts.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,

@@ -22,12 +22,11 @@ pub fn autocovariance(series: &[f64], lags: usize) -> Vec<f64> {
 
 /// `sum x[t] x[t + k]` for k from 0 to `lags`.
 pub(crate) fn lagged_products(series: &[f64], lags: usize) -> Vec<f64> {
-    if series.len().saturating_mul(lags + 1) > FEW_PRODUCTS
-        && let Some(result) = by_transform(series, lags)
-    {
-        return result;
+    if series.len().saturating_mul(lags + 1) > FEW_PRODUCTS {
+        by_transform(series, lags)
+    } else {
+        by_sums(series, lags)
     }
-    by_sums(series, lags)
 }
 
 fn by_sums(series: &[f64], lags: usize) -> Vec<f64> {
@@ -39,7 +38,7 @@ fn by_sums(series: &[f64], lags: usize) -> Vec<f64> {
 }
 
 /// By the theorem of Wiener and Khinchin, padded with zeros so that nothing wraps around.
-fn by_transform(series: &[f64], lags: usize) -> Option<Vec<f64>> {
+fn by_transform(series: &[f64], lags: usize) -> Vec<f64> {
     let reach = lags.min(series.len());
     let size = (series.len() + reach + 1).next_power_of_two();
     // Sizes are powers of two: without a planner, whose every other algorithm would be compiled too.
@@ -61,7 +60,7 @@ fn by_transform(series: &[f64], lags: usize) -> Option<Vec<f64>> {
         .map(|c| c.re / scale)
         .collect();
     result.resize(lags + 1, 0.0);
-    Some(result)
+    result
 }
 
 /// How many lags are fitted where nobody says: a tenth of the series, or less where the
@@ -106,7 +105,7 @@ mod tests {
         for (n, lags) in [(1000, 300), (777, 776), (50, 80), (4096, 10)] {
             let series = noise(n, 3);
             let sums = by_sums(&series, lags);
-            let transform = by_transform(&series, lags).unwrap();
+            let transform = by_transform(&series, lags);
             assert_eq!(sums.len(), lags + 1);
             assert_eq!(transform.len(), lags + 1);
             for (a, b) in sums.iter().zip(&transform) {

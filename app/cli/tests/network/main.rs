@@ -9,5 +9,24 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod gateway;
-mod load;
+/// `linkweir gateway` between real hosts.
+mod gateway {
+    mod applications;
+    mod bittorrent;
+    mod content;
+    mod crowd;
+    mod files;
+    mod kernel;
+    mod scan;
+    mod site;
+}
+/// `linkweir load` between real hosts.
+mod load {
+    mod arrivals;
+    mod basic;
+    mod faults;
+    mod roles;
+    mod sessions;
+    mod site;
+    mod truth;
+}

@@ -14,4 +14,11 @@ mod common;
 mod cluster;
 mod console;
 mod engines;
-mod kafka;
+/// A real Kafka broker.
+mod kafka {
+    mod faults;
+    mod live;
+    mod probes;
+    mod records;
+    mod site;
+}

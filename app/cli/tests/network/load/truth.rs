@@ -162,8 +162,8 @@ fn tshark_finds_no_fault_where_none_was_emulated() {
                   _ws.malformed || tcp.flags.reset == 1";
     let fields = ["frame.number", "ip.src", "tcp.port", "_ws.expert.message"];
     let found = tshark(&site, "server.pcap", faults, &fields);
-    // A window that grows is told, and is no fault. Nor is that the kernel of the server writes a sum of zero as
-    // 0xffff, which is the same number to whoever checks it: one segment in 65,536 has it.
+    // A window update is reported, and is not a fault. Nor is it one that the kernel of the server writes a checksum of zero
+    // as 0xffff, the same number in one's complement (RFC 1624): one segment in 65,536 has it.
     let kernels = format!("\t{}\t", SERVER);
     let is_fault = |line: &&String| {
         let is_same_sum = line.contains(&kernels) && line.contains("0xffff instead of 0x0000");

@@ -1,8 +1,0 @@
-//! A real Kafka broker.
-
-mod site;
-
-mod faults;
-mod live;
-mod probes;
-mod records;
