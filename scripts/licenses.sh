@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
 # Crates with something else in them: C libraries, fonts. Without their texts the program may not be handed on.
-foreign="rdkafka-sys zstd-sys ring noto-sans-mono-bitmap"
+foreign="libz-sys rdkafka-sys zstd-sys ring noto-sans-mono-bitmap"
 
 tree=$(cargo tree --locked --offline --package linkweir --edges normal --prefix none --format '{p}|{l}')
 # Not those of the workspace, which have a path.

@@ -203,6 +203,10 @@ test | ci)
 esac
 case $task in
 ci) install_python policy "the check of licences and sources" "" ;;
-cluster) install_python cluster "the test of the cluster (Spark with its daemons, 1 GB)" "" ;;
+cluster)
+    install_python cluster "the test of the cluster (Spark with its daemons, 1 GB)" ""
+    # There is nothing else that this task is for.
+    [ -f tests/cluster/.venv/installed ] || exit 1
+    ;;
 deb | root) install_cargo_deb ;;
 esac

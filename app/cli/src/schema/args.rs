@@ -17,8 +17,8 @@ Exit codes:
 /// Prints the columns of a kind of records: as documentation, or as statements that make tables.
 ///
 /// Kinds are `http_transaction` (`linkweir http`), `flow` (`flows`), `gateway_event` (`gateway`),
-/// `load_session` (`load`) and `http_half` (`halves`). A column is never removed, renamed or given another type; with every one that
-/// is added, the version of the kind is one more.
+/// `load_session` (`load`) and `http_half` (`halves`). A column is never removed, renamed or given
+/// another type; with every one that is added, the version of the kind is one more.
 ///
 /// For ClickHouse: a table of the Kafka engine for the messages of `-w kafka://`, the table of the
 /// records, from which repeated messages go by their `record_id`, the view between them, totals by the
@@ -56,7 +56,7 @@ pub(crate) enum Kinds {
 pub(crate) enum SchemaFormat {
     /// A table for people: what each column means.
     Markdown,
-    /// A table for people: the type of each column in every format.
+    /// A table for people: the type of each column in every format and store.
     Types,
     /// One JSON object, with the types of ClickHouse and DuckDB.
     Json,
@@ -67,8 +67,7 @@ pub(crate) enum SchemaFormat {
 }
 
 fn kinds() -> impl TypedValueParser<Value = Kinds> {
-    let kinds = KindSchema::all().into_iter().chain([KindSchema::halves()]);
-    let names = kinds.map(|schema| schema.name);
+    let names = KindSchema::every().map(|schema| schema.name);
     PossibleValuesParser::new(["all"].into_iter().chain(names))
         .map(|name| KindSchema::named(&name).map_or(Kinds::All, Kinds::One))
 }

@@ -44,20 +44,15 @@ impl KindSchema {
         ]
     }
 
-    /// The schema of what `linkweir halves` writes: no result, but read by others all the same.
-    #[must_use]
-    pub fn halves() -> Self {
-        Self::of::<HalfKind>()
+    /// [`Self::all`], and that of what `linkweir halves` writes, which is no result.
+    pub fn every() -> impl Iterator<Item = Self> {
+        Self::all().into_iter().chain([Self::of::<HalfKind>()])
     }
 
     /// The schema of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let halves = [Self::halves()].into_iter();
-        Self::all()
-            .into_iter()
-            .chain(halves)
-            .find(|schema| schema.name == name)
+        Self::every().find(|schema| schema.name == name)
     }
 
     /// The column of this name.
