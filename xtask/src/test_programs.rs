@@ -9,7 +9,6 @@ use crate::shell::{Options, cargo, print_table, target_dir};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::fs::File;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -281,7 +280,6 @@ impl How {
             .stdin(Stdio::null())
             .stderr(file.try_clone()?)
             .stdout(file)
-            .process_group(0)
             .spawn()
             .with_context(|| format!("start {title}"))?;
         let status = loop {
@@ -289,11 +287,8 @@ impl How {
                 break Some(status);
             }
             if begin.elapsed() > LIMIT {
-                // Its group: a test may have started others.
-                let group = format!("-{}", child.id());
-                Command::new("kill")
-                    .args(["-KILL", "--", &group])
-                    .status()?;
+                // What it has started ends with it (`testkit::netns::Running`).
+                child.kill()?;
                 child.wait()?;
                 break None;
             }
