@@ -222,20 +222,24 @@ impl PacketSocket {
     }
 
     /// Joins a group of sockets that share the frames of an interface, as its last member. The
-    /// socket must be bound. `group` 0 makes a new group; its number is returned. With
+    /// socket must be bound. Without a `group` it makes a new one. Returns the number of the group;
+    /// 0 is a number like others, that of the first group after the machine has started. With
     /// `ignore_outgoing` the group leaves out the copies of frames that leave the machine.
     ///
     /// # Errors
     /// What `setsockopt(2)` says.
-    pub fn join_fanout(&self, group: u16, ignore_outgoing: bool) -> io::Result<u16> {
+    pub fn join_fanout(&self, group: Option<u16>, ignore_outgoing: bool) -> io::Result<u16> {
         let mut mode = libc::PACKET_FANOUT_CBPF;
         if ignore_outgoing {
             mode |= libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
         }
-        if group == 0 {
+        if group.is_none() {
             mode |= libc::PACKET_FANOUT_FLAG_UNIQUEID;
         }
-        self.set(libc::PACKET_FANOUT, &(u32::from(group) | (mode << 16)))?;
+        self.set(
+            libc::PACKET_FANOUT,
+            &(u32::from(group.unwrap_or(0)) | (mode << 16)),
+        )?;
         let mut joined = 0_u32;
         crate::socket::get(
             self.as_fd(),

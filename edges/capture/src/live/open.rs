@@ -51,12 +51,12 @@ pub(super) fn open_all(options: &LiveOptions) -> Result<Vec<Opened>, SourceError
         return Err(wrong(&target.name, message));
     }
     let mut all = Vec::new();
-    let mut group = 0;
+    let mut group = None;
     for number in 0..options.sockets {
         let prepared = target.prepare(options)?;
         prepared.reject()?;
         prepared.bind()?;
-        group = prepared.join(group, target.is_loopback)?;
+        group = Some(prepared.join(group, target.is_loopback)?);
         if number == 0 {
             prepared.set_fanout_program(target.shape())?;
         }
@@ -260,8 +260,8 @@ impl Prepared {
             .map_err(|error| wrong(&self.name, reason(&error)))
     }
 
-    /// Joins the group of the capture (0: a new one).
-    fn join(&self, group: u16, is_loopback: bool) -> Result<u16, SourceError> {
+    /// Joins the group of the capture, or makes it.
+    fn join(&self, group: Option<u16>, is_loopback: bool) -> Result<u16, SourceError> {
         let socket = self.ring.socket();
         let joined = match socket.join_fanout(group, is_loopback) {
             // A kernel that does not know of outgoing copies: they are left out later.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use crate::netns::{Taken, finish, ip, is_inside, open, sender, veth};
 use linkweir_capture::{CaptureFiles, Fanout, Input, LiveCapture, LiveOptions, ReadOptions};
 use linkweir_engine::{FaultKind, Frame, Source, SourceEvent, Splitter, TransactionSplitter};
+use linkweir_sys::interface;
+use linkweir_sys::packet_socket::{Framing, PacketSocket};
 use linkweir_wire::{LinkType, Timestamp};
 
 const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
@@ -155,6 +157,28 @@ fn every_socket_of_a_group_gets_its_shard() {
         }
         assert!(left.values().all(|count| *count == 0), "{interface}");
     }
+}
+
+/// The kernel gives numbers in turn, from 0 when the machine starts: a group of that number is one like others.
+#[test]
+fn a_group_may_have_the_number_zero() {
+    if !is_inside("live::a_group_may_have_the_number_zero") {
+        return;
+    }
+    veth("one", "other");
+    let interfaces = interface::interfaces().unwrap();
+    let other = interfaces.iter().find(|one| one.name == "other").unwrap();
+    let join = |group| {
+        let socket = PacketSocket::open(Framing::Link).unwrap();
+        socket.bind(other.index).unwrap();
+        let joined = socket.join_fanout(group, false).unwrap();
+        (socket, joined)
+    };
+    let (_first, zero) = join(Some(0));
+    let (_second, same) = join(Some(0));
+    assert_eq!((zero, same), (0, 0));
+    let (_third, new) = join(None);
+    assert_ne!(new, 0);
 }
 
 #[test]
