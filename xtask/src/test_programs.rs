@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const SEED: u64 = 17;
 /// A program that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(900);
+/// The title of the examples in the documentation, which are no program of their own.
+const DOCUMENTATION: &str = "documentation";
 /// How many of the slowest programs are shown.
 const SLOWEST: usize = 8;
 
@@ -28,10 +30,8 @@ enum Lane {
     Computing,
     /// It waits more than it computes.
     Waiting,
-    /// It needs the machine for itself.
-    Alone,
-    /// So does each of its tests.
-    OneByOne,
+    /// It needs the machine for itself, and runs so many of its tests at once.
+    Alone(u8),
 }
 
 /// Programs that do not compute: package, name of the program, how they run.
@@ -40,9 +40,9 @@ const LANES: &[(&str, &str, Lane)] = &[
     ("linkweir-netfilter", "all", Lane::Waiting),
     ("linkweir-scan", "all", Lane::Waiting),
     ("linkweir-testkit", "lib", Lane::Waiting),
-    ("linkweir", "live", Lane::OneByOne),
-    ("linkweir", "network", Lane::Alone),
-    ("linkweir", "lab", Lane::Alone),
+    ("linkweir", "live", Lane::Alone(1)),
+    ("linkweir", "network", Lane::Alone(4)),
+    ("linkweir", "lab", Lane::Alone(2)),
 ];
 
 /// A test program.
@@ -125,32 +125,32 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         filters,
         logs,
     };
-    let of = |lane: Lane| -> Vec<&Program> {
-        let chosen = programs.iter().filter(|program| program.lane() == lane);
-        chosen.collect()
-    };
     let ended = Mutex::new(Vec::new());
-    let lane = |programs: Vec<&Program>| {
-        for program in programs {
-            let one = how.run(program).unwrap_or_else(|error| {
-                println!("{}: {error:#}", program.title());
-                Ended::broken(program)
-            });
-            if let Ok(mut ended) = ended.lock() {
-                ended.push(one);
-            }
+    let take = |title: String, one: Result<Ended>| {
+        let one = one.unwrap_or_else(|error| {
+            println!("{title}: {error:#}");
+            Ended::broken(title)
+        });
+        if let Ok(mut ended) = ended.lock() {
+            ended.push(one);
+        }
+    };
+    let run = |is_of: fn(Lane) -> bool| {
+        for program in programs.iter().filter(|program| is_of(program.lane())) {
+            take(program.title(), how.run(program));
         }
     };
     std::thread::scope(|scope| {
-        scope.spawn(|| lane(of(Lane::Waiting)));
-        lane(of(Lane::Computing));
+        scope.spawn(|| {
+            run(|lane| lane == Lane::Waiting);
+            if parts.is_empty() && !only_properties {
+                take(DOCUMENTATION.to_owned(), how.examples_of_documents());
+            }
+        });
+        run(|lane| lane == Lane::Computing);
     });
-    lane(of(Lane::Alone));
-    lane(of(Lane::OneByOne));
+    run(|lane| matches!(lane, Lane::Alone(_)));
     let mut ended = ended.into_inner().unwrap_or_default();
-    if parts.is_empty() && !only_properties {
-        ended.push(how.examples_of_documents()?);
-    }
     Ok(conclude(&mut ended, begin.elapsed()))
 }
 
@@ -242,14 +242,14 @@ impl How {
             .join(format!("{}.{}.log", program.package, program.name));
         let file = File::create(&log).with_context(|| format!("write {}", log.display()))?;
         let threads = match program.lane() {
-            Lane::Waiting => Some("--test-threads=4"),
-            Lane::OneByOne => Some("--test-threads=1"),
-            Lane::Computing | Lane::Alone => None,
+            Lane::Waiting => Some(4),
+            Lane::Alone(threads) => Some(threads),
+            Lane::Computing => None,
         };
         let mut command = Command::new(&program.path);
         command
             .arg("--show-output")
-            .args(threads)
+            .args(threads.map(|number| format!("--test-threads={number}")))
             .args(&self.filters)
             .current_dir(&program.folder)
             .env("CARGO_MANIFEST_DIR", &program.folder);
@@ -264,7 +264,7 @@ impl How {
         command
             .args(["test", "--workspace", "--doc", "--locked", "--quiet", "--"])
             .args(&self.filters);
-        self.finish("documentation".to_owned(), &mut command, file, &log)
+        self.finish(DOCUMENTATION.to_owned(), &mut command, file, &log)
     }
 
     fn finish(
@@ -322,9 +322,9 @@ impl How {
 }
 
 impl Ended {
-    fn broken(program: &Program) -> Self {
+    fn broken(title: String) -> Self {
         Self {
-            title: program.title(),
+            title,
             passed: 0,
             failed: 1,
             took: Duration::ZERO,
@@ -441,7 +441,7 @@ mod tests {
         let lab = program(&message).unwrap();
         assert_eq!(
             (lab.title().as_str(), lab.lane()),
-            ("linkweir lab", Lane::Alone)
+            ("linkweir lab", Lane::Alone(2))
         );
         assert_eq!(lab.folder, Path::new("/x/app/cli"));
         assert!(program(&serde_json::json!({ "reason": "build-finished" })).is_none());
