@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_console::sketch::{Carrier, PublisherOptions};
-use linkweir_kafka::{Address, Producer, Sent};
+use linkweir_kafka::{Address, Patience, Producer, Sent};
 
 use crate::args::StoreArgs;
 use crate::exit::Wrong;
@@ -20,11 +20,9 @@ const BUFFER: [(&str, &str); 2] = [
     ("queue.buffering.max.kbytes", "32768"),
 ];
 
-/// How long the last sketches may take to arrive without anything arriving.
+/// How long the last sketches may take to arrive without anything arriving, where the user's patience is not less.
 const LAST_OF_FILES: Duration = Duration::from_secs(15);
 const LAST_OF_INTERFACES: Duration = Duration::from_secs(5);
-/// As long may a run over files be held up by a broker that takes nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to take reports where there is nothing else to do.
 const SERVE: Duration = Duration::from_millis(100);
 
@@ -46,6 +44,8 @@ pub(crate) struct KafkaCarrier {
     producer: Producer,
     /// Whether what does not fit is waited for.
     waits: bool,
+    /// How long the user would wait at the end.
+    patience: Duration,
 }
 
 /// Where the sketches of a run go that writes to `destinations`, and whose they are; `None` where none
@@ -58,11 +58,13 @@ pub(crate) fn carrier(
     let Some(destination) = destinations.iter().find(|one| one.starts_with("kafka://")) else {
         return Ok(None);
     };
-    let bounds = BUFFER.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let settings: Vec<_> = bounds.into_iter().chain(store.kafka.clone()).collect();
+    let wrong = |message: String| anyhow!(Wrong(message));
+    let (patience, mut settings) = Patience::among(&store.kafka, is_live).map_err(wrong)?;
+    // The user's room is that of the records.
+    settings.extend(BUFFER.map(|(name, value)| (name.to_owned(), value.to_owned())));
     // The sink of the records says what there is to say about the broker.
     let producer = Producer::open(&address(destination)?, &settings, |_| {})
-        .map_err(|error| anyhow!(Wrong(format!("{destination}: {error}"))))?;
+        .map_err(|error| wrong(format!("{destination}: {error}")))?;
     let options = PublisherOptions {
         probe: store.options(is_live).probe,
         run: wall_clock(),
@@ -71,6 +73,7 @@ pub(crate) fn carrier(
     let carrier = KafkaCarrier {
         producer,
         waits: !is_live,
+        patience: patience.span(true),
     };
     Ok(Some((options, carrier)))
 }
@@ -81,7 +84,7 @@ impl Carrier for KafkaCarrier {
             match self.producer.send(key, message) {
                 Sent::Yes => return true,
                 Sent::No => return false,
-                Sent::Full if self.waits && self.producer.idle() < PATIENCE => {
+                Sent::Full if self.waits && self.producer.idle() < self.patience => {
                     self.producer.serve(SERVE);
                 }
                 Sent::Full => return false,
@@ -100,6 +103,7 @@ impl Carrier for KafkaCarrier {
         } else {
             LAST_OF_INTERFACES
         };
+        let limit = limit.min(self.patience);
         let mut waited = Duration::ZERO;
         while self.producer.waiting() > 0 && self.producer.idle().min(waited) < limit {
             self.producer.serve(SERVE);

@@ -7,12 +7,14 @@
 
 mod address;
 mod consumer;
+mod patience;
 mod producer;
 mod reports;
 mod settings;
 
 pub use address::{Address, AddressError};
 pub use consumer::{Consumer, Message};
+pub use patience::Patience;
 pub use producer::{Failures, Producer, Sent};
 
 /// Why there is no client.

@@ -8,10 +8,9 @@
 //!
 //! Records wait in a buffer of the client with a limit (`queue.buffering.max.messages`, `.kbytes`). What
 //! happens when it is full depends on where records come from: an interface does not wait, so the record
-//! is dropped and counted; a file does. Nothing waits for ever: see [`patience`].
+//! is dropped and counted; a file does. Nothing waits for ever: see [`Patience`].
 
 mod message;
-mod patience;
 #[cfg(test)]
 mod tests;
 
@@ -20,12 +19,11 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use linkweir_engine::{Sink, SinkError, SinkLosses};
-use linkweir_kafka::{Address, ClientError, Producer, Sent};
+use linkweir_kafka::{Address, ClientError, Patience, Producer, Sent};
 use linkweir_record::{RecordBatch, RecordKind};
 
 use crate::sink::OutputOptions;
 use message::Message;
-use patience::Patience;
 
 /// How long reports are waited for before looking again whether there is room.
 const SERVE: Duration = Duration::from_millis(10);

@@ -9,7 +9,6 @@ use linkweir_record::{FlowKind, HttpBatch, HttpKind, HttpRow, RecordBatch, Recor
 
 use super::KafkaSink;
 use super::message::Message;
-use super::patience::Patience;
 use crate::sink::OutputOptions;
 
 fn batch(ports: std::ops::Range<u16>) -> HttpBatch {
@@ -104,20 +103,6 @@ fn what_is_wrong_is_said_before_anything_is_sent() {
         ..options(&[], false)
     };
     assert!(refusal("kafka://a/t", rotated).contains("rotated"));
-}
-
-#[test]
-fn patience_is_a_setting() {
-    let given = |value: &str| vec![("linkweir.patience.ms".to_owned(), value.to_owned())];
-    let (patience, others) = Patience::among(&given("1500"), false).unwrap();
-    assert!(others.is_empty());
-    assert_eq!(patience.span(false).as_millis(), 1500);
-    assert_eq!(patience.span(true).as_millis(), 1500);
-    let (patience, _) = Patience::among(&given("600000"), false).unwrap();
-    assert_eq!(patience.span(true).as_secs(), 30);
-    let (of_files, _) = Patience::among(&[], false).unwrap();
-    assert_eq!(of_files.span(false).as_secs(), 300);
-    assert!(Patience::among(&given("long"), false).is_err());
 }
 
 /// Sends `count` records to a broker that is not there.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::common::{demo, http, run};
 use linkweir_kafka::Consumer;
 use linkweir_testkit::kafka::Broker;
-use linkweir_testkit::netns::until;
+use linkweir_testkit::netns::{until, wall_clock_ns};
 use site::{PATIENCE, Run, broker_or_skip, capture, numbers};
 use tempfile::tempdir;
 
@@ -133,8 +133,12 @@ fn a_broker_that_is_never_there_ends_with_1_and_the_number_of_records() {
         let room = format!("queue.buffering.max.messages={room}");
         let more = ["--kafka", "linkweir.patience.ms=1500", "--kafka", &room];
         let words = [&words[..], &more].concat();
+        let begin = wall_clock_ns();
         let mut run = Run::start(folder.path(), name, &words, Stdio::null());
         let summary = run.ends_with(1);
+        // The records are waited for, then the sketches, and nothing else.
+        let took = Duration::from_nanos(wall_clock_ns() - begin);
+        assert!(took < Duration::from_secs(12), "{name}: {took:?}");
         assert_eq!(summary["dropped"]["sink"], 800, "{name}: {}", run.said());
         run.says("no broker takes messages");
         run.says("Connection refused");
