@@ -71,6 +71,7 @@ fn extract<S: Source>(
         timeout: args.timeout,
         // A secret of this process: nobody can aim at a bucket of the tables.
         hash_seed: RandomState::new().hash_one(0_u8),
+        ..HalvesConfig::default()
     });
     let mut watcher = Watcher::new(signals, meter, NoView, args.is_live());
     let limit = Limit::new(args.input.count);

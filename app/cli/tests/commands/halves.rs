@@ -40,12 +40,13 @@ fn run_packets(path: &Path, config: &HttpConfig) -> Option<(Run, u64, u64)> {
 }
 
 /// The rows of a capture as if packets from each of `cuts` on were in another file.
-fn run_extraction(path: &Path, cuts: &[u64]) -> Pieces {
+fn run_extraction(path: &Path, remembered: usize, cuts: &[u64]) -> Pieces {
     let mut pieces = Pieces::default();
     let mut next = cuts.iter().copied().peekable();
     let new = |file| {
         HalfStage::new(&HalvesConfig {
             file,
+            remembered,
             ..HalvesConfig::default()
         })
     };
@@ -111,7 +112,7 @@ fn every_capture_gives_the_same_through_rows() {
             };
             let places = [Vec::new(), cuts(packets, salt), cuts(packets, salt + 7777)];
             for cuts in &places[..if keep_duplicates { 2 } else { 3 }] {
-                let pieces = run_extraction(path, cuts);
+                let pieces = run_extraction(path, config.remembered, cuts);
                 if cuts.is_empty() && !keep_duplicates {
                     records += one.records.len();
                     rows += pieces.rows.len() as u64;

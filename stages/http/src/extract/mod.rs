@@ -48,6 +48,8 @@ pub struct HalvesConfig {
     pub ports: Option<PortSet>,
     /// Capture time after which a message without its counterpart leaves the table of the measurement.
     pub timeout: Duration,
+    /// Messages that are remembered at least, as of [`HttpConfig::remembered`].
+    pub remembered: usize,
     /// Seed of the tables' hashes; rows do not depend on it.
     pub hash_seed: u64,
 }
@@ -59,6 +61,7 @@ impl Default for HalvesConfig {
             file: 0,
             ports: None,
             timeout: http.timeout,
+            remembered: http.remembered,
             hash_seed: http.hash_seed,
         }
     }
@@ -110,6 +113,7 @@ impl HalfStage {
             seed: config.hash_seed,
             follower: HttpStage::new(&HttpConfig {
                 timeout: config.timeout,
+                remembered: config.remembered,
                 hash_seed: config.hash_seed,
                 ..HttpConfig::default()
             }),

@@ -21,12 +21,16 @@ pub(crate) fn settings() -> HttpConfig {
     }
 }
 
-/// The settings for a capture.
+/// The settings for a capture: of a small one, tables that take no time to make.
 pub(crate) fn settings_of(capture: &Path) -> HttpConfig {
-    let bytes = std::fs::metadata(capture).unwrap().len();
+    let all = HttpConfig::default();
+    if std::fs::metadata(capture).unwrap().len() >= 100_000 {
+        return all;
+    }
     HttpConfig {
-        remembered: if bytes < 100_000 { 1 << 14 } else { 1 << 19 },
-        ..HttpConfig::default()
+        max_pending: 1 << 13,
+        remembered: 1 << 12,
+        ..all
     }
 }
 
