@@ -30,7 +30,7 @@ test: setup-test ## install what the tests need, run all of them
 try: setup-build ## build nearly as fast as a release, in less time, and measure the bundled capture
 	cargo build --profile dev-fast --locked --package linkweir
 	@mkdir -p "$(OUT)"
-	"$(TARGET)/dev-fast/linkweir" http -r app/testkit/captures/nginx-demo.pcap.gz --summary "$(OUT)/try.json" -w "$(OUT)/try.txt"
+	"$(TARGET)/dev-fast/linkweir" http -r app/testkit/captures/nginx-demo.pcap.gz --summary "$(OUT)/try.json" -w "$(OUT)/try.txt" --overwrite
 
 test-cluster: setup-cluster ## run the Spark job on a cluster of two workers, compare with one process (minutes, 1 GB)
 	LINKWEIR_CLUSTER=1 cargo test --package linkweir --locked --test services cluster -- --nocapture

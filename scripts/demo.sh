@@ -23,7 +23,7 @@ written() { # the file and what it is
 
 mkdir -p "$out"
 printf '\n1. A capture: one record for each HTTP transaction\n\n$ linkweir http -r %s -w %s/records.txt ...\n\n' "$capture" "$out"
-"$linkweir" http -r "$capture" -w "$out/records.txt" -w "$out/records.jsonl" \
+"$linkweir" http -r "$capture" -w "$out/records.txt" -w "$out/records.jsonl" --overwrite \
     --summary "$out/summary.json" --report "$out/report.html"
 printf '\nThe first records (client|port|server|port|request time|response time|seconds between|phrase|code|method|agent|host|URI):\n\n'
 head -n 3 "$out/records.txt"

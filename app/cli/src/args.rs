@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
-use linkweir_sink::{Format, OutputOptions, Partition, Rotation};
+use linkweir_sink::{Existing, Format, OutputOptions, Partition, Rotation};
 
 use crate::archive::ArchiveArgs;
 #[cfg(feature = "kafka")]
@@ -239,8 +239,8 @@ impl ViewArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Where the records go: a path, or `-` for standard output; may be given several times. A
-    /// file appears under its name, replacing one that is there, when it is complete (until then it
-    /// is `.NAME.partial`). `kafka://HOST[:PORT][,HOST...]/TOPIC`: messages of a topic, without TLS;
+    /// file appears under its name when it is complete; until then it is `.NAME.partial`, which the next
+    /// run keeps where this one is killed. A finished file is never replaced without `--overwrite`. `kafka://HOST[:PORT][,HOST...]/TOPIC`: messages of a topic, without TLS;
     /// `ipfix://HOST:PORT`: flows to a collector [default: `-`; nowhere with `--top`].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
@@ -282,6 +282,11 @@ pub(crate) struct OutputArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StoreArgs {
+    /// Replace finished files of the names that `-w` gives [default: records of files are refused, those of
+    /// interfaces and of `load` go to `NAME.1`, `NAME.2` and so on].
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
     /// Sort Parquet files into folders by the time of their records (UTC): `-w` then names a folder, in
     /// which `date=2026-11-22/hour=07/part-000001.parquet` and so on appear [default: one file].
     #[arg(long, value_name = "hour|day", value_parser = partition)]
@@ -310,6 +315,11 @@ impl StoreArgs {
         OutputOptions {
             wall_clock_ns: wall_clock,
             is_live,
+            existing: match (self.overwrite, is_live) {
+                (true, _) => Existing::Replace,
+                (false, true) => Existing::Keep,
+                (false, false) => Existing::Refuse,
+            },
             partition: self.partition,
             budget: self.budget,
             probe: self.probe.clone().unwrap_or_else(host_name),

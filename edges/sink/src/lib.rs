@@ -36,5 +36,5 @@ pub use format::Format;
 pub use rotate::Rotation;
 pub use schema_doc::schema_markdown;
 pub use schema_types::types_markdown;
-pub use sink::{OutputOptions, Partition, open_sink};
+pub use sink::{Existing, OutputOptions, Partition, open_sink};
 pub use tstat::{TstatOptions, open_histograms, open_tstat};

@@ -1,9 +1,18 @@
 //! The names of rotated files: `out.jsonl` becomes `out-000001.jsonl`, `out-000002.jsonl` and so on.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::output::folder_of;
+
+/// `NAME.N`, or `NAME` itself for 0.
+pub(crate) fn again(target: &Path, number: u64) -> PathBuf {
+    if number == 0 {
+        return target.to_owned();
+    }
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    target.with_file_name(name)
+}
 
 /// The file names of an output.
 #[derive(Debug)]
@@ -12,13 +21,58 @@ pub(crate) struct Names {
     pub(crate) base: PathBuf,
     /// The number of the file being written, where files are numbered.
     pub(crate) number: Option<u64>,
+    /// The number behind the name of a file that has none, where others of its name are there.
+    pub(crate) again: u64,
 }
 
 impl Names {
     /// The name of the file being written, once it is complete.
     pub(crate) fn current(&self) -> PathBuf {
-        self.number
-            .map_or_else(|| self.base.clone(), |number| self.numbered(number))
+        match self.number {
+            Some(number) => self.numbered(number),
+            None => again(&self.base, self.again),
+        }
+    }
+
+    /// The own names of partial files in the folder that belong to this output, by name.
+    pub(crate) fn left(&self) -> std::io::Result<Vec<PathBuf>> {
+        let mut left = Vec::new();
+        for entry in std::fs::read_dir(folder_of(&self.base))? {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            let own = name
+                .strip_prefix('.')
+                .and_then(|name| name.strip_suffix(".partial"));
+            if let Some(own) = own
+                && (self.number_of(own).is_some() || self.is_base_or_again(own))
+            {
+                left.push(self.base.with_file_name(own));
+            }
+        }
+        left.sort();
+        Ok(left)
+    }
+
+    /// Whether a name is `NAME` or `NAME.1` and so on.
+    fn is_base_or_again(&self, name: &str) -> bool {
+        let base = self.base.file_name().unwrap_or_default().to_string_lossy();
+        name.strip_prefix(&*base).is_some_and(|rest| {
+            let digits = rest.strip_prefix('.');
+            rest.is_empty() || digits.is_some_and(|rest| rest.parse::<u64>().is_ok())
+        })
+    }
+
+    /// The number of a rotated file of this output.
+    fn number_of(&self, name: &str) -> Option<u64> {
+        let stem = self.base.file_stem().unwrap_or_default().to_string_lossy();
+        let rest = name.strip_prefix(&*stem)?.strip_prefix('-')?;
+        let digits = match self.base.extension() {
+            Some(ending) => rest
+                .strip_suffix(&*ending.to_string_lossy())?
+                .strip_suffix('.')?,
+            None => rest,
+        };
+        (digits.len() >= 6).then(|| digits.parse().ok()).flatten()
     }
 
     fn numbered(&self, number: u64) -> PathBuf {
@@ -33,14 +87,6 @@ impl Names {
 
     /// The first number above all that are there, complete or partial.
     pub(crate) fn next_free(&self) -> std::io::Result<u64> {
-        let mut prefix: OsString = self.base.file_stem().unwrap_or_default().to_owned();
-        prefix.push("-");
-        let prefix = prefix.to_string_lossy().into_owned();
-        let suffix = self
-            .base
-            .extension()
-            .map(|ending| format!(".{}", ending.to_string_lossy()))
-            .unwrap_or_default();
         let mut highest = 0;
         for entry in std::fs::read_dir(folder_of(&self.base))? {
             let name = entry?.file_name();
@@ -49,12 +95,7 @@ impl Names {
                 .strip_prefix('.')
                 .and_then(|name| name.strip_suffix(".partial"))
                 .unwrap_or(&name);
-            let number = complete
-                .strip_prefix(prefix.as_str())
-                .and_then(|rest| rest.strip_suffix(suffix.as_str()))
-                .filter(|digits| digits.len() >= 6)
-                .and_then(|digits| digits.parse::<u64>().ok());
-            highest = highest.max(number.unwrap_or(0));
+            highest = highest.max(self.number_of(complete).unwrap_or(0));
         }
         Ok(highest.saturating_add(1))
     }

@@ -4,7 +4,7 @@
 //! A regular file is written as `.NAME.partial` in the folder of its destination, synchronised and
 //! renamed. Invariant: whatever happens, a file under a destination's own name is complete, and a
 //! partial file holds whole records as far as the program itself could see to it (a write the system
-//! refuses half-way is cut back to the last whole record).
+//! refuses half-way is cut back to the last whole record). What a killed run left is kept: [`adopt`].
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -14,6 +14,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use linkweir_engine::SinkError;
+
+use crate::names::again;
 
 /// What a destination names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
     match path.metadata() {
         Ok(meta) if meta.is_dir() => refuse("is a folder; name a file in it".to_owned()),
         Ok(meta) if meta.is_file() => match path.canonicalize() {
-            // The file behind a link is replaced, not the link.
+            // The file behind a link is meant, not the link.
             Ok(real) => Ok(Place::File(real)),
             Err(source) => Err(io_error(destination, source)),
         },
@@ -96,7 +98,37 @@ pub(crate) fn io_error(destination: &str, source: io::Error) -> SinkError {
     }
 }
 
-/// Removes what a killed run left under a partial name; `false` where another run writes it.
+/// Gives what a killed run left of `target` that name, or the first free one behind it: from `NAME.first` on.
+/// Returns it; `None` where there is nothing of a file, or another run writes it.
+pub(crate) fn adopt(target: &Path, first: u64) -> io::Result<Option<PathBuf>> {
+    let partial = partial_name(target);
+    let left = match partial.symlink_metadata() {
+        Ok(there) if there.is_file() && there.len() > 0 => File::open(&partial),
+        Ok(_) => return Ok(None),
+        Err(error) => Err(error),
+    };
+    match left {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // Its lock is ours until it has its name: nobody else takes it for his own.
+        Ok(left) if holds(&left, &partial)? => name_new(&partial, target, first).map(Some),
+        Ok(_) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a file the first name of `NAME.first` and so on (`NAME` itself is number 0) that is free.
+fn name_new(partial: &Path, target: &Path, first: u64) -> io::Result<PathBuf> {
+    let mut number = first;
+    loop {
+        let name = again(target, number);
+        match linkweir_sys::rename_new(partial, &name) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            done => return done.map(|()| name),
+        }
+    }
+}
+
+/// Removes what is under a partial name; `false` where another run writes it.
 fn remove_left(partial: &Path) -> io::Result<bool> {
     let there = match partial.symlink_metadata() {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(true),
@@ -205,7 +237,7 @@ impl Output {
         })
     }
 
-    /// A file that will be `target`. What a killed run left under its partial name is replaced.
+    /// A file that will be `target`. What is left under its partial name is replaced: see [`adopt`].
     pub(crate) fn partial(destination: &str, target: &Path) -> Result<Self, SinkError> {
         let partial = partial_name(target);
         let refuse = || SinkError::Refused {
@@ -274,10 +306,11 @@ impl Output {
         Err(io_error(&self.destination, error))
     }
 
-    /// Completes the output: a file gets its own name, after its bytes have reached the disk.
-    pub(crate) fn complete(self, target: &Path) -> Result<(), SinkError> {
+    /// Completes the output: a file gets its own name, after its bytes have reached the disk, or the first
+    /// free one behind it where the name is taken and may not be. Returns it.
+    pub(crate) fn complete(self, target: &Path, replaces: bool) -> Result<PathBuf, SinkError> {
         let Some(partial) = &self.partial else {
-            return Ok(());
+            return Ok(target.to_owned());
         };
         let failed = |e| io_error(&self.destination, e);
         self.file.sync_all().map_err(failed)?;
@@ -287,13 +320,18 @@ impl Output {
                 message: format!("another run writes `{}`", partial.display()),
             });
         }
-        std::fs::rename(partial, target).map_err(failed)?;
+        let name = if replaces {
+            std::fs::rename(partial, target).map(|()| target.to_owned())
+        } else {
+            name_new(partial, target, 0)
+        };
+        let name = name.map_err(failed)?;
         // The name itself survives a power cut only when the folder is synchronised too; some file
         // systems cannot do that, and the file is complete either way.
         if let Ok(folder) = File::open(folder_of(target)) {
             let _best_effort = folder.sync_all();
         }
-        Ok(())
+        Ok(name)
     }
 
     /// Gives a file up: nothing stays under any name.
@@ -320,7 +358,7 @@ pub(crate) fn write_whole(destination: &str, bytes: &[u8]) -> Result<(), SinkErr
         Place::File(target) => {
             let mut output = Output::partial(destination, &target)?;
             match output.write(bytes, |_| 0) {
-                Ok(()) => output.complete(&target),
+                Ok(()) => output.complete(&target, true).map(|_| ()),
                 Err(error) => {
                     // Half a document is of no use to anybody; the error to report is the first.
                     let _first_error_counts = output.discard();

@@ -1,9 +1,13 @@
 //! The files of one destination, one after the other, and why nothing more may be written.
 
+use std::io;
+use std::path::Path;
+
 use linkweir_engine::SinkError;
 
 use crate::names::Names;
-use crate::output::{Output, Place, io_error};
+use crate::output::{Output, Place, adopt, io_error, partial_name};
+use crate::sink::{Existing, OutputOptions};
 
 /// Why nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,23 +28,32 @@ pub(crate) struct Series {
     output: Option<Output>,
     /// `None` where the destination is no file.
     names: Option<Names>,
+    existing: Existing,
+    announce: fn(&str),
     state: State,
 }
 
 impl Series {
-    /// Opens the first output. `is_rotated`: files have numbers from the first one on.
+    /// Opens the first output. `is_rotated`: files have numbers from the first one on. What killed runs
+    /// left of its files gets its names before.
     pub(crate) fn open(
         destination: &str,
         place: Place,
         is_rotated: bool,
+        options: &OutputOptions,
     ) -> Result<Self, SinkError> {
         let (output, names) = match place {
             Place::File(base) => {
-                let mut names = Names { base, number: None };
+                let mut names = Names {
+                    base,
+                    number: None,
+                    again: 0,
+                };
+                adopt_all(destination, &names, options)?;
                 let output = if is_rotated {
                     open_numbered(destination, &mut names)?
                 } else {
-                    Output::partial(destination, &names.current())?
+                    open_named(destination, &mut names, options)?
                 };
                 (output, Some(names))
             }
@@ -57,6 +70,8 @@ impl Series {
             destination: destination.to_owned(),
             output: Some(output),
             names,
+            existing: options.existing,
+            announce: options.announce,
             state: State::Open,
         })
     }
@@ -152,8 +167,15 @@ impl Series {
         let (Some(output), Some(names)) = (self.output.take(), &self.names) else {
             return Ok(());
         };
-        let result = output.complete(&names.current());
-        self.keep(result)
+        let target = names.current();
+        let replaces = self.existing == Existing::Replace && names.number.is_none();
+        let completed = output.complete(&target, replaces);
+        let name = self.keep(completed)?;
+        if name != target {
+            // Somebody else has made a file of that name meanwhile.
+            tell_name(self.announce, &self.destination, &name);
+        }
+        Ok(())
     }
 
     /// Opens the file after one that is complete.
@@ -188,6 +210,65 @@ impl Series {
     }
 }
 
+/// Says that records are not where they were asked for.
+fn tell_name(announce: fn(&str), destination: &str, name: &Path) {
+    announce(&format!(
+        "{destination} is there already: the records go to {}",
+        name.display()
+    ));
+}
+
+/// Gives what killed runs left of a destination's files their names. Where the file itself is going to be
+/// replaced, what is left gets another name.
+fn adopt_all(destination: &str, names: &Names, options: &OutputOptions) -> Result<(), SinkError> {
+    let failed = |e| io_error(destination, e);
+    for target in names.left().map_err(failed)? {
+        let is_replaced = options.existing == Existing::Replace && target == names.base;
+        if let Some(name) = adopt(&target, is_replaced.into()).map_err(failed)? {
+            (options.announce)(&format!(
+                "{}, which a killed run left, is {} from now on",
+                partial_name(&target).display(),
+                name.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Opens the file of a destination under its name, or a free one, as [`Existing`] says.
+fn open_named(
+    destination: &str,
+    names: &mut Names,
+    options: &OutputOptions,
+) -> Result<Output, SinkError> {
+    let is_taken = |names: &Names| names.current().symlink_metadata().is_ok();
+    loop {
+        if options.existing != Existing::Replace && is_taken(names) {
+            if options.existing == Existing::Refuse {
+                return Err(SinkError::Io {
+                    destination: destination.to_owned(),
+                    source: io::Error::new(
+                        io::ErrorKind::AlreadyExists,
+                        "is there already; --overwrite replaces it",
+                    ),
+                });
+            }
+            names.again += 1;
+            continue;
+        }
+        let output = Output::partial(destination, &names.current())?;
+        if options.existing != Existing::Replace && is_taken(names) {
+            // Another run has completed it just now.
+            output.discard()?;
+            continue;
+        }
+        if names.again > 0 {
+            tell_name(options.announce, destination, &names.current());
+        }
+        return Ok(output);
+    }
+}
+
 /// Opens a file under the first number above all that are there. Other runs may write files of the same
 /// name: a number is ours once its partial file is, and nobody else completed it before.
 fn open_numbered(destination: &str, names: &mut Names) -> Result<Output, SinkError> {
@@ -212,7 +293,15 @@ mod tests {
     fn runs_that_share_a_name_take_numbers_in_turns() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().join("x.jsonl");
-        let open = || Series::open("x.jsonl", Place::File(base.clone()), true).unwrap();
+        let open = || {
+            Series::open(
+                "x.jsonl",
+                Place::File(base.clone()),
+                true,
+                &OutputOptions::default(),
+            )
+            .unwrap()
+        };
         let (mut ours, mut theirs) = (open(), open());
         let say = |series: &mut Series, text: &'static str| {
             series
@@ -241,8 +330,13 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let mut series =
-                        Series::open("x.jsonl", Place::File(base.clone()), true).unwrap();
+                    let mut series = Series::open(
+                        "x.jsonl",
+                        Place::File(base.clone()),
+                        true,
+                        &OutputOptions::default(),
+                    )
+                    .unwrap();
                     for _ in 0..50 {
                         series.complete().unwrap();
                         series.open_next().unwrap();

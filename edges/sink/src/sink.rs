@@ -38,6 +38,8 @@ pub struct OutputOptions {
     /// Whether the records come from an interface, which does not wait: a destination that is slow or
     /// away then loses what does not fit into its buffer, and counts it; else it is waited for.
     pub is_live: bool,
+    /// What becomes of a finished file that is there under the name of a destination.
+    pub existing: Existing,
     /// The folders into which files are sorted by the time of their records.
     pub partition: Option<Partition>,
     /// Bytes of all files of a partitioned output; with more, the oldest are deleted.
@@ -50,6 +52,19 @@ pub struct OutputOptions {
     pub is_stopping: fn() -> bool,
     /// Tells people something that is no failure: that files were deleted, that a broker is back.
     pub announce: fn(&str),
+}
+
+/// What becomes of a finished file that has the name of a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Existing {
+    /// It stays, and the destination is refused: who reads files can say what is to happen.
+    #[default]
+    Refuse,
+    /// It stays, and the new file takes the first free name of `NAME.1`, `NAME.2` and so on: what comes
+    /// from an interface cannot be had again.
+    Keep,
+    /// It is replaced when the new file is complete.
+    Replace,
 }
 
 /// The length of time that one folder of files is for, by UTC.
@@ -69,6 +84,7 @@ impl Default for OutputOptions {
             wall_clock_ns: || 0,
             has_partial_records: false,
             is_live: false,
+            existing: Existing::default(),
             partition: None,
             budget: None,
             probe: String::new(),
@@ -83,8 +99,9 @@ impl Default for OutputOptions {
 ///
 /// `destination` is `-` for standard output or a path; `format` overrides the path's ending
 /// ([`Format::from_path`]; `text` where the path has no ending). A file is written as `.NAME.partial`
-/// beside its destination and renamed by [`Sink::finish`]; an existing file is replaced only then.
-/// Devices and FIFOs are written directly.
+/// beside its destination and renamed by [`Sink::finish`]. What a killed run left under such a name gets
+/// its own name first; [`OutputOptions::existing`] says what becomes of a finished file. Devices and
+/// FIFOs are written directly.
 ///
 /// With a rotation `out.jsonl` becomes `out-000001.jsonl`, `out-000002.jsonl` and so on, starting
 /// after the highest number that is there; [`Sink::rotate`] starts the next one at once, and without
@@ -233,7 +250,7 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
         options: OutputOptions,
         encoder: E,
     ) -> Result<Self, SinkError> {
-        let series = Series::open(destination, place, options.rotation.is_some())?;
+        let series = Series::open(destination, place, options.rotation.is_some(), &options)?;
         let mut sink = Self {
             encoder,
             options,

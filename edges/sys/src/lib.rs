@@ -27,4 +27,4 @@ pub mod signals;
 pub mod xdp;
 
 pub use bpf::{BpfError, BpfFilter};
-pub use lock::try_lock;
+pub use lock::{rename_new, try_lock};

@@ -1,10 +1,26 @@
-//! Locks on files, which end with the process that holds them.
+//! Files of several processes: locks, which end with the process that holds them, and new names.
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
+
+/// Gives a file another name, which nobody has yet.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`], and what the system says.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // A file system that cannot see to it by itself.
+        Err(Errno::INVAL | Errno::NOSYS) if to.symlink_metadata().is_err() => {
+            std::fs::rename(from, to)
+        }
+        Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::AlreadyExists.into()),
+        done => done.map_err(io::Error::from),
+    }
+}
 
 /// Takes the lock of a file for as long as it is open; whether nobody else had it.
 ///

@@ -101,6 +101,10 @@ pub(crate) struct CheckArgs {
     /// text where there is none].
     #[arg(long, value_name = "FORMAT", value_parser = formats(), requires = "write")]
     pub(crate) format: Option<Format>,
+
+    /// Replace finished files of the names that `-w` gives [default: they are refused].
+    #[arg(long, requires = "write")]
+    pub(crate) overwrite: bool,
 }
 
 /// Makes the rules of the kernel.
@@ -153,8 +157,8 @@ pub(crate) struct RunArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct EventArgs {
     /// Where the events go: a path, or `-` for standard output; may be given several times. A
-    /// file appears under its name, replacing one that is there, when it is complete (until then it
-    /// is `.NAME.partial`) [default: `-`; nowhere with `--top`].
+    /// file appears under its name when it is complete; until then it is `.NAME.partial`, which the next
+    /// run keeps where this one is killed [default: `-`; nowhere with `--top`].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 

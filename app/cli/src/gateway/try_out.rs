@@ -13,7 +13,7 @@ use linkweir_engine::{Effects, FaultKind, Sink, Source, SourceEvent};
 use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
-use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_sink::{Existing, OutputOptions, open_sink};
 use linkweir_wire::{Network, Packet, TcpFlags, Timestamp, Transport, decode};
 
 use super::args::CheckArgs;
@@ -78,6 +78,11 @@ fn open_sinks(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Sink<GatewayKind>>
     let options = OutputOptions {
         wall_clock_ns: progress::wall_clock,
         announce: warn,
+        existing: if args.overwrite {
+            Existing::Replace
+        } else {
+            Existing::Refuse
+        },
         ..OutputOptions::default()
     };
     let sinks = args.write.iter().map(|destination| {

@@ -285,8 +285,8 @@ pub(crate) struct RoleArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct LoadOutputArgs {
     /// Where the records of the sessions (`load_session`) go: a path, or `-` for standard output; may be
-    /// given several times. A file appears under its name, replacing one that is there, when it is
-    /// complete (until then it is `.NAME.partial`) [default: nowhere].
+    /// given several times. A file appears under its name when it is complete; until then it is
+    /// `.NAME.partial`, which the next run keeps where this one is killed [default: nowhere].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 

@@ -221,6 +221,28 @@ fn several_outputs_at_once() {
 }
 
 #[test]
+fn a_finished_file_stays() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (old, new) = (at("old.jsonl"), at("new.parquet"));
+    std::fs::write(&old, "old").unwrap();
+    // The other destination is opened before that is found.
+    http(&demo(), &["-w", &new, "-w", &old])
+        .exits(3)
+        .says("old.jsonl: is there already; --overwrite replaces it");
+    assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");
+    let ran = http(&demo(), &["-w", &new, "-w", &old, "--overwrite"]).exits(0);
+    assert_eq!(
+        ran.stderr.matches("killed run").count(),
+        0,
+        "{}",
+        ran.stderr
+    );
+    assert!(std::fs::read_to_string(&old).unwrap() == expected());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
 fn only_the_first_packets() {
     let frames = demo_frames();
     for count in [1, 100, 1000, 2868] {

@@ -48,7 +48,13 @@ impl Runs {
         let ours = |format: &str, extra: &[&str]| -> Result<Cost> {
             let mut args = ["http", "-q", "-r", capture, "--format", format].to_vec();
             args.extend(extra);
-            args.extend(["-w", text(&records)?, "--summary", text(&summary)?]);
+            args.extend([
+                "--overwrite",
+                "-w",
+                text(&records)?,
+                "--summary",
+                text(&summary)?,
+            ]);
             self.measured(&self.linkweir, &args)
         };
         let costs = (0..rounds)

@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(output.written(), text.len() as u64);
         }
         footed.end(&mut output).unwrap();
-        output.complete(&target).unwrap();
+        output.complete(&target, true).unwrap();
         let text = std::fs::read_to_string(&target).unwrap();
         assert!(text.ends_with("fff]"), "{text}");
     }

@@ -38,9 +38,10 @@ impl<K: RecordKind, P: Part<K>> ColumnSink<K, P> {
         is_numbered: bool,
     ) -> Result<Self, SinkError> {
         let is_numbered = is_numbered || options.rotation.is_some();
+        let series = Series::open(destination, place, is_numbered, &options)?;
         let mut sink = Self {
             options,
-            series: Series::open(destination, place, is_numbered)?,
+            series,
             part: None,
             records: 0,
             completed: 0,
@@ -177,5 +178,16 @@ impl<K: RecordKind, P: Part<K>> Sink<K> for ColumnSink<K, P> {
         }
         self.series.finish();
         Ok(())
+    }
+}
+
+impl<K, P> Drop for ColumnSink<K, P> {
+    /// A run that ends before its first record (another destination was refused) leaves no file: the next
+    /// run would take it for what a killed one left.
+    fn drop(&mut self) {
+        if self.records == 0 && !self.series.is_finished() {
+            // Its bytes say nothing; that they stay harms nobody.
+            let _best_effort = self.series.discard();
+        }
     }
 }

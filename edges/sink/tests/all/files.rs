@@ -6,7 +6,7 @@ use std::process::Command;
 
 use linkweir_engine::{Sink, SinkError};
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, Text};
-use linkweir_sink::{Format, OutputOptions, Rotation, open_sink};
+use linkweir_sink::{Existing, Format, OutputOptions, Rotation, open_sink};
 
 const HOUR: u64 = 3_600_000_000_000;
 
@@ -37,6 +37,43 @@ fn open(path: &Path, rotation: Option<Rotation>) -> Result<Box<dyn Sink<HttpKind
     open_sink::<HttpKind>(path.to_str().unwrap(), None, options)
 }
 
+/// Opens a file where there may be one of its name.
+fn open_at(path: &Path, existing: Existing) -> Result<Box<dyn Sink<HttpKind>>, SinkError> {
+    let options = OutputOptions {
+        existing,
+        ..OutputOptions::default()
+    };
+    open_sink::<HttpKind>(path.to_str().unwrap(), None, options)
+}
+
+/// Writes a whole file of so many records.
+fn run(path: &Path, existing: Existing, records: u64) {
+    let mut sink = open_at(path, existing).unwrap();
+    sink.write(&batch(0..records)).unwrap();
+    sink.finish().unwrap();
+}
+
+/// What a run that is killed after so many records leaves.
+fn killed(path: &Path, rotation: Option<Rotation>, records: u64) {
+    let mut sink = open(path, rotation).unwrap();
+    sink.write(&batch(0..records)).unwrap();
+    sink.flush().unwrap();
+}
+
+/// The files of a folder and how many lines each has.
+fn files(folder: &Path) -> Vec<(String, usize)> {
+    let all = names(folder).into_iter();
+    all.map(|name| (name.clone(), lines(folder.join(name))))
+        .collect()
+}
+
+/// The same, as literals are written.
+fn named(all: &[(&str, usize)]) -> Vec<(String, usize)> {
+    all.iter()
+        .map(|(name, n)| ((*name).to_owned(), *n))
+        .collect()
+}
+
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
@@ -55,7 +92,7 @@ fn a_file_appears_when_it_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.jsonl");
     std::fs::write(&path, "old").unwrap();
-    let mut sink = open(&path, None).unwrap();
+    let mut sink = open_at(&path, Existing::Replace).unwrap();
     sink.write(&batch(0..3)).unwrap();
     sink.flush().unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
@@ -82,11 +119,83 @@ fn an_unfinished_run_leaves_whole_lines() {
             .lines()
             .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
     );
-    // The next run replaces what was left, whatever it has become.
-    let mut sink = open(&path, None).unwrap();
+}
+
+#[test]
+fn a_finished_file_is_replaced_only_where_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    run(&path, Existing::Refuse, 2);
+    let error = open_at(&path, Existing::Refuse).err().unwrap().to_string();
+    assert!(error.contains("is there already; --overwrite"), "{error}");
+    run(&path, Existing::Keep, 3);
+    run(&path, Existing::Keep, 4);
+    let kept = [("out.jsonl", 2), ("out.jsonl.1", 3), ("out.jsonl.2", 4)];
+    assert_eq!(files(folder.path()), named(&kept));
+    run(&path, Existing::Replace, 9);
+    assert_eq!(files(folder.path())[0].1, 9);
+    assert_eq!(files(folder.path())[1..], named(&kept)[1..]);
+}
+
+#[test]
+fn what_a_killed_run_left_gets_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    killed(&path, None, 5);
+    run(&path, Existing::Keep, 1);
+    let kept = [("out.jsonl", 5), ("out.jsonl.1", 1)];
+    assert_eq!(files(folder.path()), named(&kept));
+    // Killed where its name was taken, and where it is going to be replaced.
+    let kill = |records| {
+        let partial = folder.path().join(".out.jsonl.partial");
+        std::fs::write(partial, "{}\n".repeat(records)).unwrap();
+    };
+    kill(6);
+    run(&path, Existing::Replace, 2);
+    kill(7);
+    assert!(open_at(&path, Existing::Refuse).is_err());
+    let kept = [
+        ("out.jsonl", 2),
+        ("out.jsonl.1", 1),
+        ("out.jsonl.2", 6),
+        ("out.jsonl.3", 7),
+    ];
+    assert_eq!(files(folder.path()), named(&kept));
+}
+
+#[test]
+fn what_killed_runs_left_of_numbered_files_gets_its_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let rotation = Some(Rotation::Size(1 << 20));
+    killed(&path, rotation, 5);
+    killed(&path, None, 6);
+    let mut other = open(&folder.path().join("out.jsonl.old"), None);
+    assert!(other.is_err(), "another ending");
+    other = open(&folder.path().join("outer-000001.jsonl"), None);
+    let mut sink = open(&path, rotation).unwrap();
     sink.write(&batch(0..1)).unwrap();
     sink.finish().unwrap();
-    assert_eq!((names(folder.path()).len(), lines(path)), (1, 1));
+    let kept = [
+        (".outer-000001.jsonl.partial", 0),
+        ("out-000001.jsonl", 5),
+        ("out-000002.jsonl", 1),
+        ("out.jsonl", 6),
+    ];
+    assert_eq!(files(folder.path()), named(&kept));
+    drop(other);
+}
+
+#[test]
+fn a_name_that_somebody_takes_meanwhile_stays_his() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let mut sink = open(&path, None).unwrap();
+    sink.write(&batch(0..3)).unwrap();
+    std::fs::write(&path, "theirs\n").unwrap();
+    sink.finish().unwrap();
+    let kept = [("out.jsonl", 1), ("out.jsonl.1", 3)];
+    assert_eq!(files(folder.path()), named(&kept));
 }
 
 #[test]
@@ -140,10 +249,6 @@ fn two_runs_on_one_file_do_not_mix() {
     first.finish().unwrap();
     drop(first);
     assert_eq!(lines(path.clone()), 7);
-    // What a killed run left is nobody's.
-    std::fs::write(folder.path().join(".out.jsonl.partial"), "left").unwrap();
-    open(&path, None).unwrap().finish().unwrap();
-    assert_eq!(names(folder.path()), ["out.jsonl"]);
 }
 
 #[test]
@@ -153,7 +258,7 @@ fn links_stay_links() {
     let link = folder.path().join("link.txt");
     std::fs::write(&real, "old").unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
-    let mut sink = open(&link, None).unwrap();
+    let mut sink = open_at(&link, Existing::Replace).unwrap();
     sink.write(&batch(0..2)).unwrap();
     sink.finish().unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());

@@ -35,9 +35,17 @@ pub(super) fn rounds(place: &Place, rows: &[Row], runs: usize) -> Result<Vec<Ser
 fn run(place: &Place, row: Row) -> Result<Taken> {
     let summary = place.path("summary.json")?;
     let target = place.target(row)?;
-    let mut args: Vec<String> = ["http", "-q", "-r", &place.capture, "--summary", &summary]
-        .map(str::to_owned)
-        .to_vec();
+    let mut args: Vec<String> = [
+        "http",
+        "-q",
+        "--overwrite",
+        "-r",
+        &place.capture,
+        "--summary",
+        &summary,
+    ]
+    .map(str::to_owned)
+    .to_vec();
     args.extend(["-w".to_owned(), target.destination.clone()]);
     if row == Row::Analysis {
         // Everything is analysed and counted; no host has a blank, so no record is written.
@@ -84,7 +92,7 @@ fn run(place: &Place, row: Row) -> Result<Taken> {
 /// They could not be written. A capture that ends in the middle of a packet is none.
 pub(super) fn write(linkweir: &Path, captures: &[impl AsRef<Path>], to: &Path) -> Result<()> {
     let mut command = Command::new(linkweir);
-    command.args(["http", "-q", "-w"]).arg(to);
+    command.args(["http", "-q", "--overwrite", "-w"]).arg(to);
     for capture in captures {
         command.arg("-r").arg(capture.as_ref());
     }
