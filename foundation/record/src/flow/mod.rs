@@ -8,6 +8,7 @@
 
 mod batch;
 mod columns;
+mod conn_state;
 mod evidence;
 mod message;
 mod row;

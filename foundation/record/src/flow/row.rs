@@ -204,6 +204,8 @@ pub struct FlowSide {
     pub syn_cnt: u64,
     /// Packets with FIN.
     pub fin_cnt: u64,
+    /// Whether its first RST came before any FIN of its own, or with it.
+    pub is_rst_first: bool,
     /// Bytes of IP packets, headers included.
     pub ip_bytes: u64,
     /// First packet of this side, nanoseconds since the epoch.
@@ -289,6 +291,7 @@ impl Default for FlowSide {
             pkts_ooo: 0,
             syn_cnt: 0,
             fin_cnt: 0,
+            is_rst_first: false,
             ip_bytes: 0,
             first_packet_ns: None,
             last_packet_ns: None,
@@ -405,40 +408,6 @@ impl FlowRow {
     #[must_use]
     pub const fn duration_ns(&self) -> u64 {
         self.last_ns.saturating_sub(self.first_ns)
-    }
-
-    /// The state in the words of Zeek's conn.log.
-    ///
-    /// Source: the documentation of Zeek's `Conn::Info`, field `conn_state`.
-    #[must_use]
-    pub const fn conn_state(&self) -> &'static str {
-        let (client, server) = (&self.client, &self.server);
-        if matches!(self.protocol, Protocol::Udp) {
-            return match (client.pkts_all, server.pkts_all) {
-                (_, 0) => "S0",
-                (0, _) => "SHR",
-                _ => "SF",
-            };
-        }
-        let is_open = client.syn_cnt > 0 && server.syn_cnt > 0;
-        let (client_reset, server_reset) = (client.rst_cnt > 0, server.rst_cnt > 0);
-        match (client.syn_cnt > 0, server.syn_cnt > 0) {
-            _ if is_open && client_reset => "RSTO",
-            _ if is_open && server_reset => "RSTR",
-            (true, true) => match (client.fin_cnt > 0, server.fin_cnt > 0) {
-                (true, true) => "SF",
-                (true, false) => "S2",
-                (false, true) => "S3",
-                (false, false) => "S1",
-            },
-            (true, false) if server_reset => "REJ",
-            (true, false) if client_reset => "RSTOS0",
-            (true, false) if client.fin_cnt > 0 => "SH",
-            (true, false) if server.pkts_all == 0 => "S0",
-            (false, true) if server_reset => "RSTRH",
-            (false, true) if server.fin_cnt > 0 => "SHR",
-            _ => "OTH",
-        }
     }
 
     /// Whether Tstat's logs count it as complete: SYNs of both sides were seen, and it was closed,

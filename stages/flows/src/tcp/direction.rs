@@ -161,6 +161,8 @@ pub(crate) mod option {
     pub(crate) const SACK: u8 = 4;
     /// Something was sent since the bytes in flight were last counted.
     pub(crate) const SENT: u8 = 8;
+    /// The first RST came before any FIN, or with it.
+    pub(crate) const RST_FIRST: u8 = 16;
 }
 
 impl Direction {
@@ -240,6 +242,7 @@ impl Direction {
         side.bytes_all = self.bytes_all;
         side.syn_cnt = u64::from(self.syn);
         side.fin_cnt = u64::from(self.fin);
+        side.is_rst_first = self.options & option::RST_FIRST != 0;
         side.ip_bytes = self.ip_bytes;
         side.first_ns = since(self.first_data);
         side.last_ns = since(self.last_data);

@@ -268,6 +268,9 @@ fn on_controls(me: &mut Direction, flags: TcpFlags, tcp: &Tcp<'_>, pools: &mut P
             }
         }
     }
+    if flags.contains(TcpFlags::RST) && me.fin == 0 {
+        me.options |= option::RST_FIRST;
+    }
     if flags.contains(TcpFlags::FIN) {
         me.fin = me.fin.saturating_add(1);
     }

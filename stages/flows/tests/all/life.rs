@@ -121,6 +121,46 @@ fn what_comes_after_the_end_counts_with_the_flow_for_a_while() {
     assert_eq!(stats.tcp_midstream, 1);
 }
 
+/// Zeek's words for how a connection ended (its `TCPSessionAdapter.cc`), where the order of FIN and RST
+/// or what was missed decides.
+#[test]
+fn the_state_in_zeek_s_words_follows_the_order_of_fin_and_rst() {
+    type Script = fn(&mut Conversation);
+    let state = |script: Script, missed: usize| {
+        let mut talk = Conversation::v4(40_000);
+        talk.handshake()
+            .client_sends("question")
+            .server_sends("answer");
+        script(&mut talk);
+        talk.segments_mut().drain(..missed);
+        let (rows, _) = run(&defaults(), &talk.frames());
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].server.port, 80);
+        rows[0].conn_state()
+    };
+    let reset_behind_both: Script = |talk| {
+        talk.fin(Side::Client).fin(Side::Server).rst(Side::Client);
+    };
+    let reset_between: Script = |talk| {
+        talk.fin(Side::Client).rst(Side::Client).fin(Side::Server);
+    };
+    let reset_first: Script = |talk| {
+        talk.rst(Side::Server).fin(Side::Client).fin(Side::Server);
+    };
+    let reset: Script = |talk| {
+        talk.rst(Side::Server);
+    };
+    // The whole, without the SYN, without the handshake.
+    for (script, states) in [
+        (reset_behind_both, ["SF"; 3]),
+        (reset_between, ["SF"; 3]),
+        (reset_first, ["RSTR"; 3]),
+        (reset, ["RSTR", "RSTR", "RSTRH"]),
+    ] {
+        assert_eq!([0, 1, 3].map(|missed| state(script, missed)), states);
+    }
+}
+
 #[test]
 fn the_same_ports_begin_a_new_connection() {
     let mut frames = whole(4000).frames();
