@@ -97,8 +97,8 @@ fn zeek_cut_takes_columns_of_conn_log() {
                 "protocol",
                 "conn_state",
                 "application",
-                "c_bytes_all",
-                "s_bytes_all",
+                "c_bytes_uniq",
+                "s_bytes_uniq",
                 "c_pkts_all",
                 "s_pkts_all",
             ];

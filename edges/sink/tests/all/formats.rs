@@ -305,9 +305,11 @@ fn flows(format: Format) -> String {
     };
     row.client.is_internal = true;
     row.client.pkts_all = 3;
+    (row.client.bytes_all, row.client.bytes_uniq) = (700, 500);
     batch.push(row, &FlowText::default());
     row.flow_id = u64::MAX;
     row.protocol = Protocol::Udp;
+    row.client.bytes_uniq = 700;
     row.application = "";
     batch.push(row, &FlowText::default());
     let folder = tempfile::tempdir().unwrap();
@@ -361,6 +363,18 @@ fn conn_logs_have_zeek_s_words() {
     );
     assert_eq!(objects[1]["ip_proto"], 17);
     assert!(objects[1].get("service").is_none() && objects[1].get("history").is_none());
+}
+
+/// Zeek takes the bytes of TCP from sequence numbers (`Conn::Info`), so that none counts twice.
+#[test]
+fn conn_logs_count_each_byte_once() {
+    let names = ["proto", "orig_bytes", "resp_bytes"];
+    let cut = zeek_cut(&flows(Format::Zeek), &names);
+    assert_eq!(cut, [["tcp", "500", "0"], ["udp", "700", "0"]]);
+    let json = flows(Format::ZeekJson);
+    for (line, bytes) in json.lines().zip([500, 700]) {
+        assert!(line.contains(&format!("\"orig_bytes\":{bytes},")), "{line}");
+    }
 }
 
 #[test]

@@ -162,8 +162,9 @@ impl RecordKind for FlowKind {
             ("protocol", column("proto", "enum")),
             ("application", column("service", "string")),
             ("durat", column("duration", "interval")),
-            ("c_bytes_all", column("orig_bytes", "count")),
-            ("s_bytes_all", column("resp_bytes", "count")),
+            // Of TCP, Zeek takes them from sequence numbers.
+            ("c_bytes_uniq", column("orig_bytes", "count")),
+            ("s_bytes_uniq", column("resp_bytes", "count")),
             ("conn_state", column("conn_state", "string")),
             ("c_isint", column("local_orig", "bool")),
             ("s_isint", column("local_resp", "bool")),
