@@ -29,8 +29,11 @@ enum Shape {
     Uid,
     /// 1 and 0 are true and false.
     Bool,
-    /// An application by Zeek's name for it; what is not recognised is not there.
-    Service,
+    /// An application by Zeek's name for it; what is not recognised is not there. With the field that
+    /// says over what it goes, where there is one.
+    Service {
+        protocol: Option<usize>,
+    },
     /// A media type without its parameters, as Zeek has it.
     MimeType,
     /// The number of a protocol.
@@ -58,7 +61,9 @@ fn columns<K: RecordKind>() -> Vec<Column> {
             shape: match column.name {
                 "ts" => Shape::Moment,
                 "uid" => Shape::Uid,
-                "service" => Shape::Service,
+                "service" => Shape::Service {
+                    protocol: K::column("protocol"),
+                },
                 "resp_mime_types" => Shape::MimeType,
                 "ip_proto" => Shape::Protocol,
                 _ if column.kind == "bool" => Shape::Bool,
@@ -102,7 +107,11 @@ where
         (Value::Port(port), _) => Cell::Number(u64::from(port)),
         (Value::Text(text), Shape::MimeType) => media_type(text),
         (Value::Text(text), _) => Cell::Text(text),
-        (Value::Word(word), Shape::Service) => service(word),
+        (Value::Word(word), Shape::Service { protocol }) => {
+            let protocol = protocol.map(|at| K::value(view, at));
+            let [(_, one), (_, other)] = K::endpoints(view);
+            service(word, protocol == Some(Value::Word("udp")), [one, other])
+        }
         (Value::Word(word), Shape::Protocol) => protocol(word),
         (Value::Word(word), _) => Cell::Word(word),
         (Value::Bytes(bytes), _) => Cell::Bytes(bytes),
@@ -118,14 +127,27 @@ fn media_type(field: &[u8]) -> Cell<'_> {
     }
 }
 
-/// Zeek's name of an application.
-fn service(word: &'static str) -> Cell<'static> {
-    match word {
-        "unknown" => Cell::Unset,
-        "tls" => Cell::Word("ssl"),
-        "vnc" => Cell::Word("rfb"),
-        _ => Cell::Word(word),
-    }
+/// Port of NetBIOS names (RFC 1002 sec. 4.2).
+const NETBIOS_NAMES: u16 = 137;
+
+/// Zeek's name of an application: that of the analyzer which confirms it, in lower case. Where Zeek has
+/// none, it is ours.
+///
+/// Source: `ANALYZER_*` of its `Analyzer::Tag`, and the ports of which it registers them: those of its
+/// DNS analyzer are also the ports of multicast DNS, LLMNR and NetBIOS names.
+fn service(word: &'static str, is_udp: bool, ports: [u16; 2]) -> Cell<'static> {
+    Cell::Word(match word {
+        "unknown" => return Cell::Unset,
+        "tls" => "ssl",
+        "vnc" => "rfb",
+        "mdns" | "llmnr" => "dns",
+        "netbios" if is_udp && ports.contains(&NETBIOS_NAMES) => "dns",
+        "ldap" if is_udp => "ldap_udp",
+        "ldap" => "ldap_tcp",
+        "kerberos" if is_udp => "krb",
+        "kerberos" => "krb_tcp",
+        _ => word,
+    })
 }
 
 /// The number IANA gave a protocol.
@@ -169,8 +191,49 @@ mod tests {
         assert_ne!(made(u64::from(u32::MAX)), made(u64::from(u32::MAX) - 1));
     }
 
+    /// Analyzers have the names of Zeek's own; of those that are two, the transport decides.
+    #[test]
+    fn services_have_the_names_of_zeek_s_analyzers() {
+        use linkweir_record::flow::{FlowText, Protocol};
+        use linkweir_record::{FlowBatch, FlowRow, RecordBatch};
+
+        let columns = columns::<FlowKind>();
+        let column = columns.iter().find(|column| column.name == "service");
+        let written = |application, protocol, port| {
+            let mut flows = FlowBatch::default();
+            let mut row = FlowRow {
+                application,
+                protocol,
+                ..FlowRow::default()
+            };
+            row.server.port = port;
+            flows.push(row, &FlowText::default());
+            match cell::<FlowKind>(&flows.get(0).unwrap(), column.unwrap()) {
+                Cell::Word(word) => word,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(written("netbios", Protocol::Udp, 137), "dns");
+        assert_eq!(written("netbios", Protocol::Udp, 138), "netbios");
+        for (application, tcp, udp) in [
+            ("ldap", "ldap_tcp", "ldap_udp"),
+            ("kerberos", "krb_tcp", "krb"),
+            ("tls", "ssl", "ssl"),
+            ("vnc", "rfb", "rfb"),
+            ("dns", "dns", "dns"),
+            ("mdns", "dns", "dns"),
+            ("llmnr", "dns", "dns"),
+            // Zeek has no analyzer of these.
+            ("edonkey", "edonkey", "edonkey"),
+        ] {
+            assert_eq!(written(application, Protocol::Tcp, 9), tcp);
+            assert_eq!(written(application, Protocol::Udp, 9), udp);
+        }
+    }
+
     #[test]
     fn words_as_zeek_has_them() {
+        let service = |word| service(word, false, [40_000, 443]);
         assert_eq!(service("tls"), Cell::Word("ssl"));
         assert_eq!(service("dns"), Cell::Word("dns"));
         assert_eq!(service("unknown"), Cell::Unset);
