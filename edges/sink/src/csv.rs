@@ -133,7 +133,7 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
             if column > 0 {
                 out.push(b',');
             }
-            match K::value(view, column) {
+            match K::own_value(view, column) {
                 Value::Null => {}
                 Value::TimeNs(n) | Value::Millis(n) if is_moment => push_moment(out, n),
                 Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => self.number(out, n),

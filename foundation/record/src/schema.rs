@@ -125,6 +125,19 @@ pub trait RecordKind: Sized + 'static {
     fn has_column(_view: &Self::View<'_>, _column: usize) -> bool {
         true
     }
+    /// The value of a column as formats write it whose records all have every column: `Null` where
+    /// records like this one do not have it.
+    #[inline]
+    fn own_value<'a>(view: &Self::View<'a>, column: usize) -> Value<'a>
+    where
+        'a: 'a,
+    {
+        if Self::has_column(view, column) {
+            Self::value(view, column)
+        } else {
+            Value::Null
+        }
+    }
     /// The index of the column with this name.
     fn column(name: &str) -> Option<usize> {
         Self::fields().iter().position(|field| field.name == name)

@@ -377,6 +377,30 @@ fn conn_logs_count_each_byte_once() {
     }
 }
 
+/// A table has the columns of both protocols; what is not of a flow's own is empty, and is not zero.
+#[test]
+fn csv_leaves_columns_of_the_other_protocol_empty() {
+    for format in [Format::Csv, Format::Spreadsheet] {
+        let rows = parse_csv(&flows(format).replace("\r\n", "\n"));
+        let [_, tcp, udp] = rows.as_slice() else {
+            panic!("two flows, not {rows:?}");
+        };
+        let json = flows(Format::Jsonl);
+        for (row, line) in [(tcp, 0), (udp, 1)] {
+            let object: serde_json::Value =
+                serde_json::from_str(json.lines().nth(line).unwrap()).unwrap();
+            for (at, field) in FlowKind::fields().iter().enumerate() {
+                let is_there = object.get(field.name).is_some_and(|value| !value.is_null());
+                assert_eq!(!row[at].is_empty(), is_there, "{}", field.name);
+            }
+        }
+        let at = |name| FlowKind::column(name).unwrap();
+        assert_eq!((&*tcp[at("c_rst_cnt")], &*udp[at("c_rst_cnt")]), ("0", ""));
+        assert_eq!((&*tcp[at("c_type")], &*udp[at("c_type")]), ("", "0"));
+        assert_eq!(udp[at("c_bytes_all")], "700");
+    }
+}
+
 #[test]
 fn spreadsheets_round_and_run_nothing() {
     let text = written(Format::Spreadsheet);
