@@ -80,7 +80,7 @@ impl TextEncoder {
         push_text: impl Fn(&mut Vec<u8>, &[u8]),
     ) {
         for &column in &self.columns {
-            match K::value(view, column) {
+            match K::own_value(view, column) {
                 Value::Null => {}
                 Value::U64(n) => push_u64(out, n),
                 Value::TimeNs(n) => self.moments.push(out, n),

@@ -402,6 +402,18 @@ fn csv_leaves_columns_of_the_other_protocol_empty() {
 }
 
 #[test]
+fn lines_leave_columns_of_the_other_protocol_empty() {
+    let text = flows(Format::Text);
+    let at = |name| FlowKind::text_line().iter().position(|one| *one == name);
+    for (line, wanted) in text.lines().zip([["0", "0.000000000"], ["", ""]]) {
+        let cells: Vec<&str> = line.split('|').collect();
+        assert_eq!(cells.len(), FlowKind::text_line().len());
+        let found = ["c_pkts_retx", "s_rtt_avg"].map(|name| cells[at(name).unwrap()]);
+        assert_eq!(found, wanted);
+    }
+}
+
+#[test]
 fn spreadsheets_round_and_run_nothing() {
     let text = written(Format::Spreadsheet);
     assert!(text.starts_with(

@@ -2,7 +2,7 @@
 //!
 //! The columns are those of Tstat's `log_tcp_complete` and `log_udp_complete`, with their names,
 //! order and units, and what Tstat does not have. A record has the columns of its protocol; JSON
-//! leaves the others out, tables with one header for all leave them empty.
+//! leaves the others out, tables and lines, which have one shape for all, leave them empty.
 //!
 //! Source: Tstat (Rossi, Mellia 2006), its logs as version 3.3.0 writes them.
 
