@@ -1,7 +1,8 @@
 //! The peers with each other, on the loopback interface.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
 use tempfile::{TempDir, tempdir};
@@ -16,10 +17,13 @@ fn words(words: &str) -> Vec<String> {
     words.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A port that nobody has.
-fn free() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+/// An address that nobody has and gets: on one of its own, no client is given the port, which goes out from
+/// 127.0.0.1, and no other test.
+fn free() -> SocketAddr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let own = Ipv4Addr::new(127, 77, 0, NEXT.fetch_add(1, Ordering::Relaxed));
+    let listener = TcpListener::bind((own, 0)).unwrap();
+    listener.local_addr().unwrap()
 }
 
 /// Runs a server on a thread that ends with the test program.
@@ -46,11 +50,11 @@ fn a_file_comes_over_by_every_protocol() {
         ("raw", "--say hello"),
     ];
     for (protocol, more) in more {
-        let port = free();
+        let server = free();
         beside(format!(
-            "serve {protocol} --listen 127.0.0.1:{port} --file {file} --split 10,500"
+            "serve {protocol} --listen {server} --file {file} --split 10,500"
         ));
-        let line = format!("fetch {protocol} --connect 127.0.0.1:{port} --out {out} {more}");
+        let line = format!("fetch {protocol} --connect {server} --out {out} {more}");
         assert_eq!(run(&words(&line)), COMPLETE, "{protocol}");
         assert!(fs::read(&out).unwrap() == content(), "{protocol}");
     }
@@ -62,11 +66,9 @@ fn a_file_is_pushed() {
     fs::write(path(&folder, "song.mp3"), content()).unwrap();
     let (file, out) = (path(&folder, "song.mp3"), path(&folder, "out"));
     for protocol in ["fasttrack", "gnutella"] {
-        let port = free();
-        beside(format!(
-            "serve {protocol} --push 127.0.0.1:{port} --file {file}"
-        ));
-        let line = format!("fetch {protocol} --listen 127.0.0.1:{port} --out {out}");
+        let server = free();
+        beside(format!("serve {protocol} --push {server} --file {file}"));
+        let line = format!("fetch {protocol} --listen {server} --out {out}");
         assert_eq!(run(&words(&line)), COMPLETE, "{protocol}");
         assert!(fs::read(&out).unwrap() == content(), "{protocol}");
     }
@@ -76,16 +78,16 @@ fn a_file_is_pushed() {
 fn two_talk_and_a_file_goes_over() {
     let folder = tempdir().unwrap();
     fs::write(path(&folder, "plan.doc"), content()).unwrap();
-    let port = free();
-    beside(format!("serve msn --listen 127.0.0.1:{port}"));
+    let server = free();
+    beside(format!("serve msn --listen {server}"));
     let sender = format!(
-        "chat --connect 127.0.0.1:{port} --as b@example.test --answer --say hi --hear 2 \
+        "chat --connect {server} --as b@example.test --answer --say hi --hear 2 \
          --offer {} --listen 127.0.0.1:0",
         path(&folder, "plan.doc")
     );
     let sender = thread::spawn(move || run(&words(&sender)));
     let receiver = format!(
-        "chat --connect 127.0.0.1:{port} --as a@example.test --to b@example.test --say one --say two \
+        "chat --connect {server} --as a@example.test --to b@example.test --say one --say two \
          --hear 0 --accept {}",
         path(&folder, "out")
     );
