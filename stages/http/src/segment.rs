@@ -1,8 +1,8 @@
 //! A TCP segment as the stage looks at it, and the way from its payload to messages.
 
 use linkweir_proto::http1::{
-    Outcome, RequestHead, ResponseHead, Start, classify, parse_request, parse_response,
-    request_body, response_body,
+    Outcome, RequestHead, ResponseHead, Start, classify, empty_lines, parse_request,
+    parse_response, request_body, response_body,
 };
 use linkweir_record::HttpBatch;
 use linkweir_wire::{Network, SeqNumber, Tcp, TcpFlags};
@@ -106,6 +106,11 @@ impl HttpStage {
         }
         match classify(tcp.payload) {
             Start::Neither => {
+                if empty_lines(tcp.payload) > 0 {
+                    let segment = Segment::new(network, tcp, ts_ns, vlan);
+                    self.on_messages(&segment, 0, Start::Neither, out);
+                    return Touch::Other;
+                }
                 // Perhaps the rest of a request head that overtook its beginning.
                 let is_to_server =
                     tcp.dst_port() < tcp.src_port() || self.server_ports.contains(tcp.dst_port());
@@ -151,7 +156,7 @@ impl HttpStage {
                     }
                     return;
                 }
-                Start::Neither => return,
+                Start::Neither => Some(empty_lines(bytes)).filter(|lines| *lines > 0),
             };
             let Some(after) = after else { return };
             offset = offset.saturating_add(after);
@@ -261,6 +266,10 @@ impl HttpStage {
     fn begin_head(&mut self, segment: &Segment<'_>, offset: usize, out: &mut HttpBatch) {
         let place = Place::new(segment, offset);
         self.advance(segment.ts_ns, out);
+        if self.watch.gathers(&place) {
+            // All of it is known, with what comes before it.
+            return;
+        }
         let bytes = segment.payload.get(offset..).unwrap_or_default();
         if self.is_retransmitted(&place, bytes) {
             // Its first part says what there is to say: another head may be coming just now.

@@ -229,6 +229,17 @@ impl WatchList {
         old
     }
 
+    /// Whether the head that begins at `place` is the one being gathered there.
+    pub(crate) fn gathers(&self, place: &Place) -> bool {
+        let watched = self
+            .find(&place.direction)
+            .and_then(|id| self.table.get(id));
+        watched.is_some_and(|watched| match &watched.purpose {
+            Purpose::Head(head) => head.place.seq == place.seq,
+            Purpose::Start(_) => false,
+        })
+    }
+
     /// Whether a head of `len` more bytes finds no room.
     pub(crate) fn lacks_room(&self, len: usize) -> bool {
         self.table.is_full() || !self.texts.has_room(len)

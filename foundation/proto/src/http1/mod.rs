@@ -29,7 +29,7 @@ pub use fields::{Field, Fields};
 pub use framing::{Framing, FramingFault, OtherCoding};
 pub use head::{Outcome, RequestHead, ResponseHead, authority, parse_request, parse_response};
 pub use section::SectionEnd;
-pub use start::{Start, classify};
+pub use start::{Start, classify, empty_lines};
 
 /// The longest head that is gathered and parsed, bytes: twice what any common server accepts, and
 /// room for a URI of 60,000 characters.

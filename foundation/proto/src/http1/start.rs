@@ -111,6 +111,37 @@ pub fn classify(payload: &[u8]) -> Start {
     classify_token(payload, four)
 }
 
+/// Bytes of the empty lines before a request line at the start of `payload`: none where none are
+/// there, or where no request line begins behind them.
+///
+/// A server passes them over (RFC 9112 sec. 2.2), so the request counts.
+#[inline]
+#[must_use]
+pub fn empty_lines(payload: &[u8]) -> usize {
+    match payload.first() {
+        Some(b'\r' | b'\n') => lines_before_request(payload),
+        _ => 0,
+    }
+}
+
+#[cold]
+fn lines_before_request(payload: &[u8]) -> usize {
+    let mut rest = payload;
+    while let [b'\n', after @ ..] | [b'\r', b'\n', after @ ..] = rest {
+        rest = after;
+    }
+    let is_request = match classify(rest) {
+        Start::Request => true,
+        Start::Unsure => !rest.starts_with(b"HT"),
+        Start::Response | Start::Neither => false,
+    };
+    if is_request {
+        payload.len() - rest.len()
+    } else {
+        0
+    }
+}
+
 /// Whether one of the first 24 bytes (a method and more) is a blank: three words at a time.
 #[inline]
 fn blank_within(payload: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! What a segment says by itself: which message begins with it, and how much of it matters.
 
 use linkweir_proto::http1::{
-    Outcome, RequestHead, ResponseHead, Start, classify, parse_request, parse_response,
+    Outcome, RequestHead, ResponseHead, Start, classify, empty_lines, parse_request, parse_response,
 };
 use linkweir_wire::TcpFlags;
 
@@ -98,7 +98,8 @@ fn plain_response(payload: &[u8]) -> Option<Alone> {
     let ResponseHead { chunked, .. } = head;
     let body = payload.get(len..).unwrap_or_default();
     // The request may have been `HEAD`: then the next message begins right behind the head.
-    (!head.is_interim() && classify(body) == Start::Neither)
+    let is_alone = classify(body) == Start::Neither && empty_lines(body) == 0;
+    (!head.is_interim() && is_alone)
         .then(|| Alone::new(payload, len, response_rest(&head, body), chunked))
 }
 
@@ -148,6 +149,8 @@ mod tests {
             format!("{ok}x"),
             // Perhaps the answer to `HEAD`, with the next one behind it.
             format!("HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{ok}"),
+            "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n\r\nGET / HTTP/1.1\r\n\r\n".to_owned(),
+            "\r\nGET / HTTP/1.1\r\n\r\n".to_owned(),
             "HTTP/1.1 100 Continue\r\n\r\n".to_owned(),
             "GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n".to_owned(),
             "GET / HTTP/1.1\r\nHost: a".to_owned(),

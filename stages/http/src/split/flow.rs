@@ -7,7 +7,7 @@
 
 mod messages;
 
-use linkweir_proto::http1::{Start, classify};
+use linkweir_proto::http1::{Start, classify, empty_lines};
 use linkweir_table::TextPool;
 use linkweir_wire::{Tcp, TcpFlags};
 
@@ -292,7 +292,8 @@ impl Flow {
         let from = if is_body(data.payload) {
             data.end.wrapping_sub(1)
         } else {
-            data.seq
+            // The line before a request may be the end of a head before it, cut differently.
+            data.at(empty_lines(data.payload))
         };
         let hash = if self.is_forgotten(side, from) {
             self.recalled(&data, balance)
@@ -329,7 +330,8 @@ impl Flow {
         if gap < 0 && ahead(data.end, stream.next) <= 0 {
             // Seen before, unless it fills a hole.
             let is_head = !is_body(data.payload);
-            let is_again = [self.first, self.last].contains(&data.seq);
+            let begin = data.at(empty_lines(data.payload));
+            let is_again = [self.first, self.last].contains(&begin);
             if is_current && is_head {
                 self.is_unclear = true;
                 if has_hole && !is_again {
@@ -444,7 +446,7 @@ const fn other_side(side: Side) -> Side {
 /// Whether no message begins with `payload`.
 #[inline]
 fn is_body(payload: &[u8]) -> bool {
-    payload.is_empty() || classify(payload) == Start::Neither
+    payload.is_empty() || (classify(payload) == Start::Neither && empty_lines(payload) == 0)
 }
 
 /// The later of two numbers.

@@ -193,3 +193,97 @@ fn a_head_whose_rest_is_lost_is_paired_and_counted() {
     assert_eq!(outcome.stats.truncated_heads, 1);
     assert_eq!(outcome.records[0].reason_phrase, "Made It");
 }
+
+/// RFC 9112 sec. 2.2: a server passes over empty lines before a request line.
+#[test]
+fn empty_lines_before_a_request_line() {
+    for lines in ["\r\n", "\n", "\r\n\r\n", "\n\r\n\n"] {
+        let second = format!("{lines}{}", get("/b"));
+        for cut in 1..second.len() {
+            let mut talk = Conversation::v4(40_000);
+            talk.client_sends(format!("{lines}{}", get("/a")))
+                .server_sends(answer(200, 0))
+                .sends(Side::Client, second.as_bytes(), &[cut])
+                .server_sends(answer(201, 0));
+            let outcome = look(&talk);
+            let lines = lines.escape_debug();
+            assert_eq!(
+                outcome.short(),
+                ["complete /a 200", "complete /b 201"],
+                "{lines} cut at {cut}"
+            );
+            assert_eq!(outcome.stats.truncated_heads, 0, "{lines} cut at {cut}");
+            let bytes = outcome.records.iter().map(|r| r.row.request_bytes);
+            let len = get("/a").len() as u64;
+            assert!(bytes.eq([Some(len); 2]), "they are not part of a message");
+        }
+    }
+}
+
+/// Some clients send one behind a body, where its length does not count it.
+#[test]
+fn empty_lines_between_requests_of_one_stream() {
+    let requests = [REQUEST, "\r\n", REQUEST, "\n\r\n", REQUEST].concat();
+    let answers = [RESPONSE; 3].concat();
+    for cut in 1..requests.len() {
+        let mut talk = Conversation::v4(40_000);
+        talk.sends(Side::Client, requests.as_bytes(), &[cut])
+            .server_sends(&answers);
+        let outcome = look(&talk);
+        assert_eq!(
+            outcome.short(),
+            ["complete /a/b?c=d 201"; 3],
+            "cut at {cut}"
+        );
+    }
+}
+
+#[test]
+fn empty_lines_before_a_request_come_again_or_late() {
+    let mut talk = Conversation::v4(40_000);
+    talk.client_sends(format!("\r\n{}", get("/a")))
+        .server_sends(answer(200, 0));
+    talk.repeat(0, 10).exchange(0, 2);
+    let outcome = look(&talk);
+    assert_eq!(outcome.short(), ["complete /a 200"]);
+    assert_eq!(outcome.stats.retransmitted_requests, 1);
+}
+
+#[test]
+fn empty_lines_before_anything_else_are_no_request() {
+    for text in [
+        "\r\n",
+        "\n\n\n",
+        "\r\ntext of a body\r\n",
+        "\r\n GET / HTTP/1.1\r\n\r\n",
+    ] {
+        let mut talk = Conversation::v4(40_000);
+        talk.client_sends(text);
+        assert_eq!(look(&talk).stats.requests, 0, "{text:?}");
+    }
+}
+
+/// What begins with the end of a head and goes on with the next one looks like an empty line.
+#[test]
+fn the_end_of_a_head_again_with_the_next_one() {
+    let (first, second) = (get("/a"), get("/b"));
+    for end in 1..4 {
+        let mut talk = Conversation::v4(40_000);
+        talk.client_sends(&first)
+            .server_sends(answer(200, 0))
+            .sends(Side::Client, second.as_bytes(), &[30])
+            .server_sends(answer(201, 0));
+        let mut again = talk.segments()[2].clone();
+        again.seq.0 -= end;
+        again.payload = [
+            &first.as_bytes()[first.len() - end as usize..],
+            &again.payload,
+        ]
+        .concat();
+        again.at_ns += 1;
+        talk.segments_mut().push(again);
+        let outcome = look(&talk);
+        assert_eq!(outcome.short(), ["complete /a 200", "complete /b 201"]);
+        assert_eq!(outcome.stats.truncated_heads, 0, "{end}");
+    }
+}

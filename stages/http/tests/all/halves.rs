@@ -2,7 +2,7 @@
 //! counter for counter.
 
 use crate::common::halves::{Pieces, compare_pieces, extract};
-use crate::common::{describe, run_one, settings};
+use crate::common::{describe, odd_heads_talk, run_one, settings};
 use crate::random::{exchange, mishap, suffer};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_record::RecordBatch;
@@ -154,6 +154,19 @@ fn inner_addresses_tags_and_both_families() {
             let frames = talk.frames();
             let compared = compare(&settings(), &frames, talk.link(), &[2]);
             assert!(compared.is_ok(), "{encapsulation:?} {compared:?}");
+        }
+    }
+}
+
+/// Heads as nobody should send them, but some do: rows must show what packets show.
+#[test]
+fn odd_heads() {
+    for mss in [41, 60, 61, 150, 1460] {
+        let talk = odd_heads_talk(mss);
+        let frames = talk.frames();
+        for cut in 0..=frames.len() {
+            let compared = compare(&settings(), &frames, talk.link(), &[cut]);
+            assert!(compared.is_ok(), "{mss} {cut}: {compared:?}");
         }
     }
 }

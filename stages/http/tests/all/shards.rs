@@ -1,6 +1,6 @@
 //! Several shards give what one gives: record for record, counter for counter.
 
-use crate::common::{Run, describe, run_one, run_shards, settings};
+use crate::common::{Run, describe, odd_heads_talk, run_one, run_shards, settings};
 use crate::random::{Mishap, exchange, mishap, suffer_where};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -93,6 +93,15 @@ proptest! {
         if let Err(why) = compare(&config, &frames, LinkType::ETHERNET) {
             prop_assert!(false, "{why}");
         }
+    }
+}
+
+#[test]
+fn odd_heads() {
+    for mss in [7, 20, 41, 60, 1460] {
+        let talk = odd_heads_talk(mss);
+        let compared = compare(&settings(), &talk.frames(), talk.link());
+        assert!(compared.is_ok(), "{mss}: {compared:?}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! The messages of a connection, as far as it takes to know when all is settled.
 
 use linkweir_proto::http1::{
-    BodyLength, Outcome, RequestHead, ResponseHead, Start, classify, parse_request, parse_response,
-    request_body, response_body,
+    BodyLength, Outcome, RequestHead, ResponseHead, Start, classify, empty_lines, parse_request,
+    parse_response, request_body, response_body,
 };
 
 use super::{Data, Flow, MAX_OWED, Side, later};
@@ -105,6 +105,7 @@ impl Flow {
                     self.is_tangled = true;
                     None
                 }
+                Start::Neither if empty_lines(rest) > 0 => Some(empty_lines(rest)),
                 Start::Neither => {
                     self.is_unclear = true;
                     self.set_end(data, End::Unknown);

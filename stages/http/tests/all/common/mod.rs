@@ -10,6 +10,7 @@ use linkweir_engine::{Batch, FrameRef, Splitter, Stage};
 use linkweir_http::{HttpConfig, HttpStage, HttpStats};
 use linkweir_record::{HttpBatch, HttpTransaction, RecordBatch};
 use linkweir_testkit::capture_writer::CapturedFrame;
+use linkweir_testkit::conversation::Conversation;
 use linkweir_wire::{DecodeFaults, LinkType, Timestamp, Transport, decode};
 
 /// The settings for a few connections: with the default, a stage takes 8 MB that it fills when it is made, which
@@ -32,6 +33,31 @@ pub(crate) fn settings_of(capture: &Path) -> HttpConfig {
         remembered: 1 << 12,
         ..all
     }
+}
+
+/// Heads as nobody should send them, among others.
+pub(crate) fn odd_heads_talk(mss: usize) -> Conversation {
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let requests = [
+        "\r\nGET /lines HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "GET /plain HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "\n\r\nPOST /body HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody",
+    ];
+    let mut talk = Conversation::v4(40_000).mss(mss);
+    // A pipeline of several segments, one by one, a pipeline in one piece, and one by one again.
+    for request in requests {
+        talk.client_sends(request);
+    }
+    talk.server_sends(ok.repeat(requests.len()));
+    for request in requests {
+        talk.client_sends(request).server_sends(ok);
+    }
+    talk.client_sends(requests.concat())
+        .server_sends(ok.repeat(requests.len()));
+    for request in requests {
+        talk.client_sends(request).server_sends(ok);
+    }
+    talk
 }
 
 /// Records and counters of a run, comparable.
