@@ -1,6 +1,6 @@
 //! What a request does to the table: it waits, or is answered by a response that came before it.
 
-use linkweir_proto::http1::RequestHead;
+use linkweir_proto::http1::{RequestHead, unfold};
 use linkweir_record::HttpBatch;
 use linkweir_table::{Id, TextChain};
 use linkweir_wire::SeqNumber;
@@ -39,6 +39,9 @@ impl HttpStage {
         whole: bool,
         out: &mut HttpBatch,
     ) {
+        if head.is_folded {
+            return self.on_folded_request(place, head, head_len, whole, out);
+        }
         self.advance(place.ts_ns, out);
         let connection = place.direction;
         let hash = ConnectionHash::new(self.seed, &connection);
@@ -95,6 +98,32 @@ impl HttpStage {
             }
             None => self.await_response(&parts, hash, place, spot, out),
         }
+    }
+
+    /// A request with values over several lines, which are one line in a record.
+    #[cold]
+    fn on_folded_request(
+        &mut self,
+        place: &Place,
+        head: &RequestHead<'_>,
+        head_len: usize,
+        whole: bool,
+        out: &mut HttpBatch,
+    ) {
+        let mut text = std::mem::take(&mut self.unfolded);
+        text.clear();
+        unfold(head.host, &mut text);
+        let host_len = text.len();
+        unfold(head.user_agent, &mut text);
+        let (host, user_agent) = text.split_at_checked(host_len).unwrap_or_default();
+        let head = RequestHead {
+            host,
+            user_agent,
+            is_folded: false,
+            ..*head
+        };
+        self.on_request(place, &head, head_len, whole, out);
+        self.unfolded = text;
     }
 
     /// Where a request waits, or would wait: usually at its acknowledgment number. Where the

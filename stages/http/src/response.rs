@@ -1,6 +1,6 @@
 //! What a response does to the table: it answers a request, moves it on, or waits for it.
 
-use linkweir_proto::http1::{ResponseHead, chunked_length, response_body};
+use linkweir_proto::http1::{ResponseHead, chunked_length, response_body, unfold};
 use linkweir_record::HttpBatch;
 use linkweir_table::{Id, TextChain};
 use linkweir_wire::SeqNumber;
@@ -28,6 +28,9 @@ impl HttpStage {
         whole: bool,
         out: &mut HttpBatch,
     ) -> Option<usize> {
+        if head.is_folded {
+            return self.on_folded_response(place, head, head_len, body, whole, out);
+        }
         self.advance(place.ts_ns, out);
         let connection = place.direction.reversed();
         let hash = ConnectionHash::new(self.seed, &connection);
@@ -94,6 +97,30 @@ impl HttpStage {
         }
         self.release_bodies(out);
         length.and_then(|length| usize::try_from(length).ok())
+    }
+
+    /// A response with values over several lines, which are one line in a record.
+    #[cold]
+    fn on_folded_response(
+        &mut self,
+        place: &Place,
+        head: &ResponseHead<'_>,
+        head_len: usize,
+        body: &[u8],
+        whole: bool,
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
+        let mut text = std::mem::take(&mut self.unfolded);
+        text.clear();
+        unfold(head.content_type, &mut text);
+        let head = ResponseHead {
+            content_type: &text,
+            is_folded: false,
+            ..*head
+        };
+        let length = self.on_response(place, &head, head_len, body, whole, out);
+        self.unfolded = text;
+        length
     }
 
     /// The request that waits for the response at `link`; one whose head is still being gathered

@@ -49,6 +49,8 @@ pub struct HttpStage {
     unsupported_link: Option<LinkType>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) head: Vec<u8>,
+    /// Values of fields that went on in further lines.
+    pub(crate) unfolded: Vec<u8>,
     /// Set where shards hand over to one another.
     pub(crate) shard: Option<Shard>,
     pub(crate) parcels: VecDeque<(usize, Parcel)>,
@@ -84,6 +86,7 @@ impl HttpStage {
             unsupported_link: None,
             scratch: Vec::new(),
             head: Vec::new(),
+            unfolded: Vec::new(),
             shard: config.shard.filter(|shard| shard.count > 1),
             parcels: VecDeque::new(),
         }

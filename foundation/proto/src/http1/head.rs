@@ -32,6 +32,9 @@ pub struct RequestHead<'a> {
     pub chunked: bool,
     /// Minor version: HTTP/1.`minor`.
     pub minor: u8,
+    /// Whether values go on in further lines (`obs-fold`, RFC 9112 sec. 5.2): the line ends are in them
+    /// then, and stand for blanks; see [`unfold`].
+    pub is_folded: bool,
 }
 
 /// A response head. Slices borrow from the payload; absent fields are empty.
@@ -49,6 +52,8 @@ pub struct ResponseHead<'a> {
     pub chunked: bool,
     /// Minor version: HTTP/1.`minor`.
     pub minor: u8,
+    /// Whether values go on in further lines, as of [`RequestHead::is_folded`].
+    pub is_folded: bool,
 }
 
 impl ResponseHead<'_> {
@@ -139,18 +144,22 @@ const fn lower8(bytes: &[u8; 8]) -> u64 {
     u64::from_le_bytes(*bytes) | 0x2020_2020_2020_2020
 }
 
-/// Walks over the field lines of a head: `on_field` gets the sieve and the line of each.
+/// Walks over the field lines of a head: `on_field` gets the sieve and the line of each. It asks for
+/// those that continue a line it reads; others begin with white space, which no sieve lets pass.
 ///
 /// Says whether the empty line at the end was there.
 #[inline]
-fn fields<'a>(lines: &mut Lines<'a>, mut on_field: impl FnMut(u64, &'a [u8])) -> bool {
-    for line in lines {
+fn fields<'a>(
+    lines: &mut Lines<'a>,
+    mut on_field: impl FnMut(&mut Lines<'a>, u64, &'a [u8]),
+) -> bool {
+    while let Some(line) = lines.next() {
         let line = trim_end(line);
         match line.first_chunk::<8>() {
-            Some(first) => on_field(lower8(first), line),
+            Some(first) => on_field(lines, lower8(first), line),
             None if line.is_empty() => return true,
             // Only `Host` has room for a name, a colon and a value in less.
-            None => on_field(HOST, line),
+            None => on_field(lines, HOST, line),
         }
     }
     false
@@ -176,30 +185,31 @@ pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
         minor,
         ..RequestHead::default()
     };
-    let whole = fields(&mut lines, |sieve, line| match sieve {
+    let whole = fields(&mut lines, |lines, sieve, line| match sieve {
         USER_AGENT if head.user_agent.is_empty() => {
-            if let Some(value) = field(line, b"user-agent") {
+            if let Some(value) = field(lines.whole(line), b"user-agent") {
                 head.user_agent = value;
             }
         }
         CONTENT => {
-            if let Some(value) = field(line, b"content-length") {
+            if let Some(value) = field(lines.whole(line), b"content-length") {
                 head.content_length = number(value);
             }
         }
         TRANSFER => {
-            if let Some(value) = field(line, b"transfer-encoding") {
+            if let Some(value) = field(lines.whole(line), b"transfer-encoding") {
                 head.chunked = ends_with_chunked(value);
             }
         }
         // `Host:` or, as some write it, `Host :`
         _ if sieve & 0xffff_ffff == HOST & 0xffff_ffff && head.host.is_empty() => {
-            if let Some(value) = field(line, b"host") {
+            if let Some(value) = field(lines.whole(line), b"host") {
                 head.host = value;
             }
         }
         _ => {}
     });
+    head.is_folded = lines.is_folded();
     if head.host.is_empty() {
         head.host = authority(method, target);
     }
@@ -223,8 +233,9 @@ pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
         minor,
         ..ResponseHead::default()
     };
-    let whole = fields(&mut lines, |sieve, line| match sieve {
+    let whole = fields(&mut lines, |lines, sieve, line| match sieve {
         CONTENT => {
+            let line = lines.whole(line);
             if let Some(value) = field(line, b"content-length") {
                 head.content_length = number(value);
             } else if let Some(value) = field(line, b"content-type") {
@@ -232,12 +243,13 @@ pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
             }
         }
         TRANSFER => {
-            if let Some(value) = field(line, b"transfer-encoding") {
+            if let Some(value) = field(lines.whole(line), b"transfer-encoding") {
                 head.chunked = ends_with_chunked(value);
             }
         }
         _ => {}
     });
+    head.is_folded = lines.is_folded();
     finish(head, bytes, lines.passed(), whole)
 }
 
@@ -295,6 +307,17 @@ fn cut_status_line(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
         }),
         None if bytes.len() < 13 => Outcome::Partial(ResponseHead::default()),
         None => Outcome::Invalid,
+    }
+}
+
+/// Appends a value without its line ends: each, with the white space around it, is one blank then
+/// (RFC 9112 sec. 5.2).
+pub fn unfold(value: &[u8], into: &mut Vec<u8>) {
+    let mut parts = value.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    into.extend_from_slice(parts.next().unwrap_or_default());
+    for part in parts.filter(|part| !part.is_empty()) {
+        into.push(b' ');
+        into.extend_from_slice(part);
     }
 }
 

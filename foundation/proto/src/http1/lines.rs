@@ -17,6 +17,7 @@ pub(super) struct Lines<'a> {
     feeds: u64,
     /// Where the next line begins.
     start: usize,
+    is_folded: bool,
 }
 
 const BLOCK: usize = 64;
@@ -57,7 +58,45 @@ impl<'a> Lines<'a> {
             block: 0,
             feeds: feeds_at(bytes, 0).unwrap_or(0),
             start: 0,
+            is_folded: false,
         }
+    }
+
+    /// `line`, which was given last, less its CR, with the lines that continue it (`obs-fold`,
+    /// RFC 9112 sec. 5.2) as far as they are ended.
+    #[inline]
+    pub(super) fn whole(&mut self, line: &'a [u8]) -> &'a [u8] {
+        if self.goes_on() {
+            self.unfold(line)
+        } else {
+            line
+        }
+    }
+
+    #[inline]
+    fn goes_on(&self) -> bool {
+        matches!(self.bytes.get(self.start), Some(b' ' | b'\t'))
+    }
+
+    #[cold]
+    fn unfold(&mut self, line: &'a [u8]) -> &'a [u8] {
+        let start = self.end().saturating_sub(line.len());
+        while self.goes_on() && self.next().is_some() {}
+        self.is_folded = true;
+        self.bytes.get(start..self.end()).unwrap_or(line)
+    }
+
+    /// Where the line that was given last ends, less its CR.
+    fn end(&self) -> usize {
+        let end = self.start.saturating_sub(1);
+        let line = self.bytes.get(..end).unwrap_or_default();
+        end - usize::from(line.ends_with(b"\r"))
+    }
+
+    /// Whether a line was given with others that continue it.
+    #[inline]
+    pub(super) const fn is_folded(&self) -> bool {
+        self.is_folded
     }
 
     /// Bytes passed so far: up to and with the last line feed.

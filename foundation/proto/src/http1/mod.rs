@@ -27,7 +27,9 @@ pub use content::{
 };
 pub use fields::{Field, Fields};
 pub use framing::{Framing, FramingFault, OtherCoding};
-pub use head::{Outcome, RequestHead, ResponseHead, authority, parse_request, parse_response};
+pub use head::{
+    Outcome, RequestHead, ResponseHead, authority, parse_request, parse_response, unfold,
+};
 pub use section::SectionEnd;
 pub use start::{Start, classify, empty_lines};
 

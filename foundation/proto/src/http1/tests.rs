@@ -73,6 +73,46 @@ fn lengths_and_codings() {
     }
 }
 
+/// RFC 9112 sec. 5.2.
+#[test]
+fn a_field_goes_on_in_lines_that_begin_with_white_space() {
+    let bytes = b"POST / HTTP/1.1\r\nX: 1\r\n Content-Length: 9\r\nHost:\r\n\ta\r\nUser-Agent: b \n c\r\nContent-Length:\r\n 1,\r\n 1\r\n\r\n 9";
+    let (head, len) = request(bytes);
+    assert_eq!((&bytes[len..], head.is_folded), (&b" 9"[..], true));
+    assert_eq!((head.host, head.content_length), (&b"a"[..], Some(1)));
+    let mut agent = Vec::new();
+    unfold(head.user_agent, &mut agent);
+    assert_eq!(agent, b"b c");
+    let bytes = b"HTTP/1.1 200 OK\r\n Content-Length: 7\r\nTransfer-Encoding: gzip,\r\n chunked\r\nContent-Type:\n text/x\n\n";
+    let (head, _) = response(bytes);
+    assert_eq!((head.content_length, head.chunked), (None, true));
+    assert_eq!(head.content_type, b"text/x");
+    // Digits in two lines are not one number.
+    let (head, _) = response(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 2\r\n\r\n");
+    assert_eq!(head.content_length, None);
+    // The line that continues is not there yet.
+    let Outcome::Partial(head) = parse_request(b"GET / HTTP/1.1\r\nHost: a\r\n b") else {
+        panic!()
+    };
+    assert_eq!(head.host, b"a");
+    assert!(!request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n b").0.is_folded);
+}
+
+proptest! {
+    /// Both readers of fields read the same.
+    #[test]
+    fn folds_are_those_of_all_fields(lines in proptest::collection::vec(prop_oneof![Just("Host:"), Just("Host: a"), Just(" b"), Just("\t"), Just("X: y"), Just("User-Agent: c"), Just(" Host: d")], 0..8), bare: bool) {
+        let end = if bare { "\n" } else { "\r\n" };
+        let bytes = format!("GET / HTTP/1.1{end}{}{end} body", lines.iter().map(|line| format!("{line}{end}")).collect::<String>());
+        let (head, len) = request(bytes.as_bytes());
+        prop_assert_eq!(bytes.len() - len, 5);
+        for (name, value) in [(&b"host"[..], head.host), (b"user-agent", head.user_agent)] {
+            let want = Fields::of_head(bytes.as_bytes()).find(|field| field.is(name) && !field.value.is_empty());
+            prop_assert_eq!(value, want.map_or(&b""[..], |field| field.value));
+        }
+    }
+}
+
 #[test]
 fn status_lines() {
     let (head, len) =

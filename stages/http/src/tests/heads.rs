@@ -287,3 +287,62 @@ fn the_end_of_a_head_again_with_the_next_one() {
         assert_eq!(outcome.stats.truncated_heads, 0, "{end}");
     }
 }
+
+/// RFC 9112 sec. 5.2: a line that begins with white space goes on with the field before it.
+#[test]
+fn folded_fields_are_read() {
+    let folded = "POST /a HTTP/1.1\r\nHost:\r\n www.example.test\r\nUser-Agent: Agent/1\r\n\t (x)\r\n  (y)\r\n\
+        Content-Length:\r\n 5\r\n\r\nhello";
+    let answers = "HTTP/1.1 201 Made It\r\nContent-Type: text/x;\r\n charset=y\r\n\
+        Content-Length:\r\n \t6\r\n\r\nanswer";
+    for gap in ["\r\n ", "\n ", "\r\n\t", " \r\n \r\n  "] {
+        let (folded, answers) = (folded.replace("\r\n ", gap), answers.replace("\r\n ", gap));
+        let requests = folded.clone() + &get("/b");
+        let answers = answers + &answer(200, 0);
+        for cut in 1..requests.len() {
+            let mut talk = Conversation::v4(40_000).spaced(0);
+            talk.sends(Side::Client, requests.as_bytes(), &[cut])
+                .wait(Duration::from_millis(5))
+                .sends(
+                    Side::Server,
+                    answers.as_bytes(),
+                    &[cut.min(answers.len() - 1)],
+                );
+            let outcome = look(&talk);
+            assert_eq!(
+                outcome.short(),
+                ["complete /a 201", "complete /b 200"],
+                "cut at {cut}"
+            );
+            let [first, second] = &outcome.records[..] else {
+                panic!();
+            };
+            assert_eq!(
+                (first.method.as_str(), second.method.as_str()),
+                ("POST", "GET")
+            );
+            assert_eq!(first.host, "www.example.test");
+            assert_eq!(first.user_agent, "Agent/1 (x) (y)");
+            assert_eq!(first.content_type, "text/x; charset=y");
+            assert_eq!(first.row.request_bytes, Some(folded.len() as u64));
+            let both = first.row.response_bytes.unwrap() + second.row.response_bytes.unwrap();
+            assert_eq!(both, answers.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn a_body_behind_a_head_continues_no_field() {
+    for body in [" 5\r\n\r\n", "\tGET / HTTP/1.1\r\n"] {
+        let head = format!(
+            "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut talk = Conversation::v4(40_000);
+        talk.client_sends(format!("{head}{body}"))
+            .server_sends(answer(200, 0));
+        let outcome = look(&talk);
+        let bytes = (head.len() + body.len()) as u64;
+        assert_eq!(outcome.only().row.request_bytes, Some(bytes));
+    }
+}
