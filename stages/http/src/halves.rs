@@ -23,10 +23,15 @@ pub(crate) const fn after(link: u32, head_len: usize, body_len: u64) -> u32 {
         .wrapping_add(body_len as u32)
 }
 
+/// A length that 64 bits still hold with a head before it; a greater one tells nothing.
+fn countable(length: u64) -> Option<u64> {
+    length.checked_add(u64::from(u32::MAX)).map(|_| length)
+}
+
 /// The length of a body as the head and the segment tell it.
 pub(crate) fn measured(rule: BodyLength, body: &[u8]) -> Option<u64> {
     match rule {
-        BodyLength::Known(length) => Some(length),
+        BodyLength::Known(length) => countable(length),
         BodyLength::Chunked => chunked_length(body).map(|len| len as u64),
         BodyLength::UntilClose => None,
     }
@@ -71,7 +76,7 @@ pub(crate) fn stored_rule(response: &WaitingResponse, method: &[u8]) -> BodyLeng
 /// The body length of a response in the table, now that the method is known.
 pub(crate) fn body_length(response: &WaitingResponse, method: &[u8]) -> Option<u64> {
     match stored_rule(response, method) {
-        BodyLength::Known(length) => Some(length),
+        BodyLength::Known(length) => countable(length),
         BodyLength::Chunked => response.chunked_len.map(u64::from),
         BodyLength::UntilClose => None,
     }

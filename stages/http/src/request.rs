@@ -1,12 +1,12 @@
 //! What a request does to the table: it waits, or is answered by a response that came before it.
 
-use linkweir_proto::http1::{RequestHead, unfold};
+use linkweir_proto::http1::{RequestHead, request_body, unfold};
 use linkweir_record::HttpBatch;
 use linkweir_table::{Id, TextChain};
 use linkweir_wire::SeqNumber;
 
 use crate::emit::RequestParts;
-use crate::halves::{body_length, next_link, response_parts, short, stored_end};
+use crate::halves::{body_length, measured, next_link, response_parts, short, stored_end};
 use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::memory::is_passed_by;
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
@@ -45,8 +45,10 @@ impl HttpStage {
         self.advance(place.ts_ns, out);
         let connection = place.direction;
         let hash = ConnectionHash::new(self.seed, &connection);
-        let bytes = (whole && !head.chunked)
-            .then(|| (head_len as u64).saturating_add(head.content_length.unwrap_or(0)));
+        // Chunks are not counted: they mostly end in segments to come.
+        let bytes = measured(request_body(head), &[])
+            .filter(|_| whole)
+            .map(|length| length.saturating_add(head_len as u64));
         let parts = RequestParts {
             connection,
             ts_ns: place.ts_ns,

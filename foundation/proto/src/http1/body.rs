@@ -16,10 +16,15 @@ pub enum BodyLength {
 }
 
 /// The body of a request: RFC 9112 sec. 6.3 rules 4 to 7.
+///
+/// Until the connection closes where the length cannot be told: a server ends it then.
 #[must_use]
 pub const fn request_body(head: &RequestHead<'_>) -> BodyLength {
     if head.chunked {
         return BodyLength::Chunked;
+    }
+    if head.is_length_unclear {
+        return BodyLength::UntilClose;
     }
     match head.content_length {
         Some(length) => BodyLength::Known(length),

@@ -1,5 +1,6 @@
 //! The head of a request or response: start line and the fields that a measurement needs.
 
+use super::lengths::Lengths;
 use super::lines::Lines;
 use super::start::is_tchar;
 use super::{MAX_HEAD, MAX_METHOD};
@@ -26,10 +27,14 @@ pub struct RequestHead<'a> {
     pub host: &'a [u8],
     /// `User-Agent` field value.
     pub user_agent: &'a [u8],
-    /// `Content-Length`, where it is a number.
+    /// `Content-Length`, where it is a number and no other one is there.
     pub content_length: Option<u64>,
     /// Whether the last transfer coding is `chunked`.
     pub chunked: bool,
+    /// Whether nobody can tell how long the body is: values of `Content-Length` that contradict or
+    /// are no number, or a transfer coding that does not end in `chunked` (RFC 9112 sec. 6.3 rules 4
+    /// and 5).
+    pub is_length_unclear: bool,
     /// Minor version: HTTP/1.`minor`.
     pub minor: u8,
     /// Whether values go on in further lines (`obs-fold`, RFC 9112 sec. 5.2): the line ends are in them
@@ -46,7 +51,8 @@ pub struct ResponseHead<'a> {
     pub reason_phrase: &'a [u8],
     /// `Content-Type` field value.
     pub content_type: &'a [u8],
-    /// `Content-Length`, where it is a number.
+    /// `Content-Length`, where it is a number, no other one is there, and a transfer coding does not
+    /// override it.
     pub content_length: Option<u64>,
     /// Whether the last transfer coding is `chunked`.
     pub chunked: bool,
@@ -185,6 +191,7 @@ pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
         minor,
         ..RequestHead::default()
     };
+    let mut lengths = Lengths::default();
     let whole = fields(&mut lines, |lines, sieve, line| match sieve {
         USER_AGENT if head.user_agent.is_empty() => {
             if let Some(value) = field(lines.whole(line), b"user-agent") {
@@ -193,12 +200,12 @@ pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
         }
         CONTENT => {
             if let Some(value) = field(lines.whole(line), b"content-length") {
-                head.content_length = number(value);
+                lengths.add_length(value);
             }
         }
         TRANSFER => {
             if let Some(value) = field(lines.whole(line), b"transfer-encoding") {
-                head.chunked = ends_with_chunked(value);
+                lengths.add_codings(value);
             }
         }
         // `Host:` or, as some write it, `Host :`
@@ -210,6 +217,10 @@ pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
         _ => {}
     });
     head.is_folded = lines.is_folded();
+    let told = lengths.told();
+    head.content_length = told.length;
+    head.chunked = told.chunked;
+    head.is_length_unclear = told.is_unclear;
     if head.host.is_empty() {
         head.host = authority(method, target);
     }
@@ -233,23 +244,28 @@ pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
         minor,
         ..ResponseHead::default()
     };
+    let mut lengths = Lengths::default();
     let whole = fields(&mut lines, |lines, sieve, line| match sieve {
         CONTENT => {
             let line = lines.whole(line);
             if let Some(value) = field(line, b"content-length") {
-                head.content_length = number(value);
+                lengths.add_length(value);
             } else if let Some(value) = field(line, b"content-type") {
                 head.content_type = value;
             }
         }
         TRANSFER => {
             if let Some(value) = field(lines.whole(line), b"transfer-encoding") {
-                head.chunked = ends_with_chunked(value);
+                lengths.add_codings(value);
             }
         }
         _ => {}
     });
     head.is_folded = lines.is_folded();
+    let told = lengths.told();
+    // It ends with the connection then, as one does that says nothing (RFC 9112 sec. 6.3 rule 8).
+    head.content_length = told.length.filter(|_| !told.is_unclear);
+    head.chunked = told.chunked;
     finish(head, bytes, lines.passed(), whole)
 }
 
@@ -351,41 +367,6 @@ fn field<'a, const N: usize>(line: &'a [u8], name: &[u8; N]) -> Option<&'a [u8]>
         _ => rest.trim_ascii_start().strip_prefix(b":")?,
     };
     is_name(key, name).then(|| trim(value))
-}
-
-/// A `Content-Length`: digits only; a list of equal values counts as one (RFC 9110 sec. 8.6).
-#[inline]
-fn number(value: &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for byte in value {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 || number > u64::MAX / 10 - 1 {
-            return number_in_list(value);
-        }
-        number = number * 10 + u64::from(digit);
-    }
-    (!value.is_empty()).then_some(number)
-}
-
-#[cold]
-fn number_in_list(value: &[u8]) -> Option<u64> {
-    let mut parts = value.split(|&b| b == b',').map(|part| {
-        let part = part.trim_ascii();
-        if part.is_empty() {
-            return None;
-        }
-        part.iter().try_fold(0_u64, |n, &digit| {
-            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-            n.checked_mul(10)?.checked_add(digit)
-        })
-    });
-    let first = parts.next()??;
-    parts.all(|other| other == Some(first)).then_some(first)
-}
-
-fn ends_with_chunked(value: &[u8]) -> bool {
-    let last = value.rsplit(|&b| b == b',').next().unwrap_or_default();
-    last.trim_ascii().eq_ignore_ascii_case(b"chunked")
 }
 
 /// The authority of an absolute-form target (`http://host/...`) or of CONNECT's authority-form, with

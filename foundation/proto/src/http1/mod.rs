@@ -15,6 +15,7 @@ mod content;
 mod fields;
 mod framing;
 mod head;
+mod lengths;
 mod lines;
 mod section;
 mod start;

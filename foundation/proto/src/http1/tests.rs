@@ -73,6 +73,111 @@ fn lengths_and_codings() {
     }
 }
 
+/// RFC 9112 sec. 6.3 rules 3 to 5.
+#[test]
+fn lengths_that_contradict_are_none() {
+    use BodyLength::{Chunked, Known, UntilClose};
+    for (fields, of_request, of_response) in [
+        ("", Known(0), UntilClose),
+        ("Content-Length: 7", Known(7), Known(7)),
+        ("Content-Length: 7\r\nContent-Length: 7", Known(7), Known(7)),
+        (
+            "Content-Length: 7\r\nContent-Length: 8",
+            UntilClose,
+            UntilClose,
+        ),
+        (
+            "Content-Length: 7\r\nContent-Length: x\r\nContent-Length: 7",
+            UntilClose,
+            UntilClose,
+        ),
+        (
+            "Content-Length: x\r\nContent-Length: 7",
+            UntilClose,
+            UntilClose,
+        ),
+        ("Content-Length: 7, 8", UntilClose, UntilClose),
+        ("Content-Length:", UntilClose, UntilClose),
+        (
+            "Content-Length: 18446744073709551616",
+            UntilClose,
+            UntilClose,
+        ),
+        (
+            "Content-Length: 18446744073709551615",
+            Known(u64::MAX),
+            Known(u64::MAX),
+        ),
+        ("Transfer-Encoding: chunked", Chunked, Chunked),
+        ("Transfer-Encoding: gzip, , Chunked", Chunked, Chunked),
+        (
+            "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+            Chunked,
+            Chunked,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            Chunked,
+            Chunked,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: 7",
+            Chunked,
+            Chunked,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: x",
+            Chunked,
+            Chunked,
+        ),
+        (
+            "Transfer-Encoding: identity\r\nContent-Length: 7",
+            Known(7),
+            Known(7),
+        ),
+        (
+            "Transfer-Encoding: gzip\r\nContent-Length: 7",
+            UntilClose,
+            UntilClose,
+        ),
+        ("Transfer-Encoding: xchunked", UntilClose, UntilClose),
+        (
+            "Transfer-Encoding: chunked, identity\r\nContent-Length: 7",
+            UntilClose,
+            UntilClose,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip",
+            UntilClose,
+            UntilClose,
+        ),
+        (
+            "Transfer-Encoding: chunked, gzip, chunked",
+            UntilClose,
+            UntilClose,
+        ),
+    ] {
+        let bytes =
+            format!("POST / HTTP/1.1\r\n{fields}\r\n\r\n").replace("\r\n\r\n\r\n", "\r\n\r\n");
+        assert_eq!(
+            request_body(&request(bytes.as_bytes()).0),
+            of_request,
+            "{fields}"
+        );
+        let bytes = bytes.replace("POST / HTTP/1.1", "HTTP/1.1 200 OK");
+        assert_eq!(
+            response_body(&response(bytes.as_bytes()).0, b"GET"),
+            of_response,
+            "{fields}"
+        );
+        assert_eq!(
+            response_body(&response(bytes.as_bytes()).0, b"HEAD"),
+            Known(0),
+            "{fields}"
+        );
+    }
+}
+
 /// RFC 9112 sec. 5.2.
 #[test]
 fn a_field_goes_on_in_lines_that_begin_with_white_space() {

@@ -346,3 +346,38 @@ fn a_body_behind_a_head_continues_no_field() {
         assert_eq!(outcome.only().row.request_bytes, Some(bytes));
     }
 }
+
+/// RFC 9112 sec. 6.3: where the end of a message cannot be told, neither can its length.
+#[test]
+fn no_length_where_none_can_be_known() {
+    for fields in [
+        "Content-Length: 4\r\nContent-Length: 5",
+        "Content-Length: 4, 5",
+        "Content-Length: 18446744073709551615",
+        "Content-Length: 18446744073709551616",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\nContent-Length: 4",
+        "Transfer-Encoding: chunked, identity",
+        "Transfer-Encoding: gzip\r\nContent-Length: 4",
+    ] {
+        let request = format!("POST /a HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\nbody");
+        let response = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nbody");
+        for is_late in [false, true] {
+            let mut talk = Conversation::v4(40_000);
+            talk.client_sends(&request).server_sends(&response);
+            if is_late {
+                talk.exchange(0, 1);
+            }
+            let outcome = look(&talk);
+            let row = &outcome.only().row;
+            assert_eq!(outcome.short(), ["complete /a 200"]);
+            assert_eq!(
+                (row.request_bytes, row.response_bytes),
+                (None, None),
+                "{fields}"
+            );
+        }
+        let mut talk = Conversation::v4(40_000);
+        talk.server_sends(&response);
+        assert_eq!(look(&talk).only().row.response_bytes, None, "{fields}");
+    }
+}

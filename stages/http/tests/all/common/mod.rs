@@ -43,6 +43,8 @@ pub(crate) fn odd_heads_talk(mss: usize) -> Conversation {
         "GET /plain HTTP/1.1\r\nHost: a.test\r\n\r\n",
         "\n\r\nPOST /body HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody",
         "POST /folded HTTP/1.1\r\nHost:\r\n a.test\r\nUser-Agent: b\r\n\tc\r\nContent-Length:\r\n 5\r\n\r\nhello",
+        "POST /unclear HTTP/1.1\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nbody",
+        "POST /coded HTTP/1.1\r\nTransfer-Encoding: chunked, gzip\r\nContent-Length: 4\r\n\r\nbody",
     ];
     let mut talk = Conversation::v4(40_000).mss(mss);
     // A pipeline of several segments, one by one, a pipeline in one piece, and one by one again.
