@@ -376,13 +376,13 @@ pub fn authority<'a>(method: &[u8], target: &'a [u8]) -> &'a [u8] {
     if target.first() == Some(&b'/') {
         return &[];
     }
-    if method == b"CONNECT" {
-        return target;
-    }
-    let Some(scheme) = target.windows(3).take(16).position(|w| w == b"://") else {
-        return &[];
+    let scheme = target.windows(3).take(16).position(|w| w == b"://");
+    let after = match scheme {
+        Some(scheme) => target.get(scheme + 3..).unwrap_or_default(),
+        // No more than an authority is due (RFC 9112 sec. 3.2.3), but some send a URL's rest with it.
+        None if method == b"CONNECT" => target,
+        None => return &[],
     };
-    let after = target.get(scheme + 3..).unwrap_or_default();
     let end = after
         .iter()
         .position(|b| matches!(b, b'/' | b'?' | b'#'))

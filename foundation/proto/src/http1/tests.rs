@@ -45,10 +45,23 @@ fn absolute_and_authority_form_name_the_host() {
             .host,
         b"h.example:81"
     );
-    assert_eq!(
-        request(b"CONNECT h.example:443 HTTP/1.1\r\n\r\n").0.host,
-        b"h.example:443"
-    );
+    for target in [
+        "h.example:443",
+        "h.example:443/",
+        "u:p@h.example:443",
+        "h.example:443?x",
+        "http://h.example:443/x",
+    ] {
+        let bytes = format!("CONNECT {target} HTTP/1.1\r\n\r\n");
+        let (head, _) = request(bytes.as_bytes());
+        assert_eq!(
+            (head.target, head.host),
+            (target.as_bytes(), &b"h.example:443"[..])
+        );
+    }
+    let (head, _) = request(b"CONNECT [2001:db8::1]:443/ HTTP/1.1\r\nHost:\r\n\r\n");
+    assert_eq!(head.host, b"[2001:db8::1]:443");
+    assert_eq!(request(b"CONNECT /x HTTP/1.1\r\n\r\n").0.host, b"");
     assert_eq!(request(b"OPTIONS * HTTP/1.1\r\n\r\n").0.host, b"");
 }
 

@@ -381,3 +381,22 @@ fn no_length_where_none_can_be_known() {
         assert_eq!(look(&talk).only().row.response_bytes, None, "{fields}");
     }
 }
+
+/// As it stands in a `Host` field: with its port.
+#[test]
+fn the_host_of_connect_is_the_authority() {
+    for target in [
+        "proxied.test:443",
+        "proxied.test:443/",
+        "http://proxied.test:443/",
+    ] {
+        for fields in ["", "Host: proxied.test:443\r\n"] {
+            let mut talk = Conversation::v4(40_000);
+            talk.client_sends(format!("CONNECT {target} HTTP/1.1\r\n{fields}\r\n"))
+                .server_sends("HTTP/1.1 200 Connected\r\n\r\n");
+            let outcome = look(&talk);
+            assert_eq!(outcome.only().host, "proxied.test:443", "{target}");
+            assert_eq!(outcome.only().uri, target);
+        }
+    }
+}
