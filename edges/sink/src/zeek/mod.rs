@@ -107,11 +107,7 @@ where
         (Value::Port(port), _) => Cell::Number(u64::from(port)),
         (Value::Text(text), Shape::MimeType) => media_type(text),
         (Value::Text(text), _) => Cell::Text(text),
-        (Value::Word(word), Shape::Service { protocol }) => {
-            let protocol = protocol.map(|at| K::value(view, at));
-            let [(_, one), (_, other)] = K::endpoints(view);
-            service(word, protocol == Some(Value::Word("udp")), [one, other])
-        }
+        (Value::Word(word), Shape::Service { protocol }) => service_of::<K>(view, word, protocol),
         (Value::Word(word), Shape::Protocol) => protocol(word),
         (Value::Word(word), _) => Cell::Word(word),
         (Value::Bytes(bytes), _) => Cell::Bytes(bytes),
@@ -125,6 +121,18 @@ fn media_type(field: &[u8]) -> Cell<'_> {
         [] => Cell::Unset,
         kind => Cell::Text(kind),
     }
+}
+
+/// Out of line: a column of many, and [`cell`] is made for all.
+#[inline(never)]
+fn service_of<K: RecordKind>(
+    view: &K::View<'_>,
+    word: &'static str,
+    protocol: Option<usize>,
+) -> Cell<'static> {
+    let protocol = protocol.map(|at| K::value(view, at));
+    let [(_, one), (_, other)] = K::endpoints(view);
+    service(word, protocol == Some(Value::Word("udp")), [one, other])
 }
 
 /// Port of NetBIOS names (RFC 1002 sec. 4.2).

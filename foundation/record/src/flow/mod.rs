@@ -103,6 +103,7 @@ impl RecordKind for FlowKind {
         columns::read_column(view, column)
     }
 
+    #[inline]
     fn has_column(view: &Flow<'_>, column: usize) -> bool {
         use std::sync::LazyLock;
         /// Of each column, whether TCP and UDP flows have it.
