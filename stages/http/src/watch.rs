@@ -12,6 +12,10 @@ use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::place::Place;
 use crate::segment::Segment;
 
+mod end;
+
+use end::scan;
+
 /// Segments of a head that may wait for an earlier one.
 const MAX_LATE: usize = 8;
 /// Segments towards servers that are kept in case they are the rest of a head yet to come.
@@ -590,17 +594,4 @@ enum Refused {
     NoHead,
     /// It is longer than [`MAX_HEAD`], or the pool is exhausted.
     TooLong,
-}
-
-/// Finds the end of a head: behind the line feed of an empty line.
-fn scan(state: &mut u8, bytes: &[u8]) -> Option<usize> {
-    for (at, byte) in bytes.iter().enumerate() {
-        *state = match (*state, byte) {
-            (1 | 2, b'\n') => return Some(at + 1),
-            (1, b'\r') => 2,
-            (_, b'\n') => 1,
-            _ => 0,
-        };
-    }
-    None
 }
