@@ -1,4 +1,4 @@
-//! `links`: what documents link to is there: files of the checkout, and headings in them.
+//! `links`: what documents link to or name is there: files of the checkout, and headings in them.
 
 use crate::Outcome;
 use crate::shell::{output, root};
@@ -44,7 +44,29 @@ pub(crate) fn run() -> Outcome {
     Ok(broken.is_empty())
 }
 
-/// The targets of the links of a text, with their lines, less those that lead elsewhere.
+/// Folders of the checkout: `app/x.rs` in backticks is a file of it, and has to be there.
+const FOLDERS: [&str; 10] = [
+    "app",
+    "benches",
+    "contrib",
+    "docs",
+    "edges",
+    "foundation",
+    "fuzz",
+    "scripts",
+    "stages",
+    "xtask",
+];
+
+/// A file that a text names in backticks, as a target from the root of the checkout.
+fn named(word: &str) -> Option<String> {
+    let (folder, rest) = word.split_once('/')?;
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let is_file = FOLDERS.contains(&folder) && rest.contains('.') && rest.chars().all(is_path);
+    is_file.then(|| format!("/{word}"))
+}
+
+/// The targets of the links of a text and the files it names, with their lines, less what is elsewhere.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -55,6 +77,8 @@ fn targets(text: &str) -> Vec<(usize, String)> {
         if is_code {
             continue;
         }
+        let quoted = line.split('`').skip(1).step_by(2).filter_map(named);
+        found.extend(quoted.map(|target| (number, target)));
         // `](` does not occur in a word in backticks here, so the parts between backticks may stay.
         for part in line.split("](").skip(1) {
             let target = part.split([')', ' ']).next().unwrap_or("");
@@ -71,6 +95,8 @@ fn fault(from: &Path, target: &str, texts: &HashMap<PathBuf, String>) -> Result<
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
     let to = if file.is_empty() {
         from.to_path_buf()
+    } else if let Some(file) = file.strip_prefix('/') {
+        PathBuf::from(file)
     } else {
         normal(&from.parent().unwrap_or_else(|| Path::new("")).join(file))
     };
@@ -130,6 +156,13 @@ mod tests {
     }
 
     #[test]
+    fn files_in_backticks_are_found() {
+        let text = "`app/a.rs`, `x::y` in `stages/http/src/b.rs`, `app/*.rs`, `docs` and app/c.rs";
+        let files = ["/app/a.rs", "/stages/http/src/b.rs"].map(|file| (1, file.to_owned()));
+        assert_eq!(targets(text), files);
+    }
+
+    #[test]
     fn headings_are_targets() {
         assert_eq!(
             anchors("# A b\ntext\n## `x` and y: z-1\n"),
@@ -143,7 +176,10 @@ mod tests {
         let of = |target: &str| fault(Path::new("README.md"), target, &texts).unwrap();
         assert_eq!(of("#two-commands"), None);
         assert_eq!(of("Makefile"), None);
-        assert!(of("#three").is_some() && of("docs/none.md").is_some());
+        assert_eq!(of("/xtask/Cargo.toml"), None);
+        assert!(
+            of("#three").is_some() && of("docs/none.md").is_some() && of("/app/a.rs").is_some()
+        );
     }
 
     #[test]
