@@ -18,7 +18,10 @@ use super::{ANY, Fanout, LiveOptions};
 /// When the kernel hands over a block that is not full: the delay of records on a quiet link.
 pub(super) const RETIRE: Duration = Duration::from_millis(10);
 
-const BLOCK_BYTES: usize = 1 << 20;
+/// Blocks that a ring of the usual size has: on a quiet link each is handed over nearly empty after [`RETIRE`],
+/// so that the number of blocks is how long the reader may stand still (2.56 s).
+const BLOCKS: usize = 256;
+const MAX_BLOCK_BYTES: usize = 1 << 20;
 const MIN_BLOCKS: usize = 4;
 const MIN_BLOCK_BYTES: usize = 128 << 10;
 
@@ -326,12 +329,12 @@ fn loop_over_sizes(
 
 const ENOMEM: i32 = 12;
 
-/// Blocks of a ring: large ones, but several, so that one can be read while others fill.
+/// Blocks of a ring: many, and large ones where there is room for many.
 fn shape(buffer_bytes: usize) -> RingShape {
-    let block = (buffer_bytes / 8)
+    let block = (buffer_bytes / BLOCKS)
         .max(1)
         .next_power_of_two()
-        .clamp(MIN_BLOCK_BYTES, BLOCK_BYTES);
+        .clamp(MIN_BLOCK_BYTES, MAX_BLOCK_BYTES);
     let blocks = (buffer_bytes / block).clamp(MIN_BLOCKS, 4096);
     RingShape {
         block_bytes: u32::try_from(block).unwrap_or(1 << 20),

@@ -602,6 +602,37 @@ fn without_privileges_an_interface_may_come_back() {
     );
 }
 
+/// A reader that the machine does not let run for a second and a half: however little comes, blocks fill by time.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the ring is filled by the time that passes"
+)]
+fn a_reader_may_stand_still_for_a_second_on_a_quiet_link() {
+    if !is_inside("live::a_reader_may_stand_still_for_a_second_on_a_quiet_link") {
+        return;
+    }
+    veth("one", "other");
+    let options = LiveOptions {
+        interface: "other".to_owned(),
+        ..LiveOptions::default()
+    };
+    let out = sender("one");
+    let mut source = open(&options);
+    let sent = mixture();
+    let mut count = 0;
+    for frame in sent.iter().cycle().take(150) {
+        out.send(frame).unwrap();
+        count += 1;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut taken = Taken::default();
+    taken.until(&mut source, |taken| {
+        taken.frames.len() >= count || taken.idles > 3
+    });
+    assert_eq!((taken.frames.len(), source.drops().kernel), (count, 0));
+}
+
 #[test]
 fn a_full_ring_is_counted_and_a_flood_can_be_ended() {
     if !is_inside("live::a_full_ring_is_counted_and_a_flood_can_be_ended") {

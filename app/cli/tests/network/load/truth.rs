@@ -24,11 +24,12 @@ const MIDDLE_NS: u64 = 3_000_000;
 
 /// Records of `linkweir http` by the client's socket.
 fn transactions(site: &Site, capture: &str) -> BTreeMap<SocketAddr, Value> {
-    let words = ["http", "-q", "--ttlb", "-r", capture, "-w", "http.jsonl"];
+    let records = format!("{capture}.jsonl");
+    let words = ["http", "-q", "--ttlb", "-r", capture, "-w", &records];
     let output = site.linkweir(Place::Server, &words).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{capture}: {said}");
-    let text = fs::read_to_string(site.path("http.jsonl")).unwrap();
+    let text = fs::read_to_string(site.path(&records)).unwrap();
     let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let by_socket: BTreeMap<_, _> = records
         .map(|one: Value| (site::socket(&one), one))
