@@ -1,6 +1,7 @@
 //! What the commands have in common about what they write, and the rights that writing needs.
 
 use std::cell::RefCell;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -44,6 +45,12 @@ pub(crate) fn destinations(named: &[String], has_top: bool) -> Vec<String> {
         [] => vec!["-".to_owned()],
         named => named.to_vec(),
     }
+}
+
+/// Whether records are shown on a terminal: no progress belongs between them.
+pub(crate) fn are_shown(destinations: &[String]) -> bool {
+    let is_stdout = |name: &String| matches!(name.as_str(), "-" | "/dev/stdout");
+    destinations.iter().any(is_stdout) && std::io::stdout().is_terminal()
 }
 
 /// The folders in which files will be made, and the devices and pipes that are written to.

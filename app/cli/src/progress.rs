@@ -43,7 +43,8 @@ pub(crate) fn wall_clock() -> u64 {
 }
 
 impl Meter {
-    /// Starts the clock. A bar appears where standard error is a terminal, unless `quiet`.
+    /// Starts the clock. A bar appears where standard error is a terminal, unless `quiet`: nobody wants it,
+    /// or something else is on the screen.
     pub(crate) fn start(quiet: bool) -> Self {
         let started = now();
         let wanted = !quiet && std::io::stderr().is_terminal();

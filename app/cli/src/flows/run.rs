@@ -13,7 +13,7 @@ use super::setup::{FlowSinks, check_conflicts, open_sinks, settings, written_fol
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{SharedReport, give_up_privileges, of_capture};
+use crate::outputs::{self, SharedReport, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -25,7 +25,9 @@ pub(crate) fn run(args: &FlowsArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
         return interfaces::list();
     }
-    let meter = Meter::start(args.output.quiet || args.view.has_top());
+    let written = outputs::destinations(&args.output.write, args.view.has_top());
+    let is_covered = args.view.has_top() || outputs::are_shown(&written);
+    let meter = Meter::start(args.output.quiet || is_covered);
     let signals = Signals::install()?;
     check_conflicts(args)?;
     let config = settings(args)?;

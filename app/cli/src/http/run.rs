@@ -16,7 +16,7 @@ use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{SharedReport, give_up_privileges, of_capture};
+use crate::outputs::{self, SharedReport, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -28,7 +28,9 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
         return interfaces::list();
     }
-    let meter = Meter::start(args.output.quiet || args.view.has_top());
+    let written = outputs::destinations(&args.output.write, args.view.has_top());
+    let is_covered = args.view.has_top() || outputs::are_shown(&written);
+    let meter = Meter::start(args.output.quiet || is_covered);
     let signals = Signals::install()?;
     check_conflicts(args)?;
     let config = settings(&args.tracking)?;

@@ -243,7 +243,7 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
             "sessions",
             &records,
             "--timeout",
-            "10ms",
+            "5ms",
             "--summary",
             &summary,
         ];
@@ -255,7 +255,7 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
 
     // A stream needs no file; several inputs of several forms are merged by time.
     let stream = fs::read(folder.at("arrow")).unwrap();
-    let ran = model_stdin(&["sessions", "-", "--timeout", "10ms", "-q"], &stream).exits(0);
+    let ran = model_stdin(&["sessions", "-", "--timeout", "5ms", "-q"], &stream).exits(0);
     assert_eq!(ran.stdout, outputs[0]);
     let both = [folder.at("parquet"), folder.at("jsonl")];
     let summary = folder.at("both.json");
@@ -264,7 +264,7 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
         &both[0],
         &both[1],
         "--timeout",
-        "10ms",
+        "5ms",
         "--summary",
         &summary,
     ];
@@ -277,7 +277,7 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
         "--bin",
         "10ms",
         "--timeout",
-        "10ms",
+        "5ms",
         "--json",
         "-o",
     ];

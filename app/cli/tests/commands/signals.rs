@@ -1,7 +1,7 @@
 //! Runs that are ended from outside.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -121,6 +121,56 @@ fn asked_to_end_before_anything_came() {
     let ran = ended(child.wait_with_output().unwrap()).exits(0);
     drop(stdin);
     assert_eq!(ran.stdout, "");
+}
+
+/// What a terminal shows of a run of a second, whose records go to `destination`.
+fn on_a_terminal(destination: &str) -> String {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("fifo");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let line = format!(
+        "{} http -r fifo --format text -w {destination}",
+        linkweir().get_program().to_str().unwrap()
+    );
+    let mut child = Command::new("script")
+        .current_dir(folder.path())
+        .env("TERM", "xterm")
+        .args(["-qec", &line, "/dev/null"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A terminal that nobody reads from takes no more after a while.
+    let mut screen = child.stdout.take().unwrap();
+    let shown = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        screen.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    let bytes = plain(&demo_frames());
+    let mut fifo = OpenOptions::new().write(true).open(&path).unwrap();
+    for part in bytes.chunks(bytes.len() / 5) {
+        fifo.write_all(part).unwrap();
+        pause();
+    }
+    drop(fifo);
+    assert!(child.wait().unwrap().success());
+    String::from_utf8(shown.join().unwrap()).unwrap()
+}
+
+#[test]
+fn records_on_a_terminal_have_no_progress_between_them() {
+    // What a bar is drawn with.
+    assert!(on_a_terminal("records.txt").contains('\u{1b}'));
+    let shown = on_a_terminal("-");
+    assert_eq!(shown.matches("|GET|").count(), 636, "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown}");
 }
 
 #[test]

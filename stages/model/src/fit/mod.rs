@@ -14,7 +14,7 @@ mod persistent;
 mod rest;
 mod series;
 
-pub use options::{FitError, FitOptions, LEAST_BINS, MAX_SCALES, MAX_STATES};
+pub use options::{FitError, FitOptions, LEAST_ARRIVALS, LEAST_BINS, MAX_SCALES, MAX_STATES};
 
 use crate::check::{self, Check};
 use crate::counts::Counts;
@@ -63,7 +63,7 @@ pub struct Scale {
 /// Fits a model.
 ///
 /// # Errors
-/// [`FitError`]: too few bins, constant counts, wishes that cannot be met, an autocovariance that no
+/// [`FitError`]: too few bins or arrivals, constant counts, wishes that cannot be met, an autocovariance that no
 /// such model has.
 pub fn fit(counts: &Counts, options: &FitOptions) -> Result<Fitted, FitError> {
     options.check(counts)?;

@@ -4,6 +4,8 @@ use crate::counts::Counts;
 
 /// Fewest bins that are fitted.
 pub const LEAST_BINS: usize = 100;
+/// Fewest arrivals that are fitted: of fewer nothing can be said about how they depend on one another.
+pub const LEAST_ARRIVALS: u64 = 100;
 /// Most states of a fitted model.
 pub const MAX_STATES: usize = 64;
 /// Most two-state sources.
@@ -46,6 +48,12 @@ pub enum FitError {
     Constant {
         /// How many arrivals.
         count: u32,
+    },
+    /// Fewer arrivals than [`LEAST_ARRIVALS`].
+    #[error("{arrivals} arrivals: at least {LEAST_ARRIVALS} are needed")]
+    Few {
+        /// How many there are.
+        arrivals: u64,
     },
     /// More lags than half the bins, more than can be compared, or none.
     #[error("{lags} lags of {bins} bins: 1 to {most} are possible")]
@@ -96,6 +104,10 @@ impl FitOptions {
             && rest.iter().all(|count| count == first)
         {
             return Err(FitError::Constant { count: *first });
+        }
+        let arrivals = counts.total();
+        if arrivals < LEAST_ARRIVALS {
+            return Err(FitError::Few { arrivals });
         }
         let most = (bins / 2).min(crate::check::MAX_LAGS);
         if let Some(lags) = self.lags

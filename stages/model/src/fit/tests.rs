@@ -161,6 +161,8 @@ fn what_cannot_be_fitted_is_refused() {
     assert_eq!(of(vec![1; 99], plain()), FitError::TooShort { bins: 99 });
     assert_eq!(of(vec![4; 500], plain()), FitError::Constant { count: 4 });
     assert_eq!(of(vec![0; 500], plain()), FitError::Constant { count: 0 });
+    let few: Vec<u32> = (0..500).map(|i| u32::from(i % 6 == 0)).collect();
+    assert_eq!(of(few, plain()), FitError::Few { arrivals: 84 });
     let some: Vec<u32> = (0..500).map(|i| i % 7).collect();
     for lags in [0, 251, usize::MAX] {
         let fault = of(some.clone(), asked(lags));
@@ -216,7 +218,12 @@ fn strange_series_have_a_model_or_an_error() {
                     assert!(again.sampler(1).next_rate().is_finite(), "{number}");
                 }
                 Err(fault) => assert!(
-                    matches!(fault, FitError::Infeasible { .. } | FitError::Range),
+                    matches!(
+                        fault,
+                        FitError::Infeasible { .. }
+                            | FitError::Range
+                            | FitError::Few { arrivals: 1 }
+                    ),
                     "{number}: {fault}"
                 ),
             }

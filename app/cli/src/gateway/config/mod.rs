@@ -101,6 +101,13 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         };
         place.wrong(&at, format!("{}{hint}", error.message().replace('\n', " ")))
     })?;
+    if table.get_ref().is_empty() {
+        // As an editor or a full disk leaves it: that would open the gateway without a word.
+        return Err(Wrong(format!(
+            "{}: the policy is empty and would let everything pass; where it is to, say `default = \"allow\"` in [gateway]",
+            place.path.display()
+        )));
+    }
     let mut file = Section::new(place, table);
     let mut gateway = match file.section("gateway")? {
         Some(section) => section,

@@ -188,8 +188,12 @@ fn a_fault_is_told_with_its_line_and_column() {
 }
 
 #[test]
-fn an_empty_policy_allows_everything() {
-    let config = read("").expect("a policy");
+fn a_policy_that_allows_everything_says_so() {
+    for empty in ["", "# nothing yet\n"] {
+        let error = read(empty).unwrap_err();
+        assert!(error.contains("the policy is empty"), "{error}");
+    }
+    let config = read("[gateway]\ndefault = \"allow\"\n").expect("a policy");
     assert_eq!(config.policy.default.action, Action::Allow);
     assert!(config.policy.rules.is_empty());
 }
