@@ -239,9 +239,9 @@ impl ViewArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Where the records go: a path, or `-` for standard output; may be given several times. A
-    /// file appears under its name when it is complete; until then it is `.NAME.partial`, which the next
-    /// run keeps where this one is killed. A finished file is never replaced without `--overwrite`. `kafka://HOST[:PORT][,HOST...]/TOPIC`: messages of a topic, without TLS;
-    /// `ipfix://HOST:PORT`: flows to a collector [default: `-`; nowhere with `--top`].
+    /// file appears under its name when it is complete; until then it is `.NAME.partial`, and if the run is
+    /// killed, the next one keeps that. `kafka://HOST[:PORT][,HOST...]/TOPIC`: messages of a topic, without
+    /// TLS; `ipfix://HOST:PORT`: flows to a collector [default: `-`; nowhere with `--top`].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
@@ -282,8 +282,8 @@ pub(crate) struct OutputArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StoreArgs {
-    /// Replace finished files of the names that `-w` gives [default: records of files are refused, those of
-    /// interfaces and of `load` go to `NAME.1`, `NAME.2` and so on].
+    /// Replace output files that exist [default: a run over capture files refuses them; a run on live
+    /// traffic, and `load`, write to `NAME.1`, `NAME.2` and so on].
     #[arg(long)]
     pub(crate) overwrite: bool,
 
@@ -315,11 +315,7 @@ impl StoreArgs {
         OutputOptions {
             wall_clock_ns: wall_clock,
             is_live,
-            existing: match (self.overwrite, is_live) {
-                (true, _) => Existing::Replace,
-                (false, true) => Existing::Keep,
-                (false, false) => Existing::Refuse,
-            },
+            existing: Existing::of(self.overwrite, is_live),
             partition: self.partition,
             budget: self.budget,
             probe: self.probe.clone().unwrap_or_else(host_name),

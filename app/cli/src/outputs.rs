@@ -47,10 +47,10 @@ pub(crate) fn destinations(named: &[String], has_top: bool) -> Vec<String> {
     }
 }
 
-/// Whether records are shown on a terminal: no progress belongs between them.
-pub(crate) fn are_shown(destinations: &[String]) -> bool {
+/// Whether the records that go where `-w` names are shown on a terminal: no progress belongs between them.
+pub(crate) fn are_shown(named: &[String]) -> bool {
     let is_stdout = |name: &String| matches!(name.as_str(), "-" | "/dev/stdout");
-    destinations.iter().any(is_stdout) && std::io::stdout().is_terminal()
+    (named.is_empty() || named.iter().any(is_stdout)) && std::io::stdout().is_terminal()
 }
 
 /// The folders in which files will be made, and the devices and pipes that are written to.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::output::folder_of;
+use crate::output::{folder_of, own_name};
 
 /// `NAME.N`, or `NAME` itself for 0.
 pub(crate) fn again(target: &Path, number: u64) -> PathBuf {
@@ -40,10 +40,7 @@ impl Names {
         for entry in std::fs::read_dir(folder_of(&self.base))? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
-            let own = name
-                .strip_prefix('.')
-                .and_then(|name| name.strip_suffix(".partial"));
-            if let Some(own) = own
+            if let Some(own) = own_name(&name)
                 && (self.number_of(own).is_some() || self.is_base_or_again(own))
             {
                 left.push(self.base.with_file_name(own));
@@ -91,10 +88,7 @@ impl Names {
         for entry in std::fs::read_dir(folder_of(&self.base))? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
-            let complete = name
-                .strip_prefix('.')
-                .and_then(|name| name.strip_suffix(".partial"))
-                .unwrap_or(&name);
+            let complete = own_name(&name).unwrap_or(&name);
             highest = highest.max(self.number_of(complete).unwrap_or(0));
         }
         Ok(highest.saturating_add(1))

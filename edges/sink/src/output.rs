@@ -88,6 +88,11 @@ pub(crate) fn partial_name(target: &Path) -> PathBuf {
     target.with_file_name(name)
 }
 
+/// The name that a file has once it is complete, from that of its partial file.
+pub(crate) fn own_name(partial: &str) -> Option<&str> {
+    partial.strip_prefix('.')?.strip_suffix(".partial")
+}
+
 pub(crate) fn io_error(destination: &str, source: io::Error) -> SinkError {
     if source.kind() == ErrorKind::BrokenPipe {
         return SinkError::ClosedPipe;

@@ -213,7 +213,7 @@ impl Series {
 /// Says that records are not where they were asked for.
 fn tell_name(announce: fn(&str), destination: &str, name: &Path) {
     announce(&format!(
-        "{destination} is there already: the records go to {}",
+        "{destination} exists: writing to {}",
         name.display()
     ));
 }
@@ -226,7 +226,7 @@ fn adopt_all(destination: &str, names: &Names, options: &OutputOptions) -> Resul
         let is_replaced = options.existing == Existing::Replace && target == names.base;
         if let Some(name) = adopt(&target, is_replaced.into()).map_err(failed)? {
             (options.announce)(&format!(
-                "{}, which a killed run left, is {} from now on",
+                "renamed {}, which a killed run left, to {}",
                 partial_name(&target).display(),
                 name.display()
             ));
@@ -249,7 +249,7 @@ fn open_named(
                     destination: destination.to_owned(),
                     source: io::Error::new(
                         io::ErrorKind::AlreadyExists,
-                        "is there already; --overwrite replaces it",
+                        "exists; --overwrite replaces it",
                     ),
                 });
             }

@@ -67,6 +67,18 @@ pub enum Existing {
     Replace,
 }
 
+impl Existing {
+    /// What goes for a run: `overwrite` is the user's word, `is_live` as of [`OutputOptions::is_live`].
+    #[must_use]
+    pub const fn of(overwrite: bool, is_live: bool) -> Self {
+        match (overwrite, is_live) {
+            (true, _) => Self::Replace,
+            (false, true) => Self::Keep,
+            (false, false) => Self::Refuse,
+        }
+    }
+}
+
 /// The length of time that one folder of files is for, by UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partition {

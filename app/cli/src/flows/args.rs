@@ -193,8 +193,8 @@ impl FlowFormat {
 pub(crate) struct FlowOutputArgs {
     /// Where the records go: a path, `-` for standard output, a folder with `--format tstat`, or
     /// `ipfix://HOST:PORT` (UDP; `ipfix+tcp://` for TCP); may be given several times. A file appears
-    /// under its name when it is complete; until then it is `.NAME.partial`, which the next run keeps
-    /// where this one is killed. A finished file is never replaced without `--overwrite` [default: `-`; nowhere with `--top`].
+    /// under its name when it is complete; until then it is `.NAME.partial`, and if the run is killed, the
+    /// next one keeps that [default: `-`; nowhere with `--top`].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Vec<String>,
 

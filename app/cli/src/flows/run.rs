@@ -25,8 +25,8 @@ pub(crate) fn run(args: &FlowsArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
         return interfaces::list();
     }
-    let written = outputs::destinations(&args.output.write, args.view.has_top());
-    let is_covered = args.view.has_top() || outputs::are_shown(&written);
+    let has_records = !args.output.no_output && outputs::are_shown(&args.output.write);
+    let is_covered = args.view.has_top() || has_records;
     let meter = Meter::start(args.output.quiet || is_covered);
     let signals = Signals::install()?;
     check_conflicts(args)?;

@@ -102,7 +102,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FORMAT", value_parser = formats(), requires = "write")]
     pub(crate) format: Option<Format>,
 
-    /// Replace finished files of the names that `-w` gives [default: they are refused].
+    /// Replace output files that exist [default: refuse them].
     #[arg(long, requires = "write")]
     pub(crate) overwrite: bool,
 }
@@ -157,8 +157,8 @@ pub(crate) struct RunArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct EventArgs {
     /// Where the events go: a path, or `-` for standard output; may be given several times. A
-    /// file appears under its name when it is complete; until then it is `.NAME.partial`, which the next
-    /// run keeps where this one is killed [default: `-`; nowhere with `--top`].
+    /// file appears under its name when it is complete; until then it is `.NAME.partial`, and if the run is
+    /// killed, the next one keeps that [default: `-`; nowhere with `--top`].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 

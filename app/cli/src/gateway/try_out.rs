@@ -78,11 +78,7 @@ fn open_sinks(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Sink<GatewayKind>>
     let options = OutputOptions {
         wall_clock_ns: progress::wall_clock,
         announce: warn,
-        existing: if args.overwrite {
-            Existing::Replace
-        } else {
-            Existing::Refuse
-        },
+        existing: Existing::of(args.overwrite, false),
         ..OutputOptions::default()
     };
     let sinks = args.write.iter().map(|destination| {

@@ -39,8 +39,7 @@ pub(crate) fn run(args: &HalvesArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
         return interfaces::list();
     }
-    let written = outputs::destinations(&args.output.write, false);
-    let meter = Meter::start(args.output.quiet || outputs::are_shown(&written));
+    let meter = Meter::start(args.output.quiet || outputs::are_shown(&args.output.write));
     let signals = Signals::install()?;
     check_conflicts(args)?;
     match input::open(&args.input, 1, &signals)? {

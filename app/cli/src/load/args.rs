@@ -286,7 +286,7 @@ pub(crate) struct RoleArgs {
 pub(crate) struct LoadOutputArgs {
     /// Where the records of the sessions (`load_session`) go: a path, or `-` for standard output; may be
     /// given several times. A file appears under its name when it is complete; until then it is
-    /// `.NAME.partial`, which the next run keeps where this one is killed [default: nowhere].
+    /// `.NAME.partial`, and if the run is killed, the next one keeps that [default: nowhere].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 

@@ -229,7 +229,7 @@ fn a_finished_file_stays() {
     // The other destination is opened before that is found.
     http(&demo(), &["-w", &new, "-w", &old])
         .exits(3)
-        .says("old.jsonl: is there already; --overwrite replaces it");
+        .says("old.jsonl: exists; --overwrite replaces it");
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");
     let ran = http(&demo(), &["-w", &new, "-w", &old, "--overwrite"]).exits(0);
     assert_eq!(

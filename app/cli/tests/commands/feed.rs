@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use crate::common::{Ran, demo, demo_frames, ended, http, linkweir, plain, run};
+use crate::common::{Ran, demo, demo_frames, ended, fifo, http, linkweir, plain, run};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -113,14 +113,7 @@ struct Held {
 
 fn held(test: &str, consumers: u32, words: &[&str]) -> Held {
     let folder = tempdir().unwrap();
-    let path = folder.path().join("fifo");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&path)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let path = fifo(folder.path());
     let name = name(test);
     let feeder = linkweir()
         .current_dir(folder.path())

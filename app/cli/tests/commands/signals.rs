@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{demo_frames, ended, http, linkweir, plain};
+use crate::common::{demo_frames, ended, fifo, http, linkweir, plain};
 use tempfile::{TempDir, tempdir};
 
 /// A run that has read some packets from a FIFO that stays open.
@@ -29,14 +29,7 @@ fn pause() {
 
 fn start(words: &[&str]) -> Waiting {
     let folder = tempdir().unwrap();
-    let path = folder.path().join("fifo");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&path)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let path = fifo(folder.path());
     let child = linkweir()
         .current_dir(folder.path())
         .args(["http", "-r", "fifo"])
@@ -126,14 +119,7 @@ fn asked_to_end_before_anything_came() {
 /// What a terminal shows of a run of a second, whose records go to `destination`.
 fn on_a_terminal(destination: &str) -> String {
     let folder = tempdir().unwrap();
-    let path = folder.path().join("fifo");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&path)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let path = fifo(folder.path());
     let line = format!(
         "{} http -r fifo --format text -w {destination}",
         linkweir().get_program().to_str().unwrap()

@@ -140,6 +140,14 @@ pub fn demo_frames() -> Vec<CapturedFrame> {
     }
 }
 
+/// A named pipe in `folder`.
+pub fn fifo(folder: &Path) -> PathBuf {
+    let path = folder.join("fifo");
+    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    path
+}
+
 /// Frames as the pcap that tcpdump would write.
 pub fn plain(frames: &[CapturedFrame]) -> Vec<u8> {
     pcap(frames, PcapVariant::usual(LinkType::ETHERNET))

@@ -127,7 +127,7 @@ fn a_finished_file_is_replaced_only_where_that_is_said() {
     let path = folder.path().join("out.jsonl");
     run(&path, Existing::Refuse, 2);
     let error = open_at(&path, Existing::Refuse).err().unwrap().to_string();
-    assert!(error.contains("is there already; --overwrite"), "{error}");
+    assert!(error.contains("exists; --overwrite"), "{error}");
     run(&path, Existing::Keep, 3);
     run(&path, Existing::Keep, 4);
     let kept = [("out.jsonl", 2), ("out.jsonl.1", 3), ("out.jsonl.2", 4)];

@@ -104,7 +104,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
     if table.get_ref().is_empty() {
         // As an editor or a full disk leaves it: that would open the gateway without a word.
         return Err(Wrong(format!(
-            "{}: the policy is empty and would let everything pass; where it is to, say `default = \"allow\"` in [gateway]",
+            "{}: the policy is empty and would let everything pass; to allow everything, write `default = \"allow\"` in [gateway]",
             place.path.display()
         )));
     }
