@@ -135,23 +135,36 @@ pub(crate) fn run(args: &[String]) -> Outcome {
             ended.push(one);
         }
     };
-    let run = |is_of: fn(Lane) -> bool| {
-        for program in programs.iter().filter(|program| is_of(program.lane())) {
+    let queue = |is_of: fn(Lane) -> bool| {
+        let queued: Vec<&Program> = programs.iter().filter(|one| is_of(one.lane())).collect();
+        Mutex::new(queued.into_iter())
+    };
+    let run = |queue: &Queue<'_>| {
+        while let Some(program) = next(queue) {
             take(program.title(), how.run(program));
         }
     };
+    let computing = queue(|lane| lane == Lane::Computing);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            run(|lane| lane == Lane::Waiting);
+            run(&queue(|lane| lane == Lane::Waiting));
             if parts.is_empty() && !only_properties {
                 take(DOCUMENTATION.to_owned(), how.examples_of_documents());
             }
+            run(&computing);
         });
-        run(|lane| lane == Lane::Computing);
+        run(&computing);
     });
-    run(|lane| matches!(lane, Lane::Alone(_)));
+    run(&queue(|lane| matches!(lane, Lane::Alone(_))));
     let mut ended = ended.into_inner().unwrap_or_default();
     Ok(conclude(&mut ended, begin.elapsed()))
+}
+
+/// Programs that lanes share.
+type Queue<'a> = Mutex<std::vec::IntoIter<&'a Program>>;
+
+fn next<'a>(queue: &Queue<'a>) -> Option<&'a Program> {
+    queue.lock().ok()?.next()
 }
 
 /// The day, as a number: 20261123.

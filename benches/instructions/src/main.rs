@@ -10,6 +10,7 @@
 )]
 
 use std::hint::black_box;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -43,10 +44,9 @@ const ALL: &[(&str, Work)] = &[
     ("flows as jsonl, records", || flows_as(Format::Jsonl)),
     ("flows as csv, records", || flows_as(Format::Csv)),
     ("flows as zeek, records", || flows_as(Format::Zeek)),
-    #[cfg(feature = "columns")]
     ("http as parquet, records", || http_as(Format::Parquet)),
-    #[cfg(feature = "columns")]
     ("http as arrow, records", || http_as(Format::Arrow)),
+    ("flows as ipfix, records", flows_to_a_collector),
 ];
 
 fn main() -> Result<()> {
@@ -197,19 +197,33 @@ fn packets_through_a_ring() -> Result<u64> {
 fn http_as(format: Format) -> Result<u64> {
     let stage = HttpStage::new(&HttpConfig::default());
     let records = through(stage, HttpBatch::default(), &Frames::read()?)?;
-    written::<HttpKind>(&records, format)
+    written::<HttpKind>(&records, "/dev/null", Some(format))
 }
 
 fn flows_as(format: Format) -> Result<u64> {
-    let stage = FlowsStage::new(&FlowsConfig::default());
-    let records = through(stage, FlowBatch::default(), &Frames::read()?)?;
-    written::<FlowKind>(&records, format)
+    written::<FlowKind>(&flows()?, "/dev/null", Some(format))
 }
 
-fn written<K: RecordKind>(records: &K::Batch, format: Format) -> Result<u64> {
+/// To a socket that nobody reads: the kernel drops what does not fit.
+fn flows_to_a_collector() -> Result<u64> {
+    let collector = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let destination = format!("ipfix://{}", collector.local_addr()?);
+    written::<FlowKind>(&flows()?, &destination, None)
+}
+
+fn flows() -> Result<FlowBatch> {
+    let stage = FlowsStage::new(&FlowsConfig::default());
+    through(stage, FlowBatch::default(), &Frames::read()?)
+}
+
+fn written<K: RecordKind>(
+    records: &K::Batch,
+    destination: &str,
+    format: Option<Format>,
+) -> Result<u64> {
     let mut sink = Some(open_sink::<K>(
-        "/dev/null",
-        Some(format),
+        destination,
+        format,
         OutputOptions::default(),
     )?);
     measured(&mut || {
