@@ -458,6 +458,8 @@ fn clients_get_their_own_reports_though_their_tickets_are_the_same() {
     let options = ScannerOptions {
         connections: 3,
         timeout: Duration::from_secs(20),
+        // One connection may serve them all.
+        scans_per_connection: 1200,
         ..options(&fake.path)
     };
     let scanner = Scanner::start(options).expect("starts");
