@@ -30,28 +30,19 @@ enum Who {
 struct Lab {
     folder: TempDir,
     running: Running,
-    machine: Machine,
+    /// What the machine had before.
+    before: BTreeSet<String>,
 }
 
-/// What must be the same afterwards.
-#[derive(Debug, PartialEq, Eq)]
-struct Machine {
-    interfaces: BTreeSet<String>,
-    named_namespaces: BTreeSet<String>,
-}
-
-impl Machine {
-    fn look() -> Self {
-        let devices = fs::read_to_string("/proc/net/dev").unwrap();
-        let named = devices.lines().filter_map(|line| line.split_once(':'));
-        let namespaces = fs::read_dir("/run/netns").into_iter().flatten().flatten();
-        Self {
-            interfaces: named.map(|(name, _)| name.trim().to_owned()).collect(),
-            named_namespaces: namespaces
-                .map(|entry| entry.file_name().to_string_lossy().into_owned())
-                .collect(),
-        }
-    }
+/// Interfaces and named namespaces of the machine.
+fn machine() -> BTreeSet<String> {
+    let devices = fs::read_to_string("/proc/net/dev").unwrap();
+    let interfaces = devices.lines().filter_map(|line| line.split_once(':'));
+    let namespaces = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    interfaces
+        .map(|(name, _)| format!("interface {}", name.trim()))
+        .chain(namespaces.map(|entry| format!("namespace {}", entry.file_name().display())))
+        .collect()
 }
 
 impl Lab {
@@ -87,12 +78,12 @@ impl Lab {
             .stdin(Stdio::null())
             .stdout(write("stdout"))
             .stderr(write("stderr"));
-        let machine = Machine::look();
+        let before = machine();
         let running = Running::start(&mut command).unwrap();
         Some(Self {
             folder,
             running,
-            machine,
+            before,
         })
     }
 
@@ -159,12 +150,15 @@ impl Lab {
             status.is_some()
         });
         let status = status.unwrap_or_else(|| panic!("it goes on: {}", self.read("stderr")));
+        let mut added = &machine() - &self.before;
         until(Duration::from_secs(10), || {
-            self.processes().is_empty() && self.left().is_empty()
+            // Somebody else's goes in time, and what comes meanwhile is not ours.
+            added = &added & &machine();
+            self.processes().is_empty() && self.left().is_empty() && added.is_empty()
         });
         assert_eq!(self.processes(), [""; 0], "processes are left");
         assert_eq!(self.left(), [""; 0], "files are left");
-        assert_eq!(Machine::look(), self.machine);
+        assert_eq!(added, BTreeSet::new(), "of the machine");
         status
     }
 
