@@ -99,7 +99,13 @@ impl FlowsStage {
             }
         }
         (row.client.is_internal, row.server.is_internal) = flow.internal();
-        handshake(flow, &mut row);
+        let syn_ack_at = self
+            .pools
+            .extras
+            .get(server.extras)
+            .and_then(|extras| extras.syn_ack_at)
+            .unwrap_or(flow.syn_ack_at);
+        handshake(flow, syn_ack_at, &mut row);
         self.layer7.fill(flow.layer7, &mut row);
         Some(row)
     }
@@ -163,13 +169,13 @@ fn as_datagrams(side: &mut FlowSide, flow: &Flow) {
 }
 
 /// The times of the handshake, where the SYN was sent once.
-fn handshake(flow: &Flow, row: &mut FlowRow) {
+fn handshake(flow: &Flow, syn_ack_at: u64, row: &mut FlowRow) {
     let [client, server] = &flow.directions;
-    if flow.syn_ack_at == 0 || !flow.has_syn() || client.syn != 1 {
+    if syn_ack_at == 0 || !flow.has_syn() || client.syn != 1 {
         return;
     }
-    row.syn_ack_ns = Some(flow.syn_ack_at.saturating_sub(flow.start_ns));
-    if server.syn == 1 && client.first_ack >= flow.syn_ack_at {
-        row.ack_dat_ns = Some(client.first_ack - flow.syn_ack_at);
+    row.syn_ack_ns = Some(syn_ack_at.saturating_sub(flow.start_ns));
+    if server.syn == 1 && client.first_ack >= syn_ack_at {
+        row.ack_dat_ns = Some(client.first_ack - syn_ack_at);
     }
 }

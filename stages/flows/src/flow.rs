@@ -40,7 +40,7 @@ pub(crate) struct Flow {
     pub(crate) start_ns: u64,
     /// Last packet, nanoseconds since the epoch.
     pub(crate) last_ns: u64,
-    /// The SYN-ACK, nanoseconds since the epoch; 0: none.
+    /// The first SYN-ACK, nanoseconds since the epoch; 0: none.
     pub(crate) syn_ack_at: u64,
     pub(crate) layer7: Handle,
     /// Entry of the pool of partial records.

@@ -2,6 +2,8 @@
 
 use linkweir_record::flow::{Anomaly, FlowSide};
 
+use super::answers::Answer;
+
 /// Retransmissions that wait for evidence.
 const RECENT: usize = 4;
 /// Ranges that were acknowledged though they were never seen.
@@ -54,6 +56,10 @@ pub(crate) struct Extras {
     pub(crate) was_sacked: bool,
     /// When the first of them passed.
     pub(crate) sacked_at: u64,
+    /// A SYN-ACK beside the first, with another number.
+    pub(crate) other: Answer,
+    /// When the SYN-ACK was seen that the peer took, where that is not the first; 0: not known.
+    pub(crate) syn_ack_at: Option<u64>,
     holes: [(u32, u32); HOLES],
     hole_at: u8,
 }

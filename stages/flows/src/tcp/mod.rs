@@ -1,6 +1,7 @@
 //! One segment of a TCP flow: what it says of its sender, and of what it acknowledges.
 
 mod ack;
+mod answers;
 mod classify;
 mod data;
 pub(crate) mod direction;
@@ -156,8 +157,8 @@ pub(crate) fn on_segment(
     } else {
         me.without_ack = me.without_ack.saturating_add(1);
     }
-    if flags.intersects(controls) {
-        on_controls(me, flags, tcp, pools);
+    if flags.intersects(controls) && !on_controls(me, flags, arrival, pools) {
+        return Outcome::default();
     }
     let options = read_options(me, tcp);
     if len > 0 {
@@ -173,6 +174,12 @@ pub(crate) fn on_segment(
         && (me.tsval == 0 || before(me.tsval, tsval))
     {
         me.tsval = tsval;
+    }
+    if is_ack
+        && peer.options & option::DISPUTED != 0
+        && !flags.intersects(TcpFlags::SYN | TcpFlags::RST)
+    {
+        answers::settle(peer, tcp.ack().0, pools);
     }
     let window = window_of(me, peer, tcp, is_syn);
     if len > 0 || flags.intersects(controls) {
@@ -246,27 +253,25 @@ fn on_payload(me: &mut Direction, len: u32, flags: TcpFlags, now: u64) {
     me.last_data = me.last_data.max(now);
 }
 
-/// SYN, FIN, RST.
+/// SYN, FIN, RST. Whether the segment says anything else of the connection.
 #[cold]
-fn on_controls(me: &mut Direction, flags: TcpFlags, tcp: &Tcp<'_>, pools: &mut Pools) {
+fn on_controls(
+    me: &mut Direction,
+    flags: TcpFlags,
+    arrival: &Arrival<'_>,
+    pools: &mut Pools,
+) -> bool {
+    let tcp = arrival.tcp;
     if flags.contains(TcpFlags::SYN) {
         me.syn = me.syn.saturating_add(1);
         if !me.has(flag::SYN) {
             me.flags |= flag::SYN;
             me.isn = tcp.seq().0;
+        } else if flags.contains(TcpFlags::ACK) && me.isn != tcp.seq().0 {
+            answers::on_other(me, arrival, pools);
+            return false;
         }
-        for one in tcp.options() {
-            match one {
-                TcpOption::MaximumSegmentSize(mss) => me.mss = mss,
-                TcpOption::WindowScale(shift) => {
-                    me.options |= option::WINDOW_SCALE;
-                    // RFC 7323 sec. 2.3: a larger shift counts as 14.
-                    me.window_scale = shift.min(14);
-                }
-                TcpOption::SackPermitted => me.options |= option::SACK,
-                _ => {}
-            }
-        }
+        read_offer(me, tcp);
     }
     if flags.contains(TcpFlags::RST) && me.fin == 0 {
         me.options |= option::RST_FIRST;
@@ -278,6 +283,23 @@ fn on_controls(me: &mut Direction, flags: TcpFlags, tcp: &Tcp<'_>, pools: &mut P
         && let Some(extras) = pools.extras_of(me)
     {
         extras.rst += 1;
+    }
+    true
+}
+
+/// What a SYN offers.
+fn read_offer(me: &mut Direction, tcp: &Tcp<'_>) {
+    for one in tcp.options() {
+        match one {
+            TcpOption::MaximumSegmentSize(mss) => me.mss = mss,
+            TcpOption::WindowScale(shift) => {
+                me.options |= option::WINDOW_SCALE;
+                // RFC 7323 sec. 2.3: a larger shift counts as 14.
+                me.window_scale = shift.min(14);
+            }
+            TcpOption::SackPermitted => me.options |= option::SACK,
+            _ => {}
+        }
     }
 }
 

@@ -7,4 +7,5 @@
 )]
 
 mod anomalies;
+mod handshakes;
 mod life;
