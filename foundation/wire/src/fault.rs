@@ -17,11 +17,13 @@ pub struct DecodeError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The capture ends in the header (snap length); the wire had more.
+    /// The capture ends in the header (snap length); the wire had more. Of a packet that stands: its
+    /// length field promises more than the record says of the frame, which was cut and the record
+    /// rewritten.
     Cut {
-        /// Bytes the header needs.
+        /// Bytes the header needs, or the length field promises.
         need: u16,
-        /// Bytes captured from its start.
+        /// Bytes captured from the header's start, or of what the field tells the length of.
         have: u16,
     },
     /// The packet around it, by its own length, ends in the header.
@@ -31,11 +33,11 @@ pub enum DecodeErrorKind {
         /// Bytes there were on the wire.
         have: u16,
     },
-    /// The length field promises more than there was on the wire.
+    /// The length field promises more than the packet around it has.
     BeyondEnd {
         /// Bytes by the length field.
         need: u16,
-        /// Bytes there were on the wire.
+        /// Bytes there are in the packet around it.
         have: u16,
     },
     /// The version field is not one this layer has.
@@ -88,13 +90,16 @@ impl fmt::Display for DecodeError {
         write!(f, "{} at byte {}: ", self.layer.name(), self.offset)?;
         match self.kind {
             DecodeErrorKind::Cut { need, have } => {
-                write!(f, "header needs {need} bytes, {have} captured")
+                write!(f, "needs {need} bytes, {have} captured")
             }
             DecodeErrorKind::TooShort { need, have } => {
                 write!(f, "header needs {need} bytes, the packet has {have}")
             }
             DecodeErrorKind::BeyondEnd { need, have } => {
-                write!(f, "length field says {need} bytes, the frame had {have}")
+                write!(
+                    f,
+                    "length field says {need} bytes, the packet around it has {have}"
+                )
             }
             DecodeErrorKind::BadVersion(found) => write!(f, "version {found}"),
             DecodeErrorKind::BadHeaderLength(found) => write!(f, "header length field {found}"),
@@ -263,7 +268,7 @@ mod tests {
         };
         assert_eq!(
             cut.to_string(),
-            "ipv4 at byte 14: header needs 20 bytes, 12 captured"
+            "ipv4 at byte 14: needs 20 bytes, 12 captured"
         );
         let mut faults = DecodeFaults::default();
         assert_eq!((faults.total(), faults.iter().count()), (0, 0));

@@ -16,8 +16,9 @@ pub struct Packet<'a> {
     /// IP tunnels that were opened on the way.
     pub tunnels: u8,
     /// What was wrong although the packet stands: the inside of a tunnel did not decode (the packet
-    /// is then the tunnel's own), or a length field promised more than the frame had on the wire
-    /// (the payload is then what was there).
+    /// is then the tunnel's own), a length field promised more than the packet around it has (the
+    /// payload is then what was there), or more than the record says of the frame (the length is then
+    /// that of the field, and the rest was cut).
     pub fault: Option<DecodeError>,
 }
 

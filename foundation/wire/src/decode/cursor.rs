@@ -11,6 +11,8 @@ pub(super) struct Cursor<'a> {
     pub(super) bytes: &'a [u8],
     /// Bytes from here to the end of the enclosing layer, on the wire.
     pub(super) wire: u32,
+    /// Whether no length field has ended it yet: only the record of the frame says how long it was.
+    is_open: bool,
     /// Where this is in the frame.
     pub(super) offset: u32,
 }
@@ -22,6 +24,7 @@ impl<'a> Cursor<'a> {
         Self {
             bytes,
             wire: wire_len.max(len32(bytes.len())),
+            is_open: true,
             offset: 0,
         }
     }
@@ -51,6 +54,7 @@ impl<'a> Cursor<'a> {
             bytes: self.bytes.get(count as usize..).unwrap_or_default(),
             wire: self.wire.saturating_sub(count),
             offset: self.offset.saturating_add(count.min(self.wire)),
+            ..self
         }
     }
 
@@ -62,12 +66,18 @@ impl<'a> Cursor<'a> {
         Ok(self.skip(len32(count)))
     }
 
-    /// The same start, ending after `len` bytes where that is earlier.
+    /// The same start, ending after `len` bytes, or with the enclosing layer where that is earlier. A
+    /// frame does not end earlier: who cuts the frames of a capture may write the new length as the old.
     #[inline]
     pub(super) fn limit(self, len: u32) -> Self {
         Self {
             bytes: self.bytes.get(..len as usize).unwrap_or(self.bytes),
-            wire: self.wire.min(len),
+            wire: if self.is_open {
+                len
+            } else {
+                self.wire.min(len)
+            },
+            is_open: false,
             offset: self.offset,
         }
     }
@@ -101,16 +111,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The error for a length field of `need` bytes, counted from here, in a shorter packet.
+    /// The error for a length field of `need` bytes, counted from here, where there are fewer.
     #[cold]
     pub(super) fn beyond_end(self, layer: Layer, need: u32) -> DecodeError {
-        self.error(
-            layer,
-            DecodeErrorKind::BeyondEnd {
-                need: len16(need as usize),
-                have: len16(self.wire as usize),
-            },
-        )
+        let need = len16(need as usize);
+        let kind = if self.is_open {
+            let have = len16(self.bytes.len());
+            DecodeErrorKind::Cut { need, have }
+        } else {
+            let have = len16(self.wire as usize);
+            DecodeErrorKind::BeyondEnd { need, have }
+        };
+        self.error(layer, kind)
     }
 }
 

@@ -31,8 +31,9 @@ const PROTOCOL_UDP: u8 = 17;
 ///
 /// Units: `wire_len` is the length the frame had on the wire, in bytes; where it is below what was
 /// captured, the captured length counts. Payload lengths come from the IP headers, so padding is
-/// left out and a cut payload keeps its length; an IP length of zero (segmentation offload) takes
-/// what the frame had.
+/// left out and a cut payload keeps its length, also where the record of the frame says that it was no
+/// longer (noted in [`Packet::fault`]); an IP length of zero (segmentation offload) takes what the frame
+/// had.
 ///
 /// Errors: where a header is malformed or incomplete. Inside a tunnel that is no error: the tunnel's
 /// own packet is given, with the error in [`Packet::fault`]. Frames without IP and protocols other

@@ -323,6 +323,27 @@ fn partial_records_add_up_to_the_final_one() {
 }
 
 #[test]
+fn lengths_are_those_of_the_ip_headers_whatever_was_cut() {
+    for talk in [Conversation::v4(4000), Conversation::v6(4000)] {
+        let mut talk = talk.snaplen(96);
+        talk.handshake()
+            .client_sends("GET / HTTP/1.1\r\n\r\n")
+            .server_sends(vec![b'x'; 24_000])
+            .acknowledges(Side::Client)
+            .fin(Side::Server)
+            .fin(Side::Client)
+            .acknowledges(Side::Server);
+        let mut frames = talk.frames();
+        let honest = run(&defaults(), &frames);
+        assert_eq!(honest.0[0].server.bytes_uniq, 24_000);
+        for frame in &mut frames {
+            frame.wire_len = u32::try_from(frame.bytes.len()).unwrap();
+        }
+        assert_eq!(run(&defaults(), &frames), honest);
+    }
+}
+
+#[test]
 fn time_that_goes_back_is_no_negative_time() {
     let mut talk = whole(4000);
     for segment in talk.segments_mut().iter_mut().skip(3) {

@@ -79,6 +79,31 @@ fn heads_cut_by_the_capture() {
 }
 
 #[test]
+fn records_that_hide_the_cut_change_nothing() {
+    let config = HttpConfig {
+        ttlb: true,
+        ..HttpConfig::default()
+    };
+    for encapsulation in Encapsulation::ALL {
+        for whole in [Conversation::v4(40_000), Conversation::v6(40_000)] {
+            let mut talk = whole.within(encapsulation).snaplen(200);
+            talk.client_sends(get("/a"))
+                .client_sends(get("/b"))
+                .server_sends(answer(200, 24_000))
+                .server_sends(answer(201, 700));
+            let honest = look_with(&config, &talk);
+            assert_eq!(honest.stats.transactions, 2);
+            let mut frames = talk.frames();
+            for frame in &mut frames {
+                frame.wire_len = u32::try_from(frame.bytes.len()).unwrap();
+            }
+            let rewritten = observe(&config, &frames, talk.link());
+            assert_eq!(rewritten.records, honest.records, "{encapsulation:?}");
+        }
+    }
+}
+
+#[test]
 fn a_cut_head_is_not_joined_with_what_follows() {
     let mut talk = Conversation::v4(40_000).snaplen(54 + 40);
     talk.client_sends(format!(
