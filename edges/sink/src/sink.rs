@@ -35,6 +35,9 @@ pub struct OutputOptions {
     /// Whether the run makes partial records of long flows: a destination that adds up counters
     /// takes those and leaves the final ones, which say the same again.
     pub has_partial_records: bool,
+    /// Whether it is known which addresses are internal: Zeek's `local_orig` and `local_resp` are unset
+    /// where its `Site::local_nets` is empty.
+    pub has_internal_networks: bool,
     /// Whether the records come from an interface, which does not wait: a destination that is slow or
     /// away then loses what does not fit into its buffer, and counts it; else it is waited for.
     pub is_live: bool,
@@ -95,6 +98,7 @@ impl Default for OutputOptions {
             rotation: None,
             wall_clock_ns: || 0,
             has_partial_records: false,
+            has_internal_networks: false,
             is_live: false,
             existing: Existing::default(),
             partition: None,
@@ -155,8 +159,14 @@ pub fn open_sink<K: RecordKind>(
         Format::Text => boxed(destination, place, options, TextEncoder::new::<K>())?,
         Format::Jsonl => boxed(destination, place, options, JsonlEncoder::new::<K>())?,
         Format::Csv => boxed(destination, place, options, CsvEncoder::new::<K>())?,
-        Format::Zeek => boxed(destination, place, options, ZeekEncoder::new::<K>())?,
-        Format::ZeekJson => boxed(destination, place, options, ZeekJsonEncoder::new::<K>())?,
+        Format::Zeek => {
+            let encoder = ZeekEncoder::new::<K>(options.has_internal_networks);
+            boxed(destination, place, options, encoder)?
+        }
+        Format::ZeekJson => {
+            let encoder = ZeekJsonEncoder::new::<K>(options.has_internal_networks);
+            boxed(destination, place, options, encoder)?
+        }
         Format::Spreadsheet => {
             let encoder = CsvEncoder::for_spreadsheets::<K>();
             boxed(destination, place, options, encoder)?

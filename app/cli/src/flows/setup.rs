@@ -78,6 +78,7 @@ pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
     let options = OutputOptions {
         rotation: output.rotate,
         has_partial_records: args.tracking.periodic.is_some(),
+        has_internal_networks: args.tracking.internal.is_some(),
         ..output
             .store
             .options(args.input.interface.is_some() || args.feed.is_some())

@@ -19,9 +19,9 @@ pub(crate) struct ZeekJsonEncoder {
 }
 
 impl ZeekJsonEncoder {
-    pub(crate) fn new<K: RecordKind>() -> Self {
+    pub(crate) fn new<K: RecordKind>(has_internal_networks: bool) -> Self {
         Self {
-            columns: columns::<K>(),
+            columns: columns::<K>(has_internal_networks),
         }
     }
 }

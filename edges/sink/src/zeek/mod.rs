@@ -51,13 +51,14 @@ struct Column {
     is_list: bool,
 }
 
-/// The columns of a kind.
-fn columns<K: RecordKind>() -> Vec<Column> {
+/// The columns of a kind; what is local is unset unless `has_internal_networks`.
+fn columns<K: RecordKind>(has_internal_networks: bool) -> Vec<Column> {
     let columns = K::zeek_columns().iter();
+    let is_told = |name| has_internal_networks || !matches!(name, "local_orig" | "local_resp");
     columns
         .map(|(field, column)| Column {
             name: column.name,
-            field: K::column(field),
+            field: K::column(field).filter(|_| is_told(column.name)),
             shape: match column.name {
                 "ts" => Shape::Moment,
                 "uid" => Shape::Uid,
@@ -205,7 +206,7 @@ mod tests {
         use linkweir_record::flow::{FlowText, Protocol};
         use linkweir_record::{FlowBatch, FlowRow, RecordBatch};
 
-        let columns = columns::<FlowKind>();
+        let columns = columns::<FlowKind>(true);
         let column = columns.iter().find(|column| column.name == "service");
         let written = |application, protocol, port| {
             let mut flows = FlowBatch::default();

@@ -21,7 +21,7 @@ pub(crate) struct ZeekEncoder {
 }
 
 impl ZeekEncoder {
-    pub(crate) fn new<K: RecordKind>() -> Self {
+    pub(crate) fn new<K: RecordKind>(has_internal_networks: bool) -> Self {
         let list = |read: fn(&linkweir_record::ZeekColumn) -> &'static str| {
             K::zeek_columns()
                 .iter()
@@ -35,7 +35,7 @@ impl ZeekEncoder {
                 list(|column| column.name),
                 list(|column| column.kind),
             ),
-            columns: columns::<K>(),
+            columns: columns::<K>(has_internal_networks),
         }
     }
 }

@@ -295,6 +295,14 @@ fn zeek_json_is_what_zeek_writes() {
 
 /// Flows over TLS and of a protocol nobody knows, as conn.log.
 fn flows(format: Format) -> String {
+    let options = OutputOptions {
+        has_internal_networks: true,
+        ..OutputOptions::default()
+    };
+    flows_with(format, options)
+}
+
+fn flows_with(format: Format, options: OutputOptions) -> String {
     let mut batch = FlowBatch::default();
     let mut row = FlowRow {
         first_ns: T0,
@@ -314,12 +322,8 @@ fn flows(format: Format) -> String {
     batch.push(row, &FlowText::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
-    let mut sink: Box<dyn Sink<FlowKind>> = open_sink(
-        path.to_str().unwrap(),
-        Some(format),
-        OutputOptions::default(),
-    )
-    .unwrap();
+    let mut sink: Box<dyn Sink<FlowKind>> =
+        open_sink(path.to_str().unwrap(), Some(format), options).unwrap();
     sink.write(&batch).unwrap();
     sink.finish().unwrap();
     std::fs::read_to_string(path).unwrap()
@@ -363,6 +367,18 @@ fn conn_logs_have_zeek_s_words() {
     );
     assert_eq!(objects[1]["ip_proto"], 17);
     assert!(objects[1].get("service").is_none() && objects[1].get("history").is_none());
+}
+
+/// Where no networks are named, nobody knows what is local.
+#[test]
+fn conn_logs_do_not_guess_what_is_local() {
+    let log = flows_with(Format::Zeek, OutputOptions::default());
+    assert_eq!(
+        zeek_cut(&log, &["local_orig", "local_resp"]),
+        [["-", "-"], ["-", "-"]]
+    );
+    let json = flows_with(Format::ZeekJson, OutputOptions::default());
+    assert!(!json.is_empty() && !json.contains("local_"), "{json}");
 }
 
 /// Zeek takes the bytes of TCP from sequence numbers (`Conn::Info`), so that none counts twice.
