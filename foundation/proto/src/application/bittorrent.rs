@@ -22,38 +22,25 @@ pub fn has_bittorrent_handshake(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, HANDSHAKE).is_some()
 }
 
-/// Requests to a tracker, and to a web seed (BEP 17).
-pub(super) fn target(target: &[u8]) -> Verdict {
-    let Some(end) = target
+/// Requests to a tracker (BEP 3), and to a web seed (BEP 17): a file by its hash, and a path or a field
+/// that goes with it.
+pub(super) fn is_target(target: &[u8]) -> bool {
+    let end = target
         .iter()
-        .position(|b| matches!(b, b' ' | b'\r' | b'\n'))
-    else {
-        return query(target);
-    };
-    query(target.get(..end).unwrap_or(target))
-}
-
-fn query(target: &[u8]) -> Verdict {
-    let Some(question) = memchr::memchr(b'?', target) else {
-        return Verdict::No;
-    };
+        .position(|b| matches!(b, b' ' | b'\r' | b'\n'));
+    let target = end.and_then(|end| target.get(..end)).unwrap_or(target);
+    let question = memchr::memchr(b'?', target).unwrap_or(target.len());
     let (path, query) = target.split_at_checked(question).unwrap_or_default();
-    let is_tracker = [
-        &b"/announce"[..],
-        b"/scrape",
-        b"/announce.php",
-        b"/scrape.php",
-    ]
-    .iter()
-    .any(|known| path.ends_with(known));
     // The rest of the query may follow in another segment; `info_hash` is the first of all clients.
-    let has_hash = query
-        .split(|b| matches!(b, b'?' | b'&'))
-        .any(|field| begins_any_case(field, b"INFO_HASH="));
-    Verdict::when(
-        has_hash && (is_tracker || query.len() > 40),
-        Application::BitTorrent,
-    )
+    let has = |names: &[&[u8]]| {
+        query
+            .split(|b| matches!(b, b'?' | b'&'))
+            .any(|field| names.iter().any(|name| begins_any_case(field, name)))
+    };
+    let paths: [&[u8]; 4] = [b"/announce", b"/scrape", b"/announce.php", b"/scrape.php"];
+    has(&[b"INFO_HASH="])
+        && (paths.iter().any(|known| path.ends_with(known))
+            || has(&[b"PEER_ID=", b"UPLOADED=", b"PIECE="]))
 }
 
 /// Hash table, tracker and local discovery.

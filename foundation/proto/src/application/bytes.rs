@@ -38,6 +38,12 @@ pub(super) fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
+/// Two bytes, the lowest first.
+#[inline]
+pub(super) fn le16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
 /// Four bytes, the lowest first.
 #[inline]
 pub(super) fn le32(bytes: &[u8], at: usize) -> Option<u32> {

@@ -1,6 +1,8 @@
 //! XMPP, IRC, Yahoo! Messenger, Direct Connect.
 
-use super::bytes::{begins, begins_any_case, contains_any_case, digits, first_line, line_so_far};
+use super::bytes::{
+    begins, begins_any_case, contains_any_case, digits, first_line, is_text, line_so_far,
+};
 use super::{Application, Verdict, View};
 
 /// Bytes of a stream within which its header says what it is.
@@ -137,8 +139,38 @@ pub(super) fn ymsg(view: &View<'_>) -> Verdict {
     })
 }
 
-/// Direct Connect (NMDC): commands between `$` and `|`.
+/// Direct Connect (NMDC): commands between `$` and `|`; the first one whole, and behind it its key or
+/// another one.
 pub(super) fn direct_connect(view: &View<'_>) -> Verdict {
-    begins(view.own, b"$Lock ", Application::DirectConnect)
-        .or(|| begins(view.own, b"$MyNick ", Application::DirectConnect))
+    let starts: [&[u8]; 2] = [b"$Lock ", b"$MyNick "];
+    let own = view.own;
+    let Some(start) = starts.iter().find(|start| own.starts_with(start)) else {
+        let may_become = starts.iter().any(|start| start.starts_with(own));
+        return if may_become {
+            Verdict::More
+        } else {
+            Verdict::No
+        };
+    };
+    let rest = own.get(start.len()..).unwrap_or_default();
+    let Some(end) = memchr::memchr(b'|', rest) else {
+        return if rest.len() < HEADER && is_text(rest) {
+            Verdict::More
+        } else {
+            Verdict::No
+        };
+    };
+    let (first, behind) = rest.split_at_checked(end).unwrap_or_default();
+    let is_command =
+        |bytes: &[u8]| matches!(bytes, [b'$', letter, ..] if letter.is_ascii_alphabetic());
+    let is_followed = memchr::memmem::find(first, b" Pk=").is_some()
+        || is_command(behind.get(1..).unwrap_or_default())
+        || is_command(view.other);
+    if is_followed {
+        Verdict::Is(Application::DirectConnect)
+    } else if behind.len() <= 2 && view.other.len() < 2 {
+        Verdict::More
+    } else {
+        Verdict::No
+    }
 }

@@ -5,8 +5,6 @@
 use super::bytes::{begins_any_case, digits, first_line};
 use super::{Application, Verdict, View};
 
-const IS: Verdict = Verdict::Is(Application::FastTrack);
-
 /// The side that cannot be reached offers its file: `GIVE <id>`.
 pub(super) fn push(view: &View<'_>) -> Verdict {
     const GIVE: &[u8] = b"GIVE ";
@@ -27,38 +25,23 @@ pub(super) fn push(view: &View<'_>) -> Verdict {
     }
 }
 
-/// `/.hash=` and 40 hexadecimal digits.
-pub(super) fn target(target: &[u8]) -> Verdict {
-    const HASH: &[u8] = b"/.hash=";
-    /// That many digits decide.
-    const ENOUGH: usize = 8;
-    let Some(hash) = target.strip_prefix(HASH) else {
-        let may_become = target.starts_with(b"/.") && HASH.starts_with(target);
-        return if may_become {
-            Verdict::More
-        } else {
-            Verdict::No
-        };
-    };
-    let hex = hash.iter().take_while(|b| b.is_ascii_hexdigit()).count();
-    if hex >= ENOUGH {
-        IS
-    } else if hex == hash.len() {
-        Verdict::More
-    } else {
-        Verdict::No
-    }
+/// `/.hash=` and the 40 hexadecimal digits of a file's hash.
+pub(super) fn is_target(target: &[u8]) -> bool {
+    const DIGITS: usize = 40;
+    let hash = target.strip_prefix(b"/.hash=").unwrap_or_default();
+    hash.iter().take_while(|b| b.is_ascii_hexdigit()).count() == DIGITS
+        // The target goes on, or ends.
+        && hash.len() > DIGITS
 }
 
 /// Header fields of its own.
-pub(super) fn field(line: &[u8]) -> Verdict {
-    Verdict::when(begins_any_case(line, b"X-KAZAA"), Application::FastTrack)
+pub(super) fn is_field(line: &[u8]) -> bool {
+    begins_any_case(line, b"X-KAZAA")
 }
 
 /// What its clients call themselves.
-pub(super) fn agent(value: &[u8]) -> Verdict {
-    let is_its = begins_any_case(value, b"KAZAA") || begins_any_case(value, b"PEERENABLER/");
-    Verdict::when(is_its, Application::FastTrack)
+pub(super) fn is_agent(value: &[u8]) -> bool {
+    begins_any_case(value, b"KAZAA") || begins_any_case(value, b"PEERENABLER/")
 }
 
 /// Datagrams between supernodes end with the name of the network.

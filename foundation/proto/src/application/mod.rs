@@ -16,6 +16,7 @@ mod bittorrent;
 mod bytes;
 mod chat;
 mod edonkey;
+mod edonkey_udp;
 mod fasttrack;
 mod gnutella;
 mod mail;
@@ -55,6 +56,8 @@ pub struct Opening<'a> {
 pub enum Verdict {
     /// It is this.
     Is(Application),
+    /// It is this, unless more of the same head says that it is another.
+    Likely(Application),
     /// More bytes or datagrams may decide.
     More,
     /// Nothing that is known, whatever comes.

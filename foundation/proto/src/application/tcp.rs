@@ -28,6 +28,8 @@ pub fn classify_tcp(opening: &Opening<'_>) -> Verdict {
     });
     match (client, server) {
         (_, Verdict::Is(_)) => server,
+        (Verdict::Likely(_), _) => client,
+        (_, Verdict::Likely(_)) => server,
         (Verdict::No, Verdict::No) => Verdict::No,
         _ => Verdict::More,
     }

@@ -1,21 +1,40 @@
 //! UDP: which signatures are tried for a datagram, and what is remembered between datagrams.
 
-use super::edonkey::Sureness;
 use super::{
-    Application, Verdict, bittorrent, edonkey, fasttrack, gnutella, media, names, rtp, secure,
+    Application, Verdict, bittorrent, edonkey_udp, fasttrack, gnutella, media, names, rtp, secure,
     services, utp,
 };
 
+/// How sure one datagram of a peer-to-peer protocol is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sureness {
+    /// It is enough: of random datagrams less than one in 10^9 fits.
+    Sure(Application),
+    /// Two messages of different kinds are.
+    Likely(Application, u8),
+    /// It is none.
+    None,
+}
+
+impl Sureness {
+    /// Likely, where the condition holds; `kind` is the message's.
+    pub(super) const fn likely(holds: bool, application: Application, kind: u8) -> Self {
+        if holds {
+            Self::Likely(application, kind)
+        } else {
+            Self::None
+        }
+    }
+}
+
 /// What a flow may be, that several datagrams have to agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
 pub(super) enum Candidate {
     #[default]
     None,
     Rtp,
     Utp,
-    EDonkey,
-    Kad,
+    Peer(Application),
 }
 
 /// What [`classify_udp`] remembers of a flow: at most 16 bytes, all zero where there is nothing yet.
@@ -26,7 +45,7 @@ pub struct UdpMemory {
     /// Sequence number of RTP, connection of uTP.
     pub(super) sequence: u16,
     pub(super) candidate: Candidate,
-    /// Payload type of RTP, whether a SYN of uTP was seen.
+    /// Payload type of RTP, whether a SYN of uTP was seen, kind of a peer's message.
     pub(super) kind: u8,
     pub(super) votes: u8,
     /// Which side the above is from.
@@ -63,12 +82,17 @@ impl UdpMemory {
         };
     }
 
-    /// A datagram that is likely of an application: two are enough.
-    fn vote(&mut self, candidate: Candidate, application: Application) -> Verdict {
-        if self.candidate == candidate {
+    /// A message that is likely of a peer-to-peer application.
+    ///
+    /// Protocols that are not known may begin all their datagrams alike, so a second one says
+    /// something only where it is of another kind: a request and its answer, two steps of a search.
+    fn vote(&mut self, application: Application, is_from_client: bool, kind: u8) -> Verdict {
+        let candidate = Candidate::Peer(application);
+        if self.candidate != candidate {
+            self.begin(candidate, is_from_client, 0, 0, kind);
+        } else if self.kind != kind {
             return Verdict::Is(application);
         }
-        self.begin(candidate, true, 0, 0, 0);
         // Two sides that are likely of different applications never agree.
         wait(self, PATIENCE)
     }
@@ -107,7 +131,6 @@ pub fn classify_udp(
         0x04..=0x0F => secure::quic(datagram),
         0x14..=0x19 => secure::dtls(datagram).or(|| bittorrent::udp(datagram)),
         0x13 | b'd' | b'B' => bittorrent::udp(datagram),
-        b'G' => gnutella::udp(datagram),
         b'H' | b'M' | b'N' => services::ssdp(datagram, ports),
         0x27..=0x2F => fasttrack::udp(datagram),
         _ => Verdict::No,
@@ -121,8 +144,7 @@ pub fn classify_udp(
             } else {
                 Verdict::No
             }
-        })
-        .or(|| gnutella::udp(datagram));
+        });
     if let Verdict::Is(_) = marked {
         return marked;
     }
@@ -139,18 +161,21 @@ fn sip(datagram: &[u8]) -> Verdict {
 
 /// Protocols that several datagrams have to agree on.
 fn by_votes(datagram: &[u8], is_from_client: bool, memory: &mut UdpMemory) -> Verdict {
-    match edonkey::udp(datagram) {
+    let peer = match edonkey_udp::udp(datagram) {
+        Sureness::None => gnutella::udp(datagram),
+        sureness => sureness,
+    };
+    match peer {
         Sureness::Sure(application) => return Verdict::Is(application),
-        Sureness::Likely(Application::Kad) => {
-            return memory.vote(Candidate::Kad, Application::Kad);
+        Sureness::Likely(application, kind) => {
+            return memory.vote(application, is_from_client, kind);
         }
-        Sureness::Likely(_) => return memory.vote(Candidate::EDonkey, Application::EDonkey),
         Sureness::None => {}
     }
     let voted = rtp::rtp(datagram, is_from_client, memory)
         .or(|| utp::utp(datagram, is_from_client, memory));
     match voted {
-        Verdict::Is(_) => voted,
+        Verdict::Is(_) | Verdict::Likely(_) => voted,
         Verdict::More => wait(memory, PATIENCE),
         Verdict::No => wait(memory, STRANGERS),
     }

@@ -1,4 +1,7 @@
 //! HTTP, and what looks like it: transfers of FastTrack and Gnutella, trackers of BitTorrent.
+//!
+//! A target that has a hash of the right size decides alone; of fields it takes two. A head is HTTP for
+//! sure where its end is there: a field further down may say that it is another.
 
 use super::bytes::{begins, begins_any_case, first_line};
 use super::{Application, Verdict, View, bittorrent, fasttrack, gnutella};
@@ -31,11 +34,20 @@ fn request(own: &[u8]) -> Verdict {
         // CONNECT, and the OPTIONS of other protocols: by the whole line.
         return Verdict::More;
     }
-    fasttrack::target(target)
-        .or(|| gnutella::target(target))
-        .or(|| bittorrent::target(target))
-        .or(|| fields(own))
-        .or(|| Verdict::Is(Application::Http))
+    if fasttrack::is_target(target) {
+        return Verdict::Is(Application::FastTrack);
+    }
+    if gnutella::is_target(target) {
+        return Verdict::Is(Application::Gnutella);
+    }
+    if bittorrent::is_target(target) {
+        return Verdict::Is(Application::BitTorrent);
+    }
+    let mut signs = Signs::default();
+    if gnutella::may_be_target(target) {
+        signs.add(Application::Gnutella, b"");
+    }
+    fields(own, signs)
 }
 
 /// `HTTP/1.`, a digit, a blank, and a code (RFC 9112 section 4).
@@ -53,29 +65,54 @@ fn response(own: &[u8]) -> Verdict {
     if !is_status(rest) {
         return Verdict::No;
     }
-    fields(own).or(|| Verdict::Is(Application::Http))
+    fields(own, Signs::default())
 }
 
-/// What the fields of the head say about who talks.
-fn fields(own: &[u8]) -> Verdict {
+/// What in a head says that it is a transfer of FastTrack or Gnutella.
+///
+/// Other programs have each of their fields too, so two of different names decide.
+#[derive(Debug, Default)]
+struct Signs<'a> {
+    /// The names of the first field of each; an empty one is the target.
+    fasttrack: Option<&'a [u8]>,
+    gnutella: Option<&'a [u8]>,
+}
+
+impl<'a> Signs<'a> {
+    /// Takes one more; says whether there are two now.
+    fn add(&mut self, application: Application, name: &'a [u8]) -> bool {
+        let first = match application {
+            Application::FastTrack => &mut self.fasttrack,
+            _ => &mut self.gnutella,
+        };
+        !first.get_or_insert(name).eq_ignore_ascii_case(name)
+    }
+}
+
+/// What the fields of the head say about who talks: HTTP, where its end is there.
+fn fields<'a>(own: &'a [u8], mut signs: Signs<'a>) -> Verdict {
     let mut rest = own;
     while let Some(end) = memchr::memchr(b'\n', rest) {
         rest = rest.get(end + 1..).unwrap_or_default();
-        let verdict = match rest.first() {
-            Some(b'X' | b'x') => fasttrack::field(rest).or(|| gnutella::field(rest)),
+        let application = match rest.first() {
+            Some(b'X' | b'x') if fasttrack::is_field(rest) => Application::FastTrack,
+            Some(b'X' | b'x') if gnutella::is_field(rest) => Application::Gnutella,
             Some(b'U' | b'u' | b'S' | b's') => match agent(rest) {
-                Some(value) => fasttrack::agent(value).or(|| gnutella::agent(value)),
-                None => Verdict::No,
+                Some(value) if fasttrack::is_agent(value) => Application::FastTrack,
+                Some(value) if gnutella::is_agent(value) => Application::Gnutella,
+                _ => continue,
             },
-            Some(b'C' | b'c') if rest.get(7) == Some(&b'-') => gnutella::content(rest),
-            Some(b'\r' | b'\n') | None => return Verdict::No,
-            _ => Verdict::No,
+            Some(b'C' | b'c') if gnutella::is_content(rest) => Application::Gnutella,
+            Some(b'\r' | b'\n') => return Verdict::Is(Application::Http),
+            None => break,
+            _ => continue,
         };
-        if verdict != Verdict::No {
-            return verdict;
+        let name = memchr::memchr(b':', rest).and_then(|colon| rest.get(..colon));
+        if signs.add(application, name.unwrap_or(rest)) {
+            return Verdict::Is(application);
         }
     }
-    Verdict::No
+    Verdict::Likely(Application::Http)
 }
 
 /// The program that the field names, where it is `User-Agent`, `UserAgent` (as KaZaA's client has it)

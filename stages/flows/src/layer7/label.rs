@@ -40,7 +40,7 @@ pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
         client_port: segment.ends.client.1,
         server_port: segment.ends.server.1,
     });
-    if matches!(verdict, Verdict::Is(_)) {
+    if matches!(verdict, Verdict::Is(_) | Verdict::Likely(_)) {
         return verdict;
     }
     // A flow that began before the capture tells itself by a later message.
@@ -52,8 +52,8 @@ pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
             client_port: segment.ends.client.1,
             server_port: segment.ends.server.1,
         });
-        if matches!(alone, Verdict::Is(_)) {
-            return alone;
+        if let Verdict::Is(application) | Verdict::Likely(application) = alone {
+            return Verdict::Is(application);
         }
     }
     // Peers that first exchange keys and then go on in clear: their first bytes are random.

@@ -189,7 +189,8 @@ impl Layer7 {
             return;
         };
         match handle.stage() {
-            // What comes behind the gap does not continue what waits.
+            // What comes behind the gap does not continue what waits; in a body nothing does.
+            Stage::Http if !handle.waits(side) => {}
             Stage::Opening | Stage::Http => state.side_mut(side).is_cut = true,
             Stage::Tls => tls::lost(state, &mut self.shared, side, bytes),
             Stage::Ed2k => state.side_mut(side).messages().pass(bytes),
@@ -270,8 +271,10 @@ impl Layer7 {
         label::fill(state.label, row);
         state.fill(row);
         let mut text = state.text();
+        // A head waits for its end, also where a field that it still lacks may say what it is.
+        let is_open = handle.stage() == Stage::Opening && state.label == Some(Application::Http);
         for side in [Side::Client, Side::Server] {
-            if handle.waits(side) && handle.stage() == Stage::Http {
+            if is_open || handle.waits(side) && handle.stage() == Stage::Http {
                 http::fill_waiting(
                     self.shared.pool.bytes(state.side(side).gather),
                     row,

@@ -43,8 +43,9 @@ impl Layer7 {
         let packets = state.packets;
         let side = state.side_mut(segment.side);
         let before = pool.bytes(side.gather).len();
-        let is_first = before == 0 && !side.is_cut;
-        if !is_first && !side.is_cut {
+        let is_behind_gap = side.is_cut;
+        let is_first = before == 0 && !is_behind_gap;
+        if !is_first && !is_behind_gap {
             side.is_cut = !pool.append(&mut side.gather, segment.payload, BYTES, segment.ts_ns);
         }
         let own = if is_first {
@@ -56,25 +57,36 @@ impl Layer7 {
         // Segments of a few bytes each say too little.
         let is_enough = own.len() + other.len() >= FEW_BYTES || state.side(segment.side).is_cut;
         let is_last = packets >= PACKETS && is_enough || packets >= SMALL_PACKETS;
-        match label::tcp(segment, own, other) {
-            Verdict::Is(application) => {
-                state.label = Some(application);
-                match label::tcp_stage(application) {
-                    Stage::Settled => self.settle(handle, Stage::Settled),
-                    stage => {
-                        handle.set_stage(stage);
-                        self.replay(handle, segment, before, out);
-                    }
+        let is_full = own.len() >= BYTES;
+        let mut verdict = label::tcp(segment, own, other);
+        let side = state.side_mut(segment.side);
+        if is_first && matches!(verdict, Verdict::More | Verdict::Likely(_)) {
+            side.is_cut = !pool.append(&mut side.gather, segment.payload, BYTES, segment.ts_ns);
+        }
+        let is_over = is_last || is_full || side.is_cut || segment.missing > 0;
+        if let Verdict::Likely(application) = verdict
+            && is_over
+        {
+            verdict = Verdict::Is(application);
+        }
+        // Also of a flow that ends before it is sure.
+        state.label = match verdict {
+            Verdict::Is(application) | Verdict::Likely(application) => Some(application),
+            Verdict::More | Verdict::No => None,
+        };
+        match verdict {
+            Verdict::Is(application) => match label::tcp_stage(application) {
+                Stage::Settled => self.settle(handle, Stage::Settled),
+                stage => {
+                    handle.set_stage(stage);
+                    // Not where only what waits of this segment was cut: all of it is given on.
+                    state.side_mut(segment.side).is_cut = is_behind_gap && before > 0;
+                    self.replay(handle, segment, before, out);
                 }
-            }
+            },
             _ if is_last => self.settle(handle, Stage::Settled),
-            Verdict::More => {
-                let side = state.side_mut(segment.side);
-                if is_first {
-                    side.is_cut =
-                        !pool.append(&mut side.gather, segment.payload, BYTES, segment.ts_ns);
-                }
-                side.is_cut |= segment.missing > 0;
+            Verdict::More | Verdict::Likely(_) => {
+                state.side_mut(segment.side).is_cut |= segment.missing > 0;
             }
             // Not from its beginning; but where that was not seen, a later message may tell.
             Verdict::No => {
@@ -102,7 +114,7 @@ impl Layer7 {
         state.packets = state.packets.saturating_add(1);
         let is_last = state.packets >= DATAGRAMS;
         match label::udp(payload, side, ends, &mut state.udp) {
-            Verdict::Is(application) => {
+            Verdict::Is(application) | Verdict::Likely(application) => {
                 state.label = Some(application);
                 match label::udp_stage(application) {
                     Stage::Quic => {
@@ -154,7 +166,7 @@ impl Layer7 {
             }
             self.shared.pool.put_back(id, bytes);
             self.shared.pool.release(&mut id);
-            if is_cut && !is_own {
+            if is_cut {
                 self.lost(*handle, side, 0);
             }
         }

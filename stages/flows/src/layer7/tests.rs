@@ -134,6 +134,68 @@ fn heads_of_http_messages_however_they_are_cut() {
     }
 }
 
+/// The gateway waits for the end of a head before it says HTTP; a record says the same.
+#[test]
+fn a_head_over_segments_has_the_label_of_all_of_it() {
+    let heads: [(&str, &[u8]); 4] = [
+        (
+            "gnutella",
+            b"GET /get/7/a%20song.ogg HTTP/1.1\r\nHost: 10.0.0.2:6346\r\nUser-Agent: LimeWire/4.2.6\r\nX-Queue: 0.1\r\n\r\n",
+        ),
+        (
+            "gnutella",
+            b"GET /uri-res/N2R?urn:sha1:PLSTHIPQGSSZTS5FJUPAKUZWUGYQYPFB HTTP/1.1\r\nHost: a\r\n\r\n",
+        ),
+        (
+            "fasttrack",
+            b"GET /.hash=0123456789abcdef0123456789abcdef01234567 HTTP/1.1\r\nHost: a\r\n\r\n",
+        ),
+        (
+            "fasttrack",
+            b"GET /a HTTP/1.1\r\nHost: a\r\nX-Kazaa-Username: u\r\nX-Kazaa-Network: KaZaA\r\n\r\n",
+        ),
+    ];
+    for (label, head) in heads {
+        for at in 1..head.len() - 2 {
+            let mut fed = Fed::plain();
+            let (first, second) = head.split_at(at);
+            fed.client(first).client(second).server(RESPONSE);
+            let (row, _) = fed.row();
+            let shown = first.escape_ascii();
+            assert_eq!((row.application, row.http_requests), (label, 0), "{shown}");
+            assert_eq!(fed.layer7.states(), 0, "{shown}");
+            assert_eq!(fed.layer7.shared.pool.in_use(), 0, "{shown}");
+        }
+    }
+}
+
+/// A flow that ends, or has a gap, within its first head.
+#[test]
+fn a_head_without_its_end_is_http() {
+    let half = &REQUEST[..50];
+    let is_http = |fed: &Fed, requests| {
+        let (row, text) = fed.row();
+        assert_eq!((row.application, row.http_requests), ("http", requests));
+        assert_eq!(text.http_host, b"www.example.org");
+    };
+    let mut fed = Fed::plain();
+    is_http(fed.client(half), 1);
+    fed.client(&REQUEST[50..]).client(REQUEST).server(RESPONSE);
+    is_http(&fed, 2);
+    assert_eq!(fed.layer7.shared.pool.in_use(), 0);
+
+    let mut fed = Fed::plain();
+    fed.client(half);
+    fed.layer7.lost(fed.handle, Side::Client, 700);
+    is_http(fed.client(b"of a cookie\r\n\r\n").server(RESPONSE), 1);
+    let mut fed = Fed::plain();
+    is_http(fed.cut(Side::Client, half, 100).server(RESPONSE), 1);
+    // Not even a line: no request of HTTP 1.
+    let mut fed = Fed::plain();
+    fed.client(b"GET /a").client(b"\r\n");
+    assert_eq!(fed.row().0.application, FlowRow::default().application);
+}
+
 #[test]
 fn pipelined_requests_and_responses_in_one_segment() {
     let mut fed = Fed::with_messages();
@@ -160,6 +222,12 @@ fn what_follows_a_gap_does_not_end_a_head() {
     assert_eq!(messages[0].2[1], "www.example.org");
     assert_eq!(messages[0].2[4], "");
     assert_eq!(messages[1].2, request_texts());
+    // A gap in a body says nothing of a head that comes later.
+    let mut fed = Fed::with_messages();
+    fed.client(REQUEST).client(b"body");
+    fed.layer7.lost(fed.handle, Side::Client, 10);
+    fed.client(&REQUEST[..50]).client(&REQUEST[50..]);
+    assert_eq!(fed.messages()[1].2, request_texts());
     // Cut by the snap length: nothing more comes of this one.
     let mut fed = Fed::with_messages();
     fed.cut(Side::Client, &REQUEST[..50], 48).client(REQUEST);

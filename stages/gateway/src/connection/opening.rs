@@ -81,15 +81,13 @@ impl Opening {
         });
         match verdict {
             // A field further down may say that it is FastTrack or Gnutella.
-            Verdict::Is(Application::Http) if !is_over && !has_whole_head(looked_at, answered) => {
-                Classified::More
-            }
+            Verdict::Likely(_) if !is_over => Classified::More,
             // The name may still come.
             Verdict::Is(Application::Tls) => match server_name(client) {
                 None if !is_over => Classified::More,
                 name => is(Application::Tls, name.unwrap_or_default()),
             },
-            Verdict::Is(application) => is(application, Vec::new()),
+            Verdict::Is(application) | Verdict::Likely(application) => is(application, Vec::new()),
             Verdict::More if !is_over => Classified::More,
             Verdict::More | Verdict::No => hidden(policy, looked_at, answered, is_over),
         }
@@ -136,7 +134,7 @@ impl Opening {
                 self.quic = Some(Box::default());
                 self.on_quic(side, bytes, is_over)
             }
-            Verdict::Is(application) => is(application, Vec::new()),
+            Verdict::Is(application) | Verdict::Likely(application) => is(application, Vec::new()),
             Verdict::More if !is_over => Classified::More,
             Verdict::More | Verdict::No => Classified::Is(Label::Unknown, Vec::new()),
         }
@@ -209,15 +207,6 @@ fn own_signature(policy: &Policy, client: &[u8], server: &[u8], most: usize) -> 
         }
     }
     all
-}
-
-/// Whether a head of HTTP is whole in what came.
-fn has_whole_head(client: &[u8], server: &[u8]) -> bool {
-    let is_whole = |bytes: &[u8]| {
-        memchr::memmem::find(bytes, b"\r\n\r\n").is_some()
-            || memchr::memmem::find(bytes, b"\n\n").is_some()
-    };
-    is_whole(client) || is_whole(server)
 }
 
 /// The server name in a `ClientHello` at the start of a stream; nothing where more bytes may bring

@@ -1,0 +1,223 @@
+//! What chance, or a header that looks alike, must never be taken for: labels by which a policy drops.
+
+use super::*;
+
+/// The peer-to-peer applications.
+const PEERS: [A; 7] = [
+    A::BitTorrent,
+    A::Utp,
+    A::EDonkey,
+    A::Kad,
+    A::Gnutella,
+    A::FastTrack,
+    A::DirectConnect,
+];
+
+fn is_peer(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Is(application) if PEERS.contains(&application))
+}
+
+/// Bytes that look like nothing: xorshift, always the same.
+struct Random(u64);
+
+impl Random {
+    const fn new() -> Self {
+        Self(0x2545_F491_4F6C_DD1D)
+    }
+
+    const fn word(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.word().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}
+
+#[test]
+fn random_datagrams_of_every_length_are_no_peers() {
+    let mut random = Random::new();
+    let mut bytes = [0; 1500];
+    for round in 0..210_000_usize {
+        let datagram = &mut bytes[..1 + round % 1500];
+        random.fill(datagram);
+        // Short ones are many: a length that a message has must not be enough.
+        let verdict = udp(datagram);
+        assert!(
+            !is_peer(verdict),
+            "{verdict:?}: {}",
+            datagram.escape_ascii()
+        );
+    }
+    for round in 0..300_000_usize {
+        let datagram = &mut bytes[..16 + round % 48];
+        random.fill(datagram);
+        let verdict = udp(datagram);
+        assert!(
+            !is_peer(verdict),
+            "{verdict:?}: {}",
+            datagram.escape_ascii()
+        );
+    }
+}
+
+/// The first byte and the opcode are the protocol's, all else is chance, at every length that a message
+/// of a fixed length may have: one datagram in 10^9 of all, so one in 15,000 of these.
+#[test]
+fn two_bytes_and_a_length_are_no_peer() {
+    let mut random = Random::new();
+    let mut bytes = [0; 160];
+    for protocol in [0xC5, 0xE3, 0xE4, 0xE5] {
+        for opcode in 0..=255 {
+            for round in 0..159 * 4 {
+                let datagram = &mut bytes[..2 + round % 159];
+                random.fill(datagram);
+                datagram[0] = protocol;
+                datagram[1] = opcode;
+                let verdict = udp(datagram);
+                assert!(
+                    !is_peer(verdict),
+                    "{verdict:?}: {}",
+                    datagram.escape_ascii()
+                );
+            }
+        }
+    }
+}
+
+/// Flows whose datagrams all have the same two bytes in front, from one side.
+#[test]
+fn a_stream_of_datagrams_alike_is_no_peer() {
+    let mut random = Random::new();
+    let mut bytes = [0; 64];
+    for protocol in [0xC5, 0xE3, 0xE4, 0xE5, 0x47, 0x27, 0x00, 0x13, b'd'] {
+        for opcode in 0..=255 {
+            for length in 2..64 {
+                let mut memory = UdpMemory::default();
+                for _ in 0..4 {
+                    let datagram = &mut bytes[..length];
+                    random.fill(datagram);
+                    datagram[0] = protocol;
+                    datagram[1] = opcode;
+                    let verdict = classify_udp(datagram, true, 4000, 5000, &mut memory);
+                    assert!(
+                        !is_peer(verdict),
+                        "{verdict:?}: {}",
+                        datagram.escape_ascii()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn flows_of_random_datagrams_are_no_peers() {
+    let mut random = Random::new();
+    let mut bytes = [0; 256];
+    for _ in 0..30_000 {
+        let mut memory = UdpMemory::default();
+        for _ in 0..16 {
+            let word = random.word();
+            let datagram = &mut bytes[..1 + (word & 0xFF) as usize];
+            random.fill(datagram);
+            let verdict = classify_udp(datagram, word >> 63 == 0, 4000, 5000, &mut memory);
+            assert!(
+                !is_peer(verdict),
+                "{verdict:?}: {}",
+                datagram.escape_ascii()
+            );
+            if verdict != Verdict::More {
+                break;
+            }
+        }
+    }
+}
+
+/// Zeros, ones, counters: what counts and pads has no identifiers.
+#[test]
+fn datagrams_of_padding_are_no_peers() {
+    let mut random = Random::new();
+    for length in 1..=1500_usize {
+        for fill in [0x00, 0x01, 0x20, 0x30, 0xFF] {
+            assert!(!is_peer(udp(&vec![fill; length])), "{length} of {fill}");
+        }
+        for zeros in [4, 7, 8, 12] {
+            let mut datagram = vec![0; length];
+            let head = length.saturating_sub(zeros);
+            random.fill(&mut datagram[..head]);
+            let mut memory = UdpMemory::default();
+            for _ in 0..4 {
+                let verdict = classify_udp(&datagram, true, 4000, 5000, &mut memory);
+                assert!(!is_peer(verdict), "{}", datagram.escape_ascii());
+            }
+        }
+    }
+}
+
+#[test]
+fn random_openings_of_tcp_are_no_peers() {
+    let mut random = Random::new();
+    let mut bytes = [0; 1500];
+    for round in 0..210_000_usize {
+        let own = &mut bytes[..1 + round % 1500];
+        random.fill(own);
+        let verdicts = [tcp(own, b""), tcp(b"", own), tcp(own, own)];
+        assert!(!verdicts.into_iter().any(is_peer), "{}", own.escape_ascii());
+    }
+    // A first byte of eDonkey, and a length that the segment has.
+    let mut bytes = [0; 256];
+    for protocol in [0xC5, 0xD4, 0xE3] {
+        for opcode in 0..=255 {
+            for length in 6..256 {
+                let own = &mut bytes[..length];
+                random.fill(own);
+                own[0] = protocol;
+                own[1..5].copy_from_slice(&u32::try_from(length - 5).unwrap().to_le_bytes());
+                own[5] = opcode;
+                let verdict = tcp(own, b"");
+                assert!(!is_peer(verdict), "{verdict:?}: {}", own.escape_ascii());
+            }
+        }
+    }
+}
+
+/// One field or one word of a target, as other programs have it too.
+#[test]
+fn one_sign_in_a_head_of_http_is_http() {
+    let heads: [&[u8]; 22] = [
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-Queue: jobs\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-Queue: 0.1\r\n\r\n",
+        b"GET /get/3/orders HTTP/1.1\r\nHost: a\r\nX-Queue: jobs\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX-Queue: position=1\r\n\r\n",
+        b"GET /uri-res/N2R?urn:nbn:de:101:1-201102033592 HTTP/1.1\r\nHost: nbn-resolving.example\r\n\r\n",
+        b"GET /uri-res/N2R?urn:isbn:0451450523 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /uri-res/N2R?urn:sha1:short HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: Morpheus/4.1 (monitoring)\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: LimeWire/4.2.6\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: Shareaza\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nServer: BearShare\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/x-gnutella-packets\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-URN: urn:sha1:PLSTHIPQGSSZTS5FJUPAKUZWUGYQYPFB\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: h\r\nX-Kazaa-Username: u\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: h\r\nX-Kazaa-Username: u\r\nX-Kazaa-Username: v\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nUserAgent: KazaaClient Nov  3 2002\r\n\r\n",
+        b"HTTP/1.1 206 Partial\r\nServer: KazaaClient Nov  3 2002\r\n\r\n",
+        b"GET /.hash=0123456789 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /.hash=0123456789abcdef0123456789abcdef0123456789abcdef HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /search?info_hash=0123456789abcdef0123456789abcdef01234567 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /announce?text=hello&peer_id=1 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /a?info_hash=1 HTTP/1.1\r\nHost: a\r\nX-Ultrapeer: no\r\n\r\n",
+    ];
+    for head in heads {
+        let shown = head.escape_ascii();
+        assert_eq!(tcp(head, b""), Verdict::Is(A::Http), "{shown}");
+        assert_eq!(tcp(b"", head), Verdict::Is(A::Http), "{shown}");
+    }
+}
