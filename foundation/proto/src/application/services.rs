@@ -1,7 +1,7 @@
 //! Services of hosts and networks whose first bytes are plain: shares, databases, directories,
 //! time, configuration, management.
 
-use super::bytes::{be16, be32, begins, byte, digits, is_text, le32};
+use super::bytes::{be16, be32, begins, begins_any_case, byte, digits, is_text, le32};
 use super::{Application, Verdict, View};
 
 /// SMB 1, 2 and 3 (MS-SMB2 section 2.1): a length, then its mark; before it, on port 139, the
@@ -100,27 +100,53 @@ pub(super) fn bgp(view: &View<'_>) -> Verdict {
     )
 }
 
-/// Requests of a client: ASN.1 `SEQUENCE` of an identifier and an operation (RFC 4511 section 4.1.1).
+/// ASN.1 `SEQUENCE` of an identifier and an operation (RFC 4511 section 4.1.1); off its port, one whose
+/// content is what the operation has.
 pub(super) fn ldap(view: &View<'_>) -> Verdict {
-    if !view.has_port_of(&[389, 3268]) {
-        return Verdict::No;
-    }
-    Verdict::when(ldap_message(view.own), Application::Ldap)
+    let on_port = view.has_port_of(&[389, 3268]);
+    Verdict::when(ldap_message(view.own, on_port), Application::Ldap)
 }
 
-fn ldap_message(bytes: &[u8]) -> bool {
-    let Some(body) = asn1(bytes, 0x30) else {
+fn ldap_message(bytes: &[u8], on_port: bool) -> bool {
+    let Some([2, size @ 1..=4, rest @ ..]) = asn1(bytes, 0x30) else {
         return false;
     };
-    let [2, size @ 1..=4, ..] = body else {
-        return false;
-    };
-    let operation = byte(body, 2 + usize::from(*size));
+    let operation = rest.get(usize::from(*size)..).unwrap_or_default();
     // Bind, unbind, search, modify, ..., extended requests and their answers.
-    matches!(
-        operation,
-        Some(0x60..=0x6E | 0x42 | 0x4A | 0x50 | 0x73 | 0x77..=0x79)
-    )
+    let Some(kind @ (0x60..=0x6E | 0x42 | 0x4A | 0x50 | 0x73 | 0x77..=0x79)) = byte(operation, 0)
+    else {
+        return false;
+    };
+    on_port || asn1(operation, kind).is_some_and(|content| is_ldap_content(kind, content))
+}
+
+/// How the content of an operation begins.
+fn is_ldap_content(kind: u8, content: &[u8]) -> bool {
+    match kind {
+        // Version and name (RFC 4511 section 4.2).
+        0x60 => matches!(content, [2, 1, 2 | 3, 4, ..]),
+        // Base, scope, what to do with aliases, limit of size (section 4.5.1).
+        0x63 => {
+            let behind = asn1(content, 4).and_then(|base| {
+                let length = byte(content, 1).filter(|length| *length < 0x80)?;
+                base.get(usize::from(length)..)
+            });
+            matches!(behind, Some([0x0A, 1, 0..=3, 0x0A, 1, 0..=3, 2, 1..=4, ..]))
+        }
+        // Results: code, name (section 4.1.9).
+        0x61 | 0x65 | 0x67 | 0x69 | 0x6B | 0x6D | 0x78 => {
+            matches!(content, [0x0A, 1, 0..=0x7F, 4, 0..=0x7F, ..])
+        }
+        // An operation's number in dotted form (section 4.12).
+        0x77 => {
+            let name = content.get(2..2 + usize::from(byte(content, 1).unwrap_or(0)));
+            byte(content, 0) == Some(0x80)
+                && name.is_some_and(|name| {
+                    name.len() > 4 && name.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+                })
+        }
+        _ => false,
+    }
 }
 
 /// The content of an ASN.1 value with this tag (definite length, X.690 section 8.1.3), as far as it
@@ -161,7 +187,7 @@ fn kerberos_message(bytes: &[u8]) -> bool {
 pub(super) fn udp(datagram: &[u8], ports: [u16; 2]) -> Verdict {
     let has = |port: u16| ports.contains(&port);
     let is = Verdict::Is;
-    if dhcp(datagram) || has(546) && has(547) && matches!(byte(datagram, 0), Some(1..=13)) {
+    if dhcp(datagram) || (has(546) || has(547)) && dhcp6(datagram) {
         return is(Application::Dhcp);
     }
     if snmp(datagram) {
@@ -176,7 +202,7 @@ pub(super) fn udp(datagram: &[u8], ports: [u16; 2]) -> Verdict {
     if has(69) && tftp(datagram) {
         return is(Application::Tftp);
     }
-    if has(389) && ldap_message(datagram) {
+    if ldap_message(datagram, has(389)) {
         return is(Application::Ldap);
     }
     if has(88) && kerberos_message(datagram) {
@@ -188,6 +214,34 @@ pub(super) fn udp(datagram: &[u8], ports: [u16; 2]) -> Verdict {
 /// BOOTP's shape with the cookie of DHCP (RFC 2131 section 3).
 fn dhcp(datagram: &[u8]) -> bool {
     matches!(byte(datagram, 0), Some(1 | 2)) && be32(datagram, 236) == Some(0x6382_5363)
+}
+
+/// DHCP for IPv6 (RFC 8415 sections 7.3, 8 and 9): a type, a transaction, and options; what a relay
+/// sends has a hop count and two addresses in place of the transaction.
+fn dhcp6(datagram: &[u8]) -> bool {
+    let (fixed, is_relay) = match byte(datagram, 0) {
+        Some(12 | 13) => (1 + 1 + 16 + 16, true),
+        // Leasequery, failover and registration of addresses among them.
+        Some(1..=37) => (1 + 3, false),
+        _ => return false,
+    };
+    let Some(mut rest) = datagram.get(fixed..) else {
+        return false;
+    };
+    // The most hops of RFC 8415 are 8, of RFC 3315 32.
+    if is_relay && byte(datagram, 1).is_none_or(|hops| hops > 32) {
+        return false;
+    }
+    let mut options = 0;
+    while let (Some(code), Some(length)) = (be16(rest, 0), be16(rest, 2)) {
+        if !(1..=1024).contains(&code) {
+            return false;
+        }
+        options += 1;
+        // The last may be cut by the capture's snap length.
+        rest = rest.get(4 + usize::from(length)..).unwrap_or_default();
+    }
+    options > 0 && rest.is_empty()
 }
 
 /// Versions 1, 2c (with a community) and 3 (RFC 1157 section 4, RFC 1901, RFC 3412 section 6).
@@ -254,10 +308,16 @@ fn tftp(datagram: &[u8]) -> bool {
         && (mode.eq_ignore_ascii_case(b"octet") || mode.eq_ignore_ascii_case(b"netascii"))
 }
 
-/// Discovery of UPnP (UPnP Device Architecture 2.0 section 1): HTTP in datagrams.
+/// Discovery of UPnP (UPnP Device Architecture 2.0 section 1): HTTP in datagrams. A device may answer
+/// from another port than the one it was asked at; its answer has its type and its name.
 pub(super) fn ssdp(datagram: &[u8], ports: [u16; 2]) -> Verdict {
+    let has_field = |name: &[u8]| {
+        let mut lines = datagram.split(|byte| *byte == b'\n').skip(1).take(32);
+        lines.any(|line| begins_any_case(line, name))
+    };
     let is_its = datagram.starts_with(b"M-SEARCH * HTTP/1.")
         || datagram.starts_with(b"NOTIFY * HTTP/1.")
-        || datagram.starts_with(b"HTTP/1.1 200 ") && ports.contains(&1900);
+        || datagram.starts_with(b"HTTP/1.1 200 ")
+            && (ports.contains(&1900) || has_field(b"ST:") && has_field(b"USN:"));
     Verdict::when(is_its, Application::Ssdp)
 }

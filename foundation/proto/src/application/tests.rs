@@ -1,6 +1,7 @@
 //! Openings written by hand from the specifications, and what must not be taken for them.
 
 mod chance;
+mod hosts;
 
 use proptest::prelude::*;
 
