@@ -1,6 +1,6 @@
 //! BitTorrent: peers (BEP 3), trackers by HTTP and UDP (BEP 15), the hash table (BEP 5).
 
-use super::bytes::{be32, begins, begins_any_case};
+use super::bytes::{be32, begins, begins_any_case, digits};
 use super::{Application, Verdict, View};
 
 const IS: Verdict = Verdict::Is(Application::BitTorrent);
@@ -71,11 +71,34 @@ fn hash_table(datagram: &[u8]) -> Verdict {
     let is_start = starts.iter().any(|start| datagram.starts_with(start));
     // The names of transaction and type stand in every message; what is cut has the former at least.
     let ends = |end: &[u8]| datagram.windows(end.len()).rev().take(80).any(|w| w == end);
-    let is_sure = datagram.starts_with(b"d1:ad2:id20:") || datagram.starts_with(b"d1:rd2:id20:");
+    let is_sure = datagram.starts_with(b"d1:ad2:id20:")
+        || datagram.starts_with(b"d1:rd2:id20:")
+        || is_answer_with_question(datagram);
     Verdict::when(
-        is_start && (is_sure || ends(b"1:y1:")),
+        is_sure || is_start && ends(b"1:y1:"),
         Application::BitTorrent,
     )
+}
+
+/// An answer that repeats the name of the question: `d1:q9:find_node1:rd2:id20:`.
+fn is_answer_with_question(datagram: &[u8]) -> bool {
+    let Some(question) = datagram.strip_prefix(b"d1:q") else {
+        return false;
+    };
+    let count = digits(question);
+    let length = question
+        .get(..count)
+        .filter(|digits| (1..=2).contains(&digits.len()))
+        .map_or(0, |digits| {
+            digits
+                .iter()
+                .fold(0, |number, digit| number * 10 + usize::from(digit - b'0'))
+        });
+    let name = question
+        .get(count..)
+        .and_then(|rest| rest.strip_prefix(b":"));
+    name.and_then(|name| name.get(length..))
+        .is_some_and(|rest| length > 0 && rest.starts_with(b"1:rd2:id20:"))
 }
 
 /// BEP 15: the request for a connection carries a fixed number.

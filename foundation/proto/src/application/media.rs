@@ -3,28 +3,38 @@
 use super::bytes::{be32, begins, begins_any_case, byte, first_line, line_so_far};
 use super::{Application, Verdict, View};
 
-/// `<method> rtsp://... RTSP/1.0` (RFC 2326 section 6.1).
+/// `<method> rtsp://... RTSP/1.0` (RFC 2326 section 6.1, RFC 7826 section 7.1); a server asks too.
 pub(super) fn rtsp_request(view: &View<'_>) -> Verdict {
     let line = line_so_far(view.own);
-    let Some(blank) = memchr::memchr(b' ', line) else {
-        return Verdict::No;
-    };
-    let methods: [&[u8]; 8] = [
+    let methods: [&[u8]; 12] = [
         b"OPTIONS",
         b"DESCRIBE",
         b"SETUP",
         b"PLAY",
+        b"PLAY_NOTIFY",
         b"PAUSE",
         b"ANNOUNCE",
+        b"RECORD",
+        b"REDIRECT",
+        b"TEARDOWN",
         b"SET_PARAMETER",
         b"GET_PARAMETER",
     ];
+    let Some(blank) = memchr::memchr(b' ', line) else {
+        let may_become = methods.iter().any(|method| method.starts_with(line));
+        return if may_become {
+            Verdict::More
+        } else {
+            Verdict::No
+        };
+    };
     let method = line.get(..blank).unwrap_or_default();
     if !methods.contains(&method) {
         return Verdict::No;
     }
     let target = line.get(blank + 1..).unwrap_or_default();
-    if begins_any_case(target, b"RTSP://") || line.ends_with(b" RTSP/1.0") {
+    let is_version = line.ends_with(b" RTSP/1.0") || line.ends_with(b" RTSP/2.0");
+    if begins_any_case(target, b"RTSP://") || is_version {
         Verdict::Is(Application::Rtsp)
     } else if b"rtsp://".starts_with(target) {
         Verdict::More

@@ -6,7 +6,7 @@
 
 use super::bytes::{be16, be32, byte};
 use super::udp::{Candidate, UdpMemory};
-use super::{Application, Verdict};
+use super::{Application, Verdict, View};
 
 /// Packets of one source that must agree.
 const PACKETS: u8 = 3;
@@ -82,6 +82,10 @@ pub(super) fn rtp(datagram: &[u8], is_from_client: bool, memory: &mut UdpMemory)
         return Verdict::More;
     }
     let step = sequence.wrapping_sub(memory.sequence);
+    if step == 0 && memory.number == source {
+        // Captured twice, or sent twice.
+        return Verdict::More;
+    }
     let is_next = memory.number == source
         && (1..=GAP).contains(&step)
         // Comfort noise (13) and events of telephones come between.
@@ -96,5 +100,36 @@ pub(super) fn rtp(datagram: &[u8], is_from_client: bool, memory: &mut UdpMemory)
         Verdict::Is(Application::Rtp)
     } else {
         Verdict::More
+    }
+}
+
+/// Packets over TCP, each with its length in front (RFC 4571 section 2): the order is kept, so two of
+/// one source whose numbers follow each other are enough.
+pub(super) fn tcp(view: &View<'_>) -> Verdict {
+    let mut rest = view.own;
+    let mut last: Option<(u32, u16)> = None;
+    let mut frames = 0;
+    while let Some(length) = be16(rest, 0).map(usize::from) {
+        let behind = rest.get(2..).unwrap_or_default();
+        let frame = behind.get(..length).unwrap_or(behind);
+        if let Some((source, sequence, _)) = packet(frame) {
+            if last == Some((source, sequence.wrapping_sub(1))) {
+                return Verdict::Is(Application::Rtp);
+            }
+            last = Some((source, sequence));
+        } else if frame.len() > 12 && rtcp(frame) != Verdict::Is(Application::Rtcp) {
+            return Verdict::No;
+        }
+        frames += 1;
+        // An empty frame keeps the connection.
+        match behind.get(length..) {
+            Some(next) if frames < 16 => rest = next,
+            _ => break,
+        }
+    }
+    if last.is_some() {
+        Verdict::More
+    } else {
+        Verdict::No
     }
 }

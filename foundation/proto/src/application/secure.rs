@@ -221,6 +221,19 @@ pub(super) fn stun(datagram: &[u8], on_port: bool) -> Verdict {
     )
 }
 
+/// STUN over TCP (RFC 8489 section 6.2.2), also with its length in front, as between peers (RFC 6544
+/// section 3).
+pub(super) fn stun_stream(view: &View<'_>) -> Verdict {
+    let framed = view.own.get(2..).unwrap_or_default();
+    let is_framed = || {
+        let length = be16(framed, 2).map_or(0, |length| usize::from(length) + 20);
+        be16(view.own, 0).is_some_and(|frame| usize::from(frame) == length)
+            && stun(framed, false) == Verdict::Is(Application::Stun)
+    };
+    let is_its = stun(view.own, false) == Verdict::Is(Application::Stun) || is_framed();
+    Verdict::when(is_its, Application::Stun)
+}
+
 /// Attributes (type, length, value) that fill the bytes.
 fn has_attributes(mut rest: &[u8]) -> bool {
     while !rest.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::{
     Opening, Verdict, View, bittorrent, chat, edonkey, fasttrack, gnutella, mail, media, msn,
-    names, secure, services, terminal, web,
+    names, rtp, secure, services, terminal, web,
 };
 
 /// What a TCP flow carries, by the first bytes of both sides.
@@ -53,11 +53,15 @@ fn upper(view: &View<'_>) -> Verdict {
         return Verdict::More;
     };
     let special = match first {
-        b'A' => msn::switchboard(view),
-        b'G' => fasttrack::push(view).or(|| gnutella::tcp(view)),
+        b'A' => msn::switchboard(view).or(|| media::rtsp_request(view)),
+        b'G' => fasttrack::push(view)
+            .or(|| gnutella::tcp(view))
+            .or(|| media::rtsp_request(view)),
         b'I' => media::icy(view),
-        b'O' | b'D' | b'P' => media::rtsp_request(view),
-        b'R' => terminal::vnc(view).or(|| media::rtsp_response(view)),
+        b'O' | b'D' | b'P' | b'T' => media::rtsp_request(view),
+        b'R' => terminal::vnc(view)
+            .or(|| media::rtsp_response(view))
+            .or(|| media::rtsp_request(view)),
         b'S' => terminal::ssh(view)
             .or(|| media::rtsp_request(view))
             .or(|| media::sip(view)),
@@ -88,10 +92,20 @@ fn other(first: u8, view: &View<'_>) -> Verdict {
         0x00 => services::smb(view)
             .or(|| services::postgres(view))
             .or(|| services::kerberos(view))
-            .or(|| names::tcp(view)),
+            .or(|| secure::stun_stream(view))
+            .or(|| names::tcp(view))
+            .or(|| rtp::tcp(view)),
+        0x01..=0x02 => secure::stun_stream(view)
+            .or(|| services::mysql(view))
+            .or(|| names::tcp(view))
+            .or(|| rtp::tcp(view)),
         0x03 => terminal::rdp(view)
             .or(|| media::rtmp(view))
-            .or(|| names::tcp(view)),
+            .or(|| names::tcp(view))
+            .or(|| rtp::tcp(view)),
+        0x04..=0x05 => services::mysql(view)
+            .or(|| names::tcp(view))
+            .or(|| rtp::tcp(view)),
         0x10 => services::mqtt(view)
             .or(|| services::mysql(view))
             .or(|| names::tcp(view)),

@@ -2,6 +2,7 @@
 
 mod chance;
 mod hosts;
+mod streams;
 
 use proptest::prelude::*;
 

@@ -52,6 +52,8 @@ pub struct UdpMemory {
     pub(super) is_from_client: bool,
     /// Datagrams seen.
     datagrams: u8,
+    /// Those of them that fit nothing.
+    strangers: u8,
 }
 
 const _: () = assert!(size_of::<UdpMemory>() <= 16);
@@ -79,6 +81,7 @@ impl UdpMemory {
             votes: 1,
             is_from_client,
             datagrams: self.datagrams,
+            strangers: self.strangers,
         };
     }
 
@@ -94,7 +97,7 @@ impl UdpMemory {
             return Verdict::Is(application);
         }
         // Two sides that are likely of different applications never agree.
-        wait(self, PATIENCE)
+        wait(self)
     }
 }
 
@@ -113,7 +116,7 @@ pub fn classify_udp(
     memory.datagrams = memory.datagrams.saturating_add(1);
     let ports = [client_port, server_port];
     let Some(first) = datagram.first() else {
-        return wait(memory, STRANGERS);
+        return strange(memory);
     };
     let sure = match first >> 6 {
         2 => rtp::rtcp(datagram),
@@ -176,14 +179,20 @@ fn by_votes(datagram: &[u8], is_from_client: bool, memory: &mut UdpMemory) -> Ve
         .or(|| utp::utp(datagram, is_from_client, memory));
     match voted {
         Verdict::Is(_) | Verdict::Likely(_) => voted,
-        Verdict::More => wait(memory, PATIENCE),
-        Verdict::No => wait(memory, STRANGERS),
+        Verdict::More => wait(memory),
+        Verdict::No => strange(memory),
     }
 }
 
+/// A datagram that fits nothing: some may come before those that do, and between them.
+const fn strange(memory: &mut UdpMemory) -> Verdict {
+    memory.strangers = memory.strangers.saturating_add(1);
+    wait(memory)
+}
+
 /// More, as long as it is worth it.
-const fn wait(memory: &UdpMemory, most: u8) -> Verdict {
-    if memory.datagrams < most {
+const fn wait(memory: &UdpMemory) -> Verdict {
+    if memory.datagrams < PATIENCE && memory.strangers < STRANGERS {
         Verdict::More
     } else {
         Verdict::No
