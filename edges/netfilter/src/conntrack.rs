@@ -13,10 +13,8 @@ use std::time::Duration;
 use linkweir_sys::netlink::NetfilterSocket;
 use thiserror::Error;
 
-use crate::message::{
-    DONE, DUMP, DUMP_INTERRUPTED, ERROR, Malformed, Message, Messages, Request, acknowledgment,
-    append, number,
-};
+use crate::dump::{BUFFER_BYTES, DumpError, dump};
+use crate::message::{DUMP, Malformed, Message, Messages, Request, acknowledgment, append, number};
 
 /// `NFNL_SUBSYS_CTNETLINK`.
 const SUBSYSTEM: u8 = 1;
@@ -41,10 +39,6 @@ const EINVAL: i32 = 22;
 
 /// How often a walk is done again because the kernel changed the size of its table meanwhile.
 const WALKS: usize = 8;
-/// How long the kernel may take for the next part of its table.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Enough for a part of the table, which the kernel limits to 32 KiB.
-const BUFFER_BYTES: usize = 64 * 1024;
 /// Room for the refusals of all changes that one part of the table leads to.
 const REFUSAL_BYTES: u32 = 1 << 20;
 /// Tells whether connections are tracked at all.
@@ -149,14 +143,8 @@ fn clear_part(changes: &NetfilterSocket, part: &[u8], mask: u32) -> Result<u64, 
 }
 
 /// Has the kernel tell all connections, part by part; whether it could tell all in one go.
-fn walk(
-    mut on_part: impl FnMut(&[u8]) -> Result<(), ConntrackError>,
-) -> Result<bool, ConntrackError> {
+fn walk(on_part: impl FnMut(&[u8]) -> Result<(), ConntrackError>) -> Result<bool, ConntrackError> {
     const ACTION: &str = "read the table of connections";
-    let failed = |source| ConntrackError::Io {
-        action: ACTION,
-        source,
-    };
     let socket = open()?;
     let mut request = Vec::new();
     let head = Request {
@@ -168,26 +156,15 @@ fn walk(
         resource: 0,
     };
     append(&mut request, head, |_| {});
-    socket.send(&request).map_err(failed)?;
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let mut is_whole = true;
-    loop {
-        let part = socket.receive_one(&mut buffer, PATIENCE).map_err(failed)?;
-        for message in Messages::new(part) {
-            let Ok(message) = message else { break };
-            is_whole &= message.flags & DUMP_INTERRUPTED == 0;
-            match (message.kind, refusal(&message)) {
-                (ERROR, Some(EINVAL)) if !Path::new(COUNTER).exists() => return Ok(true),
-                (ERROR | DONE, Some(code)) => return Err(refused(ACTION, code)),
-                (DONE, None) => {
-                    on_part(part)?;
-                    return Ok(is_whole);
-                }
-                _ => {}
-            }
-        }
-        on_part(part)?;
-    }
+    dump(&socket, &request, on_part).or_else(|error| match error {
+        DumpError::Refused(EINVAL) if !Path::new(COUNTER).exists() => Ok(true),
+        DumpError::Refused(code) => Err(refused(ACTION, code)),
+        DumpError::Reader(error) => Err(error),
+        DumpError::Socket(source) => Err(ConntrackError::Io {
+            action: ACTION,
+            source,
+        }),
+    })
 }
 
 /// A connection, as far as a change of its mark needs it.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conntrack;
+mod dump;
 mod message;
 pub mod queue;
 pub mod reset;

@@ -114,9 +114,7 @@ pub(crate) struct Message<'a> {
 impl<'a> Message<'a> {
     /// The attributes behind the generic head of the packet filter.
     pub(crate) fn attributes(&self) -> Attributes<'a> {
-        Attributes {
-            rest: self.body.get(GENERIC_BYTES..).unwrap_or_default(),
-        }
+        Attributes::new(self.body.get(GENERIC_BYTES..).unwrap_or_default())
     }
 }
 
@@ -172,6 +170,13 @@ impl<'a> Iterator for Messages<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Attributes<'a> {
     rest: &'a [u8],
+}
+
+impl<'a> Attributes<'a> {
+    /// Those of a message or, where attributes are nested, of a value.
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
 }
 
 impl<'a> Iterator for Attributes<'a> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use anyhow::{Context, anyhow};
+use linkweir_console::gateway::KernelCount;
 use linkweir_netfilter::conntrack;
 use linkweir_netfilter::rules::{self, Host, Up};
 
@@ -13,12 +14,33 @@ use super::control::{self, Offer};
 use crate::exit::{Exit, Wrong, say, warn};
 
 /// The numbers that rules have in the kernel, where something is up; empty where it cannot be asked.
-pub(super) fn standing_numbers(host: &Host) -> Option<BTreeMap<String, u16>> {
-    match rules::standing(host) {
+pub(super) fn standing_numbers() -> Option<BTreeMap<String, u16>> {
+    match rules::standing() {
         Ok(Some(standing)) => Some(standing.rules),
         Ok(None) => None,
         Err(_) => Some(BTreeMap::new()),
     }
+}
+
+/// What the kernel has counted since `up`, by rule, also rules that had nothing; empty where nothing is up
+/// or the kernel cannot be asked.
+pub(super) fn counts_by_rule() -> BTreeMap<String, KernelCount> {
+    let Ok(Some(standing)) = rules::standing() else {
+        return BTreeMap::new();
+    };
+    let names: BTreeMap<u16, &str> = (standing.rules.iter())
+        .map(|(name, number)| (*number, name.as_str()))
+        .collect();
+    let mut counts: BTreeMap<String, KernelCount> = (standing.rules.keys())
+        .map(|name| (name.clone(), KernelCount::default()))
+        .collect();
+    for count in &standing.counts {
+        let name = names.get(&count.mark.rule).copied().unwrap_or("default");
+        let sum = counts.entry(name.to_owned()).or_default();
+        sum.packets += count.packets;
+        sum.bytes += count.bytes;
+    }
+    counts
 }
 
 /// How many connections the kernel knows that nobody has decided about. Where the rules fail open they
@@ -48,10 +70,7 @@ pub(super) fn undecided(config: &GatewayConfig) -> u64 {
 /// Makes the rules.
 pub(super) fn up(args: &UpArgs) -> anyhow::Result<Exit> {
     let host = Host::here();
-    let config = GatewayConfig::read(
-        &args.file.config,
-        &standing_numbers(&host).unwrap_or_default(),
-    )?;
+    let config = GatewayConfig::read(&args.file.config, &standing_numbers().unwrap_or_default())?;
     let plan = config.plan();
     if args.dry_run {
         let steps = rules::dry_run(&host, &plan)?;
@@ -76,7 +95,7 @@ pub(super) fn up(args: &UpArgs) -> anyhow::Result<Exit> {
 pub(super) fn reload(args: &ConfigArgs) -> anyhow::Result<Exit> {
     let host = Host::here();
     let path = &args.file.config;
-    let Some(standing) = rules::standing(&host)? else {
+    let Some(standing) = rules::standing()? else {
         return Err(anyhow!(
             "no rules are up here: run `linkweir gateway up` (SIGHUP to the running gateway loads its policy without them)"
         ));

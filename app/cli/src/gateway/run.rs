@@ -11,7 +11,6 @@ use anyhow::{Context, anyhow};
 use linkweir_console::gateway::GatewayStatus;
 use linkweir_engine::{RunReport, Sink, SinkError, SinkLosses};
 use linkweir_gateway::Invitations;
-use linkweir_netfilter::rules::Host;
 use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
 use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
 use linkweir_scan::{Scanner, ScannerOptions};
@@ -50,8 +49,7 @@ type Sinks = Vec<Box<dyn Sink<GatewayKind>>>;
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install()?;
     let notifier = Notifier::open();
-    let host = Host::here();
-    let standing = standing_numbers(&host);
+    let standing = standing_numbers();
     if standing.is_none() {
         warn("no rules are up: the queue gets packets after `linkweir gateway up`");
     }

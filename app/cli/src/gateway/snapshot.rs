@@ -16,6 +16,7 @@ use linkweir_sketch::LogLinear;
 use linkweir_vault::Vault;
 
 use super::config::GatewayConfig;
+use super::kernel::counts_by_rule;
 use super::shared::Shared;
 use crate::progress;
 
@@ -123,7 +124,7 @@ impl Snapshot {
             reloads: self.reloads.load(Ordering::Relaxed),
             fail: if self.is_fail_open { "open" } else { "closed" }.to_owned(),
             applications: applications(&stats),
-            rules: BTreeMap::new(),
+            rules: counts_by_rule(),
             packets: stats.packets,
             bytes: stats.bytes,
             connections: stats.connections,

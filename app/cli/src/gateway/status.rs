@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use anyhow::Context;
 use linkweir_console::gateway::{GatewayStatus, ScannerStatus};
-use linkweir_netfilter::rules::{self, Host};
+use linkweir_netfilter::rules;
 use linkweir_sink::human::{self, scaled};
 
 use super::args::StatusArgs;
@@ -15,9 +15,10 @@ use crate::exit::{Exit, warn};
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
-    let host = Host::here();
-    let mut status = control::status(&control_path(&args.file.config))?;
-    add_kernel_counts(&host, &mut status);
+    let status = control::status(&control_path(&args.file.config))?;
+    if matches!(rules::standing(), Ok(None)) {
+        warn("NO RULES ARE UP here: nothing is looked at until `linkweir gateway up`");
+    }
     let mut out = std::io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &status)?;
@@ -26,29 +27,6 @@ pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
         write!(out, "{}", to_screen(&status)).context("standard output")?;
     }
     Ok(Exit::Done)
-}
-
-/// What the kernel counted by rule: the running gateway has no rights to ask for it.
-fn add_kernel_counts(host: &Host, status: &mut GatewayStatus) {
-    let standing = match rules::standing(host) {
-        Ok(Some(standing)) => standing,
-        Ok(None) => {
-            return warn("NO RULES ARE UP here: nothing is looked at until `linkweir gateway up`");
-        }
-        Err(_) => return,
-    };
-    let name = |number: u16| {
-        let found = standing.rules.iter().find(|(_, rule)| **rule == number);
-        found.map_or("default", |(name, _)| name.as_str())
-    };
-    for count in &standing.counts {
-        let sum = status
-            .rules
-            .entry(name(count.mark.rule).to_owned())
-            .or_default();
-        sum.packets += count.packets;
-        sum.bytes += count.bytes;
-    }
 }
 
 /// A span of seconds in words.

@@ -22,7 +22,8 @@ pub struct GatewayStatus {
     pub fail: String,
     /// By application.
     pub applications: BTreeMap<String, ApplicationStatus>,
-    /// By rule, from the kernel's own counters; empty where they cannot be read.
+    /// By rule, from the kernel's own counters, which count since `gateway up`; empty where no rules are up
+    /// or they cannot be read.
     pub rules: BTreeMap<String, KernelCount>,
     /// Packets and bytes that came to user space.
     pub packets: u64,

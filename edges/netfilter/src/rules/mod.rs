@@ -18,6 +18,7 @@
 //! it after a crash too. Each of the steps but those of `tc` is made at once or not at all. What somebody
 //! else made is not touched.
 
+mod elements;
 mod error;
 mod found;
 mod host;
@@ -33,11 +34,11 @@ mod table;
 mod work;
 mod xtables;
 
+pub use elements::StandingError;
 pub use error::{Foreign, RulesError};
 pub use host::{CommandError, Host};
 pub use number::{TooManyRules, assign_numbers};
 pub use plan::{Network, Plan, PlanError, ShapeClass};
-pub use standing::{Standing, standing, warnings};
+pub use standing::{RuleCount, Standing, standing, warnings};
 pub use step::Step;
-pub use table::RuleCount;
 pub use work::{Removed, Up, change, down, dry_run, up};

@@ -2,11 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use linkweir_engine::effect::MarkLayout;
+use linkweir_engine::effect::{Mark, MarkLayout};
+use linkweir_sys::netlink::NetfilterSocket;
 
-use super::host::{CommandError, Host};
+use super::elements::{Element, StandingError, elements};
+use super::host::Host;
+use super::names;
 use super::plan::Plan;
-use super::table::{self, RuleCount};
+use super::sign::Sign;
+use super::table;
+
+/// What a rule has done since `up`, in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleCount {
+    /// The decision, and the number of the rule.
+    pub mark: Mark,
+    /// Packets of connections that carried this mark when they came; all of them where the decision is
+    /// to reject. With segmentation offload one of them is several of the link.
+    pub packets: u64,
+    /// Their bytes, from the IP header on.
+    pub bytes: u64,
+}
 
 /// What is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,16 +37,37 @@ pub struct Standing {
 
 /// What is up; `None` where nothing is. Whether all of it is there, only [`super::up`] tells.
 ///
+/// Asks the kernel itself, in the network namespace of the calling thread; starts no program.
+///
 /// # Errors
-/// `nft` is missing or fails.
-pub fn standing(host: &Host) -> Result<Option<Standing>, CommandError> {
-    let ours = table::look(host)?.ours;
-    Ok(ours.and_then(|ours| {
-        Some(Standing {
-            marks: ours.sign?.marks,
-            rules: ours.rules,
-            counts: ours.counts,
+/// [`StandingError`].
+pub fn standing() -> Result<Option<Standing>, StandingError> {
+    let socket = NetfilterSocket::open()?;
+    let Some(kept) = elements(&socket, table::OURS, table::RULES)? else {
+        return Ok(None);
+    };
+    let first = kept.iter().find(|one| one.key == 0);
+    let sign = first.and_then(|one| Sign::read(one.comment.as_deref()?));
+    let Some(Sign { marks, .. }) = sign else {
+        return Ok(None);
+    };
+    let rule = |one: &Element| {
+        let number = marks.read(one.key).rule;
+        (number > 0).then_some((names::read(one.comment.as_deref()?)?, number))
+    };
+    let count = |one: Element| {
+        let (packets, bytes) = one.count?;
+        Some(RuleCount {
+            mark: marks.read(one.key),
+            packets,
+            bytes,
         })
+    };
+    let traffic = elements(&socket, table::OURS, table::TRAFFIC)?;
+    Ok(Some(Standing {
+        marks,
+        rules: kept.iter().filter_map(rule).collect(),
+        counts: traffic.into_iter().flatten().filter_map(count).collect(),
     }))
 }
 

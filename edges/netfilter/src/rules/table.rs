@@ -10,7 +10,6 @@
 //! Measured on two cores with datagrams of 64 bytes: counting takes 0.1 us for each packet, the map less,
 //! HTB 0.2 us, where forwarding takes 5.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use linkweir_engine::effect::{Decision, Mark, MarkLayout};
@@ -24,28 +23,18 @@ use super::sign::{Sign, fingerprint};
 use super::step::Step;
 
 const NAME: &str = "inet linkweir";
+/// The table's name within its family, and those of its sets that are read.
+pub(super) const OURS: &str = "linkweir";
+pub(super) const RULES: &str = "rules";
+pub(super) const TRAFFIC: &str = "traffic";
 /// The hook's priority of mangle.
 const MANGLE: i32 = -150;
-
-/// What a rule has done since `up`, in the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RuleCount {
-    /// The decision, and the number of the rule.
-    pub mark: Mark,
-    /// Packets of connections that carried this mark when they came; all of them where the decision is
-    /// to reject. With segmentation offload one of them is several of the link.
-    pub packets: u64,
-    /// Their bytes, from the IP header on.
-    pub bytes: u64,
-}
 
 /// Our table, as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OurTable {
     /// `None` where it is not ours.
     pub sign: Option<Sign>,
-    pub rules: BTreeMap<String, u16>,
-    pub counts: Vec<RuleCount>,
 }
 
 /// The tables, and the chains that the kernel leads packets to: `ip mangle`, `ip mangle FORWARD`.
@@ -229,50 +218,17 @@ fn full_name(one: &Value) -> Option<String> {
 }
 
 fn read(listed: &[Value]) -> OurTable {
-    let elements = |kind: &str, name: &str| {
-        let is_it = |one: &&Value| one.get("name").and_then(Value::as_str) == Some(name);
-        let mut sets = listed.iter().filter_map(|one| one.get(kind));
-        let list = sets.find(is_it).and_then(|set| set.get("elem")?.as_array());
-        list.into_iter()
-            .flatten()
-            .filter_map(|one| one.get("elem"))
-            .collect::<Vec<_>>()
-    };
-    let key = |one: &Value| u32::try_from(one.get("val")?.as_u64()?).ok();
-    let comment = |one: &Value| Some(one.get("comment")?.as_str()?.to_owned());
-    let kept = elements("set", "rules");
-    let first = kept.iter().find(|one| key(one) == Some(0));
-    let sign = first.and_then(|one| Sign::read(&comment(one)?));
-    let Some(Sign { marks, .. }) = sign else {
-        return OurTable {
-            sign: None,
-            rules: BTreeMap::new(),
-            counts: Vec::new(),
-        };
-    };
-    let rule = |one: &&Value| {
-        let number = marks.read(key(one)?).rule;
-        (number > 0).then_some((names::read(&comment(one)?)?, number))
-    };
+    let is_it = |one: &&Value| one.get("name").and_then(Value::as_str) == Some(RULES);
+    let mut sets = listed.iter().filter_map(|one| one.get("set"));
+    let elements = sets.find(is_it).and_then(|set| set.get("elem")?.as_array());
+    let mut elements = elements
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one.get("elem"));
+    let first = elements.find(|one| one.get("val").and_then(Value::as_u64) == Some(0));
     OurTable {
-        sign,
-        rules: kept.iter().filter_map(rule).collect(),
-        counts: elements("set", "traffic")
-            .into_iter()
-            .filter_map(|one| count(marks, one))
-            .collect(),
+        sign: first.and_then(|one| Sign::read(one.get("comment")?.as_str()?)),
     }
-}
-
-fn count(marks: MarkLayout, element: &Value) -> Option<RuleCount> {
-    let key = u32::try_from(element.get("val")?.as_u64()?).ok()?;
-    let counter = element.get("counter")?;
-    let number = |name| counter.get(name)?.as_u64();
-    Some(RuleCount {
-        mark: marks.read(key),
-        packets: number("packets")?,
-        bytes: number("bytes")?,
-    })
 }
 
 #[cfg(test)]
@@ -343,17 +299,6 @@ END"#,
         let listed: Vec<Value> = serde_json::from_str(json).unwrap();
         let ours = read(&listed);
         assert_eq!(ours.sign.map(|sign| sign.plan), Some(0xaa));
-        assert_eq!(ours.rules, [("http & more".to_owned(), 1)].into());
-        let mark = Mark {
-            decision: Decision::Pass,
-            rule: 1,
-        };
-        let count = RuleCount {
-            mark,
-            packets: 3,
-            bytes: 180,
-        };
-        assert_eq!(ours.counts, [count]);
         assert_eq!(read(&[]).sign, None);
         let names: Vec<String> = listed.iter().filter_map(full_name).collect();
         assert_eq!(names, ["inet linkweir"]);

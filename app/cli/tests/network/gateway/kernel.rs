@@ -8,6 +8,7 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::netns::{Running, until};
 use linkweir_testkit::peers;
+use serde_json::{Value, json};
 use site::{CURL_RESET, PATIENCE, Site, at, noise, pause, same, timed, url};
 
 /// A rule for HTTP.
@@ -30,6 +31,40 @@ fn the_kernel_asks_no_more_once_it_is_decided() {
     assert!((1..=60).contains(&queued), "{queued} packets were queued");
     let status = gateway.status();
     assert!(status.contains("http"), "{status}");
+    gateway.end();
+}
+
+/// What the kernel counted by rule is known to the gateway itself, which has given up what it takes to
+/// start `nft`: to the page and Prometheus, and without the right to ask the kernel to `status`.
+#[test]
+fn the_page_has_what_the_kernel_counted_by_rule() {
+    let Some(site) = Site::open(&[]) else { return };
+    let never = "[[rule]]\nname = \"never\"\napplication = [\"msn\"]\naction = \"drop\"\n";
+    let policy = format!("{never}{}", http("action = \"allow\""));
+    let gateway = site.gateway_with(&policy, &["--console", "127.0.0.1:8080"]);
+    let ask = |path: &str| {
+        let mut curl = site.net.command(Place::Gateway, "curl");
+        let url = format!("http://127.0.0.1:8080{path}");
+        let output = curl.args(["-s", "-f", "-m", "15", &url]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    site.nginx.put("large", &noise(3_000_000)).unwrap();
+    let (code, _) = site.curl(0, &url("plain/large"), "out", &[]);
+    assert_eq!(code, 0);
+    let mut rules = Value::Null;
+    let is_counted = until(PATIENCE, || {
+        let status: Value = serde_json::from_str(&ask("/api/status")).unwrap_or_default();
+        rules = status["status"]["rules"].clone();
+        rules["web"]["bytes"].as_u64() > Some(3_000_000)
+    });
+    assert!(is_counted, "{rules}");
+    assert!(rules["web"]["packets"].as_u64() > Some(0), "{rules}");
+    assert_eq!(rules["never"], json!({ "packets": 0, "bytes": 0 }));
+    let metrics = ask("/metrics");
+    let line = |line: &&str| line.starts_with("linkweir_gateway_rule_bytes_total{rule=\"web\"}");
+    assert!(metrics.lines().any(|one| line(&one)), "{metrics}");
+    let status: Value = serde_json::from_str(&gateway.status_with(&["--json"])).unwrap();
+    assert!(status["rules"]["web"]["bytes"].as_u64() >= rules["web"]["bytes"].as_u64());
     gateway.end();
 }
 
@@ -107,7 +142,7 @@ fn a_download_survives_the_gateway() {
     site.nginx.put("small", b"small").unwrap();
     assert_eq!(site.curl(0, &url("plain/small"), "out", &[]).0, 0);
     // It takes up its work again where its rules still are.
-    let again = site.run(&gateway.config, "again.jsonl");
+    let again = site.run(&gateway.config, "again.jsonl", &[]);
     assert!(until(PATIENCE, || site.net.queues().len() == 2));
     assert_eq!(site.curl(0, &url("plain/small"), "out", &[]).0, 0);
     let output = again.finish().unwrap();

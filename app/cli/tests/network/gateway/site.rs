@@ -151,22 +151,27 @@ impl Site {
 
     /// Installs the rules and starts the gateway; returns when its queues are bound.
     pub(crate) fn gateway(&self, policy: &str) -> Gateway<'_> {
+        self.gateway_with(policy, &[])
+    }
+
+    /// The same with more words for `run`.
+    pub(crate) fn gateway_with(&self, policy: &str, words: &[&str]) -> Gateway<'_> {
         let config = self.configure("gateway.toml", policy);
         let up = self.linkweir(&["up", "--config", &config]).output();
         succeeded("up", &up.unwrap());
         let mut gateway = Gateway {
             site: self,
-            running: self.run(&config, "events.jsonl"),
+            running: self.run(&config, "events.jsonl", words),
             config,
         };
         gateway.wait();
         gateway
     }
 
-    pub(crate) fn run(&self, config: &str, events: &str) -> Running {
+    pub(crate) fn run(&self, config: &str, events: &str, words: &[&str]) -> Running {
         drop(fs::remove_file(self.path(events)));
-        let words = ["run", "--config", config, "-q", "-w", events];
-        Running::start(&mut self.linkweir(&words)).unwrap()
+        let first = ["run", "--config", config, "-q", "-w", events];
+        Running::start(self.linkweir(&first).args(words)).unwrap()
     }
 }
 
@@ -207,8 +212,13 @@ impl Gateway<'_> {
 
     /// What `status` says.
     pub(crate) fn status(&self) -> String {
-        let words = ["status", "--config", &self.config];
-        let output = self.site.linkweir(&words).output().unwrap();
+        self.status_with(&[])
+    }
+
+    /// The same with more words.
+    pub(crate) fn status_with(&self, words: &[&str]) -> String {
+        let first = ["status", "--config", &self.config];
+        let output = self.site.linkweir(&first).args(words).output().unwrap();
         succeeded("status", &output);
         String::from_utf8(output.stdout).unwrap()
     }
