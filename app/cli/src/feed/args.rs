@@ -24,8 +24,8 @@ SIGUSR1 prints the table.";
 /// Consumer K, from 0, is started as `linkweir http --feed NAME/K` (NAME/N is another name of NAME/0,
 /// for those who count from 1). Consumers of one user in one network namespace come and go as they
 /// like, before, during and after: what does not fit into the ring of one that is away is dropped and
-/// counted, the others go on, and whoever takes its place goes on with what is in the ring. Both
-/// halves of an HTTP transaction go to the same consumer.
+/// counted, the others go on, and whoever takes its place goes on with what is in the ring. `--by` says
+/// what goes to the same consumer.
 ///
 /// A table of each consumer's share, queue and drops is shown on a terminal, and at the end.
 #[derive(Debug, Args)]
@@ -42,8 +42,11 @@ pub(crate) struct FeedArgs {
     #[arg(long, value_name = "N", required_unless_present_any = ["histogram", "list_interfaces"], value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Feed")]
     pub(crate) consumers: Option<u32>,
 
-    /// What stays together: both halves of a transaction, whatever its connection does otherwise
-    /// (the paper's Eq. (3)), or all packets of a flow.
+    /// What stays together. `transaction`: each connection is followed, and its packets change the
+    /// consumer only between transactions, so that the consumers have together the records of one
+    /// process. `paper`: Eq. (3) of each packet by itself, as in the paper: nothing is remembered, but
+    /// heads over several segments, pipelined requests and interim responses lose their other half.
+    /// `flow`: all packets of a flow.
     #[arg(
         long,
         value_name = "WHAT",
@@ -83,8 +86,10 @@ pub(crate) struct FeedArgs {
 /// What stays together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
-    /// Both halves of a transaction.
+    /// Transactions of followed connections.
     Transaction,
+    /// Packets of the same value of Eq. (3).
+    Paper,
     /// All packets of a flow.
     Flow,
 }
@@ -93,6 +98,7 @@ impl By {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Transaction => "transaction",
+            Self::Paper => "paper",
             Self::Flow => "flow",
         }
     }

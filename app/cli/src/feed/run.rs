@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use linkweir_engine::{
     Batch, FaultKind, FlowSplitter, RunReport, Source, SourceError, SourceEvent, Splitter,
+    TransactionSplitter,
 };
 use linkweir_feed::{
     ConsumerStatus, FeedError, Feeder, FeederOptions, Presence, Waiting, WhenFull,
@@ -152,6 +153,7 @@ impl Job<'_> {
                 };
                 self.drive(source, feeder, &mut TransactionGroups::new(&groups))
             }
+            By::Paper => self.drive(source, feeder, &mut TransactionSplitter),
             By::Flow => self.drive(source, feeder, &mut FlowSplitter),
         }
     }

@@ -7,6 +7,10 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::common::{Ran, demo, demo_frames, ended, fifo, http, linkweir, plain, run};
+use linkweir_engine::split::shard_of;
+use linkweir_engine::{FlowSplitter, Frame, Splitter, TransactionSplitter};
+use linkweir_http::TransactionGroups;
+use linkweir_wire::{LinkType, Timestamp};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -402,6 +406,90 @@ fn drops_are_counted_where_nobody_comes() {
         number(&summary, &["packets"])
     );
     assert_eq!(summary["feed"]["by"], "flow");
+}
+
+/// The packets dealt to each of `consumers`, of whom none comes: all are counted as dropped.
+fn dealt(by: &str, consumers: usize) -> Vec<u64> {
+    let folder = tempdir().unwrap();
+    let summary = folder.path().join("feed.json");
+    let capture = demo();
+    let words = [
+        "feed",
+        "-r",
+        capture.to_str().unwrap(),
+        "--name",
+        &name(by),
+        "--consumers",
+        &consumers.to_string(),
+        "--when-full",
+        "drop",
+        "--by",
+        by,
+        "--summary",
+        summary.to_str().unwrap(),
+    ];
+    run(&words).exits(1);
+    let summary = json(&summary);
+    assert_adds_up(&summary);
+    assert_eq!(summary["feed"]["by"], by);
+    let consumers = summary["feed"]["consumers"].as_array().unwrap();
+    consumers
+        .iter()
+        .map(|c| number(c, &["packets"]) + number(c, &["dropped"]))
+        .collect()
+}
+
+/// What a splitter of the library would deal to each of `consumers`.
+fn dealt_by(splitter: &mut impl Splitter, consumers: usize) -> Vec<u64> {
+    let mut counts = vec![0; consumers];
+    for frame in demo_frames() {
+        let hash = splitter.hash(&Frame {
+            timestamp: Timestamp::from_nanos(frame.timestamp_ns),
+            bytes: &frame.bytes,
+            wire_len: frame.wire_len,
+            link: LinkType::ETHERNET,
+            interface: 0,
+        });
+        counts[shard_of(hash, u32::try_from(consumers).unwrap()) as usize] += 1;
+    }
+    counts
+}
+
+#[test]
+fn what_stays_together_is_as_asked_for() {
+    let paper = dealt_by(&mut TransactionSplitter, 3);
+    let transaction = dealt_by(&mut TransactionGroups::default(), 3);
+    let flow = dealt_by(&mut FlowSplitter, 3);
+    assert!(paper != transaction && transaction != flow && flow != paper);
+    assert_eq!(dealt("paper", 3), paper, "Eq. (3) of each packet");
+    assert_eq!(dealt("transaction", 3), transaction);
+    assert_eq!(dealt("flow", 3), flow);
+}
+
+/// The price of Eq. (3) without memory, as the documents give it: each transaction that is parted is a
+/// request without an answer at one consumer and an answer without a request at another.
+#[test]
+fn eq_3_of_each_packet_parts_few_transactions() {
+    let folder = tempdir().unwrap();
+    let name = name("parted");
+    let consumers = [0, 1].map(|number| consumer(folder.path(), &name, number));
+    let capture = demo();
+    let words = ["-q", "-r", capture.to_str().unwrap(), "--name", &name];
+    let feeder = linkweir()
+        .arg("feed")
+        .args(words)
+        .args(["--consumers", "2", "--by", "paper"])
+        .spawn()
+        .unwrap();
+    for child in consumers.into_iter().chain([feeder]) {
+        wait(child).exits(0);
+    }
+    let whole = of_one_process(&demo());
+    assert_eq!(whole.len(), 800);
+    let parts = records(folder.path(), 0..2);
+    let parted = whole.iter().filter(|&record| !parts.contains(record));
+    assert_eq!(parted.count(), 7);
+    assert_eq!(parts.len(), 800 - 7 + 2 * 7);
 }
 
 #[test]
