@@ -7,6 +7,7 @@ use crate::common::run;
 use linkweir_sink::archive::ArchiveSink;
 use linkweir_sketch::Step;
 use linkweir_sketch::cells::{Direction, Measure, SeriesId, Transport};
+use linkweir_sketch::step::HISTOGRAMS;
 use serde_json::Value;
 
 /// 2026-11-14 00:00 UTC, in steps of 300 s.
@@ -250,4 +251,22 @@ fn the_archive_is_not_replaced_by_what_is_made_of_it() {
         }
     }
     assert!(std::fs::read(&path).unwrap() == before);
+}
+
+/// Of what Tstat writes, this much can hold anything here; the documents say so.
+#[test]
+fn what_of_tstats_histograms_is_measured() {
+    let filled = linkweir_flows::step::filled();
+    assert_eq!((HISTOGRAMS.len(), filled.len()), (349, 191));
+    let stock = linkweir_sink::rrd::stock();
+    let measured = stock.iter().filter(|series| filled.contains(&series.id));
+    assert_eq!((stock.len(), measured.count()), (1_491, 743));
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for document in ["flows.md", "papers.md"] {
+        let text = std::fs::read_to_string(docs.join(document)).unwrap();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in ["191 of Tstat's 349", "743 of the 1,491"] {
+            assert!(text.contains(words), "{document} does not say: {words}");
+        }
+    }
 }

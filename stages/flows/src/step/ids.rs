@@ -1,5 +1,6 @@
 //! Where each histogram stands, by family and direction; looked up once per run of the program.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use linkweir_sketch::cells::Direction;
@@ -10,6 +11,38 @@ const NONE: HistogramId = HistogramId(u16::MAX);
 
 fn named(name: &str) -> HistogramId {
     HistogramId::named(name).unwrap_or(NONE)
+}
+
+/// One histogram or several.
+trait Each {
+    fn each(&self, then: &mut impl FnMut(HistogramId));
+}
+
+impl Each for HistogramId {
+    fn each(&self, then: &mut impl FnMut(Self)) {
+        if *self != NONE {
+            then(*self);
+        }
+    }
+}
+
+impl<T: Each, const N: usize> Each for [T; N] {
+    fn each(&self, then: &mut impl FnMut(HistogramId)) {
+        self.iter().for_each(|one| one.each(then));
+    }
+}
+
+impl Each for ByDirection {
+    fn each(&self, then: &mut impl FnMut(HistogramId)) {
+        self.0.each(then);
+    }
+}
+
+impl Each for BySide {
+    fn each(&self, then: &mut impl FnMut(HistogramId)) {
+        self.direction.each(then);
+        self.side.each(then);
+    }
 }
 
 /// Histograms of one family for incoming, outgoing and local traffic.
@@ -63,6 +96,10 @@ macro_rules! ids {
         impl Ids {
             fn new() -> Self {
                 Self { $($field: $make,)* }
+            }
+
+            fn each(&self, then: &mut impl FnMut(HistogramId)) {
+                $(self.$field.each(then);)*
             }
         }
     };
@@ -138,6 +175,16 @@ ids! {
 pub(super) fn ids() -> &'static Ids {
     static IDS: LazyLock<Ids> = LazyLock::new(Ids::new);
     &IDS
+}
+
+/// The histograms of Tstat's that are measured here; all others of the catalogue stay empty.
+#[must_use]
+pub fn filled() -> BTreeSet<HistogramId> {
+    let mut all = BTreeSet::new();
+    ids().each(&mut |id| {
+        all.insert(id);
+    });
+    all
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ use linkweir_sketch::cells::{Direction, SeriesId, Transport};
 use linkweir_wire::Packet;
 
 pub use class::L7Class;
+pub use ids::filled;
 use ids::ids;
 use packets::PacketCounts;
 
