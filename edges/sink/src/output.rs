@@ -250,7 +250,9 @@ impl Output {
             message: format!("another run writes `{}`", partial.display()),
         };
         let failed = |e| io_error(destination, e);
-        if !remove_left(&partial).map_err(failed)? {
+        // What stands there is not the destination: it has a name of its own.
+        let in_the_way = |e| io_error(&partial.display().to_string(), e);
+        if !remove_left(&partial).map_err(in_the_way)? {
             return Err(refuse());
         }
         // `create_new` follows no link that someone may have put there.

@@ -221,13 +221,13 @@ fn tell_name(announce: fn(&str), destination: &str, name: &Path) {
 /// Gives what killed runs left of a destination's files their names. Where the file itself is going to be
 /// replaced, what is left gets another name.
 fn adopt_all(destination: &str, names: &Names, options: &OutputOptions) -> Result<(), SinkError> {
-    let failed = |e| io_error(destination, e);
-    for target in names.left().map_err(failed)? {
+    for target in names.left().map_err(|e| io_error(destination, e))? {
         let is_replaced = options.existing == Existing::Replace && target == names.base;
-        if let Some(name) = adopt(&target, is_replaced.into()).map_err(failed)? {
+        let partial = partial_name(&target).display().to_string();
+        let adopted = adopt(&target, is_replaced.into()).map_err(|e| io_error(&partial, e))?;
+        if let Some(name) = adopted {
             (options.announce)(&format!(
-                "renamed {}, which a killed run left, to {}",
-                partial_name(&target).display(),
+                "renamed {partial}, which a killed run left, to {}",
                 name.display()
             ));
         }

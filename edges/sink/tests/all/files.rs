@@ -239,6 +239,17 @@ fn what_cannot_be_an_output_is_refused_at_once() {
 }
 
 #[test]
+fn what_stands_under_the_partial_name_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let partial = folder.path().join(".out.jsonl.partial");
+    std::fs::create_dir(&partial).unwrap();
+    let error = open(&path, None).err().unwrap().to_string();
+    assert!(error.starts_with(&partial.display().to_string()), "{error}");
+    assert_eq!(names(folder.path()), [".out.jsonl.partial"]);
+}
+
+#[test]
 fn two_runs_on_one_file_do_not_mix() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.jsonl");
