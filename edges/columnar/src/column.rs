@@ -142,7 +142,7 @@ impl Column {
 #[inline]
 fn values<'a, K: RecordKind>(views: &[K::View<'a>], at: usize) -> impl Iterator<Item = Value<'a>> {
     views.iter().map(move |view| {
-        if K::has_column(view, at) {
+        if K::has_column(K::shape(view), at) {
             K::value(view, at)
         } else {
             Value::Null

@@ -13,7 +13,7 @@
 use linkweir_record::{Field, FieldType, RecordKind, Value};
 
 use crate::escape::{is_clean, is_unprintable, push_digits, push_hex};
-use crate::format::Encoder;
+use crate::format::{Encoder, Shapes, own_column};
 use crate::number::{push_ip, push_millis6, push_moment, push_u64};
 
 /// Integers below this are kept by a spreadsheet (15 digits of a double).
@@ -26,12 +26,19 @@ enum Reader {
     Spreadsheet,
 }
 
+/// A column of the lines of one shape of records.
+#[derive(Debug, Clone, Copy)]
+struct Column {
+    /// Of the kind's columns; past the last where nothing stands here.
+    at: usize,
+    is_moment: bool,
+}
+
 /// Writes comma-separated lines.
 #[derive(Debug)]
 pub(crate) struct CsvEncoder {
     header: Vec<u8>,
-    /// Of each column, whether it is a moment.
-    columns: Vec<bool>,
+    columns: Shapes<Column>,
     reader: Reader,
 }
 
@@ -55,10 +62,18 @@ impl CsvEncoder {
             reader == Reader::Spreadsheet
                 && matches!(field.kind, FieldType::TimeNs | FieldType::TimeMillis)
         };
+        let column = |shape: usize, at: usize, field: &Field| Column {
+            at: own_column::<K>(shape, at),
+            is_moment: is_moment(field),
+        };
+        let columns = |shape: usize| {
+            let fields = K::fields().iter().enumerate();
+            fields.map(|(at, field)| column(shape, at, field)).collect()
+        };
         let names: Vec<&str> = K::fields().iter().map(name).collect();
         let mut encoder = Self {
             header: names.join(",").into_bytes(),
-            columns: K::fields().iter().map(is_moment).collect(),
+            columns: Shapes::new::<K>(columns),
             reader,
         };
         let mut header = std::mem::take(&mut encoder.header);
@@ -129,13 +144,10 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
     }
 
     fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
-        for (column, is_moment) in self.columns.iter().copied().enumerate() {
-            if column > 0 {
-                out.push(b',');
-            }
-            match K::own_value(view, column) {
+        for column in self.columns.of::<K>(view) {
+            match K::value(view, column.at) {
                 Value::Null => {}
-                Value::TimeNs(n) | Value::Millis(n) if is_moment => push_moment(out, n),
+                Value::TimeNs(n) | Value::Millis(n) if column.is_moment => push_moment(out, n),
                 Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => self.number(out, n),
                 Value::Millis(n) => push_millis6(out, n),
                 Value::Port(port) => push_u64(out, u64::from(port)),
@@ -145,7 +157,9 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
                 Value::Word(word) => push_text(out, word.as_bytes(), self.reader),
                 Value::Bytes(bytes) => push_digits(out, bytes),
             }
+            out.push(b',');
         }
+        out.pop();
         self.end_line(out);
     }
 }

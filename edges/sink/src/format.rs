@@ -99,6 +99,32 @@ impl std::str::FromStr for Format {
     }
 }
 
+/// What an encoder writes of the records of each shape, chosen once.
+#[derive(Debug)]
+pub(crate) struct Shapes<C>(Vec<Vec<C>>);
+
+impl<C> Shapes<C> {
+    /// By what `columns` makes of a shape.
+    pub(crate) fn new<K: RecordKind>(columns: impl Fn(usize) -> Vec<C>) -> Self {
+        Self((0..K::SHAPES).map(columns).collect())
+    }
+
+    /// What stands in a record.
+    #[inline]
+    pub(crate) fn of<K: RecordKind>(&self, view: &K::View<'_>) -> &[C] {
+        self.0.get(K::shape(view)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The column as records of a shape have it; where they do not, one past the last, which is `Null` in all.
+pub(crate) fn own_column<K: RecordKind>(shape: usize, column: usize) -> usize {
+    if K::has_column(shape, column) {
+        column
+    } else {
+        K::fields().len()
+    }
+}
+
 /// Turns records into bytes. Every record is whole lines.
 pub(crate) trait Encoder<K: RecordKind>: 'static {
     /// Appends what stands at the start of a file opened at wall-clock time `now_ns`.

@@ -8,14 +8,21 @@
 
 use linkweir_record::{RecordKind, Value};
 
-use crate::escape::{hex, is_clean, push_digits};
-use crate::format::Encoder;
+use crate::escape::{Piece, hex, is_clean, push_digits};
+use crate::format::{Encoder, Shapes};
 use crate::number::{push_ip, push_millis6, push_u64};
 
 /// Writes objects. The keys with their punctuation are made once.
 #[derive(Debug)]
 pub(crate) struct JsonlEncoder {
-    keys: Vec<Box<[u8]>>,
+    members: Shapes<Member>,
+}
+
+/// A member of an object: its key, and the column with its value.
+#[derive(Debug)]
+struct Member {
+    key: Piece,
+    column: usize,
 }
 
 impl JsonlEncoder {
@@ -31,27 +38,30 @@ impl JsonlEncoder {
     }
 
     fn after<K: RecordKind>(first: char) -> Self {
-        let key = |(at, field): (usize, &linkweir_record::Field)| {
+        let member = |(at, column): (usize, usize)| {
             let lead = if at == 0 { first } else { ',' };
-            format!("{lead}\"{}\":", field.name)
-                .into_bytes()
-                .into_boxed_slice()
+            let name = K::fields().get(column).map_or("", |field| field.name);
+            Member {
+                key: Piece::new(&format!("{lead}\"{name}\":")),
+                column,
+            }
+        };
+        let members = |shape: usize| {
+            let columns = 0..K::fields().len();
+            let columns = columns.filter(|column| K::has_column(shape, *column));
+            columns.enumerate().map(member).collect()
         };
         Self {
-            keys: K::fields().iter().enumerate().map(key).collect(),
+            members: Shapes::new::<K>(members),
         }
     }
 }
 
 impl<K: RecordKind> Encoder<K> for JsonlEncoder {
     fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
-        for (column, key) in self.keys.iter().enumerate() {
-            // The first column opens the object.
-            if column > 0 && !K::has_column(view, column) {
-                continue;
-            }
-            out.extend_from_slice(key);
-            match K::value(view, column) {
+        for member in self.members.of::<K>(view) {
+            member.key.push(out);
+            match K::value(view, member.column) {
                 Value::Null => out.extend_from_slice(b"null"),
                 Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => push_u64(out, n),
                 Value::Millis(n) => push_millis6(out, n),

@@ -58,9 +58,18 @@ const fn eight_digits(number: u32) -> u64 {
 
 const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// A decimal number.
+/// A decimal number. Most counters of most records have one digit.
 #[inline]
 pub(crate) fn push_u64(out: &mut Vec<u8>, value: u64) {
+    match u8::try_from(value) {
+        Ok(digit @ 0..10) => out.push(b'0' + digit),
+        _ => push_long(out, value),
+    }
+}
+
+/// A decimal number of any length.
+#[inline]
+fn push_long(out: &mut Vec<u8>, value: u64) {
     match u32::try_from(value) {
         Ok(small @ 0..100_000_000) => {
             let digits = eight_digits(small);
@@ -178,11 +187,11 @@ pub(crate) fn push_seconds6(out: &mut Vec<u8>, nanos: u64) {
 #[inline]
 pub(crate) fn push_millis6(out: &mut Vec<u8>, nanos: u64) {
     push_u64(out, nanos / 1_000_000);
-    // A point and nine decimals, of which the first three are zeros.
-    let decimals = nine_decimals(u32::try_from(nanos % 1_000_000).unwrap_or_default());
-    out.push(b'.');
-    let len = out.len() + 6;
-    out.extend_from_slice(&(decimals >> 32).to_le_bytes());
+    // Eight digits, of which the first two are zeros: the point stands in place of the second.
+    let digits = eight_digits(u32::try_from(nanos % 1_000_000).unwrap_or_default());
+    let text = (digits | ASCII_ZEROS) >> 8 & !0xff | u64::from(b'.');
+    let len = out.len() + 7;
+    out.extend_from_slice(&text.to_le_bytes());
     out.truncate(len);
 }
 

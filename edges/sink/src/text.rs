@@ -8,24 +8,24 @@
 use linkweir_record::{RecordKind, Value};
 
 use crate::escape::{is_unprintable, push_digits, push_hex_escaped};
-use crate::format::Encoder;
+use crate::format::{Encoder, Shapes, own_column};
 use crate::number::{Moments, push_ip, push_seconds9, push_u64};
 
 /// Writes the columns of the text line.
 #[derive(Debug)]
 pub(crate) struct TextEncoder {
-    columns: Vec<usize>,
+    columns: Shapes<usize>,
     moments: Moments,
 }
 
 impl TextEncoder {
     pub(crate) fn new<K: RecordKind>() -> Self {
-        let columns = K::text_line()
-            .iter()
-            .filter_map(|name| K::column(name))
-            .collect();
+        let columns = |shape: usize| {
+            let columns = K::text_line().iter().filter_map(|name| K::column(name));
+            columns.map(|at| own_column::<K>(shape, at)).collect()
+        };
         Self {
-            columns,
+            columns: Shapes::new::<K>(columns),
             moments: Moments::new(),
         }
     }
@@ -79,8 +79,8 @@ impl TextEncoder {
         out: &mut Vec<u8>,
         push_text: impl Fn(&mut Vec<u8>, &[u8]),
     ) {
-        for &column in &self.columns {
-            match K::own_value(view, column) {
+        for &column in self.columns.of::<K>(view) {
+            match K::value(view, column) {
                 Value::Null => {}
                 Value::U64(n) => push_u64(out, n),
                 Value::TimeNs(n) => self.moments.push(out, n),
@@ -111,7 +111,8 @@ impl<K: RecordKind> Encoder<K> for TextEncoder {
         let start = out.len();
         self.push_line::<K>(view, out, |out, bytes| out.extend_from_slice(bytes));
         let line = out.get(start..).unwrap_or_default();
-        if line.len() >= WHOLE_LINE || !is_clean_line(line, self.columns.len().saturating_sub(1)) {
+        let columns = self.columns.of::<K>(view).len();
+        if line.len() >= WHOLE_LINE || !is_clean_line(line, columns.saturating_sub(1)) {
             out.truncate(start);
             self.push_escaped_line::<K>(view, out);
         }

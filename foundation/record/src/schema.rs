@@ -119,24 +119,18 @@ pub trait RecordKind: Sized + 'static {
     fn value<'a>(view: &Self::View<'a>, column: usize) -> Value<'a>
     where
         'a: 'a;
-    /// Whether records like this one have the column at all; where they do not, formats that name
-    /// each value leave it out.
+    /// How many shapes there are: records of one shape have the same columns.
+    const SHAPES: usize = 1;
+    /// The shape of a record, below [`RecordKind::SHAPES`].
     #[inline]
-    fn has_column(_view: &Self::View<'_>, _column: usize) -> bool {
-        true
+    fn shape(_view: &Self::View<'_>) -> usize {
+        0
     }
-    /// The value of a column as formats write it whose records all have every column: `Null` where
-    /// records like this one do not have it.
+    /// Whether records of a shape have the column at all. Where they do not, formats that name each value
+    /// leave it out, and in the others nothing stands there.
     #[inline]
-    fn own_value<'a>(view: &Self::View<'a>, column: usize) -> Value<'a>
-    where
-        'a: 'a,
-    {
-        if Self::has_column(view, column) {
-            Self::value(view, column)
-        } else {
-            Value::Null
-        }
+    fn has_column(_shape: usize, _column: usize) -> bool {
+        true
     }
     /// The index of the column with this name.
     fn column(name: &str) -> Option<usize> {

@@ -282,7 +282,7 @@ fn each<'a, K: RecordKind, T>(
 ) -> u64 {
     let mut present = 0;
     for (bit, view) in group.iter().enumerate() {
-        if K::has_column(view, at)
+        if K::has_column(K::shape(view), at)
             && let Some(value) = of(K::value(view, at))
         {
             push(value);

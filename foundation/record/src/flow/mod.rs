@@ -103,11 +103,21 @@ impl RecordKind for FlowKind {
         columns::read_column(view, column)
     }
 
+    const SHAPES: usize = 2;
+
     #[inline]
-    fn has_column(view: &Flow<'_>, column: usize) -> bool {
+    fn shape(view: &Flow<'_>) -> usize {
+        match view.row.protocol {
+            Protocol::Tcp => 0,
+            Protocol::Udp => 1,
+        }
+    }
+
+    #[inline]
+    fn has_column(shape: usize, column: usize) -> bool {
         use std::sync::LazyLock;
-        /// Of each column, whether TCP and UDP flows have it.
-        static HAS: LazyLock<Vec<[bool; 2]>> = LazyLock::new(|| {
+        /// Of each column, which shapes have it.
+        static HAS: LazyLock<Vec<[bool; FlowKind::SHAPES]>> = LazyLock::new(|| {
             let fields = columns::FIELDS.iter();
             fields
                 .map(|field| {
@@ -118,11 +128,8 @@ impl RecordKind for FlowKind {
                 })
                 .collect()
         });
-        let [tcp, udp] = HAS.get(column).copied().unwrap_or_default();
-        match view.row.protocol {
-            Protocol::Tcp => tcp,
-            Protocol::Udp => udp,
-        }
+        let has = HAS.get(column).and_then(|shapes| shapes.get(shape));
+        has.copied().unwrap_or_default()
     }
 
     fn text_line() -> &'static [&'static str] {
@@ -256,10 +263,11 @@ mod tests {
             FlowKind::value(&first, at("application")),
             Value::Word("unknown")
         );
-        assert!(FlowKind::has_column(&first, at("c_rtt_avg")));
-        assert!(!FlowKind::has_column(&first, at("quic_SNI")));
+        let has = |view, name| FlowKind::has_column(FlowKind::shape(view), at(name));
+        assert!(has(&first, "c_rtt_avg") && has(&first, "sni"));
+        assert!(!has(&first, "quic_SNI"));
         let second = batch.get(1).unwrap();
-        assert!(!FlowKind::has_column(&second, at("c_rtt_avg")));
-        assert!(FlowKind::has_column(&second, at("quic_SNI")));
+        assert!(!has(&second, "c_rtt_avg"));
+        assert!(has(&second, "quic_SNI") && has(&second, "sni"));
     }
 }
