@@ -156,6 +156,7 @@ impl HalfStage {
             // The time of leaving of what waits is told by the next packet, hence twice.
             let until = ts_ns.saturating_add(self.timeout_ns.saturating_mul(2));
             self.opening = Some(Opening::new(until, self.seed));
+            self.follower.follows_all = true;
         }
         self.packets += 1;
         self.order_ns = self.order_ns.max(ts_ns);
@@ -198,6 +199,7 @@ impl HalfStage {
             .is_some_and(|opening| opening.is_over(ts_ns))
         {
             self.opening = None;
+            self.follower.follows_all = false;
         }
         if tcp.flags().contains(TcpFlags::SYN)
             && let Some(opening) = &mut self.opening

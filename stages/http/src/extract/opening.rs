@@ -10,6 +10,7 @@
 use linkweir_proto::http1::MAX_HEAD;
 use linkweir_table::{Id, Table};
 use linkweir_wire::SeqNumber;
+use memchr::memchr_iter;
 use memchr::memmem::Finder;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
@@ -40,6 +41,8 @@ enum Stage {
         head_end: Option<SeqNumber>,
         /// Bytes that may still be kept as the rest of a head.
         left: usize,
+        /// Whether no message has begun yet: chunks may go on.
+        is_new: bool,
         /// Where the rest of a start line comes that ends with a segment, and how much of [`VERSION`]
         /// was there.
         split: Option<(SeqNumber, usize)>,
@@ -52,6 +55,7 @@ impl Stage {
         Self::Open {
             head_end: None,
             left,
+            is_new: left > 0,
             split: None,
         }
     }
@@ -62,6 +66,7 @@ impl Stage {
             head_end,
             left,
             split,
+            ..
         } = self
         else {
             return false;
@@ -188,11 +193,20 @@ impl Opening {
             return true;
         };
         let has_start = stage.look(start_line, seq, payload);
-        let Stage::Open { head_end, left, .. } = stage else {
+        let Stage::Open {
+            head_end,
+            left,
+            is_new,
+            ..
+        } = stage
+        else {
             return false;
         };
         if has_start {
             *left = left.saturating_sub(payload.len());
+            return true;
+        }
+        if *is_new && may_frame_chunks(payload) {
             return true;
         }
         if head_end.is_some_and(|end| !seq.before(end)) || *left == 0 {
@@ -209,6 +223,19 @@ impl Opening {
         *left = left.saturating_sub(payload.len());
         true
     }
+}
+
+/// Whether a payload may hold a line with the size of a chunk, or a part of one (RFC 9112 sec. 7.1).
+fn may_frame_chunks(payload: &[u8]) -> bool {
+    let is_size = |bytes: &[u8]| {
+        let digits = bytes.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        let next = bytes.get(digits);
+        next.is_none() || digits > 0 && matches!(next, Some(b'\r' | b'\n' | b';'))
+    };
+    is_size(payload)
+        || matches!(payload.first(), Some(b'\r' | b'\n'))
+        || payload.ends_with(b"\r")
+        || memchr_iter(b'\n', payload).any(|end| payload.get(end + 1..).is_some_and(is_size))
 }
 
 /// How many bytes of [`VERSION`] stand at the end of a payload, without the last of it.
