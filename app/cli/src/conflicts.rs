@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use linkweir_capture::files_below;
+
 /// A destination that is a regular file, or will be one.
 #[derive(Debug, PartialEq, Eq)]
 struct Spot {
@@ -43,14 +45,9 @@ impl Spot {
 pub(crate) fn check(outputs: &[(&str, &Path)], inputs: &[(&str, &Path)]) -> Result<(), String> {
     let mut taken: Vec<(&str, Spot)> = Vec::new();
     for (flag, path) in inputs {
-        if let Ok(entries) = fs::read_dir(path) {
-            let files = entries
-                .flatten()
-                .filter_map(|entry| Spot::of(&entry.path()));
-            taken.extend(files.map(|spot| (*flag, spot)));
-        } else if let Some(spot) = Spot::of(path) {
-            taken.push((flag, spot));
-        }
+        let below = files_below(path);
+        let files = below.iter().filter_map(|file| Spot::of(file));
+        taken.extend(files.chain(Spot::of(path)).map(|spot| (*flag, spot)));
     }
     for (flag, path) in outputs {
         let Some(spot) = Spot::of(path) else { continue };
@@ -74,11 +71,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("in.pcap"), b"x").unwrap();
+        fs::create_dir_all(at("a/b")).unwrap();
+        fs::write(at("a/b/deep.pcap"), b"x").unwrap();
         fs::hard_link(at("in.pcap"), at("link")).unwrap();
         let (input, link, new, dotted) = (at("in.pcap"), at("link"), at("new"), at("./new"));
         assert!(check(&[("-w", &new)], &[("-r", &input)]).is_ok());
         assert!(check(&[("-w", &link)], &[("-r", &input)]).is_err());
         assert!(check(&[("-w", &input)], &[("-r", folder.path())]).is_err());
+        assert!(check(&[("-w", &at("a/b/deep.pcap"))], &[("-r", folder.path())]).is_err());
+        assert!(check(&[("-w", &at("a/new.pcap"))], &[("-r", folder.path())]).is_ok());
         assert!(check(&[("-w", &new), ("--summary", &dotted)], &[]).is_err());
         let (stdout, null) = (Path::new("-"), Path::new("/dev/null"));
         assert!(

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use linkweir_engine::{FaultKind, RunReport};
+use linkweir_engine::RunReport;
 use linkweir_wire::{DecodeFaults, Timestamp};
 use serde_json::{Map, Value, json};
 
-/// Inputs of which a part could not be read. An interface that went and came back is none: what
-/// passed meanwhile was never there to be counted.
+/// Inputs of which a part could not be read. An interface that went and came back is none, for what
+/// passed meanwhile was never there to be counted, nor is a directory's file that is no capture.
 pub(crate) fn damaged(report: &RunReport) -> u64 {
     let faults = report.faults.iter();
     faults
-        .filter(|fault| fault.kind != FaultKind::Interrupted)
+        .filter(|fault| fault.kind.is_loss())
         .count() as u64
 }
 

@@ -15,8 +15,8 @@ use linkweir_wire::LinkType;
 
 use crate::decompress::{Bytes, Compression};
 use crate::filter::Filter;
-use crate::format::{Detection, Format, Need, Output, Unit, cut};
-use crate::inputs::{self, Input, Item};
+use crate::format::{Detection, Format, Need, Output, Unit, Unreadable, cut};
+use crate::inputs::{self, Input, Item, Others};
 use crate::pipe::{Manners, Pipe};
 use crate::window::Window;
 
@@ -52,7 +52,8 @@ const HEADER_ROOM: usize = 256;
 /// Capture files, directories and standard input as one trace, in the order given.
 ///
 /// Frames keep the order of the files. A file that is damaged gives what it has, then one
-/// [`SourceEvent::Fault`]; the next file follows.
+/// [`SourceEvent::Fault`]; the next file follows. Directories are read with those in them, each once
+/// and in the order of names; what in them is no capture is counted, and said in one fault at the end.
 ///
 /// Memory: one buffer of `chunk_bytes` and one maximal frame, whatever the files say, plus what
 /// the decompressor of the current file needs.
@@ -64,6 +65,10 @@ pub struct CaptureFiles {
     frames: Vec<FrameRef>,
     faults: VecDeque<Fault>,
     filter: Option<Filter>,
+    /// What directories hold besides captures.
+    others: Others,
+    /// Whether anything was a capture.
+    has_capture: bool,
     /// Whether any frame has been given out.
     has_delivered: bool,
     manners: Manners,
@@ -109,7 +114,7 @@ impl CaptureFiles {
     /// # Errors
     /// Where an input does not exist, a directory is empty, or the filter is no valid expression.
     pub fn open(inputs: &[Input], options: ReadOptions) -> Result<Self, SourceError> {
-        let items = inputs::expand(inputs)?;
+        let listing = inputs::expand(inputs)?;
         let chunk_bytes = options.chunk_bytes.clamp(1, 1 << 28);
         let max_frame = options.max_frame_bytes.clamp(1, 1 << 28);
         let filter = options
@@ -121,12 +126,14 @@ impl CaptureFiles {
                 message: error.to_string(),
             })?;
         Ok(Self {
-            total_bytes: items.iter().map(|item| item.size).sum(),
-            waiting: items.into(),
+            total_bytes: listing.items.iter().map(|item| item.size).sum(),
+            waiting: listing.items.into(),
             current: None,
             window: Window::new(chunk_bytes, max_frame as usize + HEADER_ROOM),
             frames: Vec::new(),
-            faults: VecDeque::new(),
+            faults: listing.faults.into(),
+            others: listing.others,
+            has_capture: false,
             filter,
             has_delivered: false,
             manners: Manners {
@@ -222,23 +229,30 @@ impl CaptureFiles {
         let damage = open
             .detect(&mut self.window, is_ended)
             .and_then(|()| {
-                open.index(
+                let indexed = open.index(
                     &mut self.window,
                     &mut self.frames,
                     self.max_frame,
                     &mut self.unusable,
-                )
+                );
+                indexed.map_err(Unreadable::Capture)
             })
             .and_then(|()| {
                 if is_ended {
-                    open.check_end(&self.window)
+                    open.check_end(&self.window).map_err(Unreadable::Capture)
                 } else {
                     Ok(())
                 }
             });
         let is_done = is_ended || damage.is_err();
-        if let Err(message) = damage {
-            self.faults.push_back(open.fault(&self.window, message));
+        match damage {
+            Ok(()) => {}
+            Err(Unreadable::Foreign(_)) if open.item.is_listed => {
+                self.others.count(open.item.name());
+            }
+            Err(Unreadable::Foreign(message) | Unreadable::Capture(message)) => {
+                self.faults.push_back(open.fault(&self.window, message));
+            }
         }
         if let Some(filter) = &mut self.filter
             && let Some(refused) = filter.apply(
@@ -273,6 +287,7 @@ impl CaptureFiles {
         if let Some(open) = self.current.take() {
             let read = open.raw_bytes.load(Ordering::Relaxed);
             self.finished_bytes += open.item.size.unwrap_or(read);
+            self.has_capture |= open.format.is_some();
         }
     }
 }
@@ -317,21 +332,20 @@ impl Open {
     }
 
     /// Finds out what format this is, once enough bytes are there.
-    fn detect(&mut self, window: &mut Window, is_ended: bool) -> Result<(), String> {
+    fn detect(&mut self, window: &mut Window, is_ended: bool) -> Result<(), Unreadable> {
         if self.format.is_some() {
             return Ok(());
         }
         let data = window.unread();
         if is_ended && data.is_empty() {
-            return Err("the file is empty".to_owned());
+            return Err(Unreadable::Foreign("the file is empty".to_owned()));
         }
         let is_last = is_ended || data.len() >= window.held_bytes();
         let erf_named = matches!(&self.item.input, Input::Path(path)
             if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("erf")));
         match Format::detect(data, is_last, erf_named) {
-            Detection::Undecided(message) if is_last => Err(message),
-            Detection::Undecided(_) => Ok(()),
-            Detection::Unknown(message) => Err(message),
+            Detection::Undecided(_) if !is_last => Ok(()),
+            Detection::Undecided(why) | Detection::Unknown(why) => Err(why),
             Detection::Found(format, header_bytes) => {
                 self.format = Some(format);
                 window.consume(header_bytes);
@@ -404,7 +418,11 @@ impl Source for CaptureFiles {
                 if self.open_next() {
                     continue;
                 }
-                return Ok(SourceEvent::End);
+                let is_read = self.has_capture;
+                return Ok(match self.others.take_fault(is_read) {
+                    Some(fault) => SourceEvent::Fault(fault),
+                    None => SourceEvent::End,
+                });
             }
             match self.step()? {
                 Step::Again => {}

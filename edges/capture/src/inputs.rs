@@ -1,9 +1,12 @@
 //! What the user named: files, directories, standard input.
 
-use std::fs;
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use linkweir_engine::{FaultKind, SourceError};
+use linkweir_engine::{Fault, FaultKind, SourceError};
 
 /// One input of a trace, as named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,74 +69,188 @@ impl Item {
     }
 }
 
+/// Directories below one another that are read; a tree of captures is a few levels deep.
+const MAX_DEPTH: usize = 32;
+
+/// Everything that the inputs name.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// What is to be read, in its order.
+    pub(crate) items: Vec<Item>,
+    /// What of the directories cannot be looked into.
+    pub(crate) faults: Vec<Fault>,
+    /// What the directories hold besides.
+    pub(crate) others: Others,
+}
+
+/// What directories hold and no capture is: counted, and the first few named.
+#[derive(Debug, Default)]
+pub(crate) struct Others {
+    count: u64,
+    names: Vec<String>,
+}
+
+impl Others {
+    /// How many are named.
+    const NAMED: usize = 3;
+
+    pub(crate) fn count(&mut self, name: String) {
+        self.count += 1;
+        if self.names.len() < Self::NAMED {
+            self.names.push(name);
+        }
+    }
+
+    /// What is said of them, where there are any: whether besides them anything `is_read` says how bad it is.
+    pub(crate) fn take_fault(&mut self, is_read: bool) -> Option<Fault> {
+        let Self { count, names } = std::mem::take(self);
+        if count == 0 {
+            return None;
+        }
+        let files = if count == 1 { "file" } else { "files" };
+        let unnamed = count.saturating_sub(names.len() as u64);
+        let more = match unnamed {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(Fault {
+            input: format!("{}{more}", names.join(", ")),
+            offset: None,
+            kind: if is_read {
+                FaultKind::Skipped
+            } else {
+                FaultKind::Unusable
+            },
+            message: format!("{count} {files} of a directory skipped: not a capture"),
+        })
+    }
+}
+
 /// Checks that every input exists and puts the files of directories in their place.
-pub(crate) fn expand(inputs: &[Input]) -> Result<Vec<Item>, SourceError> {
-    let mut items = Vec::new();
+pub(crate) fn expand(inputs: &[Input]) -> Result<Listing, SourceError> {
+    let mut listing = Listing::default();
     for input in inputs {
         let Input::Path(path) = input else {
-            items.push(Item {
+            listing.items.push(Item {
                 input: Input::Stdin,
                 size: None,
                 is_listed: false,
             });
             continue;
         };
-        let refuse = |error: &std::io::Error| SourceError {
+        let refuse = |message: String| SourceError {
             input: path.display().to_string(),
-            message: reason(error),
+            message,
         };
-        let meta = fs::metadata(path).map_err(|error| refuse(&error))?;
+        let meta = fs::metadata(path).map_err(|error| refuse(reason(&error)))?;
         if meta.is_dir() {
-            let listed = directory(path).map_err(|error| refuse(&error))?;
-            if listed.is_empty() {
-                return Err(SourceError {
-                    input: path.display().to_string(),
-                    message:
-                        "the directory has no files (those of its subdirectories are not read)"
-                            .to_owned(),
-                });
+            let before = listing.items.len();
+            let entries = entries(path).map_err(|error| refuse(reason(&error)))?;
+            let mut seen = HashSet::from([identity(&meta)]);
+            listing.walk(entries, &mut seen, 1);
+            if listing.items.len() == before && listing.faults.is_empty() {
+                return Err(refuse("the directory has no files".to_owned()));
             }
-            items.extend(listed);
         } else {
-            items.push(Item {
+            listing.items.push(Item {
                 input: input.clone(),
                 size: meta.is_file().then_some(meta.len()),
                 is_listed: false,
             });
         }
     }
-    Ok(items)
+    Ok(listing)
 }
 
-/// The regular files of a directory in the order of their names.
-fn directory(path: &Path) -> std::io::Result<Vec<Item>> {
-    let mut items = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?.path();
-        // A dangling link is no regular file.
-        if let Ok(meta) = fs::metadata(&entry)
-            && meta.is_file()
-        {
-            items.push((entry, meta.len()));
+/// The files below a directory that would be read, in their order; of a file none.
+#[must_use]
+pub fn files_below(path: &Path) -> Vec<PathBuf> {
+    let mut listing = Listing::default();
+    let (Ok(meta), Ok(entries)) = (fs::metadata(path), entries(path)) else {
+        return Vec::new();
+    };
+    listing.walk(entries, &mut HashSet::from([identity(&meta)]), 1);
+    let inputs = listing.items.into_iter().map(|item| item.input);
+    inputs
+        .filter_map(|input| match input {
+            Input::Path(path) => Some(path),
+            Input::Stdin => None,
+        })
+        .collect()
+}
+
+impl Listing {
+    /// Lists the regular files of a directory and of those in it, in the order of their names. A
+    /// directory is read once, so that links among them end.
+    fn walk(&mut self, entries: Vec<PathBuf>, seen: &mut HashSet<(u64, u64)>, depth: usize) {
+        for path in entries {
+            let name = path.display().to_string();
+            let mut refuse = |kind, message: String| {
+                self.faults.push(Fault {
+                    input: name.clone(),
+                    offset: None,
+                    kind,
+                    message,
+                });
+            };
+            let meta = match fs::metadata(&path) {
+                Ok(meta) => meta,
+                // A link to nowhere.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.others.count(name);
+                    continue;
+                }
+                Err(error) => {
+                    refuse(FaultKind::Damaged, reason(&error));
+                    continue;
+                }
+            };
+            if meta.is_dir() {
+                if depth == MAX_DEPTH {
+                    let message = format!("more than {MAX_DEPTH} directories deep: not read");
+                    refuse(FaultKind::Damaged, message);
+                } else if !seen.insert(identity(&meta)) {
+                    let message = "a directory that is read already under another name";
+                    refuse(FaultKind::Skipped, message.to_owned());
+                } else {
+                    match self::entries(&path) {
+                        Ok(inner) => self.walk(inner, seen, depth + 1),
+                        Err(error) => refuse(FaultKind::Damaged, reason(&error)),
+                    }
+                }
+            } else if meta.is_file() {
+                self.items.push(Item {
+                    input: Input::Path(path),
+                    size: Some(meta.len()),
+                    is_listed: true,
+                });
+            } else {
+                self.others.count(name);
+            }
         }
     }
-    items.sort();
-    Ok(items
-        .into_iter()
-        .map(|(path, size)| Item {
-            input: Input::Path(path),
-            size: Some(size),
-            is_listed: true,
-        })
-        .collect())
+}
+
+/// What tells a directory from all others, whatever links lead to it.
+fn identity(meta: &Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
+}
+
+/// What is in a directory, in the order of the names.
+fn entries(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(path)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
 }
 
 /// What the system said, in the words of the user.
-pub(crate) fn reason(error: &std::io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        std::io::ErrorKind::UnexpectedEof => "ends early".to_owned(),
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::UnexpectedEof => "ends early".to_owned(),
         _ => error.to_string(),
     }
 }

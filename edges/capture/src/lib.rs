@@ -23,6 +23,6 @@ mod plain;
 mod window;
 
 pub use files::{CaptureFiles, ReadOptions};
-pub use inputs::Input;
+pub use inputs::{Input, files_below};
 pub use live::{Fanout, LiveCapture, LiveOptions, LiveSource};
 pub use plain::plain;

@@ -42,6 +42,17 @@ pub enum FaultKind {
     /// An interface went away, came back or changed: nothing that was captured is lost, and the
     /// capture goes on by itself (no exit code of its own).
     Interrupted,
+    /// Files of a directory that are no captures were passed over: nothing is lost (no exit code of
+    /// its own).
+    Skipped,
+}
+
+impl FaultKind {
+    /// Whether a part of what was to be read is lost.
+    #[must_use]
+    pub const fn is_loss(self) -> bool {
+        matches!(self, Self::Unusable | Self::Damaged)
+    }
 }
 
 /// A source that cannot go on at all.

@@ -56,6 +56,7 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
                 exit = exit.max(match fault.kind {
                     FaultKind::Unusable => Exit::Failed,
                     FaultKind::Damaged | FaultKind::Interrupted => Exit::DataLost,
+                    FaultKind::Skipped => Exit::Done,
                 });
             }
             SourceEvent::End => break,

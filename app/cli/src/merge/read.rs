@@ -78,6 +78,7 @@ fn fault(mut fields: Fields) -> Result<Fault, String> {
         FaultKind::Unusable,
         FaultKind::Damaged,
         FaultKind::Interrupted,
+        FaultKind::Skipped,
     ];
     let kind = kinds.into_iter().find(|kind| kind_name(*kind) == name);
     let fault = Fault {
@@ -85,7 +86,7 @@ fn fault(mut fields: Fields) -> Result<Fault, String> {
         offset: fields.count_or_null("offset")?,
         kind: kind.ok_or_else(|| {
             format!(
-                "{} must be unusable, damaged or interrupted, not `{name}`",
+                "{} must be unusable, damaged, interrupted or skipped, not `{name}`",
                 fields.path("kind")
             )
         })?,

@@ -81,6 +81,7 @@ pub(super) const fn kind_name(kind: FaultKind) -> &'static str {
         FaultKind::Unusable => "unusable",
         FaultKind::Damaged => "damaged",
         FaultKind::Interrupted => "interrupted",
+        FaultKind::Skipped => "skipped",
     }
 }
 

@@ -85,12 +85,21 @@ pub(crate) enum Format {
 /// What the first bytes of a stream are.
 #[derive(Debug)]
 pub(crate) enum Detection {
-    /// Too few bytes to tell; where the stream ends here, the message is the reason.
-    Undecided(String),
-    /// No capture, and why.
-    Unknown(String),
+    /// Too few bytes to tell; where the stream ends here, this is the reason.
+    Undecided(Unreadable),
+    /// Nothing that can be read, and why.
+    Unknown(Unreadable),
     /// A capture whose file header has this many bytes.
     Found(Format, usize),
+}
+
+/// Why a stream cannot be read as a capture.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    /// It begins as no capture does.
+    Foreign(String),
+    /// It is a capture all the same, by its first bytes.
+    Capture(String),
 }
 
 impl Format {
@@ -100,14 +109,15 @@ impl Format {
     /// without a magic number.
     pub(crate) fn detect(data: &[u8], ended: bool, erf_named: bool) -> Detection {
         let Some(magic) = data.first_chunk::<4>() else {
-            return Detection::Undecided(format!(
+            return Detection::Undecided(Unreadable::Foreign(format!(
                 "not a capture: only {} byte{} long",
                 data.len(),
                 if data.len() == 1 { "" } else { "s" }
-            ));
+            )));
         };
         let header_cut = |wanted: usize| {
-            Detection::Undecided(cut("file header", data.len() as u64, wanted as u64))
+            let message = cut("file header", data.len() as u64, wanted as u64);
+            Detection::Undecided(Unreadable::Capture(message))
         };
         if let Some(variant) = Pcap::variant(*magic) {
             return data.first_chunk().map_or_else(
@@ -121,9 +131,9 @@ impl Format {
             return match Pcapng::detect(data) {
                 None => header_cut(Pcapng::HEADER_BYTES),
                 Some(true) => Detection::Found(Self::Pcapng(Pcapng::new()), 0),
-                Some(false) => Detection::Unknown(
+                Some(false) => Detection::Unknown(Unreadable::Foreign(
                     "not a capture: it begins like pcapng but has no byte-order magic".to_owned(),
-                ),
+                )),
             };
         }
         if *magic == Snoop::MAGIC {
@@ -131,20 +141,20 @@ impl Format {
                 None => header_cut(Snoop::HEADER_BYTES),
                 Some(header) => match Snoop::new(header) {
                     Ok(snoop) => Detection::Found(Self::Snoop(snoop), Snoop::HEADER_BYTES),
-                    Err(message) => Detection::Unknown(message),
+                    Err(message) => Detection::Unknown(Unreadable::Capture(message)),
                 },
             };
         }
         let [a, b, c, d] = magic;
         match Erf::detect(data, ended, erf_named) {
             Some(true) => Detection::Found(Self::Erf(Erf::new()), 0),
-            Some(false) => Detection::Unknown(format!(
+            Some(false) => Detection::Unknown(Unreadable::Foreign(format!(
                 "not a capture: it begins with {a:02x} {b:02x} {c:02x} {d:02x}, as no known format does"
-            )),
-            None => Detection::Undecided(format!(
+            ))),
+            None => Detection::Undecided(Unreadable::Foreign(format!(
                 "not a capture: {} bytes that no known format begins with",
                 data.len()
-            )),
+            ))),
         }
     }
 

@@ -68,30 +68,134 @@ fn a_missing_file_is_refused_before_anything_is_read() {
     assert!(error.is_err());
 }
 
+/// A file of that name in the folder, with the directories on the way.
+fn put(folder: &Path, name: &str, bytes: &[u8]) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
 #[test]
-fn a_directory_gives_its_files_in_name_order() {
+fn a_directory_gives_its_files_and_those_below_in_name_order() {
     let folder = tempfile::tempdir().unwrap();
     let frames = sample(1);
-    let empty = CaptureFiles::open(&[Input::from(folder.path())], ReadOptions::default());
-    assert!(empty.unwrap_err().to_string().contains("has no files"));
+    let refused = || CaptureFiles::open(&[Input::from(folder.path())], ReadOptions::default());
+    assert!(refused().unwrap_err().to_string().contains("has no files"));
     for (name, bytes) in [
-        ("2.pcap", usual(&frames[2..4])),
-        ("1.pcap", usual(&frames[..2])),
-        ("3.txt", b"not a capture".to_vec()),
-        ("4.pcap", usual(&frames[4..])[..60].to_vec()),
-        ("5.pcap", usual(&frames[4..])),
+        ("2/x/1.pcap", &usual(&frames[2..3])[..]),
+        ("2/a.pcap", &usual(&frames[1..2])),
+        ("1.pcap", &usual(&frames[..1])),
+        ("3.txt", b"not a capture"),
+        ("2/empty", b""),
+        ("2/x/tiny", b"ab"),
+        ("2/y/notes.gz", &compress("gzip", b"nor this one")),
+        ("4.pcap", &usual(&frames[3..])[..45]),
+        ("4/header.pcap", &usual(&frames)[..20]),
+        ("5.pcap", &usual(&frames[3..])),
     ] {
-        fs::write(folder.path().join(name), bytes).unwrap();
+        put(folder.path(), name, bytes);
     }
-    fs::create_dir(folder.path().join("0")).unwrap();
-    fs::write(folder.path().join("0/deeper.pcap"), usual(&frames)).unwrap();
+    std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
     let trace = drain(open(&[folder.path()]));
     assert_eq!(trace.frames, frames);
-    let kinds: Vec<_> = trace.faults.iter().map(|fault| fault.kind).collect();
-    assert_eq!(kinds, [FaultKind::Damaged, FaultKind::Damaged]);
-    assert!(trace.faults[0].input.ends_with("3.txt"));
-    assert!(trace.faults[1].input.ends_with("4.pcap"));
+    let faults: Vec<_> = trace
+        .faults
+        .iter()
+        .map(|fault| (fault.kind, &fault.input))
+        .collect();
+    assert_eq!(faults.len(), 3, "{faults:?}");
+    for (at, (kind, input)) in [
+        (FaultKind::Damaged, "4/header.pcap"),
+        (FaultKind::Damaged, "4.pcap"),
+        (FaultKind::Skipped, "and 2 more"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(faults[at].0, kind, "{faults:?}");
+        assert!(faults[at].1.ends_with(input), "{faults:?}");
+    }
     assert_eq!(trace.faults[1].offset, Some(24));
+    assert!(
+        trace.faults[2].message.contains("5 files"),
+        "{:?}",
+        trace.faults[2]
+    );
+}
+
+#[test]
+fn a_directory_of_other_files_is_no_input() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "a/readme", b"not a capture");
+    let trace = drain(open(&[folder.path()]));
+    assert_eq!(trace.faults.len(), 1);
+    assert_eq!(trace.faults[0].kind, FaultKind::Unusable);
+    assert!(trace.faults[0].message.starts_with("1 file of"));
+}
+
+#[test]
+fn links_among_directories_end_and_depth_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = sample(1);
+    put(folder.path(), "a/1.pcap", &usual(&frames));
+    let link = |from: &str, to: &Path| {
+        std::os::unix::fs::symlink(to, folder.path().join(from)).unwrap();
+    };
+    link("a/loop", folder.path());
+    link("b", &folder.path().join("a"));
+    link("nowhere", Path::new("no/such/file"));
+    let trace = drain(open(&[folder.path()]));
+    assert_eq!(trace.frames, frames, "once");
+    let said: Vec<_> = trace
+        .faults
+        .iter()
+        .map(|fault| fault.input.clone())
+        .collect();
+    assert!(
+        trace
+            .faults
+            .iter()
+            .all(|fault| fault.kind == FaultKind::Skipped)
+    );
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(
+        said[0].ends_with("a/loop") && said[1].ends_with("/b"),
+        "{said:?}"
+    );
+    assert!(said[2].ends_with("nowhere"), "{said:?}");
+
+    let deep = tempfile::tempdir().unwrap();
+    put(deep.path(), "1.pcap", &usual(&frames));
+    put(
+        deep.path(),
+        &format!("{}2.pcap", "d/".repeat(31)),
+        &usual(&frames),
+    );
+    put(
+        deep.path(),
+        &format!("{}3.pcap", "d/".repeat(32)),
+        &usual(&frames),
+    );
+    let trace = drain(open(&[deep.path()]));
+    assert_eq!(trace.frames.len(), 2 * frames.len());
+    assert_eq!(trace.faults.len(), 1);
+    assert_eq!(trace.faults[0].kind, FaultKind::Damaged);
+    assert!(trace.faults[0].message.contains("32 directories deep"));
+}
+
+#[test]
+fn a_directory_that_may_not_be_read_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let frames = sample(1);
+    put(folder.path(), "1.pcap", &usual(&frames));
+    // Longer than a name may be, so that nobody can look there, whatever his rights.
+    let link = folder.path().join("b");
+    std::os::unix::fs::symlink("x".repeat(300), &link).unwrap();
+    let trace = drain(open(&[folder.path()]));
+    assert_eq!(trace.frames, frames);
+    assert_eq!(trace.faults.len(), 1);
+    assert_eq!(trace.faults[0].kind, FaultKind::Damaged);
+    assert_eq!(trace.faults[0].input, link.display().to_string());
 }
 
 #[test]
