@@ -5,9 +5,11 @@
 
 use std::hint::black_box;
 
-use linkweir_wire::{DecodeFaults, LinkType, Packet, TcpOption, Transport, checksum, decode};
+use linkweir_wire::{
+    DecodeFaults, Fragments, LinkType, Packet, TcpOption, Timestamp, Transport, checksum, decode,
+};
 
-const LINKS: [LinkType; 16] = [
+const LINKS: [LinkType; 27] = [
     LinkType::ETHERNET,
     LinkType::NULL,
     LinkType::PPP,
@@ -22,7 +24,18 @@ const LINKS: [LinkType; 16] = [
     LinkType::IPV4,
     LinkType::IPV6,
     LinkType::LINUX_SLL2,
-    LinkType(105),
+    LinkType::IEEE802_11,
+    LinkType::IEEE802_11_RADIOTAP,
+    LinkType::IEEE802_11_PRISM,
+    LinkType::IEEE802_11_AVS,
+    LinkType::PPI,
+    LinkType::NFLOG,
+    LinkType::FRELAY,
+    LinkType::MFR,
+    LinkType::SLIP,
+    LinkType::FDDI,
+    LinkType::ARCNET_BSD,
+    LinkType::ARCNET_LINUX,
     LinkType(u16::MAX),
 ];
 
@@ -33,6 +46,15 @@ pub(crate) fn target(input: &[u8]) {
     let link = LINKS[usize::from(link) % LINKS.len()];
     let captured = u32::try_from(frame.len()).expect("a small input");
     let wire_len = captured + u32::from(u16::from_be_bytes([hi, lo]));
+    let mut fragments = Fragments::default();
+    for _ in 0..2 {
+        fragments.on_frame((link, frame, wire_len), Timestamp::ZERO, |_| {});
+    }
+    fragments.finish(|joined| {
+        if let Ok(packet) = joined.packet {
+            read(&packet, u32::MAX);
+        }
+    });
     match decode(link, frame, wire_len) {
         Ok(packet) => read(&packet, wire_len),
         Err(error) => {

@@ -3,16 +3,109 @@
 use std::time::Duration;
 
 use linkweir_engine::RunReport;
-use linkweir_wire::{DecodeFaults, Timestamp};
+use linkweir_sink::human::thousands;
+use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 use serde_json::{Map, Value, json};
+
+use crate::exit::warn;
+use crate::screen::listed;
 
 /// Inputs of which a part could not be read. An interface that went and came back is none, for what
 /// passed meanwhile was never there to be counted, nor is a directory's file that is no capture.
 pub(crate) fn damaged(report: &RunReport) -> u64 {
     let faults = report.faults.iter();
-    faults
-        .filter(|fault| fault.kind.is_loss())
-        .count() as u64
+    faults.filter(|fault| fault.kind.is_loss()).count() as u64
+}
+
+/// Adds the row of what did not decode: first where it is most of `packets`, for then everything else is
+/// about the rest.
+pub(crate) fn tell_undecoded(
+    faults: &DecodeFaults,
+    packets: u64,
+    lines: &mut Vec<(&'static str, String)>,
+) {
+    if faults.total() > 0 {
+        let is_most = faults.total() > packets / 2;
+        let place = if is_most { 0 } else { lines.len() };
+        lines.insert(place, ("not decoded", listed(undecoded(faults), 5)));
+    }
+}
+
+/// What did not decode, by layer and cause; frames of a link type that is not decoded by its name.
+fn undecoded(faults: &DecodeFaults) -> Vec<(String, u64)> {
+    let mut named = 0;
+    let mut all: Vec<_> = faults
+        .link_types()
+        .inspect(|(_, count)| named += count)
+        .map(|(link, count)| (link.to_string(), count))
+        .collect();
+    for (layer, cause, count) in faults.iter() {
+        // Those of link types beyond the ones that are told apart stay what they are.
+        let rest = match cause {
+            UNSUPPORTED => count.saturating_sub(std::mem::take(&mut named)),
+            _ => count,
+        };
+        if rest > 0 {
+            all.push((format!("{layer} {cause}"), rest));
+        }
+    }
+    all
+}
+
+/// The cause under which frames of other link types are counted.
+const UNSUPPORTED: &str = "unsupported_link_type";
+
+/// Says which link types were met that are not decoded; whether no packet was of another.
+pub(crate) fn warn_of_link_types(faults: &DecodeFaults, packets: u64) -> bool {
+    let causes = faults.iter().filter(|(_, cause, _)| *cause == UNSUPPORTED);
+    let count: u64 = causes.map(|(_, _, count)| count).sum();
+    if count == 0 {
+        return false;
+    }
+    let names: Vec<String> = faults
+        .link_types()
+        .map(|(link, count)| match link.name() {
+            Some(name) => format!("{name} ({}, {})", link.0, thousands(count)),
+            None => format!("{link} ({})", thousands(count)),
+        })
+        .collect();
+    warn(&format!(
+        "{} packets have a link type that is not decoded: {}",
+        thousands(count),
+        names.join(", ")
+    ));
+    count == packets
+}
+
+/// What became of IP fragments, where there were any.
+pub(crate) fn fragments(stats: &FragmentStats) -> Option<(&'static str, String)> {
+    (stats.fragments + stats.malformed > 0).then(|| {
+        let named = stats.counters().into_iter().skip(2);
+        let faults: Vec<String> = named
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| format!("{} {name}", thousands(count)))
+            .collect();
+        let mut text = format!(
+            "{} put together to {} packets",
+            thousands(stats.fragments),
+            thousands(stats.packets)
+        );
+        if !faults.is_empty() {
+            text = format!("{text}; {}", faults.join(", "));
+        }
+        ("fragments", text)
+    })
+}
+
+/// The counts of fragments for `--summary`, those that are not zero.
+pub(crate) fn fragments_json(stats: &FragmentStats) -> Value {
+    let counters = stats.counters().into_iter();
+    Value::Object(
+        counters
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| (name.to_owned(), count.into()))
+            .collect(),
+    )
 }
 
 /// The keys of `--summary` that do not depend on the command; `drops` are losses by cause.
@@ -36,6 +129,10 @@ pub(crate) fn common(
             causes.insert(cause.to_owned(), count.into());
         }
     }
+    let links: Map<String, Value> = faults
+        .link_types()
+        .map(|(link, count)| (link.to_string(), count.into()))
+        .collect();
     let inputs: Vec<Value> = report
         .faults
         .iter()
@@ -51,6 +148,7 @@ pub(crate) fn common(
         ("records", json!(report.records)),
         ("dropped", Value::Object(dropped)),
         ("decode_errors", Value::Object(errors)),
+        ("undecoded_link_types", Value::Object(links)),
         ("input_faults", Value::Array(inputs)),
     ] {
         totals.insert(key.to_owned(), value);

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use linkweir_wire::emit::{TcpFrame, UdpFrame, wrap};
+use linkweir_wire::emit::{TcpFrame, UdpFrame, media, wrap};
 use linkweir_wire::{LinkType, SeqNumber, TcpFlags};
 
 use crate::capture_writer::CapturedFrame;
@@ -67,11 +67,47 @@ pub enum Encapsulation {
     LinuxSll2,
     /// IP without a link layer.
     RawIp,
+    /// IEEE 802.11 with radiotap.
+    Radiotap,
+    /// IEEE 802.11 and nothing before it.
+    Wlan,
+    /// IEEE 802.11 with the header of Prism cards.
+    Prism,
+    /// IEEE 802.11 with AVS.
+    Avs,
+    /// IEEE 802.11 in PPI.
+    Ppi,
+    /// The log of netfilter.
+    Nflog,
+    /// Frame Relay.
+    FrameRelay,
+    /// Multilink Frame Relay.
+    MultilinkFrameRelay,
+    /// SLIP.
+    Slip,
+    /// FDDI.
+    Fddi,
+    /// ARCnet as BSD writes it.
+    Arcnet,
+    /// ARCnet as Linux writes it.
+    ArcnetLinux,
+    /// Cisco FabricPath.
+    FabricPath,
+    /// GRE in UDP.
+    GreInUdp,
+    /// VXLAN-GPE with a packet in it.
+    VxlanGpe,
+    /// IEEE 802.11 in GRE, as access points of Aruba send it.
+    WlanInGre,
+    /// IEEE 802.11 in CAPWAP.
+    Capwap,
+    /// AYIYA.
+    Ayiya,
 }
 
 impl Encapsulation {
     /// One of each.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 31] = [
         Self::Plain,
         Self::Vlan(7),
         Self::QinQ(100, 200),
@@ -85,6 +121,24 @@ impl Encapsulation {
         Self::IpInIp,
         Self::LinuxSll2,
         Self::RawIp,
+        Self::Radiotap,
+        Self::Wlan,
+        Self::Prism,
+        Self::Avs,
+        Self::Ppi,
+        Self::Nflog,
+        Self::FrameRelay,
+        Self::MultilinkFrameRelay,
+        Self::Slip,
+        Self::Fddi,
+        Self::Arcnet,
+        Self::ArcnetLinux,
+        Self::FabricPath,
+        Self::GreInUdp,
+        Self::VxlanGpe,
+        Self::WlanInGre,
+        Self::Capwap,
+        Self::Ayiya,
     ];
 
     /// The link type of what [`Encapsulation::wrap`] gives.
@@ -93,6 +147,18 @@ impl Encapsulation {
         match self {
             Self::LinuxSll2 => LinkType::LINUX_SLL2,
             Self::RawIp => LinkType::RAW,
+            Self::Radiotap => LinkType::IEEE802_11_RADIOTAP,
+            Self::Wlan => LinkType::IEEE802_11,
+            Self::Prism => LinkType::IEEE802_11_PRISM,
+            Self::Avs => LinkType::IEEE802_11_AVS,
+            Self::Ppi => LinkType::PPI,
+            Self::Nflog => LinkType::NFLOG,
+            Self::FrameRelay => LinkType::FRELAY,
+            Self::MultilinkFrameRelay => LinkType::MFR,
+            Self::Slip => LinkType::SLIP,
+            Self::Fddi => LinkType::FDDI,
+            Self::Arcnet => LinkType::ARCNET_BSD,
+            Self::ArcnetLinux => LinkType::ARCNET_LINUX,
             _ => LinkType::ETHERNET,
         }
     }
@@ -126,6 +192,15 @@ impl Encapsulation {
             }
             .to_vec()
         };
+        let air = || {
+            let form = media::Wlan {
+                has_qos: true,
+                ..media::Wlan::default()
+            };
+            media::ieee_802_11(form, &media::snap(ethertype, &packet))
+        };
+        // Protocol identifiers of Frame Relay, system codes of ARCnet.
+        let (relay, code) = if is_v4 { (0xcc, 0xd4) } else { (0x8e, 0xc4) };
         match self {
             Self::Plain => frame,
             Self::Vlan(id) => wrap::vlan(0x8100, id, &frame),
@@ -151,6 +226,32 @@ impl Encapsulation {
             Self::IpInIp => tunnel(if is_v4 { 4 } else { 41 }, &packet),
             Self::LinuxSll2 => wrap::linux_sll2(ethertype, &packet),
             Self::RawIp => packet,
+            Self::Radiotap => media::radiotap(1, false, &air()),
+            Self::Wlan => air(),
+            Self::Prism => media::prism(&air()),
+            Self::Avs => media::avs(&air()),
+            Self::Ppi => media::ppi(105, &air()),
+            Self::Nflog => media::nflog(if is_v4 { 2 } else { 10 }, ethertype, true, &packet),
+            Self::FrameRelay => media::frame_relay(relay, &packet),
+            Self::MultilinkFrameRelay => {
+                media::multilink_frame_relay(&media::frame_relay(relay, &packet))
+            }
+            Self::Slip => media::slip(&packet),
+            Self::Fddi => media::fddi(&media::snap(ethertype, &packet)),
+            Self::Arcnet => media::arcnet(code, &packet),
+            Self::ArcnetLinux => media::arcnet_linux(code, &packet),
+            Self::FabricPath => media::fabricpath(&frame),
+            Self::GreInUdp => {
+                let gre = wrap::gre(ethertype, wrap::Gre::default(), &packet);
+                udp(4754, &gre)
+            }
+            Self::VxlanGpe => udp(
+                4790,
+                &media::vxlan_gpe(42, if is_v4 { 1 } else { 2 }, &packet),
+            ),
+            Self::WlanInGre => tunnel(47, &wrap::gre(0x8200, wrap::Gre::default(), &air())),
+            Self::Capwap => udp(5247, &media::capwap(true, &air())),
+            Self::Ayiya => udp(5072, &media::ayiya(if is_v4 { 4 } else { 41 }, &packet)),
         }
     }
 }

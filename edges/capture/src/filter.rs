@@ -25,8 +25,8 @@ pub(crate) struct Refused {
 const COMMON: [LinkType; 5] = [
     LinkType::ETHERNET,
     LinkType::RAW,
-    LinkType(105),
-    LinkType(127),
+    LinkType::IEEE802_11,
+    LinkType::IEEE802_11_RADIOTAP,
     LinkType::LINUX_SLL,
 ];
 

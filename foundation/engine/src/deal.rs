@@ -130,7 +130,12 @@ fn deal_batch<P: Port>(
     let mut latest = 0;
     for frame in batch.frames() {
         latest = latest.max(frame.timestamp.as_nanos());
-        if shards > 1 && splitter.is_for_all(&frame) {
+        let route = if shards > 1 {
+            splitter.route(&frame)
+        } else {
+            Some(0)
+        };
+        let Some(hash) = route else {
             for port in ports.iter_mut() {
                 is_read |= port.push(&frame);
             }
@@ -139,8 +144,8 @@ fn deal_batch<P: Port>(
             state.copies.fetch_add(others, Ordering::Relaxed);
             state.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
             continue;
-        }
-        let shard = shard_of(splitter.hash(&frame), shards);
+        };
+        let shard = shard_of(hash, shards);
         if let Some(port) = ports.get_mut(shard as usize) {
             is_read |= port.push(&frame);
         }

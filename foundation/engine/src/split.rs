@@ -13,11 +13,11 @@ pub trait Splitter {
     /// The hash of this frame.
     fn hash(&mut self, frame: &Frame<'_>) -> u32;
 
-    /// Whether every worker gets a copy of this frame; those whose it is not by [`Splitter::hash`]
-    /// only look at it.
+    /// The hash of this frame, or nothing where every worker gets a copy of it: what names servers, and
+    /// IP fragments without ports, which belong where the first fragment of their packet went.
     #[inline]
-    fn is_for_all(&mut self, _frame: &Frame<'_>) -> bool {
-        false
+    fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
+        Some(self.hash(frame))
     }
 }
 
@@ -40,16 +40,27 @@ pub struct FlowSplitter;
 impl Splitter for FlowSplitter {
     #[inline]
     fn hash(&mut self, frame: &Frame<'_>) -> u32 {
-        with_packet(frame, |packet| {
-            let (src, dst) = match &packet.transport {
-                Transport::Tcp(tcp) => (tcp.src_port(), tcp.dst_port()),
-                Transport::Udp(udp) => (udp.src_port(), udp.dst_port()),
-                _ => (0, 0),
-            };
-            flow_hash((packet.network.src(), src), (packet.network.dst(), dst))
-        })
-        .unwrap_or(0)
+        with_packet(frame, hash_of_flow).unwrap_or(0)
     }
+
+    #[inline]
+    fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
+        with_packet(frame, |packet| {
+            let is_for_all = matches!(packet.transport, Transport::Fragment);
+            (!is_for_all).then(|| hash_of_flow(packet))
+        })
+        .unwrap_or(Some(0))
+    }
+}
+
+#[inline]
+fn hash_of_flow(packet: &Packet<'_>) -> u32 {
+    let (src, dst) = match &packet.transport {
+        Transport::Tcp(tcp) => (tcp.src_port(), tcp.dst_port()),
+        Transport::Udp(udp) => (udp.src_port(), udp.dst_port()),
+        _ => (0, 0),
+    };
+    flow_hash((packet.network.src(), src), (packet.network.dst(), dst))
 }
 
 /// Like [`FlowSplitter`], and what names servers goes to all: DNS over UDP, so that every worker
@@ -67,12 +78,16 @@ impl Splitter for NamedFlowSplitter {
     }
 
     #[inline]
-    fn is_for_all(&mut self, frame: &Frame<'_>) -> bool {
+    fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
         with_packet(frame, |packet| {
-            matches!(&packet.transport, Transport::Udp(udp)
-                if udp.src_port() == DNS || udp.dst_port() == DNS)
+            let is_for_all = match &packet.transport {
+                Transport::Udp(udp) => udp.src_port() == DNS || udp.dst_port() == DNS,
+                Transport::Fragment => true,
+                _ => false,
+            };
+            (!is_for_all).then(|| hash_of_flow(packet))
         })
-        .unwrap_or(false)
+        .unwrap_or(Some(0))
     }
 }
 
@@ -133,4 +148,47 @@ fn with_packet<T>(frame: &Frame<'_>, then: impl FnOnce(&Packet<'_>) -> T) -> Opt
     decode(frame.link, frame.bytes, frame.wire_len)
         .ok()
         .map(|packet| then(&packet))
+}
+
+#[cfg(test)]
+mod tests {
+    use linkweir_wire::emit::{TcpFrame, UdpFrame, fragments, wrap};
+    use linkweir_wire::{LinkType, Timestamp};
+
+    use super::*;
+
+    fn frame(bytes: &[u8]) -> Frame<'_> {
+        Frame {
+            timestamp: Timestamp::ZERO,
+            bytes,
+            wire_len: 0,
+            link: LinkType::ETHERNET,
+            interface: 0,
+        }
+    }
+
+    #[test]
+    fn later_fragments_and_names_go_to_all_and_the_first_fragment_with_its_flow() {
+        let (a, b) = ("192.0.2.1:40000", "198.51.100.2:80");
+        let (a, b) = (a.parse().unwrap(), b.parse().unwrap());
+        let segment = TcpFrame {
+            payload: &[7; 100],
+            ..TcpFrame::new(a, b)
+        };
+        let whole = segment.to_vec();
+        let hash = FlowSplitter.hash(&frame(&whole));
+        assert_eq!(FlowSplitter.route(&frame(&whole)), Some(hash));
+        let parts = fragments(&segment.to_packet(), 1, 48);
+        for (place, part) in parts.iter().enumerate() {
+            let bytes = wrap::ethernet(0x0800, part);
+            let expected = (place == 0).then_some(hash);
+            assert_eq!(FlowSplitter.route(&frame(&bytes)), expected);
+            assert_eq!(NamedFlowSplitter.route(&frame(&bytes)), expected);
+        }
+        let mut resolver = b;
+        resolver.set_port(DNS);
+        let query = UdpFrame::new(a, resolver).to_vec();
+        assert_eq!(NamedFlowSplitter.route(&frame(&query)), None);
+        assert!(FlowSplitter.route(&frame(&query)).is_some());
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::LinkType;
+
 /// Why and where a frame did not decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DecodeError {
@@ -106,7 +108,7 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::BadLength(found) => write!(f, "length field {found}"),
             DecodeErrorKind::TooDeep => f.write_str("nested too deep"),
             DecodeErrorKind::UnsupportedLinkType(found) => {
-                write!(f, "link type {found} is not decoded")
+                write!(f, "{} is not decoded", LinkType(found))
             }
         }
     }
@@ -156,6 +158,28 @@ layers! {
     LinuxSll2 => "linux_sll2",
     /// BSD loopback.
     Null => "null",
+    /// IEEE 802.11.
+    Ieee80211 => "ieee_802_11",
+    /// Radiotap, before IEEE 802.11.
+    Radiotap => "radiotap",
+    /// The header of Prism cards, before IEEE 802.11.
+    Prism => "prism",
+    /// AVS, before IEEE 802.11.
+    Avs => "avs",
+    /// Per-packet information.
+    Ppi => "ppi",
+    /// The log of netfilter.
+    Nflog => "nflog",
+    /// Frame Relay, also multilink.
+    FrameRelay => "frame_relay",
+    /// SLIP (RFC 1055).
+    Slip => "slip",
+    /// FDDI.
+    Fddi => "fddi",
+    /// ARCnet (RFC 1051, RFC 1201).
+    Arcnet => "arcnet",
+    /// Cisco FabricPath.
+    FabricPath => "fabricpath",
     /// An IP packet whose version is still to be read.
     Ip => "ip",
     /// IPv4 (RFC 791).
@@ -182,6 +206,12 @@ layers! {
     GtpU => "gtp_u",
     /// Teredo (RFC 4380).
     Teredo => "teredo",
+    /// VXLAN-GPE.
+    VxlanGpe => "vxlan_gpe",
+    /// CAPWAP (RFC 5415).
+    Capwap => "capwap",
+    /// AYIYA.
+    Ayiya => "ayiya",
 }
 
 const LAYERS: usize = Layer::ALL.len();
@@ -190,12 +220,18 @@ const LAYERS: usize = Layer::ALL.len();
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeFaults {
     counts: [[u64; DecodeErrorKind::COUNT]; LAYERS],
+    /// Frames by link types that are not decoded, the first few that came.
+    links: [(LinkType, u64); MAX_LINKS],
 }
+
+/// Link types that are told apart; a capture has one, a folder of them several.
+const MAX_LINKS: usize = 8;
 
 impl Default for DecodeFaults {
     fn default() -> Self {
         Self {
             counts: [[0; DecodeErrorKind::COUNT]; LAYERS],
+            links: [(LinkType(0), 0); MAX_LINKS],
         }
     }
 }
@@ -208,6 +244,21 @@ impl DecodeFaults {
         if let Some(count) = row.and_then(|row| row.get_mut(error.kind.index())) {
             *count = count.saturating_add(1);
         }
+        if let DecodeErrorKind::UnsupportedLinkType(number) = error.kind {
+            self.add_link(LinkType(number), 1);
+        }
+    }
+
+    fn add_link(&mut self, link: LinkType, times: u64) {
+        let mut places = self.links.iter_mut();
+        if let Some(place) = places.find(|(one, count)| *one == link || *count == 0) {
+            *place = (link, place.1.saturating_add(times));
+        }
+    }
+
+    /// Frames by link types that are not decoded, at most the first eight of these.
+    pub fn link_types(&self) -> impl Iterator<Item = (LinkType, u64)> + '_ {
+        self.links.iter().copied().filter(|&(_, count)| count > 0)
     }
 
     /// Counts `times` errors by the names that [`DecodeFaults::iter`] gives; whether there are such names.
@@ -228,6 +279,9 @@ impl DecodeFaults {
         let theirs = other.counts.iter().flatten();
         for (count, &their) in self.counts.iter_mut().flatten().zip(theirs) {
             *count = count.saturating_add(their);
+        }
+        for (link, count) in other.link_types() {
+            self.add_link(link, count);
         }
     }
 
@@ -253,6 +307,7 @@ impl DecodeFaults {
 #[cfg(test)]
 mod tests {
     use super::{DecodeError, DecodeErrorKind, DecodeFaults, Layer};
+    use crate::LinkType;
 
     #[test]
     fn counts_and_merges_by_layer_and_cause() {
@@ -294,6 +349,28 @@ mod tests {
         assert!(!named.record_named("ipv5", "cut_by_capture", 1));
         assert!(!named.record_named("ipv4", "cut", 1));
         assert_eq!(named, sum);
+    }
+
+    #[test]
+    fn link_types_are_told_apart_up_to_a_bound() {
+        let unsupported = |link: u16| DecodeError {
+            layer: Layer::Link,
+            offset: 0,
+            kind: DecodeErrorKind::UnsupportedLinkType(link),
+        };
+        let mut faults = DecodeFaults::default();
+        for link in [195, 230, 195] {
+            faults.record(&unsupported(link));
+        }
+        let mut sum = DecodeFaults::default();
+        sum.record(&unsupported(230));
+        sum.merge(&faults);
+        let links: Vec<_> = sum.link_types().collect();
+        assert_eq!(links, [(LinkType(230), 2), (LinkType(195), 2)]);
+        for link in 1000..1100 {
+            sum.record(&unsupported(link));
+        }
+        assert_eq!((sum.link_types().count(), sum.total()), (8, 104));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! inlined path of a few nanoseconds; everything else (tags, tunnels, options, fragments, faults)
 //! an out-of-line walk that is bounded by its nesting limits and by the length of the frame.
 //!
+//! A packet in parts is put together by [`Fragments`].
+//!
 //! Lengths follow the headers and never the capture: Ethernet padding is no payload, and a segment
 //! cut by the snap length still says how long it was on the wire.
 #![forbid(unsafe_code)]
@@ -13,6 +15,7 @@ pub mod checksum;
 pub mod decode;
 pub mod emit;
 pub mod fault;
+pub mod fragments;
 pub mod link_type;
 pub mod packet;
 pub mod seq;
@@ -22,6 +25,7 @@ pub mod udp;
 
 pub use decode::{decode, decode_plain};
 pub use fault::{DecodeError, DecodeErrorKind, DecodeFaults, Layer};
+pub use fragments::{FragmentStats, Fragments, Joined};
 pub use link_type::LinkType;
 pub use packet::{Network, Packet, Transport};
 pub use seq::SeqNumber;

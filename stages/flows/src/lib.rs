@@ -7,10 +7,12 @@
 pub mod config;
 mod emit;
 mod flow;
+mod fragments;
 mod key;
 pub mod layer7;
 mod lengths;
 mod lifetime;
+mod overhear;
 mod partial;
 pub mod side;
 pub mod stage;

@@ -7,14 +7,12 @@
 
 use std::hint::black_box;
 
-use linkweir_engine::hash::flow_hash;
-use linkweir_engine::split::shard_of;
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::flow::{FlowBatch, FlowKind, FlowState, Protocol};
 use linkweir_record::{Anonymizer, RecordBatch};
 use linkweir_wire::{
-    DecodeErrorKind, DecodeFaults, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport, Udp,
-    decode, decode_plain,
+    DecodeError, DecodeFaults, Fragments, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport,
+    Udp, decode, decode_plain,
 };
 
 use crate::config::FlowsConfig;
@@ -38,7 +36,7 @@ const GROUP: usize = 32;
 const PIECE: usize = 1024;
 
 /// Port of the domain name system.
-const DNS: u16 = 53;
+pub(crate) const DNS: u16 = 53;
 
 /// Measures TCP and UDP flows.
 ///
@@ -61,7 +59,7 @@ pub struct FlowsStage {
     pub(crate) max_flows: usize,
     pub(crate) with_names: bool,
     pub(crate) seed: u64,
-    shard: (u32, u32),
+    pub(crate) shard: (u32, u32),
     /// The last packet or tick, nanoseconds since the epoch.
     pub(crate) now: u64,
     /// The latest packet or tick.
@@ -71,7 +69,10 @@ pub struct FlowsStage {
     /// State of the generator that picks the sample of an eviction.
     pub(crate) dice: u64,
     faults: DecodeFaults,
-    unsupported_link: Option<LinkType>,
+    /// Made by the first fragment.
+    pub(crate) fragments: Option<Box<Fragments>>,
+    /// Set by a frame that is a fragment.
+    has_fragment: bool,
     /// Next slot of [`Stage::finish`].
     finished: u32,
 }
@@ -116,7 +117,8 @@ impl FlowsStage {
             due: 0,
             dice: config.hash_seed | 1,
             faults: DecodeFaults::default(),
-            unsupported_link: None,
+            fragments: None,
+            has_fragment: false,
             finished: 0,
         }
     }
@@ -129,6 +131,7 @@ impl FlowsStage {
             impossible_sequences: self.pools.impossible,
             forgotten_segments: self.pools.forgotten,
             layer7_refused: layer7.states_refused,
+            fragments: self.fragments().lost,
             ..self.stats
         }
     }
@@ -137,12 +140,6 @@ impl FlowsStage {
     #[must_use]
     pub const fn faults(&self) -> &DecodeFaults {
         &self.faults
-    }
-
-    /// The first link type that was not decoded.
-    #[must_use]
-    pub const fn unsupported_link(&self) -> Option<LinkType> {
-        self.unsupported_link
     }
 
     /// Flows in the table now.
@@ -161,24 +158,35 @@ impl FlowsStage {
             Some(packet) => packet,
             None => self.unusual(frame, wire_len)?,
         };
+        self.place(packet, frame.timestamp, frame.wire_len)
+    }
+
+    /// Finds the place of a packet's flow.
+    #[inline]
+    pub(crate) fn place<'a>(
+        &mut self,
+        packet: Packet<'a>,
+        timestamp: Timestamp,
+        wire_len: u32,
+    ) -> Option<Prepared<'a>> {
         let (protocol, src, dst) = match &packet.transport {
             Transport::Tcp(tcp) => (Protocol::Tcp, tcp.src_port(), tcp.dst_port()),
             Transport::Udp(udp) => (Protocol::Udp, udp.src_port(), udp.dst_port()),
+            // The start of a packet whose rest never came.
             Transport::Fragment => {
-                self.stats.fragments += 1;
-                self.no_flow(&packet, frame);
+                self.no_flow(&packet, wire_len);
                 return None;
             }
             Transport::Other(_) | Transport::NotIp(_) => {
                 self.stats.other += 1;
-                self.no_flow(&packet, frame);
+                self.no_flow(&packet, wire_len);
                 return None;
             }
         };
         let (key, is_low) = FlowKey::of(&packet.network, protocol, src, dst);
         Some(Prepared {
             packet,
-            now: frame.timestamp.as_nanos(),
+            now: timestamp.as_nanos(),
             key,
             is_low,
             hash: key.hash(self.seed),
@@ -187,13 +195,13 @@ impl FlowsStage {
 
     /// A packet of no flow is one of its step.
     #[cold]
-    fn no_flow(&mut self, packet: &Packet<'_>, frame: &Frame<'_>) {
+    fn no_flow(&mut self, packet: &Packet<'_>, wire_len: u32) {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
         let network = &packet.network;
         let (src, dst) = (network.src(), network.dst());
-        let len = ip_len(network, frame.wire_len);
+        let len = ip_len(network, wire_len);
         recorder.on_packet(
             packet,
             self.internal.contains(src),
@@ -220,7 +228,18 @@ impl FlowsStage {
     /// A frame that is not of the plain shape: tags, tunnels, faults, or nothing of interest.
     #[inline(never)]
     fn unusual<'a>(&mut self, frame: &Frame<'a>, wire_len: u32) -> Option<Packet<'a>> {
-        match decode(frame.link, frame.bytes, wire_len) {
+        let packet = self.decoded(decode(frame.link, frame.bytes, wire_len))?;
+        // It comes with the packet that it makes whole.
+        self.has_fragment = packet.is_fragment;
+        (!packet.is_fragment).then_some(packet)
+    }
+
+    /// Counts what was wrong with a packet.
+    pub(crate) fn decoded<'a>(
+        &mut self,
+        decoded: Result<Packet<'a>, DecodeError>,
+    ) -> Option<Packet<'a>> {
+        match decoded {
             Ok(packet) => {
                 if let Some(fault) = &packet.fault {
                     self.faults.record(fault);
@@ -228,9 +247,6 @@ impl FlowsStage {
                 Some(packet)
             }
             Err(fault) => {
-                if let DecodeErrorKind::UnsupportedLinkType(link) = fault.kind {
-                    self.unsupported_link.get_or_insert(LinkType(link));
-                }
                 self.faults.record(&fault);
                 None
             }
@@ -263,7 +279,7 @@ impl FlowsStage {
 
     /// Takes one packet.
     #[inline]
-    fn on_packet(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) {
+    pub(crate) fn on_packet(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) {
         // A capture of several may go back and forth: only the end is judged by the latest time.
         self.now = one.now;
         if let Some(recorder) = &mut self.recorder {
@@ -436,32 +452,6 @@ impl FlowsStage {
         }
     }
 
-    /// Whether the dealer gave this flow to this worker; what names servers goes to all.
-    fn is_mine(&self, one: &Prepared<'_>, udp: &Udp<'_>) -> bool {
-        let network = &one.packet.network;
-        let hash = flow_hash(
-            (network.src(), udp.src_port()),
-            (network.dst(), udp.dst_port()),
-        );
-        shard_of(hash, self.shard.1) == self.shard.0
-    }
-
-    /// Names from the flow of another worker.
-    fn overhear(&mut self, one: &Prepared<'_>, udp: &Udp<'_>) {
-        if !self.with_names {
-            return;
-        }
-        let network = &one.packet.network;
-        let is_answer = udp.src_port() == DNS;
-        let ((client, port), resolver) = if is_answer {
-            ((network.dst(), udp.dst_port()), network.src())
-        } else {
-            ((network.src(), udp.src_port()), network.dst())
-        };
-        self.layer7
-            .overhear(client, port, resolver, udp.payload, is_answer, one.now);
-    }
-
     /// The flow of a packet; one that has ended meanwhile leaves first.
     #[inline]
     fn lookup(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) -> Option<SlotId> {
@@ -536,9 +526,18 @@ impl Stage for FlowsStage {
             let Some(group) = group.get_mut(..count) else {
                 return;
             };
+            let mut fragment = None;
+            let mut filled = 0;
             for (place, frame) in group.iter_mut().zip(&mut frames) {
                 *place = self.prepare(&frame);
+                filled += 1;
+                if place.is_none() && std::mem::take(&mut self.has_fragment) {
+                    // What it makes whole comes after the packets before it.
+                    fragment = Some(frame);
+                    break;
+                }
             }
+            let group = group.get(..filled).unwrap_or_default();
             self.touch(group);
             if self.now >= self.due {
                 self.look_at_wheel(out);
@@ -546,10 +545,14 @@ impl Stage for FlowsStage {
             for one in group.iter().flatten() {
                 self.on_packet(one, out);
             }
+            if let Some(frame) = fragment {
+                self.on_fragment(&frame, out);
+            }
         }
     }
 
     fn on_tick(&mut self, now: Timestamp, out: &mut FlowBatch) {
+        self.give_up_fragments(Some(now), out);
         self.now = self.now.max(now.as_nanos());
         self.latest = self.latest.max(self.now);
         if let Some(recorder) = &mut self.recorder
@@ -568,6 +571,7 @@ impl Stage for FlowsStage {
 
     fn finish(&mut self, out: &mut FlowBatch) -> bool {
         let full = out.len() + PIECE;
+        self.give_up_fragments(None, out);
         self.now = self.latest;
         while self.finished < self.flows.used() {
             if out.len() >= full {

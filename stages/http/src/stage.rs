@@ -6,14 +6,15 @@ use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
 use linkweir_table::{SeenCache, TextPool};
 use linkweir_wire::{
-    DecodeErrorKind, DecodeFaults, LinkType, Packet, Tcp, Timestamp, Transport, decode,
-    decode_plain,
+    DecodeError, DecodeFaults, FragmentStats, Fragments, Joined, LinkType, Packet, Tcp, Timestamp,
+    Transport, decode, decode_plain,
 };
 
 use crate::config::{HttpConfig, PortSet, Shard};
 use crate::emit::Output;
 use crate::key::{Connection, ConnectionHash};
 use crate::parcel::Parcel;
+use crate::payload::PayloadSample;
 use crate::pending::{Half, Pending};
 use crate::stats::HttpStats;
 use crate::watch::WatchList;
@@ -52,7 +53,10 @@ pub struct HttpStage {
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
     faults: DecodeFaults,
-    unsupported_link: Option<LinkType>,
+    /// Made by the first fragment.
+    fragments: Option<Box<Fragments>>,
+    is_one_of_several: bool,
+    payload: PayloadSample,
     pub(crate) scratch: Vec<u8>,
     pub(crate) head: Vec<u8>,
     /// Values of fields that went on in further lines.
@@ -93,7 +97,9 @@ impl HttpStage {
                 .collect(),
             output: Output::new(config),
             faults: DecodeFaults::default(),
-            unsupported_link: None,
+            fragments: None,
+            is_one_of_several: config.is_one_of_several,
+            payload: PayloadSample::default(),
             scratch: Vec::new(),
             head: Vec::new(),
             unfolded: Vec::new(),
@@ -114,10 +120,19 @@ impl HttpStage {
         &self.faults
     }
 
-    /// The first link type that was not decoded.
+    /// What the TCP payload was before there was any HTTP.
     #[must_use]
-    pub const fn unsupported_link(&self) -> Option<LinkType> {
-        self.unsupported_link
+    pub const fn payload(&self) -> &PayloadSample {
+        &self.payload
+    }
+
+    /// What became of IP fragments.
+    #[must_use]
+    pub fn fragments(&self) -> FragmentStats {
+        self.fragments
+            .as_ref()
+            .map(|fragments| fragments.stats())
+            .unwrap_or_default()
     }
 
     /// Messages that wait now.
@@ -262,19 +277,55 @@ impl HttpStage {
     #[inline(never)]
     fn on_unusual(&mut self, frame: &Frame<'_>, out: &mut HttpBatch) {
         match decode(frame.link, frame.bytes, frame.wire_len) {
+            Ok(packet) if packet.is_fragment => self.on_fragment(frame, out),
+            decoded => self.on_decoded(decoded, frame.timestamp, out),
+        }
+    }
+
+    fn on_decoded(
+        &mut self,
+        decoded: Result<Packet<'_>, DecodeError>,
+        timestamp: Timestamp,
+        out: &mut HttpBatch,
+    ) {
+        match decoded {
             Ok(packet) => {
                 if let Some(fault) = &packet.fault {
                     self.faults.record(fault);
                 }
-                self.on_packet(&packet, frame.timestamp, out);
+                self.on_packet(&packet, timestamp, out);
             }
-            Err(fault) => {
-                if let DecodeErrorKind::UnsupportedLinkType(link) = fault.kind {
-                    self.unsupported_link.get_or_insert(LinkType(link));
-                }
-                self.faults.record(&fault);
-            }
+            Err(fault) => self.faults.record(&fault),
         }
+    }
+
+    /// A part of a packet: the packet comes when it is whole.
+    #[cold]
+    fn on_fragment(&mut self, frame: &Frame<'_>, out: &mut HttpBatch) {
+        let is_one_of_several = self.is_one_of_several;
+        let mut fragments = self
+            .fragments
+            .take()
+            .unwrap_or_else(|| Box::new(Fragments::new(is_one_of_several)));
+        let parts = (frame.link, frame.bytes, frame.wire_len);
+        fragments.on_frame(parts, frame.timestamp, |joined| {
+            self.on_decoded(joined.packet, joined.timestamp, out);
+        });
+        self.fragments = Some(fragments);
+    }
+
+    /// Gives up packets of which parts are missing: all, or those that have waited long enough `now`.
+    #[cold]
+    fn give_up_fragments(&mut self, now: Option<Timestamp>, out: &mut HttpBatch) {
+        let Some(mut fragments) = self.fragments.take() else {
+            return;
+        };
+        let each = |joined: Joined<'_>| self.on_decoded(joined.packet, joined.timestamp, out);
+        match now {
+            Some(now) => fragments.expire(now, each),
+            None => fragments.finish(each),
+        }
+        self.fragments = Some(fragments);
     }
 
     #[expect(
@@ -365,9 +416,14 @@ impl Stage for HttpStage {
                 None => self.on_unusual(&frame, out),
             }
         }
+        let stats = &self.output.stats;
+        if stats.requests == 0 && stats.responses == 0 {
+            self.payload.observe(batch);
+        }
     }
 
     fn on_tick(&mut self, now: Timestamp, out: &mut HttpBatch) {
+        self.give_up_fragments(Some(now), out);
         self.advance(now.as_nanos(), out);
     }
 
@@ -376,6 +432,7 @@ impl Stage for HttpStage {
     }
 
     fn finish(&mut self, out: &mut HttpBatch) -> bool {
+        self.give_up_fragments(None, out);
         // The other shards are finishing too: nobody takes a parcel any more.
         self.shard = None;
         let full = out.len() + PIECE;

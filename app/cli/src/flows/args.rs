@@ -39,8 +39,8 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 /// duplicated by the network, probing.
 ///
 /// Link layers: Ethernet with VLAN tags, MPLS, PPPoE; Linux cooked, null/loop, raw IP, PPP, HDLC. Of
-/// tunnels (GRE, ERSPAN, VXLAN, Geneve, GTP-U, IP in IP, 6in4, Teredo) the inner flow is measured.
-/// Fragments are not put together: the first belongs to its flow, the others are counted apart.
+/// tunnels (GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4, AYIYA, Teredo) the inner flow is
+/// measured. IP fragments are put together.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct FlowsArgs {

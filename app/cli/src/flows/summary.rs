@@ -6,7 +6,7 @@ use linkweir_engine::RunReport;
 use linkweir_flows::FlowsStats;
 use linkweir_record::flow::Anomaly;
 use linkweir_sink::human::{percent, span, thousands};
-use linkweir_wire::DecodeFaults;
+use linkweir_wire::{DecodeFaults, FragmentStats};
 use serde_json::{Map, Value, json};
 
 use crate::screen::{listed, rows};
@@ -18,6 +18,7 @@ pub(crate) struct Totals<'a> {
     pub(crate) report: &'a RunReport,
     pub(crate) stats: &'a FlowsStats,
     pub(crate) faults: &'a DecodeFaults,
+    pub(crate) fragments: &'a FragmentStats,
     pub(crate) elapsed: Duration,
     /// The share of each worker, where there were several.
     pub(crate) workers: &'a [WorkerTotals],
@@ -86,6 +87,10 @@ impl Totals<'_> {
             })
             .collect();
         json.insert("workers".to_owned(), workers.into());
+        json.insert(
+            "fragments".to_owned(),
+            totals::fragments_json(self.fragments),
+        );
         json.insert("flows".to_owned(), self.flows());
         Value::Object(json)
     }
@@ -150,14 +155,8 @@ impl Totals<'_> {
                 ),
             ),
         ];
-        if self.faults.total() > 0 {
-            let errors = self
-                .faults
-                .iter()
-                .map(|(layer, cause, n)| (format!("{layer} {cause}"), n))
-                .collect();
-            lines.push(("not decoded", listed(errors, 5)));
-        }
+        totals::tell_undecoded(self.faults, report.packets, &mut lines);
+        lines.extend(totals::fragments(self.fragments));
         lines.extend([
             (
                 "TCP flows",

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use anyhow::Context;
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::effect::{Decision, QueuedPacket};
-use linkweir_engine::{Effects, FaultKind, Sink, Source, SourceEvent};
+use linkweir_engine::{Effects, FaultKind, Frame, Sink, Source, SourceEvent};
 use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
 use linkweir_sink::{Existing, OutputOptions, open_sink};
-use linkweir_wire::{Network, Packet, TcpFlags, Timestamp, Transport, decode};
+use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, decode};
 
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
@@ -44,8 +44,10 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
         match source.next_event()? {
             SourceEvent::Batch(batch) => {
                 for frame in batch.frames() {
-                    if let Ok(packet) = decode(frame.link, frame.bytes, frame.wire_len) {
-                        trial.on_packet(&packet, frame.bytes, frame.timestamp);
+                    match decode(frame.link, frame.bytes, frame.wire_len) {
+                        Ok(packet) if packet.is_fragment => trial.on_fragment(&frame),
+                        Ok(packet) => trial.on_packet(&packet, frame.bytes, frame.timestamp),
+                        Err(_) => {}
                     }
                 }
                 trial.put_away()?;
@@ -97,6 +99,7 @@ struct Trial {
     waiting: HashMap<u32, Five>,
     next_id: u32,
     last: Timestamp,
+    fragments: Fragments,
     sinks: Vec<Box<dyn Sink<GatewayKind>>>,
 }
 
@@ -123,8 +126,24 @@ impl Trial {
             waiting: HashMap::new(),
             next_id: 0,
             last: Timestamp::ZERO,
+            fragments: Fragments::default(),
             sinks,
         }
+    }
+
+    /// Conntrack puts fragments together before it queues what they make, and drops those of which a
+    /// part is missing.
+    fn on_fragment(&mut self, frame: &Frame<'_>) {
+        let mut fragments = std::mem::take(&mut self.fragments);
+        let parts = (frame.link, frame.bytes, frame.wire_len);
+        fragments.on_frame(parts, frame.timestamp, |joined| {
+            if let Ok(packet) = &joined.packet
+                && !packet.is_fragment
+            {
+                self.on_packet(packet, joined.bytes, joined.timestamp);
+            }
+        });
+        self.fragments = fragments;
     }
 
     fn on_packet(&mut self, packet: &Packet<'_>, frame: &[u8], time: Timestamp) {

@@ -11,6 +11,7 @@ use super::args::HalvesArgs;
 use super::summary::Totals;
 use crate::exit::{Exit, say, warn};
 use crate::merge::{RunTotals, Sketch, write_sketch};
+use crate::totals;
 
 /// A run that has ended.
 #[derive(Debug)]
@@ -51,7 +52,9 @@ impl Ended<'_> {
         if !output.quiet {
             say(&totals.to_screen());
         }
-        self.tell_undecoded(&mut exit);
+        if totals::warn_of_link_types(stage.faults(), report.packets) {
+            exit = exit.max(Exit::DataLost);
+        }
         let mut faults = report.faults.iter();
         if faults.any(|fault| fault.kind == FaultKind::Unusable) {
             exit = exit.max(Exit::Failed);
@@ -60,21 +63,6 @@ impl Ended<'_> {
             exit = exit.max(Exit::DataLost);
         }
         Ok(exit)
-    }
-
-    fn tell_undecoded(&self, exit: &mut Exit) {
-        let mut faults = self.stage.faults().iter();
-        let Some((_, _, count)) = faults.find(|(_, cause, _)| *cause == "unsupported_link_type")
-        else {
-            return;
-        };
-        let link = self.stage.unsupported_link().map_or(0, |link| link.0);
-        warn(&format!(
-            "{count} packets have a link type that is not decoded (the first: {link}); see `linkweir http --help`"
-        ));
-        if count == self.report.packets {
-            *exit = (*exit).max(Exit::DataLost);
-        }
     }
 }
 

@@ -99,14 +99,7 @@ impl Totals<'_> {
                 ),
             ),
         ];
-        let faults = self.stage.faults();
-        if faults.total() > 0 {
-            let errors = faults
-                .iter()
-                .map(|(layer, cause, count)| (format!("{layer} {cause}"), count))
-                .collect();
-            lines.push(("not decoded", listed(errors, 5)));
-        }
+        totals::tell_undecoded(self.stage.faults(), report.packets, &mut lines);
         rows(&lines)
     }
 }

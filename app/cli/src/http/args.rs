@@ -36,8 +36,9 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 /// A request line or status line must be one of HTTP/1.x; what only looks like one is counted as
 /// malformed. HTTP/2 and TLS are not read.
 ///
-/// Link layers: Ethernet with VLAN tags, MPLS, PPPoE; Linux cooked, null/loop, raw IP, PPP, HDLC.
-/// Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, IP in IP, 6in4, Teredo.
+/// Link layers: Ethernet, IEEE 802.11, Linux cooked, raw IP, PPP, Cisco HDLC, Frame Relay, FDDI,
+/// ARCnet, SLIP, loopback, NFLOG. Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4,
+/// AYIYA, Teredo. IP fragments are put together.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct HttpArgs {

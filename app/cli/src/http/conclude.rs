@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use linkweir_engine::{FaultKind, RunError, RunReport, SinkError};
-use linkweir_http::{HttpStage, HttpStats};
+use linkweir_http::{HttpStage, HttpStats, PayloadSample};
 use linkweir_sink::report::{HttpReport, ReportMeta, write_report_file};
 use linkweir_sink::summary::write_summary_file;
-use linkweir_wire::{DecodeFaults, LinkType, Timestamp};
+use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 
 use super::args::HttpArgs;
 use super::summary::{Totals, WorkerTotals};
@@ -15,6 +15,7 @@ use crate::documents;
 use crate::exit::{Exit, say, warn};
 use crate::merge::{HttpTotals, RunTotals, Sketch, write_sketch};
 use crate::outputs::SharedReport;
+use crate::totals;
 
 /// A run that has ended.
 #[derive(Debug)]
@@ -23,7 +24,8 @@ pub(crate) struct Ended<'a> {
     report: RunReport,
     stats: HttpStats,
     faults: DecodeFaults,
-    unsupported_link: Option<LinkType>,
+    fragments: FragmentStats,
+    payload: PayloadSample,
     workers: Vec<WorkerTotals>,
     elapsed: Duration,
     page: Option<SharedReport<HttpReport>>,
@@ -44,7 +46,8 @@ impl<'a> Ended<'a> {
             report,
             stats: HttpStats::default(),
             faults: DecodeFaults::default(),
-            unsupported_link: None,
+            fragments: FragmentStats::default(),
+            payload: PayloadSample::default(),
             workers: Vec::new(),
             elapsed,
             page,
@@ -52,7 +55,8 @@ impl<'a> Ended<'a> {
         for stage in stages {
             ended.stats.merge(stage.stats());
             ended.faults.merge(stage.faults());
-            ended.unsupported_link = ended.unsupported_link.or_else(|| stage.unsupported_link());
+            ended.fragments += stage.fragments();
+            ended.payload.merge(stage.payload());
         }
         ended.workers = each
             .iter()
@@ -78,6 +82,8 @@ impl<'a> Ended<'a> {
             report,
             stats: &self.stats,
             faults: &self.faults,
+            fragments: &self.fragments,
+            payload: &self.payload,
             elapsed: self.elapsed,
             workers: &self.workers,
         };
@@ -105,18 +111,8 @@ impl<'a> Ended<'a> {
         if !args.output.quiet {
             say(&totals.to_screen());
         }
-        let undecoded = totals
-            .faults
-            .iter()
-            .find(|(_, cause, _)| *cause == "unsupported_link_type");
-        if let Some((_, _, count)) = undecoded {
-            let link = self.unsupported_link.map_or(0, |link| link.0);
-            warn(&format!(
-                "{count} packets have a link type that is not decoded (the first: {link}); see `linkweir http --help`"
-            ));
-            if count == report.packets {
-                exit = exit.max(Exit::DataLost);
-            }
+        if totals::warn_of_link_types(totals.faults, report.packets) {
+            exit = exit.max(Exit::DataLost);
         }
         if report
             .faults

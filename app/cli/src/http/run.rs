@@ -155,7 +155,10 @@ impl<'a> Job<'a> {
 
     /// A thread reads the source and deals its frames to the workers.
     fn by_reader<S: Source + Send>(self, source: S, workers: usize) -> anyhow::Result<Exit> {
-        let config = self.share_of(workers);
+        let config = HttpConfig {
+            is_one_of_several: workers > 1,
+            ..self.share_of(workers)
+        };
         let (mut ports, consumers) = rings(workers)?;
         let shards = consumers
             .into_iter()

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linkweir_engine::RunReport;
-use linkweir_http::HttpStats;
-use linkweir_wire::DecodeFaults;
+use linkweir_http::{HttpStats, PayloadSample};
+use linkweir_wire::{DecodeFaults, FragmentStats};
 use serde_json::{Map, Value, json};
 
 use linkweir_sink::human::{percent, span, thousands};
@@ -27,6 +27,8 @@ pub(crate) struct Totals<'a> {
     pub(crate) report: &'a RunReport,
     pub(crate) stats: &'a HttpStats,
     pub(crate) faults: &'a DecodeFaults,
+    pub(crate) fragments: &'a FragmentStats,
+    pub(crate) payload: &'a PayloadSample,
     pub(crate) elapsed: Duration,
     /// The share of each worker, where there were several.
     pub(crate) workers: &'a [WorkerTotals],
@@ -93,6 +95,10 @@ impl Totals<'_> {
         let mut json = totals::common(self.report, self.elapsed, &self.drops(), self.faults);
         let workers: Vec<Value> = self.workers.iter().map(|worker| worker.to_json()).collect();
         json.insert("workers".to_owned(), workers.into());
+        json.insert(
+            "fragments".to_owned(),
+            totals::fragments_json(self.fragments),
+        );
         json.insert("http".to_owned(), self.http());
         Value::Object(json)
     }
@@ -183,13 +189,10 @@ impl Totals<'_> {
                 ),
             ),
         ];
-        if self.faults.total() > 0 {
-            let errors = self
-                .faults
-                .iter()
-                .map(|(layer, cause, n)| (format!("{layer} {cause}"), n))
-                .collect();
-            lines.push(("not decoded", listed(errors, 5)));
+        totals::tell_undecoded(self.faults, report.packets, &mut lines);
+        lines.extend(totals::fragments(self.fragments));
+        if let Some(row) = self.no_http() {
+            lines.insert(0, row);
         }
         lines.extend([
             (
@@ -246,6 +249,18 @@ impl Totals<'_> {
             lines.push(("workers", self.shares()));
         }
         rows(&lines)
+    }
+
+    /// What the payload is where none of it is HTTP, and most of it on one port.
+    fn no_http(self) -> Option<(&'static str, String)> {
+        let most = self.payload.most()?;
+        let is_without = self.stats.requests + self.stats.responses == 0;
+        is_without.then(|| {
+            let share = percent(most.bytes, most.of);
+            let kind = most.kind.unwrap_or("unknown");
+            let text = format!("{share} of the TCP payload is {kind} on port {}", most.port);
+            ("no HTTP", text)
+        })
     }
 
     /// Each worker's share of packets and transactions.

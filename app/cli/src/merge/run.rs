@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use linkweir_http::PayloadSample;
 use linkweir_sink::summary::write_summary_file;
+use linkweir_wire::FragmentStats;
 
 use super::args::MergeArgs;
 use super::read::from_json;
@@ -69,6 +71,9 @@ fn conclude(args: &MergeArgs, sum: &Sketch) -> anyhow::Result<Exit> {
         report: &report,
         stats: &http.stats,
         faults: &run.decode_errors,
+        // Sketches have neither.
+        fragments: &FragmentStats::default(),
+        payload: &PayloadSample::default(),
         elapsed: sum.elapsed(),
         workers: &[],
     };

@@ -28,6 +28,7 @@ mod habits;
 mod halves;
 mod hostile;
 mod load_words;
+mod media;
 mod merge;
 mod model;
 mod settings;

@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::walk::{Next, Step, Walk};
+use crate::fragments::Fragment;
 use crate::{DecodeError, DecodeErrorKind, Layer, Network, Transport};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
@@ -41,14 +42,30 @@ pub(super) fn v4<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     };
     let rest = packet.skip_all(Layer::Ipv4, usize::from(header_len))?;
     walk.network = Network::V4(header);
-    let fragment = u16::from_be_bytes([header[6], header[7]]);
-    if fragment & 0x1fff != 0 {
-        return Ok(Step::Done(Transport::Fragment));
-    }
-    if fragment & 0x2000 != 0 {
-        walk.in_fragment = true;
+    let place = u16::from_be_bytes([header[6], header[7]]);
+    if place & 0x3fff != 0 {
+        let fragment = Fragment {
+            network: walk.network,
+            protocol: header[9],
+            identification: u32::from(u16::from_be_bytes([header[4], header[5]])),
+            offset: u32::from(place & 0x1fff) * 8,
+            has_more: place & 0x2000 != 0,
+            data: rest.bytes,
+            len: rest.wire,
+            vlan: walk.vlan,
+        };
+        if is_later(walk, fragment) {
+            return Ok(Step::Done(Transport::Fragment));
+        }
     }
     Ok(Step::Into(Next::Protocol(header[9]), rest))
+}
+
+/// Notes a fragment; whether it is none that a transport header begins.
+fn is_later<'a>(walk: &mut Walk<'a>, fragment: Fragment<'a>) -> bool {
+    walk.fragment.get_or_insert(fragment);
+    walk.in_fragment = true;
+    fragment.offset != 0
 }
 
 /// IPv6 and its extension headers (RFC 8200 sec. 3 and 4).
@@ -76,13 +93,23 @@ pub(super) fn v6<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
             }
             44 => {
                 let (head, _) = rest.take::<8>(Layer::Ipv6Extension)?;
-                let fragment = u16::from_be_bytes([head[2], head[3]]);
-                if fragment & 0xfff8 != 0 {
-                    return Ok(Step::Done(Transport::Fragment));
-                }
-                // Without "more" it is an atomic fragment, a whole packet (RFC 6946).
-                if fragment & 1 != 0 {
-                    walk.in_fragment = true;
+                let place = u16::from_be_bytes([head[2], head[3]]);
+                // Neither later nor with more to come it is an atomic fragment, a whole packet (RFC 6946).
+                if place & 0xfff9 != 0 {
+                    let data = rest.skip(8);
+                    let fragment = Fragment {
+                        network: walk.network,
+                        protocol: head[0],
+                        identification: u32::from_be_bytes([head[4], head[5], head[6], head[7]]),
+                        offset: u32::from(place & 0xfff8),
+                        has_more: place & 1 != 0,
+                        data: data.bytes,
+                        len: data.wire,
+                        vlan: walk.vlan,
+                    };
+                    if is_later(walk, fragment) {
+                        return Ok(Step::Done(Transport::Fragment));
+                    }
                 }
                 next = head[0];
                 8

@@ -1,7 +1,9 @@
 //! Link layers and what stands between them and IP: tags, labels, PPP.
 
 use super::cursor::Cursor;
+use super::media::Arcnet;
 use super::walk::{Next, Step, Walk};
+use super::wireless::Header;
 use crate::{DecodeError, DecodeErrorKind, Layer, LinkType, Transport};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
@@ -23,6 +25,18 @@ pub(super) fn first(link: LinkType, at: Cursor<'_>) -> std::result::Result<Next,
         LinkType::PPP | LinkType::PPP_HDLC => Next::Ppp,
         LinkType::PPP_ETHER => Next::Pppoe,
         LinkType::CISCO_HDLC => Next::CiscoHdlc,
+        LinkType::IEEE802_11 => Next::Ieee80211(Header::Plain),
+        LinkType::IEEE802_11_RADIOTAP => Next::Radiotap,
+        LinkType::IEEE802_11_PRISM => Next::Prism,
+        LinkType::IEEE802_11_AVS => Next::Avs,
+        LinkType::PPI => Next::Ppi,
+        LinkType::NFLOG => Next::Nflog,
+        LinkType::FRELAY => Next::FrameRelay,
+        LinkType::MFR => Next::MultilinkFrameRelay,
+        LinkType::SLIP => Next::Slip,
+        LinkType::FDDI => Next::Fddi,
+        LinkType::ARCNET_BSD => Next::Arcnet(Arcnet::Bsd),
+        LinkType::ARCNET_LINUX => Next::Arcnet(Arcnet::Linux),
         LinkType(other) => {
             let kind = DecodeErrorKind::UnsupportedLinkType(other);
             return Err(at.error(Layer::Link, kind));
@@ -58,6 +72,11 @@ pub(super) fn ethertype<'a>(walk: &mut Walk<'a>, ethertype: u16, at: Cursor<'a>)
         0x88e7 => {
             walk.tag(Layer::Vlan, at)?;
             Step::Into(Next::Ethernet, at.skip_all(Layer::Vlan, 4)?)
+        }
+        // FabricPath: a tag of 2 bytes between its own addresses and a frame with those of the hosts.
+        0x8903 => {
+            walk.tag(Layer::FabricPath, at)?;
+            Step::Into(Next::Ethernet, at.skip_all(Layer::FabricPath, 2)?)
         }
         // A VN-Tag: interfaces of a switch, no VLAN (IEEE 802.1BR's predecessor).
         0x8926 => {
@@ -99,20 +118,28 @@ fn behind_tag<'a>(walk: &mut Walk<'a>, field: u16, rest: Cursor<'a>) -> Result<'
 pub(super) fn llc(at: Cursor<'_>) -> Result<'_> {
     let (header, rest) = at.take::<3>(Layer::Llc)?;
     match header {
-        [0xaa, 0xaa, 3] => {
-            let (snap, rest) = rest.take::<5>(Layer::Llc)?;
-            let [o, u, i, hi, lo] = *snap;
-            let ethertype = u16::from_be_bytes([hi, lo]);
-            Ok(match [o, u, i] {
-                // RFC 1042, and IEEE 802.1H for bridged frames.
-                [0, 0, 0] | [0, 0, 0xf8] => Step::Into(Next::EtherType(ethertype), rest),
-                _ => Step::Done(Transport::NotIp(0)),
-            })
-        }
+        [0xaa, 0xaa, 3] => Ok(Step::Into(Next::Snap, rest)),
         // IP straight over LLC.
         [6, 6, 3] => Ok(Step::Into(Next::Ipv4, rest)),
         _ => Ok(Step::Done(Transport::NotIp(0))),
     }
+}
+
+/// SNAP: an organisation's number and one of its own (IEEE 802 clause 9.5).
+pub(super) fn snap<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
+    let (snap, rest) = at.take::<5>(Layer::Llc)?;
+    let [organisation @ .., hi, lo] = snap;
+    let number = u16::from_be_bytes([*hi, *lo]);
+    Ok(match (organisation, number) {
+        // RFC 1042, and IEEE 802.1H for bridged frames.
+        ([0, 0, 0] | [0, 0, 0xf8], ethertype) => Step::Into(Next::EtherType(ethertype), rest),
+        // A bridged Ethernet frame, with and without its checksum (RFC 2427 sec. 4.2).
+        ([0, 0x80, 0xc2], 1 | 7) => {
+            walk.tag(Layer::Llc, at)?;
+            Step::Into(Next::Ethernet, rest)
+        }
+        _ => Step::Done(Transport::NotIp(0)),
+    })
 }
 
 /// Linux cooked capture: packet type, hardware type, address length, address, protocol.

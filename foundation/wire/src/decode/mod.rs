@@ -3,8 +3,8 @@
 //! [`decode()`] first tries the shape that nearly all traffic has, inlined into the caller:
 //! Ethernet, at most one VLAN tag, IPv4 without options or IPv6 without extension headers, TCP or
 //! UDP, all lengths in order. Whatever differs starts again in the general walk (`walk`), which reads one
-//! header per turn: link layers in `link`, IP in `ip`, transport in `transport`, tunnels in
-//! `tunnel`.
+//! header per turn: link layers in `link`, `wireless` and `media`, IP in `ip`, transport in `transport`,
+//! tunnels in `tunnel`.
 //!
 //! Cost: a few nanoseconds on the first path, some tens on the second; no allocation. The walk ends
 //! because tags, extension headers and tunnels are limited and every header takes bytes.
@@ -12,13 +12,16 @@
 mod cursor;
 mod ip;
 mod link;
+mod media;
 mod transport;
 mod tunnel;
 mod walk;
+mod wireless;
 
 #[cfg(test)]
 mod tests;
 
+use crate::fragments::Fragment;
 use crate::{DecodeError, LinkType, Network, Packet, Tcp, Transport, Udp};
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -49,6 +52,11 @@ pub fn decode(link: LinkType, frame: &[u8], wire_len: u32) -> Result<Packet<'_>,
         return Ok(packet);
     }
     walk::walk(link, frame, wire_len)
+}
+
+/// The first IP fragment on the way of a frame.
+pub(crate) fn fragment(link: LinkType, frame: &[u8], wire_len: u32) -> Option<Fragment<'_>> {
+    walk::fragment(link, frame, wire_len)
 }
 
 /// Decodes an Ethernet frame of the plain shape, or nothing: then [`decode()`] says what it is.
@@ -105,6 +113,7 @@ pub fn decode_plain(frame: &[u8], wire_len: u32) -> Option<Packet<'_>> {
         transport,
         vlan,
         tunnels: 0,
+        is_fragment: false,
         fault: None,
     })
 }
@@ -136,6 +145,9 @@ fn plain_udp(bytes: &[u8], len: usize) -> Option<Udp<'_>> {
         return None;
     }
     let payload_len = length.checked_sub(8)?;
+    if tunnel::may_be_teredo(body, payload_len) {
+        return None;
+    }
     Some(Udp {
         header,
         payload: body.get(..payload_len).unwrap_or(body),

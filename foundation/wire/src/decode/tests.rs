@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{decode, decode_plain as plain, walk};
+use crate::emit::media::{self, Wlan};
 use crate::emit::wrap::{self, Gre};
 use crate::emit::{TcpFrame, UdpFrame};
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     TcpFlags, TcpOption, Transport, Udp, checksum,
 };
 
-const LINKS: [LinkType; 16] = [
+const LINKS: [LinkType; 27] = [
     LinkType::NULL,
     LinkType::ETHERNET,
     LinkType::PPP,
@@ -28,7 +29,18 @@ const LINKS: [LinkType; 16] = [
     LinkType::IPV4,
     LinkType::IPV6,
     LinkType::LINUX_SLL2,
-    LinkType(105),
+    LinkType::IEEE802_11,
+    LinkType::IEEE802_11_RADIOTAP,
+    LinkType::IEEE802_11_PRISM,
+    LinkType::IEEE802_11_AVS,
+    LinkType::PPI,
+    LinkType::NFLOG,
+    LinkType::FRELAY,
+    LinkType::MFR,
+    LinkType::SLIP,
+    LinkType::FDDI,
+    LinkType::ARCNET_BSD,
+    LinkType::ARCNET_LINUX,
     LinkType(u16::MAX),
 ];
 
@@ -343,6 +355,226 @@ fn stacks() -> Vec<(&'static str, LinkType, Vec<u8>, u8)> {
     ]
 }
 
+/// The link layers of other media, and the tunnels that came with them.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn media_stacks() -> Vec<(&'static str, LinkType, Vec<u8>, u8)> {
+    let (packet, frame) = (inner().to_packet(), inner().to_vec());
+    let (a, b) = (ip("203.0.113.1"), ip("203.0.113.2"));
+    let over_udp = |port: u16, payload: &[u8]| {
+        let udp = UdpFrame {
+            payload,
+            ..UdpFrame::new(SocketAddr::new(a, 50_000), SocketAddr::new(b, port))
+        };
+        udp.to_vec()
+    };
+    let over_gre = |ethertype, payload: &[u8]| {
+        let gre = wrap::gre(ethertype, Gre::default(), payload);
+        wrap::ethernet(0x0800, &wrap::ip(a, b, 47, &gre))
+    };
+    let llc = media::snap(0x0800, &packet);
+    let plain = media::ieee_802_11(Wlan::default(), &llc);
+    let qos = Wlan {
+        has_qos: true,
+        ..Wlan::default()
+    };
+    let with_qos = media::ieee_802_11(qos, &llc);
+    let padded = Wlan {
+        is_padded: true,
+        ..qos
+    };
+    let aggregate = Wlan {
+        is_aggregate: true,
+        has_four_addresses: true,
+        ..qos
+    };
+    let mut swapped = with_qos.clone();
+    swapped.swap(0, 1);
+    let arcnet_exception = {
+        let mut frame = media::arcnet(0xd4, &packet);
+        frame.splice(3..3, [0xff, 0xff, 0xff, 0xd4]);
+        frame
+    };
+    let relay = media::frame_relay(0xcc, &packet);
+    vec![
+        ("802.11", LinkType::IEEE802_11, plain.clone(), 0),
+        ("802.11 qos", LinkType::IEEE802_11, with_qos.clone(), 0),
+        (
+            "802.11 aggregate",
+            LinkType::IEEE802_11,
+            media::ieee_802_11(aggregate, &llc),
+            0,
+        ),
+        (
+            "radiotap",
+            LinkType::IEEE802_11_RADIOTAP,
+            media::radiotap(0, false, &with_qos),
+            0,
+        ),
+        (
+            "radiotap padded",
+            LinkType::IEEE802_11_RADIOTAP,
+            media::radiotap(0, true, &media::ieee_802_11(padded, &llc)),
+            0,
+        ),
+        (
+            "radiotap with more words, padded",
+            LinkType::IEEE802_11_RADIOTAP,
+            media::radiotap(3, true, &media::ieee_802_11(padded, &llc)),
+            0,
+        ),
+        ("prism", LinkType::IEEE802_11_PRISM, media::prism(&plain), 0),
+        (
+            "avs as prism",
+            LinkType::IEEE802_11_PRISM,
+            media::avs(&plain),
+            0,
+        ),
+        ("avs", LinkType::IEEE802_11_AVS, media::avs(&with_qos), 0),
+        ("ppi", LinkType::PPI, media::ppi(105, &with_qos), 0),
+        ("ppi of ethernet", LinkType::PPI, media::ppi(1, &frame), 0),
+        (
+            "nflog little",
+            LinkType::NFLOG,
+            media::nflog(2, 0x0800, true, &packet),
+            0,
+        ),
+        (
+            "nflog big",
+            LinkType::NFLOG,
+            media::nflog(2, 0x0800, false, &packet),
+            0,
+        ),
+        (
+            "nflog of a bridge",
+            LinkType::NFLOG,
+            media::nflog(7, 0x0800, true, &packet),
+            0,
+        ),
+        ("frame relay", LinkType::FRELAY, relay.clone(), 0),
+        (
+            "frame relay snap",
+            LinkType::FRELAY,
+            media::frame_relay_snap([0, 0, 0], 0x0800, &packet),
+            0,
+        ),
+        (
+            "frame relay bridged",
+            LinkType::FRELAY,
+            media::frame_relay_snap([0, 0x80, 0xc2], 7, &frame),
+            0,
+        ),
+        (
+            "frame relay cisco",
+            LinkType::FRELAY,
+            media::frame_relay_cisco(0x0800, &packet),
+            0,
+        ),
+        (
+            "frame relay, address of four bytes",
+            LinkType::FRELAY,
+            [&[0x18, 0x40, 0x40, 0x41], &relay[2..]].concat(),
+            0,
+        ),
+        (
+            "mfr",
+            LinkType::MFR,
+            media::multilink_frame_relay(&relay),
+            0,
+        ),
+        ("slip", LinkType::SLIP, media::slip(&packet), 0),
+        ("fddi", LinkType::FDDI, media::fddi(&llc), 0),
+        (
+            "arcnet",
+            LinkType::ARCNET_BSD,
+            media::arcnet(0xd4, &packet),
+            0,
+        ),
+        (
+            "arcnet of rfc 1051",
+            LinkType::ARCNET_BSD,
+            media::arcnet(0xf0, &packet),
+            0,
+        ),
+        (
+            "arcnet exception",
+            LinkType::ARCNET_BSD,
+            arcnet_exception,
+            0,
+        ),
+        (
+            "arcnet linux",
+            LinkType::ARCNET_LINUX,
+            media::arcnet_linux(0xd4, &packet),
+            0,
+        ),
+        ("fabricpath", ETHERNET, media::fabricpath(&frame), 0),
+        ("802.11 in gre", ETHERNET, over_gre(0x8200, &with_qos), 1),
+        (
+            "802.11 in erspan 2",
+            ETHERNET,
+            wrap::ethernet(0x0800, &wrap::ip(a, b, 47, &wrap::erspan_2(1, &with_qos))),
+            1,
+        ),
+        (
+            "802.11 in erspan 3",
+            ETHERNET,
+            wrap::ethernet(
+                0x0800,
+                &wrap::ip(a, b, 47, &wrap::erspan_3(1, true, &with_qos)),
+            ),
+            1,
+        ),
+        (
+            "802.11 in capwap",
+            ETHERNET,
+            over_udp(5247, &media::capwap(true, &with_qos)),
+            1,
+        ),
+        (
+            "swapped 802.11 in capwap",
+            ETHERNET,
+            over_udp(5247, &media::capwap(true, &swapped)),
+            1,
+        ),
+        (
+            "802.3 in capwap",
+            ETHERNET,
+            over_udp(5247, &media::capwap(false, &frame)),
+            1,
+        ),
+        (
+            "gre in udp",
+            ETHERNET,
+            over_udp(4754, &wrap::gre(0x0800, Gre::default(), &packet)),
+            1,
+        ),
+        (
+            "vxlan-gpe of a packet",
+            ETHERNET,
+            over_udp(4790, &media::vxlan_gpe(5, 1, &packet)),
+            1,
+        ),
+        (
+            "vxlan-gpe of a frame",
+            ETHERNET,
+            over_udp(4790, &media::vxlan_gpe(5, 3, &frame)),
+            1,
+        ),
+        (
+            "vxlan on the port of vxlan-gpe",
+            ETHERNET,
+            over_udp(4790, &wrap::vxlan(5, &frame)),
+            1,
+        ),
+        (
+            "ayiya",
+            ETHERNET,
+            over_udp(5072, &media::ayiya(4, &packet)),
+            1,
+        ),
+    ]
+}
+
 fn stacks6() -> Vec<(&'static str, LinkType, Vec<u8>, u8)> {
     let packet = inner6().to_packet();
     let (a, b) = (ip("203.0.113.1"), ip("203.0.113.2"));
@@ -374,6 +606,25 @@ fn stacks6() -> Vec<(&'static str, LinkType, Vec<u8>, u8)> {
         ("teredo auth", ETHERNET, teredo(true, false), 1),
         ("teredo origin", ETHERNET, teredo(false, true), 1),
         ("teredo both", ETHERNET, teredo(true, true), 1),
+        (
+            "nflog",
+            LinkType::NFLOG,
+            media::nflog(10, 0x86dd, true, &packet),
+            0,
+        ),
+        (
+            "frame relay",
+            LinkType::FRELAY,
+            media::frame_relay(0x8e, &packet),
+            0,
+        ),
+        (
+            "arcnet",
+            LinkType::ARCNET_LINUX,
+            media::arcnet_linux(0xc4, &packet),
+            0,
+        ),
+        ("slip", LinkType::SLIP, media::slip(&packet), 0),
     ];
     for family in [10, 24, 28, 30] {
         let big = wrap::null(family, &packet);
@@ -387,7 +638,7 @@ fn stacks6() -> Vec<(&'static str, LinkType, Vec<u8>, u8)> {
 
 #[test]
 fn every_stack_carries_the_segment() {
-    for (name, link, frame, tunnels) in stacks() {
+    for (name, link, frame, tunnels) in stacks().into_iter().chain(media_stacks()) {
         println!("{name}");
         carries(link, &frame, &inner(), tunnels);
     }
@@ -395,6 +646,76 @@ fn every_stack_carries_the_segment() {
         println!("{name} 6");
         carries(link, &frame, &inner6(), tunnels);
     }
+}
+
+#[test]
+fn teredo_is_told_by_its_content_on_any_port() {
+    let segment = TcpFrame {
+        src: addr("[2001:0:5000::1]:40000"),
+        ..inner6()
+    };
+    let packet = segment.to_packet();
+    let over = |payload: &[u8]| {
+        let udp = UdpFrame {
+            payload,
+            ..UdpFrame::new(addr("203.0.113.1:32900"), addr("203.0.113.2:3797"))
+        };
+        udp.to_vec()
+    };
+    for (authentication, origin) in [(false, false), (true, false), (false, true)] {
+        let frame = over(&wrap::teredo(authentication, origin, &packet));
+        carries(ETHERNET, &frame, &segment, 1);
+    }
+    // Nobody's Teredo address, bytes behind the packet, and what only begins so.
+    let padded = [&packet[..], &[0]].concat();
+    let quic = [&[0x60; 4], &40_u16.to_be_bytes()[..], &[7; 74]].concat();
+    for payload in [&inner6().to_packet()[..], &padded, &quic, &[0; 60]] {
+        let frame = over(payload);
+        let packet = whole(ETHERNET, &frame).expect("decodes");
+        assert_eq!((udp_of(&packet).payload, packet.tunnels), (payload, 0));
+    }
+}
+
+#[test]
+fn what_other_media_carry_besides_packets_is_no_ip() {
+    let llc = media::snap(0x0800, &inner().to_packet());
+    let encrypted = Wlan {
+        is_protected: true,
+        ..Wlan::default()
+    };
+    let data = media::ieee_802_11(Wlan::default(), &llc);
+    let changed = |at: usize, value: u8| {
+        let mut frame = data.clone();
+        frame[at] = value;
+        frame
+    };
+    let relay = media::frame_relay(0xcc, &inner().to_packet());
+    for (link, frame) in [
+        (LinkType::IEEE802_11, media::ieee_802_11(encrypted, &llc)),
+        // A beacon, an acknowledgment of ten bytes, no data, a later fragment.
+        (LinkType::IEEE802_11, changed(0, 0x80)),
+        (LinkType::IEEE802_11, vec![0xd4, 0, 0, 0, 2, 0, 0, 0, 0, 1]),
+        (LinkType::IEEE802_11, changed(0, 0x48)),
+        (LinkType::IEEE802_11, changed(22, 0x11)),
+        // A token, a later part of a packet, a link integrity report, a middle part.
+        (LinkType::FDDI, [&[0x80], &media::fddi(&llc)[1..]].concat()),
+        (LinkType::ARCNET_BSD, vec![1, 2, 0xd4, 2, 0, 1, 9, 9]),
+        (LinkType::MFR, [&[0xe0, 0], &relay[..]].concat()),
+        (LinkType::MFR, [&[0, 1], &relay[..]].concat()),
+    ] {
+        let packet = whole(link, &frame).expect("decodes");
+        assert_eq!(packet.transport, Transport::NotIp(0), "{link} {frame:02x?}");
+        assert_eq!(packet.fault, None);
+    }
+    let other = whole(LinkType::PPI, &media::ppi(195, &data)).expect_err("not decoded");
+    assert_eq!(other.kind, DecodeErrorKind::UnsupportedLinkType(195));
+    assert!(other.to_string().ends_with("IEEE 802.15.4 is not decoded"));
+    let mut nested = data.clone();
+    for _ in 0..20 {
+        nested = media::ppi(192, &nested);
+    }
+    let deep = whole(LinkType::PPI, &nested).expect_err("too deep");
+    assert_eq!(deep.kind, DecodeErrorKind::TooDeep);
 }
 
 #[test]
@@ -565,8 +886,8 @@ fn located_faults() {
         fault(&|f| f.truncate(13)),
         (Layer::Ethernet, 0, Kind::TooShort { need: 14, have: 13 })
     );
-    let error = whole(LinkType(105), &frame).expect_err("not decoded");
-    assert_eq!(error.kind, Kind::UnsupportedLinkType(105));
+    let error = whole(LinkType(195), &frame).expect_err("not decoded");
+    assert_eq!(error.kind, Kind::UnsupportedLinkType(195));
     let error = whole(LinkType::RAW, &[0x50; 40]).expect_err("no version");
     assert_eq!((error.layer, error.kind), (Layer::Ip, Kind::BadVersion(5)));
 }
@@ -949,7 +1270,8 @@ fn read_all(outcome: Result<Packet<'_>, DecodeError>, frame: &[u8], wire_len: u3
 
 #[test]
 fn every_prefix_of_every_stack_is_a_shorter_payload_or_a_fault() {
-    for (name, link, frame, _) in stacks().into_iter().chain(stacks6()) {
+    let all = stacks().into_iter().chain(media_stacks()).chain(stacks6());
+    for (name, link, frame, _) in all {
         let wire_len = u32::try_from(frame.len()).expect("a frame");
         let entire = tcp_of(&decode(link, &frame, wire_len).expect("decodes"));
         for len in 0..frame.len() {

@@ -110,11 +110,22 @@ const VXLAN: u16 = 4789;
 const GENEVE: u16 = 6081;
 const GTP_U: u16 = 2152;
 const TEREDO: u16 = 3544;
+/// GRE in UDP (RFC 8086 sec. 8.1).
+const GRE_IN_UDP: u16 = 4754;
+/// VXLAN with a field for the protocol it carries.
+const VXLAN_GPE: u16 = 4790;
+/// AYIYA of `SixXS` and others (draft-massar-v6ops-ayiya-02).
+const AYIYA: u16 = 5072;
+/// The data channel of CAPWAP (RFC 5415 sec. 3.1).
+const CAPWAP: u16 = 5247;
 
 /// Whether a datagram from or to this port may be a tunnel's.
 #[inline]
 pub(super) const fn is_tunnel_port(port: u16) -> bool {
-    matches!(port, VXLAN | VXLAN_LINUX | GENEVE | GTP_U | TEREDO)
+    matches!(
+        port,
+        VXLAN | VXLAN_LINUX | VXLAN_GPE | GENEVE | GTP_U | TEREDO | GRE_IN_UDP | AYIYA | CAPWAP
+    )
 }
 
 /// A port is only a guess: the header behind it must look like the tunnel's.
@@ -136,9 +147,35 @@ fn tunnel_by_port(network: Network<'_>, udp: Udp<'_>, body: Cursor<'_>) -> Optio
             let head = body.peek::<8>()?;
             (head[0] >> 4 == 0b0011 && head[1] == 255).then_some((Next::GtpU, Layer::GtpU))
         }
+        // The I flag and version 0 (draft-ietf-nvo3-vxlan-gpe-13 sec. 3.1).
+        (_, VXLAN_GPE) => {
+            let head = body.peek::<8>()?;
+            (head[0] & 0x38 == 0x08).then_some((Next::VxlanGpe, Layer::VxlanGpe))
+        }
+        // Version 0, no source routing, and no reserved bits (RFC 8086 sec. 3.2).
+        (_, GRE_IN_UDP) => {
+            let head = body.peek::<4>()?;
+            (head[0] & 0x4f == 0 && head[1] == 0).then_some((Next::Gre, Layer::Gre))
+        }
+        // Version 0 without encryption (RFC 5415 sec. 4.2), and no keep-alive.
+        (CAPWAP, _) | (_, CAPWAP) => {
+            let head = body.peek::<8>()?;
+            (head[0] == 0 && head[3] & 0x08 == 0).then_some((Next::Capwap, Layer::Capwap))
+        }
+        // "Forward" of a packet that follows (draft-massar-v6ops-ayiya-02 sec. 3).
+        (AYIYA, _) | (_, AYIYA) => {
+            let head = body.peek::<8>()?;
+            (head[2] & 0x0f == 1 && matches!(head[3], 4 | 41))
+                .then_some((Next::Ayiya, Layer::Ayiya))
+        }
         // Teredo runs over IPv4 alone (RFC 4380).
         (TEREDO, _) | (_, TEREDO) if matches!(network, Network::V4(_)) => {
             super::tunnel::teredo_packet(body).map(|_| (Next::Teredo, Layer::Teredo))
+        }
+        // Clients and relays talk to each other on ports of their own.
+        _ if matches!(network, Network::V4(_)) => {
+            let is_teredo = super::tunnel::is_teredo_by_content(body);
+            is_teredo.then_some((Next::Teredo, Layer::Teredo))
         }
         _ => None,
     }

@@ -1,7 +1,8 @@
-//! Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U and Teredo headers.
+//! Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, AYIYA and Teredo headers.
 
 use super::cursor::Cursor;
 use super::walk::{Next, Step, Walk};
+use super::wireless::Header;
 use crate::{DecodeError, DecodeErrorKind, Layer, Transport};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
@@ -64,6 +65,10 @@ fn carried_by_gre<'a>(
             let skipped = if first >> 4 == 4 { 0 } else { 4 };
             Ok(Step::Into(Next::Ipv4, at.skip_all(Layer::Gre, skipped)?))
         }
+        // Access points of Aruba: a frame of the air, by the number of its radio.
+        0x8200..=0x8370 | 0x9000 if ethertype & 0x0f == 0 => {
+            Ok(Step::Into(Next::Ieee80211(Header::Plain), at))
+        }
         other => Ok(Step::Into(Next::EtherType(other), at)),
     }
 }
@@ -80,21 +85,85 @@ fn erspan<'a>(walk: &mut Walk<'a>, header_len: usize, at: Cursor<'a>) -> Result<
     }
     let rest = at.skip_all(Layer::Erspan, header_len)?;
     let Some(head) = at.peek::<12>().filter(|_| header_len == 12) else {
-        return Ok(Step::Into(Next::Ethernet, rest));
+        return Ok(Step::Into(mirrored(rest), rest));
     };
     let has_subheader = head[11] & 1 == 1;
     let frame_type = (head[10] >> 2) & 0x1f;
     let rest = rest.skip_all(Layer::Erspan, if has_subheader { 8 } else { 0 })?;
     Ok(match frame_type {
-        0 => Step::Into(Next::Ethernet, rest),
+        0 => Step::Into(mirrored(rest), rest),
         2 => Step::Into(Next::Ip, rest),
         _ => Step::Done(Transport::NotIp(0x22eb)),
     })
 }
 
+/// Access points mirror what they have on the air under the same frame type.
+fn mirrored(at: Cursor<'_>) -> Next {
+    if super::wireless::is_likely(at) {
+        Next::Ieee80211(Header::Plain)
+    } else {
+        Next::Ethernet
+    }
+}
+
 /// VXLAN: flags and network identifier, then a frame (RFC 7348 sec. 5).
 pub(super) fn vxlan(at: Cursor<'_>) -> Result<'_> {
     Ok(Step::Into(Next::Ethernet, at.skip_all(Layer::Vxlan, 8)?))
+}
+
+/// VXLAN-GPE: as VXLAN, but with a field for what follows where the P flag says so.
+///
+/// Source: draft-ietf-nvo3-vxlan-gpe-13 sec. 3.1 and 3.2.
+pub(super) fn vxlan_gpe(at: Cursor<'_>) -> Result<'_> {
+    let (header, rest) = at.take::<8>(Layer::VxlanGpe)?;
+    let has_protocol = header[0] & 0x04 != 0;
+    Ok(match header[3] {
+        _ if !has_protocol => Step::Into(Next::Ethernet, rest),
+        1 => Step::Into(Next::Ipv4, rest),
+        2 => Step::Into(Next::Ipv6, rest),
+        3 => Step::Into(Next::Ethernet, rest),
+        5 => Step::Into(Next::Mpls, rest),
+        _ => Step::Done(Transport::NotIp(0)),
+    })
+}
+
+/// CAPWAP data: a frame of Ethernet, or of the radio it is bound to.
+///
+/// Source: RFC 5415 sec. 4.3, RFC 5416 sec. 1.
+pub(super) fn capwap<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
+    const IEEE_802_11: u8 = 1;
+    let (header, _) = at.take::<8>(Layer::Capwap)?;
+    let words = header[1] >> 3;
+    if words < 2 {
+        return Err(at.error(Layer::Capwap, DecodeErrorKind::BadHeaderLength(words)));
+    }
+    let rest = at.skip_all(Layer::Capwap, usize::from(words) * 4)?;
+    let (binding, is_native) = ((header[2] >> 1) & 0x1f, header[2] & 1 == 1);
+    let (is_fragment, is_last) = (header[3] & 0x80 != 0, header[3] & 0x40 != 0);
+    let offset = u16::from_be_bytes([header[6], header[7]]) >> 3;
+    if is_fragment && offset != 0 {
+        return Ok(Step::Done(Transport::NotIp(0)));
+    }
+    walk.in_fragment |= is_fragment && !is_last;
+    Ok(match (is_native, binding) {
+        (false, _) => Step::Into(Next::Ethernet, rest),
+        (true, IEEE_802_11) => Step::Into(Next::Ieee80211(Header::PerhapsSwapped), rest),
+        (true, _) => Step::Done(Transport::NotIp(0)),
+    })
+}
+
+/// AYIYA: identity and signature, whose lengths stand in front, then a packet.
+///
+/// Source: draft-massar-v6ops-ayiya-02 sec. 3.
+pub(super) fn ayiya(at: Cursor<'_>) -> Result<'_> {
+    let (header, _) = at.take::<8>(Layer::Ayiya)?;
+    let identity_len = 1_usize << (header[0] >> 4);
+    let signature_len = usize::from(header[1] >> 4) * 4;
+    let rest = at.skip_all(Layer::Ayiya, 8 + identity_len + signature_len)?;
+    Ok(match header[3] {
+        4 => Step::Into(Next::Ipv4, rest),
+        _ => Step::Into(Next::Ipv6, rest),
+    })
 }
 
 /// Geneve: options in 4-byte units, then what the protocol type says (RFC 8926 sec. 3.4).
@@ -155,6 +224,32 @@ pub(super) fn teredo_packet(at: Cursor<'_>) -> Option<Cursor<'_>> {
     let header = at.peek::<40>()?;
     let len = u32::from(u16::from_be_bytes([header[4], header[5]]));
     (header[0] >> 4 == 6 && len.checked_add(40)? <= at.wire).then_some(at)
+}
+
+/// Whether a datagram of these bytes, so long on the wire, is worth [`is_teredo_by_content`].
+#[inline]
+pub(super) fn may_be_teredo(bytes: &[u8], len: usize) -> bool {
+    match bytes.first_chunk::<6>() {
+        Some(&[0x60..=0x6f, _, _, _, hi, lo]) => {
+            usize::from(u16::from_be_bytes([hi, lo])) + 40 == len
+        }
+        // Authentication and origin indication begin so.
+        Some([0, 0 | 1, ..]) => len >= 48,
+        _ => false,
+    }
+}
+
+/// Whether a datagram on any port is a Teredo packet: an IPv6 packet that ends with it, from or to an
+/// address that only Teredo has, `2001::/32` (RFC 4380 sec. 2.6).
+pub(super) fn is_teredo_by_content(at: Cursor<'_>) -> bool {
+    const PREFIX: [u8; 4] = [0x20, 1, 0, 0];
+    teredo_packet(at).is_some_and(|packet| {
+        packet.peek::<40>().is_some_and(|header| {
+            let len = u32::from(u16::from_be_bytes([header[4], header[5]])) + 40;
+            let has = |from: usize| header.get(from..from + 4) == Some(&PREFIX[..]);
+            len == packet.wire && (has(8) || has(24))
+        })
+    })
 }
 
 pub(super) fn teredo(at: Cursor<'_>) -> Result<'_> {

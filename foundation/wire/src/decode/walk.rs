@@ -1,7 +1,10 @@
 //! The general path: one header per turn until an IP packet is told.
 
 use super::cursor::Cursor;
+use super::media::{self, Arcnet};
+use super::wireless::{self, Header};
 use super::{ip, link, transport, tunnel};
+use crate::fragments::Fragment;
 use crate::{DecodeError, DecodeErrorKind, Layer, LinkType, Network, Packet, Transport};
 
 /// VLAN tags, MPLS labels, authentication headers and the like in one frame.
@@ -20,6 +23,18 @@ pub(super) enum Next {
     Ppp,
     CiscoHdlc,
     Llc,
+    Snap,
+    Ieee80211(Header),
+    Radiotap,
+    Prism,
+    Avs,
+    Ppi,
+    Nflog,
+    FrameRelay,
+    MultilinkFrameRelay,
+    Slip,
+    Fddi,
+    Arcnet(Arcnet),
     Mpls,
     Ip,
     Ipv4,
@@ -28,9 +43,12 @@ pub(super) enum Next {
     Protocol(u8),
     Gre,
     Vxlan,
+    VxlanGpe,
     Geneve,
     GtpU,
     Teredo,
+    Capwap,
+    Ayiya,
 }
 
 /// The outcome of reading one header.
@@ -47,6 +65,8 @@ pub(super) struct Walk<'a> {
     pub(super) vlan: Option<u16>,
     /// Inside the first fragment of a packet, lengths may well point beyond its end.
     pub(super) in_fragment: bool,
+    /// The first fragment that was met.
+    pub(super) fragment: Option<Fragment<'a>>,
     tags: u8,
     tunnels: u8,
     fault: Option<DecodeError>,
@@ -100,6 +120,7 @@ impl<'a> Walk<'a> {
             transport,
             vlan: self.vlan,
             tunnels: self.tunnels,
+            is_fragment: self.fragment.is_some(),
             fault: self.fault,
         }
     }
@@ -114,6 +135,18 @@ impl<'a> Walk<'a> {
             Next::Ppp => link::ppp(at),
             Next::CiscoHdlc => link::cisco_hdlc(at),
             Next::Llc => link::llc(at),
+            Next::Snap => link::snap(self, at),
+            Next::Ieee80211(form) => wireless::ieee_802_11(self, form, at),
+            Next::Radiotap => wireless::radiotap(self, at),
+            Next::Prism => wireless::prism(self, at),
+            Next::Avs => wireless::avs(self, at),
+            Next::Ppi => wireless::ppi(self, at),
+            Next::Nflog => media::nflog(self, at),
+            Next::FrameRelay => media::frame_relay(self, at),
+            Next::MultilinkFrameRelay => media::multilink_frame_relay(self, at),
+            Next::Slip => media::slip(at),
+            Next::Fddi => media::fddi(at),
+            Next::Arcnet(form) => media::arcnet(self, form, at),
             Next::Mpls => link::mpls(self, at),
             Next::EtherType(ethertype) => link::ethertype(self, ethertype, at),
             Next::Ip => ip::by_version(at),
@@ -125,6 +158,9 @@ impl<'a> Walk<'a> {
             Next::Geneve => tunnel::geneve(at),
             Next::GtpU => tunnel::gtp_u(self, at),
             Next::Teredo => tunnel::teredo(at),
+            Next::VxlanGpe => tunnel::vxlan_gpe(at),
+            Next::Capwap => tunnel::capwap(self, at),
+            Next::Ayiya => tunnel::ayiya(at),
         }
     }
 }
@@ -132,31 +168,54 @@ impl<'a> Walk<'a> {
 /// Decodes any frame. See [`decode`](super::decode()).
 #[inline(never)]
 pub(super) fn walk(link: LinkType, frame: &[u8], wire_len: u32) -> Result<Packet<'_>, DecodeError> {
-    let mut at = Cursor::new(frame, wire_len);
-    let mut next = link::first(link, at)?;
-    let mut walk = Walk {
-        network: Network::None,
-        vlan: None,
-        in_fragment: false,
-        tags: 0,
-        tunnels: 0,
-        fault: None,
-        outer: None,
-    };
-    loop {
-        match walk.step(next, at) {
-            Ok(Step::Into(inner, rest)) => (next, at) = (inner, rest),
-            Ok(Step::Done(transport)) => {
-                // A tunnel that carries no IP is a packet of its own.
-                return Ok(match (transport, walk.outer) {
-                    (Transport::NotIp(_), Some(outer)) => outer,
-                    _ => walk.packet(transport),
-                });
-            }
-            Err(error) => {
-                let mut outer = walk.outer.ok_or(error)?;
-                outer.fault.get_or_insert(error);
-                return Ok(outer);
+    Walk::new().run(link, frame, wire_len)
+}
+
+/// The first IP fragment on the way of a frame; see [`Fragments`](crate::Fragments).
+pub(super) fn fragment(link: LinkType, frame: &[u8], wire_len: u32) -> Option<Fragment<'_>> {
+    let mut walk = Walk::new();
+    // What is inside a part of a packet may well be wrong.
+    let _packet = walk.run(link, frame, wire_len);
+    walk.fragment
+}
+
+impl<'a> Walk<'a> {
+    const fn new() -> Self {
+        Self {
+            network: Network::None,
+            vlan: None,
+            in_fragment: false,
+            fragment: None,
+            tags: 0,
+            tunnels: 0,
+            fault: None,
+            outer: None,
+        }
+    }
+
+    fn run(
+        &mut self,
+        link: LinkType,
+        frame: &'a [u8],
+        wire_len: u32,
+    ) -> Result<Packet<'a>, DecodeError> {
+        let mut at = Cursor::new(frame, wire_len);
+        let mut next = link::first(link, at)?;
+        loop {
+            match self.step(next, at) {
+                Ok(Step::Into(inner, rest)) => (next, at) = (inner, rest),
+                Ok(Step::Done(transport)) => {
+                    // A tunnel that carries no IP is a packet of its own.
+                    return Ok(match (transport, self.outer) {
+                        (Transport::NotIp(_), Some(outer)) => outer,
+                        _ => self.packet(transport),
+                    });
+                }
+                Err(error) => {
+                    let mut outer = self.outer.ok_or(error)?;
+                    outer.fault.get_or_insert(error);
+                    return Ok(outer);
+                }
             }
         }
     }

@@ -3,10 +3,14 @@
 //! [`TcpFrame`] and [`UdpFrame`] append whole frames to a buffer the caller keeps; [`wrap`] puts
 //! packets and frames into tags, link layers and tunnels.
 
+mod fragments;
 mod ip;
+pub mod media;
 pub mod wrap;
 
 use std::net::SocketAddr;
+
+pub use fragments::fragments;
 
 use crate::{SeqNumber, TcpFlags, checksum};
 

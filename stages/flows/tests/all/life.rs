@@ -10,6 +10,7 @@ use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowState};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Side};
 use linkweir_testkit::memory::drive;
+use linkweir_wire::emit::fragments;
 use linkweir_wire::{LinkType, Timestamp};
 
 const SECOND: u64 = 1_000_000_000;
@@ -39,6 +40,45 @@ fn whole(port: u16) -> Conversation {
         .fin(Side::Server)
         .acknowledges(Side::Client);
     talk
+}
+
+#[test]
+fn packets_in_parts_belong_to_their_flow_in_their_order() {
+    let mut talk = Conversation::v4(4000);
+    talk.handshake();
+    for _ in 0..40 {
+        talk.client_sends("x".repeat(900))
+            .server_sends("y".repeat(1400));
+    }
+    talk.fin(Side::Client)
+        .fin(Side::Server)
+        .acknowledges(Side::Client);
+    let frames = talk.frames();
+    let mut parts = Vec::new();
+    for (id, frame) in (1..).zip(&frames) {
+        let (ethernet, packet) = frame.bytes.split_at(14);
+        for part in fragments(packet, id, 480) {
+            parts.push(CapturedFrame {
+                bytes: [ethernet, &part].concat(),
+                wire_len: 0,
+                ..frame.clone()
+            });
+        }
+    }
+    let (expected, _) = run(&defaults(), &frames);
+    let (found, stats) = run(&defaults(), &parts);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].client.anomalies, [0; 9]);
+    assert_eq!(found[0].client.bytes_uniq, 40 * 900);
+    assert_eq!(found, expected);
+    assert_eq!((stats.packets, stats.fragments), (frames.len() as u64, 0));
+    // Without the first part of the first data segment: two others that belong nowhere.
+    parts.remove(3);
+    let (_, stats) = run(&defaults(), &parts);
+    assert_eq!(
+        (stats.packets, stats.fragments),
+        (frames.len() as u64 - 1, 1)
+    );
 }
 
 #[test]

@@ -27,8 +27,8 @@ use linkweir_engine::hash::eq3_balance;
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HalfBatch, HalfKind, HalfRow, HttpBatch, RecordBatch};
 use linkweir_wire::{
-    DecodeErrorKind, DecodeFaults, LinkType, Packet, SeqNumber, Tcp, TcpFlags, Timestamp,
-    Transport, decode, decode_plain,
+    DecodeFaults, LinkType, Packet, SeqNumber, Tcp, TcpFlags, Timestamp, Transport, decode,
+    decode_plain,
 };
 
 use crate::config::{HttpConfig, PortSet};
@@ -83,7 +83,6 @@ pub struct HalfStage {
     packets: u64,
     order_ns: u64,
     faults: DecodeFaults,
-    unsupported_link: Option<LinkType>,
     counts: HalfCounts,
 }
 
@@ -123,7 +122,6 @@ impl HalfStage {
             packets: 0,
             order_ns: 0,
             faults: DecodeFaults::default(),
-            unsupported_link: None,
             counts: HalfCounts::default(),
         }
     }
@@ -142,12 +140,6 @@ impl HalfStage {
     #[must_use]
     pub const fn faults(&self) -> &DecodeFaults {
         &self.faults
-    }
-
-    /// The first link type that was not decoded.
-    #[must_use]
-    pub const fn unsupported_link(&self) -> Option<LinkType> {
-        self.unsupported_link
     }
 
     fn on_frame(&mut self, frame: &Frame<'_>, out: &mut HalfBatch) {
@@ -173,12 +165,7 @@ impl HalfStage {
                 }
                 self.on_packet(&packet, frame.timestamp, out);
             }
-            Err(fault) => {
-                if let DecodeErrorKind::UnsupportedLinkType(link) = fault.kind {
-                    self.unsupported_link.get_or_insert(LinkType(link));
-                }
-                self.faults.record(&fault);
-            }
+            Err(fault) => self.faults.record(&fault),
         }
     }
 

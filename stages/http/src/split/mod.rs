@@ -227,14 +227,20 @@ impl TransactionGroups {
 impl Splitter for TransactionGroups {
     #[inline]
     fn hash(&mut self, frame: &Frame<'_>) -> u32 {
+        self.route(frame).unwrap_or(0)
+    }
+
+    #[inline]
+    fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
         if frame.link == LinkType::ETHERNET
             && let Some(packet) = decode_plain(frame.bytes, frame.wire_len)
         {
-            return self.hash_packet(&packet);
+            return Some(self.hash_packet(&packet));
         }
         match decode(frame.link, frame.bytes, frame.wire_len) {
-            Ok(packet) => self.hash_packet(&packet),
-            Err(_) => 0,
+            Ok(packet) if packet.transport == Transport::Fragment => None,
+            Ok(packet) => Some(self.hash_packet(&packet)),
+            Err(_) => Some(0),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What the segments come in: versions of IP, tags, tunnels, short captures, odd segments.
 
+use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Encapsulation, Side};
 use linkweir_wire::LinkType;
+use linkweir_wire::emit::fragments;
 
 use super::support::{answer, get, look, look_with, observe};
 use crate::HttpConfig;
@@ -30,6 +32,63 @@ fn every_encapsulation_of_both_versions() {
             assert_eq!(record.row.server_ip.to_string(), server);
         }
     }
+}
+
+/// The frames, whose packets come in parts of at most so many bytes, forwards or backwards.
+fn in_parts(frames: &[CapturedFrame], piece: usize, is_backwards: bool) -> Vec<CapturedFrame> {
+    let cut = |(id, frame): (u32, &CapturedFrame)| {
+        let (ethernet, packet) = frame.bytes.split_at(14);
+        let mut parts = fragments(packet, id, piece);
+        if is_backwards {
+            parts.reverse();
+        }
+        let whole = |part: Vec<u8>| {
+            let bytes = [ethernet, &part].concat();
+            CapturedFrame {
+                wire_len: u32::try_from(bytes.len()).unwrap(),
+                bytes,
+                ..frame.clone()
+            }
+        };
+        parts.into_iter().map(whole).collect::<Vec<_>>()
+    };
+    (1..).zip(frames).flat_map(cut).collect()
+}
+
+#[test]
+fn packets_in_parts_are_put_together() {
+    for talk in [Conversation::v4(40_000), Conversation::v6(40_000)] {
+        let mut talk = talk;
+        talk.handshake();
+        for turn in 0..3 {
+            talk.client_sends(get(&format!("/parts/{turn}")))
+                .server_sends(answer(200, 3000));
+        }
+        let expected = look(&talk);
+        assert_eq!(expected.stats.transactions, 3);
+        for piece in [24, 64, 576, 1480] {
+            for is_backwards in [false, true] {
+                let frames = in_parts(&talk.frames(), piece, is_backwards);
+                let found = observe(&HttpConfig::default(), &frames, LinkType::ETHERNET);
+                assert_eq!(found.records, expected.records, "{piece} {is_backwards}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_a_packet_of_which_a_part_never_comes_the_start_is_read() {
+    let mut talk = Conversation::v4(40_000);
+    talk.client_sends(format!(
+        "GET /start HTTP/1.1\r\nX: {}\r\n\r\n",
+        "y".repeat(900)
+    ));
+    talk.server_sends(answer(200, 3000));
+    let mut frames = in_parts(&talk.frames(), 400, false);
+    frames.remove(1);
+    let outcome = observe(&HttpConfig::default(), &frames, LinkType::ETHERNET);
+    assert_eq!(outcome.short(), ["complete /start 200"]);
+    assert_eq!(outcome.only().row.request_bytes, None);
 }
 
 #[test]

@@ -1,0 +1,582 @@
+//! IP fragments, put together: bounded in memory and time, whatever the network sends.
+//!
+//! [`Fragments`] takes frames of which [`Packet::is_fragment`] says that they are a part of an IP packet,
+//! and gives packets. The first bytes win where fragments overlap, in both versions of IP: a receiver of
+//! version 6 would drop such a packet (RFC 5722), an observer must not lose it, and counts it.
+//!
+//! A packet of which a part never comes is given up after a while, or when memory is needed: what is
+//! there from its start on is given then, as the first fragment it is.
+//!
+//! Memory: at most [`MAX_PACKETS`] packets and [`MAX_BYTES`] bytes. Source: RFC 791 sec. 3.2, RFC 815,
+//! RFC 8200 sec. 4.5.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+
+use crate::decode::{self, decode};
+use crate::{DecodeError, LinkType, Network, Packet, Timestamp};
+
+/// Packets that wait for parts at most.
+pub const MAX_PACKETS: usize = 1024;
+/// Bytes of waiting packets at most, as the kernel of Linux has it.
+pub const MAX_BYTES: usize = 4 << 20;
+/// How long a packet waits for its parts, from the first that came, as the kernel of Linux has it.
+pub const TIMEOUT_NS: u64 = 30_000_000_000;
+
+/// Separate runs of bytes of one packet; more come only from an attack.
+const MAX_RUNS: usize = 32;
+/// Packets in packets that are fragments again.
+const MAX_NESTING: u8 = 4;
+/// Longest packet (RFC 791 sec. 3.1).
+const MAX_LEN: u32 = 65_535;
+/// Room in front of the data: a header of version 6 and its fragment header.
+const HEAD: usize = 48;
+/// Buffers kept for the next packets.
+const SPARE: usize = 8;
+
+/// A part of an IP packet, as [`decode`] met it first in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fragment<'a> {
+    pub(crate) network: Network<'a>,
+    /// Protocol behind the fragment header.
+    pub(crate) protocol: u8,
+    pub(crate) identification: u32,
+    /// Place of the data in the packet, bytes.
+    pub(crate) offset: u32,
+    pub(crate) has_more: bool,
+    /// The data as far as it was captured.
+    pub(crate) data: &'a [u8],
+    /// Bytes of data on the wire.
+    pub(crate) len: u32,
+    pub(crate) vlan: Option<u16>,
+}
+
+/// A packet that was in parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Joined<'a> {
+    /// The packet; of one that never became whole its start, which is a fragment still.
+    pub packet: Result<Packet<'a>, DecodeError>,
+    /// Its bytes, from the IP header on.
+    pub bytes: &'a [u8],
+    /// When the last of its parts came.
+    pub timestamp: Timestamp,
+}
+
+/// What became of fragments; merges by addition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FragmentStats {
+    /// Fragments of the packets that are whole or given up by now.
+    pub fragments: u64,
+    /// Packets put together.
+    pub packets: u64,
+    /// Fragments that had bytes of another one, which won.
+    pub overlapping: u64,
+    /// Fragments that no packet can have: beyond its end, of an impossible length.
+    pub malformed: u64,
+    /// Packets given up because a part did not come in time, or before the end.
+    pub incomplete: u64,
+    /// Packets given up because there was no room for all.
+    pub evicted: u64,
+    /// Fragments of packets given up that are in no packet that was given.
+    pub lost: u64,
+}
+
+impl FragmentStats {
+    /// The counters by their names in summaries.
+    #[must_use]
+    pub const fn counters(&self) -> [(&'static str, u64); 7] {
+        [
+            ("fragments", self.fragments),
+            ("packets", self.packets),
+            ("overlapping", self.overlapping),
+            ("malformed", self.malformed),
+            ("incomplete", self.incomplete),
+            ("evicted", self.evicted),
+            ("lost", self.lost),
+        ]
+    }
+}
+
+impl std::ops::AddAssign for FragmentStats {
+    fn add_assign(&mut self, other: Self) {
+        self.fragments += other.fragments;
+        self.packets += other.packets;
+        self.overlapping += other.overlapping;
+        self.malformed += other.malformed;
+        self.incomplete += other.incomplete;
+        self.evicted += other.evicted;
+        self.lost += other.lost;
+    }
+}
+
+/// What tells a packet's fragments from those of others (RFC 791 sec. 3.2, RFC 8200 sec. 4.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    src: IpAddr,
+    dst: IpAddr,
+    identification: u32,
+    /// Of version 4 alone.
+    protocol: u8,
+}
+
+/// A packet that waits for parts.
+#[derive(Debug)]
+struct Waiting {
+    serial: u64,
+    latest: Timestamp,
+    vlan: Option<u16>,
+    /// Room for the headers, then the data.
+    buffer: Vec<u8>,
+    /// The header of the first fragment, with its protocol.
+    head: Option<(Head, u8)>,
+    /// Bytes of data that are there: runs in order, not touching one another.
+    runs: Vec<(u32, u32)>,
+    /// Length of the data, once the last fragment is there.
+    total: Option<u32>,
+    /// Up to here all that came was captured too.
+    captured_to: u32,
+    /// Fragments in it.
+    parts: u64,
+    /// Of these, those that had bytes of another one.
+    overlapping: u64,
+}
+
+/// When a packet began to wait.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    since: u64,
+    serial: u64,
+    key: Key,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Head {
+    V4([u8; 20]),
+    V6([u8; 40]),
+}
+
+/// IP packets in parts, on their way to be whole.
+#[derive(Debug, Default)]
+pub struct Fragments {
+    waiting: HashMap<Key, Waiting>,
+    /// In the order in which they began to wait.
+    order: VecDeque<Turn>,
+    /// Number of the packet that began last.
+    serial: u64,
+    /// Bytes of all buffers.
+    bytes: usize,
+    is_one_of_several: bool,
+    spare: Vec<Vec<u8>>,
+    stats: FragmentStats,
+}
+
+impl Fragments {
+    /// Of several workers each gets all fragments but the first of packets: those whose first went to
+    /// another are that one's to count.
+    #[must_use]
+    pub fn new(is_one_of_several: bool) -> Self {
+        Self {
+            is_one_of_several,
+            ..Self::default()
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn stats(&self) -> FragmentStats {
+        self.stats
+    }
+
+    /// Takes a frame that is a fragment, captured at `now`; `each` gets the packets that this makes
+    /// whole or gives up, and when their last part came.
+    ///
+    /// Units: `wire_len` as in [`decode`].
+    pub fn on_frame(
+        &mut self,
+        (link, frame, wire_len): (LinkType, &[u8], u32),
+        now: Timestamp,
+        mut each: impl FnMut(Joined<'_>),
+    ) {
+        self.expire(now, &mut each);
+        let Some(fragment) = decode::fragment(link, frame, wire_len) else {
+            return;
+        };
+        let mut whole = self.put(&fragment, now, &mut each);
+        for _ in 1..MAX_NESTING {
+            let Some(packet) = whole.take() else { return };
+            let (start, len) = packet.place();
+            let bytes = packet.buffer.get(start..).unwrap_or_default();
+            let inner = decode::fragment(LinkType::RAW, bytes, len);
+            match inner {
+                Some(inner) => {
+                    let inner = Fragment {
+                        vlan: packet.vlan,
+                        ..inner
+                    };
+                    whole = self.put(&inner, now, &mut each);
+                }
+                None => packet.give(&mut each),
+            }
+            self.give_back(packet.buffer);
+        }
+        if let Some(packet) = whole {
+            packet.give(&mut each);
+            self.give_back(packet.buffer);
+        }
+    }
+
+    /// Time has come to `now`: gives up what has waited too long.
+    pub fn expire(&mut self, now: Timestamp, mut each: impl FnMut(Joined<'_>)) {
+        while let Some(&turn) = self.order.front()
+            && turn.since.saturating_add(TIMEOUT_NS) < now.as_nanos()
+        {
+            self.order.pop_front();
+            self.stats.incomplete += self.give_up(&turn, &mut each);
+        }
+    }
+
+    /// Nothing more will come: gives up all that waits.
+    pub fn finish(&mut self, mut each: impl FnMut(Joined<'_>)) {
+        while let Some(turn) = self.order.pop_front() {
+            self.stats.incomplete += self.give_up(&turn, &mut each);
+        }
+    }
+
+    /// Gives what there is of a packet; 1 where it still waited.
+    fn give_up(&mut self, turn: &Turn, each: &mut impl FnMut(Joined<'_>)) -> u64 {
+        if !turn.is_live(&self.waiting) {
+            return 0;
+        }
+        let Some(one) = self.waiting.remove(&turn.key) else {
+            return 0;
+        };
+        self.bytes = self.bytes.saturating_sub(one.buffer.len());
+        let parts = one.parts;
+        if one.head.is_none() && self.is_one_of_several {
+            self.give_back(one.buffer);
+            return 0;
+        }
+        self.settle(&one);
+        match one.into_start() {
+            Ok(start) => {
+                self.stats.lost += parts.saturating_sub(1);
+                start.give(each);
+                self.give_back(start.buffer);
+            }
+            Err(buffer) => {
+                self.stats.lost += parts;
+                self.give_back(buffer);
+            }
+        }
+        1
+    }
+
+    /// Counts the fragments of a packet that leaves.
+    fn settle(&mut self, one: &Waiting) {
+        self.stats.fragments += one.parts;
+        self.stats.overlapping += one.overlapping;
+    }
+
+    fn give_back(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Files a fragment; gives the packet that is whole with it.
+    fn put(
+        &mut self,
+        fragment: &Fragment<'_>,
+        now: Timestamp,
+        each: &mut impl FnMut(Joined<'_>),
+    ) -> Option<Whole> {
+        let end = fragment.offset.saturating_add(fragment.len);
+        // All parts but the last are whole units of 8 bytes (RFC 791 sec. 3.1).
+        let is_odd = fragment.has_more && (fragment.len == 0 || !fragment.len.is_multiple_of(8));
+        let is_v4 = fragment.network.version() == 4;
+        let header_len = if is_v4 { 20 } else { 0 };
+        if is_odd || end.saturating_add(header_len) > MAX_LEN {
+            self.stats.malformed += 1;
+            return None;
+        }
+        let key = Key {
+            src: fragment.network.src(),
+            dst: fragment.network.dst(),
+            identification: fragment.identification,
+            protocol: if is_v4 { fragment.protocol } else { 0 },
+        };
+        if !self.waiting.contains_key(&key) {
+            self.begin(key, fragment.vlan, now, each);
+        }
+        let one = self.waiting.get_mut(&key)?;
+        let before = one.buffer.len();
+        let is_possible = one.add(fragment, now);
+        let grown = one.buffer.len().saturating_sub(before);
+        let is_whole = one.is_whole();
+        self.bytes = self.bytes.saturating_add(grown);
+        self.stats.malformed += u64::from(!is_possible);
+        if is_whole {
+            let one = self.waiting.remove(&key)?;
+            self.bytes = self.bytes.saturating_sub(one.buffer.len());
+            self.settle(&one);
+            self.stats.packets += 1;
+            return one.into_whole();
+        }
+        while self.bytes > MAX_BYTES {
+            let turn = self.order.pop_front()?;
+            self.stats.evicted += self.give_up(&turn, each);
+        }
+        None
+    }
+
+    fn begin(
+        &mut self,
+        key: Key,
+        vlan: Option<u16>,
+        now: Timestamp,
+        each: &mut impl FnMut(Joined<'_>),
+    ) {
+        while self.waiting.len() >= MAX_PACKETS
+            && let Some(turn) = self.order.pop_front()
+        {
+            self.stats.evicted += self.give_up(&turn, each);
+        }
+        // Packets that are whole have left their turns behind.
+        if self.order.len() >= 2 * MAX_PACKETS {
+            self.order.retain(|turn| turn.is_live(&self.waiting));
+        }
+        self.serial += 1;
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.resize(HEAD, 0);
+        self.bytes += HEAD;
+        self.order.push_back(Turn {
+            since: now.as_nanos(),
+            serial: self.serial,
+            key,
+        });
+        let one = Waiting {
+            serial: self.serial,
+            latest: now,
+            vlan,
+            buffer,
+            head: None,
+            runs: Vec::new(),
+            total: None,
+            captured_to: MAX_LEN,
+            parts: 0,
+            overlapping: 0,
+        };
+        self.waiting.insert(key, one);
+    }
+}
+
+impl Turn {
+    /// Whether the packet still waits, and not another of the same key.
+    fn is_live(&self, waiting: &HashMap<Key, Waiting>) -> bool {
+        let one = waiting.get(&self.key);
+        one.is_some_and(|one| one.serial == self.serial)
+    }
+}
+
+impl Waiting {
+    /// Adds a fragment; whether the packet can have it.
+    fn add(&mut self, fragment: &Fragment<'_>, now: Timestamp) -> bool {
+        let (start, end) = (fragment.offset, fragment.offset + fragment.len);
+        let known_end = self.runs.last().map_or(0, |&(_, end)| end);
+        let is_beyond = match (self.total, fragment.has_more) {
+            (Some(total), true) => end > total,
+            (Some(total), false) => end != total,
+            (None, true) => false,
+            (None, false) => end < known_end,
+        };
+        let touches = |&&(from, to): &&(u32, u32)| from <= end && start <= to;
+        let is_scattered = self.runs.len() >= MAX_RUNS && self.runs.iter().find(touches).is_none();
+        if is_beyond || is_scattered {
+            return false;
+        }
+        self.parts += 1;
+        self.latest = self.latest.max(now);
+        if !fragment.has_more {
+            self.total = Some(end);
+        }
+        if start == 0 && self.head.is_none() {
+            self.head = Head::of(&fragment.network).map(|head| (head, fragment.protocol));
+        }
+        let captured = u32::try_from(fragment.data.len()).unwrap_or(MAX_LEN);
+        if captured < fragment.len {
+            self.captured_to = self.captured_to.min(start.saturating_add(captured));
+        }
+        let needed = HEAD + end as usize;
+        if self.buffer.len() < needed {
+            self.buffer.resize(needed, 0);
+        }
+        let mut is_overlapping = false;
+        let mut at = start;
+        for &(from, to) in &self.runs {
+            if to <= at {
+                continue;
+            }
+            if from >= end {
+                break;
+            }
+            is_overlapping = true;
+            copy(&mut self.buffer, fragment, at, from);
+            at = at.max(to);
+        }
+        copy(&mut self.buffer, fragment, at, end);
+        join(&mut self.runs, start, end);
+        self.overlapping += u64::from(is_overlapping);
+        true
+    }
+
+    fn is_whole(&self) -> bool {
+        let total = self.total.unwrap_or(u32::MAX);
+        self.head.is_some() && (total == 0 || self.runs.first() == Some(&(0, total)))
+    }
+
+    fn into_whole(self) -> Option<Whole> {
+        let (head, protocol) = self.head?;
+        let len = self.total?;
+        Some(self.headed(head, protocol, len, false))
+    }
+
+    /// The first `len` bytes of data as a packet, which may say that more follow.
+    fn headed(mut self, head: Head, protocol: u8, len: u32, has_more: bool) -> Whole {
+        let captured = HEAD + len.min(self.captured_to) as usize;
+        self.buffer.truncate(captured);
+        let (start, len) = head.write(&mut self.buffer, protocol, len, has_more);
+        Whole {
+            buffer: self.buffer,
+            start,
+            len,
+            vlan: self.vlan,
+            at: self.latest,
+        }
+    }
+
+    /// What is there from the start on; else the buffer.
+    fn into_start(self) -> Result<Whole, Vec<u8>> {
+        let run = self.runs.first().filter(|run| run.0 == 0).copied();
+        match (self.head, run) {
+            (Some((head, protocol)), Some((_, len))) => Ok(self.headed(head, protocol, len, true)),
+            _ => Err(self.buffer),
+        }
+    }
+}
+
+/// Writes the bytes of a fragment from `from` to `to`, places in the packet.
+fn copy(buffer: &mut [u8], fragment: &Fragment<'_>, from: u32, to: u32) {
+    let (first, last) = (
+        from.saturating_sub(fragment.offset) as usize,
+        to.saturating_sub(fragment.offset) as usize,
+    );
+    let data = fragment
+        .data
+        .get(first..last.min(fragment.data.len()))
+        .unwrap_or_default();
+    let place = HEAD + from as usize;
+    if let Some(room) = buffer.get_mut(place..place + data.len()) {
+        room.copy_from_slice(data);
+    }
+}
+
+/// Adds a run; those it touches become one with it.
+fn join(runs: &mut Vec<(u32, u32)>, mut start: u32, mut end: u32) {
+    if start == end {
+        return;
+    }
+    runs.retain(|&(from, to)| {
+        let touches = from <= end && start <= to;
+        if touches {
+            (start, end) = (start.min(from), end.max(to));
+        }
+        !touches
+    });
+    let place = runs.partition_point(|run| run.0 < start);
+    runs.insert(place, (start, end));
+}
+
+impl Head {
+    const fn of(network: &Network<'_>) -> Option<Self> {
+        match *network {
+            Network::V4(header) => Some(Self::V4(*header)),
+            Network::V6(header) => Some(Self::V6(*header)),
+            Network::None => None,
+        }
+    }
+
+    /// Writes a header in front of `len` bytes of data; where it begins, and the length with it.
+    fn write(self, buffer: &mut [u8], protocol: u8, len: u32, has_more: bool) -> (usize, u32) {
+        let len16 = |len: u32| u16::try_from(len).unwrap_or(0).to_be_bytes();
+        let mut head = [0; HEAD];
+        let header_len = match self {
+            Self::V4(mut header) => {
+                // Without options, which say nothing of what is carried.
+                header[0] = 0x45;
+                [header[2], header[3]] = len16(len.saturating_add(20));
+                [header[6], header[7]] = [if has_more { 0x20 } else { 0 }, 0];
+                if let Some(place) = head.last_chunk_mut() {
+                    *place = header;
+                }
+                20
+            }
+            Self::V6(mut header) if has_more => {
+                [header[4], header[5]] = len16(len.saturating_add(8));
+                header[6] = 44;
+                let [place @ .., a, _, _, b, _, _, _, _] = &mut head;
+                *place = header;
+                (*a, *b) = (protocol, 1);
+                48
+            }
+            Self::V6(mut header) => {
+                [header[4], header[5]] = len16(len);
+                header[6] = protocol;
+                if let Some(place) = head.last_chunk_mut() {
+                    *place = header;
+                }
+                40
+            }
+        };
+        if let Some(place) = buffer.first_chunk_mut() {
+            *place = head;
+        }
+        (
+            HEAD - header_len,
+            len.saturating_add(u32::try_from(header_len).unwrap_or(0)),
+        )
+    }
+}
+
+/// A packet that was put together, or the start of one.
+#[derive(Debug)]
+struct Whole {
+    buffer: Vec<u8>,
+    start: usize,
+    /// On the wire, header and all.
+    len: u32,
+    vlan: Option<u16>,
+    at: Timestamp,
+}
+
+impl Whole {
+    const fn place(&self) -> (usize, u32) {
+        (self.start, self.len)
+    }
+
+    fn give(&self, each: &mut impl FnMut(Joined<'_>)) {
+        let bytes = self.buffer.get(self.start..).unwrap_or_default();
+        let packet = decode(LinkType::RAW, bytes, self.len).map(|packet| Packet {
+            vlan: packet.vlan.or(self.vlan),
+            ..packet
+        });
+        each(Joined {
+            packet,
+            bytes,
+            timestamp: self.at,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
