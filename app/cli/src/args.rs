@@ -196,7 +196,7 @@ pub(crate) struct ViewArgs {
     pub(crate) top: bool,
 
     /// Alert when this holds; may be repeated. A rule is METRIC [of WHAT NAME] COMPARISON LIMIT [for N
-    /// intervals], for example (http) `p95 of host shop.test > 500 ms for 3 intervals`, `5xx share > 2 %`;
+    /// intervals] [min N samples], for example (http) `p95 of host shop.test > 500 ms for 3 intervals`, `5xx share > 2 %`;
     /// (flows) `p95 of rtt of server 10.0.0.1 > 200 ms`, `retransmissions share > 3 %`; (gateway)
     /// `infected rate of client 10.0.0.7 > 0 /s`. Metrics of http: p50 p90 p95 p99 p999 mean max,
     /// 4xx|5xx|unanswered share, requests rate, of host|server|url; of flows: p50... of rtt|client
@@ -204,7 +204,11 @@ pub(crate) struct ViewArgs {
     /// retransmissions|resets|unanswered share, active flows, of server|client|name|application; of both:
     /// table fill; of a gateway: events|blocked|infected|keyword|unscanned rate (`/s`), and
     /// decided|message|file|limit|malformed rate, of application|client|server, packets|bits rate; of all:
-    /// drops. Alerts go to standard error, `/metrics` and `--webhook`.
+    /// drops. A value needs samples: 20 for shares, mean and percentiles up to p95, 100 for p99, 1000 for
+    /// p999, none for rates, unless the rule ends with `min N samples`. An interval with fewer is judged
+    /// together with those before it, the last N (at least 10); with too few in all of these the rule has
+    /// `no data`, which is not `resolved`.
+    /// Alerts go to standard error, `/metrics` and `--webhook`.
     #[arg(long, value_name = "RULE")]
     pub(crate) alert: Vec<String>,
 
@@ -251,7 +255,8 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub(crate) format: Option<Format>,
 
-    /// Begin a new file after this size (`100MB`, `64MiB`) or capture time (`300s`, `1h`):
+    /// Begin a new file after this size (`100MB`, `64MiB`) or capture time (`300s`, `1h`; on an interface
+    /// also by the clock, where nothing comes):
     /// out.jsonl becomes out-000001.jsonl and so on, after the highest number there is [default: one
     /// file; after a SIGHUP also numbered].
     #[arg(long, value_name = "SIZE|DURATION")]

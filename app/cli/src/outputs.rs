@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context, anyhow};
-use linkweir_engine::{Sink, SinkError, SinkLosses};
+use linkweir_engine::{Loss, NoOutput, Outputs, Sink, SinkError};
 use linkweir_record::RecordKind;
+use linkweir_sink::{Format, OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
+use serde_json::{Map, Value};
 
-use crate::exit::{Wrong, warn};
+use crate::exit::{Exit, Wrong, warn};
 
 /// An output that is refused is wrong usage; one that fails is not.
 pub(crate) fn refused(error: SinkError) -> anyhow::Error {
@@ -20,22 +22,70 @@ pub(crate) fn refused(error: SinkError) -> anyhow::Error {
     }
 }
 
-/// What outputs did not deliver, for commands that write to them outside a run of the engine.
-#[derive(Debug, Default)]
-pub(crate) struct Losses {
-    is_told: bool,
+/// Opens destinations of records.
+pub(crate) fn open<K: RecordKind>(
+    destinations: &[String],
+    format: Option<Format>,
+    options: &OutputOptions,
+) -> anyhow::Result<Outputs<K>> {
+    let mut outputs = Outputs::default();
+    for destination in destinations {
+        let sink = open_sink(destination, format, options.clone()).map_err(refused)?;
+        outputs.add(destination, sink);
+    }
+    Ok(outputs)
 }
 
-impl Losses {
-    /// What was lost so far; says why when it is first seen.
-    pub(crate) fn look<K: RecordKind>(&mut self, sinks: &[Box<dyn Sink<K>>]) -> SinkLosses {
-        let losses = SinkLosses::of(sinks);
-        if let Some(why) = losses.first.as_ref().filter(|_| !self.is_told) {
-            self.is_told = true;
-            warn(why);
+/// The causes of losses that were told.
+#[derive(Debug, Default)]
+pub(crate) struct ToldLosses(Vec<Option<String>>);
+
+impl ToldLosses {
+    /// Says why an output does not deliver everything, when that is first seen.
+    pub(crate) fn tell(&mut self, losses: &[Loss]) {
+        self.0.resize(self.0.len().max(losses.len()), None);
+        for (told, loss) in self.0.iter_mut().zip(losses) {
+            if loss.cause.is_none() || *told == loss.cause {
+                continue;
+            }
+            told.clone_from(&loss.cause);
+            let why = loss.cause.as_deref().unwrap_or_default();
+            let then = if loss.has_failed {
+                "; nothing more is written there"
+            } else {
+                ""
+            };
+            warn(&format!("{why}{then}"));
         }
-        losses
     }
+}
+
+/// How a run ends whose outputs have ended: failed where none was left.
+pub(crate) fn exit(ended: Result<(), NoOutput>, losses: &[Loss]) -> Exit {
+    match ended {
+        Err(NoOutput::Failed) => Exit::Failed,
+        _ if lost(losses).next().is_some() => Exit::DataLost,
+        _ => Exit::Done,
+    }
+}
+
+/// Losses by output, with those that have lost nothing: `dropped.sink` of a summary.
+pub(crate) fn by_name(losses: &[Loss]) -> Value {
+    let mut names = Map::new();
+    for loss in losses {
+        // Two may have one name.
+        let earlier = names.get(&loss.destination).and_then(Value::as_u64);
+        let count = earlier.unwrap_or(0).saturating_add(loss.count);
+        names.insert(loss.destination.clone(), count.into());
+    }
+    Value::Object(names)
+}
+
+/// Losses by output for people: only of those that have lost something or have failed.
+pub(crate) fn lost(losses: &[Loss]) -> impl Iterator<Item = (String, u64)> {
+    let lost = losses.iter();
+    let lost = lost.filter(|loss| loss.count > 0 || loss.has_failed);
+    lost.map(|loss| (format!("sink {}", loss.destination), loss.count))
 }
 
 /// Where records go: what `-w` names, or standard output, unless the terminal shows the live view.

@@ -8,6 +8,7 @@ use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::exit::warn;
+use crate::outputs;
 use crate::screen::listed;
 
 /// Inputs of which a part could not be read. An interface that went and came back is none, for what
@@ -108,7 +109,17 @@ pub(crate) fn fragments_json(stats: &FragmentStats) -> Value {
     )
 }
 
-/// The keys of `--summary` that do not depend on the command; `drops` are losses by cause.
+/// What was lost, for people: `drops` by cause, inputs, and what did not reach an output.
+pub(crate) fn lost(report: &RunReport, drops: &[(&'static str, u64)]) -> Vec<(String, u64)> {
+    let damaged = ("damaged inputs", damaged(report));
+    let causes = drops.iter().copied().chain([damaged]);
+    let causes = causes.filter(|(_, count)| *count > 0);
+    let causes = causes.map(|(cause, count)| (cause.to_owned(), count));
+    causes.chain(outputs::lost(&report.losses)).collect()
+}
+
+/// The keys of `--summary` that do not depend on the command; `drops` are losses by cause, without those
+/// of outputs.
 pub(crate) fn common(
     report: &RunReport,
     elapsed: Duration,
@@ -116,10 +127,11 @@ pub(crate) fn common(
     faults: &DecodeFaults,
 ) -> Map<String, Value> {
     let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
-    let dropped: Map<String, Value> = drops
+    let mut dropped: Map<String, Value> = drops
         .iter()
         .map(|(cause, count)| ((*cause).to_owned(), (*count).into()))
         .collect();
+    dropped.insert("sink".to_owned(), outputs::by_name(&report.losses));
     let mut errors = Map::new();
     for (layer, cause, count) in faults.iter() {
         let layer = errors

@@ -5,6 +5,7 @@ use std::time::Duration;
 use linkweir_engine::{Directive, Fault, Progress, RunReport};
 
 use crate::exit::warn;
+use crate::outputs::ToldLosses;
 use crate::progress::Meter;
 use crate::signals::Signals;
 use crate::view::{View, Viewed};
@@ -40,19 +41,19 @@ pub(crate) struct Watcher<V> {
     signals: Signals,
     meter: Meter,
     told: usize,
-    told_loss: bool,
+    losses: ToldLosses,
     view: V,
     /// The source looks at the signal too, and ends when it has given what it still holds.
     ends_itself: bool,
 }
 
 impl<V: Viewer> Watcher<V> {
-    pub(crate) const fn new(signals: Signals, meter: Meter, view: V, ends_itself: bool) -> Self {
+    pub(crate) fn new(signals: Signals, meter: Meter, view: V, ends_itself: bool) -> Self {
         Self {
             signals,
             meter,
             told: 0,
-            told_loss: false,
+            losses: ToldLosses::default(),
             view,
             ends_itself,
         }
@@ -64,7 +65,7 @@ impl<V: Viewer> Watcher<V> {
                 warn(&describe(fault));
             }
             self.told = report.faults.len();
-            self.tell_loss(report);
+            self.losses.tell(&report.losses);
         }
         let due = self.meter.tick(report, progress);
         self.view.tick(report);
@@ -82,14 +83,6 @@ impl<V: Viewer> Watcher<V> {
         }
     }
 
-    /// Says once why an output does not deliver everything.
-    fn tell_loss(&mut self, report: &RunReport) {
-        if let Some(why) = report.losses.first.as_ref().filter(|_| !self.told_loss) {
-            self.told_loss = true;
-            warn(why);
-        }
-    }
-
     /// Says what is still to be said; gives the time that the run took.
     pub(crate) fn finish(&mut self, report: &RunReport) -> Duration {
         self.meter.clear();
@@ -97,7 +90,7 @@ impl<V: Viewer> Watcher<V> {
         for fault in report.faults.iter().skip(self.told) {
             warn(&describe(fault));
         }
-        self.tell_loss(report);
+        self.losses.tell(&report.losses);
         self.meter.elapsed()
     }
 }

@@ -196,12 +196,17 @@ impl Ended {
         self.summary.pointer(&format!("/{way}"))?.as_f64()
     }
 
-    /// The sum of all counts of an object.
+    /// The sum of all counts of an object, and of the objects in it.
     pub(crate) fn sum(&self, way: &str) -> u64 {
         let object = self.summary.pointer(&format!("/{way}"));
-        let counts = object.and_then(Value::as_object);
-        counts.map_or(0, |counts| counts.values().filter_map(Value::as_u64).sum())
+        object.map_or(0, sum_of)
     }
+}
+
+fn sum_of(value: &Value) -> u64 {
+    let object = value.as_object();
+    let counts = object.into_iter().flat_map(serde_json::Map::values);
+    value.as_u64().unwrap_or(0) + counts.map(sum_of).sum::<u64>()
 }
 
 fn read_json(path: &Path) -> Result<Value, LabError> {

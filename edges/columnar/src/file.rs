@@ -99,7 +99,7 @@ impl<K: RecordKind> ParquetFile<K> {
     /// # Errors
     /// [`ColumnarError`], for none of our own reasons.
     pub fn close_group(&mut self) -> Result<(), ColumnarError> {
-        if self.has_open_group() {
+        if self.waiting_rows() > 0 {
             let ordinal = self.complete.len();
             let group = self
                 .group
@@ -109,10 +109,10 @@ impl<K: RecordKind> ParquetFile<K> {
         Ok(())
     }
 
-    /// Whether records wait for the end of their row group.
+    /// Records that wait for the end of their row group.
     #[must_use]
-    pub const fn has_open_group(&self) -> bool {
-        self.group.rows() > 0
+    pub const fn waiting_rows(&self) -> usize {
+        self.group.rows()
     }
 
     /// Whether a row group is complete and not yet taken.

@@ -83,6 +83,12 @@ impl<K: RecordKind> ArrowStream<K> {
         std::mem::take(self.writer.get_mut())
     }
 
+    /// Records that wait for the message they will be in.
+    #[must_use]
+    pub const fn waiting_rows(&self) -> usize {
+        self.columns.rows()
+    }
+
     /// Bytes that wait: those of messages, and the text of what is still collected.
     pub fn pending_bytes(&self) -> usize {
         self.writer.get_ref().len() + self.columns.text_bytes()

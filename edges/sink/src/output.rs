@@ -282,8 +282,8 @@ impl Output {
         self.written
     }
 
-    /// Writes `bytes`, which end at the end of a record. Where only a part can be written, a file is
-    /// cut back to the last whole record, which `whole` finds.
+    /// Writes `bytes`, which end at the end of a record. Where only a part can be written, only what
+    /// `whole` finds of it counts as written: a file is cut back to the last whole record.
     pub(crate) fn write(
         &mut self,
         bytes: &[u8],
@@ -305,8 +305,8 @@ impl Output {
                 Err(e) => break e,
             }
         };
+        self.written += whole(bytes.get(..done).unwrap_or_default()) as u64;
         if self.partial.is_some() {
-            self.written += whole(bytes.get(..done).unwrap_or_default()) as u64;
             // The first error is the one to report; a partial file with a torn end is still partial.
             let _already_failed = self.file.set_len(self.written);
         }

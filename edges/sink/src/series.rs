@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use linkweir_engine::SinkError;
+use linkweir_engine::{SinkError, SinkLosses};
 
 use crate::names::Names;
 use crate::output::{Output, Place, adopt, io_error, partial_name};
@@ -196,6 +196,16 @@ impl Series {
                 self.keep(result)
             }
             None => Ok(()),
+        }
+    }
+
+    /// What is lost where `missing` records are not in any output: nothing as long as they may still be
+    /// written, or where nobody wants them.
+    pub(crate) fn losses(&self, missing: u64) -> SinkLosses {
+        let has_failed = self.state == State::Failed;
+        SinkLosses {
+            count: if has_failed { missing } else { 0 },
+            first: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::path::Path;
 
-use linkweir_engine::{Sink, SinkError};
+use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::{FlowKind, RecordBatch, RecordKind};
 
 #[cfg(feature = "parquet")]
@@ -258,8 +258,15 @@ struct LineSink<K, E> {
     options: OutputOptions,
     series: Series,
     buffer: Vec<u8>,
+    /// Bytes of `buffer` that are the head of a file, and no records.
+    head: usize,
     /// Records in the current file.
     records: u64,
+    /// Records that were to be written, and those of them that are in an output.
+    given: u64,
+    arrived: u64,
+    /// Records in `buffer`.
+    buffered: u64,
     /// The span of capture time that the current file covers.
     period: Period,
     kind: PhantomData<fn(K)>,
@@ -278,7 +285,11 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
             options,
             series,
             buffer: Vec::with_capacity(WRITE_BYTES + (WRITE_BYTES >> 2)),
+            head: 0,
             records: 0,
+            given: 0,
+            arrived: 0,
+            buffered: 0,
             period: Period::default(),
             kind: PhantomData,
         };
@@ -289,15 +300,27 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
     fn start_file(&mut self) {
         self.encoder
             .header((self.options.wall_clock_ns)(), &mut self.buffer);
+        self.head = self.buffer.len();
         self.records = 0;
     }
 
     fn write_buffer(&mut self) -> Result<(), SinkError> {
+        let before = self.series.written();
         let (encoder, buffer) = (&self.encoder, &self.buffer);
         let result = self
             .series
             .write(|output| output.write(buffer, |bytes| encoder.whole(bytes)));
+        self.arrived += match &result {
+            Ok(()) => self.buffered,
+            Err(_) => {
+                let written = usize::try_from(self.series.written() - before).unwrap_or(usize::MAX);
+                let records = buffer.get(self.head..written).unwrap_or_default();
+                // A record is a line.
+                records.iter().filter(|byte| **byte == b'\n').count() as u64
+            }
+        };
         self.buffer.clear();
+        (self.head, self.buffered) = (0, 0);
         result
     }
 
@@ -341,6 +364,7 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
                 self.buffer.extend_from_slice(&record);
             }
             self.records += 1;
+            self.buffered += 1;
             if self.buffer.len() >= WRITE_BYTES {
                 self.write_buffer()?;
             }
@@ -351,18 +375,28 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
 
 impl<K: RecordKind, E: Encoder<K>> Sink<K> for LineSink<K, E> {
     fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
+        self.given += batch.len() as u64;
         self.series.check()?;
         if let Some(rotation) = self.options.rotation {
             return self.write_rotating(batch, rotation);
         }
         for view in batch.views() {
             self.encoder.record(&view, &mut self.buffer);
+            self.buffered += 1;
             if self.buffer.len() >= WRITE_BYTES {
                 self.write_buffer()?;
             }
         }
         self.records += batch.len() as u64;
         Ok(())
+    }
+
+    fn miss(&mut self, batch: &K::Batch) {
+        self.given += batch.len() as u64;
+    }
+
+    fn losses(&self) -> SinkLosses {
+        self.series.losses(self.given - self.arrived)
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

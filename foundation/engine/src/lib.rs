@@ -13,6 +13,7 @@ pub mod effect;
 mod exchange;
 pub mod hash;
 pub mod limit;
+pub mod outputs;
 pub mod run;
 pub mod seams;
 pub mod sort;
@@ -23,6 +24,7 @@ pub use batch::{Batch, Frame, FrameRef};
 pub use deal::{DealState, Port, deal};
 pub use effect::{Answer, Effects, QueuedPacket, Reset, Verdict};
 pub use limit::Limit;
+pub use outputs::{Loss, NoOutput, Outputs};
 pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{
     Drops, Fault, FaultKind, Progress, Sink, SinkError, SinkLosses, Source, SourceError,

@@ -1,4 +1,4 @@
-//! The run loop: pulls batches from a source, pushes them through a stage, hands records to sinks.
+//! The run loop: pulls batches from a source, pushes them through a stage, hands records to outputs.
 
 use linkweir_record::{RecordBatch, RecordKind};
 use linkweir_wire::Timestamp;
@@ -7,13 +7,11 @@ use thiserror::Error;
 use crate::deal::DealState;
 use crate::exchange::Desk;
 use crate::limit::Limit;
-use crate::seams::{
-    Drops, Fault, Progress, Sink, SinkError, SinkLosses, Source, SourceError, SourceEvent, Stage,
-    TableFill,
-};
+use crate::outputs::{Loss, NoOutput, Outputs};
+use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent, Stage, TableFill};
 use crate::sort::Sorter;
 
-/// Records that are gathered before the sinks see them, where nobody watches.
+/// Records that are gathered before the outputs see them, where nobody watches.
 const BATCH_RECORDS: usize = 512;
 
 /// What the caller wants of a run, asked between batches.
@@ -21,7 +19,7 @@ const BATCH_RECORDS: usize = 512;
 pub enum Directive {
     /// Go on.
     Continue,
-    /// Go on, and let the sinks show what they hold.
+    /// Go on, and let the outputs show what they hold.
     Flush,
     /// Go on with new output files.
     Rotate,
@@ -46,14 +44,23 @@ pub struct RunReport {
     pub drops: Drops,
     /// How full the stage's table was when last asked.
     pub fill: TableFill,
-    /// Records handed to the sinks.
+    /// Records handed to the outputs.
     pub records: u64,
     /// Of these, records out of order though they were to be sorted.
     pub unsorted: u64,
-    /// What the sinks could not deliver, when last asked: with every flush, and at the end.
-    pub losses: SinkLosses,
-    /// All records from before this were handed to the sinks.
+    /// What each destination has lost, when last asked: with every flush, and at the end.
+    pub losses: Vec<Loss>,
+    /// All records from before this were handed to the outputs.
     pub complete_to: Timestamp,
+}
+
+impl RunReport {
+    /// Records that did not reach a destination, of all destinations together.
+    #[must_use]
+    pub fn lost_records(&self) -> u64 {
+        let counts = self.losses.iter().map(|loss| loss.count);
+        counts.fold(0, u64::saturating_add)
+    }
 }
 
 /// What ended a run before its time.
@@ -62,28 +69,22 @@ pub enum RunError {
     /// The input.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// An output.
+    /// All outputs.
     #[error(transparent)]
-    Sink(#[from] SinkError),
+    Output(#[from] NoOutput),
 }
 
-/// A stage with its source and sinks, and the progress of the run.
+/// A stage with its source and outputs, and the progress of the run.
 pub struct Run<'s, S, T: Stage> {
     source: S,
     stage: &'s mut T,
-    sinks: &'s mut [Box<dyn Sink<T::Record>>],
+    outputs: &'s mut Outputs<T::Record>,
     limit: Limit,
     records: <T::Record as RecordKind>::Batch,
     sorter: Option<Sorter<T::Record>>,
     desk: Option<Desk<T::Parcel>>,
     dealt: Option<&'s DealState>,
     report: RunReport,
-}
-
-impl<K: RecordKind> std::fmt::Debug for dyn Sink<K> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sink<{}>", K::NAME)
-    }
 }
 
 impl<S, T: Stage> std::fmt::Debug for Run<'_, S, T> {
@@ -96,17 +97,17 @@ impl<S, T: Stage> std::fmt::Debug for Run<'_, S, T> {
 }
 
 impl<'s, S: Source, T: Stage> Run<'s, S, T> {
-    /// A run of `source` through `stage` into `sinks`, over at most `limit` packets.
+    /// A run of `source` through `stage` into `outputs`, over at most `limit` packets.
     pub fn new(
         source: S,
         stage: &'s mut T,
-        sinks: &'s mut [Box<dyn Sink<T::Record>>],
+        outputs: &'s mut Outputs<T::Record>,
         limit: Limit,
     ) -> Self {
         Self {
             source,
             stage,
-            sinks,
+            outputs,
             limit,
             records: Default::default(),
             sorter: None,
@@ -143,7 +144,7 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
     /// of that input.
     ///
     /// # Errors
-    /// The first error of a sink; that of a source after everything before it was written. The
+    /// Where no output is left; the error of a source after everything before it was written. The
     /// report says how far the run came either way.
     pub fn drive(
         mut self,
@@ -151,10 +152,11 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
     ) -> (RunReport, Result<(), RunError>) {
         let outcome = self.take_input(&mut direct);
         let outcome = match outcome {
-            Err(RunError::Sink(error)) => Err(RunError::Sink(error)),
+            Err(RunError::Output(none)) => Err(RunError::Output(none)),
             ended => self.complete().map_err(RunError::from).and(ended),
         };
         self.report.drops = self.source.drops();
+        self.report.losses = self.outputs.losses();
         (self.report, outcome)
     }
 
@@ -200,33 +202,33 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
             match directive {
                 Directive::Continue => {}
                 Directive::Flush => {
-                    self.sinks.iter_mut().try_for_each(|sink| sink.flush())?;
-                    self.report.losses = SinkLosses::of(self.sinks);
+                    self.outputs.flush()?;
+                    self.report.losses = self.outputs.losses();
                     // What a sorter keeps is not written.
                     if self.sorter.is_none() {
                         self.source.on_written();
                     }
                 }
-                Directive::Rotate => self.sinks.iter_mut().try_for_each(|sink| sink.rotate())?,
+                Directive::Rotate => self.outputs.rotate()?,
                 Directive::Stop => return Ok(()),
             }
         }
     }
 
-    fn hand_over(&mut self) -> Result<(), SinkError> {
+    fn hand_over(&mut self) -> Result<(), NoOutput> {
         let before = self.stage.watermark().as_nanos();
         self.write_out(before)
     }
 
     /// Writes the records, when sorted those from before `before_ns`.
-    fn write_out(&mut self, before_ns: u64) -> Result<(), SinkError> {
+    fn write_out(&mut self, before_ns: u64) -> Result<(), NoOutput> {
         let Some(sorter) = &mut self.sorter else {
-            return write_to(self.sinks, &mut self.records, &mut self.report.records);
+            return write_to(self.outputs, &mut self.records, &mut self.report.records);
         };
         sorter.take_in(&mut self.records);
         loop {
             let was_all = sorter.release(before_ns, &mut self.records);
-            write_to(self.sinks, &mut self.records, &mut self.report.records)?;
+            write_to(self.outputs, &mut self.records, &mut self.report.records)?;
             if was_all {
                 self.report.unsorted = sorter.late();
                 return Ok(());
@@ -234,7 +236,7 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
         }
     }
 
-    fn complete(&mut self) -> Result<(), SinkError> {
+    fn complete(&mut self) -> Result<(), NoOutput> {
         if let Some(desk) = &mut self.desk {
             desk.settle(self.stage, &mut self.records);
         }
@@ -250,27 +252,23 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
         }
         self.write_out(u64::MAX)?;
         self.report.complete_to = Timestamp::MAX;
-        let finished = self.sinks.iter_mut().try_for_each(|sink| sink.finish());
-        self.report.losses = SinkLosses::of(self.sinks);
-        finished
+        self.outputs.finish()
     }
 }
 
-/// Writes a batch to all sinks, counts it and empties it.
+/// Writes a batch to all outputs, counts it and empties it.
 pub(crate) fn write_to<K: RecordKind>(
-    sinks: &mut [Box<dyn Sink<K>>],
+    outputs: &mut Outputs<K>,
     records: &mut K::Batch,
     count: &mut u64,
-) -> Result<(), SinkError> {
+) -> Result<(), NoOutput> {
     if records.is_empty() {
         return Ok(());
     }
-    for sink in sinks.iter_mut() {
-        sink.write(records)?;
-    }
+    let written = outputs.write(records);
     *count += records.len() as u64;
     records.clear();
-    Ok(())
+    written
 }
 
 fn account(report: &mut RunReport, batch: &crate::Batch<'_>) {

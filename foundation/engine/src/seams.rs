@@ -209,28 +209,17 @@ pub enum SinkError {
     },
 }
 
-/// What a sink could not deliver although it goes on: its destination is away, or refused a part.
+/// What a sink could not deliver.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SinkLosses {
     /// Records or values that did not arrive, as far as the sink can know.
     pub count: u64,
-    /// The first cause, as a sentence for the user without a full stop.
+    /// The first cause, as a sentence for the user without a full stop; none where a call gave it as its
+    /// error.
     pub first: Option<String>,
 }
 
-impl SinkLosses {
-    /// What all of `sinks` could not deliver, and the first cause among them.
-    pub fn of<K: RecordKind>(sinks: &[Box<dyn Sink<K>>]) -> Self {
-        let mut all = Self::default();
-        for losses in sinks.iter().map(|sink| sink.losses()) {
-            all.count = all.count.saturating_add(losses.count);
-            all.first = all.first.or(losses.first);
-        }
-        all
-    }
-}
-
-/// Takes batches of records.
+/// Takes batches of records. After a call that failed only [`Sink::miss`] and [`Sink::losses`] are called.
 pub trait Sink<K: RecordKind> {
     /// Takes all records of a batch.
     ///
@@ -252,7 +241,11 @@ pub trait Sink<K: RecordKind> {
         self.flush()
     }
 
-    /// What could not be delivered so far. Asked now and then, and after [`Sink::finish`]: a first
+    /// Counts the records of a batch that it does not get, since a call has failed.
+    fn miss(&mut self, _batch: &K::Batch) {}
+
+    /// What could not be delivered so far: because the destination is away, or since a call failed (its
+    /// own batch and what was buffered included). Asked now and then, and after [`Sink::finish`]: a first
     /// cause that turns up is told once, the count is a loss of the run.
     fn losses(&self) -> SinkLosses {
         SinkLosses::default()

@@ -1,8 +1,8 @@
-//! Several shards of a stage, a thread each, into one set of sinks.
+//! Several shards of a stage, a thread each, into one set of outputs.
 //!
 //! ```text
 //! reader ─ deal ─► port 0 ─► worker 0 (source, stage) ─┐
-//!               └► port 1 ─► worker 1 (source, stage) ─┴► records ─► (sorter) ─► sinks
+//!               └► port 1 ─► worker 1 (source, stage) ─┴► records ─► (sorter) ─► outputs
 //! ```
 //! or, where the kernel deals, workers with sockets of their own and no reader. Workers share
 //! nothing but parcels: what they produce merges by addition.
@@ -18,11 +18,12 @@ use linkweir_record::RecordKind;
 use crate::deal::DealState;
 use crate::exchange::Desk;
 use crate::limit::Limit;
+use crate::outputs::{NoOutput, Outputs};
 use crate::run::{Directive, Run, RunError, RunReport, write_to};
-use crate::seams::{Progress, Sink, SinkError, SinkLosses, Source, SourceError, Stage};
+use crate::seams::{Progress, Sink, SinkError, Source, SourceError, Stage};
 use crate::sort::Sorter;
 
-/// Batches of records that wait for the sinks before the workers do.
+/// Batches of records that wait for the outputs before the workers do.
 const QUEUE: usize = 64;
 /// How often the caller is asked for a directive where no records come.
 const EVERY: Duration = Duration::from_millis(20);
@@ -106,7 +107,7 @@ where
 /// records, with what all have reached together. Sinks are used on the caller's thread only.
 pub fn run_workers<S, T>(
     crew: Crew<'_, S, T>,
-    sinks: &mut [Box<dyn Sink<T::Record>>],
+    outputs: &mut Outputs<T::Record>,
     mut direct: impl FnMut(&RunReport, Progress) -> Directive,
 ) -> (CrewReport<T>, Result<(), RunError>)
 where
@@ -140,7 +141,7 @@ where
             sorter: crew.is_sorted.then(Sorter::default),
             total: RunReport::default(),
         };
-        let mut result = writer.write_all(sinks, &mut direct);
+        let mut result = writer.write_all(outputs, &mut direct);
         // Whoever still runs finds that nobody takes its records.
         let Writer { mut total, .. } = writer;
         state.stop();
@@ -172,6 +173,7 @@ where
         }
         total.faults.extend(state.take_faults());
         merge(&mut total, report.each.iter(), &state);
+        total.losses = outputs.losses();
         report.total = total;
         (report, result)
     })
@@ -196,9 +198,10 @@ fn work<S: Source, T: Stage>(
 where
     Batch<T>: Clone + Send,
 {
-    let mut sinks: [Box<dyn Sink<T::Record>>; 1] = [Box::new(Outbox::<T::Record>(outbox))];
+    let mut outputs = Outputs::default();
+    outputs.add_observer(Box::new(Outbox::<T::Record>(outbox)));
     let mut told = 0;
-    let (report, outcome) = Run::new(source, &mut stage, &mut sinks, limit)
+    let (report, outcome) = Run::new(source, &mut stage, &mut outputs, limit)
         .at(desk)
         .until(state)
         .drive(|report, progress| {
@@ -235,19 +238,19 @@ struct Writer<'w, K: RecordKind> {
 impl<K: RecordKind> Writer<'_, K> {
     fn write_all(
         &mut self,
-        sinks: &mut [Box<dyn Sink<K>>],
+        outputs: &mut Outputs<K>,
         direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
     ) -> Result<(), RunError> {
         loop {
             let is_over = match self.inbox.recv_timeout(EVERY) {
                 Ok(batch) => {
-                    self.take(batch, sinks)?;
+                    self.take(batch, outputs)?;
                     false
                 }
                 Err(RecvTimeoutError::Timeout) => false,
                 Err(RecvTimeoutError::Disconnected) => true,
             };
-            self.release(is_over, sinks)?;
+            self.release(is_over, outputs)?;
             let progress = self.refresh();
             match direct(&self.total, progress) {
                 Directive::Continue => {}
@@ -255,10 +258,10 @@ impl<K: RecordKind> Writer<'_, K> {
                     for watch in self.watches {
                         watch.flush.store(true, Ordering::Relaxed);
                     }
-                    sinks.iter_mut().try_for_each(|sink| sink.flush())?;
-                    self.total.losses = SinkLosses::of(sinks);
+                    outputs.flush()?;
+                    self.total.losses = outputs.losses();
                 }
-                Directive::Rotate => sinks.iter_mut().try_for_each(|sink| sink.rotate())?,
+                Directive::Rotate => outputs.rotate()?,
                 Directive::Stop => {
                     // What was dealt is still worked on: the dealer's end is that of the workers.
                     self.state.stop();
@@ -273,27 +276,21 @@ impl<K: RecordKind> Writer<'_, K> {
                 break;
             }
         }
-        let finished = sinks.iter_mut().try_for_each(|sink| sink.finish());
-        self.total.losses = SinkLosses::of(sinks);
-        Ok(finished?)
+        Ok(outputs.finish()?)
     }
 
-    fn take(
-        &mut self,
-        mut batch: K::Batch,
-        sinks: &mut [Box<dyn Sink<K>>],
-    ) -> Result<(), SinkError> {
+    fn take(&mut self, mut batch: K::Batch, outputs: &mut Outputs<K>) -> Result<(), NoOutput> {
         match &mut self.sorter {
             Some(sorter) => {
                 sorter.take_in(&mut batch);
                 Ok(())
             }
-            None => write_to(sinks, &mut batch, &mut self.total.records),
+            None => write_to(outputs, &mut batch, &mut self.total.records),
         }
     }
 
     /// When sorted, lets those records go before which none can come any more.
-    fn release(&mut self, is_over: bool, sinks: &mut [Box<dyn Sink<K>>]) -> Result<(), SinkError> {
+    fn release(&mut self, is_over: bool, outputs: &mut Outputs<K>) -> Result<(), NoOutput> {
         if self.sorter.is_none() {
             return Ok(());
         }
@@ -309,7 +306,7 @@ impl<K: RecordKind> Writer<'_, K> {
         };
         // What was handed over before the workers said so is in the queue.
         while let Ok(batch) = self.inbox.try_recv() {
-            self.take(batch, sinks)?;
+            self.take(batch, outputs)?;
         }
         let Some(sorter) = &mut self.sorter else {
             return Ok(());
@@ -317,7 +314,7 @@ impl<K: RecordKind> Writer<'_, K> {
         let mut out = K::Batch::default();
         loop {
             let was_all = sorter.release(before, &mut out);
-            write_to(sinks, &mut out, &mut self.total.records)?;
+            write_to(outputs, &mut out, &mut self.total.records)?;
             if was_all {
                 self.total.unsorted = sorter.late();
                 return Ok(());

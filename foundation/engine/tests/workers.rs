@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use linkweir_engine::{
-    Batch, Crew, CrewReport, DealState, Directive, Frame, FrameRef, Limit, Port, RunError, Sink,
-    SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill, deal, run_workers,
+    Batch, Crew, CrewReport, DealState, Directive, Frame, FrameRef, Limit, NoOutput, Outputs, Port,
+    RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill, deal,
+    run_workers,
 };
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, RecordKind, Text};
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -193,8 +194,9 @@ fn run(
         is_sorted,
     };
     let times = Rc::clone(&sink.times);
-    let mut sinks: [Box<dyn Sink<HttpKind>>; 1] = [Box::new(sink)];
-    let (report, outcome) = run_workers(crew, &mut sinks, |report, _| direct(report.packets));
+    let mut outputs = Outputs::default();
+    outputs.add("it", Box::new(sink));
+    let (report, outcome) = run_workers(crew, &mut outputs, |report, _| direct(report.packets));
     let times = times.borrow().clone();
     (report, outcome, times)
 }
@@ -257,7 +259,7 @@ fn a_sink_that_refuses_ends_the_run() {
     let (_, outcome, times) = run(4, false, None, sink, |_| Directive::Continue);
     assert!(matches!(
         outcome,
-        Err(RunError::Sink(SinkError::ClosedPipe))
+        Err(RunError::Output(NoOutput::ClosedPipe))
     ));
     assert!(times.is_empty());
 }

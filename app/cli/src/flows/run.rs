@@ -1,7 +1,7 @@
 //! Wires a run of `linkweir flows`: source, stages, sinks, signals.
 
 use anyhow::anyhow;
-use linkweir_engine::{Crew, Limit, NamedFlowSplitter, Run, Source, deal, run_workers};
+use linkweir_engine::{Crew, Limit, NamedFlowSplitter, Outputs, Run, Source, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_flows::{FlowsConfig, FlowsStage};
 use linkweir_record::FlowKind;
@@ -9,7 +9,7 @@ use linkweir_sink::report::FlowReport;
 
 use super::args::FlowsArgs;
 use super::conclude::Ended;
-use super::setup::{FlowSinks, check_conflicts, open_sinks, settings, written_folders};
+use super::setup::{check_conflicts, open_outputs, settings, written_folders};
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &FlowsArgs) -> anyhow::Result<Exit> {
 struct Job<'a> {
     args: &'a FlowsArgs,
     config: FlowsConfig,
-    sinks: FlowSinks,
+    outputs: Outputs<FlowKind>,
     watcher: Watcher<View<FlowKind>>,
     page: Option<SharedReport<FlowReport>>,
 }
@@ -64,10 +64,10 @@ impl<'a> Job<'a> {
         signals: Signals,
         meter: Meter,
     ) -> anyhow::Result<Self> {
-        let mut sinks = open_sinks(args)?;
+        let mut outputs = open_outputs(args)?;
         let page = args.output.report.as_ref().map(|_| SharedReport::default());
         if let Some(page) = &page {
-            sinks.push(Box::new(page.clone()));
+            outputs.add_observer(Box::new(page.clone()));
         }
         let source = match &args.feed {
             Some(feed) => feed.to_string(),
@@ -90,11 +90,13 @@ impl<'a> Job<'a> {
             is_live,
             &signals,
         )?;
-        sinks.extend(view.sink());
+        if let Some(live) = view.sink() {
+            outputs.add_observer(live);
+        }
         Ok(Self {
             args,
             config,
-            sinks,
+            outputs,
             watcher: Watcher::new(signals, meter, view, is_live),
             page,
         })
@@ -112,7 +114,7 @@ impl<'a> Job<'a> {
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = FlowsStage::new(&self.config);
         let limit = Limit::new(self.args.input.count);
-        let (report, outcome) = Run::new(source, &mut stage, &mut self.sinks, limit)
+        let (report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
             .drive(|report, progress| self.watcher.look(report, progress));
         let elapsed = self.watcher.finish(&report);
         Ended::new(self.args, report, &[], &[stage], elapsed, self.page).conclude(outcome)
@@ -145,7 +147,7 @@ impl<'a> Job<'a> {
             is_sorted: false,
         };
         let watcher = &mut self.watcher;
-        let (report, outcome) = run_workers(crew, &mut self.sinks, |report, progress| {
+        let (report, outcome) = run_workers(crew, &mut self.outputs, |report, progress| {
             watcher.look(report, progress)
         });
         let elapsed = self.watcher.finish(&report.total);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_engine::Sink;
+use linkweir_engine::Outputs;
 use linkweir_flows::{FlowsConfig, Subnets};
 use linkweir_record::FlowKind;
 use linkweir_sink::archive::open_archive;
@@ -16,9 +16,7 @@ use super::args::{FlowFormat, FlowsArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
-use crate::outputs;
-
-pub(crate) type FlowSinks = Vec<Box<dyn Sink<FlowKind>>>;
+use crate::outputs::{self, destinations, refused};
 
 pub(crate) fn settings(args: &FlowsArgs) -> anyhow::Result<FlowsConfig> {
     let tracking = &args.tracking;
@@ -73,7 +71,7 @@ fn read_subnets(path: &Path) -> anyhow::Result<Subnets> {
 }
 
 /// Opens everything that takes records.
-pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
+pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>> {
     let output = &args.output;
     let options = OutputOptions {
         rotation: output.rotate,
@@ -98,9 +96,9 @@ pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
                 "--format tstat writes a tree: name its folder with -w DIR".to_owned()
             )));
         }
-        named => outputs::destinations(named, args.view.has_top()),
+        named => destinations(named, args.view.has_top()),
     };
-    let mut sinks = FlowSinks::new();
+    let mut outputs = Outputs::default();
     for destination in &destinations {
         let sink = match output.format {
             Some(FlowFormat::Tstat) if !destination.contains("://") => {
@@ -112,19 +110,21 @@ pub(crate) fn open_sinks(args: &FlowsArgs) -> anyhow::Result<FlowSinks> {
                 options.clone(),
             ),
         };
-        sinks.push(sink.map_err(outputs::refused)?);
+        outputs.add(destination, sink.map_err(refused)?);
     }
     if let Some(folder) = &output.histograms {
-        sinks.push(open_histograms(folder, tree).map_err(outputs::refused)?);
+        let sink = open_histograms(folder, tree).map_err(refused)?;
+        outputs.add(folder.to_string_lossy(), sink);
     }
     if let Some(path) = &output.archive {
-        sinks.push(open_archive(path, output.step).map_err(outputs::refused)?);
+        let sink = open_archive(path, output.step).map_err(refused)?;
+        outputs.add(path.to_string_lossy(), sink);
     }
     if let Some(to) = &output.rrd {
         let options = RrdOptions { step: output.step };
-        sinks.push(open_rrd(to, options).map_err(outputs::refused)?);
+        outputs.add(to, open_rrd(to, options).map_err(refused)?);
     }
-    Ok(sinks)
+    Ok(outputs)
 }
 
 /// What the run writes, with the flag that named it.

@@ -49,15 +49,14 @@ const fn flows(stats: &FlowsStats) -> u64 {
 }
 
 impl Totals<'_> {
-    /// Losses by cause; every cause is there, also with zero.
-    pub(crate) const fn drops(&self) -> [(&'static str, u64); 5] {
+    /// Losses by cause, without those of outputs; every cause is there, also with zero.
+    pub(crate) const fn drops(&self) -> [(&'static str, u64); 4] {
         let drops = self.report.drops;
         [
             ("kernel", drops.kernel),
             ("ring", drops.ring),
             ("unusable_records", drops.unusable_records),
             ("table_full", self.stats.evicted),
-            ("sink", self.report.losses.count),
         ]
     }
 
@@ -68,7 +67,7 @@ impl Totals<'_> {
 
     /// Whether anything was lost.
     pub(crate) fn is_lossy(&self) -> bool {
-        self.damaged() > 0 || self.drops().iter().any(|(_, count)| *count > 0)
+        !totals::lost(self.report, &self.drops()).is_empty()
     }
 
     /// The JSON object of `--summary`.
@@ -128,14 +127,7 @@ impl Totals<'_> {
     )]
     pub(crate) fn to_screen(self) -> String {
         let (report, stats) = (self.report, self.stats);
-        let damaged = ("damaged inputs", self.damaged());
-        let lost: Vec<(String, u64)> = self
-            .drops()
-            .into_iter()
-            .chain([damaged])
-            .filter(|(_, n)| *n > 0)
-            .map(|(cause, n)| (cause.to_owned(), n))
-            .collect();
+        let lost = totals::lost(report, &self.drops());
         let seconds = self.elapsed.as_secs_f64().max(1e-9);
         let capture = match (report.first, report.last) {
             (Some(first), Some(last)) => span(last.nanos_since(first)),

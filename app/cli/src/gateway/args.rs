@@ -84,7 +84,7 @@ pub(crate) struct ConfigFile {
   linkweir gateway check --config gateway.toml
   linkweir gateway check --config gateway.toml -r capture.pcap -w events.jsonl
 
-Exit codes: 0 the policy is right; 1 a capture is damaged; 2 the policy is wrong; 3 an input or output failed")]
+Exit codes: 0 the policy is right; 1 a capture is damaged, or one of several outputs failed; 2 the policy is wrong; 3 an input or output failed")]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) file: ConfigFile,
@@ -139,7 +139,7 @@ Exit codes:
   0  done (SIGINT, SIGTERM)
   1  done, but data was lost (packets that the kernel dropped, events that no output took)
   2  wrong usage or configuration
-  3  a queue cannot be served, or an output failed
+  3  a queue cannot be served, or no output was left
 SIGINT or SIGTERM ends the run; a second one aborts.")]
 pub(crate) struct RunArgs {
     #[command(flatten)]

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linkweir_console::gateway::GatewayStatus;
-use linkweir_engine::{RunReport, Sink, SinkError, SinkLosses};
+use linkweir_engine::{Outputs, RunReport};
 use linkweir_gateway::Invitations;
 use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
 use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
 use linkweir_scan::{Scanner, ScannerOptions};
+use linkweir_sink::OutputOptions;
 use linkweir_sink::summary::write_summary_file;
-use linkweir_sink::{OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
 use linkweir_vault::{Vault, VaultOptions, WhenFull};
 use linkweir_wire::Timestamp;
@@ -31,7 +31,7 @@ use super::status::to_screen;
 use super::watchdog;
 use super::worker::{Clock, Worker};
 use crate::exit::{Exit, say, warn};
-use crate::outputs;
+use crate::outputs::{self, ToldLosses};
 use crate::progress;
 use crate::signals::Signals;
 use crate::view::View;
@@ -42,8 +42,6 @@ const WAITING_BATCHES: usize = 4096;
 const TICK: Duration = Duration::from_millis(100);
 /// How long who asks for the state waits for what the workers counted since their last report.
 const PATIENCE: Duration = Duration::from_millis(50);
-
-type Sinks = Vec<Box<dyn Sink<GatewayKind>>>;
 
 /// Runs the command.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
@@ -57,7 +55,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let config = GatewayConfig::read(&args.file.config, &numbers)?;
     let origin = Offer::of(&args.file.config, BTreeMap::new());
     let control = Control::listen(&config.settings.control)?;
-    let mut sinks = open_sinks(args)?;
+    let mut outputs = open_outputs(args)?;
     let shared = Arc::new(Shared {
         policy: PolicyBoard::new(Arc::clone(&config.policy)),
         workers: config
@@ -84,7 +82,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .transpose()?;
     let source = format!("gateway {}", config.path.display());
     let view = View::<GatewayKind>::start(&args.view, &source, true, &signals)?;
-    sinks.extend(view.sink());
+    if let Some(live) = view.sink() {
+        outputs.add_observer(live);
+    }
     if !args.output.quiet {
         say_ready(&config);
     }
@@ -123,17 +123,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         numbers,
         control: Some(control),
         signals,
-        sinks,
-        losses: outputs::Losses::default(),
-        lost: SinkLosses::default(),
+        outputs,
+        losses: ToldLosses::default(),
         view,
         shared,
         wakers,
         clock,
         origin,
         written: 0,
-        unwritten: 0,
-        failed: None,
         scanner_answers: None,
         flushed: progress::now(),
     };
@@ -166,10 +163,8 @@ struct Running<'a> {
     /// Taken while it is served.
     control: Option<Control>,
     signals: Signals,
-    sinks: Sinks,
-    losses: outputs::Losses,
-    /// What the outputs did not deliver, when last asked.
-    lost: SinkLosses,
+    outputs: Outputs<GatewayKind>,
+    losses: ToldLosses,
     view: View<GatewayKind>,
     snapshot: Snapshot,
     shared: Arc<Shared>,
@@ -179,10 +174,6 @@ struct Running<'a> {
     /// Where this gateway and its policy are.
     origin: Offer,
     written: u64,
-    /// Events that an output did not take.
-    unwritten: u64,
-    /// The first output that failed, and why.
-    failed: Option<String>,
     /// Whether the scanner answered when this was last told.
     scanner_answers: Option<bool>,
     flushed: Instant,
@@ -212,37 +203,15 @@ impl Running<'_> {
         }
     }
 
-    /// Writes events. An output that fails is given up: the traffic does not depend on it.
+    /// Writes events. The traffic does not depend on it: that no output is left is told at the end.
     fn take(&mut self, batch: &GatewayBatch) {
         self.written += batch.len() as u64;
-        if self.failed.is_some() {
-            self.unwritten += batch.len() as u64;
-        }
-        self.each_sink(|sink| sink.write(batch));
-    }
-
-    fn each_sink(
-        &mut self,
-        mut act: impl FnMut(&mut dyn Sink<GatewayKind>) -> Result<(), SinkError>,
-    ) {
-        let mut failed = None;
-        self.sinks.retain_mut(|sink| match act(sink.as_mut()) {
-            Ok(()) => true,
-            Err(SinkError::ClosedPipe) => false,
-            Err(error) => {
-                failed = Some(error.to_string());
-                false
-            }
-        });
-        if let Some(why) = failed {
-            warn(&format!("{why}; the gateway goes on without this output"));
-            self.failed.get_or_insert(why);
-        }
+        let _goes_on = self.outputs.write(batch);
     }
 
     fn tick(&mut self) {
-        self.each_sink(|sink| sink.flush());
-        self.lost = self.losses.look(&self.sinks);
+        let _goes_on = self.outputs.flush();
+        self.losses.tell(&self.outputs.losses());
         let status = self.show();
         self.tell_of_scanner(status);
         self.snapshot
@@ -250,7 +219,7 @@ impl Running<'_> {
             .iter()
             .for_each(|notice| warn(notice));
         if self.signals.take_rotate() {
-            self.each_sink(|sink| sink.rotate());
+            let _goes_on = self.outputs.rotate();
             let numbers = self.numbers.clone();
             if let Err(error) = self.reload(&numbers) {
                 warn(&format!("the policy stays as it was: {error:#}"));
@@ -379,7 +348,7 @@ impl Running<'_> {
             bytes: status.bytes,
             records: self.written,
             last: Some(self.clock.now()),
-            losses: self.lost.clone(),
+            losses: self.outputs.losses(),
             ..RunReport::default()
         };
         report.drops.kernel = lost_packets(status);
@@ -389,9 +358,10 @@ impl Running<'_> {
     fn conclude(mut self) -> anyhow::Result<Exit> {
         let status = self.show();
         self.view.finish(&self.report(&status));
-        let mut exit = Exit::Done;
-        self.each_sink(|sink| sink.finish());
-        self.lost = self.losses.look(&self.sinks);
+        let ended = self.outputs.finish();
+        let losses = self.outputs.losses();
+        self.losses.tell(&losses);
+        let mut exit = outputs::exit(ended, &losses);
         self.snapshot.finish();
         self.snapshot
             .take_notices()
@@ -411,14 +381,10 @@ impl Running<'_> {
                 exit = exit.max(Exit::Failed);
             }
         }
-        if let Some(why) = &self.failed {
-            warn(&format!(
-                "{} events were not written: {why}",
-                self.unwritten
-            ));
-            exit = exit.max(Exit::Failed);
+        for (output, count) in outputs::lost(&losses) {
+            warn(&format!("lost: {output} {count}"));
         }
-        if lost_packets(&status) + status.events_lost + self.lost.count > 0 {
+        if lost_packets(&status) + status.events_lost > 0 {
             exit = exit.max(Exit::DataLost);
         }
         Ok(exit)
@@ -438,22 +404,23 @@ fn summary(status: &GatewayStatus, report: &RunReport) -> serde_json::Value {
         "first_ts_ns": null,
         "last_ts_ns": report.last.map(Timestamp::as_nanos),
         "elapsed_s": status.uptime_s,
-        "dropped": { "kernel": report.drops.kernel, "sink": status.events_lost + report.losses.count },
+        "dropped": {
+            "kernel": report.drops.kernel,
+            "queue": status.events_lost,
+            "sink": outputs::by_name(&report.losses),
+        },
         "decode_errors": {},
         "gateway": status,
     })
 }
 
-fn open_sinks(args: &RunArgs) -> anyhow::Result<Sinks> {
+fn open_outputs(args: &RunArgs) -> anyhow::Result<Outputs<GatewayKind>> {
     let options = OutputOptions {
         rotation: args.output.rotate,
         ..args.output.store.options(true)
     };
     let destinations = outputs::destinations(&args.output.write, args.view.has_top());
-    let sinks = destinations.iter().map(|destination| {
-        open_sink(destination, args.output.format, options.clone()).map_err(outputs::refused)
-    });
-    sinks.collect()
+    outputs::open(&destinations, args.output.format, &options)
 }
 
 fn open_queues(config: &GatewayConfig) -> anyhow::Result<Vec<Queue>> {

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use anyhow::Context;
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::effect::{Decision, QueuedPacket};
-use linkweir_engine::{Effects, FaultKind, Frame, Sink, Source, SourceEvent};
+use linkweir_engine::{Effects, FaultKind, Frame, Outputs, Source, SourceEvent};
 use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
-use linkweir_sink::{Existing, OutputOptions, open_sink};
+use linkweir_sink::{Existing, OutputOptions};
 use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, decode};
 
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
 use super::table::lines;
 use crate::exit::{Exit, say, warn};
-use crate::outputs;
+use crate::outputs::{self, ToldLosses};
 use crate::progress;
 use crate::signals::Signals;
 
@@ -38,7 +38,7 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
         ..ReadOptions::default()
     };
     let mut source = CaptureFiles::open(&inputs, options)?;
-    let mut trial = Trial::new(config, open_sinks(args)?);
+    let mut trial = Trial::new(config, open_outputs(args)?);
     let mut exit = Exit::Done;
     loop {
         match source.next_event()? {
@@ -50,7 +50,7 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
                         Err(_) => {}
                     }
                 }
-                trial.put_away()?;
+                trial.put_away();
             }
             SourceEvent::Idle => {}
             SourceEvent::Fault(fault) => {
@@ -64,7 +64,8 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
             SourceEvent::End => break,
         }
     }
-    let stats = trial.finish()?;
+    let (stats, written) = trial.finish();
+    exit = exit.max(written);
     // Standard output is for the events, where they go there.
     if args.write.iter().any(|to| to == "-") {
         result(&stats).iter().for_each(|line| say(line));
@@ -77,17 +78,14 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
     Ok(exit)
 }
 
-fn open_sinks(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Sink<GatewayKind>>>> {
+fn open_outputs(args: &CheckArgs) -> anyhow::Result<Outputs<GatewayKind>> {
     let options = OutputOptions {
         wall_clock_ns: progress::wall_clock,
         announce: warn,
         existing: Existing::of(args.overwrite, false),
         ..OutputOptions::default()
     };
-    let sinks = args.write.iter().map(|destination| {
-        open_sink(destination, args.format, options.clone()).map_err(outputs::refused)
-    });
-    sinks.collect()
+    outputs::open(&args.write, args.format, &options)
 }
 
 struct Trial {
@@ -100,11 +98,11 @@ struct Trial {
     next_id: u32,
     last: Timestamp,
     fragments: Fragments,
-    sinks: Vec<Box<dyn Sink<GatewayKind>>>,
+    outputs: Outputs<GatewayKind>,
 }
 
 impl Trial {
-    fn new(config: &GatewayConfig, sinks: Vec<Box<dyn Sink<GatewayKind>>>) -> Self {
+    fn new(config: &GatewayConfig, outputs: Outputs<GatewayKind>) -> Self {
         let mut policy = Policy::clone(&config.policy);
         // Nothing is scanned or kept.
         for rule in &mut policy.rules {
@@ -127,7 +125,7 @@ impl Trial {
             next_id: 0,
             last: Timestamp::ZERO,
             fragments: Fragments::default(),
-            sinks,
+            outputs,
         }
     }
 
@@ -203,23 +201,22 @@ impl Trial {
         self.effects.resets.clear();
     }
 
-    fn put_away(&mut self) -> anyhow::Result<()> {
+    fn put_away(&mut self) {
         self.stage.on_tick(self.last, &mut self.effects);
         self.answer();
-        for sink in &mut self.sinks {
-            sink.write(&self.effects.records)?;
-        }
+        // The trial does not depend on them: that none is left is told at the end.
+        let _later = self.outputs.write(&self.effects.records);
         self.effects.records.clear();
-        Ok(())
     }
 
-    fn finish(mut self) -> anyhow::Result<Stats> {
+    /// What came of it, and how it went with the outputs.
+    fn finish(mut self) -> (Stats, Exit) {
         self.stage.finish(self.last, &mut self.effects);
-        self.put_away()?;
-        for sink in &mut self.sinks {
-            sink.finish()?;
-        }
-        Ok(self.stage.stats())
+        self.put_away();
+        let ended = self.outputs.finish();
+        let losses = self.outputs.losses();
+        ToldLosses::default().tell(&losses);
+        (self.stage.stats(), outputs::exit(ended, &losses))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use linkweir_engine::{FaultKind, RunError, RunReport, SinkError};
+use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport, SinkError};
 use linkweir_http::HalfStage;
 use linkweir_sink::summary::write_summary_file;
 
@@ -30,8 +30,10 @@ impl Ended<'_> {
         let mut exit = Exit::Done;
         match outcome {
             Ok(()) => {}
-            Err(RunError::Sink(SinkError::ClosedPipe)) => return Ok(Exit::Done),
-            Err(error) => {
+            Err(RunError::Output(NoOutput::ClosedPipe)) => return Ok(Exit::Done),
+            // Why was said of each.
+            Err(RunError::Output(NoOutput::Failed)) => exit = Exit::Failed,
+            Err(RunError::Source(error)) => {
                 warn(&error.to_string());
                 exit = Exit::Failed;
             }

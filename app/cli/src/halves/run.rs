@@ -4,10 +4,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use anyhow::anyhow;
-use linkweir_engine::{Limit, Run, RunReport, Sink, Source};
+use linkweir_engine::{Limit, Outputs, Run, RunReport, Source};
 use linkweir_http::{HalfStage, HalvesConfig};
 use linkweir_record::HalfKind;
-use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_sink::OutputOptions;
 
 use super::args::HalvesArgs;
 use super::conclude::Ended;
@@ -57,7 +57,7 @@ fn extract<S: Source>(
     signals: Signals,
     meter: Meter,
 ) -> anyhow::Result<Exit> {
-    let mut sinks = open_sinks(args)?;
+    let mut outputs = open_outputs(args)?;
     if args.is_live() {
         let written = written(args).into_iter().map(|(_, path)| path);
         give_up_privileges(&of_capture(
@@ -75,7 +75,7 @@ fn extract<S: Source>(
     });
     let mut watcher = Watcher::new(signals, meter, NoView, args.is_live());
     let limit = Limit::new(args.input.count);
-    let (report, outcome) = Run::new(source, &mut stage, &mut sinks, limit)
+    let (report, outcome) = Run::new(source, &mut stage, &mut outputs, limit)
         .drive(|report, progress| watcher.look(report, progress));
     let elapsed = watcher.finish(&report);
     Ended {
@@ -87,17 +87,14 @@ fn extract<S: Source>(
     .conclude(outcome)
 }
 
-fn open_sinks(args: &HalvesArgs) -> anyhow::Result<Vec<Box<dyn Sink<HalfKind>>>> {
+fn open_outputs(args: &HalvesArgs) -> anyhow::Result<Outputs<HalfKind>> {
     let output = &args.output;
     let options = OutputOptions {
         rotation: output.rotate,
         ..output.store.options(args.is_live())
     };
-    outputs::destinations(&output.write, false)
-        .iter()
-        .map(|destination| open_sink(destination, output.format, options.clone()))
-        .map(|opened| opened.map_err(outputs::refused))
-        .collect()
+    let destinations = outputs::destinations(&output.write, false);
+    outputs::open(&destinations, output.format, &options)
 }
 
 /// What the run writes, with the flag that named it.

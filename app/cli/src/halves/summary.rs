@@ -19,25 +19,19 @@ pub(super) struct Totals<'a> {
 }
 
 impl Totals<'_> {
-    /// Losses by cause; every cause is there, also with zero.
-    fn drops(&self) -> [(&'static str, u64); 4] {
+    /// Losses by cause, without those of outputs; every cause is there, also with zero.
+    fn drops(&self) -> [(&'static str, u64); 3] {
         let drops = self.report.drops;
         [
             ("kernel", drops.kernel),
             ("ring", drops.ring),
             ("unusable_records", drops.unusable_records),
-            ("sink", self.report.losses.count),
         ]
-    }
-
-    /// Inputs of which a part could not be read.
-    fn damaged(&self) -> u64 {
-        totals::damaged(self.report)
     }
 
     /// Whether anything was lost.
     pub(super) fn is_lossy(&self) -> bool {
-        self.damaged() > 0 || self.drops().iter().any(|(_, count)| *count > 0)
+        !totals::lost(self.report, &self.drops()).is_empty()
     }
 
     /// The JSON object of `--summary`.
@@ -65,13 +59,7 @@ impl Totals<'_> {
     )]
     pub(super) fn to_screen(self) -> String {
         let (report, counts) = (self.report, self.stage.counts());
-        let lost: Vec<(String, u64)> = self
-            .drops()
-            .into_iter()
-            .chain([("damaged inputs", self.damaged())])
-            .filter(|(_, count)| *count > 0)
-            .map(|(cause, count)| (cause.to_owned(), count))
-            .collect();
+        let lost = totals::lost(report, &self.drops());
         let seconds = self.elapsed.as_secs_f64().max(1e-9);
         let mut lines = vec![
             ("lost", listed(lost, 6)),

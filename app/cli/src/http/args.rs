@@ -17,9 +17,10 @@ const AFTER_HELP: &str = "Examples:
 
 Exit codes:
   0  done
-  1  done, but data was lost (input truncated or corrupt in the middle, drops)
+  1  done, but data was lost (input truncated or corrupt in the middle, drops, one of several
+     outputs failed)
   2  wrong usage or configuration
-  3  an input gave nothing (no such file, no capture), or an output failed
+  3  an input gave nothing (no such file, no capture), or no output was left
 SIGINT or SIGTERM ends a run early with everything written and 0; a second one aborts.
 SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use linkweir_engine::{FaultKind, RunError, RunReport, SinkError};
+use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport, SinkError};
 use linkweir_http::{HttpStage, HttpStats, PayloadSample};
 use linkweir_sink::report::{HttpReport, ReportMeta, write_report_file};
 use linkweir_sink::summary::write_summary_file;
@@ -72,8 +72,10 @@ impl<'a> Ended<'a> {
         let mut exit = Exit::Done;
         match outcome {
             Ok(()) => {}
-            Err(RunError::Sink(SinkError::ClosedPipe)) => return Ok(Exit::Done),
-            Err(error) => {
+            Err(RunError::Output(NoOutput::ClosedPipe)) => return Ok(Exit::Done),
+            // Why was said of each.
+            Err(RunError::Output(NoOutput::Failed)) => exit = Exit::Failed,
+            Err(RunError::Source(error)) => {
                 warn(&error.to_string());
                 exit = Exit::Failed;
             }
@@ -142,7 +144,12 @@ fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
         bytes: report.bytes,
         first_ts_ns: nanos(report.first),
         last_ts_ns: nanos(report.last),
-        drops: totals.drops().into_iter().map(owned).collect(),
+        drops: totals
+            .drops()
+            .into_iter()
+            .chain([("sink", report.lost_records())])
+            .map(owned)
+            .collect(),
         notes: vec![
             ("damaged inputs".to_owned(), totals.damaged()),
             (

@@ -2,16 +2,17 @@
 
 use anyhow::anyhow;
 use linkweir_capture::live::LiveSource;
-use linkweir_engine::{Crew, Limit, Run, Source, deal, run_workers};
+use linkweir_engine::{Crew, Limit, Outputs, Run, Source, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
+use linkweir_record::HttpKind;
 use linkweir_sink::report::HttpReport;
 
 use super::args::HttpArgs;
 use super::conclude::Ended;
 #[cfg(feature = "parquet")]
 use super::halves::HalvesSource;
-use super::setup::{HttpSinks, check_conflicts, open_sinks, settings, written_folders};
+use super::setup::{check_conflicts, open_outputs, settings, written_folders};
 use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
 struct Job<'a> {
     args: &'a HttpArgs,
     config: HttpConfig,
-    sinks: HttpSinks,
+    outputs: Outputs<HttpKind>,
     page: Option<SharedReport<HttpReport>>,
     watcher: Watcher<View>,
 }
@@ -78,9 +79,9 @@ impl<'a> Job<'a> {
         meter: Meter,
         page: Option<SharedReport<HttpReport>>,
     ) -> anyhow::Result<Self> {
-        let mut sinks = open_sinks(args)?;
+        let mut outputs = open_outputs(args)?;
         if let Some(page) = &page {
-            sinks.push(Box::new(page.clone()));
+            outputs.add_observer(Box::new(page.clone()));
         }
         let is_live = args.is_live();
         let source = args.source_names().join(" ");
@@ -100,11 +101,13 @@ impl<'a> Job<'a> {
             is_live,
             &signals,
         )?;
-        sinks.extend(view.sink());
+        if let Some(live) = view.sink() {
+            outputs.add_observer(live);
+        }
         Ok(Self {
             args,
             config,
-            sinks,
+            outputs,
             page,
             watcher: Watcher::new(signals, meter, view, is_live),
         })
@@ -122,7 +125,7 @@ impl<'a> Job<'a> {
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = HttpStage::new(&self.config);
         let limit = Limit::new(self.args.input.count);
-        let (report, outcome) = Run::new(source, &mut stage, &mut self.sinks, limit)
+        let (report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
             .sorted(self.args.tracking.sort)
             .drive(|report, progress| self.watcher.look(report, progress));
         let elapsed = self.watcher.finish(&report);
@@ -193,7 +196,7 @@ impl<'a> Job<'a> {
 
     fn by_crew<S: Source + Send>(mut self, crew: Crew<'_, S, HttpStage>) -> anyhow::Result<Exit> {
         let watcher = &mut self.watcher;
-        let (report, outcome) = run_workers(crew, &mut self.sinks, |report, progress| {
+        let (report, outcome) = run_workers(crew, &mut self.outputs, |report, progress| {
             watcher.look(report, progress)
         });
         let elapsed = self.watcher.finish(&report.total);

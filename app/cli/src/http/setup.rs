@@ -4,18 +4,16 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use linkweir_engine::Sink;
+use linkweir_engine::Outputs;
 use linkweir_http::HttpConfig;
 use linkweir_record::HttpKind;
-use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_sink::OutputOptions;
 
 use super::args::{HttpArgs, TrackingArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
 use crate::outputs;
-
-pub(crate) type HttpSinks = Vec<Box<dyn Sink<HttpKind>>>;
 
 pub(crate) fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
     let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
@@ -36,16 +34,13 @@ pub(crate) fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
     })
 }
 
-pub(crate) fn open_sinks(args: &HttpArgs) -> anyhow::Result<HttpSinks> {
+pub(crate) fn open_outputs(args: &HttpArgs) -> anyhow::Result<Outputs<HttpKind>> {
     let options = OutputOptions {
         rotation: args.output.rotate,
         ..args.output.store.options(args.is_live())
     };
-    outputs::destinations(&args.output.write, args.view.has_top())
-        .iter()
-        .map(|destination| open_sink(destination, args.output.format, options.clone()))
-        .map(|opened| opened.map_err(outputs::refused))
-        .collect()
+    let destinations = outputs::destinations(&args.output.write, args.view.has_top());
+    outputs::open(&destinations, args.output.format, &options)
 }
 
 /// What the run writes, with the flag that named it.

@@ -43,7 +43,7 @@ Exit codes:
   1  done, but more sessions failed than --max-failed allows, or INVALID: the generator itself was the bottleneck (schedule lag, sessions without room,
      frames that could not be sent or were not fetched in time), or an output lost records
   2  wrong usage or configuration; also a target outside of loopback and private ranges
-  3  the interface, the target, another generator or an output failed
+  3  the interface, the target, another generator, a report or all outputs failed
 SIGINT or SIGTERM ends a run early with everything written; a second one aborts."#;
 
 /// Loads a web server with HTTP sessions of many emulated clients, at the times of a schedule.

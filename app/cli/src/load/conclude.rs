@@ -11,6 +11,7 @@ use linkweir_wire::Timestamp;
 use serde_json::json;
 
 use super::args::LoadArgs;
+use super::records::Missing;
 use super::report::{Header, Report};
 use super::roles::{Gathered, Link};
 use super::run::{self, Runner};
@@ -136,7 +137,7 @@ fn missing(gathered: &Gathered) -> Exit {
 struct Beside {
     port: PortCounts,
     malformed: u64,
-    lost_records: u64,
+    missing: Missing,
     lost_frames: u64,
     /// When the schedule began.
     begun: Option<Timestamp>,
@@ -157,12 +158,15 @@ pub(super) fn conclude(
     }
     runner.hand_over();
     runner.table.finish();
-    let (lost_records, mut failed) = runner.records.finish();
+    let (missing_records, written, mut failed) = match runner.records.finish() {
+        Ok((missing, exit)) => (missing, exit, None),
+        Err(error) => (Missing::default(), Exit::Failed, Some(error)),
+    };
     let mut beside = Beside {
         is_interrupted: runner.signals.stop(),
         port: runner.port.counts(),
         malformed: runner.stage.frame_counts().malformed,
-        lost_records,
+        missing: missing_records,
         lost_frames: 0,
         begun: runner.stage.begun(),
     };
@@ -185,6 +189,7 @@ pub(super) fn conclude(
             None => (own.clone(), Exit::Done),
         },
     };
+    exit = exit.max(written);
     exit = exit.max(report(args, header, &figures, &beside)?);
     played?;
     failed.map_or(Ok(exit), Err)
@@ -219,7 +224,8 @@ fn report(
             "schedule_begin_ts_ns": beside.begun.map(Timestamp::as_nanos),
             "dropped": {
                 "kernel": port.dropped,
-                "sink": beside.lost_records,
+                "queue": beside.missing.queue,
+                "sink": outputs::by_name(&beside.missing.outputs),
                 "pcap": beside.lost_frames,
             },
             "decode_errors": { "malformed": beside.malformed },
@@ -229,8 +235,13 @@ fn report(
         write_summary_file(path, &summary).map_err(outputs::refused)?;
     }
     warn_of(figures);
+    for (output, count) in outputs::lost(&beside.missing.outputs) {
+        warn(&format!(
+            "{count} records of sessions were not written: {output}"
+        ));
+    }
     let lost = [
-        (beside.lost_records, "records of sessions"),
+        (beside.missing.queue, "records of sessions"),
         (beside.lost_frames, "frames of --pcap"),
     ];
     for (count, what) in lost.iter().filter(|(count, _)| *count > 0) {
@@ -248,7 +259,7 @@ fn report(
             failed_percent(figures)
         ));
     }
-    if is_within && verdict.is_valid() && beside.lost_records + beside.lost_frames == 0 {
+    if is_within && verdict.is_valid() && beside.missing.queue + beside.lost_frames == 0 {
         Ok(Exit::Done)
     } else {
         Ok(Exit::DataLost)

@@ -7,22 +7,30 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_engine::{Sink, SinkError};
+use linkweir_engine::{Loss, NoOutput, Outputs};
 use linkweir_record::{LoadBatch, LoadKind, RecordBatch as _};
-use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_sink::OutputOptions;
 
 use super::args::LoadOutputArgs;
-use crate::outputs::{self, Losses};
+use crate::exit::Exit;
+use crate::outputs::{self, ToldLosses};
 
 /// Batches that wait for the outputs at most.
 const WAITING: usize = 1024;
 /// How often what is buffered is let out.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// What became of the records: how many did not arrive, and why an output failed.
-type Written = (u64, anyhow::Result<()>);
+/// What became of the records that the writer got.
+type Written = (Vec<Loss>, Result<(), NoOutput>);
 
-type Sinks = Vec<Box<dyn Sink<LoadKind>>>;
+/// Records that are missing.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    /// Those for which the writer had no room.
+    pub(super) queue: u64,
+    /// Those that did not reach an output.
+    pub(super) outputs: Vec<Loss>,
+}
 
 /// The outputs of a run.
 #[derive(Debug)]
@@ -49,21 +57,19 @@ impl Records {
         // Outputs belong to the thread that opens them.
         let (opened, is_open) = channel();
         let thread = std::thread::Builder::new().name("records".to_owned());
-        let writer = thread.spawn(move || {
-            let sinks = destinations
-                .iter()
-                .map(|to| open_sink(to, format, options.clone()).map_err(outputs::refused));
-            match sinks.collect::<Result<Sinks, _>>() {
-                Ok(sinks) => {
-                    opened.send(Ok(())).ok();
-                    write(sinks, &batches)
-                }
-                Err(error) => {
-                    opened.send(Err(error)).ok();
-                    (0, Ok(()))
-                }
-            }
-        })?;
+        let writer =
+            thread.spawn(
+                move || match outputs::open(&destinations, format, &options) {
+                    Ok(outputs) => {
+                        opened.send(Ok(())).ok();
+                        write(outputs, &batches)
+                    }
+                    Err(error) => {
+                        opened.send(Err(error)).ok();
+                        (Vec::new(), Ok(()))
+                    }
+                },
+            )?;
         is_open
             .recv()
             .map_err(|_| anyhow!("the writer of records has panicked"))??;
@@ -91,58 +97,42 @@ impl Records {
         }
     }
 
-    /// Completes the outputs; how many records are missing, and why an output failed.
-    pub(super) fn finish(&mut self) -> (u64, Option<anyhow::Error>) {
+    /// Completes the outputs; what is missing, and how it went with them.
+    pub(super) fn finish(&mut self) -> anyhow::Result<(Missing, Exit)> {
+        let mut missing = Missing {
+            queue: self.lost,
+            ..Missing::default()
+        };
         let Some((sender, writer)) = self.writer.take() else {
-            return (self.lost, None);
+            return Ok((missing, Exit::Done));
         };
         drop(sender);
-        match writer.join() {
-            Ok((undelivered, done)) => (self.lost + undelivered, done.err()),
-            Err(_) => (
-                self.lost,
-                Some(anyhow!("the writer of records has panicked")),
-            ),
-        }
+        let written = writer.join();
+        let (losses, ended) = written.map_err(|_| anyhow!("the writer of records has panicked"))?;
+        let exit = outputs::exit(ended, &losses);
+        missing.outputs = losses;
+        Ok((missing, exit))
     }
 }
 
-fn write(mut sinks: Sinks, batches: &Receiver<LoadBatch>) -> Written {
-    let mut losses = Losses::default();
-    let done = write_all(&mut sinks, batches, &mut losses);
-    (losses.look(&sinks).count, done)
-}
-
-fn write_all(
-    sinks: &mut Sinks,
-    batches: &Receiver<LoadBatch>,
-    losses: &mut Losses,
-) -> anyhow::Result<()> {
+fn write(mut outputs: Outputs<LoadKind>, batches: &Receiver<LoadBatch>) -> Written {
+    let mut told = ToldLosses::default();
     loop {
+        // The run goes on where no output is left: they count what is missing.
         match batches.recv_timeout(FLUSH) {
-            Ok(batch) => each(sinks, |sink| sink.write(&batch))?,
-            Err(RecvTimeoutError::Timeout) => {
-                each(sinks, |sink| sink.flush())?;
-                losses.look(sinks);
+            Ok(batch) => {
+                let _goes_on = outputs.write(&batch);
             }
-            Err(RecvTimeoutError::Disconnected) => return each(sinks, |sink| sink.finish()),
+            Err(RecvTimeoutError::Timeout) => {
+                let _goes_on = outputs.flush();
+                told.tell(&outputs.losses());
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let ended = outputs.finish();
+                let losses = outputs.losses();
+                told.tell(&losses);
+                return (losses, ended);
+            }
         }
     }
-}
-
-/// Does the same with all outputs; one whose reader has gone is given up quietly.
-fn each(
-    sinks: &mut Sinks,
-    mut act: impl FnMut(&mut dyn Sink<LoadKind>) -> Result<(), SinkError>,
-) -> anyhow::Result<()> {
-    let mut failed = None;
-    sinks.retain_mut(|sink| match act(sink.as_mut()) {
-        Ok(()) => true,
-        Err(SinkError::ClosedPipe) => false,
-        Err(error) => {
-            failed.get_or_insert(error);
-            false
-        }
-    });
-    failed.map_or(Ok(()), |error| Err(error.into()))
 }

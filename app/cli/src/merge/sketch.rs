@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linkweir_engine::{Drops, Fault, RunReport, SinkLosses};
+use linkweir_engine::{Drops, Fault, Loss, RunReport};
 use linkweir_http::HttpStats;
 use linkweir_wire::{DecodeFaults, Timestamp};
 
@@ -97,7 +97,7 @@ impl HttpTotals {
         Self {
             records: report.records,
             unsorted: report.unsorted,
-            sink_losses: report.losses.count,
+            sink_losses: report.lost_records(),
             stats: stats.clone(),
         }
     }
@@ -157,10 +157,14 @@ impl Sketch {
             drops: run.drops,
             records: http.map_or(0, |http| http.records),
             unsorted: http.map_or(0, |http| http.unsorted),
-            losses: SinkLosses {
-                count: http.map_or(0, |http| http.sink_losses),
-                ..SinkLosses::default()
-            },
+            losses: http.map_or_else(Vec::new, |http| {
+                vec![Loss {
+                    // A sketch does not name them.
+                    destination: "all".to_owned(),
+                    count: http.sink_losses,
+                    ..Loss::default()
+                }]
+            }),
             ..RunReport::default()
         }
     }

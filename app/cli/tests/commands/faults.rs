@@ -2,13 +2,15 @@
 //! kind.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::common::{demo, demo_frames, http, http_stdin, linkweir, plain, run};
+use crate::common::{demo, demo_frames, demo_truth, ended, http, http_stdin, linkweir, plain, run};
 use linkweir_testkit::capture_writer::{
     ByteOrder, CapturedFrame, PacketBlock, PcapngInterface, pcapng,
 };
 use linkweir_wire::LinkType;
+use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
 fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
@@ -77,9 +79,7 @@ fn a_bad_file_among_good_ones_costs_only_itself() {
         .arg(demo())
         .arg("-r")
         .arg(&bad);
-    let ran = crate::common::ended(command.output().unwrap())
-        .exits(3)
-        .says("input");
+    let ran = ended(command.output().unwrap()).exits(3).says("input");
     assert_eq!(ran.lines().len(), 800);
     let mut command = linkweir();
     command
@@ -88,7 +88,7 @@ fn a_bad_file_among_good_ones_costs_only_itself() {
         .arg(&bad)
         .arg("-r")
         .arg(demo());
-    let ran = crate::common::ended(command.output().unwrap()).exits(3);
+    let ran = ended(command.output().unwrap()).exits(3);
     assert_eq!(ran.lines().len(), 800);
 }
 
@@ -198,6 +198,119 @@ fn outputs_that_cannot_be_written() {
     http(&demo(), &["-w", "/dev/null", "--summary", "/dev/full"])
         .exits(3)
         .says("/dev/full");
+}
+
+/// Records for each output, as a summary has them.
+fn lost(summary: &Path) -> Value {
+    let text = std::fs::read_to_string(summary).unwrap();
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(summary["packets"], demo_truth()["packets"], "all was read");
+    summary["dropped"]["sink"].clone()
+}
+
+#[test]
+fn an_output_that_fails_fails_alone() {
+    let demo = demo();
+    let all = http(&demo, &["--format", "jsonl"]).exits(0).stdout;
+    let records = all.lines().count();
+    for workers in ["1", "2"] {
+        let folder = tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let (healthy, summary) = (at("healthy.jsonl"), at("summary.json"));
+        let demo = demo.to_str().unwrap();
+        let ran = run(&[
+            "http",
+            "--sort",
+            "--workers",
+            workers,
+            "-r",
+            demo,
+            "-w",
+            "/dev/full",
+            "-w",
+            &healthy,
+            "--summary",
+            &summary,
+        ])
+        .exits(1)
+        .says("/dev/full: No space left on device")
+        .says(&format!("lost           sink /dev/full {records}\n"));
+        assert_eq!(
+            ran.stderr.matches("No space left").count(),
+            1,
+            "{}",
+            ran.stderr
+        );
+        let text = std::fs::read_to_string(&healthy).unwrap();
+        assert_eq!(text.lines().count(), records);
+        assert_eq!(
+            lost(summary.as_ref()),
+            json!({"/dev/full": records, (healthy): 0})
+        );
+    }
+}
+
+#[test]
+fn what_a_full_file_has_lost_is_counted_exactly() {
+    let demo = demo();
+    let all = http(&demo, &["--format", "jsonl"]).exits(0).stdout;
+    for ending in ["jsonl", "csv", "parquet", "arrow"] {
+        let folder = tempdir().unwrap();
+        let (small, summary) = (
+            format!("small.{ending}"),
+            folder.path().join("summary.json"),
+        );
+        // No file may be longer than 32 blocks of 512 bytes; a pipe may.
+        let script = "trap '' XFSZ; ulimit -f 32; exec \"$0\" \"$@\"";
+        let ran = Command::new("sh")
+            .args([
+                "-c",
+                script,
+                env!("CARGO_BIN_EXE_linkweir"),
+                "http",
+                "-q",
+                "-r",
+            ])
+            .arg(&demo)
+            .args(["-w", &small, "-w", "/dev/stdout", "--format"])
+            .arg(ending)
+            .arg("--summary")
+            .arg(&summary)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{ending}: {said}");
+        assert!(said.contains(&format!("{small}: File too large")), "{said}");
+        let lost = lost(&summary);
+        assert_eq!(lost["/dev/stdout"], 0);
+        let partial = std::fs::read(folder.path().join(format!(".{small}.partial"))).unwrap();
+        if ending == "jsonl" {
+            assert_eq!(ran.stdout, all.as_bytes());
+            let kept = partial.iter().filter(|byte| **byte == b'\n').count();
+            assert!(kept > 0 && partial.ends_with(b"\n"));
+            assert_eq!(lost[&small], all.lines().count() - kept);
+        }
+        assert!(lost[&small].as_u64().unwrap() > 0, "{lost}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_leaves_the_other_outputs_alone() {
+    let folder = tempdir().unwrap();
+    let healthy = folder.path().join("healthy.csv");
+    let mut child = linkweir()
+        .args(["http", "-q", "-r"])
+        .arg(demo())
+        .args(["-w", "-", "-w"])
+        .arg(&healthy)
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ran = ended(child.wait_with_output().unwrap()).exits(0);
+    assert_eq!(ran.stderr, "");
+    let records = http(&demo(), &["--format", "csv"]).exits(0).stdout;
+    assert_eq!(std::fs::read_to_string(&healthy).unwrap(), records);
 }
 
 #[test]

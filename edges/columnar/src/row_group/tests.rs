@@ -97,7 +97,7 @@ fn write(batch: &HttpBatch, chance: &mut Chance) -> File {
         rest = later;
     }
     file.close_group().unwrap();
-    assert!(!file.has_open_group());
+    assert_eq!(file.waiting_rows(), 0);
     kept.write_all(&file.take_groups()).unwrap();
     kept.write_all(&file.footer().unwrap()).unwrap();
     kept

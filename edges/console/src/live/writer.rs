@@ -187,7 +187,7 @@ impl<K: Kind> Writer<K> {
             ring: report.drops.ring,
             unusable_records: report.drops.unusable_records,
             table_full: report.fill.evicted,
-            sink: self.sink_drops,
+            sink: self.sink_drops.saturating_add(report.lost_records()),
         };
         if let Some(open) = self.open.back_mut() {
             open.sums.dropped.add(&dropped.since(&self.dropped));

@@ -33,6 +33,9 @@ pub(crate) trait Part<K: RecordKind>: Sized + 'static {
 
     /// About how many bytes will be written for the records that wait.
     fn pending_bytes(&self) -> u64;
+
+    /// Records that are in the output.
+    fn saved(&self) -> u64;
 }
 
 /// Names the destination in an error of the encoding.
@@ -45,23 +48,33 @@ fn encoded<T>(output: &Output, result: Result<T, ColumnarError>) -> Result<T, Si
 
 /// A stream: each flush sends a message with what is there.
 #[derive(Debug)]
-pub(crate) struct ArrowPart<K: RecordKind>(ArrowStream<K>);
+pub(crate) struct ArrowPart<K: RecordKind> {
+    stream: ArrowStream<K>,
+    given: u64,
+    saved: u64,
+}
 
 impl<K: RecordKind> ArrowPart<K> {
     /// Writes all messages that are complete.
     fn save(&mut self, output: &mut Output) -> Result<(), SinkError> {
-        let bytes = self.0.take();
+        let bytes = self.stream.take();
         if bytes.is_empty() {
             return Ok(());
         }
         // A message that was written half is of no use: the file is cut back before it.
-        output.write(&bytes, |_| 0)
+        output.write(&bytes, |_| 0)?;
+        self.saved = self.given - self.stream.waiting_rows() as u64;
+        Ok(())
     }
 }
 
 impl<K: RecordKind> Part<K> for ArrowPart<K> {
     fn begin(output: &mut Output) -> Result<Self, SinkError> {
-        let mut part = Self(encoded(output, ArrowStream::new())?);
+        let mut part = Self {
+            stream: encoded(output, ArrowStream::new())?,
+            given: 0,
+            saved: 0,
+        };
         part.save(output)?;
         Ok(part)
     }
@@ -72,22 +85,27 @@ impl<K: RecordKind> Part<K> for ArrowPart<K> {
         views: &[K::View<'_>],
         _now_ns: u64,
     ) -> Result<(), SinkError> {
-        encoded(output, self.0.extend(views))?;
+        self.given += views.len() as u64;
+        encoded(output, self.stream.extend(views))?;
         self.save(output)
     }
 
     fn flush(&mut self, output: &mut Output, _now_ns: u64) -> Result<(), SinkError> {
-        encoded(output, self.0.send())?;
+        encoded(output, self.stream.send())?;
         self.save(output)
     }
 
     fn end(&mut self, output: &mut Output) -> Result<(), SinkError> {
-        encoded(output, self.0.end())?;
+        encoded(output, self.stream.end())?;
         self.save(output)
     }
 
     fn pending_bytes(&self) -> u64 {
-        self.0.pending_bytes() as u64
+        self.stream.pending_bytes() as u64
+    }
+
+    fn saved(&self) -> u64 {
+        self.saved
     }
 }
 
@@ -98,6 +116,8 @@ pub(crate) struct ParquetPart<K> {
     footed: Footed,
     /// When the first record of the open row group came.
     group_ns: Option<u64>,
+    given: u64,
+    saved: u64,
 }
 
 impl<K: RecordKind> ParquetPart<K> {
@@ -106,12 +126,13 @@ impl<K: RecordKind> ParquetPart<K> {
         let groups = self.file.take_groups();
         let footer = encoded(output, self.file.footer())?;
         self.footed.append(output, groups, footer)?;
+        self.saved = self.given - self.file.waiting_rows() as u64;
         self.group_ns = None;
         Ok(())
     }
 
     fn close_group(&mut self, output: &mut Output) -> Result<(), SinkError> {
-        if self.file.has_open_group() {
+        if self.file.waiting_rows() > 0 {
             encoded(output, self.file.close_group())?;
             self.save(output)?;
         }
@@ -125,6 +146,8 @@ impl<K: RecordKind> Part<K> for ParquetPart<K> {
             file: encoded(output, ParquetFile::new())?,
             footed: Footed::default(),
             group_ns: None,
+            given: 0,
+            saved: 0,
         };
         // An empty file, but a file: what a killed run leaves can be read from the beginning.
         part.save(output)?;
@@ -137,11 +160,12 @@ impl<K: RecordKind> Part<K> for ParquetPart<K> {
         views: &[K::View<'_>],
         now_ns: u64,
     ) -> Result<(), SinkError> {
+        self.given += views.len() as u64;
         encoded(output, self.file.extend(views))?;
         if self.file.has_groups() {
             self.save(output)?;
         }
-        if self.group_ns.is_none() && self.file.has_open_group() {
+        if self.group_ns.is_none() && self.file.waiting_rows() > 0 {
             self.group_ns = Some(now_ns);
         }
         Ok(())
@@ -161,5 +185,9 @@ impl<K: RecordKind> Part<K> for ParquetPart<K> {
 
     fn pending_bytes(&self) -> u64 {
         self.file.pending_bytes() as u64
+    }
+
+    fn saved(&self) -> u64 {
+        self.saved
     }
 }

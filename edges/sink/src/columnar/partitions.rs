@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use linkweir_engine::{Sink, SinkError};
+use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::{RecordBatch, RecordKind};
 
 use super::budget::Budget;
@@ -48,8 +48,12 @@ pub(crate) struct PartitionedSink<K: RecordKind> {
     budget: Option<Budget>,
     /// The newest moment that was seen.
     newest_ns: u64,
+    /// Records that were to be written, and those of them in files that are complete.
+    given: u64,
+    arrived: u64,
     /// Why nothing more is written.
     over: Option<&'static str>,
+    has_failed: bool,
 }
 
 impl<K: RecordKind> PartitionedSink<K> {
@@ -78,7 +82,10 @@ impl<K: RecordKind> PartitionedSink<K> {
             open: Vec::with_capacity(MAX_OPEN),
             budget,
             newest_ns: 0,
+            given: 0,
+            arrived: 0,
             over: None,
+            has_failed: false,
         })
     }
 
@@ -94,6 +101,7 @@ impl<K: RecordKind> PartitionedSink<K> {
 
     fn keep(&mut self, result: Result<(), SinkError>) -> Result<(), SinkError> {
         if result.is_err() {
+            self.has_failed = true;
             self.over = Some("an earlier write failed; what was written is in `.part-*.partial`");
         }
         result
@@ -144,7 +152,10 @@ impl<K: RecordKind> PartitionedSink<K> {
         if at >= self.open.len() {
             return Ok(());
         }
-        self.open.swap_remove(at).sink.finish()?;
+        let mut open = self.open.swap_remove(at);
+        let finished = open.sink.finish();
+        self.arrived += open.sink.arrived();
+        finished?;
         if let Some(budget) = &mut self.budget {
             budget.keep(&open_folders(&self.open));
         }
@@ -240,10 +251,24 @@ fn root(destination: &str) -> Result<PathBuf, SinkError> {
 
 impl<K: RecordKind> Sink<K> for PartitionedSink<K> {
     fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
+        self.given += batch.len() as u64;
         self.check()?;
         let views: Vec<K::View<'_>> = batch.views().collect();
         let result = self.write_runs(&views);
         self.keep(result)
+    }
+
+    fn miss(&mut self, batch: &K::Batch) {
+        self.given += batch.len() as u64;
+    }
+
+    fn losses(&self) -> SinkLosses {
+        let open = self.open.iter().map(|open| open.sink.arrived());
+        let missing = self.given - self.arrived - open.sum::<u64>();
+        SinkLosses {
+            count: if self.has_failed { missing } else { 0 },
+            first: None,
+        }
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
@@ -273,6 +298,7 @@ impl<K: RecordKind> Sink<K> for PartitionedSink<K> {
         }
         let before = self.check();
         let result = self.complete_all();
+        self.has_failed |= result.is_err();
         self.over = Some(FINISHED);
         before.and(result)
     }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use linkweir_engine::{Sink, SinkError};
+use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::{RecordBatch, RecordKind};
 
 use super::part::Part;
@@ -23,6 +23,9 @@ pub(crate) struct ColumnSink<K, P> {
     part: Option<P>,
     /// Records in the current file.
     records: u64,
+    /// Records that were to be written, and those of them that are in earlier files.
+    given: u64,
+    arrived: u64,
     /// Files that got their name.
     completed: u64,
     period: Period,
@@ -44,6 +47,8 @@ impl<K: RecordKind, P: Part<K>> ColumnSink<K, P> {
             series,
             part: None,
             records: 0,
+            given: 0,
+            arrived: 0,
             completed: 0,
             period: Period::default(),
             kind: PhantomData,
@@ -73,6 +78,7 @@ impl<K: RecordKind, P: Part<K>> ColumnSink<K, P> {
 
     /// Takes records in order.
     pub(crate) fn write_views(&mut self, views: &[K::View<'_>]) -> Result<(), SinkError> {
+        self.given += views.len() as u64;
         self.series.check()?;
         match self.options.rotation {
             None => self.put(views),
@@ -112,11 +118,11 @@ impl<K: RecordKind, P: Part<K>> ColumnSink<K, P> {
     }
 
     fn complete_file(&mut self) -> Result<(), SinkError> {
-        let part = self.part.take();
-        self.series.write(|output| match part {
-            Some(mut part) => part.end(output),
-            None => Ok(()),
-        })?;
+        if let Some(mut part) = self.part.take() {
+            let ended = self.series.write(|output| part.end(output));
+            self.arrived += part.saved();
+            ended?;
+        }
         self.series.complete()?;
         self.completed += 1;
         Ok(())
@@ -133,6 +139,11 @@ impl<K: RecordKind, P: Part<K>> ColumnSink<K, P> {
         self.begin_file()
     }
 
+    /// Records that are in an output.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived + self.part.as_ref().map_or(0, Part::saved)
+    }
+
     /// Files that got their name so far.
     pub(crate) const fn completed(&self) -> u64 {
         self.completed
@@ -141,9 +152,16 @@ impl<K: RecordKind, P: Part<K>> ColumnSink<K, P> {
 
 impl<K: RecordKind, P: Part<K>> Sink<K> for ColumnSink<K, P> {
     fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
-        self.series.check()?;
         let views: Vec<K::View<'_>> = batch.views().collect();
         self.write_views(&views)
+    }
+
+    fn miss(&mut self, batch: &K::Batch) {
+        self.given += batch.len() as u64;
+    }
+
+    fn losses(&self) -> SinkLosses {
+        self.series.losses(self.given - self.arrived())
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

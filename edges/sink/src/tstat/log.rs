@@ -21,7 +21,12 @@ pub(super) struct Log {
     path: PathBuf,
     /// Lines that are not written yet.
     buffer: Vec<u8>,
+    /// Bytes of `buffer` that are the header.
+    head: usize,
     written: u64,
+    /// Lines in `buffer` and in the file, without the header.
+    waiting: u64,
+    lines: u64,
 }
 
 impl Log {
@@ -38,15 +43,19 @@ impl Log {
         Ok(Self {
             file,
             path,
+            head: buffer.len(),
             buffer,
             written: 0,
+            waiting: 0,
+            lines: 0,
         })
     }
 
-    /// Appends what `line` writes: whole lines.
+    /// Appends what `line` writes: one line.
     #[inline]
     pub(super) fn append(&mut self, line: impl FnOnce(&mut Vec<u8>)) -> Result<(), SinkError> {
         line(&mut self.buffer);
+        self.waiting += 1;
         if self.buffer.len() >= WRITE_BYTES {
             return self.flush();
         }
@@ -72,20 +81,31 @@ impl Log {
                 .iter()
                 .rposition(|b| *b == b'\n')
                 .map_or(0, |at| at + 1);
+            let kept = done.get(self.head..whole).unwrap_or_default().iter();
+            self.lines += kept.filter(|byte| **byte == b'\n').count() as u64;
+            self.waiting = 0;
             // The first error is the one to report.
             let _already_failed = self.file.set_len(self.written + whole as u64);
+            self.buffer.clear();
             return Err(io_error(&self.path.display().to_string(), error));
         }
         self.written += self.buffer.len() as u64;
+        self.lines += std::mem::take(&mut self.waiting);
+        self.head = 0;
         self.buffer.clear();
         Ok(())
     }
 
     /// Writes everything and waits until it is on the disk.
-    pub(super) fn finish(mut self) -> Result<(), SinkError> {
+    pub(super) fn finish(&mut self) -> Result<(), SinkError> {
         self.flush()?;
         let synced = self.file.sync_all();
         synced.map_err(|e| io_error(&self.path.display().to_string(), e))
+    }
+
+    /// Lines that are in the file, without its header.
+    pub(super) const fn lines(&self) -> u64 {
+        self.lines
     }
 }
 

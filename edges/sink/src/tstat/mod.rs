@@ -35,7 +35,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linkweir_engine::{Sink, SinkError};
+use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::RecordBatch;
 use linkweir_record::flow::{Extent, Flow, FlowBatch, FlowKind, FlowState, Protocol};
 use linkweir_sketch::Step;
@@ -108,6 +108,7 @@ fn open(
         has_logs,
         steps: Steps::default(),
         latest_ns: 0,
+        given: 0,
         state: State::Open,
     }))
 }
@@ -126,6 +127,8 @@ struct TstatSink {
     steps: Steps,
     /// The latest time anything told of, nanoseconds since the epoch.
     latest_ns: u64,
+    /// Records that were to be lines of the logs.
+    given: u64,
     state: State,
 }
 
@@ -176,6 +179,16 @@ impl TstatSink {
         };
         let waited = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
         row.last_ns.saturating_add(waited)
+    }
+
+    /// Counts the records of a batch that are to be lines of the logs.
+    fn count(&mut self, batch: &FlowBatch) {
+        if self.has_logs {
+            let all = self.options.has_partial_records;
+            let flows = batch.views();
+            let flows = flows.filter(|flow| all || flow.row.extent == Extent::Final);
+            self.given += (flows.count() + batch.messages().count()) as u64;
+        }
     }
 
     fn write_flow(&mut self, flow: &Flow<'_>) -> Result<(), SinkError> {
@@ -239,9 +252,26 @@ impl TstatSink {
 
 impl Sink<FlowKind> for TstatSink {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), SinkError> {
+        self.count(batch);
         self.check()?;
         let result = self.write_batch(batch);
         self.keep(result)
+    }
+
+    fn miss(&mut self, batch: &FlowBatch) {
+        self.count(batch);
+    }
+
+    fn losses(&self) -> SinkLosses {
+        let missing = self.given - self.tree.lines();
+        SinkLosses {
+            count: if self.state == State::Failed {
+                missing
+            } else {
+                0
+            },
+            first: None,
+        }
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

@@ -82,8 +82,13 @@ impl Folder {
         self.logs.iter_mut().try_for_each(Log::flush)
     }
 
-    fn finish(self) -> Result<(), SinkError> {
-        self.logs.into_iter().try_for_each(Log::finish)
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.logs.iter_mut().try_for_each(Log::finish)
+    }
+
+    /// Lines that are in the logs.
+    fn lines(&self) -> u64 {
+        self.logs.iter().map(Log::lines).sum()
     }
 }
 
@@ -100,6 +105,8 @@ pub(super) struct Tree {
     begin_ns: Option<u64>,
     /// The newest last.
     open: VecDeque<Folder>,
+    /// Lines in the logs of folders that are complete.
+    lines: u64,
     known: VecDeque<i64>,
 }
 
@@ -139,6 +146,7 @@ impl Tree {
                 .max(1),
             begin_ns: None,
             open: VecDeque::new(),
+            lines: 0,
             known: VecDeque::new(),
         })
     }
@@ -230,7 +238,7 @@ impl Tree {
         if self.open.len() > OPEN_FOLDERS
             && let Some(oldest) = self.open.pop_front()
         {
-            oldest.finish()?;
+            return self.complete(oldest);
         }
         Ok(())
     }
@@ -275,7 +283,21 @@ impl Tree {
 
     /// Completes all logs.
     pub(super) fn finish(&mut self) -> Result<(), SinkError> {
-        self.open.drain(..).try_for_each(Folder::finish)
+        while let Some(folder) = self.open.pop_front() {
+            self.complete(folder)?;
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, mut folder: Folder) -> Result<(), SinkError> {
+        let finished = folder.finish();
+        self.lines += folder.lines();
+        finished
+    }
+
+    /// Lines that are in the logs.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines + self.open.iter().map(Folder::lines).sum::<u64>()
     }
 }
 

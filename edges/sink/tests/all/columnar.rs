@@ -690,8 +690,10 @@ fn a_full_disk_leaves_what_was_complete() {
             ..OutputOptions::default()
         };
         let mut sink = open::<HttpKind>(&path, options).unwrap();
+        let mut written = 0;
         let error = (0..200)
             .find_map(|n| {
+                written += 500;
                 let batch = http(n * 1000..n * 1000 + 500);
                 sink.write(&batch).and_then(|()| sink.flush()).err()
             })
@@ -702,12 +704,14 @@ fn a_full_disk_leaves_what_was_complete() {
             "{text}"
         );
         assert!(sink.finish().is_err() && sink.write(&http(0..1)).is_err());
+        let lost = sink.losses().count;
         drop(sink);
         let partial = folder.path().join(format!(".out.{ending}.partial"));
         let there = match ending {
             "parquet" => rows(&parquet(&partial)),
             _ => rows(&arrow(&partial)),
         };
+        assert_eq!(there as u64 + lost, written + 1);
         assert!(there >= 1000 && there.is_multiple_of(500), "{there}");
         assert_eq!(names(folder.path()), [format!(".out.{ending}.partial")]);
         std::fs::remove_file(partial).unwrap();

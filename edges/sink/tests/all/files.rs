@@ -376,7 +376,9 @@ fn a_full_device_is_an_error_with_its_name() {
         error.to_string().starts_with("/dev/full: No space left"),
         "{error}"
     );
+    assert_eq!(sink.losses().count, 1);
     assert!(sink.finish().is_err() && sink.write(&batch(0..1)).is_err());
+    assert_eq!(sink.losses().count, 2);
 }
 
 /// A tiny tmpfs; `None` where this user may not mount.
@@ -415,10 +417,14 @@ fn a_full_disk_leaves_no_torn_record() {
             .unwrap_err();
         assert!(error.to_string().contains("No space left"), "{error}");
         assert!(sink.finish().is_err());
+        sink.miss(&batch(0..10));
+        let lost = sink.losses().count;
         drop(sink);
+        let mut there = 0;
         for file in names(folder.path()) {
             let path = folder.path().join(&file);
             let text = std::fs::read_to_string(&path).unwrap();
+            there += text.matches("GET").count() as u64;
             assert!(
                 file.ends_with(".partial") || rotation.is_some(),
                 "{file} is not complete"
@@ -437,6 +443,7 @@ fn a_full_disk_leaves_no_torn_record() {
             }
             std::fs::remove_file(path).unwrap();
         }
+        assert_eq!(there + lost, 3010, "{name}");
     }
     drop(disk);
 }
@@ -475,5 +482,6 @@ fn a_closed_pipe_is_no_failure_of_the_disk() {
     let error = (0..50).find_map(|_| sink.write(&records).err()).unwrap();
     assert!(matches!(error, SinkError::ClosedPipe), "{error}");
     assert!(matches!(sink.finish(), Err(SinkError::ClosedPipe)));
+    assert_eq!(sink.losses().count, 0, "nobody wants them");
     assert_eq!(records.len(), 5000);
 }

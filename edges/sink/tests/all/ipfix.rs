@@ -612,7 +612,8 @@ fn tcp_carries_the_same_and_comes_back_after_a_break() {
 fn what_cannot_be_exported_is_refused() {
     let refused = |destination: &str| match open_sink::<FlowKind>(destination, None, options()) {
         Err(SinkError::Refused { message, .. }) => message,
-        other => panic!("{other:?}"),
+        Err(error) => panic!("{error:?}"),
+        Ok(_) => panic!("{destination} is opened"),
     };
     for wrong in [
         "ipfix://",
@@ -632,6 +633,7 @@ fn what_cannot_be_exported_is_refused() {
     let v6 = open_sink::<FlowKind>("ipfix://[::1]:4739/", None, options());
     assert!(
         v6.is_ok() || matches!(v6, Err(SinkError::Io { .. })),
-        "{v6:?}"
+        "{:?}",
+        v6.err()
     );
 }

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use linkweir_engine::hash::flow_hash;
-use linkweir_engine::{Directive, Limit, Run, Sink, SinkError, Sorter, Source, SourceEvent, Stage};
+use linkweir_engine::{
+    Directive, Limit, Outputs, Run, Sink, SinkError, Sorter, Source, SourceEvent, Stage,
+};
 use linkweir_record::{Anonymizer, HttpBatch, HttpKind, RecordBatch};
 use linkweir_testkit::conversation::Conversation;
 use linkweir_testkit::memory::MemorySource;
@@ -164,8 +166,9 @@ fn sorted_by_the_time_of_the_request() {
         let mut stage = HttpStage::new(&HttpConfig::default());
         let source = MemorySource::new(&frames, LinkType::ETHERNET, size);
         let written = Rc::new(RefCell::new(HttpBatch::default()));
-        let mut sinks: [Box<dyn Sink<HttpKind>>; 1] = [Box::new(Collect(Rc::clone(&written)))];
-        let (report, outcome) = Run::new(source, &mut stage, &mut sinks, Limit::default())
+        let mut outputs = Outputs::default();
+        outputs.add("it", Box::new(Collect(Rc::clone(&written))));
+        let (report, outcome) = Run::new(source, &mut stage, &mut outputs, Limit::default())
             .sorted(true)
             .drive(|_, _| Directive::Continue);
         outcome.unwrap();

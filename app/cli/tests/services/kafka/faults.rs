@@ -15,7 +15,7 @@ use crate::common::{demo, http, run};
 use linkweir_kafka::Consumer;
 use linkweir_testkit::kafka::Broker;
 use linkweir_testkit::netns::{until, wall_clock_ns};
-use site::{PATIENCE, Run, broker_or_skip, capture, numbers};
+use site::{PATIENCE, Run, broker_or_skip, capture, lost_records, numbers};
 use tempfile::tempdir;
 
 /// A topic at a port of this machine at which nobody listens.
@@ -59,7 +59,7 @@ fn late(broker: &mut Broker, folder: &Path) {
     assert!(run.said().contains("Connection refused"), "{}", run.said());
     broker.start_again().unwrap();
     let summary = run.ends_with(0);
-    assert_eq!(summary["dropped"]["sink"], 0);
+    assert_eq!(lost_records(&summary), 0);
     run.says("takes messages again");
     let told = run.said().matches("no broker takes messages").count();
     assert_eq!(told, 1, "{}", run.said());
@@ -102,7 +102,7 @@ fn killed(broker: &mut Broker, folder: &Path) {
     rest.join().unwrap().unwrap();
     let summary = run.ends_with(0);
     assert_eq!(summary["http"]["transactions"], 20_000);
-    assert_eq!(summary["dropped"]["sink"], 0);
+    assert_eq!(lost_records(&summary), 0);
     has_all(broker, "killed", 20_000);
 }
 
@@ -113,12 +113,12 @@ fn still(broker: &Broker, folder: &Path) {
     let words = ["-r", path.to_str().unwrap(), "-w", &url];
     let hasty = [&words[..], &["--kafka", "linkweir.patience.ms=1000"]].concat();
     let summary = Run::start(folder, "hasty", &hasty, Stdio::null()).ends_with(1);
-    assert_eq!(summary["dropped"]["sink"], 1_000);
+    assert_eq!(lost_records(&summary), 1_000);
     let mut patient = Run::start(folder, "patient", &words, Stdio::null());
     patient.says("no broker takes messages");
     broker.resume().unwrap();
     let summary = patient.ends_with(0);
-    assert_eq!(summary["dropped"]["sink"], 0);
+    assert_eq!(lost_records(&summary), 0);
     has_all(broker, "still", 1_000);
 }
 
@@ -139,7 +139,7 @@ fn a_broker_that_is_never_there_ends_with_1_and_the_number_of_records() {
         // The records are waited for, then the sketches, and nothing else.
         let took = Duration::from_nanos(wall_clock_ns() - begin);
         assert!(took < Duration::from_secs(12), "{name}: {took:?}");
-        assert_eq!(summary["dropped"]["sink"], 800, "{name}: {}", run.said());
+        assert_eq!(lost_records(&summary), 800, "{name}: {}", run.said());
         run.says("no broker takes messages");
         run.says("Connection refused");
         run.says("800 records are lost: ");

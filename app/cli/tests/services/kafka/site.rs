@@ -52,6 +52,12 @@ pub(crate) fn with_shared_broker(act: impl FnOnce(&Broker)) {
     }
 }
 
+/// Records that did not reach the outputs, by a summary.
+pub(crate) fn lost_records(summary: &Value) -> u64 {
+    let outputs = summary["dropped"]["sink"].as_object().unwrap();
+    outputs.values().map(|count| count.as_u64().unwrap()).sum()
+}
+
 /// The value of a message as an object.
 pub(crate) fn object(message: &Message) -> Map<String, Value> {
     match serde_json::from_slice(&message.value).unwrap() {

@@ -1,0 +1,272 @@
+//! The destinations of a run's records. Each fails alone: what happens to one is no matter of the others.
+
+use linkweir_record::RecordKind;
+use thiserror::Error;
+
+use crate::seams::{Sink, SinkError};
+
+/// No output takes records any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum NoOutput {
+    /// The reader of a pipe has gone, and nothing else is written to; not a failure (the run ends quietly).
+    #[error("the reader of the output has gone")]
+    ClosedPipe,
+    /// All have failed: [`Outputs::losses`] says why.
+    #[error("no output is left")]
+    Failed,
+}
+
+/// What did not reach one destination.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// The destination as the user named it.
+    pub destination: String,
+    /// Records or values that did not arrive, as far as can be known.
+    pub count: u64,
+    /// The first cause, as a sentence for the user without a full stop.
+    pub cause: Option<String>,
+    /// Whether nothing more is written there. Of an output that is only away, more may arrive.
+    pub has_failed: bool,
+}
+
+/// Whether an output takes records.
+#[derive(Debug)]
+enum State {
+    Open,
+    ReaderGone,
+    Failed(String),
+}
+
+struct Output<K> {
+    /// `None`: what the run itself looks at, and no destination of the user.
+    name: Option<String>,
+    sink: Box<dyn Sink<K>>,
+    state: State,
+}
+
+/// The outputs of a run. One that fails is given up and counts from then on what it does not get; the
+/// others go on. Calls give an error when none is left.
+pub struct Outputs<K>(Vec<Output<K>>);
+
+impl<K> Default for Outputs<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: RecordKind> std::fmt::Debug for Outputs<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.0.iter().map(|output| (&output.name, &output.state));
+        f.debug_list().entries(names).finish()
+    }
+}
+
+impl<K: RecordKind> Outputs<K> {
+    /// Adds a destination of the user.
+    pub fn add(&mut self, name: impl Into<String>, sink: Box<dyn Sink<K>>) {
+        self.push(Some(name.into()), sink);
+    }
+
+    /// Adds what looks at the records without being a destination: a report, live statistics.
+    pub fn add_observer(&mut self, sink: Box<dyn Sink<K>>) {
+        self.push(None, sink);
+    }
+
+    fn push(&mut self, name: Option<String>, sink: Box<dyn Sink<K>>) {
+        let state = State::Open;
+        self.0.push(Output { name, sink, state });
+    }
+
+    /// Gives all records of a batch to every output.
+    ///
+    /// # Errors
+    /// Where no output is left.
+    pub fn write(&mut self, batch: &K::Batch) -> Result<(), NoOutput> {
+        for output in &mut self.0 {
+            match output.state {
+                State::Failed(_) => output.sink.miss(batch),
+                _ => output.with(|sink| sink.write(batch)),
+            }
+        }
+        self.check()
+    }
+
+    /// Lets be seen what is buffered.
+    ///
+    /// # Errors
+    /// Where no output is left.
+    pub fn flush(&mut self) -> Result<(), NoOutput> {
+        self.each(|sink| sink.flush())
+    }
+
+    /// Starts new files.
+    ///
+    /// # Errors
+    /// Where no output is left.
+    pub fn rotate(&mut self) -> Result<(), NoOutput> {
+        self.each(|sink| sink.rotate())
+    }
+
+    /// Completes all that have not failed.
+    ///
+    /// # Errors
+    /// Where no output is left, also where the last one failed at its end.
+    pub fn finish(&mut self) -> Result<(), NoOutput> {
+        self.each(|sink| sink.finish())
+    }
+
+    /// What did not reach each destination of the user, in the order in which they were added.
+    #[must_use]
+    pub fn losses(&self) -> Vec<Loss> {
+        let named = self.0.iter().filter_map(|output| {
+            let destination = output.name.clone()?;
+            let lost = output.sink.losses();
+            let (cause, has_failed) = match &output.state {
+                State::Failed(why) => (Some(why.clone()), true),
+                _ => (lost.first, false),
+            };
+            Some(Loss {
+                destination,
+                count: lost.count,
+                cause,
+                has_failed,
+            })
+        });
+        named.collect()
+    }
+
+    fn each(
+        &mut self,
+        mut act: impl FnMut(&mut dyn Sink<K>) -> Result<(), SinkError>,
+    ) -> Result<(), NoOutput> {
+        for output in &mut self.0 {
+            output.with(&mut act);
+        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), NoOutput> {
+        let is_open = |output: &Output<K>| matches!(output.state, State::Open);
+        let has_failed = |output: &Output<K>| matches!(output.state, State::Failed(_));
+        if self.0.is_empty() || self.0.iter().any(is_open) {
+            Ok(())
+        } else if self.0.iter().any(has_failed) {
+            Err(NoOutput::Failed)
+        } else {
+            Err(NoOutput::ClosedPipe)
+        }
+    }
+}
+
+impl<K> Output<K> {
+    /// Acts on an output that is open.
+    fn with(&mut self, act: impl FnOnce(&mut dyn Sink<K>) -> Result<(), SinkError>) {
+        if !matches!(self.state, State::Open) {
+            return;
+        }
+        match act(self.sink.as_mut()) {
+            Ok(()) => {}
+            Err(SinkError::ClosedPipe) => self.state = State::ReaderGone,
+            Err(error) => self.state = State::Failed(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use linkweir_record::{HttpBatch, HttpKind, RecordBatch as _};
+
+    use super::*;
+    use crate::seams::SinkLosses;
+
+    /// What was done with an output, and what it answers.
+    #[derive(Default)]
+    struct Log {
+        calls: Vec<&'static str>,
+        missed: u64,
+        refuses: Option<fn() -> SinkError>,
+    }
+
+    struct Logged(Rc<RefCell<Log>>);
+
+    impl Logged {
+        fn call(&self, name: &'static str) -> Result<(), SinkError> {
+            let mut log = self.0.borrow_mut();
+            log.calls.push(name);
+            log.refuses.map_or(Ok(()), |error| Err(error()))
+        }
+    }
+
+    impl Sink<HttpKind> for Logged {
+        fn write(&mut self, _batch: &HttpBatch) -> Result<(), SinkError> {
+            self.call("write")
+        }
+        fn flush(&mut self) -> Result<(), SinkError> {
+            self.call("flush")
+        }
+        fn rotate(&mut self) -> Result<(), SinkError> {
+            self.call("rotate")
+        }
+        fn finish(&mut self) -> Result<(), SinkError> {
+            self.call("finish")
+        }
+        fn miss(&mut self, batch: &HttpBatch) {
+            self.0.borrow_mut().missed += 1 + batch.len() as u64;
+        }
+        fn losses(&self) -> SinkLosses {
+            SinkLosses {
+                count: self.0.borrow().missed,
+                first: None,
+            }
+        }
+    }
+
+    fn full() -> SinkError {
+        SinkError::Io {
+            destination: "a".to_owned(),
+            source: std::io::ErrorKind::StorageFull.into(),
+        }
+    }
+
+    #[test]
+    fn one_that_fails_is_left_alone_and_counts_what_it_misses() {
+        let (a, b): (Rc<RefCell<Log>>, Rc<RefCell<Log>>) = Default::default();
+        let mut outputs = Outputs::<HttpKind>::default();
+        outputs.add("a", Box::new(Logged(Rc::clone(&a))));
+        outputs.add("b", Box::new(Logged(Rc::clone(&b))));
+        let batch = HttpBatch::default();
+        outputs.write(&batch).unwrap();
+        a.borrow_mut().refuses = Some(full);
+        outputs.flush().unwrap();
+        outputs.write(&batch).unwrap();
+        outputs.rotate().unwrap();
+        outputs.finish().unwrap();
+        assert_eq!(a.borrow().calls, ["write", "flush"]);
+        let all = ["write", "flush", "write", "rotate", "finish"];
+        assert_eq!(b.borrow().calls, all);
+        let [first, second] = outputs.losses().try_into().unwrap();
+        assert_eq!((first.destination.as_str(), first.count), ("a", 1));
+        assert_eq!(first.cause, Some(full().to_string()));
+        assert!(first.has_failed && !second.has_failed);
+        assert_eq!((second.destination.as_str(), second.count), ("b", 0));
+    }
+
+    #[test]
+    fn the_last_one_to_go_ends_it_and_a_reader_that_goes_is_no_failure() {
+        let logs: [Rc<RefCell<Log>>; 2] = Default::default();
+        let mut outputs = Outputs::<HttpKind>::default();
+        assert_eq!(outputs.flush(), Ok(()), "a run may have none");
+        outputs.add("-", Box::new(Logged(Rc::clone(&logs[0]))));
+        logs[0].borrow_mut().refuses = Some(|| SinkError::ClosedPipe);
+        assert_eq!(outputs.flush(), Err(NoOutput::ClosedPipe));
+        assert!(!outputs.losses()[0].has_failed);
+        outputs.add_observer(Box::new(Logged(Rc::clone(&logs[1]))));
+        assert_eq!(outputs.flush(), Ok(()), "somebody looks at the records");
+        logs[1].borrow_mut().refuses = Some(full);
+        assert_eq!(outputs.flush(), Err(NoOutput::Failed));
+        assert_eq!(outputs.losses().len(), 1, "an observer is no destination");
+    }
+}
