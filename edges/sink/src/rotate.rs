@@ -10,24 +10,40 @@ pub enum Rotation {
     /// have if they ended there.
     Size(u64),
     /// A file covers so much capture time, from one multiple of it (UTC) to the next. A late record of
-    /// an earlier span goes into the file that is open.
+    /// an earlier span goes into the file that is open. On an interface a file is complete when its span
+    /// is over by the clock, also where nothing comes.
     Every(Duration),
 }
 
-/// The span of capture time that a file covers, counted in rotation spans since the epoch.
+/// The span of time that a file covers, counted in rotation spans since the epoch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Period {
+    /// That of the latest record.
     current: Option<u64>,
+    /// That of the clock when it was last asked. Records may be of another time: a feeder plays files too.
+    clock: Option<u64>,
+}
+
+fn count(time_ns: u64, span: Duration) -> u64 {
+    time_ns / u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
 impl Period {
     /// Whether a record of moment `time_ns` begins a later span than all records before it.
     pub(crate) fn begins(&mut self, time_ns: u64, span: Duration) -> bool {
-        let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1);
-        let period = time_ns / span;
+        let period = count(time_ns, span);
         let is_new = self.current.is_some_and(|current| period > current);
         self.current = self.current.max(Some(period));
-        is_new
+        // For this span the clock has begun a file already.
+        is_new && self.clock != Some(period)
+    }
+
+    /// Whether the clock, at `now_ns`, has come to a later span than before, of which there is no record.
+    pub(crate) fn passes(&mut self, now_ns: u64, span: Duration) -> bool {
+        let now = count(now_ns, span);
+        let is_new = self.clock.is_some_and(|before| now > before);
+        self.clock = self.clock.max(Some(now));
+        is_new && self.current.is_some_and(|current| current < now)
     }
 }
 
@@ -83,6 +99,25 @@ impl std::str::FromStr for Rotation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_ends_once_by_records_or_by_the_clock() {
+        let span = Duration::from_nanos(10);
+        let mut period = Period::default();
+        assert!(!period.begins(5, span) && !period.passes(6, span));
+        assert!(!period.begins(9, span) && !period.passes(9, span));
+        assert!(period.passes(10, span), "without a record of its own");
+        assert!(!period.begins(8, span), "a late one");
+        assert!(!period.begins(12, span), "has a file already");
+        assert!(period.begins(21, span), "the record came first");
+        assert!(!period.passes(22, span));
+        assert!(period.passes(30, span) && !period.passes(31, span));
+        // Records of long ago have spans of their own beside those of the clock.
+        let mut old = Period::default();
+        assert!(!old.begins(1, span) && !old.passes(500, span));
+        assert!(old.begins(11, span) && old.begins(25, span));
+        assert!(old.passes(510, span) && old.begins(31, span));
+    }
 
     #[test]
     fn limits() {

@@ -91,6 +91,18 @@ pub enum Partition {
     Day,
 }
 
+impl OutputOptions {
+    /// Whether the span of a file is over by the clock: that of an interface goes on where no record comes.
+    pub(crate) fn is_over(&self, period: &mut Period) -> bool {
+        match self.rotation {
+            Some(Rotation::Every(span)) if self.is_live => {
+                period.passes((self.wall_clock_ns)(), span)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Default for OutputOptions {
     /// No rotation; the epoch as the time of writing.
     fn default() -> Self {
@@ -401,6 +413,9 @@ impl<K: RecordKind, E: Encoder<K>> Sink<K> for LineSink<K, E> {
 
     fn flush(&mut self) -> Result<(), SinkError> {
         self.series.check()?;
+        if self.options.is_over(&mut self.period) && self.records > 0 {
+            return self.next_file();
+        }
         if self.buffer.is_empty() {
             return Ok(());
         }

@@ -365,6 +365,30 @@ fn an_interface_that_goes_and_comes_back() {
 }
 
 #[test]
+fn files_and_intervals_end_by_the_clock_where_nothing_comes() {
+    let folder = tempdir().unwrap();
+    let Some(site) = Site::open(folder.path()) else {
+        return;
+    };
+    let quiet = ["--rotate", "2s", "--interval", "1s"];
+    let measured = Measured::interface(&site, "quiet", 1, &quiet);
+    assert!(until(PATIENCE, || site.ask(0, &[])), "no answer");
+    let first = folder.path().join("quiet-000001.jsonl");
+    assert!(until(PATIENCE, || first.exists()), "the run goes on");
+    let records = std::fs::read_to_string(first).unwrap();
+    assert!(records.contains("/page?from=0"), "{records}");
+    pause(Duration::from_secs(3));
+    let output = measured.running.finish().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.matches(" UTC  0 req/s").count() >= 2, "{said}");
+    let names = std::fs::read_dir(folder.path()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let quiet: Vec<String> = names.filter(|name| name.contains("quiet")).collect();
+    assert_eq!(quiet.len(), 2, "one file, one summary: {quiet:?}");
+}
+
+#[test]
 fn an_interface_that_does_not_exist() {
     let Some(site) = Site::open(tempdir().unwrap().path()) else {
         return;

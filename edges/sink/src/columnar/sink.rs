@@ -166,6 +166,9 @@ impl<K: RecordKind, P: Part<K>> Sink<K> for ColumnSink<K, P> {
 
     fn flush(&mut self) -> Result<(), SinkError> {
         self.series.check()?;
+        if self.options.is_over(&mut self.period) && self.records > 0 {
+            return self.next_file();
+        }
         let now_ns = (self.options.wall_clock_ns)();
         let part = &mut self.part;
         self.series.write(|output| match part {

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use linkweir_engine::{Sink, SinkError};
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, Text};
@@ -321,7 +323,7 @@ fn a_record_longer_than_a_file_gets_one_of_its_own() {
 fn files_rotate_by_capture_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.txt");
-    let hour = Rotation::Every(std::time::Duration::from_secs(3600));
+    let hour = Rotation::Every(Duration::from_secs(3600));
     let mut sink = open(&path, Some(hour)).unwrap();
     // A late record stays in the file that is open.
     let times = [
@@ -339,6 +341,40 @@ fn files_rotate_by_capture_time() {
         .map(|n| lines(folder.path().join(n)))
         .collect();
     assert_eq!(counts, [3, 2, 1]);
+}
+
+#[test]
+fn files_of_an_interface_rotate_by_the_clock_where_nothing_comes() {
+    static CLOCK: AtomicU64 = AtomicU64::new(10 * HOUR);
+    for ending in ["jsonl", "parquet"] {
+        for is_live in [true, false] {
+            CLOCK.store(10 * HOUR, Ordering::Relaxed);
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(format!("out.{ending}"));
+            let options = OutputOptions {
+                rotation: Some(Rotation::Every(Duration::from_secs(3600))),
+                wall_clock_ns: || CLOCK.load(Ordering::Relaxed),
+                is_live,
+                ..OutputOptions::default()
+            };
+            let mut sink = open_sink::<HttpKind>(path.to_str().unwrap(), None, options).unwrap();
+            let complete = |sink: &mut Box<dyn Sink<HttpKind>>| {
+                sink.flush().unwrap();
+                let names = names(folder.path()).into_iter();
+                names.filter(|name| !name.ends_with(".partial")).count()
+            };
+            assert_eq!(complete(&mut sink), 0);
+            CLOCK.fetch_add(HOUR, Ordering::Relaxed);
+            assert_eq!(complete(&mut sink), 0, "no file without records");
+            sink.write(&batch([11 * HOUR + 5])).unwrap();
+            assert_eq!(complete(&mut sink), 0);
+            CLOCK.fetch_add(HOUR, Ordering::Relaxed);
+            assert_eq!(complete(&mut sink), usize::from(is_live), "{ending}");
+            sink.write(&batch([12 * HOUR + 1])).unwrap();
+            sink.finish().unwrap();
+            assert_eq!(names(folder.path()).len(), 2, "a span has one file");
+        }
+    }
 }
 
 #[test]
