@@ -7,7 +7,7 @@ use linkweir_console::alert::{MAX_RULES, Rule};
 use linkweir_console::api::{FlowFigures, GatewayFigures, Tick};
 use linkweir_console::gateway::{GatewayStatus, StatusBoard};
 use linkweir_console::{Kind, LiveOf, LiveOptions};
-use linkweir_engine::{RunReport, Sink};
+use linkweir_engine::{Loss, RunReport, Sink};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_sink::human::{moment, percent, scaled, span};
 use linkweir_wire::Timestamp;
@@ -60,6 +60,9 @@ struct Shown<K: Viewed> {
     top: Option<linkweir_console::top::Top>,
     #[cfg(feature = "webhook")]
     webhook: Option<linkweir_console::Webhook>,
+    /// Whether it was told that the webhook fails, and the last count of what it did not deliver.
+    told_webhook: bool,
+    told_alerts: u64,
     #[cfg(feature = "kafka")]
     publisher: Option<linkweir_console::sketch::Publisher>,
 }
@@ -98,6 +101,8 @@ impl<K: Viewed> View<K> {
             is_covered: false,
             told_tick: 0,
             told_event: 0,
+            told_webhook: false,
+            told_alerts: 0,
             clock: None,
             #[cfg(feature = "web")]
             console: None,
@@ -144,16 +149,21 @@ impl<K: Viewed> View<K> {
         }
     }
 
-    /// The run has ended.
-    pub(crate) fn finish(&mut self, report: &RunReport) {
-        if let Some(mut shown) = self.0.take() {
-            if K::HAS_STATUS {
-                shown.live.close();
-            } else {
-                shown.live.finish(report);
-            }
-            shown.end();
+    /// The run has ended; gives the alerts that a webhook did not deliver.
+    pub(crate) fn finish(&mut self, report: &RunReport) -> Option<Loss> {
+        let mut shown = self.0.take()?;
+        if K::HAS_STATUS {
+            shown.live.close();
+        } else {
+            shown.live.finish(report);
         }
+        shown.end();
+        let (count, _) = shown.live.webhook_losses();
+        (count > 0).then(|| Loss {
+            destination: "webhook".to_owned(),
+            count,
+            ..Loss::default()
+        })
     }
 
     /// Whether the terminal is taken: nothing else may write to it.
@@ -330,7 +340,11 @@ impl<K: Viewed> Shown<K> {
             top.finish();
             self.is_covered = false;
         }
+        // It posts what is left first.
+        #[cfg(feature = "webhook")]
+        drop(self.webhook.take());
         self.tell();
+        self.tell_of_webhook(true);
         #[cfg(feature = "kafka")]
         if let Some(publisher) = self.publisher.take() {
             let lost = publisher.finish().lost;
@@ -340,11 +354,26 @@ impl<K: Viewed> Shown<K> {
         }
     }
 
+    /// Says that the webhook fails: once why, then how many alerts did not arrive, at every tenfold and at
+    /// the end.
+    fn tell_of_webhook(&mut self, is_over: bool) {
+        let (lost, why) = self.live.webhook_losses();
+        if let Some(why) = why.filter(|_| !self.told_webhook) {
+            self.told_webhook = true;
+            warn(&format!("webhook: alerts do not arrive: {why}"));
+        }
+        if lost > self.told_alerts && (is_over || lost >= 10 * self.told_alerts.max(1)) {
+            self.told_alerts = lost;
+            warn(&format!("webhook: alerts not delivered: {lost}"));
+        }
+    }
+
     /// Prints the intervals and alerts that are new.
     fn tell(&mut self) {
         if self.is_covered {
             return;
         }
+        self.tell_of_webhook(false);
         for (number, event) in self.live.events_after(self.told_event) {
             self.told_event = number;
             warn(&event.to_string());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linkweir_engine::{Directive, Fault, Progress, RunReport};
+use linkweir_engine::{Directive, Fault, Loss, Progress, RunReport};
 
 use crate::exit::warn;
 use crate::outputs::ToldLosses;
@@ -15,8 +15,8 @@ pub(crate) trait Viewer {
     /// Called between batches.
     fn tick(&mut self, report: &RunReport);
 
-    /// The run has ended.
-    fn finish(&mut self, report: &RunReport);
+    /// The run has ended; gives what it could not deliver itself.
+    fn finish(&mut self, report: &RunReport) -> Option<Loss>;
 
     /// Whether the terminal is taken: nothing else may write to it.
     fn is_covered(&self) -> bool;
@@ -27,8 +27,8 @@ impl<K: Viewed> Viewer for View<K> {
         Self::tick(self, report);
     }
 
-    fn finish(&mut self, report: &RunReport) {
-        Self::finish(self, report);
+    fn finish(&mut self, report: &RunReport) -> Option<Loss> {
+        Self::finish(self, report)
     }
 
     fn is_covered(&self) -> bool {
@@ -83,10 +83,12 @@ impl<V: Viewer> Watcher<V> {
         }
     }
 
-    /// Says what is still to be said; gives the time that the run took.
-    pub(crate) fn finish(&mut self, report: &RunReport) -> Duration {
+    /// Says what is still to be said, and adds to the report what the view could not deliver; gives the time
+    /// that the run took.
+    pub(crate) fn finish(&mut self, report: &mut RunReport) -> Duration {
         self.meter.clear();
-        self.view.finish(report);
+        let undelivered = self.view.finish(report);
+        report.losses.extend(undelivered);
         for fault in report.faults.iter().skip(self.told) {
             warn(&describe(fault));
         }

@@ -144,7 +144,7 @@ pub struct TableState {
 
 /// Where an alert stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum AlertState {
     /// The limit holds.
     #[default]
@@ -155,6 +155,8 @@ pub enum AlertState {
     Firing,
     /// The limit has held again for that many intervals; `ok` from the next interval on.
     Resolved,
+    /// There were too few samples for so long that nothing can be said; a rule that fired was not resolved.
+    NoData,
 }
 
 impl AlertState {
@@ -166,6 +168,7 @@ impl AlertState {
             Self::Pending => "pending",
             Self::Firing => "firing",
             Self::Resolved => "resolved",
+            Self::NoData => "no_data",
         }
     }
 }

@@ -184,20 +184,24 @@ fn roots_of(path: &Path) -> Result<RootCerts, WebhookError> {
 enum Outcome {
     Taken,
     /// The receiver will not take it, however often it is asked.
-    Refused,
-    Failed,
+    Refused(String),
+    Failed(String),
 }
 
 fn post(agent: &ureq::Agent, url: &str, body: &[u8]) -> Outcome {
     match agent.post(url).content_type("application/json").send(body) {
-        Ok(response) => match response.status().as_u16() {
-            200..=299 => Outcome::Taken,
-            // Too slow or too many: those pass.
-            408 | 425 | 429 => Outcome::Failed,
-            300..=499 => Outcome::Refused,
-            _ => Outcome::Failed,
-        },
-        Err(_) => Outcome::Failed,
+        Ok(response) => {
+            let status = response.status().as_u16();
+            let why = format!("the receiver answers with status {status}");
+            match status {
+                200..=299 => Outcome::Taken,
+                // Too slow or too many: those pass.
+                408 | 425 | 429 => Outcome::Failed(why),
+                300..=499 => Outcome::Refused(why),
+                _ => Outcome::Failed(why),
+            }
+        }
+        Err(error) => Outcome::Failed(error.to_string()),
     }
 }
 
@@ -271,18 +275,22 @@ fn deliver<K: Kind>(
     for url in &options.urls {
         let mut pause = options.first_break;
         for attempt in 1..=options.attempts.max(1) {
-            match post(agent, url, &body) {
+            let outcome = post(agent, url, &body);
+            if let Outcome::Failed(why) | Outcome::Refused(why) = &outcome {
+                counts.first_failure.get_or_init(|| why.clone());
+            }
+            match outcome {
                 Outcome::Taken => {
                     counts.delivered.fetch_add(1, Ordering::Relaxed);
                     break;
                 }
-                Outcome::Failed if attempt < options.attempts && is_running => {
+                Outcome::Failed(_) if attempt < options.attempts && is_running => {
                     counts.retries.fetch_add(1, Ordering::Relaxed);
                     is_running = rest(stopped, pause);
                     pause = pause.saturating_mul(2).min(LONGEST_BREAK);
                     // The run has ended in the break: this was not the last attempt, the next is.
                 }
-                Outcome::Failed | Outcome::Refused => {
+                Outcome::Failed(_) | Outcome::Refused(_) => {
                     counts.failed.fetch_add(1, Ordering::Relaxed);
                     break;
                 }
@@ -401,6 +409,8 @@ mod tests {
             ],
             [1, 1, 1, 0]
         );
+        let why = "the receiver answers with status 503";
+        assert_eq!(live.webhook_losses(), (1, Some(why)));
         assert!(
             live.metrics()
                 .contains("linkweir_webhook_posts_total{outcome=\"failed\"} 1\n")
@@ -440,6 +450,9 @@ mod tests {
         let counts = live.webhook_counts();
         let lost = counts.failed.load(Ordering::Relaxed) + counts.missed.load(Ordering::Relaxed);
         assert_eq!(lost, 2);
+        let (lost, why) = live.webhook_losses();
+        assert_eq!(lost, 2);
+        assert!(why.is_some_and(|why| why.contains("refused")), "{why:?}");
     }
 
     #[test]

@@ -114,9 +114,9 @@ impl<'a> Job<'a> {
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = FlowsStage::new(&self.config);
         let limit = Limit::new(self.args.input.count);
-        let (report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
+        let (mut report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
             .drive(|report, progress| self.watcher.look(report, progress));
-        let elapsed = self.watcher.finish(&report);
+        let elapsed = self.watcher.finish(&mut report);
         Ended::new(self.args, report, &[], &[stage], elapsed, self.page).conclude(outcome)
     }
 
@@ -147,10 +147,10 @@ impl<'a> Job<'a> {
             is_sorted: false,
         };
         let watcher = &mut self.watcher;
-        let (report, outcome) = run_workers(crew, &mut self.outputs, |report, progress| {
+        let (mut report, outcome) = run_workers(crew, &mut self.outputs, |report, progress| {
             watcher.look(report, progress)
         });
-        let elapsed = self.watcher.finish(&report.total);
+        let elapsed = self.watcher.finish(&mut report.total);
         Ended::new(
             self.args,
             report.total,

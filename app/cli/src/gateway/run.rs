@@ -357,10 +357,11 @@ impl Running<'_> {
 
     fn conclude(mut self) -> anyhow::Result<Exit> {
         let status = self.show();
-        self.view.finish(&self.report(&status));
+        let undelivered = self.view.finish(&self.report(&status));
         let ended = self.outputs.finish();
-        let losses = self.outputs.losses();
+        let mut losses = self.outputs.losses();
         self.losses.tell(&losses);
+        losses.extend(undelivered);
         let mut exit = outputs::exit(ended, &losses);
         self.snapshot.finish();
         self.snapshot
@@ -369,7 +370,11 @@ impl Running<'_> {
             .for_each(|notice| warn(notice));
         let status = self.snapshot.take();
         if let Some(path) = &self.args.output.summary {
-            let summary = summary(&status, &self.report(&status));
+            let report = RunReport {
+                losses: losses.clone(),
+                ..self.report(&status)
+            };
+            let summary = summary(&status, &report);
             write_summary_file(path, &summary).context("--summary")?;
         }
         if !self.args.output.quiet {

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use anyhow::anyhow;
-use linkweir_engine::{Limit, Outputs, Run, RunReport, Source};
+use linkweir_engine::{Limit, Loss, Outputs, Run, RunReport, Source};
 use linkweir_http::{HalfStage, HalvesConfig};
 use linkweir_record::HalfKind;
 use linkweir_sink::OutputOptions;
@@ -27,7 +27,9 @@ struct NoView;
 impl Viewer for NoView {
     fn tick(&mut self, _report: &RunReport) {}
 
-    fn finish(&mut self, _report: &RunReport) {}
+    fn finish(&mut self, _report: &RunReport) -> Option<Loss> {
+        None
+    }
 
     fn is_covered(&self) -> bool {
         false
@@ -75,9 +77,9 @@ fn extract<S: Source>(
     });
     let mut watcher = Watcher::new(signals, meter, NoView, args.is_live());
     let limit = Limit::new(args.input.count);
-    let (report, outcome) = Run::new(source, &mut stage, &mut outputs, limit)
+    let (mut report, outcome) = Run::new(source, &mut stage, &mut outputs, limit)
         .drive(|report, progress| watcher.look(report, progress));
-    let elapsed = watcher.finish(&report);
+    let elapsed = watcher.finish(&mut report);
     Ended {
         args,
         report: &report,

@@ -125,10 +125,10 @@ impl<'a> Job<'a> {
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = HttpStage::new(&self.config);
         let limit = Limit::new(self.args.input.count);
-        let (report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
+        let (mut report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
             .sorted(self.args.tracking.sort)
             .drive(|report, progress| self.watcher.look(report, progress));
-        let elapsed = self.watcher.finish(&report);
+        let elapsed = self.watcher.finish(&mut report);
         Ended::new(self.args, report, &[], &[stage], elapsed, self.page).conclude(outcome)
     }
 
@@ -196,10 +196,10 @@ impl<'a> Job<'a> {
 
     fn by_crew<S: Source + Send>(mut self, crew: Crew<'_, S, HttpStage>) -> anyhow::Result<Exit> {
         let watcher = &mut self.watcher;
-        let (report, outcome) = run_workers(crew, &mut self.outputs, |report, progress| {
+        let (mut report, outcome) = run_workers(crew, &mut self.outputs, |report, progress| {
             watcher.look(report, progress)
         });
-        let elapsed = self.watcher.finish(&report.total);
+        let elapsed = self.watcher.finish(&mut report.total);
         Ended::new(
             self.args,
             report.total,

@@ -296,6 +296,31 @@ fn what_a_full_file_has_lost_is_counted_exactly() {
 }
 
 #[test]
+fn a_webhook_that_fails_is_told_and_counted() {
+    let folder = tempdir().unwrap();
+    let summary = folder.path().join("summary.json");
+    // Nobody listens on the port of `discard`.
+    let hook = "http://127.0.0.1:9/hook/secret";
+    let alert = ["--alert", "requests rate > 0 /s", "--webhook", hook];
+    let words = [
+        &alert[..],
+        &["-w", "/dev/null", "--summary", summary.to_str().unwrap()],
+    ]
+    .concat();
+    let ran = http(&demo(), &words)
+        .exits(1)
+        .says("linkweir: alert firing: requests rate > 0 /s")
+        .says("linkweir: webhook: alerts not delivered: 1\n");
+    let said = ran
+        .stderr
+        .matches("webhook: alerts do not arrive: ")
+        .count();
+    assert_eq!(said, 1, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+    assert_eq!(lost(&summary), json!({"/dev/null": 0, "webhook": 1}));
+}
+
+#[test]
 fn a_reader_that_goes_leaves_the_other_outputs_alone() {
     let folder = tempdir().unwrap();
     let healthy = folder.path().join("healthy.csv");

@@ -13,9 +13,9 @@ use linkweir_record::flow::Anomaly;
 use linkweir_sketch::LogLinear;
 
 use super::watch::{Measured, Numbers};
-use super::{Metric, measure_run};
+use super::{Metric, Sample, measure_run};
 use crate::api::{FlowEnds, FlowOf, Word as _};
-use crate::text::{percent, to_f64};
+use crate::text::to_f64;
 
 /// A figure of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -206,21 +206,12 @@ impl FlowNumbers {
 }
 
 impl Measured for FlowNumbers {
-    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> (Option<f64>, u64) {
+    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> Sample<'_> {
         let Metric::Flow(metric) = metric else {
             return measure_run(metric, numbers);
         };
         match metric {
-            FlowMetric::Of(stat, of) => {
-                let values = self.distribution(of);
-                let value = match stat {
-                    Stat::Quantile(q) => values.quantile(q),
-                    Stat::Min => values.min(),
-                    Stat::Mean => values.mean(),
-                    Stat::Max => values.max(),
-                };
-                (value.map(to_f64), values.count())
-            }
+            FlowMetric::Of(stat, of) => Sample::Values(stat, self.distribution(of)),
             FlowMetric::Rate(thing) => {
                 let count = match thing {
                     FlowThing::Flows => self.ended_tcp.saturating_add(self.ended_udp),
@@ -229,18 +220,18 @@ impl Measured for FlowNumbers {
                     FlowThing::Unanswered => self.ends.unanswered,
                     FlowThing::Retransmissions => self.retransmissions,
                 };
-                (numbers.rate(count), u64::MAX)
+                numbers.rate(count)
             }
             FlowMetric::Share(part) => {
-                let (count, whole) = match part {
+                let (part, whole) = match part {
                     FlowPart::Retransmissions => (self.retransmissions, self.data_segments),
                     FlowPart::Anomaly(class) => (self.anomaly(class), self.data_segments),
                     FlowPart::Resets => (self.ends.reset, self.ended_tcp),
                     FlowPart::Unanswered => (self.ends.unanswered, self.ended_tcp),
                 };
-                ((whole > 0).then(|| percent(count, whole)), whole)
+                Sample::Share { part, whole }
             }
-            FlowMetric::Active => (Some(to_f64(numbers.table.entries)), u64::MAX),
+            FlowMetric::Active => Sample::Figure(Some(to_f64(numbers.table.entries))),
         }
     }
 }

@@ -12,9 +12,9 @@
 use linkweir_record::gateway::{GatewayEvent, GatewayEventKind};
 use linkweir_sketch::LogLinear;
 
-use super::measure_run;
 use super::rule::{Metric, Parser, RuleError, Thing};
 use super::watch::{Measured, Numbers};
+use super::{Sample, measure_run};
 
 /// What of a gateway can be counted per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl GatewayNumbers {
 }
 
 impl Measured for GatewayNumbers {
-    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> (Option<f64>, u64) {
+    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> Sample<'_> {
         let Metric::Gateway(thing) = metric else {
             return measure_run(metric, numbers);
         };
@@ -101,7 +101,7 @@ impl Measured for GatewayNumbers {
             GatewayThing::Stopped => self.refused + self.kind(GatewayEventKind::Blocked),
             GatewayThing::Kind(kind) => self.kind(kind),
         };
-        (numbers.rate(count), u64::MAX)
+        numbers.rate(count)
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Pure: the caller brings the numbers of every closed interval and gets the changes. A rule fires
 //! when its limit is broken in N intervals in a row and is resolved when the limit holds for N in a
-//! row (its hysteresis). An interval with too few samples breaks no limit, so that one slow request at
-//! night is no alert; see [`Rule`] for how many that is.
+//! row (its hysteresis). So that one slow request at night is no alert, an interval with too few samples
+//! (see [`Rule`]) is judged together with those before it, as few as it takes and at most N of them, or
+//! ten; where that is too little, or nothing came, it has no data and changes nothing. After N such
+//! intervals in a row, or ten, the rule has no data: one that fired is not resolved by that.
 //!
 //! ```text
 //! p95 of host shop > 500 ms for 3 intervals
@@ -30,6 +32,7 @@ mod flow;
 mod flow_rule;
 mod gateway;
 mod rule;
+mod sample;
 mod scan;
 mod watch;
 
@@ -37,6 +40,7 @@ pub use flow::{FlowMetric, FlowNumbers, FlowPart, FlowThing, Stat};
 pub(crate) use gateway::is_refusal;
 pub use gateway::{GatewayNumbers, GatewayThing};
 pub use rule::{Comparison, Metric, Part, Rule, RuleError, Scope, Thing};
+pub use sample::Sample;
 use watch::measure_run;
 pub use watch::{AlertEvent, Measured, Numbers, ScopeNumbers, Watch};
 

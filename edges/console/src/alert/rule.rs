@@ -201,8 +201,8 @@ impl Comparison {
 
 /// A rule.
 ///
-/// An interval with fewer than `min_samples` samples breaks no limit. Samples are complete
-/// transactions for times, responses for code and orphan shares, requests for the other shares.
+/// An interval with fewer than `min_samples` samples is judged together with those before it. Samples are
+/// complete transactions for times, responses for code and orphan shares, requests for the other shares.
 /// Default: for a quantile as many as it takes for one to lie above it, at least 20 (20 for p95, 100
 /// for p99, 1000 for p99.9); 20 for mean and shares; 1 for `min` and `max`; 0 for rates and counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -219,7 +219,7 @@ pub struct Rule {
     pub threshold: f64,
     /// Intervals in a row, at least 1.
     pub intervals: u32,
-    /// Samples that an interval needs.
+    /// Samples that a value needs.
     pub min_samples: u64,
 }
 

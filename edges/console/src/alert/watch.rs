@@ -3,7 +3,9 @@
 use linkweir_sketch::LogLinear;
 use serde::Serialize;
 
+use super::flow::Stat;
 use super::rule::{Metric, Part, Rule, Thing};
+use super::sample::{Few, Sample};
 use crate::api::{AlertState, AlertStatus, Dropped, TableState};
 use crate::text::{percent, to_f64};
 
@@ -45,7 +47,10 @@ pub struct Numbers<'a> {
     pub table: TableState,
 }
 
-/// A rule began to fire or was resolved.
+/// Intervals at least over which samples add up, and without data after which there is said to be none.
+const REACH: u64 = 10;
+
+/// A rule began to fire, was resolved, or fired and has no data any more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AlertEvent {
     /// What is watched: an interface, a file.
@@ -61,7 +66,8 @@ impl std::fmt::Display for AlertEvent {
     /// One line for the log: `alert firing: p95 > 500 ms (812.4 ms)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let status = &self.status;
-        write!(f, "alert {}: {}", status.state.as_str(), status.rule)?;
+        let state = status.state.as_str().replace('_', " ");
+        write!(f, "alert {state}: {}", status.rule)?;
         match status.value {
             Some(value) => write!(f, " ({})", human(value, status.unit)),
             None => write!(f, " (too few samples)"),
@@ -87,41 +93,38 @@ pub(crate) fn human(value: f64, unit: &str) -> String {
 
 /// What a rule can measure.
 pub trait Measured {
-    /// The value of a metric and how many samples it stands on; `None` of a metric that these numbers
-    /// do not have, and where there is nothing to measure.
-    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> (Option<f64>, u64);
+    /// What a metric stands on in an interval.
+    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> Sample<'_>;
 }
 
 impl Numbers<'_> {
     /// So many in a second.
-    pub(super) fn rate(&self, count: u64) -> Option<f64> {
+    pub(super) fn rate(&self, count: u64) -> Sample<'static> {
         let rate = to_f64(count) / self.interval_s;
-        rate.is_finite().then_some(rate)
+        Sample::Figure(rate.is_finite().then_some(rate))
     }
 }
 
 /// What is measured of a run, whatever its records are.
-pub(super) fn measure_run(metric: Metric, numbers: &Numbers<'_>) -> (Option<f64>, u64) {
-    let value = match metric {
-        Metric::Rate(Thing::Packets) => numbers.rate(numbers.packets),
-        Metric::Rate(Thing::Bits) => numbers.rate(numbers.bytes.saturating_mul(8)),
+pub(super) fn measure_run(metric: Metric, numbers: &Numbers<'_>) -> Sample<'static> {
+    Sample::Figure(match metric {
+        Metric::Rate(Thing::Packets) => return numbers.rate(numbers.packets),
+        Metric::Rate(Thing::Bits) => return numbers.rate(numbers.bytes.saturating_mul(8)),
         Metric::Drops => Some(to_f64(numbers.dropped.total())),
         Metric::TableFill => Some(percent(numbers.table.entries, numbers.table.capacity)),
-        _ => return (None, 0),
-    };
-    (value, u64::MAX)
+        _ => None,
+    })
 }
 
 impl Measured for ScopeNumbers {
-    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> (Option<f64>, u64) {
-        let times = &self.response_time;
-        let time = |value: Option<u64>| (value.map(to_f64), times.count());
-        let share = |part: u64, whole: u64| ((whole > 0).then(|| percent(part, whole)), whole);
+    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> Sample<'_> {
+        let time = |stat| Sample::Values(stat, &self.response_time);
+        let share = |part: u64, whole: u64| Sample::Share { part, whole };
         match metric {
-            Metric::Quantile(q) => time(times.quantile(q)),
-            Metric::Min => time(times.min()),
-            Metric::Mean => time(times.mean()),
-            Metric::Max => time(times.max()),
+            Metric::Quantile(q) => time(Stat::Quantile(q)),
+            Metric::Min => time(Stat::Min),
+            Metric::Mean => time(Stat::Mean),
+            Metric::Max => time(Stat::Max),
             Metric::Rate(thing) => {
                 let count = match thing {
                     Thing::Requests => self.requests,
@@ -131,7 +134,7 @@ impl Measured for ScopeNumbers {
                     Thing::Errors5xx => self.errors_5xx,
                     Thing::Packets | Thing::Bits => return measure_run(metric, numbers),
                 };
-                (numbers.rate(count), u64::MAX)
+                numbers.rate(count)
             }
             Metric::Share(part) => match part {
                 Part::Errors4xx => share(self.errors_4xx, self.responses),
@@ -152,8 +155,14 @@ impl Measured for ScopeNumbers {
 pub struct Watch {
     rule: Rule,
     state: AlertState,
-    /// Intervals in a row that speak for leaving the state.
+    /// Whether it fired and was not resolved since.
+    is_open: bool,
+    /// Intervals in a row that speak for a change of that; those without data do not count.
     streak: u32,
+    /// Intervals so far, and that of the latest value.
+    number: u64,
+    judged: u64,
+    few: Few,
     since_ms: u64,
     value: Option<f64>,
 }
@@ -161,11 +170,15 @@ pub struct Watch {
 impl Watch {
     /// A rule that is not broken yet.
     #[must_use]
-    pub const fn new(rule: Rule) -> Self {
+    pub fn new(rule: Rule) -> Self {
         Self {
             rule,
             state: AlertState::Ok,
+            is_open: false,
             streak: 0,
+            number: 0,
+            judged: 0,
+            few: Few::default(),
             since_ms: 0,
             value: None,
         }
@@ -190,49 +203,86 @@ impl Watch {
         }
     }
 
-    /// Takes the numbers of the next interval; says whether the rule began to fire or was resolved.
+    /// Takes the numbers of the next interval; says whether the rule began to fire, was resolved, or fired
+    /// and has no data any more.
     pub fn interval(&mut self, scope: &impl Measured, numbers: &Numbers<'_>) -> bool {
-        let (value, samples) = scope.measure(self.rule.metric, numbers);
-        self.value = value.filter(|_| samples >= self.rule.min_samples);
-        let is_broken = self
-            .value
-            .is_some_and(|value| self.rule.comparison.holds(value, self.rule.threshold));
-        let next = self.next_state(is_broken);
+        self.number += 1;
+        self.value = self.judge(scope.measure(self.rule.metric, numbers));
+        let next = match self.value {
+            Some(value) => {
+                self.judged = self.number;
+                self.decide(self.rule.comparison.holds(value, self.rule.threshold))
+            }
+            None => self.without_data(),
+        };
         if next == self.state {
             return false;
         }
         self.state = next;
         self.since_ms = numbers.t_ms;
-        matches!(next, AlertState::Firing | AlertState::Resolved)
+        match next {
+            AlertState::Firing | AlertState::Resolved => true,
+            AlertState::NoData => self.is_open,
+            AlertState::Ok | AlertState::Pending => false,
+        }
     }
 
-    fn next_state(&mut self, is_broken: bool) -> AlertState {
-        let needed = self.rule.intervals;
-        match (self.state, is_broken) {
-            (AlertState::Firing, true) => {
-                self.streak = 0;
+    /// Intervals over which samples add up where one has too few.
+    fn reach(&self) -> u64 {
+        u64::from(self.rule.intervals).max(REACH)
+    }
+
+    /// The value of an interval: of its own samples, or where they are too few of those before it too.
+    fn judge(&mut self, sample: Sample<'_>) -> Option<f64> {
+        let needed = self.rule.min_samples;
+        match sample.count() {
+            Some(0) => None,
+            Some(count) if count < needed => {
+                let oldest = (self.number + 1).saturating_sub(self.reach());
+                self.few.add(sample, self.number, oldest, needed)
+            }
+            _ => {
+                self.few.clear();
+                sample.value()
+            }
+        }
+    }
+
+    /// The state after an interval in which the limit was broken or held.
+    fn decide(&mut self, is_broken: bool) -> AlertState {
+        if is_broken == self.is_open {
+            self.streak = 0;
+            return if self.is_open {
                 AlertState::Firing
-            }
-            (AlertState::Firing, false) => {
-                self.streak += 1;
-                if self.streak < needed {
-                    return AlertState::Firing;
-                }
-                self.streak = 0;
-                AlertState::Resolved
-            }
-            (_, false) => {
-                self.streak = 0;
+            } else {
                 AlertState::Ok
-            }
-            (_, true) => {
-                self.streak += 1;
-                if self.streak < needed {
-                    return AlertState::Pending;
-                }
-                self.streak = 0;
-                AlertState::Firing
-            }
+            };
+        }
+        self.streak += 1;
+        if self.streak < self.rule.intervals {
+            return match self.state {
+                state if self.is_open => state,
+                _ => AlertState::Pending,
+            };
+        }
+        self.streak = 0;
+        self.is_open = is_broken;
+        if is_broken {
+            AlertState::Firing
+        } else {
+            AlertState::Resolved
+        }
+    }
+
+    /// The state after an interval without data.
+    fn without_data(&mut self) -> AlertState {
+        if self.number - self.judged >= self.reach() {
+            self.streak = 0;
+            return AlertState::NoData;
+        }
+        match self.state {
+            AlertState::Resolved => AlertState::Ok,
+            state => state,
         }
     }
 }
@@ -240,7 +290,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use AlertState::{Firing, Ok as Fine, Pending, Resolved};
+    use AlertState::{Firing, NoData, Ok as Fine, Pending, Resolved};
 
     fn watch(rule: &str) -> Watch {
         Watch::new(rule.parse().unwrap())
@@ -344,8 +394,31 @@ mod tests {
         );
     }
 
+    /// What a rule says of one interval after the other, in each so many requests with so many errors.
+    fn told(rule: &str, intervals: impl IntoIterator<Item = (u64, u64)>) -> Vec<String> {
+        let mut watch = watch(rule);
+        let quiet = Dropped::default();
+        let mut told = Vec::new();
+        for (t_ms, (responses, errors_5xx)) in (1..).zip(intervals) {
+            let scope = ScopeNumbers {
+                responses,
+                errors_5xx,
+                ..ScopeNumbers::default()
+            };
+            if watch.interval(&scope, &numbers(t_ms, &quiet)) {
+                let event = AlertEvent {
+                    source: "eth0".into(),
+                    status: watch.status(),
+                    t_ms,
+                };
+                told.push(format!("{t_ms} {event}"));
+            }
+        }
+        told
+    }
+
     #[test]
-    fn one_slow_request_is_no_alert_and_silence_resolves() {
+    fn one_slow_request_is_no_alert() {
         let mut watch = watch("p95 > 1 ms");
         let quiet = Dropped::default();
         let mut slow = ScopeNumbers::default();
@@ -359,7 +432,79 @@ mod tests {
             t_ms: 2,
         };
         assert_eq!(event.to_string(), "alert firing: p95 > 1 ms (5.0 ms)");
-        assert!(watch.interval(&ScopeNumbers::default(), &numbers(3, &quiet)));
-        assert_eq!(watch.status().state, Resolved);
+    }
+
+    #[test]
+    fn samples_of_quiet_intervals_add_up() {
+        let all_fail = [(12, 12), (18, 18), (12, 12), (12, 12)];
+        let firing = |at, rule: &str| [format!("{at} alert firing: {rule} (100.00 %)")];
+        for (at, rule) in [
+            (2, "5xx share > 5 % for 1 intervals"),
+            (3, "5xx share > 5 % for 2 intervals"),
+            (4, "5xx share > 5 % for 3 intervals"),
+        ] {
+            assert_eq!(told(rule, all_fail), firing(at, rule));
+        }
+        // As few intervals as it takes, so that what was mended is soon seen to be.
+        assert_eq!(
+            told("5xx share > 5 %", [(12, 12), (12, 12), (12, 0), (12, 0)]),
+            [
+                "2 alert firing: 5xx share > 5 % (100.00 %)",
+                "4 alert resolved: 5xx share > 5 % (0.00 %)"
+            ]
+        );
+        // Ten intervals at most, or as many as the rule is for.
+        assert!(told("5xx share > 5 %", [(1, 1); 40]).is_empty());
+        let long = "5xx share > 5 % for 20 intervals";
+        assert_eq!(told(long, [(1, 1); 60]), firing(39, long));
+        // Those of an interval with enough are its own.
+        assert!(told("5xx share > 5 %", [(1, 1), (20, 0), (1, 1), (1, 1)]).is_empty());
+        let mut watch = watch("p90 > 1 ms");
+        let quiet = Dropped::default();
+        let states = [900_000, 2_000_000, 2_000_000].map(|time| {
+            let mut scope = ScopeNumbers::default();
+            scope.response_time.record_n(time, 12);
+            watch.interval(&scope, &numbers(1, &quiet));
+            (
+                watch.status().state,
+                watch.value.map(|value| (value / 1e4).round()),
+            )
+        });
+        assert_eq!(
+            states,
+            [(Fine, None), (Firing, Some(200.0)), (Firing, Some(200.0))]
+        );
+    }
+
+    #[test]
+    fn no_data_is_not_resolved() {
+        let rule = "5xx share > 5 %";
+        let silent = |n| std::iter::repeat_n((0, 0), n);
+        let broken = || std::iter::once((30, 30));
+        let firing = "1 alert firing: 5xx share > 5 % (100.00 %)";
+        assert_eq!(told(rule, broken().chain(silent(9))), [firing], "not yet");
+        let none = "11 alert no data: 5xx share > 5 % (too few samples)";
+        assert_eq!(told(rule, broken().chain(silent(30))), [firing, none]);
+        // It has never been resolved.
+        let back = broken().chain(silent(10)).chain(broken());
+        let again = "12 alert firing: 5xx share > 5 % (100.00 %)";
+        assert_eq!(told(rule, back), [firing, none, again]);
+        let mended = broken().chain(silent(10)).chain([(30, 0)]);
+        let resolved = "12 alert resolved: 5xx share > 5 % (0.00 %)";
+        assert_eq!(told(rule, mended), [firing, none, resolved]);
+        // A rule that did not fire has nothing to say of it, but stands so.
+        assert!(told(rule, silent(30)).is_empty());
+        let mut watch = watch(rule);
+        let quiet = Dropped::default();
+        for t in 0..10 {
+            watch.interval(&ScopeNumbers::default(), &numbers(t, &quiet));
+        }
+        assert_eq!(watch.status().state, NoData);
+        assert_eq!(watch.status().state.as_str(), "no_data");
+        // Without samples to need, silence is a value.
+        assert_eq!(
+            told("requests rate < 1 /s", silent(2)),
+            ["1 alert firing: requests rate < 1 /s (0.0 /s)"]
+        );
     }
 }

@@ -55,8 +55,8 @@ pub use self::servers::Servers;
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use linkweir_engine::{RunReport, Sink};
@@ -162,6 +162,8 @@ pub(crate) struct WebhookCounts {
     pub(crate) retries: AtomicU64,
     /// Events that were not posted: forgotten while the receiver was down, or left at the end.
     pub(crate) missed: AtomicU64,
+    /// Why the first attempt that failed did.
+    pub(crate) first_failure: OnceLock<String>,
 }
 
 /// The live statistics of one run over records of one kind. A clone is another handle on the same.
@@ -463,6 +465,16 @@ impl<K: Kind> LiveOf<K> {
     #[must_use]
     pub fn alerts(&self) -> Vec<AlertStatus> {
         lock(&self.0.board).alerts.clone()
+    }
+
+    /// Alerts that the webhook did not deliver, and why the first attempt that failed did: also where it is
+    /// tried again. The address is not in it, since it may hold a secret.
+    #[must_use]
+    pub fn webhook_losses(&self) -> (u64, Option<&str>) {
+        let counts = self.webhook_counts();
+        let lost = [&counts.failed, &counts.missed].map(|count| count.load(Ordering::Relaxed));
+        let why = counts.first_failure.get().map(String::as_str);
+        (lost.iter().sum(), why)
     }
 
     /// Counters of the webhook.

@@ -252,7 +252,10 @@ fn draw_alert<F>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<F>, look: &Look)
         look.warn()
     };
     let mut line = Line::from(Span::styled(
-        format!(" {} ", alert.state.as_str().to_uppercase()),
+        format!(
+            " {} ",
+            alert.state.as_str().replace('_', " ").to_uppercase()
+        ),
         style,
     ));
     line.push_span(" ");

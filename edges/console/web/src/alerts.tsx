@@ -4,7 +4,7 @@ import type { AlertStatus } from "./api";
 import * as format from "./format";
 import { latest } from "./state";
 
-const ORDER = { firing: 0, pending: 1, resolved: 2, ok: 3 } as const;
+const ORDER = { firing: 0, pending: 1, no_data: 2, resolved: 3, ok: 4 } as const;
 
 function amount(value: number | null, unit: string | undefined): string {
   if (value === null) return "–";
@@ -22,7 +22,7 @@ export function Alerts() {
   if (broken.length === 0) return null;
   const line = (alert: AlertStatus) => (
     <li key={alert.rule} class={`alert alert-${alert.state}`}>
-      <span class="alert-state">{alert.state}</span>
+      <span class="alert-state">{alert.state.replace("_", " ")}</span>
       <span class="alert-rule">{alert.rule}</span>
       <span class="alert-value">
         now {amount(alert.value, alert.unit)}, limit {amount(alert.threshold, alert.unit)}

@@ -21,7 +21,7 @@ export interface TableState {
   capacity: number;
 }
 
-export type AlertState = "ok" | "pending" | "firing" | "resolved";
+export type AlertState = "ok" | "pending" | "firing" | "resolved" | "no_data";
 
 export interface AlertStatus {
   rule: string;
