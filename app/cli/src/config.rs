@@ -8,7 +8,11 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, CommandFactory};
+use serde::Deserialize as _;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::args::Cli;
 
@@ -51,9 +55,48 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Refuse
     }
     let extra = read(&path, stage, words.get(at..).unwrap_or_default()).map_err(Refused::File)?;
     let mut all = words.get(..=at).unwrap_or_default().to_vec();
-    all.extend(extra);
+    all.extend(extra.iter().map(|given| given.word.clone()));
     all.extend_from_slice(words.get(at + 1..).unwrap_or_default());
-    Ok(crate::parse_from(all)?)
+    crate::parse_from(all).map_err(|error| match line_at_fault(&extra, &error) {
+        Some(line) => Refused::File(format!("{}, line {line}: {}", path.display(), said(&error))),
+        None => Refused::Clap(error),
+    })
+}
+
+/// A word that stands for a part of the file.
+#[derive(Debug)]
+struct Given {
+    word: OsString,
+    line: usize,
+}
+
+/// The line that clap complains of, where it does so of what is in the file.
+fn line_at_fault(extra: &[Given], error: &clap::Error) -> Option<usize> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    // `--timeout <DURATION>`
+    let flag = text(ContextKind::InvalidArg)?.split(' ').next()?;
+    let whole = text(ContextKind::InvalidValue).map(|value| format!("{flag}={value}"));
+    let is_flag = |given: &&Given| {
+        let word = given.word.to_string_lossy();
+        word.split('=').next() == Some(flag)
+    };
+    let mut of_flag = extra.iter().filter(is_flag);
+    let exact = of_flag.clone().find(|given| {
+        whole
+            .as_ref()
+            .is_some_and(|whole| given.word.as_os_str() == whole.as_str())
+    });
+    Some(exact.or_else(|| of_flag.next())?.line)
+}
+
+/// What clap says, without what is about the command line.
+fn said(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.split("\n\n").next().unwrap_or_default();
+    text.trim_start_matches("error: ").to_owned()
 }
 
 fn config_path(words: &[OsString]) -> Option<PathBuf> {
@@ -73,17 +116,22 @@ fn config_path(words: &[OsString]) -> Option<PathBuf> {
 }
 
 /// The words that a configuration file stands for.
-fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<OsString>, String> {
+fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<Given>, String> {
     let name = path.display();
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|error| format!("{name}: {error}"))?;
     file.take(MAX_BYTES)
         .read_to_string(&mut text)
         .map_err(|error| format!("{name}: {error}"))?;
-    let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
+    let table = DeTable::parse(&text).map_err(|mut error| {
+        error.set_input(Some(&text));
+        format!("{name}: {error}")
+    })?;
+    let line_of = |at: usize| text.get(..at).unwrap_or(&text).matches('\n').count() + 1;
     let mut words = Vec::new();
-    for (key, value) in &table {
-        let line = line_of(&text, key);
+    for (key, value) in table.get_ref() {
+        let line = line_of(key.span().start);
+        let key: &str = key.get_ref();
         let Some(flag) = stage
             .get_arguments()
             .find(|arg| arg.get_long() == Some(key))
@@ -107,33 +155,36 @@ fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<Os
             continue;
         }
         let word = OsString::from(format!("--{key}"));
-        match (flag.get_action(), value) {
-            (ArgAction::SetTrue, toml::Value::Boolean(true)) => words.push(word),
-            (ArgAction::SetTrue, toml::Value::Boolean(false)) => {}
+        let mut give = |word: OsString, line| words.push(Given { word, line });
+        match (flag.get_action(), value.get_ref()) {
+            (ArgAction::SetTrue, DeValue::Boolean(true)) => give(word, line),
+            (ArgAction::SetTrue, DeValue::Boolean(false)) => {}
             (ArgAction::SetTrue, _) => {
                 return Err(format!("{name}, line {line}: `{key}` is true or false"));
             }
-            (ArgAction::Append, toml::Value::Array(values)) => {
+            (ArgAction::Append, DeValue::Array(values)) => {
                 for value in values {
+                    let line = line_of(value.span().start);
                     let value = scalar(value).ok_or_else(|| {
                         format!("{name}, line {line}: `{key}` is a list of texts")
                     })?;
-                    words.push(format!("--{key}={value}").into());
+                    give(format!("--{key}={value}").into(), line);
                 }
             }
-            (_, value) => {
+            _ => {
                 let value = scalar(value)
                     .ok_or_else(|| format!("{name}, line {line}: `{key}` takes one value"))?;
-                words.push(format!("--{key}={value}").into());
+                give(format!("--{key}={value}").into(), line);
             }
         }
     }
     Ok(words)
 }
 
-fn scalar(value: &toml::Value) -> Option<String> {
-    match value {
-        toml::Value::String(text) => Some(text.clone()),
+fn scalar(value: &Spanned<DeValue<'_>>) -> Option<String> {
+    // Numbers as TOML means them: `1_000` is one.
+    match toml::Value::deserialize(ValueDeserializer::from(value.clone())).ok()? {
+        toml::Value::String(text) => Some(text),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Float(number) => Some(number.to_string()),
         _ => None,
@@ -166,10 +217,4 @@ fn is_given(flag: &clap::Arg, stage: &clap::Command, given: &[OsString]) -> bool
                 })
             }),
         })
-}
-
-fn line_of(text: &str, key: &str) -> usize {
-    text.lines()
-        .position(|line| line.trim_start().trim_start_matches('"').starts_with(key))
-        .map_or(1, |at| at + 1)
 }

@@ -38,6 +38,17 @@ pub(crate) fn warn(text: &str) {
     say(&format!("linkweir: {}", safe(text)));
 }
 
+/// A message of several lines, such as an error with the line of the file that it is about.
+pub(crate) fn warn_lines(text: &str) {
+    say(&format!("linkweir: {}", safe_lines(text)));
+}
+
+/// The same as [`safe`], line by line: none but the first begins at the left, as messages do.
+fn safe_lines(text: &str) -> String {
+    let lines: Vec<String> = text.trim_end().lines().map(safe).collect();
+    lines.join("\n  ")
+}
+
 /// A text that may be shown: controls escaped, and cut where it is too long.
 fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len().min(LONGEST));
@@ -80,10 +91,15 @@ pub(crate) fn failure(error: &anyhow::Error) -> Exit {
             text = format!("{text}: {cause}");
         }
     }
-    warn(&text);
     match error.downcast_ref::<Wrong>() {
-        Some(_) => Exit::Usage,
-        None => Exit::Failed,
+        Some(_) => {
+            warn_lines(&text);
+            Exit::Usage
+        }
+        None => {
+            warn(&text);
+            Exit::Failed
+        }
     }
 }
 
@@ -102,6 +118,18 @@ impl std::error::Error for Wrong {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_lines_and_no_messages_of_their_own() {
+        let said = safe_lines("a.toml: at line 1\n  |\n1 | \u{1b}x\nlinkweir: done\n");
+        let lines = [
+            "a.toml: at line 1",
+            "    |",
+            "  1 | \\u{1b}x",
+            "  linkweir: done",
+        ];
+        assert_eq!(said, lines.join("\n"));
+    }
 
     #[test]
     fn messages_are_harmless_and_short() {

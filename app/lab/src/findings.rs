@@ -15,6 +15,9 @@ pub struct Findings {
     pub pictures: Vec<Picture>,
     /// Remarks for the reader, such as what could not be checked here.
     pub notes: Vec<String>,
+    /// Whether the run was ended before its time: what was to be sent later is not there, so that rows that
+    /// differ are no finding.
+    pub interrupted: bool,
 }
 
 /// What several witnesses say of the same things.

@@ -90,6 +90,7 @@ pub fn run(order: &Order, tell: &mut dyn FnMut(Step<'_>)) -> Result<Findings, La
         let why =
             "The run was ended early: what was to be sent later is not there, and may differ.";
         findings.notes.push(why.to_owned());
+        findings.interrupted = true;
     }
     Ok(findings)
 }

@@ -61,10 +61,13 @@ pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
                     Ok(Place::File(path.to_owned()))
                 }
                 Ok(_) => refuse(format!("`{}` is no folder", folder.display())),
-                Err(e) if e.kind() == ErrorKind::NotFound => refuse(format!(
-                    "the folder `{}` does not exist; create it first",
-                    folder.display()
-                )),
+                Err(e) if e.kind() == ErrorKind::NotFound => {
+                    let message = format!(
+                        "the folder `{}` does not exist; create it first",
+                        folder.display()
+                    );
+                    Err(io_error(destination, io::Error::new(e.kind(), message)))
+                }
                 Err(source) => Err(io_error(destination, source)),
             }
         }

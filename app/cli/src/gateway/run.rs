@@ -30,7 +30,7 @@ use super::snapshot::Snapshot;
 use super::status::to_screen;
 use super::watchdog;
 use super::worker::{Clock, Worker};
-use crate::exit::{Exit, say, warn};
+use crate::exit::{Exit, say, warn, warn_lines};
 use crate::outputs::{self, ToldLosses};
 use crate::progress;
 use crate::signals::Signals;
@@ -222,7 +222,7 @@ impl Running<'_> {
             let _goes_on = self.outputs.rotate();
             let numbers = self.numbers.clone();
             if let Err(error) = self.reload(&numbers) {
-                warn(&format!("the policy stays as it was: {error:#}"));
+                warn_lines(&format!("the policy stays as it was: {error:#}"));
             }
         }
         if let Some(control) = self.control.take() {

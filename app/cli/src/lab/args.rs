@@ -75,7 +75,7 @@ Examples:
   linkweir lab loss --duration 5s --report loss.html
 
 Exit codes:
-  0  done, no disagreement
+  0  done, no disagreement, or interrupted
   1  done, but the witnesses disagree by more than the stated tolerance
   2  wrong command line or scenario
   3  a program is missing or failed, or the kernel allows no namespaces";

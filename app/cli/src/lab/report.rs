@@ -15,6 +15,7 @@ pub(super) fn html(name: &str, findings: &Findings) -> String {
         tables: findings.tables.iter().map(table).collect(),
         plots: findings.pictures.iter().map(picture).collect(),
         notes: findings.notes.clone(),
+        is_interrupted: findings.interrupted,
         command_line: documents::command_line(),
         program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
     }

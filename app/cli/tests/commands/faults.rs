@@ -187,9 +187,51 @@ fn a_bad_filter() {
 
 #[test]
 fn outputs_that_cannot_be_written() {
-    http(&demo(), &["-w", "/no/such/folder/out.jsonl"])
-        .exits(2)
-        .says("/no/such/folder");
+    // The same mistake, whatever it is that is to be written.
+    let outputs: [(&str, &[&str]); 12] = [
+        ("http", &["-w", "/no/such/folder/out.jsonl"]),
+        ("http", &["-w", "/no/such/folder/out.parquet"]),
+        (
+            "http",
+            &["-w", "/dev/null", "--summary", "/no/such/folder/s.json"],
+        ),
+        (
+            "http",
+            &["-w", "/dev/null", "--report", "/no/such/folder/r.html"],
+        ),
+        (
+            "http",
+            &["-w", "/dev/null", "--sketch", "/no/such/folder/s.json"],
+        ),
+        ("halves", &["-w", "/no/such/folder/halves.parquet"]),
+        ("flows", &["-w", "/no/such/folder/out.jsonl"]),
+        (
+            "flows",
+            &["--format", "tstat", "-w", "/no/such/folder/tree"],
+        ),
+        (
+            "flows",
+            &["--no-output", "--histograms", "/no/such/folder/tree"],
+        ),
+        (
+            "flows",
+            &["--no-output", "--archive", "/no/such/folder/archive"],
+        ),
+        ("flows", &["--no-output", "--rrd", "/no/such/folder/rrd"]),
+        (
+            "flows",
+            &["--no-output", "--summary", "/no/such/folder/s.json"],
+        ),
+    ];
+    for (command, words) in outputs {
+        let ran = linkweir()
+            .arg(command)
+            .arg("-qr")
+            .arg(demo())
+            .args(words)
+            .output();
+        ended(ran.unwrap()).exits(3).says("/no/such/folder");
+    }
     let folder = tempdir().unwrap();
     http(&demo(), &["-w", folder.path().to_str().unwrap()]).exits(2);
     http(&demo(), &["-w", "/dev/full"])

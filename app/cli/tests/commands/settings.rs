@@ -72,11 +72,55 @@ fn wrong_files() {
         .says("line 1")
         .says("sort");
     with("format = \n", &[]).exits(2).says("linkweir.toml");
-    with("timeout = \"60\"\n", &[]).exits(2).says("60");
+    // What is right for TOML and wrong for the flag: where it stands, and nothing of the command line.
+    let ran = with("sort = true\nread-size = \"1MiB\"\ntimeout = \"60\"\n", &[])
+        .exits(2)
+        .says("linkweir.toml, line 3: invalid value '60' for '--timeout <DURATION>': ");
+    assert!(!ran.stderr.contains("--help"), "{}", ran.stderr);
+    with(
+        "rotate = \"1h\"\nwrite = [\n  \"a.jsonl\",\n]\nread = [\n\"-\"]\nports = \"80-70\"\n",
+        &[],
+    )
+    .exits(2)
+    .says("linkweir.toml, line 7: ")
+    .says("80-70");
+    let ran = run(&["http", "-r", "-", "--timeout", "60"]).exits(2);
+    assert!(!ran.stderr.contains(" line "), "that is none of a file's");
+    // Several lines are several lines.
+    let ran = with("sort = true\nread = [\"a\",\n", &[]).exits(2);
+    assert!(
+        ran.stderr
+            .contains("linkweir.toml: TOML parse error at line 2, column "),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("\n  2 | read = [\"a\",\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("\\n"), "{}", ran.stderr);
     with("config = \"other.toml\"\n", &[]).exits(2);
     http(&demo(), &["--config", "/no/such.toml"])
         .exits(2)
         .says("/no/such.toml");
+}
+
+#[test]
+fn a_bad_expression_of_a_policy_is_shown_as_it_stands() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("gateway.toml");
+    let policy = "[[signature]]\nname = \"a\"\nclient = \"regex:^x(abc\"\n";
+    std::fs::write(&path, policy).unwrap();
+    let ran = run(&["gateway", "check", "--config", path.to_str().unwrap()])
+        .exits(2)
+        .says("gateway.toml:3:");
+    assert!(
+        ran.stderr.contains("\n      ^x(abc\n        ^\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("\\n"), "{}", ran.stderr);
 }
 
 #[test]

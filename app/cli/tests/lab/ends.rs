@@ -224,9 +224,11 @@ fn when_a_key_ends_it() {
         lab.signal_group("INT");
         let status = lab.leaves_nothing();
         let (table, said) = (lab.read("stdout"), lab.read("stderr"));
-        // Not all that was to be planted was sent.
-        let is_done = matches!(status.code(), Some(0 | 1));
-        assert!(is_done, "{who:?}: {status}: {table}{said}");
+        // Not all that was to be planted was sent: rows may differ, which is nobody's fault.
+        assert_eq!(status.code(), Some(0), "{who:?}: {table}{said}");
+        let verdict = table.lines().last().unwrap_or_default();
+        assert!(verdict.starts_with("Interrupted: "), "{who:?}: {table}");
+        assert!(!table.contains("DISAGREEMENT"), "{who:?}: {table}");
         let requests = table.lines().find(|line| line.starts_with("requests "));
         assert!(
             requests.is_some_and(|line| line.ends_with("ok")),

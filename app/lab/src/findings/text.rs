@@ -29,7 +29,13 @@ impl fmt::Display for Findings {
             writeln!(f, "\n{note}")?;
         }
         let (compared, wrong) = self.compared();
-        let (colour, verdict) = if wrong == 0 {
+        let (colour, verdict) = if self.interrupted {
+            let some = format!(
+                "{} of {compared} rows are as they should be",
+                compared - wrong
+            );
+            (BOLD, format!("Interrupted: {some}."))
+        } else if wrong == 0 {
             let all = format!("{compared} of {compared} rows are as they should be");
             (GREEN, format!("No disagreement: {all}."))
         } else {
@@ -201,6 +207,14 @@ mod tests {
             seen          -      5\n\n\
             DISAGREEMENT in 1 of 1 rows.\n";
         assert_eq!(findings.to_string(), expected);
+
+        let interrupted = Findings {
+            interrupted: true,
+            ..findings.clone()
+        };
+        let verdict = "Interrupted: 0 of 1 rows are as they should be.\n";
+        let said = expected.replace("DISAGREEMENT in 1 of 1 rows.\n", verdict);
+        assert_eq!(interrupted.to_string(), said);
 
         let coloured = format!("{findings:#}");
         assert!(

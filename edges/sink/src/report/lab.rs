@@ -16,6 +16,8 @@ pub struct LabReport {
     pub plots: Vec<Plot>,
     /// Remarks, such as what could not be checked.
     pub notes: Vec<String>,
+    /// Whether the run was ended early: what differs is then no finding.
+    pub is_interrupted: bool,
     /// The command line that made the page.
     pub command_line: String,
     /// Name and version of the program.

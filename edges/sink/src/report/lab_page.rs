@@ -63,6 +63,12 @@ impl LabReport {
                 "Nothing compared",
                 "no row has a rule".to_owned(),
             ),
+            (all, wrong) if self.is_interrupted => (
+                "interrupted",
+                "–",
+                "Interrupted",
+                format!("{} of {} as they should be", all - wrong, rows(all)),
+            ),
             (all, 0) => (
                 "agrees",
                 "✓",
@@ -263,6 +269,24 @@ mod tests {
         ] {
             assert!(html.contains(line), "{line}\nin: {html}");
         }
+    }
+
+    #[test]
+    fn what_was_interrupted_is_no_disagreement() {
+        let html = LabReport {
+            is_interrupted: true,
+            ..report(vec![row(
+                "requests",
+                &[Some("10"), Some("11")],
+                LabMark::Differs,
+            )])
+        }
+        .render();
+        assert!(
+            html.contains("<b>Interrupted</b><span>0 of 1 row as they should be</span>"),
+            "{html}"
+        );
+        assert!(!html.contains("Disagreement"));
     }
 
     #[test]
