@@ -4,9 +4,9 @@
 //! merge exactly, so nothing waits in memory, and a killed process loses the current step at most
 //! (see [`linkweir_sketch::archive`]).
 //!
-//! A later run goes on in the same file: the last step of the earlier run is continued, and steps
-//! before it may fill gaps, but a step that an earlier run has measured is not taken again. Reading
-//! the same capture twice is refused, instead of counting everything twice.
+//! A later run goes on in the same file: the last step of the earlier run is continued from where that
+//! ended, and steps before it may fill gaps, but time that an earlier run has measured is not taken
+//! again. Reading the same capture twice is refused, instead of counting everything twice.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -57,6 +57,8 @@ pub struct ArchiveSink {
     path: PathBuf,
     archive: Archive<Mapped>,
     opened: Opened,
+    /// Until when the earlier runs measured their last step, nanoseconds since 1970.
+    measured_until: Option<u64>,
     /// Steps of this run, the latest [`REMEMBERED`].
     mine: BTreeSet<u64>,
 }
@@ -102,8 +104,10 @@ impl ArchiveSink {
     }
 
     fn with(path: &Path, archive: Archive<Mapped>, opened: Opened) -> Self {
+        let newest = opened.newest;
         Self {
             path: path.to_owned(),
+            measured_until: newest.and_then(|newest| archive.measured_until(newest)),
             archive,
             opened,
             mine: BTreeSet::new(),
@@ -127,6 +131,8 @@ impl ArchiveSink {
             self.put(&Step {
                 number,
                 span_ns: step.span_ns,
+                from_ns: number.saturating_mul(step.span_ns),
+                to_ns: (number + 1).saturating_mul(step.span_ns),
                 ..Step::default()
             })?;
         }
@@ -159,7 +165,16 @@ impl ArchiveSink {
                 at()
             ));
         }
-        match self.archive.put(step.number, &step.cells) {
+        let until = self.measured_until.filter(|_| is_continued);
+        if let Some(until) = until.filter(|until| step.from_ns < *until) {
+            return refuse(format!(
+                "the time from {} to {} was measured by an earlier run already; use another file",
+                human::moment(step.from_ns),
+                human::moment(until)
+            ));
+        }
+        let put = self.archive.put_until(step.number, step.to_ns, &step.cells);
+        match put {
             Ok(_) => {}
             Err(PutError::TooOld) => {
                 return refuse(format!(
@@ -344,6 +359,33 @@ mod tests {
         };
         assert_eq!((*a, *b), ((0, 1, 1), (1, 5, 127)));
         assert_eq!(rest, [silent[0], silent[1], (11, 121, 1)]);
+    }
+
+    #[test]
+    fn the_last_step_goes_on_where_it_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.arc");
+        let part = |from_s: u64, to_s: u64| Step {
+            from_ns: (300 * 288 + from_s) * 1_000_000_000,
+            to_ns: (300 * 288 + to_s) * 1_000_000_000,
+            ..step(288, 1)
+        };
+        let run = |parts: &[Step]| {
+            let mut sink = ArchiveSink::open(&path, STEP).unwrap();
+            let put = parts.iter().try_for_each(|part| sink.put(part));
+            put.map_err(|error| error.to_string())
+        };
+        // Two shards, of which one saw its first packet later.
+        run(&[part(10, 20), part(12, 21)]).unwrap();
+        for again in [part(10, 20), part(20, 40), part(1, 2)] {
+            let refused = run(&[again]).unwrap_err();
+            assert!(refused.contains("measured by an earlier run"), "{refused}");
+        }
+        assert_eq!(days(&path), [(1, 1, 2)]);
+        run(&[part(21, 40), part(30, 45)]).unwrap();
+        assert!(run(&[part(44, 60)]).is_err());
+        run(&[part(45, 60)]).unwrap();
+        assert_eq!(days(&path), [(1, 1, 5)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::run;
+use crate::common::{demo, run};
 use linkweir_sink::archive::ArchiveSink;
 use linkweir_sketch::Step;
 use linkweir_sketch::cells::{Direction, Measure, SeriesId, Transport};
@@ -37,6 +37,22 @@ fn write(path: &Path, directions: &[Direction]) {
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+#[test]
+fn a_capture_that_is_read_again_is_not_counted_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.lwa");
+    let capture = demo();
+    let words = ["flows", "-q", "--no-output", "-r", text(&capture)];
+    let read = || run(&[&words[..], &["--archive", text(&path)]].concat());
+    let dump = || run(&["archive", "dump", text(&path)]).exits(0).stdout;
+    read().exits(0);
+    let once = dump();
+    assert!(once.lines().count() > 1, "{once}");
+    let again = read().says("was measured by an earlier run already");
+    assert_ne!(again.code, Some(0));
+    assert!(dump() == once);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::bytes::{
 };
 use crate::cells::{Buckets, Catalogue, CellSet, Distribution, Kind};
 
-/// Number and one, writing, steps, nothing, checksum.
+/// Number and one, writing, steps, how far it was measured, checksum.
 const HEAD_BYTES: usize = 32;
 /// Sum, smallest, largest.
 const SCALAR_BYTES: usize = 24;
@@ -288,6 +288,17 @@ impl RowBuffer {
 
     fn set_steps(&mut self, steps: u32) {
         put_u32(&mut self.bytes, 16, steps);
+    }
+
+    /// How far the row of a step was measured, as a part of its length; 0 where nobody said.
+    pub(super) fn measured(&self) -> u32 {
+        u32_at(&self.bytes, 20)
+    }
+
+    /// It was measured at least so far.
+    pub(super) fn measure_to(&mut self, part: u32) {
+        let part = self.measured().max(part);
+        put_u32(&mut self.bytes, 20, part);
     }
 
     /// Which writing it is of: later ones have higher numbers.

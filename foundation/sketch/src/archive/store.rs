@@ -165,14 +165,50 @@ impl<M: Memory> Archive<M> {
         row::number(self.raw(0, slot)) == Some(number)
     }
 
-    /// Puts a step: into the row of its own, and into the rows of all upper levels that it is part
-    /// of. What is there of the same step already is added to.
+    /// Until when a step was measured, nanoseconds since 1970 and a little less rather than more;
+    /// `None` where it is not there, or nobody said.
+    #[must_use]
+    pub fn measured_until(&self, number: u64) -> Option<u64> {
+        if !self.holds(number) {
+            return None;
+        }
+        let part = self.row(0, self.layout.slot_of(0, number)).measured();
+        let step_ns = self.layout.ladder.step_ns();
+        let into = (u128::from(part) * u128::from(step_ns)) >> u32::BITS;
+        let start = number.checked_mul(step_ns)?;
+        (part > 0).then(|| start.saturating_add(u64::try_from(into).unwrap_or(u64::MAX)))
+    }
+
+    /// The time until which a step was measured as a part of its length.
+    fn part_of(&self, number: u64, until_ns: u64) -> u32 {
+        let step_ns = self.layout.ladder.step_ns();
+        let into = until_ns.saturating_sub(number.saturating_mul(step_ns));
+        let part = (u128::from(into) << u32::BITS) / u128::from(step_ns.max(1));
+        u32::try_from(part).unwrap_or(u32::MAX)
+    }
+
+    /// As [`Archive::put_until`], where it does not matter until when the step was measured.
+    ///
+    /// # Errors
+    /// As [`Archive::put_until`].
+    pub fn put(&mut self, number: u64, cells: &CellSet) -> Result<Put, PutError> {
+        self.put_until(number, 0, cells)
+    }
+
+    /// Puts a step that was measured until a time (nanoseconds since 1970): into the row of its own,
+    /// and into the rows of all upper levels that it is part of. What is there of the same step already
+    /// is added to.
     ///
     /// Cost: about 200 kB checked and written twice, whatever the step holds.
     ///
     /// # Errors
     /// Where the step cannot be kept; the archive is as it was.
-    pub fn put(&mut self, number: u64, cells: &CellSet) -> Result<Put, PutError> {
+    pub fn put_until(
+        &mut self,
+        number: u64,
+        until_ns: u64,
+        cells: &CellSet,
+    ) -> Result<Put, PutError> {
         let step_ns = self.layout.ladder.step_ns();
         if number
             .checked_add(1)
@@ -194,7 +230,10 @@ impl<M: Memory> Archive<M> {
         images.clear();
         let levels = self.layout.ladder.levels().len();
         for level in 0..levels {
-            if let Some(image) = self.renewed(level, number, cells, known.as_ref(), &images) {
+            if let Some(mut image) = self.renewed(level, number, cells, known.as_ref(), &images) {
+                if level == 0 {
+                    image.row.measure_to(self.part_of(number, until_ns));
+                }
                 images.push(image);
             }
         }
