@@ -39,8 +39,8 @@ A script in httperf's format (--wsesslog), and one in TOML (.toml):
   /next-session.html               parse = true     # and what the HTML names
 
 Exit codes:
-  0  done, also where sessions failed (see --max-failed)
-  1  done, but more sessions failed than --max-failed allows, or INVALID: the generator itself was the bottleneck (schedule lag, sessions without room,
+  0  done, also where some sessions failed (see --max-failed)
+  1  done, but all sessions failed, or more than --max-failed allows, or INVALID: the generator itself was the bottleneck (schedule lag, sessions without room,
      frames that could not be sent or were not fetched in time), or an output lost records
   2  wrong usage or configuration; also a target outside of loopback and private ranges
   3  the interface, the target, another generator, a report or all outputs failed
@@ -321,7 +321,8 @@ pub(crate) struct LoadOutputArgs {
     #[arg(long, value_name = "FILE.pcap", value_hint = ValueHint::FilePath)]
     pub(crate) pcap: Option<PathBuf>,
 
-    /// Exit with 1 where more than this share of the sessions failed, percent [default: no limit].
+    /// Exit with 1 where more than this share of the sessions failed, percent [default: where all of
+    /// them failed].
     #[arg(long, value_name = "PERCENT")]
     pub(crate) max_failed: Option<f64>,
 

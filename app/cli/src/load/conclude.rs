@@ -1,5 +1,7 @@
 //! What is said when a run is over, and how it ended.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, anyhow};
 use linkweir_inject::{Port, PortCounts};
 use linkweir_load::measure::{Figures, Limits};
@@ -10,9 +12,10 @@ use linkweir_sink::summary::write_summary_file;
 use linkweir_wire::Timestamp;
 use serde_json::json;
 
-use super::args::LoadArgs;
+use super::args::{LoadArgs, Role};
+use super::group;
 use super::records::Missing;
-use super::report::{Header, Report};
+use super::report::{Header, Rates, Report};
 use super::roles::{Gathered, Link};
 use super::run::{self, Runner};
 use super::target::Target;
@@ -46,13 +49,14 @@ pub(super) fn header(
     header.push("timeout", format!("{:?}", args.sessions.timeout));
     let prefixes = args.clients.clients.iter().map(ToString::to_string);
     header.push("client prefixes", prefixes.collect::<Vec<_>>().join(", "));
-    for group in &args.clients.group {
-        let members = group.members.iter().map(ToString::to_string);
+    for one in &args.clients.group {
+        let members = one.members.iter().map(ToString::to_string);
         let members = members.collect::<Vec<_>>().join(", ");
-        header.push(
-            "group",
-            format!("{} {members}: {:?}", group.name, group.profile),
-        );
+        let line = match group::words(&one.profile) {
+            line if line.is_empty() => "as on the link".to_owned(),
+            line => line,
+        };
+        header.push("group", format!("{} {members}: {line}", one.name));
     }
     header.push("lag limit", format!("{:?}", args.sending.lag_limit));
     if let Some((population, port)) = here {
@@ -210,6 +214,7 @@ fn report(
         header,
         figures,
         verdict: &verdict,
+        rates: Rates::of(args, figures).filter(|_| !beside.is_interrupted),
     };
     if !args.output.quiet {
         say(report.to_screen().trim_end());
@@ -249,14 +254,14 @@ fn report(
             "{count} {what} were not written: the output did not keep up"
         ));
     }
-    let is_within = args
-        .output
-        .max_failed
-        .is_none_or(|most| failed_percent(figures) <= most);
+    let failed = failed_percent(figures);
+    let is_within = match args.output.max_failed {
+        Some(most) => failed <= most,
+        None => figures.completed > 0 || figures.failed.total() == 0,
+    };
     if !is_within {
         warn(&format!(
-            "{:.2} % of the sessions failed: more than --max-failed allows",
-            failed_percent(figures)
+            "{failed:.2} % of the sessions failed: more than --max-failed allows"
         ));
     }
     if is_within && verdict.is_valid() && beside.missing.queue + beside.lost_frames == 0 {
@@ -264,6 +269,29 @@ fn report(
     } else {
         Ok(Exit::DataLost)
     }
+}
+
+impl Rates {
+    /// Of a schedule that was asked for a rate and ended with its time; nothing for a generator that had
+    /// a share of the sessions.
+    fn of(args: &LoadArgs, figures: &Figures) -> Option<Self> {
+        let schedule = &args.schedule;
+        let is_cut = schedule
+            .sessions
+            .is_some_and(|most| figures.planned >= most);
+        if is_cut || args.roles.role == Role::Worker {
+            return None;
+        }
+        Some(Self {
+            asked_per_s: schedule.arrivals.rate()?,
+            drawn_per_s: per_second(figures.planned, schedule.duration?),
+        })
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn per_second(count: u64, time: Duration) -> f64 {
+    count as f64 / time.as_secs_f64()
 }
 
 /// Sessions that failed, of those that were planned, percent.

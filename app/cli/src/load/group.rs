@@ -85,6 +85,59 @@ pub(super) fn line(text: &str) -> Result<Profile, String> {
 const RATE: &str = "write a rate such as 512kbit, 10mbit or 1gbit";
 const SHARE: &str = "write a share such as 1% or 0.01";
 
+/// A line as [`line`] reads it: what is as it is without a line is left out.
+pub(super) fn words(profile: &Profile) -> String {
+    let none = Profile::default();
+    let (down, up) = (&profile.down, &profile.up);
+    let time = |name: &str, time: Duration, none: Duration| {
+        (time != none).then(|| {
+            let time = humantime::format_duration(time).to_string();
+            format!("{name}={}", time.replace(' ', ""))
+        })
+    };
+    let rate = |name: &str, bits: Option<u64>| bits.map(|bits| format!("{name}={}", bits_of(bits)));
+    let number = |name: &str, number: f64, none: f64| {
+        (number.total_cmp(&none).is_ne()).then(|| format!("{name}={number}"))
+    };
+    let loss = if down.loss.total_cmp(&up.loss).is_eq() {
+        [number("loss", down.loss, 0.0), None]
+    } else {
+        [
+            number("loss-down", down.loss, 0.0),
+            number("loss-up", up.loss, 0.0),
+        ]
+    };
+    let settings = [
+        time("rtt", profile.rtt, none.rtt),
+        time("jitter", profile.jitter, none.jitter),
+        profile.reorder.then(|| "reorder".to_owned()),
+        rate("down", down.bits_per_second),
+        rate("up", up.bits_per_second),
+        time("queue", down.queue, none.down.queue),
+    ];
+    let others = [
+        number("burst", down.burst, none.down.burst),
+        (profile.ttl != none.ttl).then(|| format!("ttl={}", profile.ttl)),
+        profile.mtu.map(|mtu| format!("mtu={mtu}")),
+    ];
+    let all = settings.into_iter().chain(loss).chain(others);
+    all.flatten().collect::<Vec<_>>().join(",")
+}
+
+/// A rate in the largest unit that needs no fraction.
+fn bits_of(bits: u64) -> String {
+    let units = [
+        (1_000_000_000, "gbit"),
+        (1_000_000, "mbit"),
+        (1_000, "kbit"),
+    ];
+    let whole = units.iter().find(|(unit, _)| bits.is_multiple_of(*unit));
+    match whole {
+        Some((unit, name)) => format!("{}{name}", bits / unit),
+        None => format!("{bits}bit"),
+    }
+}
+
 /// A span of time, which may be zero.
 fn span(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
@@ -140,6 +193,18 @@ mod tests {
         assert_eq!((line.down.loss, line.up.loss), (0.01, 0.005));
         assert_eq!((line.down.burst, line.up.burst), (3.0, 3.0));
         assert_eq!((line.ttl, line.mtu), (57, Some(1492)));
+    }
+
+    #[test]
+    fn a_line_is_told_as_it_is_read() {
+        for text in [
+            "",
+            "rtt=50ms,jitter=5ms,reorder,down=10mbit,up=512kbit,queue=40ms,loss-down=0.01,loss-up=0.005,burst=3,ttl=57,mtu=1492",
+            "rtt=1s500ms,down=1500bit,up=2gbit,loss=0.25",
+            "loss-up=0.5",
+        ] {
+            assert_eq!(words(&line(text).unwrap()), text);
+        }
     }
 
     #[test]

@@ -66,6 +66,18 @@ impl fmt::Display for Word {
     }
 }
 
+impl Word {
+    /// Sessions a second on average that the word asks for; `None` where it leaves that to its file.
+    #[must_use]
+    pub const fn rate(&self) -> Option<f64> {
+        match self {
+            Self::Constant { rate } | Self::Poisson { rate } => Some(*rate),
+            Self::Model { rate, .. } => *rate,
+            Self::Replay { .. } => None,
+        }
+    }
+}
+
 impl FromStr for Word {
     type Err = WordError;
 

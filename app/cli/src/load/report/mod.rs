@@ -36,12 +36,21 @@ pub(super) struct Report<'a> {
     pub(super) header: &'a Header,
     pub(super) figures: &'a Figures,
     pub(super) verdict: &'a Verdict,
+    pub(super) rates: Option<Rates>,
+}
+
+/// Sessions a second that were asked for, and those of the schedule that was drawn: a bursty one is off
+/// by as much as its bursts have it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rates {
+    pub(super) asked_per_s: f64,
+    pub(super) drawn_per_s: f64,
 }
 
 impl Report<'_> {
     /// The key `load` of the summary.
     pub(super) fn summary(self) -> Value {
-        summary::load(self.figures, self.verdict)
+        summary::load(self)
     }
 
     /// The report as one JSON object: the summary, the head of the run, and the series.

@@ -1,7 +1,7 @@
 //! The figures as the report page takes them.
 
 use linkweir_load::measure::{Failures, Figures};
-use linkweir_sink::human::span;
+use linkweir_sink::human::{short, span};
 use linkweir_sink::report::{GroupTimes, LoadReport, SeriesBin, StageTimes};
 
 use super::{Report, arrival_check, stages};
@@ -50,7 +50,7 @@ pub(super) fn html(report: Report<'_>) -> String {
             .iter()
             .map(|(name, count)| (name.clone(), *count))
             .collect(),
-        checks: checks(figures),
+        checks: checks(report),
         groups: figures
             .groups
             .iter()
@@ -96,7 +96,8 @@ fn causes(failures: &Failures) -> Vec<(String, u64)> {
 }
 
 /// What the run says of itself: name and outcome, for the page and the terminal.
-pub(super) fn checks(figures: &Figures) -> Vec<(String, String)> {
+pub(super) fn checks(report: Report<'_>) -> Vec<(String, String)> {
+    let figures = report.figures;
     let mut checks = Vec::new();
     let lag = &figures.stages.lag;
     let at = |q| lag.quantile(q).map_or_else(|| "-".to_owned(), span);
@@ -114,6 +115,16 @@ pub(super) fn checks(figures: &Figures) -> Vec<(String, String)> {
                 little.mean_s,
                 little.rate_per_s * little.mean_s,
                 little.error * 100.0
+            ),
+        ));
+    }
+    if let Some(rates) = report.rates {
+        checks.push((
+            "session rate".to_owned(),
+            format!(
+                "asked {}/s, drawn {}/s",
+                short(rates.asked_per_s),
+                short(rates.drawn_per_s)
             ),
         ));
     }

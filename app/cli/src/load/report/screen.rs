@@ -27,7 +27,7 @@ pub(super) fn text(report: Report<'_>) -> String {
         out.extend(group_table(figures));
     }
     out.push(String::new());
-    let checks = checks(figures);
+    let checks = checks(report);
     let checks: Vec<(&str, String)> = checks
         .iter()
         .map(|(name, outcome)| (name.as_str(), outcome.clone()))
@@ -103,6 +103,7 @@ fn paper(figures: &Figures) -> [String; 2] {
         exact(times.quantile(0.5).map(seconds)),
         figures
             .rate_per_s()
+            .filter(|_| times.count() > 0)
             .map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")),
     ];
     let [min, max, avg, stdev, med, rate] = cells;

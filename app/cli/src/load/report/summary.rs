@@ -1,12 +1,15 @@
 //! The figures as JSON.
 
-use linkweir_load::measure::{Failures, Figures, Group, Times, Verdict};
+use linkweir_load::measure::{Failures, Figures, Group, Times};
 use serde_json::{Map, Value, json};
 
-use super::{arrival_check, stages};
+use super::{Report, arrival_check, stages};
 
 /// The key `load` of the summary.
-pub(super) fn load(figures: &Figures, verdict: &Verdict) -> Value {
+pub(super) fn load(report: Report<'_>) -> Value {
+    let Report {
+        figures, verdict, ..
+    } = report;
     let lag = &figures.stages.lag;
     let micros = |nanos: Option<u64>| nanos.map(|nanos| seconds(nanos) * 1e6);
     let mut load = Map::new();
@@ -39,7 +42,7 @@ pub(super) fn load(figures: &Figures, verdict: &Verdict) -> Value {
         ("times_s", stage_times(figures)),
         ("peak_open", figures.open.peak().into()),
         ("little", little(figures)),
-        ("arrivals", arrivals(figures)),
+        ("arrivals", arrivals(report)),
         ("tcp", json!(figures.tcp)),
         ("generator", json!(figures.generator)),
         ("groups", figures.groups.iter().map(group).collect()),
@@ -134,11 +137,13 @@ fn little(figures: &Figures) -> Value {
     })
 }
 
-fn arrivals(figures: &Figures) -> Value {
-    let check = arrival_check(figures);
+fn arrivals(report: Report<'_>) -> Value {
+    let check = arrival_check(report.figures);
     json!({
         "bin_s": check.bin_s,
         "bins": check.bins,
+        "asked_per_s": report.rates.map(|rates| rates.asked_per_s),
+        "drawn_per_s": report.rates.map(|rates| rates.drawn_per_s),
         "planned_mean": check.planned_mean,
         "started_mean": check.started_mean,
         "total_variation": check.distance,

@@ -17,6 +17,10 @@ fn with_report<T>(limits: &Limits, show: impl FnOnce(Report<'_>) -> T) -> T {
         header: &header(),
         figures: &figures,
         verdict: &verdict,
+        rates: Some(Rates {
+            asked_per_s: 60.0,
+            drawn_per_s: 48.3,
+        }),
     })
 }
 
@@ -68,6 +72,7 @@ fn the_terminal_shows_the_row_of_the_paper() {
         "40 failed (10.0 %)",
         "reset 40",
         "error 0.0000 %",
+        "asked 60/s, drawn 48.3/s",
         "mobile",
     ] {
         assert!(text.contains(part), "{part} in:\n{text}");
@@ -79,6 +84,25 @@ fn the_terminal_shows_the_row_of_the_paper() {
         text.contains("INVALID") && text.contains("schedule was not kept"),
         "{text}"
     );
+}
+
+#[test]
+fn nothing_that_was_answered_has_no_rate() {
+    let mut figures = samples::figures(10, 9, 10);
+    figures.requests = 400;
+    figures.sending = Some((0, 4_000_000_000));
+    let verdict = figures.verdict(&Limits::default());
+    let report = Report {
+        header: &header(),
+        figures: &figures,
+        verdict: &verdict,
+        rates: None,
+    };
+    assert_eq!((figures.responses, figures.failed.total()), (0, 1));
+    let text = report.to_screen();
+    let row = text.lines().find(|line| line.contains("response time"));
+    let cells: Vec<&str> = row.unwrap().split_whitespace().collect();
+    assert_eq!(cells, ["response", "time", "-", "-", "-", "-", "-", "-"]);
 }
 
 #[test]
@@ -143,6 +167,7 @@ fn nothing_measured_is_a_report_too() {
         header: &header,
         figures: &figures,
         verdict: &verdict,
+        rates: None,
     };
     assert_eq!(report.summary()["response_time_s"]["median"], Value::Null);
     assert_eq!(report.summary()["rate_per_s"], Value::Null);

@@ -90,6 +90,13 @@ fn a_fitted_model_is_played() {
     };
     let first = run("first");
     assert_eq!(first, run("again"));
+    // What a second of it has is up to its bursts, and the run says so.
+    let words = "--clients 10.128.0.0/16 --arrivals mmpp:model.json@300 --duration 1s --seed 3";
+    let timed = site.load("timed", &url("/small"), words);
+    let arrivals = timed.value("arrivals");
+    assert_eq!(arrivals["asked_per_s"].as_f64(), Some(300.0));
+    let drawn = arrivals["drawn_per_s"].as_f64().unwrap();
+    assert_eq!(drawn, timed.count("planned") as f64);
     // The counts of its bins vary more than those of a Poisson process of that rate.
     let mut bins = vec![0_f64; usize::try_from(first.last().unwrap().0 / 100_000_000).unwrap() + 1];
     for (at, _) in &first {

@@ -55,7 +55,7 @@ fn every_hostile_answer_has_its_cause() {
             // Clients of their own, so that generators beside each other do not meet.
             let words = format!(
                 "--clients 10.128.{index}.0/24 --arrivals constant:50 --sessions {SESSIONS} \
-                 --timeout 1s --drain 5s --spin-us 0 --sender packet"
+                 --timeout 1s --drain 5s --spin-us 0 --sender packet --max-failed 100"
             );
             let name = format!("{hostile:?}");
             let load = site.load(&name, &at_port(hostile.port()), &words);
@@ -84,7 +84,8 @@ fn every_hostile_answer_has_its_cause() {
 fn what_listens_nowhere_refuses() {
     let Some(site) = Site::open(&[]) else { return };
     let words = "--clients 10.128.0.0/24 --arrivals constant:100 --sessions 20";
-    let load = site.load("run", &at_port(REFUSED), words);
+    let load = site.try_load("run", &at_port(REFUSED), words);
+    assert_eq!(load.code, Some(1), "all of them: {}", load.stderr);
     assert_eq!(
         load.failures(),
         BTreeMap::from([("refused".to_owned(), 20)])
@@ -127,8 +128,8 @@ fn what_is_swallowed_times_out() {
             crate::common::skipped(&error.to_string());
             return;
         }
-        let words =
-            "--clients 10.128.0.0/24 --arrivals constant:100 --sessions 5 --timeout 2s --drain 60s";
+        let words = "--clients 10.128.0.0/24 --arrivals constant:100 --sessions 5 --timeout 2s \
+                     --drain 60s --max-failed 100";
         let load = site.load(flag, &at_port(port), words);
         let failures = load.failures();
         assert!(
