@@ -31,6 +31,7 @@ mod kind;
 mod last;
 mod metrics;
 mod part;
+mod posts;
 mod probe_metrics;
 mod scopes;
 mod servers;
@@ -55,8 +56,7 @@ pub use self::servers::Servers;
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linkweir_engine::{RunReport, Sink};
@@ -66,6 +66,7 @@ use linkweir_wire::Timestamp;
 use self::history::History;
 use self::interval::Open;
 use self::part::Part;
+pub(crate) use self::posts::WebhookCounts;
 use self::sink::LiveSink;
 use self::windows::Windows;
 use self::writer::{Outlet, Standing, Writer};
@@ -149,21 +150,6 @@ struct Shared<K: Kind> {
     probes: Mutex<Option<Arc<Probes>>>,
     changed: Condvar,
     webhook: WebhookCounts,
-}
-
-/// What became of the posts of a webhook.
-#[derive(Debug, Default)]
-pub(crate) struct WebhookCounts {
-    /// Posts that were taken.
-    pub(crate) delivered: AtomicU64,
-    /// Posts that were given up.
-    pub(crate) failed: AtomicU64,
-    /// Attempts after the first.
-    pub(crate) retries: AtomicU64,
-    /// Events that were not posted: forgotten while the receiver was down, or left at the end.
-    pub(crate) missed: AtomicU64,
-    /// Why the first attempt that failed did.
-    pub(crate) first_failure: OnceLock<String>,
 }
 
 /// The live statistics of one run over records of one kind. A clone is another handle on the same.
@@ -471,10 +457,7 @@ impl<K: Kind> LiveOf<K> {
     /// tried again. The address is not in it, since it may hold a secret.
     #[must_use]
     pub fn webhook_losses(&self) -> (u64, Option<&str>) {
-        let counts = self.webhook_counts();
-        let lost = [&counts.failed, &counts.missed].map(|count| count.load(Ordering::Relaxed));
-        let why = counts.first_failure.get().map(String::as_str);
-        (lost.iter().sum(), why)
+        self.webhook_counts().losses()
     }
 
     /// Counters of the webhook.
