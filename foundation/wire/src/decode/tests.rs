@@ -389,6 +389,7 @@ fn media_stacks() -> Vec<(&'static str, LinkType, Vec<u8>, u8)> {
     };
     let mut swapped = with_qos.clone();
     swapped.swap(0, 1);
+    swapped[22..24].copy_from_slice(&[0x76, 0x30]);
     let arcnet_exception = {
         let mut frame = media::arcnet(0xd4, &packet);
         frame.splice(3..3, [0xff, 0xff, 0xff, 0xd4]);

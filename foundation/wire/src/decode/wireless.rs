@@ -17,7 +17,8 @@ pub(super) enum Header {
     Plain,
     /// Filled up to whole words of 4 bytes.
     Padded,
-    /// As some access points send it through CAPWAP: the bytes of the frame control field may be swapped.
+    /// As some access points send it through CAPWAP: the bytes of frame control and sequence control may be
+    /// swapped.
     PerhapsSwapped,
 }
 
@@ -27,12 +28,9 @@ pub(super) enum Header {
 /// Source: IEEE 802.11-2020 clauses 9.2.4 and 9.3.2.
 pub(super) fn ieee_802_11<'a>(walk: &mut Walk<'a>, form: Header, at: Cursor<'a>) -> Result<'a> {
     let (head, _) = at.take::<2>(Layer::Ieee80211)?;
+    let is_swapped = form == Header::PerhapsSwapped && is_data(head[1]) && !is_data(head[0]);
     let [control, flags] = match *head {
-        [flags, control]
-            if form == Header::PerhapsSwapped && is_data(control) && !is_data(flags) =>
-        {
-            [control, flags]
-        }
+        [flags, control] if is_swapped => [control, flags],
         as_sent => as_sent,
     };
     if control & 0x03 != 0 {
@@ -45,7 +43,8 @@ pub(super) fn ieee_802_11<'a>(walk: &mut Walk<'a>, form: Header, at: Cursor<'a>)
         return Ok(Step::Done(Transport::NotIp(0)));
     }
     let (fixed, _) = at.take::<24>(Layer::Ieee80211)?;
-    if fixed[22] & 0x0f != 0 {
+    let place = if is_swapped { fixed[23] } else { fixed[22] };
+    if place & 0x0f != 0 {
         return Ok(Step::Done(Transport::NotIp(0)));
     }
     walk.in_fragment |= flags & 0x04 != 0;
