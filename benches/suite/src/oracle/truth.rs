@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path) -> Result<Findings> {
     findings(&text).with_context(|| format!("{}", path.display()))
 }
 
-fn findings(text: &str) -> Result<Findings> {
+pub(super) fn findings(text: &str) -> Result<Findings> {
     let (frames, order) = frames(text)?;
     let mut found = Findings::default();
     for number in &order {
