@@ -63,6 +63,20 @@ impl Bins {
         Ok(())
     }
 
+    /// The longest time without an event between two events: the times at which the bins of the two
+    /// begin, nanoseconds since 1970.
+    #[must_use]
+    pub fn longest_gap(&self) -> Option<(u64, u64)> {
+        let filled = || {
+            let numbered = (self.first..).zip(&self.counts);
+            numbered.filter(|(_, count)| **count > 0).map(|(at, _)| at)
+        };
+        let gaps = filled().zip(filled().skip(1));
+        let (before, after) = gaps.max_by_key(|(before, after)| after - before)?;
+        let begins = |number: u64| number.saturating_mul(self.width_ns);
+        Some((begins(before), begins(after)))
+    }
+
     /// The bins as they are: the time at which the first begins, nanoseconds since 1970, and the
     /// counts.
     #[must_use]
@@ -81,7 +95,9 @@ mod tests {
         for (time, count) in [(57, 1), (91, 2), (50, 1), (39, 5), (70, 0)] {
             bins.add(time, count).unwrap();
         }
+        assert_eq!(bins.longest_gap(), Some((50, 90)));
         assert_eq!(bins.into_counts(), (30, vec![5, 0, 2, 0, 0, 0, 2]));
+        assert_eq!(Bins::new(10).longest_gap(), None);
         assert_eq!(Bins::new(0).into_counts(), (0, vec![]));
     }
 

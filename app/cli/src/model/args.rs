@@ -79,6 +79,11 @@ pub(crate) struct SpanArgs {
     /// Only what begins before this time [default: all].
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub(crate) to: Option<Moment>,
+
+    /// Longest time without an arrival that is filled with empty bins. A longer one is refused: as a rule
+    /// one line has a wrong time.
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = units::duration)]
+    pub(crate) max_gap: Duration,
 }
 
 /// Finds the sessions of web logs: when they begin, or how many begin in each bin of time.

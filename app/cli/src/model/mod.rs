@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_model::sessions::Totals;
+use linkweir_sink::human::moment;
 
 pub(crate) use args::ModelArgs;
 use args::{ModelCommand, SpanArgs};
@@ -70,6 +71,24 @@ impl SpanArgs {
     /// Whether not all of the time is meant.
     const fn is_part(self) -> bool {
         self.from.is_some() || self.to.is_some()
+    }
+
+    /// Refuses bins whose longest time without an arrival is longer than is meant.
+    fn check_gap(self, longest: Option<(u64, u64)>) -> anyhow::Result<()> {
+        const DAY_NS: u64 = 86_400_000_000_000;
+        let Some((before, after)) = longest else {
+            return Ok(());
+        };
+        let gap = after.saturating_sub(before);
+        if gap <= nanos(self.max_gap) {
+            return Ok(());
+        }
+        Err(wrong(format!(
+            "no arrivals from {} to {}: is a time in the input wrong? Leave it out with --from and --to, or allow the gap with --max-gap {}d",
+            moment(before),
+            moment(after),
+            gap.div_ceil(DAY_NS)
+        )))
     }
 
     /// The first and the last moment of the time that is meant and that the logs cover.

@@ -105,6 +105,7 @@ fn of_logs(logs: Vec<(Opened, logs::Form)>, how: How<'_>, source: &str) -> anyho
                 .map_err(|error| sessions::too_many(error, bin))?;
         }
     }
+    how.span.check_gap(bins.longest_gap())?;
     if found.sessions == 0 {
         return Err(anyhow!("{name}: no session in it"));
     }
@@ -133,6 +134,7 @@ fn of_table(input: Opened, how: How<'_>, source: String) -> anyhow::Result<Serie
             if how.series.spread.is_some() {
                 return Err(wrong("--spread is for tables of counts".to_owned()));
             }
+            how.span.check_gap(bins.longest_gap())?;
             let counts = bins.into_counts().1;
             if counts.is_empty() {
                 return Err(is_empty());
@@ -143,7 +145,7 @@ fn of_table(input: Opened, how: How<'_>, source: String) -> anyhow::Result<Serie
             if rows.is_empty() {
                 return Err(is_empty());
             }
-            let (regular, mut notes) = regular(&name, rows)?;
+            let (regular, mut notes) = regular(&name, rows, how.span)?;
             let spread_from = how.series.spread.map(|_| MINUTE_NS);
             let native_ns = regular.step_ns.or(spread_from);
             let native_ns = native_ns.unwrap_or_else(|| nanos(width));
@@ -169,7 +171,11 @@ fn of_table(input: Opened, how: How<'_>, source: String) -> anyhow::Result<Serie
     })
 }
 
-fn regular(name: &str, rows: Vec<(Option<u64>, u64)>) -> anyhow::Result<(Regular, Vec<String>)> {
+fn regular(
+    name: &str,
+    rows: Vec<(Option<u64>, u64)>,
+    span_args: SpanArgs,
+) -> anyhow::Result<(Regular, Vec<String>)> {
     let timed: Option<Vec<(u64, u64)>> = rows
         .iter()
         .map(|(time, count)| Some(((*time)?, *count)))
@@ -182,6 +188,10 @@ fn regular(name: &str, rows: Vec<(Option<u64>, u64)>) -> anyhow::Result<(Regular
         };
         return Ok((series, Vec::new()));
     };
+    let mut times: Vec<u64> = timed.iter().map(|(time, _)| *time).collect();
+    times.sort_unstable();
+    let gaps = times.iter().copied().zip(times.iter().copied().skip(1));
+    span_args.check_gap(gaps.max_by_key(|(before, after)| after - before))?;
     let series = Regular::of(timed).map_err(|fault| match fault {
         Irregular::Steps(step) => anyhow!(
             "{name}: its times are not in equal steps (the shortest is {}); if they are events, say --events",

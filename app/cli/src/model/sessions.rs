@@ -36,6 +36,7 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
                     bins.add(time_ns, 0).map_err(|error| too_many(error, bin))?;
                 }
             }
+            args.span.check_gap(bins.longest_gap())?;
             let (start_ns, counts) = bins.into_counts();
             out.write(format_args!("bin_start,count\n"))?;
             let starts = (0..).map(|at: u64| start_ns + at * width_ns);

@@ -122,6 +122,46 @@ fn sessions_of_a_log() {
 }
 
 #[test]
+fn one_wrong_year_in_an_input_does_not_become_bins() {
+    let folder = Folder::new();
+    let mut lines = log();
+    lines.push(line("10.0.0.9", 21, 0).replace("/2000:", "/2010:"));
+    let path = folder.with("a.log", lines.concat());
+    let counts = "bin_start,count\n2000-10-10 12:00,2\n2000-10-10 12:30,3\n2010-10-10 13:00,1\n";
+    let counts = folder.with("counts.csv", counts);
+    let events = "time\n2000-10-10 12:00\n2000-10-10 12:30\n2010-10-10 13:00\n";
+    let events = folder.with("events.csv", events);
+    let model_path = folder.at("m.json");
+    let fit = |input| ["fit", input, "--bin", "30m", "-o", &model_path].map(str::to_owned);
+    let sessions = ["sessions", &path, "--bin", "30m"].map(str::to_owned);
+    let events_flag = ["--events".to_owned()];
+    for words in [
+        sessions.to_vec(),
+        fit(&path).to_vec(),
+        fit(&counts).to_vec(),
+        [&fit(&events)[..], &events_flag].concat(),
+    ] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ran = model(&words).exits(2);
+        assert_eq!(ran.stdout, "", "{words:?}");
+        ran.says("no arrivals from 2000-10-10 1")
+            .says("--max-gap 36");
+        assert!(!Path::new(&model_path).exists(), "{words:?}");
+    }
+    let asked = ["sessions", &path, "--bin", "30m", "-q", "--max-gap"];
+    let ran = model(&[&asked[..], &["3653d"]].concat()).exits(0);
+    assert_eq!(
+        ran.lines().len(),
+        1 + 3652 * 48 + 1,
+        "{:?}",
+        ran.lines().last()
+    );
+    let part = ["--from", "2000-10-10", "--to", "2000-10-11"];
+    let ran = model(&[&asked[..5], &part[..]].concat()).exits(0);
+    assert_eq!(ran.lines().len(), 1 + 24, "from noon to midnight");
+}
+
+#[test]
 fn a_log_may_come_in_pieces_compressed_and_through_a_pipe() {
     let folder = Folder::new();
     let lines = log();

@@ -13,6 +13,7 @@ fn args(column: Option<&str>, events: bool) -> SeriesArgs {
 }
 
 const ALL: SpanArgs = SpanArgs {
+    max_gap: std::time::Duration::MAX,
     from: None,
     to: None,
 };
