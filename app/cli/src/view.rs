@@ -10,6 +10,8 @@ use linkweir_console::{Kind, LiveOf, LiveOptions};
 use linkweir_engine::{Loss, RunReport, Sink};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_sink::human::{moment, percent, scaled, span};
+#[cfg(feature = "web")]
+use linkweir_sys::wait::pause;
 use linkweir_wire::Timestamp;
 
 use crate::args::ViewArgs;
@@ -30,6 +32,20 @@ impl<K> OnScreen for K {}
 pub(crate) trait Viewed: Kind + OnScreen {
     /// What a line for an interval says after its time and its losses.
     fn parts(tick: &Tick<Self::Figures>) -> Vec<String>;
+}
+
+/// How long a signal may wait to be seen.
+#[cfg(feature = "web")]
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The run that is looked at.
+pub(crate) struct Subject<'a> {
+    /// What is read, in words.
+    pub(crate) source: &'a str,
+    /// Whether it comes from a network now.
+    pub(crate) is_live: bool,
+    /// Whether the run is for more than looking at it: it goes on where nobody can look any more.
+    pub(crate) writes: bool,
 }
 
 /// The live view of a run, if one was asked for.
@@ -68,26 +84,26 @@ struct Shown<K: Viewed> {
 }
 
 impl<K: Viewed> View<K> {
-    /// Starts what `args` ask for; `source` is what is read, in words.
+    /// Starts what `args` ask for.
     pub(crate) fn start(
         args: &ViewArgs,
-        source: &str,
-        is_live: bool,
+        subject: &Subject<'_>,
         signals: &Signals,
     ) -> anyhow::Result<Self> {
         let is_wanted = is_seen(args) || args.interval.is_some() || !args.alert.is_empty();
         if !is_wanted {
             return Ok(Self(None));
         }
-        let options = LiveOptions {
-            is_live,
-            ..options::<K>(args, source)?
-        };
-        Self::show(args, options, signals)
+        Self::show(args, subject, options::<K>(args, subject)?, signals)
     }
 
     /// Starts what `args` ask for over statistics of these options.
-    fn show(args: &ViewArgs, options: LiveOptions, signals: &Signals) -> anyhow::Result<Self> {
+    fn show(
+        args: &ViewArgs,
+        subject: &Subject<'_>,
+        options: LiveOptions,
+        signals: &Signals,
+    ) -> anyhow::Result<Self> {
         let is_live = options.is_live;
         let live = LiveOf::<K>::new(options);
         #[cfg_attr(
@@ -119,9 +135,9 @@ impl<K: Viewed> View<K> {
         shown.post(args)?;
         // Last: from now on messages would stand in its way.
         #[cfg(feature = "tui")]
-        shown.draw(args, signals)?;
+        shown.draw(args, subject, signals)?;
         #[cfg(not(feature = "tui"))]
-        let _: &Signals = signals;
+        let _: (&Signals, bool) = (signals, subject.writes);
         Ok(Self(Some(shown)))
     }
 
@@ -149,9 +165,9 @@ impl<K: Viewed> View<K> {
         }
     }
 
-    /// The run has ended; gives the alerts that a webhook did not deliver.
+    /// The run has ended, its page stays while this does; gives the alerts that a webhook did not deliver.
     pub(crate) fn finish(&mut self, report: &RunReport) -> Option<Loss> {
-        let mut shown = self.0.take()?;
+        let shown = self.0.as_mut()?;
         if K::HAS_STATUS {
             shown.live.close();
         } else {
@@ -164,6 +180,29 @@ impl<K: Viewed> View<K> {
             count,
             ..Loss::default()
         })
+    }
+
+    /// Waits until somebody asks for the end where there is a page of files, which are read faster than
+    /// anybody looks.
+    pub(crate) fn stay(&self, signals: &Signals) {
+        #[cfg(feature = "web")]
+        if let Some(Shown {
+            is_live: false,
+            console: Some(console),
+            ..
+        }) = &self.0
+            && !signals.stop()
+        {
+            warn(&format!(
+                "the console stays at {} until Ctrl-C",
+                console.url()
+            ));
+            while !signals.stop() {
+                pause(LOOK);
+            }
+        }
+        #[cfg(not(feature = "web"))]
+        let _: &Signals = signals;
     }
 
     /// Whether the terminal is taken: nothing else may write to it.
@@ -180,20 +219,19 @@ impl<K: Viewed + linkweir_console::sketch::Mergeable> View<K> {
     pub(crate) fn start_probe(
         args: &ViewArgs,
         (destinations, store): (&[String], &crate::args::StoreArgs),
-        source: &str,
-        is_live: bool,
+        subject: &Subject<'_>,
         signals: &Signals,
     ) -> anyhow::Result<Self> {
         use linkweir_console::sketch::Publisher;
-        let Some((probe, carrier)) = crate::sketches::carrier(destinations, store, is_live)? else {
-            return Self::start(args, source, is_live, signals);
+        let carrier = crate::sketches::carrier(destinations, store, subject.is_live)?;
+        let Some((probe, carrier)) = carrier else {
+            return Self::start(args, subject, signals);
         };
         let options = LiveOptions {
-            is_live,
             is_aligned: true,
-            ..options::<K>(args, source)?
+            ..options::<K>(args, subject)?
         };
-        let mut view = Self::show(args, options, signals)?;
+        let mut view = Self::show(args, subject, options, signals)?;
         if let Some(shown) = &mut view.0 {
             shown.publisher = Some(Publisher::start(&shown.live, &probe, carrier)?);
         }
@@ -206,13 +244,17 @@ impl<K: Viewed + linkweir_console::sketch::Mergeable> View<K> {
         source: &str,
         signals: &Signals,
     ) -> anyhow::Result<Self> {
-        let options = LiveOptions {
+        let subject = Subject {
+            source,
             is_live: true,
+            writes: false,
+        };
+        let options = LiveOptions {
             // Those of many probes are more than those of one.
             max_keys: 512,
-            ..options::<K>(args, source)?
+            ..options::<K>(args, &subject)?
         };
-        Self::show(args, options, signals)
+        Self::show(args, &subject, options, signals)
     }
 
     /// The statistics that are shown.
@@ -256,10 +298,11 @@ const fn is_seen(args: &ViewArgs) -> bool {
     args.has_console() || args.has_top()
 }
 
-fn options<K: Viewed>(args: &ViewArgs, source: &str) -> anyhow::Result<LiveOptions> {
+fn options<K: Viewed>(args: &ViewArgs, subject: &Subject<'_>) -> anyhow::Result<LiveOptions> {
     Ok(LiveOptions {
+        is_live: subject.is_live,
         interval: args.interval.unwrap_or(Duration::from_secs(1)),
-        source: source.to_owned(),
+        source: subject.source.to_owned(),
         alerts: rules::<K>(&args.alert)?,
         ..LiveOptions::default()
     })
@@ -316,7 +359,12 @@ impl<K: Viewed> Shown<K> {
     }
 
     #[cfg(feature = "tui")]
-    fn draw(&mut self, args: &ViewArgs, signals: &Signals) -> anyhow::Result<()> {
+    fn draw(
+        &mut self,
+        args: &ViewArgs,
+        subject: &Subject<'_>,
+        signals: &Signals,
+    ) -> anyhow::Result<()> {
         use linkweir_console::top::{Top, TopOptions};
         if !args.has_top() {
             return Ok(());
@@ -325,6 +373,7 @@ impl<K: Viewed> Shown<K> {
             is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             // A file is read faster than anybody looks.
             stays: !self.is_live,
+            is_all: !subject.writes && !args.has_console() && args.alert.is_empty(),
             ..TopOptions::default()
         };
         let top = Top::start(self.live.clone(), options, signals.stop_flag())?;
@@ -492,7 +541,12 @@ mod tests {
     fn began(flags: &[&str]) -> View<GatewayKind> {
         let flags = std::iter::once(&"view").chain(flags);
         let flags = Flags::try_parse_from(flags).expect("flags of a view");
-        View::start(&flags.view, "gateway.toml", true, &Signals::default()).expect("a view")
+        let subject = Subject {
+            source: "gateway.toml",
+            is_live: true,
+            writes: true,
+        };
+        View::start(&flags.view, &subject, &Signals::default()).expect("a view")
     }
 
     /// The wall clock was set back or forward after the gateway began: its events do not know.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linkweir_engine::{Directive, Fault, Loss, Progress, RunReport};
 
-use crate::exit::warn;
+use crate::exit::{Exit, warn};
 use crate::outputs::ToldLosses;
 use crate::progress::Meter;
 use crate::signals::Signals;
@@ -20,6 +20,9 @@ pub(crate) trait Viewer {
 
     /// Whether the terminal is taken: nothing else may write to it.
     fn is_covered(&self) -> bool;
+
+    /// Everything is written: stays while there is something to look at.
+    fn stay(&self, signals: &Signals);
 }
 
 impl<K: Viewed> Viewer for View<K> {
@@ -33,6 +36,10 @@ impl<K: Viewed> Viewer for View<K> {
 
     fn is_covered(&self) -> bool {
         Self::is_covered(self)
+    }
+
+    fn stay(&self, signals: &Signals) {
+        Self::stay(self, signals);
     }
 }
 
@@ -81,6 +88,14 @@ impl<V: Viewer> Watcher<V> {
         } else {
             Directive::Continue
         }
+    }
+
+    /// Ends as `ended` says, once nobody needs the view any more: at once where the run failed.
+    pub(crate) fn stay_with(self, ended: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+        if ended.is_ok() {
+            self.view.stay(&self.signals);
+        }
+        ended
     }
 
     /// Says what is still to be said, and adds to the report what the view could not deliver; gives the time

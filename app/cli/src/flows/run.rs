@@ -17,7 +17,7 @@ use crate::outputs::{self, SharedReport, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
-use crate::view::View;
+use crate::view::{Subject, View};
 use crate::watch::Watcher;
 
 /// Runs the command.
@@ -80,14 +80,20 @@ impl<'a> Job<'a> {
                 written_folders(args),
             ))?;
         }
+        let subject = Subject {
+            source: &source,
+            is_live,
+            writes: super::setup::written(args)
+                .iter()
+                .any(|(_, path)| path.as_os_str() != "-"),
+        };
         #[cfg(not(feature = "kafka"))]
-        let view = View::start(&args.view, &source, is_live, &signals)?;
+        let view = View::start(&args.view, &subject, &signals)?;
         #[cfg(feature = "kafka")]
         let view = View::start_probe(
             &args.view,
             (&args.output.write, &args.output.store),
-            &source,
-            is_live,
+            &subject,
             &signals,
         )?;
         if let Some(live) = view.sink() {
@@ -117,7 +123,8 @@ impl<'a> Job<'a> {
         let (mut report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
             .drive(|report, progress| self.watcher.look(report, progress));
         let elapsed = self.watcher.finish(&mut report);
-        Ended::new(self.args, report, &[], &[stage], elapsed, self.page).conclude(outcome)
+        let ended = Ended::new(self.args, report, &[], &[stage], elapsed, self.page);
+        self.watcher.stay_with(ended.conclude(outcome))
     }
 
     /// A thread reads the source and deals its frames to the workers by flow.
@@ -151,14 +158,14 @@ impl<'a> Job<'a> {
             watcher.look(report, progress)
         });
         let elapsed = self.watcher.finish(&mut report.total);
-        Ended::new(
+        let ended = Ended::new(
             self.args,
             report.total,
             &report.each,
             &report.stages,
             elapsed,
             self.page,
-        )
-        .conclude(outcome)
+        );
+        self.watcher.stay_with(ended.conclude(outcome))
     }
 }

@@ -128,7 +128,7 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
 }
 
 /// What the run writes, with the flag that named it.
-fn written(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
+pub(crate) fn written(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
     let output = &args.output;
     let files = [
         ("--histograms", output.histograms.as_deref()),

@@ -34,7 +34,7 @@ use crate::exit::{Exit, say, warn, warn_lines};
 use crate::outputs::{self, ToldLosses};
 use crate::progress;
 use crate::signals::Signals;
-use crate::view::View;
+use crate::view::{Subject, View};
 
 /// Batches of events that wait for the writer; the packet path never waits for it.
 const WAITING_BATCHES: usize = 4096;
@@ -80,8 +80,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .keeps_files()
         .then(|| start_vault(&config.record))
         .transpose()?;
-    let source = format!("gateway {}", config.path.display());
-    let view = View::<GatewayKind>::start(&args.view, &source, true, &signals)?;
+    let view = start_view(args, &config, &signals)?;
     if let Some(live) = view.sink() {
         outputs.add_observer(live);
     }
@@ -144,6 +143,21 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     // What the workers said last.
     running.write(&events);
     running.conclude()
+}
+
+fn start_view(
+    args: &RunArgs,
+    config: &GatewayConfig,
+    signals: &Signals,
+) -> anyhow::Result<View<GatewayKind>> {
+    let source = format!("gateway {}", config.path.display());
+    let subject = Subject {
+        source: &source,
+        is_live: true,
+        // What it does with traffic it does whether or not somebody looks.
+        writes: true,
+    };
+    View::start(&args.view, &subject, signals)
 }
 
 fn say_ready(config: &GatewayConfig) {

@@ -34,6 +34,8 @@ impl Viewer for NoView {
     fn is_covered(&self) -> bool {
         false
     }
+
+    fn stay(&self, _signals: &Signals) {}
 }
 
 /// Runs the command.

@@ -21,7 +21,7 @@ use crate::outputs::{self, SharedReport, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
-use crate::view::View;
+use crate::view::{Subject, View};
 use crate::watch::Watcher;
 
 /// Runs the command.
@@ -91,14 +91,20 @@ impl<'a> Job<'a> {
                 written_folders(args),
             ))?;
         }
+        let subject = Subject {
+            source: &source,
+            is_live,
+            writes: super::setup::written(args)
+                .iter()
+                .any(|(_, path)| path.as_os_str() != "-"),
+        };
         #[cfg(not(feature = "kafka"))]
-        let view = View::start(&args.view, &source, is_live, &signals)?;
+        let view = View::start(&args.view, &subject, &signals)?;
         #[cfg(feature = "kafka")]
         let view = View::start_probe(
             &args.view,
             (&args.output.write, &args.output.store),
-            &source,
-            is_live,
+            &subject,
             &signals,
         )?;
         if let Some(live) = view.sink() {
@@ -129,7 +135,8 @@ impl<'a> Job<'a> {
             .sorted(self.args.tracking.sort)
             .drive(|report, progress| self.watcher.look(report, progress));
         let elapsed = self.watcher.finish(&mut report);
-        Ended::new(self.args, report, &[], &[stage], elapsed, self.page).conclude(outcome)
+        let ended = Ended::new(self.args, report, &[], &[stage], elapsed, self.page);
+        self.watcher.stay_with(ended.conclude(outcome))
     }
 
     /// Sources that the kernel deals to, each with a worker.
@@ -200,15 +207,15 @@ impl<'a> Job<'a> {
             watcher.look(report, progress)
         });
         let elapsed = self.watcher.finish(&mut report.total);
-        Ended::new(
+        let ended = Ended::new(
             self.args,
             report.total,
             &report.each,
             &report.stages,
             elapsed,
             self.page,
-        )
-        .conclude(outcome)
+        );
+        self.watcher.stay_with(ended.conclude(outcome))
     }
 
     /// The settings of one of several stages: the bound on waiting messages is for all together.

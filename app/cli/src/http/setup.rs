@@ -44,7 +44,7 @@ pub(crate) fn open_outputs(args: &HttpArgs) -> anyhow::Result<Outputs<HttpKind>>
 }
 
 /// What the run writes, with the flag that named it.
-fn written(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
+pub(crate) fn written(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
     let output = &args.output;
     let written = output.write.iter().map(|path| ("-w", Path::new(path)));
     let summary = output

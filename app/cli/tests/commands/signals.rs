@@ -116,29 +116,54 @@ fn asked_to_end_before_anything_came() {
     assert_eq!(ran.stdout, "");
 }
 
+/// A pseudo-terminal in which a command line of the shell runs, and what it shows until it is closed.
+struct Terminal {
+    script: Child,
+    shown: std::thread::JoinHandle<Vec<u8>>,
+}
+
+impl Terminal {
+    fn open(folder: &Path, line: &str) -> Self {
+        let mut script = Command::new("script")
+            .current_dir(folder)
+            .env("TERM", "xterm")
+            .args(["-qec", line, "/dev/null"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A terminal that nobody reads from takes no more after a while.
+        let mut screen = script.stdout.take().unwrap();
+        let shown = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            screen.read_to_end(&mut bytes).unwrap();
+            bytes
+        });
+        Self { script, shown }
+    }
+
+    /// What it has shown when the command has ended.
+    fn shown(mut self) -> String {
+        assert!(self.script.wait().unwrap().success());
+        String::from_utf8(self.shown.join().unwrap()).unwrap()
+    }
+
+    /// Its window is closed.
+    fn hang_up(mut self) {
+        self.script.kill().unwrap();
+        self.script.wait().unwrap();
+        self.shown.join().unwrap();
+    }
+}
+
 /// What a terminal shows of a run of a second, whose records go to `destination`.
 fn on_a_terminal(destination: &str) -> String {
     let folder = tempdir().unwrap();
     let path = fifo(folder.path());
-    let line = format!(
-        "{} http -r fifo --format text -w {destination}",
-        linkweir().get_program().to_str().unwrap()
-    );
-    let mut child = Command::new("script")
-        .current_dir(folder.path())
-        .env("TERM", "xterm")
-        .args(["-qec", &line, "/dev/null"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A terminal that nobody reads from takes no more after a while.
-    let mut screen = child.stdout.take().unwrap();
-    let shown = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        screen.read_to_end(&mut bytes).unwrap();
-        bytes
-    });
+    let program = linkweir();
+    let program = program.get_program().to_str().unwrap();
+    let line = format!("{program} http -r fifo --format text -w {destination}");
+    let terminal = Terminal::open(folder.path(), &line);
     let bytes = plain(&demo_frames());
     let mut fifo = OpenOptions::new().write(true).open(&path).unwrap();
     for part in bytes.chunks(bytes.len() / 5) {
@@ -146,8 +171,87 @@ fn on_a_terminal(destination: &str) -> String {
         pause();
     }
     drop(fifo);
-    assert!(child.wait().unwrap().success());
-    String::from_utf8(shown.join().unwrap()).unwrap()
+    terminal.shown()
+}
+
+/// The records in the files of a folder.
+fn records_in(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .map(|path| std::fs::read_to_string(path).unwrap().lines().count())
+        .sum()
+}
+
+/// A run with the live view, and these words, whose terminal has gone away after some packets: its
+/// process, folder and the FIFO it reads.
+fn without_its_terminal(words: &str) -> (u32, TempDir, std::fs::File) {
+    let folder = tempdir().unwrap();
+    let path = fifo(folder.path());
+    let program = linkweir();
+    let program = program.get_program().to_str().unwrap();
+    let line = format!("echo $$ > pid; exec {program} http -r fifo --top {words}");
+    let terminal = Terminal::open(folder.path(), &line);
+    let mut fifo = OpenOptions::new().write(true).open(&path).unwrap();
+    fifo.write_all(&plain(&demo_frames()[..PACKETS])).unwrap();
+    pause();
+    terminal.hang_up();
+    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+    (pid.trim().parse().unwrap(), folder, fifo)
+}
+
+/// State of a process that is no child of ours, and the ticks of a processor it has used.
+fn state_of(pid: u32) -> Option<(String, u64)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |at: usize| -> Option<u64> { fields.get(at)?.parse().ok() };
+    Some(((*fields.first()?).to_owned(), ticks(11)? + ticks(12)?))
+}
+
+/// Whether a process ends in some seconds; one that does not is killed.
+fn ends(pid: u32) -> bool {
+    for _ in 0..40 {
+        match state_of(pid) {
+            None => return true,
+            // Nobody may be there to ask how it ended.
+            Some((state, _)) if state == "Z" => return true,
+            Some(_) => pause(),
+        }
+    }
+    Command::new("kill")
+        .args(["-KILL", &pid.to_string()])
+        .status()
+        .unwrap();
+    false
+}
+
+#[test]
+fn a_view_ends_with_its_terminal_and_the_run_with_it() {
+    let (pid, _folder, fifo) = without_its_terminal("");
+    // The FIFO is still open: the input has not ended.
+    assert!(ends(pid));
+    drop(fifo);
+}
+
+#[test]
+fn a_run_that_writes_goes_on_without_its_terminal() {
+    let (pid, folder, mut fifo) = without_its_terminal("-w out.jsonl");
+    pause();
+    let before = state_of(pid).unwrap().1;
+    for _ in 0..4 {
+        pause();
+    }
+    let (state, after) = state_of(pid).unwrap();
+    assert_ne!(state, "Z", "it has ended");
+    // Of 120: a view that reads from a terminal that is gone uses a processor alone.
+    assert!(after - before < 30, "{} ticks", after - before);
+    let rest = plain(&demo_frames()[PACKETS..]);
+    fifo.write_all(&rest[24..]).unwrap();
+    drop(fifo);
+    assert!(ends(pid));
+    assert_eq!(records_in(folder.path()), 800);
 }
 
 #[test]
@@ -157,6 +261,32 @@ fn records_on_a_terminal_have_no_progress_between_them() {
     let shown = on_a_terminal("-");
     assert_eq!(shown.matches("|GET|").count(), 636, "{shown}");
     assert!(!shown.contains('\u{1b}'), "{shown}");
+}
+
+#[test]
+fn the_page_of_a_file_stays_until_it_is_asked_to_end() {
+    let folder = tempdir().unwrap();
+    let mut child = linkweir()
+        .current_dir(folder.path())
+        .args(["http", "-w", "out.jsonl", "--summary", "s.json", "-r"])
+        .arg(crate::common::demo())
+        .args(["--console", "127.0.0.1:0"])
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let stays = said.map(Result::unwrap);
+    let stays = stays.skip_while(|line| !line.contains("stays at"));
+    let line = stays.take(1).next().unwrap();
+    // Everything is there by then.
+    assert_eq!(records_in(folder.path()), 800);
+    assert!(folder.path().join("s.json").exists());
+    pause();
+    let address = line.split("http://").nth(1).unwrap();
+    let address = address.split('/').next().unwrap();
+    assert!(std::net::TcpStream::connect(address).is_ok(), "{line}");
+    assert_eq!(child.try_wait().unwrap(), None);
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -213,12 +343,5 @@ fn asked_for_a_line_of_progress_and_for_new_files_it_goes_on() {
     drop(fifo);
     let ran = ended(child.wait_with_output().unwrap()).exits(0);
     assert!(ran.stderr.contains("packets"), "{}", ran.stderr);
-    let mut records = 0;
-    for entry in std::fs::read_dir(folder.path()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|ending| ending == "jsonl") {
-            records += std::fs::read_to_string(path).unwrap().lines().count();
-        }
-    }
-    assert_eq!(records, 800);
+    assert_eq!(records_in(folder.path()), 800);
 }

@@ -6,7 +6,7 @@
 //! ```
 //! A thread of its own reads the same [`LiveOf`] as the web page; the run never waits for it. It puts
 //! the terminal back as it was when it ends: when the view is dropped, when `q` is pressed, when the
-//! run is asked to stop (so that a second signal, which ends the process at once, finds the terminal
+//! terminal goes away (a closed window, a lost connection), when the run is asked to stop (so that a second signal, which ends the process at once, finds the terminal
 //! in order), and before a panic prints its message.
 
 mod beside;
@@ -22,6 +22,7 @@ mod tests;
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
@@ -61,6 +62,8 @@ pub struct TopOptions {
     pub lines_to: LinesTo,
     /// Whether the view stays after the end of the run until somebody presses `q`.
     pub stays: bool,
+    /// Whether the run is for this view alone, and so is asked to end when its terminal goes away.
+    pub is_all: bool,
 }
 
 impl Default for TopOptions {
@@ -69,6 +72,7 @@ impl Default for TopOptions {
             is_coloured: true,
             lines_to: LinesTo::Stdout,
             stays: false,
+            is_all: false,
         }
     }
 }
@@ -119,7 +123,10 @@ impl Top {
             let taken = Taken::take().map_err(TopError::Terminal)?;
             builder.spawn(move || {
                 // What fails here is the terminal, which is gone: there is nobody to tell.
-                screen_loop(&live, options, &stop, &seen).ok();
+                let is_gone = screen_loop(&live, options, &stop, &seen).is_err() || is_hung_up();
+                if is_gone && options.is_all {
+                    stop.store(true, Ordering::Relaxed);
+                }
                 drop(taken);
             })
         } else {
@@ -169,6 +176,11 @@ fn has_keys() -> bool {
     io::stdin().is_terminal() || File::open("/dev/tty").is_ok()
 }
 
+/// Whether the terminal of the view, which was one, has gone away: it answers no question any more.
+fn is_hung_up() -> bool {
+    !io::stdout().is_terminal()
+}
+
 /// The terminal in raw mode on its other screen, until dropped.
 struct Taken;
 
@@ -211,7 +223,9 @@ fn screen_loop<K: Shown>(
     stop: &AtomicBool,
     leave: &AtomicBool,
 ) -> io::Result<()> {
-    let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+    // When dropped it shows the cursor, which `Taken` does, and where that fails it prints, which panics
+    // where the terminal has gone.
+    let mut terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?);
     let Some(mut screen) = Screen::new(options.is_coloured) else {
         return Ok(());
     };
@@ -220,7 +234,7 @@ fn screen_loop<K: Shown>(
         terminal.draw(|frame| draw::draw(frame, &mut screen))?;
         // Until something is to be drawn.
         loop {
-            if stop.load(Ordering::Relaxed) || leave.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || leave.load(Ordering::Relaxed) || is_hung_up() {
                 return Ok(());
             }
             if event::poll(PATIENCE)? {
