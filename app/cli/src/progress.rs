@@ -122,9 +122,9 @@ fn rate(report: &RunReport, elapsed: Duration) -> String {
 fn new_bar(total: Option<u64>) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     let template = if total.is_some() {
-        "{wide_bar} {bytes}/{total_bytes}  {msg}  {eta} left"
+        "{wide_bar} {decimal_bytes}/{decimal_total_bytes}  {msg}  {eta} left"
     } else {
-        "{spinner} {bytes}  {msg}  {elapsed}"
+        "{spinner} {decimal_bytes}  {msg}  {elapsed}"
     };
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);

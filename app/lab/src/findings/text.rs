@@ -154,7 +154,7 @@ impl Unit {
 fn seconds(figure: f64) -> String {
     match figure.abs() {
         0.0 => "0".to_owned(),
-        size if size < 1e-3 => format!("{:.1} us", figure * 1e6),
+        size if size < 1e-3 => format!("{:.1} µs", figure * 1e6),
         size if size < 1.0 => format!("{:.3} ms", figure * 1e3),
         _ => format!("{figure:.3} s"),
     }
@@ -184,7 +184,7 @@ mod tests {
     fn figures_have_their_units() {
         assert_eq!(Unit::Count.text(1_234_567.0), "1,234,567");
         assert_eq!(Unit::Count.text(-12.0), "-12");
-        assert_eq!(Unit::Seconds.text(0.000_012_34), "12.3 us");
+        assert_eq!(Unit::Seconds.text(0.000_012_34), "12.3 µs");
         assert_eq!(Unit::Seconds.text(0.012_34), "12.340 ms");
         assert_eq!(Unit::Seconds.text(0.0), "0");
         assert_eq!(Unit::Part.text(0.012), "1.20 %");

@@ -7,7 +7,7 @@ use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-use super::draw::{Look, pairs};
+use super::draw::{Look, columns, fit, pairs};
 use super::probes;
 use super::screen::Screen;
 use super::shown::{Panel, Shown};
@@ -80,10 +80,11 @@ pub(super) fn draw_beside(frame: &mut Frame<'_>, area: Rect, beside: &Beside, lo
         .lines
         .iter()
         .map(|line| {
-            pairs(
+            let pairs = pairs(
                 line.iter().map(|(name, value)| (*name, value.clone())),
                 look,
-            )
+            );
+            fit(pairs, area.width)
         })
         .collect();
     frame.render_widget(Paragraph::new(text), lines);
@@ -99,15 +100,18 @@ pub(super) fn draw_beside(frame: &mut Frame<'_>, area: Rect, beside: &Beside, lo
         };
         Cell::from(line.alignment(side))
     };
-    let header = shown.headings.iter().enumerate();
+    let widths = shown.headings.iter().enumerate().skip(1).map(|(at, one)| {
+        let cells = shown.rows.iter().filter_map(|row| row.get(at));
+        let longest = cells.map(|cell| cell.chars().count()).max();
+        longest.unwrap_or(0).max(one.1.into())
+    });
+    let widths = columns(widths, table.width);
+    let count = widths.len();
+    let header = shown.headings.iter().take(count).enumerate();
     let header = header.map(|(at, (text, _))| cell(at, Line::styled(*text, look.quiet())));
     let body = shown.rows.iter().map(|row| {
-        let cells = row.iter().enumerate();
+        let cells = row.iter().take(count).enumerate();
         Row::new(cells.map(|(at, text)| cell(at, Line::from(text.clone()))))
-    });
-    let widths = shown.headings.iter().map(|(_, width)| match width {
-        0 => Constraint::Min(12),
-        width => Constraint::Length(*width),
     });
     let body = Table::new(body, widths).header(Row::new(header));
     frame.render_widget(body.column_spacing(1), table);

@@ -3,6 +3,8 @@
 //! Nothing here depends on the size of the terminal: what has no room is left out, from the curves
 //! on. Text of the network has no control characters (see [`clean`](crate::text::clean)).
 
+use std::time::Duration;
+
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -14,6 +16,10 @@ use super::number::{clock, count, percent, span};
 use super::screen::Screen;
 use super::shown::{Bar, Curve, Shown, Tone};
 use crate::api::{AlertState, AlertStatus, Tick, Window, Word as _};
+use crate::live::TABLES_EVERY;
+
+/// Columns of the key of a table at least.
+const KEY: u16 = 12;
 
 /// Styles by what they say; without colours weight and reversal say it.
 pub(super) struct Look {
@@ -139,6 +145,35 @@ fn pair<'a>(name: &'a str, value: String, look: &Look) -> [Span<'a>; 3] {
     ]
 }
 
+/// What of a line has room: where it has not, whole names and values are left out from the end, for half a
+/// number is another number. What is between two of them is spaces alone.
+pub(super) fn fit(mut line: Line<'_>, width: u16) -> Line<'_> {
+    while line.width() > usize::from(width) {
+        let is_gap = |span: &Span<'_>| span.content.len() > 1 && span.content.trim().is_empty();
+        let Some(gap) = line.spans.iter().rposition(is_gap) else {
+            break;
+        };
+        line.spans.truncate(gap);
+    }
+    line
+}
+
+/// The columns of a table that have room beside a first one of [`KEY`], each as wide as the longest of its
+/// texts: the others are left out from the right.
+pub(super) fn columns(widths: impl Iterator<Item = usize>, room: u16) -> Vec<Constraint> {
+    let mut rest = room.saturating_sub(KEY);
+    let mut columns = vec![Constraint::Min(KEY)];
+    for width in widths {
+        let width = u16::try_from(width).unwrap_or(u16::MAX);
+        match rest.checked_sub(width.saturating_add(1)) {
+            Some(left) => rest = left,
+            None => break,
+        }
+        columns.push(Constraint::Length(width));
+    }
+    columns
+}
+
 /// Names and values in one line, three spaces between them.
 pub(super) fn pairs<'a>(all: impl IntoIterator<Item = (&'a str, String)>, look: &Look) -> Line<'a> {
     let mut line = Line::default();
@@ -184,7 +219,7 @@ fn draw_title<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &Screen<K>, l
     let width = u16::try_from(right.width()).unwrap_or(u16::MAX);
     let [left_area, right_area] =
         Layout::horizontal([Constraint::Min(0), Constraint::Length(width)]).areas(area);
-    frame.render_widget(Paragraph::new(left), left_area);
+    frame.render_widget(Paragraph::new(fit(left, left_area.width)), left_area);
     frame.render_widget(
         Paragraph::new(right).alignment(Alignment::Right),
         right_area,
@@ -229,7 +264,7 @@ fn draw_health<F>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<F>, look: &Look
         line.spans
             .extend(pair("alerts firing", firing.to_string(), look));
     }
-    frame.render_widget(Paragraph::new(line), area);
+    frame.render_widget(Paragraph::new(fit(line, area.width)), area);
 }
 
 fn in_state<F>(tick: &Tick<F>, state: AlertState) -> impl Iterator<Item = &AlertStatus> {
@@ -261,15 +296,18 @@ fn draw_alert<F>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<F>, look: &Look)
     line.push_span(" ");
     line.push_span(Span::styled(alert.rule.as_str(), Look::strong()));
     let since = span(tick.t_ms.saturating_sub(alert.since_ms));
-    line.push_span(Span::styled(format!("  for {since}"), look.quiet()));
+    line.push_span("  ");
+    line.push_span(Span::styled(format!("for {since}"), look.quiet()));
     if more > 0 {
-        line.push_span(format!("  and {more} more"));
+        line.push_span("  ");
+        line.push_span(format!("and {more} more"));
     }
-    frame.render_widget(Paragraph::new(line), area);
+    frame.render_widget(Paragraph::new(fit(line, area.width)), area);
 }
 
 fn draw_rates<K: Shown>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<K::Figures>, look: &Look) {
-    frame.render_widget(Paragraph::new(pairs(K::rates(tick), look)), area);
+    let line = fit(pairs(K::rates(tick), look), area.width);
+    frame.render_widget(Paragraph::new(line), area);
 }
 
 fn draw_times<K: Shown>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<K::Figures>, look: &Look) {
@@ -277,7 +315,7 @@ fn draw_times<K: Shown>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<K::Figure
         Ok(times) => pairs(times, look),
         Err(none) => Line::styled(none, look.quiet()),
     };
-    frame.render_widget(Paragraph::new(line), area);
+    frame.render_widget(Paragraph::new(fit(line, area.width)), area);
 }
 
 fn draw_curves<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &Screen<K>, look: &Look) {
@@ -313,12 +351,13 @@ fn draw_curve<K: Shown>(
     let most = values.iter().flatten().max().copied();
     let mut title = Line::from(Span::styled(curve.name, Look::strong()));
     if let (Some(most), Some(tick)) = (most, screen.last()) {
+        title.push_span("  ");
         title.push_span(Span::styled(
-            format!("  up to {}", (curve.show)(most, tick)),
+            format!("up to {}", (curve.show)(most, tick)),
             look.quiet(),
         ));
     }
-    frame.render_widget(Paragraph::new(title), head);
+    frame.render_widget(Paragraph::new(fit(title, head.width)), head);
     let bars: Vec<SparklineBar> = std::iter::repeat_n(None, width - shown)
         .chain(values)
         .map(SparklineBar::from)
@@ -341,19 +380,18 @@ fn draw_bars<K: Shown>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<K::Figures
     let (bars, all) = K::bars(tick);
     let name_width = bars.iter().map(|bar| bar.name.len()).max().unwrap_or(0);
     // Name, bar, count and share in fixed columns; what is left is the bar's.
-    let room = usize::from(left.width).saturating_sub(name_width + 16);
+    let room = usize::from(left.width).saturating_sub(name_width + 17);
     let line = |bar: &Bar| {
         let length = part_of(room, bar.count, all);
-        Line::from(vec![
+        let line = Line::from(vec![
             Span::styled(format!("{:<name_width$} ", bar.name), Look::strong()),
             Span::styled("█".repeat(length), look.tone(bar.tone)),
             Span::raw(" ".repeat(room - length)),
-            Span::raw(format!(
-                "{:>7}{:>8}",
-                count(bar.count),
-                percent(bar.count, all)
-            )),
-        ])
+            Span::raw(format!("{:>7}", count(bar.count))),
+            Span::raw("  "),
+            Span::raw(format!("{:>7}", percent(bar.count, all))),
+        ]);
+        fit(line, left.width)
     };
     let bars: Vec<Line<'_>> = bars.iter().map(line).collect();
     frame.render_widget(Paragraph::new(bars), left);
@@ -364,7 +402,7 @@ fn draw_bars<K: Shown>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<K::Figures
             let rows: Vec<_> = list
                 .chunks(4)
                 .take(2)
-                .map(|row| listed(row, look))
+                .map(|row| fit(listed(row, look), right.width))
                 .collect();
             rows
         })
@@ -400,6 +438,14 @@ fn listed(row: &[(String, u64)], look: &Look) -> Line<'static> {
     line
 }
 
+/// How often the table is renewed: the intervals above it are when they end.
+fn table_every_s<K: Shown>(screen: &Screen<K>) -> u64 {
+    let interval = screen.meta.as_ref().map_or(0.0, |meta| meta.interval_s);
+    Duration::from_secs_f64(interval.clamp(0.0, 1e9))
+        .max(TABLES_EVERY)
+        .as_secs()
+}
+
 const fn span_of(window: Window) -> &'static str {
     match window {
         Window::Minute => "last minute",
@@ -421,7 +467,12 @@ fn draw_table<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen<K
         line.push_span(Span::styled(format!(" {} ", K::table_name(*by)), style));
     }
     line.push_span(Span::styled(
-        format!("  {}, by {}", span_of(screen.window), screen.sort.as_str()),
+        format!(
+            "  {}, by {}, every {} s",
+            span_of(screen.window),
+            screen.sort.as_str(),
+            table_every_s(screen)
+        ),
         look.quiet(),
     ));
     frame.render_widget(Paragraph::new(line), tabs);
@@ -435,35 +486,38 @@ fn draw_table<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen<K
         };
         Cell::from(Line::styled(text, style).alignment(Alignment::Right))
     };
+    let shown: Vec<(&str, Vec<String>)> = rows
+        .iter()
+        .skip(screen.offset)
+        .take(screen.page)
+        .map(|row| (K::key(row), K::cells(row)))
+        .collect();
+    let widths = K::headings().iter().enumerate().map(|(at, heading)| {
+        let cells = shown.iter().filter_map(|(_, cells)| cells.get(at));
+        let longest = cells.map(|cell| cell.chars().count()).max();
+        longest.unwrap_or(0).max(heading.1.into())
+    });
+    let widths = columns(widths, body.width);
+    let count = widths.len() - 1;
     let header = Row::new(
         std::iter::once(Cell::from(Span::styled("KEY", look.quiet()))).chain(
             K::headings()
                 .iter()
+                .take(count)
                 .map(|(text, _, sort)| heading(text, *sort == Some(screen.sort))),
         ),
     );
-    let shown = rows
-        .iter()
-        .skip(screen.offset)
-        .take(screen.page)
-        .map(|row| {
-            let key = match K::key(row) {
-                "" => "(none)",
-                key => key,
-            };
-            Row::new(
-                std::iter::once(Cell::from(key)).chain(
-                    K::cells(row)
-                        .into_iter()
-                        .map(|text| Cell::from(Line::from(text).alignment(Alignment::Right))),
-                ),
-            )
-        });
-    let widths = std::iter::once(Constraint::Min(12)).chain(
-        K::headings()
-            .iter()
-            .map(|(_, width, _)| Constraint::Length(*width)),
-    );
+    let shown = shown.into_iter().map(|(key, cells)| {
+        let key = match key {
+            "" => "(none)",
+            key => key,
+        };
+        let cells = cells.into_iter().take(count);
+        Row::new(
+            std::iter::once(Cell::from(key))
+                .chain(cells.map(|text| Cell::from(Line::from(text).alignment(Alignment::Right)))),
+        )
+    });
     frame.render_widget(
         Table::new(shown, widths).header(header).column_spacing(1),
         body,

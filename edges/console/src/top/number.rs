@@ -32,14 +32,16 @@ pub(super) fn si(value: f64) -> String {
 
 /// Counts, exact below ten thousand.
 pub(super) fn count(value: u64) -> String {
-    if value < 10_000 {
+    if value < 1000 {
         value.to_string()
+    } else if value < 10_000 {
+        format!("{},{:03}", value / 1000, value % 1000)
     } else {
         si(to_f64(value))
     }
 }
 
-/// Nanoseconds -> `12.3ms`.
+/// Nanoseconds -> `12.3 ms`.
 pub(super) fn time(nanos: u64) -> String {
     let value = to_f64(nanos);
     let (scaled, unit) = if value >= 0.9995e9 {
@@ -47,11 +49,11 @@ pub(super) fn time(nanos: u64) -> String {
     } else if value >= 0.9995e6 {
         (value / 1e6, "ms")
     } else if value >= 0.9995e3 {
-        (value / 1e3, "us")
+        (value / 1e3, "µs")
     } else {
         (value, "ns")
     };
-    format!("{}{unit}", digits(scaled))
+    format!("{} {unit}", digits(scaled))
 }
 
 /// A time that may be unknown.
@@ -59,13 +61,13 @@ pub(super) fn maybe_time(nanos: Option<u64>) -> String {
     nanos.map_or_else(|| "-".to_owned(), time)
 }
 
-/// `part` of `whole` -> `1.23%`.
+/// `part` of `whole` -> `1.23 %`.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     let value = crate::text::percent(part, whole);
     if value > 0.0 && value < 0.01 {
-        "<0.01%".to_owned()
+        "<0.01 %".to_owned()
     } else {
-        format!("{}%", digits(value))
+        format!("{} %", digits(value))
     }
 }
 
@@ -108,21 +110,22 @@ mod tests {
         assert_eq!(si(999.6), "1.00k");
         assert_eq!(si(12_345.0), "12.3k");
         assert_eq!(si(1.5e22), "15000E");
-        assert_eq!(count(9_999), "9999");
+        assert_eq!(count(9_999), "9,999");
         assert_eq!(count(u64::MAX), "18.4E");
     }
 
     #[test]
     fn times_and_shares() {
-        assert_eq!(time(0), "0ns");
-        assert_eq!(time(999), "999ns");
-        assert_eq!(time(999_900), "1.00ms");
-        assert_eq!(time(12_345_678), "12.3ms");
-        assert_eq!(time(61_000_000_000), "61s");
+        assert_eq!(time(0), "0 ns");
+        assert_eq!(time(999), "999 ns");
+        assert_eq!(time(999_900), "1.00 ms");
+        assert_eq!(time(12_345_678), "12.3 ms");
+        assert_eq!(time(61_000_000_000), "61 s");
+        assert_eq!(time(12_345), "12.3 µs");
         assert_eq!(maybe_time(None), "-");
-        assert_eq!(percent(1, 1_000_000), "<0.01%");
-        assert_eq!(percent(1, 3), "33.3%");
-        assert_eq!(percent(0, 0), "0%");
+        assert_eq!(percent(1, 1_000_000), "<0.01 %");
+        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(0, 0), "0 %");
         assert_eq!(span(249_000), "4m 09s");
         assert_eq!(span(7_500_000), "2h 05m");
         assert_eq!(span(273_600_000), "3d 04h");

@@ -128,13 +128,13 @@ fn everything_has_its_place_at_80_by_24() {
         lines[0]
     );
     assert!(lines[0].ends_with("22:16:40Z"), "{}", lines[0]);
-    assert_eq!(lines[1], "dropped 0   table 3.78% 37.8k of 1M");
+    assert_eq!(lines[1], "dropped 0   table 3.78 % 37.8k of 1M");
     assert_eq!(
         lines[2],
         "req/s 7.20k   pkt/s 86.7k   bit/s 540M   unanswered/s 8   retrans/s 23"
     );
     assert!(lines[3].starts_with("req/s  up to 7.20k"), "{}", lines[3]);
-    assert!(lines[3].contains("p95  up to 56.0ms"), "{}", lines[3]);
+    assert!(lines[3].contains("p95  up to 56.0 ms"), "{}", lines[3]);
     assert!(
         lines[6].ends_with('█'),
         "the last interval is at the edge: {}",
@@ -142,16 +142,16 @@ fn everything_has_its_place_at_80_by_24() {
     );
     assert_eq!(
         lines[7],
-        "p50 7.96ms   p90 35ms   p95 56.0ms   p99 123ms   p99.9 519ms   max 2.40s"
+        "p50 7.96 ms   p90 35 ms   p95 56.0 ms   p99 123 ms   p99.9 519 ms   max 2.40 s"
     );
     assert!(lines[8].starts_with("2xx ██████"), "{}", lines[8]);
-    assert!(lines[8].contains("7100   98.6%"), "{}", lines[8]);
+    assert!(lines[8].contains("7,100   98.6 %"), "{}", lines[8]);
     assert!(
-        lines[8].contains("200 7100  304 60  404 30  503 10"),
+        lines[8].contains("200 7,100  304 60  404 30  503 10"),
         "{}",
         lines[8]
     );
-    assert!(lines[9].contains("GET 7195  POST 5"), "{}", lines[9]);
+    assert!(lines[9].contains("GET 7,195  POST 5"), "{}", lines[9]);
     assert!(
         lines[11].starts_with("5xx █ "),
         "what is not zero is seen: {}",
@@ -162,7 +162,7 @@ fn everything_has_its_place_at_80_by_24() {
     assert!(lines[13].ends_with("P95    MAX"), "{}", lines[13]);
     assert!(lines[14].starts_with("host-0.example"), "{}", lines[14]);
     assert!(
-        lines[14].contains("780k      40      8  3.20G    4ms   24ms      -"),
+        lines[14].contains("780k      40      8  3.20G   4 ms  24 ms      -"),
         "{}",
         lines[14]
     );
@@ -244,21 +244,21 @@ fn flows_have_their_own_numbers_in_the_same_places() {
         floor: 0,
     });
     let lines = text(&drawn(&mut screen, 80, 24));
-    assert_eq!(lines[1], "dropped 0   table 4.69% 46.9k of 1M");
+    assert_eq!(lines[1], "dropped 0   table 4.69 % 46.9k of 1M");
     assert_eq!(
         lines[2],
-        "new/s 3.12k   ended/s 3k   pkt/s 86.7k   bit/s 540M   retrans 0.82%"
+        "new/s 3.12k   ended/s 3k   pkt/s 86.7k   bit/s 540M   retrans 0.82 %"
     );
     assert!(lines[3].starts_with("bit/s  up to 540M"), "{}", lines[3]);
-    assert!(lines[3].contains("rtt p95  up to 127ms"), "{}", lines[3]);
+    assert!(lines[3].contains("rtt p95  up to 127 ms"), "{}", lines[3]);
     assert!(
-        lines[7].starts_with("rtt p50 21ms   p95 127ms   server p95 119ms   client p95 8ms"),
+        lines[7].starts_with("rtt p50 21 ms   p95 127 ms   server p95 119 ms   client p95 8 ms"),
         "{}",
         lines[7]
     );
     assert!(lines[8].starts_with("closed      ██"), "{}", lines[8]);
-    assert!(lines[8].contains("1800     60%"), "{}", lines[8]);
-    assert!(lines[8].ends_with("tls 1900"), "{}", lines[8]);
+    assert!(lines[8].contains("1,800     60 %"), "{}", lines[8]);
+    assert!(lines[8].ends_with("tls 1,900"), "{}", lines[8]);
     assert!(
         lines[9].ends_with("fast retransmit 310  rto 100"),
         "{}",
@@ -270,14 +270,14 @@ fn flows_have_their_own_numbers_in_the_same_places() {
         lines[12]
     );
     assert!(
-        lines[14].ends_with("7.20G   1200     12   4.40%    24ms   120ms"),
+        lines[14].ends_with("7.20G  1,200     12  4.40 %   24 ms  120 ms"),
         "{}",
         lines[14]
     );
     assert_eq!(
         lines::line::<FlowKind>(&tick),
-        "22:13:21Z dropped 0 table 4.69% active 46.9k new/s 3.12k ended/s 3k failed 200 \
-         retrans 0.82% rtt-p50 21ms rtt-p95 127ms pkt/s 86.7k bit/s 540M"
+        "22:13:21Z dropped 0 table 4.69 % active 46.9k new/s 3.12k ended/s 3k failed 200 \
+         retrans 0.82 % rtt-p50 21 ms rtt-p95 127 ms pkt/s 86.7k bit/s 540M"
     );
     for width in [1, 7, 19, 40, 79, 300] {
         for height in 1..=60 {
@@ -385,10 +385,10 @@ fn a_gateway_shows_its_state_and_its_last_events() {
     };
     assert_eq!(lines[1], "dropped 0   in table 321");
     has("decided/s 100   stopped/s 20   events/s 130");
-    assert!(has("passed").contains("80     80%"), "{lines:#?}");
+    assert!(has("passed").contains("80     80 %"), "{lines:#?}");
     has("up 4m 09s   fail closed   reloads 0   held 12 packets, 34k bytes, at most 56");
     has("queue 7: 12 waiting, 3 dropped");
-    has("scanner DOWN   scans 44   infected 1   failed 0   waiting 0   p50 850us   p99 12.3ms");
+    has("scanner DOWN   scans 44   infected 1   failed 0   waiting 0   p50 850 µs   p99 12.3 ms");
     let at = |start: &str| lines.iter().position(|line| line.starts_with(start));
     let heading = at("APPLICATION").unwrap();
     assert!(
@@ -447,7 +447,7 @@ fn losses_and_alerts_stand_out_with_and_without_colours() {
         let buffer = drawn(&mut screen, 100, 30);
         let lines = text(&buffer);
         assert!(
-            lines[1].starts_with(" DROPPED 8137: kernel 8134, table_full 3 (now +900) "),
+            lines[1].starts_with(" DROPPED 8,137: kernel 8,134, table_full 3 (now +900) "),
             "{}",
             lines[1]
         );
@@ -522,8 +522,8 @@ fn a_line_has_losses_first() {
     let mut lossy = tick(1, 7000);
     assert_eq!(
         lines::line::<HttpKind>(&lossy),
-        "22:13:21Z dropped 0 table 3.78% req/s 7k p50 7.96ms p95 56.0ms p99 123ms \
-         2xx 6900 3xx 60 4xx 30 5xx 10 unanswered 8 pkt/s 86.7k bit/s 540M"
+        "22:13:21Z dropped 0 table 3.78 % req/s 7k p50 7.96 ms p95 56.0 ms p99 123 ms \
+         2xx 6,900 3xx 60 4xx 30 5xx 10 unanswered 8 pkt/s 86.7k bit/s 540M"
     );
     lossy.dropped.ring = 4;
     lossy.dropped_total.ring = 12;
@@ -531,7 +531,7 @@ fn a_line_has_losses_first() {
     lossy.figures.codes.clear();
     assert!(
         lines::line::<HttpKind>(&lossy)
-            .starts_with("22:13:21Z dropped 12 now +4 table 3.78% req/s 7k 5xx 0")
+            .starts_with("22:13:21Z dropped 12 now +4 table 3.78 % req/s 7k 5xx 0")
     );
 }
 
@@ -596,4 +596,31 @@ proptest! {
         let buffer = drawn(&mut screen, width, height);
         prop_assert!(!buffer.content.iter().any(|cell| cell.symbol().chars().any(char::is_control)));
     }
+}
+
+#[test]
+fn a_narrow_screen_has_whole_numbers_or_none() {
+    let mut screen = screen((1..=200).map(|id| tick(id, 682_000 + id)));
+    let wide = text(&drawn(&mut screen, 200, 24));
+    let words: std::collections::BTreeSet<&str> = wide
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .collect();
+    for width in 20..120 {
+        let narrow = text(&drawn(&mut screen, width, 24));
+        // Losses, rates, times and the rows of the table; the bars and curves between them have no numbers
+        // of their own.
+        let lines = [&narrow[1..=3], &narrow[7..8], &narrow[14..23]].concat();
+        for word in lines.iter().flat_map(|line| line.split_whitespace()) {
+            let is_number = word.starts_with(|c: char| c.is_ascii_digit());
+            assert!(
+                !is_number || words.contains(word),
+                "{word} at {width}:\n{}",
+                narrow.join("\n")
+            );
+        }
+    }
+    let narrow = text(&drawn(&mut screen, 40, 24)).join("\n");
+    assert!(narrow.contains("780k"), "{narrow}");
+    assert!(wide.join("\n").contains("every 5 s"), "{wide:?}");
 }
