@@ -109,6 +109,8 @@ impl HttpStage {
             Start::Neither => {
                 if empty_lines(tcp.payload) > 0 {
                     let segment = Segment::new(network, tcp, ts_ns, vlan);
+                    // Or the end of a head that is yet to come, with the next behind it.
+                    self.watch.keep_early(&segment);
                     self.on_messages(&segment, 0, Start::Neither, out);
                     return Touch::Other;
                 }
@@ -387,6 +389,7 @@ impl HttpStage {
             Found::Nothing => false,
             Found::Taken => true,
             Found::Start(offset) => {
+                let offset = if self.is_awaited(segment) { 0 } else { offset };
                 let bytes = segment.payload.get(offset..).unwrap_or_default();
                 self.on_messages(segment, offset, classify(bytes), out);
                 true
@@ -417,6 +420,21 @@ impl HttpStage {
                 true
             }
         }
+    }
+
+    /// Whether a request waits for a response where a segment begins, and one begins there: what was to
+    /// go on until later was an answer without a body (to `HEAD`).
+    fn is_awaited(&self, segment: &Segment<'_>) -> bool {
+        let connection = segment.direction.reversed();
+        classify(segment.payload) == Start::Response
+            && self
+                .pending
+                .find_leader(
+                    &connection,
+                    ConnectionHash::new(self.seed, &connection),
+                    segment.seq.0,
+                )
+                .is_some()
     }
 
     /// A gathered head is whole; its last byte is before `offset` of `segment`.

@@ -60,7 +60,7 @@ impl WatchList {
             next: end,
             decoder: ChunkedDecoder::default(),
         };
-        if !matches!(chunks.read(body, end), Ok(None)) {
+        if !self.sees_all || !matches!(chunks.read(body, end), Ok(None)) {
             return false;
         }
         self.expect(direction, Purpose::Chunks(chunks), now_ns)
