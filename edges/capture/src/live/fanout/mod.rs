@@ -45,7 +45,7 @@ const ARPHRD_LOOPBACK: u32 = 772;
 const ETHERNET_BYTES: u32 = 14;
 const TAG_TYPES: [u32; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
 /// VXLAN and its number in Linux, Geneve, GTP-U, Teredo.
-const TUNNEL_PORTS: [u32; 5] = [4789, 8472, 6081, 2152, 3544];
+const TUNNEL_PORTS: [u32; 9] = [4789, 8472, 4790, 6081, 2152, 3544, 4754, 5072, 5247];
 const TAGS: usize = 2;
 const EXTENSION_HEADERS: usize = 4;
 
@@ -196,7 +196,7 @@ fn ipv4(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.index_slot(T0);
     asm.jump_unless(If::IsAtLeast, With::Index, exits.zero);
     asm.apply_slot(Op::Add, NETWORK);
-    end_at_most(asm);
+    asm.store(END);
     asm.jump(end_known);
     asm.place(has_no_len);
     asm.load_len();
@@ -207,6 +207,7 @@ fn ipv4(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.store(TRANSPORT);
     asm.index_slot(END);
     asm.jump_if(If::IsAbove, With::Index, exits.zero);
+    beyond_frame(asm, TRANSPORT, exits.zero);
     asm.index_slot(NETWORK);
     asm.load_indexed(Size::Word, 12);
     asm.store(SOURCE);
@@ -218,17 +219,6 @@ fn ipv4(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.store(IN_FRAGMENT);
     asm.load_indexed(Size::Byte, 9);
     asm.jump(transport);
-}
-
-/// END = min(A, end of the frame).
-fn end_at_most(asm: &mut Asm) {
-    let inside = asm.label();
-    asm.store(END);
-    asm.load_len();
-    asm.index_slot(END);
-    asm.jump_if(If::IsAtLeast, With::Index, inside);
-    asm.store(END);
-    asm.place(inside);
 }
 
 /// X is the offset of the header; falls through to `transport` with the protocol in A.
@@ -255,7 +245,7 @@ fn ipv6(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.load_indexed(Size::Half, 4);
     asm.jump_if(If::Is, With::Value(0), has_no_len);
     asm.apply_slot(Op::Add, TRANSPORT);
-    end_at_most(asm);
+    asm.store(END);
     asm.jump(end_known);
     asm.place(has_no_len);
     asm.load_len();
@@ -294,6 +284,7 @@ fn extension_header(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.store(TRANSPORT);
     asm.index_slot(END);
     asm.jump_if(If::IsAbove, With::Index, exits.zero);
+    beyond_frame(asm, TRANSPORT, exits.zero);
     asm.load_slot(T0);
     asm.jump(done);
 
@@ -304,6 +295,7 @@ fn extension_header(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.store(T1);
     asm.index_slot(END);
     asm.jump_if(If::IsAbove, With::Index, exits.zero);
+    beyond_frame(asm, T1, exits.zero);
     asm.index_slot(TRANSPORT);
     asm.load_indexed(Size::Half, 2);
     asm.jump_if(If::HasAnyBit, With::Value(0xfff8), exits.by_addresses);
@@ -318,12 +310,25 @@ fn extension_header(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.place(done);
 }
 
-/// Ends where the `len` bytes at TRANSPORT are not all there.
+/// Ends where the `len` bytes at TRANSPORT are not all there, in the packet or, of a frame that was cut,
+/// in the frame.
 fn require(asm: &mut Asm, exits: Exits, len: u32) {
     asm.load_slot(TRANSPORT);
     asm.apply(Op::Add, With::Value(len));
     asm.index_slot(END);
     asm.jump_if(If::IsAbove, With::Index, exits.short);
+    asm.store(T1);
+    beyond_frame(asm, T1, exits.zero);
+}
+
+/// Jumps where the offset in the slot is beyond the end of the frame.
+fn beyond_frame(asm: &mut Asm, slot: Slot, to: Label) {
+    asm.load_len();
+    asm.index_slot(slot);
+    let inside = asm.label();
+    asm.jump_if(If::IsAtLeast, With::Index, inside);
+    asm.jump(to);
+    asm.place(inside);
 }
 
 /// CONNECTION = Eq. (1).
@@ -355,6 +360,8 @@ fn tcp(asm: &mut Asm, exits: Exits) {
     asm.apply(Op::Add, With::Value(4));
     asm.index_slot(END);
     asm.jump_if(If::IsAbove, With::Index, by_ports);
+    asm.store(T1);
+    beyond_frame(asm, T1, by_ports);
     asm.index_slot(T0);
     asm.load_indexed(Size::Word, 0);
     asm.jump_if(If::Is, With::Value(u32::from_be_bytes(*b"HTTP")), server);
