@@ -48,6 +48,17 @@ pub(crate) struct Subject<'a> {
     pub(crate) writes: bool,
 }
 
+impl<'a> Subject<'a> {
+    /// What is done with live traffic whether or not somebody looks.
+    pub(crate) const fn service(source: &'a str) -> Self {
+        Self {
+            source,
+            is_live: true,
+            writes: true,
+        }
+    }
+}
+
 /// The live view of a run, if one was asked for.
 #[derive(Debug)]
 pub(crate) struct View<K: Viewed = HttpKind>(Option<Shown<K>>);
@@ -541,11 +552,7 @@ mod tests {
     fn began(flags: &[&str]) -> View<GatewayKind> {
         let flags = std::iter::once(&"view").chain(flags);
         let flags = Flags::try_parse_from(flags).expect("flags of a view");
-        let subject = Subject {
-            source: "gateway.toml",
-            is_live: true,
-            writes: true,
-        };
+        let subject = Subject::service("gateway.toml");
         View::start(&flags.view, &subject, &Signals::default()).expect("a view")
     }
 

@@ -80,10 +80,16 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .keeps_files()
         .then(|| start_vault(&config.record))
         .transpose()?;
+<<<<<<< ours
     let view = start_view(args, &config, &signals)?;
     if let Some(live) = view.sink() {
         outputs.add_observer(live);
     }
+=======
+    let source = format!("gateway {}", config.path.display());
+    let view = View::<GatewayKind>::start(&args.view, &Subject::service(&source), &signals)?;
+    sinks.extend(view.sink());
+>>>>>>> theirs
     if !args.output.quiet {
         say_ready(&config);
     }
