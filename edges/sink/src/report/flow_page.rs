@@ -18,11 +18,10 @@ impl FlowReport {
     #[must_use]
     pub fn render(&self, meta: &ReportMeta) -> String {
         let mut page = Page::new(&meta.title);
-        page.raw(&about(meta));
-        page.cards(&loss_cards(meta));
-        page.cards(&self.count_cards());
-        page.raw("<div class=\"grid2\">\n");
         let clock = Clock::new(meta, [&self.begun_at, &self.ended_at]);
+        page.raw(&(about(meta) + &clock.note()));
+        page.cards(&[loss_cards(meta), self.count_cards()].concat());
+        page.raw("<div class=\"grid2\">\n");
         let bits = clock.plot(
             "Bits per second over time",
             "bits per second",

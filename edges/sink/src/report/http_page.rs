@@ -20,16 +20,16 @@ impl HttpReport {
     #[must_use]
     pub fn render(&self, meta: &ReportMeta) -> String {
         let mut page = Page::new(&meta.title);
-        page.raw(&about(meta));
-        page.cards(&loss_cards(meta));
-        page.cards(&self.count_cards(meta));
+        let clock = Clock::new(meta, [&self.requests_at, &self.orphans_at]);
+        page.raw(&(about(meta) + &clock.note()));
+        page.cards(&[loss_cards(meta), self.count_cards(&clock)].concat());
         page.raw("<div class=\"grid2\">\n");
         let times = self.response_times();
         page.section("Response time", false, &(times.svg() + &times.table()));
         page.section("Response time percentiles", false, &self.percentiles());
-        let rate = self.requests_over_time(meta);
+        let rate = self.requests_over_time(&clock);
         page.section("Requests over time", false, &(rate.svg() + &rate.table()));
-        let faults = self.faults_over_time(meta);
+        let faults = self.faults_over_time(&clock);
         page.section(
             "Unanswered requests and orphan responses over time",
             false,
@@ -65,17 +65,15 @@ impl HttpReport {
         ))
     }
 
-    fn count_cards(&self, meta: &ReportMeta) -> Vec<(String, &'static str, bool)> {
+    fn count_cards(&self, clock: &Clock) -> Vec<(String, &'static str, bool)> {
         let mut cards = vec![
             (thousands(self.requests), "requests", false),
             (thousands(self.responses), "responses", false),
             (thousands(self.unanswered), "unanswered requests", false),
             (thousands(self.orphans), "orphan responses", false),
         ];
-        if let (Some(first), Some(last)) = (meta.first_ts_ns, meta.last_ts_ns)
-            && last > first
-        {
-            let seconds = to_f64(last - first) / 1e9;
+        let seconds = clock.seconds();
+        if seconds > 0.0 {
             cards.push((
                 scaled(to_f64(self.requests) / seconds, ""),
                 "requests per second",
@@ -161,8 +159,7 @@ impl HttpReport {
         bar_table(&["", "time", "seconds"], &rows) + &note
     }
 
-    fn requests_over_time(&self, meta: &ReportMeta) -> Plot {
-        let clock = Clock::new(meta, [&self.requests_at, &self.orphans_at]);
+    fn requests_over_time(&self, clock: &Clock) -> Plot {
         clock.plot(
             "Requests per second over time",
             "requests per second",
@@ -170,8 +167,7 @@ impl HttpReport {
         )
     }
 
-    fn faults_over_time(&self, meta: &ReportMeta) -> Plot {
-        let clock = Clock::new(meta, [&self.requests_at, &self.orphans_at]);
+    fn faults_over_time(&self, clock: &Clock) -> Plot {
         clock.plot(
             "Unanswered requests and orphan responses per second",
             "per second",
@@ -440,34 +436,68 @@ fn length_plot(title: &str, x: &str, what: &str, lengths: &LogLinear) -> Plot {
     }
 }
 
-/// The time axis of a trace: from its first packet, in a unit that suits its length.
+/// The time axis of a trace: from its first packet, in a unit that suits its length; of times that are
+/// far from all others, without these.
 pub(super) struct Clock {
     start: u64,
+    end: u64,
     unit_ns: f64,
     label: String,
+    /// Times that are left out, of how many, and the first of them.
+    strays: Option<(u64, u64, u64)>,
 }
 
 impl Clock {
     pub(super) fn new(meta: &ReportMeta, series: [&RateSeries; 2]) -> Self {
-        let from = |series: &RateSeries| series.bins().next().map(|(start, _)| start);
-        let to = |series: &RateSeries| series.bins().last().map(|(start, _)| start);
-        let start = meta
-            .first_ts_ns
-            .or_else(|| series.iter().filter_map(|s| from(s)).min());
-        let end = meta
-            .last_ts_ns
-            .or_else(|| series.iter().filter_map(|s| to(s)).max());
-        let (start, end) = (start.unwrap_or(0), end.unwrap_or(0));
+        let [mut all, other] = series.map(RateSeries::clone);
+        all.merge(&other);
+        let (from, to) = all.main_range().unwrap_or_default();
+        let left_out = all.total() - all.within(from, to).total();
+        let (start, end) = if left_out == 0 {
+            (
+                meta.first_ts_ns.unwrap_or(from),
+                meta.last_ts_ns.unwrap_or(to),
+            )
+        } else {
+            (from, to)
+        };
+        let mut outside = all.bins().filter(|(at, _)| !(from..to).contains(at));
         let (unit_ns, unit) = unit_of(end.saturating_sub(start));
         Self {
             start,
+            end,
             unit_ns,
             label: format!("{unit} since {}", moment(start)),
+            strays: outside
+                .next()
+                .map(|(first, _)| (left_out, all.total(), first)),
         }
+    }
+
+    /// The time of the axis, seconds.
+    fn seconds(&self) -> f64 {
+        to_f64(self.end.saturating_sub(self.start)) / 1e9
+    }
+
+    /// What the plots leave out, as HTML.
+    pub(super) fn note(&self) -> String {
+        self.strays.map_or_else(String::new, |(count, all, first)| {
+            format!(
+                "<p class=\"about\">{} of {} times are far from all others, the first of them {}: the plots \
+                 over time leave them out.</p>\n",
+                thousands(count),
+                thousands(all),
+                moment(first)
+            )
+        })
     }
 
     pub(super) fn plot(&self, title: &str, y: &str, series: Vec<(&str, &RateSeries)>) -> Plot {
         let drawn = series.into_iter().map(|(name, series)| {
+            let series = match self.strays {
+                Some(_) => series.within(self.start, self.end),
+                None => series.clone(),
+            };
             let series = series.coarsened(PLOT_BINS);
             let mut points: Vec<(f64, f64)> = series
                 .per_second()

@@ -106,13 +106,13 @@ fn numbers_are_right() {
         "<div class=\"card lost\"><b>7</b><span>packets lost</span>",
         "<b>0</b><span>kernel</span>",
         "<b>1,234,567</b><span>packets</span>",
-        "<em>404</em></span></td><td>100</td><td>10.0 %</td>",
-        "<em>GET</em></span></td><td>1,000</td><td>100.0 %</td>",
-        "<em>www.example.org</em></span></td><td>1,000</td>",
-        "<em>www.example.org/item/0</em></span></td><td>100</td><td>10.0 %</td>",
-        "<em>minimum</em></span></td><td>100 µs</td><td>0.000100000</td>",
-        "<em>maximum</em></span></td><td>1.1 ms</td><td>0.001099000</td>",
-        "<em>mean</em></span></td><td>600 µs</td><td>0.000599500</td>",
+        "<em>404</em></span></td><td data-of=\"responses\">100</td><td data-of=\"share\">10.0 %</td>",
+        "<em>GET</em></span></td><td data-of=\"requests\">1,000</td><td data-of=\"share\">100.0 %</td>",
+        "<em>www.example.org</em></span></td><td data-of=\"requests\">1,000</td>",
+        "<em>www.example.org/item/0</em></span></td><td data-of=\"requests\">100</td><td data-of=\"share\">10.0 %</td>",
+        "<em>minimum</em></span></td><td data-of=\"time\">100 µs</td><td data-of=\"seconds\">0.000100000</td>",
+        "<em>maximum</em></span></td><td data-of=\"time\">1.1 ms</td><td data-of=\"seconds\">0.001099000</td>",
+        "<em>mean</em></span></td><td data-of=\"time\">600 µs</td><td data-of=\"seconds\">0.000599500</td>",
         "Test &lt;b&gt;",
         "a.pcap, &lt;i&gt;.pcap",
         "2023-11-14 22:13:20 UTC",
@@ -213,4 +213,56 @@ fn an_empty_run_has_a_page_too() {
     assert!(is_self_contained(&html) && html.contains("No request was answered."));
     write_report_file(path.to_str().unwrap(), &html).unwrap();
     assert_eq!(std::fs::read_to_string(path).unwrap(), html);
+}
+
+/// The widths of the curves in the drawing under a heading.
+fn curve_width(html: &str, heading: &str) -> f64 {
+    let (_, section) = html.split_once(&format!("<h2>{heading}</h2>")).unwrap();
+    let (section, _) = section.split_once("</section>").unwrap();
+    let (_, path) = section.split_once("<path").unwrap();
+    let (_, path) = path.split_once(" d=\"").unwrap();
+    let path = path.split('"').next().unwrap();
+    let numbers: Vec<f64> = path
+        .split(|c: char| c.is_ascii_alphabetic() || c.is_whitespace())
+        .filter_map(|point| point.split(',').next()?.parse().ok())
+        .collect();
+    let most = numbers.iter().copied().fold(0.0, f64::max);
+    most - numbers.iter().copied().fold(most, f64::min)
+}
+
+#[test]
+fn one_stray_time_does_not_flatten_the_plots() {
+    let heading = "Requests over time";
+    let report = |stray: Option<u64>| {
+        let mut report = HttpReport::new();
+        Sink::<HttpKind>::write(&mut report, &records(0, 1000)).unwrap();
+        let mut meta = meta();
+        if let Some(stray) = stray {
+            let mut batch = HttpBatch::default();
+            let row = HttpRow {
+                request_ts_ns: Some(stray),
+                state: HttpState::Unanswered,
+                ..HttpRow::default()
+            };
+            batch.push(row, &Text::default());
+            Sink::<HttpKind>::write(&mut report, &batch).unwrap();
+            meta.first_ts_ns = Some(T0.min(stray));
+            meta.last_ts_ns = Some((T0 + 10_000_000_000).max(stray));
+        }
+        report.render(&meta)
+    };
+    let plain = report(None);
+    assert!(!plain.contains("far from all others"));
+    for stray in [0, 2 * T0] {
+        let html = report(Some(stray));
+        assert!(html.contains("1 of 1,001 times are far from all others"));
+        assert!(html.contains("seconds since 2023-11-14"), "{stray}");
+        let (with, without) = (curve_width(&html, heading), curve_width(&plain, heading));
+        assert!(with > without * 0.9, "{with} of {without}");
+        // As many requests a second as without it.
+        assert!(
+            html.contains("<b>100</b><span>requests per second"),
+            "{stray}"
+        );
+    }
 }
