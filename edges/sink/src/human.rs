@@ -49,7 +49,8 @@ pub fn scaled(number: f64, unit: &str) -> String {
     format!("{text} {prefix}{unit}").trim_end().to_owned()
 }
 
-/// A span of nanoseconds: `850 ns`, `12.3 µs`, `104 ms`, `3.5 s`, `2 min 5 s`, `3 h 4 min`.
+/// A span of nanoseconds: `850 ns`, `12.3 µs`, `104 ms`, `3.5 s`, `2 min 5 s`, `3 h 4 min`,
+/// `1,648 d 17 h`.
 #[must_use]
 pub fn span(nanos: u64) -> String {
     let seconds = to_f64(nanos) / 1e9;
@@ -61,8 +62,10 @@ pub fn span(nanos: u64) -> String {
         _ => {
             let seconds = nanos / 1_000_000_000;
             let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-            if hours > 0 {
-                format!("{} h {minutes} min", thousands(hours))
+            if hours >= 24 {
+                format!("{} d {} h", thousands(hours / 24), hours % 24)
+            } else if hours > 0 {
+                format!("{hours} h {minutes} min")
             } else {
                 format!("{minutes} min {} s", seconds % 60)
             }
@@ -130,6 +133,8 @@ mod tests {
         assert_eq!(span(3_500_000_000), "3.5 s");
         assert_eq!(span(125_000_000_000), "2 min 5 s");
         assert_eq!(span(11_040_000_000_000), "3 h 4 min");
+        assert_eq!(span(86_399_000_000_000), "23 h 59 min");
+        assert_eq!(span(189_596 * 3_600_000_000_000), "7,899 d 20 h");
         assert_eq!(moment(1_700_000_000_250_000_000), "2023-11-14 22:13:20 UTC");
     }
 }

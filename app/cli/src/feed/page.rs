@@ -2,7 +2,7 @@
 
 use linkweir_engine::{RunReport, SinkError};
 use linkweir_sink::human::thousands;
-use linkweir_sink::report::page::{Page, escape};
+use linkweir_sink::report::page::{Page, table};
 use linkweir_sink::report::plot::{Axis, Marks, Plot, Scale, Series, Unit};
 use linkweir_sink::report::write_report_file;
 
@@ -87,41 +87,49 @@ pub(super) fn write_html(
     )
 }
 
+/// A row for each figure, a column for each hash: the shares of eight consumers take room.
 fn numbers(spread: &Spread) -> String {
-    let mut html = String::from(
-        "<div class=\"scroll\"><table><thead><tr><th>hash</th>\
-         <th>values</th><th>packets of the most frequent</th><th>fullest bin</th><th>chi-square</th>",
-    );
-    for count in SHARDS {
-        html.push_str(&format!(
-            "<th>packets, {count} consumers</th><th>transactions, {count} consumers</th>"
-        ));
-    }
-    html.push_str("</tr></thead><tbody>\n");
-    for hash in &spread.hashes {
-        html.push_str(&format!(
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.2} %</td><td>{:.1}</td>",
-            escape(hash.name),
-            thousands(hash.distinct()),
-            thousands(hash.most_frequent()),
-            hash.fullest_bin() * 100.0,
-            hash.chi_square()
-        ));
-        for at in 0..SHARDS.len() {
-            for shares in hash.shares(at) {
-                let shares: Vec<String> = shares
-                    .iter()
-                    .map(|share| format!("{:.2}", share * 100.0))
-                    .collect();
-                html.push_str(&format!("<td>{}</td>", shares.join(" ")));
-            }
+    let head: Vec<&str> = std::iter::once("")
+        .chain(spread.hashes.iter().map(|hash| hash.name))
+        .collect();
+    let row = |name: String, figure: &dyn Fn(&HashSpread) -> String| {
+        (name, spread.hashes.iter().map(figure).collect())
+    };
+    let mut rows: Vec<(String, Vec<String>)> = vec![
+        row("values".to_owned(), &|hash| thousands(hash.distinct())),
+        row("packets of the most frequent".to_owned(), &|hash| {
+            thousands(hash.most_frequent())
+        }),
+        row("fullest bin".to_owned(), &|hash| {
+            format!("{:.2} %", hash.fullest_bin() * 100.0)
+        }),
+        row("chi-square".to_owned(), &|hash| {
+            format!("{:.1}", hash.chi_square())
+        }),
+    ];
+    for (at, count) in SHARDS.iter().enumerate() {
+        for (place, what) in ["packets", "transactions"].into_iter().enumerate() {
+            let name = format!("{what}, {count} consumers");
+            rows.push(row(name, &|hash| shares(hash, at, place)));
         }
-        html.push_str("</tr>\n");
     }
-    html.push_str(&format!(
-        "</tbody></table></div><p class=\"note\">Shares in per cent. The chi-square of an even spread \
-         over {BINS} bins is about {}.</p>\n",
+    let note = format!(
+        "<p class=\"note\">Shares in per cent. The chi-square of an even spread over {BINS} bins is about {}.</p>\n",
         BINS - 1
-    ));
-    html
+    );
+    table(&head, rows.into_iter()) + &note
+}
+
+/// Shares of consumers in per cent, four on a line.
+fn shares(hash: &HashSpread, at: usize, place: usize) -> String {
+    let shares = hash.shares(at);
+    let shares = shares.get(place).map(Vec::as_slice).unwrap_or_default();
+    let lines = shares.chunks(4).map(|four| {
+        let four: Vec<String> = four
+            .iter()
+            .map(|share| format!("{:.2}", share * 100.0))
+            .collect();
+        four.join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }

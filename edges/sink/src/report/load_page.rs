@@ -2,11 +2,9 @@
 //!
 //! Source: Table 2 and Figs. 7 to 10 of the Raw Packet Sender (Hryn, Jerzak, Chydzinski 2004).
 
-use std::fmt::Write as _;
-
 use super::http_page::unit_of;
 use super::load::{LoadReport, SeriesBin, StageTimes};
-use super::page::{BarRow, Page, bar_table, escape};
+use super::page::{BarRow, Page, bar_table, escape, facts, table};
 use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
 use crate::human::{moment, percent, scaled, span, thousands, to_f64};
 
@@ -66,8 +64,8 @@ impl LoadReport<'_> {
             page.section("Groups of clients", true, &self.group_table());
         }
         page.section("TCP", false, &counted("event", &self.tcp, 0));
-        page.section("Checks", true, &pairs(&self.checks));
-        page.section("Run", true, &pairs(&self.run));
+        page.section("Checks", true, &facts(&self.checks));
+        page.section("Run", true, &facts(&self.run));
         page.raw("</div>\n");
         page.finish(&format!(
             "Made by {}. This page needs no network.",
@@ -123,8 +121,7 @@ impl LoadReport<'_> {
         let rows = self.stages.iter().filter(|stage| !stage.times.is_empty());
         let rows = rows.map(|stage| {
             let at = |q| stage.times.quantile(q);
-            vec![
-                stage.name.to_owned(),
+            let cells = vec![
                 thousands(stage.times.count()),
                 time(stage.times.min()),
                 time(stage.times.max()),
@@ -134,7 +131,8 @@ impl LoadReport<'_> {
                 time(at(0.9)),
                 time(at(0.99)),
                 time(at(0.999)),
-            ]
+            ];
+            (stage.name.to_owned(), cells)
         });
         let meanings: Vec<String> = self
             .stages
@@ -243,8 +241,7 @@ impl LoadReport<'_> {
         ];
         let rows = self.groups.iter().map(|group| {
             let at = |q| time(group.response.quantile(q));
-            vec![
-                group.name.to_owned(),
+            let cells = vec![
                 thousands(group.started),
                 thousands(group.failed),
                 thousands(group.requests),
@@ -254,7 +251,8 @@ impl LoadReport<'_> {
                 at(0.9),
                 at(0.99),
                 at(1.0),
-            ]
+            ];
+            (group.name.to_owned(), cells)
         });
         table(&head, rows)
     }
@@ -311,36 +309,6 @@ fn counted(what: &str, counts: &[(String, u64)], whole: u64) -> String {
     } else {
         bar_table(&[what, "count"], &rows)
     }
-}
-
-fn pairs(pairs: &[(String, String)]) -> String {
-    let rows = pairs
-        .iter()
-        .map(|(name, value)| vec![name.clone(), value.clone()]);
-    table(&["", ""], rows)
-}
-
-/// A table of texts, which are escaped here.
-fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut out = String::from("<div class=\"scroll\"><table>");
-    if head.iter().any(|name| !name.is_empty()) {
-        out.push_str("<thead><tr>");
-        for name in head {
-            // Writing to a string cannot fail.
-            let _unfailing = write!(out, "<th scope=\"col\">{}</th>", escape(name));
-        }
-        out.push_str("</tr></thead>");
-    }
-    out.push_str("<tbody>\n");
-    for row in rows {
-        out.push_str("<tr>");
-        for cell in row {
-            let _unfailing = write!(out, "<td>{}</td>", escape(&cell));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
-    out
 }
 
 fn time(nanos: Option<u64>) -> String {
@@ -513,7 +481,7 @@ mod tests {
         ] {
             assert!(html.contains(text), "{text}");
         }
-        assert!(!html.contains("dsl<i>") && !html.contains("<td><b>") && !html.contains("INVALID"));
+        assert!(!html.contains("dsl<i>") && !html.contains("<dd><b>") && !html.contains("INVALID"));
         assert!(
             !html.contains(">reset<"),
             "causes that never came are left out"

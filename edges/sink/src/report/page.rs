@@ -61,10 +61,10 @@ section.wide{grid-column:1/-1}\
 .scroll{overflow-x:auto}\
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:.9rem}\
 caption{text-align:left;color:var(--soft);padding:4px 0}\
-th{color:var(--soft);font-weight:560;text-align:right;padding:3px 0 5px 12px;border-bottom:1px solid var(--rule);white-space:nowrap}\
+th{color:var(--soft);font-weight:560;text-align:right;vertical-align:bottom;padding:3px 0 5px 12px;border-bottom:1px solid var(--rule)}\
 td{text-align:right;padding:4px 0 4px 12px;border-bottom:1px solid var(--grid);white-space:nowrap}\
-th:first-child,td:first-child{text-align:left;padding-left:0;white-space:normal;overflow-wrap:anywhere}\
-.key{position:relative;display:block;padding:1px 6px;margin-left:-2px;min-width:150px}\
+th:first-child,td:first-child{text-align:left;padding-left:0;white-space:normal}\
+.key{position:relative;display:block;padding:1px 6px;margin-left:-2px;min-width:150px;overflow-wrap:anywhere}\
 .key i{position:absolute;inset:0 auto 0 0;background:var(--bar);border-radius:3px;min-width:2px}\
 .key em{position:relative;font-style:normal}\
 .c1 i{background:var(--muted)}.c2 i{background:var(--ok)}.c3 i{background:var(--info)}.c4 i{background:var(--warn)}.c5 i{background:var(--bad)}\
@@ -95,6 +95,9 @@ border-radius:8px;padding:12px 16px;margin:0 0 16px}\
 .curves .line.s1{stroke-dasharray:10 5}.curves .line.s2{stroke-dasharray:2 5;stroke-width:2.4}.curves .line.s4{stroke-dasharray:6 3}\
 .lab .silent,.lab .rule{color:var(--soft)}.lab .mark{width:7em;font-weight:620}\
 .lab .agrees .mark{color:var(--ok)}.lab .differs .mark{color:var(--bad)}.lab .differs td,.lab .differs th{color:var(--bad)}\
+@media(max-width:640px){.rows thead{display:none}.rows tr{display:block;padding:5px 0;border-bottom:1px solid var(--grid)}\
+.rows td{display:flex;justify-content:space-between;gap:12px;padding:1px 0;border:0}.rows td:first-child{display:block;font-weight:560;overflow-wrap:anywhere}\
+.rows td+td::before{content:attr(data-of);color:var(--soft);text-align:left}.key{min-width:0}}\
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);font-size:.86rem}\
 footer{color:var(--soft);font-size:.84rem;margin-top:20px}\
 @media print{body{background:#fff}section,.card{break-inside:avoid}}";
@@ -126,10 +129,13 @@ impl Page {
         self
     }
 
-    /// A row of numbers: value, name, whether it stands for lost data.
+    /// A row of numbers: value, name, whether it stands for lost data. Those of which there is none come
+    /// last.
     pub fn cards(&mut self, cards: &[(String, &str, bool)]) -> &mut Self {
         self.html.push_str("<div class=\"cards\">\n");
-        for (value, name, is_loss) in cards {
+        let is_none = |card: &&(String, &str, bool)| matches!(card.0.as_str(), "0" | "0 B");
+        let some = cards.iter().filter(|card| !is_none(card));
+        for (value, name, is_loss) in some.chain(cards.iter().filter(is_none)) {
             let class = if *is_loss { "card lost" } else { "card" };
             self.push(format_args!(
                 "<div class=\"{class}\"><b>{}</b><span>{}</span></div>\n",
@@ -185,21 +191,45 @@ pub fn bar_table(head: &[&str], rows: &[BarRow]) -> String {
     if rows.is_empty() {
         return "<p class=\"none\">No data.</p>\n".to_owned();
     }
-    let mut out = String::from("<div class=\"scroll\"><table><thead><tr>");
-    for name in head {
-        let _unfailing = write!(out, "<th scope=\"col\">{}</th>", escape(name));
-    }
-    out.push_str("</tr></thead><tbody>\n");
-    for row in rows {
+    let rows = rows.iter().map(|row| {
         let width = row.share.clamp(0.0, 1.0) * 100.0;
-        let _unfailing = write!(
-            out,
-            "<tr><td><span class=\"key {}\"><i style=\"width:{width:.2}%\"></i><em>{}</em></span></td>",
+        let key = format!(
+            "<span class=\"key {}\"><i style=\"width:{width:.2}%\"></i><em>{}</em></span>",
             row.class,
             escape(&row.key)
         );
-        for cell in &row.cells {
-            let _unfailing = write!(out, "<td>{}</td>", escape(cell));
+        (key, row.cells.clone())
+    });
+    rows_of(head, rows)
+}
+
+/// A table of texts, which are escaped here; a line feed in one begins a line. The first column names
+/// the rows.
+#[must_use]
+pub fn table(head: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> String {
+    rows_of(head, rows.map(|(key, cells)| (escape(&key), cells)))
+}
+
+/// Rows of a key, which is HTML, and texts. On a narrow screen each row becomes a list of its texts, with
+/// the heading before each: nothing is cut.
+fn rows_of(head: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> String {
+    let mut out = String::from("<div class=\"scroll\"><table class=\"rows\"><thead><tr>");
+    for name in head {
+        // Writing to a string cannot fail.
+        let _unfailing = write!(out, "<th scope=\"col\">{}</th>", escape(name));
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for (key, cells) in rows {
+        let _unfailing = write!(out, "<tr><td>{key}</td>");
+        let of = head.iter().skip(1).chain(std::iter::repeat(&""));
+        for (cell, of) in cells.iter().zip(of) {
+            let lines: Vec<String> = cell.split('\n').map(escape).collect();
+            let _unfailing = write!(
+                out,
+                "<td data-of=\"{}\">{}</td>",
+                escape(of),
+                lines.join("<br>")
+            );
         }
         out.push_str("</tr>\n");
     }
@@ -207,9 +237,59 @@ pub fn bar_table(head: &[&str], rows: &[BarRow]) -> String {
     out
 }
 
+/// Names and texts of any length, a line each.
+#[must_use]
+pub fn facts(facts: &[(String, String)]) -> String {
+    let mut out = String::from("<dl class=\"facts\">\n");
+    for (name, text) in facts {
+        let _unfailing = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
+    }
+    out.push_str("</dl>\n");
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_narrow_table_names_each_of_its_figures() {
+        let row = BarRow {
+            key: "a<b".to_owned(),
+            share: 0.5,
+            class: "",
+            cells: vec!["1,000".to_owned(), "27 ms".to_owned()],
+        };
+        let bars = bar_table(&["URL", "responses", "p50"], &[row]);
+        let plain = (
+            "a<b".to_owned(),
+            vec!["1,000".to_owned(), "27 ms".to_owned()],
+        );
+        let plain = table(&["", "responses", "p50"], std::iter::once(plain));
+        for html in [bars, plain] {
+            let cells = "<td data-of=\"responses\">1,000</td><td data-of=\"p50\">27 ms</td></tr>";
+            assert!(html.contains(cells) && html.contains("a&lt;b"), "{html}");
+        }
+        let narrow = STYLE.split("@media(max-width:640px)").nth(1).unwrap();
+        assert!(narrow.contains("content:attr(data-of)"));
+        // A label that may break anywhere is as narrow as a letter.
+        assert!(!STYLE.contains("td:first-child{text-align:left;padding-left:0;white-space:normal;overflow-wrap:anywhere"));
+    }
+
+    #[test]
+    fn empty_tiles_come_last() {
+        let tile = |value: &str, name| (value.to_owned(), name, false);
+        let mut page = Page::new("t");
+        page.cards(&[
+            tile("0", "lost"),
+            tile("7", "packets"),
+            tile("0 B", "bytes"),
+            tile("0.5", "rate"),
+        ]);
+        let html = page.finish("");
+        let at = |name: &str| html.find(&format!("<span>{name}</span>")).unwrap();
+        assert!(at("packets") < at("rate") && at("rate") < at("lost") && at("lost") < at("bytes"));
+    }
 
     #[test]
     fn text_cannot_become_markup() {
