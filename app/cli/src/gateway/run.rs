@@ -80,16 +80,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .keeps_files()
         .then(|| start_vault(&config.record))
         .transpose()?;
-<<<<<<< ours
     let view = start_view(args, &config, &signals)?;
     if let Some(live) = view.sink() {
         outputs.add_observer(live);
     }
-=======
-    let source = format!("gateway {}", config.path.display());
-    let view = View::<GatewayKind>::start(&args.view, &Subject::service(&source), &signals)?;
-    sinks.extend(view.sink());
->>>>>>> theirs
     if !args.output.quiet {
         say_ready(&config);
     }
@@ -157,13 +151,7 @@ fn start_view(
     signals: &Signals,
 ) -> anyhow::Result<View<GatewayKind>> {
     let source = format!("gateway {}", config.path.display());
-    let subject = Subject {
-        source: &source,
-        is_live: true,
-        // What it does with traffic it does whether or not somebody looks.
-        writes: true,
-    };
-    View::start(&args.view, &subject, signals)
+    View::start(&args.view, &Subject::service(&source), signals)
 }
 
 fn say_ready(config: &GatewayConfig) {

@@ -23,8 +23,12 @@ struct Crew {
 
 impl Crew {
     fn new(config: &HttpConfig, shards: u32) -> Self {
+        let config = HttpConfig {
+            is_one_of_several: shards > 1,
+            ..config.clone()
+        };
         Self {
-            stages: (0..shards).map(|_| HttpStage::new(config)).collect(),
+            stages: (0..shards).map(|_| HttpStage::new(&config)).collect(),
             splitter: TransactionGroups::default(),
             out: HttpBatch::default(),
             frames: vec![0; shards as usize],
@@ -49,10 +53,18 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
                 one.stages[0].on_batch(&batch, &mut one.out);
                 for crew in &mut crews {
                     for frame in batch.frames() {
-                        let hash = crew.splitter.hash(&frame);
-                        let shard = shard_of(hash, crew.frames.len() as u32) as usize;
-                        crew.frames[shard] += 1;
-                        give(&mut crew.stages[shard], &frame, &mut crew.out);
+                        let shards = crew.frames.len() as u32;
+                        let to = match crew.splitter.route(&frame) {
+                            Some(hash) => {
+                                let shard = shard_of(hash, shards);
+                                crew.frames[shard as usize] += 1;
+                                shard..shard + 1
+                            }
+                            None => 0..shards,
+                        };
+                        for shard in to {
+                            give(&mut crew.stages[shard as usize], &frame, &mut crew.out);
+                        }
                     }
                 }
             }

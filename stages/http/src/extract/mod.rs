@@ -27,8 +27,8 @@ use linkweir_engine::hash::eq3_balance;
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HalfBatch, HalfKind, HalfRow, HttpBatch, RecordBatch};
 use linkweir_wire::{
-    DecodeFaults, LinkType, Packet, SeqNumber, Tcp, TcpFlags, Timestamp, Transport, decode,
-    decode_plain,
+    DecodeError, DecodeFaults, FragmentStats, Fragments, Joined, LinkType, Packet, SeqNumber, Tcp,
+    TcpFlags, Timestamp, Transport, decode, decode_plain,
 };
 
 use crate::config::{HttpConfig, PortSet};
@@ -83,6 +83,8 @@ pub struct HalfStage {
     packets: u64,
     order_ns: u64,
     faults: DecodeFaults,
+    /// Made by the first fragment.
+    fragments: Option<Box<Fragments>>,
     counts: HalfCounts,
 }
 
@@ -122,6 +124,7 @@ impl HalfStage {
             packets: 0,
             order_ns: 0,
             faults: DecodeFaults::default(),
+            fragments: None,
             counts: HalfCounts::default(),
         }
     }
@@ -142,6 +145,15 @@ impl HalfStage {
         &self.faults
     }
 
+    /// What became of IP fragments; those of a packet whose parts are in two files are put together in neither.
+    #[must_use]
+    pub fn fragments(&self) -> FragmentStats {
+        self.fragments
+            .as_ref()
+            .map(|fragments| fragments.stats())
+            .unwrap_or_default()
+    }
+
     fn on_frame(&mut self, frame: &Frame<'_>, out: &mut HalfBatch) {
         let ts_ns = frame.timestamp.as_nanos();
         if self.packets == 0 {
@@ -159,11 +171,32 @@ impl HalfStage {
             return self.on_packet(&packet, frame.timestamp, out);
         }
         match decode(frame.link, frame.bytes, frame.wire_len) {
+            Ok(packet) if packet.is_fragment => {
+                let mut fragments = self.fragments.take().unwrap_or_default();
+                let parts = (frame.link, frame.bytes, frame.wire_len);
+                fragments.on_frame(parts, frame.timestamp, |joined| self.on_joined(joined, out));
+                self.fragments = Some(fragments);
+            }
+            decoded => self.on_decoded(decoded, frame.timestamp, out),
+        }
+    }
+
+    fn on_joined(&mut self, joined: Joined<'_>, out: &mut HalfBatch) {
+        self.on_decoded(joined.packet, joined.timestamp, out);
+    }
+
+    fn on_decoded(
+        &mut self,
+        decoded: Result<Packet<'_>, DecodeError>,
+        timestamp: Timestamp,
+        out: &mut HalfBatch,
+    ) {
+        match decoded {
             Ok(packet) => {
                 if let Some(fault) = &packet.fault {
                     self.faults.record(fault);
                 }
-                self.on_packet(&packet, frame.timestamp, out);
+                self.on_packet(&packet, timestamp, out);
             }
             Err(fault) => self.faults.record(&fault),
         }
@@ -349,6 +382,10 @@ impl Stage for HalfStage {
     }
 
     fn on_tick(&mut self, now: Timestamp, out: &mut HalfBatch) {
+        if let Some(mut fragments) = self.fragments.take() {
+            fragments.expire(now, |joined| self.on_joined(joined, out));
+            self.fragments = Some(fragments);
+        }
         self.follower.on_tick(now, &mut self.unread);
         self.unread.clear();
         // Who looks on does not wait for what may still turn up.
@@ -360,6 +397,10 @@ impl Stage for HalfStage {
     }
 
     fn finish(&mut self, out: &mut HalfBatch) -> bool {
+        if let Some(mut fragments) = self.fragments.take() {
+            fragments.finish(|joined| self.on_joined(joined, out));
+            self.fragments = Some(fragments);
+        }
         // The head of what was kept last may begin in the next file.
         self.waiting.release(0, out);
         true

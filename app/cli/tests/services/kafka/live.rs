@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::site::lost_records;
 use crate::common::skipped;
 use linkweir_inject::{Port, PortOptions};
 use linkweir_kafka::Consumer;
@@ -177,7 +178,7 @@ fn capture(
         dropped: number("/dropped/kernel") + number("/dropped/ring"),
         records: number("/records"),
         delivered: ids(brokers, topic).len() as u64,
-        lost: number("/dropped/sink"),
+        lost: lost_records(&totals),
     };
     eprintln!("{topic}: {ended:?}; {said}");
     ended
