@@ -14,7 +14,8 @@ pub trait Splitter {
     fn hash(&mut self, frame: &Frame<'_>) -> u32;
 
     /// The hash of this frame, or nothing where every worker gets a copy of it: what names servers, and
-    /// IP fragments without ports, which belong where the first fragment of their packet went.
+    /// later IP fragments, which belong where the first fragment of their packet went. One that ends in its
+    /// transport header goes by the addresses alone, so its packet may not meet those of its connection.
     #[inline]
     fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
         Some(self.hash(frame))
@@ -46,8 +47,7 @@ impl Splitter for FlowSplitter {
     #[inline]
     fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
         with_packet(frame, |packet| {
-            let is_for_all = matches!(packet.transport, Transport::Fragment);
-            (!is_for_all).then(|| hash_of_flow(packet))
+            (!packet.is_later_fragment).then(|| hash_of_flow(packet))
         })
         .unwrap_or(Some(0))
     }
@@ -82,8 +82,7 @@ impl Splitter for NamedFlowSplitter {
         with_packet(frame, |packet| {
             let is_for_all = match &packet.transport {
                 Transport::Udp(udp) => udp.src_port() == DNS || udp.dst_port() == DNS,
-                Transport::Fragment => true,
-                _ => false,
+                _ => packet.is_later_fragment,
             };
             (!is_for_all).then(|| hash_of_flow(packet))
         })

@@ -17,6 +17,8 @@ pub struct Packet<'a> {
     pub tunnels: u8,
     /// Whether it is a part of an IP packet, or in one: [`Fragments`](crate::Fragments) makes it whole.
     pub is_fragment: bool,
+    /// Whether the part with its first byte is in another frame.
+    pub is_later_fragment: bool,
     /// What was wrong although the packet stands: the inside of a tunnel did not decode (the packet
     /// is then the tunnel's own), a length field promised more than the packet around it has (the
     /// payload is then what was there), or more than the record says of the frame (the length is then

@@ -11,6 +11,7 @@ use linkweir_engine::{Source, SourceEvent, Splitter, Stage, TransactionSplitter}
 use linkweir_http::{HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_record::HttpBatch;
 use linkweir_testkit::real_captures;
+use linkweir_wire::{Transport, decode};
 
 const SHARDS: [u32; 4] = [2, 3, 4, 7];
 
@@ -98,8 +99,12 @@ fn every_capture_gives_the_same_with_several_shards() {
         );
         return;
     }
-    let (mut records, mut differing) = (0, Vec::new());
+    let (mut records, mut tiny, mut differing) = (0, 0, Vec::new());
     for path in &files {
+        if has_tiny_fragments(path) {
+            tiny += 1;
+            continue;
+        }
         for (ttlb, keep_duplicates) in [(false, false), (true, false), (false, true)] {
             let config = HttpConfig {
                 ttlb,
@@ -112,11 +117,32 @@ fn every_capture_gives_the_same_with_several_shards() {
         }
     }
     println!(
-        "{} captures, {records} records, {} differences",
+        "{} captures, {records} records, {} differences; left out for fragments without ports: {tiny}",
         files.len(),
         differing.len()
     );
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+    assert!(tiny < 10, "{tiny} captures left out");
+}
+
+/// Whether packets in parts cannot be dealt by their first part, which ends in the transport header: several
+/// workers do not promise to give what one gives (docs/workers.md).
+fn has_tiny_fragments(path: &Path) -> bool {
+    let Ok(mut files) = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()) else {
+        return false;
+    };
+    while let Ok(SourceEvent::Batch(batch)) = files.next_event() {
+        for frame in batch.frames() {
+            if let Ok(packet) = decode(frame.link, frame.bytes, frame.wire_len)
+                && packet.is_fragment
+                && !packet.is_later_fragment
+                && packet.transport == Transport::Fragment
+            {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Packets dealt one by one, as the kernel does it, with parcels handed over at once.

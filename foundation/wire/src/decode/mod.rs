@@ -114,6 +114,7 @@ pub fn decode_plain(frame: &[u8], wire_len: u32) -> Option<Packet<'_>> {
         vlan,
         tunnels: 0,
         is_fragment: false,
+        is_later_fragment: false,
         fault: None,
     })
 }

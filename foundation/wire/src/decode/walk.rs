@@ -114,13 +114,14 @@ impl<'a> Walk<'a> {
         at.limit(len)
     }
 
-    const fn packet(&self, transport: Transport<'a>) -> Packet<'a> {
+    fn packet(&self, transport: Transport<'a>) -> Packet<'a> {
         Packet {
             network: self.network,
             transport,
             vlan: self.vlan,
             tunnels: self.tunnels,
             is_fragment: self.fragment.is_some(),
+            is_later_fragment: self.fragment.is_some_and(|fragment| fragment.offset > 0),
             fault: self.fault,
         }
     }

@@ -238,7 +238,7 @@ impl Splitter for TransactionGroups {
             return Some(self.hash_packet(&packet));
         }
         match decode(frame.link, frame.bytes, frame.wire_len) {
-            Ok(packet) if packet.transport == Transport::Fragment => None,
+            Ok(packet) if packet.is_later_fragment => None,
             Ok(packet) => Some(self.hash_packet(&packet)),
             Err(_) => Some(0),
         }
