@@ -40,6 +40,10 @@ impl Totals<'_> {
         let faults = self.stage.faults();
         let mut json = totals::common(self.report, self.elapsed, &self.drops(), faults);
         json.insert(
+            "fragments".to_owned(),
+            totals::fragments_json(&self.stage.fragments()),
+        );
+        json.insert(
             "halves".to_owned(),
             json!({
                 "requests": counts.requests,
@@ -88,6 +92,7 @@ impl Totals<'_> {
             ),
         ];
         totals::tell_undecoded(self.stage.faults(), report.packets, &mut lines);
+        lines.extend(totals::fragments(&self.stage.fragments()));
         rows(&lines)
     }
 }
