@@ -276,7 +276,7 @@ impl HalfStage {
         self.counts.plain += u64::from(message.is_plain);
         if let Some(opening) = &mut self.opening {
             if message.is_request.is_some() {
-                opening.has_message(&direction);
+                opening.has_message(&direction, SeqNumber(row.seq));
             }
             // Where a message ends is not sure for a response to a request of before the file, so another
             // start line may stand in the segment than the stage has looked for.

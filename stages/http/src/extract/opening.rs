@@ -43,6 +43,9 @@ enum Stage {
         left: usize,
         /// Whether no message has begun yet: chunks may go on.
         is_new: bool,
+        /// Where the first message of this file begins: what comes late and lies before it may be of one of
+        /// the file before.
+        begins: Option<SeqNumber>,
         /// Where the rest of a start line comes that ends with a segment, and how much of [`VERSION`]
         /// was there.
         split: Option<(SeqNumber, usize)>,
@@ -56,6 +59,7 @@ impl Stage {
             head_end: None,
             left,
             is_new: left > 0,
+            begins: None,
             split: None,
         }
     }
@@ -157,13 +161,20 @@ impl Opening {
         }
     }
 
-    /// A message begins in the direction: no head of before goes on.
-    pub(super) fn has_message(&mut self, direction: &Connection) {
-        if let Some((id, false)) = self.entry(direction, Stage::open(0))
+    /// A message begins in the direction at `seq`: behind it no head of before goes on.
+    pub(super) fn has_message(&mut self, direction: &Connection, seq: SeqNumber) {
+        if let Some((id, _)) = self.entry(direction, Stage::open(0))
             && let Some(entry) = self.table.get_mut(id)
-            && matches!(entry.stage, Stage::Open { .. })
+            && let Stage::Open { begins, .. } = entry.stage
         {
-            entry.stage = Stage::open(0);
+            let first = begins.filter(|begins| begins.before(seq)).unwrap_or(seq);
+            entry.stage = Stage::Open {
+                head_end: None,
+                left: 0,
+                is_new: false,
+                begins: Some(first),
+                split: None,
+            };
         }
     }
 
@@ -197,11 +208,15 @@ impl Opening {
             head_end,
             left,
             is_new,
+            begins,
             ..
         } = stage
         else {
             return false;
         };
+        if begins.is_some_and(|begins| may_be_before(seq, begins)) {
+            return true;
+        }
         if has_start {
             *left = left.saturating_sub(payload.len());
             return true;
@@ -223,6 +238,11 @@ impl Opening {
         *left = left.saturating_sub(payload.len());
         true
     }
+}
+
+/// Whether what begins at `seq` may be of the head before a message that begins at `begins`.
+fn may_be_before(seq: SeqNumber, begins: SeqNumber) -> bool {
+    seq.before(begins) && usize::try_from(begins - seq).is_ok_and(|behind| behind <= MAX_HEAD)
 }
 
 /// Whether a payload may hold a line with the size of a chunk, or a part of one (RFC 9112 sec. 7.1).
@@ -297,8 +317,9 @@ mod tests {
         assert!(opening.may_matter(&one, SeqNumber(11), b"Host: y\r\n\r\nbody"));
         assert!(!opening.may_matter(&one, SeqNumber(26), b"body"));
         assert!(opening.may_matter(&one, SeqNumber(30), b"bodyHTTP/1.1 200 OK\r\n"));
-        opening.has_message(&one);
-        assert!(!opening.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
+        opening.has_message(&one, SeqNumber(34));
+        assert!(opening.may_matter(&one, SeqNumber(30), b"body"), "late");
+        assert!(!opening.may_matter(&one, SeqNumber(60), b"Agent: x\r\n"));
         // The rest of a head that has begun inside, also where its first word is split.
         assert!(opening.may_matter(&one, SeqNumber(100), b"body\r\nHT"));
         assert!(!opening.may_matter(&one, SeqNumber(90), b"Agent: x\r\n"));
