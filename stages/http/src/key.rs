@@ -71,8 +71,6 @@ pub enum Meaning {
     Last = 0x8565_9e37_79b9_7f4b,
     /// A link that nobody looks for.
     Hidden = 0x517c_c1b7_2722_0a95,
-    /// A link of which the end of its response is awaited.
-    Parked = 0x6c62_272e_07bb_0142,
     /// No number: the connection itself, in one direction.
     Direction = 0x2545_f491_4f6c_dd1d,
 }

@@ -12,11 +12,7 @@ use crate::stage::HttpStage;
 /// What begins at most so far before the last answered message of its connection is an old one, even
 /// where its own note is forgotten. A sender repeats what is within a window; and the numbers of
 /// another connection with the same ports begin elsewhere, nearly always.
-pub(crate) const PAST: u32 = 1 << 20;
-
-/// Bytes of the shortest request, `A / HTTP/1.0` with its line ends: what begins closer behind a request
-/// is the rest of that, though it looks like one with another method.
-pub(crate) const SHORTEST: i32 = 16;
+const PAST: u32 = 1 << 20;
 
 /// How far behind the request the note of an interim response is: further than that of an answer.
 const PASSED_BY: u32 = 1 << 30;
@@ -62,7 +58,7 @@ impl HttpStage {
     #[inline]
     pub(crate) fn is_past_request(&self, hash: ConnectionHash, place: &Place) -> bool {
         self.recall(hash, Meaning::Last, 0).is_some_and(|last| {
-            (0..SHORTEST).contains(&(place.seq - SeqNumber(last.note)))
+            last.note == place.seq.0
                 || (is_past(place.seq.0, last.note)
                     && last.second.is_some_and(|link| is_past(place.ack, link)))
         })
@@ -86,22 +82,10 @@ impl HttpStage {
             second: next,
         };
         if origin != link {
-            // Where nobody knows the end yet, the way leads to where that will be noted.
-            let second = next.or(Some(link));
-            self.note(hash, origin, Seen { second, ..seen });
+            self.note(hash, origin, seen);
         }
         self.note(hash, link, seen);
-        self.note_answered(hash, link, Some(seq));
-    }
-
-    /// Notes `link` as the last at which a response has gone by, unless a later one has. `seq` stands for the
-    /// last request where none is known.
-    #[inline]
-    fn note_answered(&mut self, hash: ConnectionHash, link: u32, seq: Option<SeqNumber>) {
         let last = self.recall(hash, Meaning::Last, 0);
-        let Some(note) = last.map(|last| last.note).or_else(|| seq.map(|seq| seq.0)) else {
-            return;
-        };
         let is_older = |last: u32| is_past(link, last);
         let second = last
             .and_then(|last| last.second)
@@ -109,7 +93,7 @@ impl HttpStage {
         self.note_last(
             hash,
             Seen {
-                note,
+                note: last.map_or(seq.0, |last| last.note),
                 second: second.or(Some(link)),
             },
         );
@@ -162,38 +146,12 @@ impl HttpStage {
             note: ack.wrapping_sub(PASSED_BY),
             second: Some(next),
         };
-        self.note(hash, link, seen);
-        self.note_answered(hash, link, None);
-    }
-
-    /// A response that nobody waits for begins at `link`: where the one answered last was to go on there, its
-    /// length was another one (that of an answer to a request that was not seen).
-    pub(crate) fn contradict(&mut self, hash: ConnectionHash, link: u32) {
-        let last = self.recall(hash, Meaning::Last, 0);
-        let Some(at) = last.and_then(|last| last.second) else {
-            return;
-        };
-        let Some(seen) = self.recall(hash, Meaning::Link, at) else {
-            return;
-        };
-        let inside = link.wrapping_sub(at);
-        if inside > 0 && seen.second.is_some_and(|end| inside < end.wrapping_sub(at)) {
-            self.note(
-                hash,
-                at,
-                Seen {
-                    second: None,
-                    ..seen
-                },
-            );
-        }
-    }
-
-    /// Whether a request was answered before the one that waits first.
-    pub(crate) fn is_before_last_answer(&self, hash: ConnectionHash, seq: SeqNumber) -> bool {
-        self.recall(hash, Meaning::Last, 0)
-            .and_then(|last| self.recall(hash, Meaning::Link, last.second?))
-            .is_some_and(|answered| seq - SeqNumber(answered.note) < SHORTEST)
+        self.seen.put(
+            hash.home(),
+            hash.fingerprint(Meaning::Link, link),
+            self.now_ms(),
+            seen,
+        );
     }
 
     /// Whether the response at `link` was seen before: it waits, or its request was answered.
@@ -213,25 +171,21 @@ impl HttpStage {
 
     /// Whether the head that begins at `place` was seen before.
     pub(crate) fn is_retransmitted(&self, place: &Place, bytes: &[u8]) -> bool {
-        let is_request = || {
-            let hash = ConnectionHash::new(self.seed, &place.direction);
-            self.spot_of(&place.direction, hash, place).is_known
-        };
-        let is_response = || {
-            let connection = place.direction.reversed();
-            let hash = ConnectionHash::new(self.seed, &connection);
-            let is_awaited = self
-                .pending
-                .find_leader(&connection, hash, place.seq.0)
-                .is_some();
-            !is_awaited && self.is_answered(&connection, hash, place.seq.0)
-        };
         match classify(bytes) {
-            Start::Request => is_request(),
-            Start::Response => is_response(),
-            // Too little to tell which: where either began, it did.
-            Start::Unsure => is_request() || is_response(),
-            Start::Neither => false,
+            Start::Request => {
+                let hash = ConnectionHash::new(self.seed, &place.direction);
+                self.spot_of(&place.direction, hash, place).is_known
+            }
+            Start::Response => {
+                let connection = place.direction.reversed();
+                let hash = ConnectionHash::new(self.seed, &connection);
+                let is_awaited = self
+                    .pending
+                    .find_leader(&connection, hash, place.seq.0)
+                    .is_some();
+                !is_awaited && self.is_answered(&connection, hash, place.seq.0)
+            }
+            Start::Unsure | Start::Neither => false,
         }
     }
 }

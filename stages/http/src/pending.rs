@@ -498,53 +498,16 @@ impl Pending {
         }
     }
 
-    /// Whether the request that the next response at a link answers has others behind it.
-    pub fn leads_others(&self, connection: &Connection, hash: ConnectionHash, link: u32) -> bool {
-        self.find_leader(connection, hash, link)
-            .and_then(|id| self.request(id))
-            .is_some_and(|request| request.followers > 0)
-    }
-
-    /// Lets a leader, and with it its queue, wait for the end of the response at `link`, which nobody knows
-    /// yet, until [`Pending::move_to`]: no response finds it.
-    pub fn park(&mut self, id: Id, hash: ConnectionHash, link: u32) {
-        self.table.rehash(id, low(hash.with(Meaning::Parked, link)));
-        if let Some(waiting) = self.table.get_mut(id) {
-            waiting.link = link;
-        }
-    }
-
-    /// The leader that waits for the end of the response at `link`.
-    pub fn find_parked(
-        &self,
-        connection: &Connection,
-        hash: ConnectionHash,
-        link: u32,
-    ) -> Option<Id> {
-        let filed = low(hash.with(Meaning::Parked, link));
-        self.table.find(filed, |waiting| {
-            waiting.link == link
-                && !self.is_overdue(waiting)
-                && waiting.connection == *connection
-                && matches!(&waiting.half, Half::Request(request) if request.leads)
-        })
-    }
-
-    /// Whether the queue of `leader` has a request of which the byte with this sequence number is part: the
-    /// rest of a request may look like one with another method, and its body like any.
+    /// Whether the queue of `leader` has a request with this sequence number.
     #[inline]
     #[must_use]
     pub fn queue_has(&self, leader: Id, seq: SeqNumber) -> bool {
         let mut at = Some(leader);
         for _ in 0..=MAX_PIPELINE {
-            let Some(waiting) = at.and_then(|id| self.get(id)) else {
+            let Some(request) = at.and_then(|id| self.request(id)) else {
                 break;
             };
-            let Half::Request(request) = &waiting.half else {
-                break;
-            };
-            let inside = u64::from(seq.0.wrapping_sub(request.seq.0));
-            if request.seq == seq || waiting.bytes.is_some_and(|bytes| inside < bytes) {
+            if request.seq == seq {
                 return true;
             }
             at = request.behind;

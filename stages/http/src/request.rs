@@ -8,7 +8,7 @@ use linkweir_wire::SeqNumber;
 use crate::emit::RequestParts;
 use crate::halves::{body_length, measured, next_link, response_parts, short, stored_end};
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::memory::{PAST, SHORTEST, is_passed_by};
+use crate::memory::is_passed_by;
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
 use crate::place::Place;
 use crate::stage::HttpStage;
@@ -25,18 +25,8 @@ pub(crate) struct Spot {
     pub(crate) is_known: bool,
     /// Whether nobody can know where its response begins.
     is_lost: bool,
-    /// Whether that will be known when the chunks of the response at `link` end.
-    is_parked: bool,
     /// Interim responses to it that have gone by.
     pub(crate) interim_responses: u16,
-}
-
-impl Spot {
-    /// It does wait at its acknowledgment number.
-    const fn back_to(&mut self, ack: u32) {
-        self.link = ack;
-        self.interim_responses = 0;
-    }
 }
 
 impl HttpStage {
@@ -72,13 +62,6 @@ impl HttpStage {
             host: head.host,
             user_agent: head.user_agent,
         };
-        if place.has_ack
-            && let Some(partial) = self
-                .watch
-                .on_acknowledged(&connection.reversed(), SeqNumber(place.ack))
-        {
-            self.on_partial(partial, out);
-        }
         let spot = self.spot_of(&connection, hash, place);
         if spot.is_known {
             self.output.stats.retransmitted_requests += 1;
@@ -161,52 +144,29 @@ impl HttpStage {
             answer: None,
             is_known: false,
             is_lost: false,
-            is_parked: false,
             interim_responses: 0,
         };
-        // Still before the acknowledged number.
-        let mut is_behind = false;
         for _ in 0..=MAX_PIPELINE {
-            if is_behind {
-                let ahead = SeqNumber(spot.link) - SeqNumber(place.ack);
-                if ahead == 0 {
-                    break;
-                }
-                is_behind = ahead < 0;
+            spot.there = self.pending.find_leader(connection, hash, spot.link);
+            if let Some(id) = spot.there
+                && self.pending.queue_has(id, place.seq)
+            {
+                spot.is_known = true;
+                return spot;
             }
-            if !is_behind && self.waits_at(&mut spot, connection, hash, place) {
+            spot.answer = self
+                .pending
+                .find_answer(connection, hash, spot.link, place.seq);
+            if spot.there.is_some() || spot.answer.is_some() {
                 return spot;
             }
             let Some(answered) = self.recall(hash, Meaning::Link, spot.link) else {
-                if is_behind {
-                    spot.back_to(place.ack);
-                    break;
-                }
                 // The one before it left without an answer, whose length nobody knows then.
                 spot.is_lost = self.recall(hash, Meaning::Hidden, spot.link).is_some();
-                if spot.link == place.ack && !spot.is_lost {
-                    let answers = connection.reversed();
-                    if let Some(link) = self.watch.gathers_before(&answers, SeqNumber(place.ack)) {
-                        spot.link = link;
-                        if self.waits_at(&mut spot, connection, hash, place) {
-                            // The server answers in order: what is before the one it answers is not new.
-                            let first = spot.there.and_then(|id| self.pending.get(id));
-                            spot.is_known |=
-                                first.is_some_and(|first| place.seq.before(first.request_seq()));
-                            return spot;
-                        }
-                        spot.link = place.ack;
-                    }
-                    if let Some(last) = self.last_answered(hash, place) {
-                        spot.link = last;
-                        is_behind = true;
-                        continue;
-                    }
-                }
                 break;
             };
             // All requests with this acknowledgment number up to the noted one are answered.
-            if place.seq - SeqNumber(answered.note) < SHORTEST {
+            if !SeqNumber(answered.note).before(place.seq) {
                 spot.is_known = true;
                 return spot;
             }
@@ -218,65 +178,13 @@ impl HttpStage {
             match answered.second {
                 Some(next) if next != spot.link => spot.link = next,
                 _ => {
-                    let answers = connection.reversed();
-                    let parked = self.pending.find_parked(connection, hash, spot.link);
-                    if parked.is_some_and(|id| self.pending.queue_has(id, place.seq)) {
-                        spot.is_known = true;
-                        return spot;
-                    }
-                    if self.watch.follows_chunks(&answers, spot.link) {
-                        (spot.there, spot.is_parked) = (parked, true);
-                    } else if is_behind {
-                        spot.back_to(place.ack);
-                    } else {
-                        spot.is_lost = true;
-                    }
+                    spot.is_lost = true;
                     break;
                 }
             }
         }
         spot.is_known = self.is_past_request(hash, place);
         spot
-    }
-
-    /// Looks for what a request may meet at the link of its spot; whether it does.
-    #[inline]
-    fn waits_at(
-        &self,
-        spot: &mut Spot,
-        connection: &Connection,
-        hash: ConnectionHash,
-        place: &Place,
-    ) -> bool {
-        spot.there = self.pending.find_leader(connection, hash, spot.link);
-        if let Some(id) = spot.there
-            && self.pending.queue_has(id, place.seq)
-        {
-            spot.is_known = true;
-            return true;
-        }
-        if let Some(first) = spot.there.and_then(|id| self.pending.get(id))
-            && place.seq.before(first.request_seq())
-        {
-            // Mostly it comes late; or again, with what is acknowledged by then.
-            spot.is_known = self.is_before_last_answer(hash, place.seq);
-        }
-        spot.answer = self
-            .pending
-            .find_answer(connection, hash, spot.link, place.seq);
-        spot.there.is_some() || spot.answer.is_some()
-    }
-
-    /// The last link that was answered, from which on a place is looked for where none is at the
-    /// acknowledgment number: that may be within a response.
-    #[inline]
-    fn last_answered(&self, hash: ConnectionHash, place: &Place) -> Option<u32> {
-        let last = self.recall(hash, Meaning::Last, 0)?;
-        let link = last.second?;
-        let ahead = SeqNumber(place.ack) - SeqNumber(link);
-        // Before that only what is sent last: an older request comes late, and its answer was another one.
-        let is_newest = SeqNumber(last.note).before(place.seq);
-        (ahead.unsigned_abs() < PAST && (ahead >= 0 || is_newest)).then_some(link)
     }
 
     /// Lets a new request wait for its response, behind the one that is `there`.
@@ -291,9 +199,8 @@ impl HttpStage {
     ) {
         let text_len =
             parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
-        if (spot.link != place.ack || spot.there.is_some()) && !spot.is_lost && !spot.is_parked {
-            // Not the first to wait there: no byte of the answers may be missed.
-            self.watch.expect_answer(
+        if spot.link != place.ack {
+            self.watch.expect_start(
                 place.direction.reversed(),
                 SeqNumber(spot.link),
                 self.now_ns,
@@ -336,9 +243,6 @@ impl HttpStage {
         };
         match inserted {
             Ok(id) if spot.is_lost => self.pending.hide(id, hash),
-            Ok(id) if spot.is_parked && spot.there.is_none() => {
-                self.pending.park(id, hash, spot.link);
-            }
             Ok(id) => {
                 if spot.there.is_none()
                     && let Some(shard) = self.other_shard(&parts.connection, spot.link)
@@ -390,12 +294,7 @@ impl HttpStage {
             .find_leader(&parts.connection, hash, waiting.link)
         {
             // It was sent behind this one.
-            let at = self.relocate(&parts.connection, hash, leader, next, out);
-            if let Some(at) = at {
-                let answers = parts.connection.reversed();
-                self.watch
-                    .expect_answer(answers, SeqNumber(at), self.now_ns);
-            }
+            self.relocate(&parts.connection, hash, leader, next, out);
         }
         self.release_bodies(out);
     }

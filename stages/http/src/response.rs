@@ -1,8 +1,8 @@
 //! What a response does to the table: it answers a request, moves it on, or waits for it.
 
-use linkweir_proto::http1::{BodyLength, ResponseHead, chunked_length, response_body, unfold};
+use linkweir_proto::http1::{ResponseHead, chunked_length, response_body, unfold};
 use linkweir_record::HttpBatch;
-use linkweir_table::{Id, Seen, TextChain};
+use linkweir_table::{Id, TextChain};
 use linkweir_wire::SeqNumber;
 
 use crate::emit::ResponseParts;
@@ -10,10 +10,9 @@ use crate::halves::{
     after, body_end, body_length, measured, next_link, request_parts, response_parts, short,
     stored_end,
 };
-use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::key::{Connection, ConnectionHash};
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingResponse};
 use crate::place::Place;
-use crate::segment::Segment;
 use crate::stage::HttpStage;
 
 impl HttpStage {
@@ -48,10 +47,7 @@ impl HttpStage {
             content_type: head.content_type,
         };
         let request = self.request_at(&connection, hash, place, out);
-        // What nobody waits for behind one that came again came again with it, cut differently: its first
-        // time may have been in another shard.
-        if request.is_none() && (self.is_again || self.is_answered(&connection, hash, link)) {
-            self.is_again = true;
+        if request.is_none() && self.is_answered(&connection, hash, link) {
             if let Some(id) = self.pending.find_response(&connection, hash, link) {
                 self.pending.touch(id, self.now_ns);
                 if let Some(waiting) = self.pending.get_mut(id) {
@@ -69,13 +65,9 @@ impl HttpStage {
             return Some(0);
         }
         let Some(id) = request else {
-            self.contradict(hash, link);
             let length = measured(response_body(head, b""), body).filter(|_| whole);
             answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
             self.await_request(&answer, head, place, head_len, body, out);
-            if self.follows_all && length.is_none() && head.chunked && whole {
-                self.follow_chunks(place, head_len, body);
-            }
             if let Some(length) = length {
                 self.expect_start(place, after(link, head_len, length));
             }
@@ -96,72 +88,15 @@ impl HttpStage {
         self.output.complete(&parts, &answer, end, out);
         self.texts.release(request.text);
         self.remember(hash, link, sent, next);
-        // Others wait behind it, or may come: it was itself sent before the answer to the one before.
-        let is_pipelined = self.follows_all
-            || follower.is_some()
-            || sent.0 != link
-            || self.watch.gathers_head(&connection);
-        // Of a request from before the file nobody knows whether it was `HEAD`.
-        let goes_on = next.is_none() && rule == BodyLength::Chunked
-            || self.follows_all && head.chunked && whole && chunked_length(body).is_none();
-        let is_followed = is_pipelined && goes_on && self.follow_chunks(place, head_len, body);
         if let Some(follower) = follower {
             self.pending.touch(follower, self.now_ns);
-            if is_followed && next.is_none() {
-                self.pending.park(follower, hash, link);
-            } else {
-                let at = self.relocate(&connection, hash, follower, next, out);
-                self.expect_behind_answer(place, at);
+            self.relocate(&connection, hash, follower, next, out);
+            if let Some(next) = next {
+                self.expect_start(place, next);
             }
         }
         self.release_bodies(out);
         length.and_then(|length| usize::try_from(length).ok())
-    }
-
-    /// The answer to those that wait begins behind chunks that go on in further segments.
-    fn follow_chunks(&mut self, place: &Place, head_len: usize, body: &[u8]) -> bool {
-        // Not where the segment was cut, or its end is in another shard.
-        let is_whole = after(place.seq.0, head_len, body.len() as u64) == place.segment_end.0;
-        self.follows_body = is_whole
-            && self.watch.follow_chunks(
-                place.direction,
-                place.seq.0,
-                body,
-                place.segment_end,
-                self.now_ns,
-            );
-        self.follows_body
-    }
-
-    /// The chunks of the response at `link` have ended at `offset` of a segment: there the next begins.
-    pub(crate) fn on_end_of_chunks(
-        &mut self,
-        link: u32,
-        segment: &Segment<'_>,
-        offset: usize,
-        out: &mut HttpBatch,
-    ) {
-        self.advance(segment.ts_ns, out);
-        let connection = segment.direction.reversed();
-        let hash = ConnectionHash::new(self.seed, &connection);
-        let place = Place::new(segment, offset);
-        let next = Some(place.seq.0);
-        if let Some(seen) = self.recall(hash, Meaning::Link, link) {
-            self.note(
-                hash,
-                link,
-                Seen {
-                    second: next,
-                    ..seen
-                },
-            );
-        }
-        if let Some(leader) = self.pending.find_parked(&connection, hash, link) {
-            self.pending.touch(leader, self.now_ns);
-            let at = self.relocate(&connection, hash, leader, next, out);
-            self.expect_behind_answer(&place, at);
-            self.release_bodies(out);
-        }
     }
 
     /// A response with values over several lines, which are one line in a record.
@@ -200,19 +135,11 @@ impl HttpStage {
         let link = place.seq.0;
         let mut found = self.pending.find_leader(connection, hash, link);
         if found.is_none()
-            && !self.is_answered(connection, hash, link)
             && let Some(partial) = self.watch.take_request(connection, link)
         {
             self.on_partial(partial, out);
             self.pending.set_time(place.ts_ns);
             found = self.pending.find_leader(connection, hash, link);
-        }
-        if found.is_none()
-            && place.has_ack
-            && let Some(partial) = self.watch.on_acknowledged(connection, SeqNumber(place.ack))
-        {
-            // Requests that wait for a segment that does not come by here follow.
-            self.on_partial(partial, out);
         }
         let id = found.or_else(|| self.request_on_syn(connection, hash))?;
         let ack = place.has_ack.then_some(SeqNumber(place.ack));
@@ -276,18 +203,11 @@ impl HttpStage {
         {
             request.interim_responses = request.interim_responses.saturating_add(1);
         }
-        let at = self.relocate(connection, hash, id, Some(next), out);
-        if let Some(at) = at
-            && self.pending.leads_others(connection, hash, at)
-        {
-            self.watch
-                .expect_answer(connection.reversed(), SeqNumber(at), self.now_ns);
-        }
+        self.relocate(connection, hash, id, Some(next), out);
         self.release_bodies(out);
     }
 
-    /// Lets a leader and its queue wait at another link; what waits there already is met. Says where they
-    /// wait at last, where any are left and that is known.
+    /// Lets a leader and its queue wait at another link; what waits there already is met.
     ///
     /// Without a link nobody knows where the next response begins: the queue stays until it times
     /// out, where no response finds it.
@@ -298,33 +218,37 @@ impl HttpStage {
         mut leader: Id,
         mut link: Option<u32>,
         out: &mut HttpBatch,
-    ) -> Option<u32> {
+    ) {
         for _ in 0..=MAX_PIPELINE {
             let Some(at) = link else {
-                self.pending.hide(leader, hash);
-                return None;
+                return self.pending.hide(leader, hash);
             };
             if let Some(shard) = self.other_shard(connection, at) {
-                self.send_queue(shard, leader, hash, at, out);
-                // What begins there inside a segment is seen here.
-                return Some(at);
+                return self.send_queue(shard, leader, hash, at, out);
             }
             let answer = self.pending.get(leader).and_then(|waiting| {
                 self.pending
                     .find_answer(connection, hash, at, waiting.request_seq())
             });
             if let Some(id) = answer {
-                (leader, link) = self.answer_waiting(leader, id, hash, out)?;
+                match self.answer_waiting(leader, id, hash, out) {
+                    Some((follower, next)) => (leader, link) = (follower, next),
+                    None => return,
+                }
                 continue;
             }
-            let there = self.pending.find_leader(connection, hash, at);
-            self.pending.move_to(leader, hash, at);
-            if let Some(id) = there.filter(|id| *id != leader) {
-                self.pending.join(leader, id, hash);
+            match self
+                .pending
+                .find_leader(connection, hash, at)
+                .filter(|id| *id != leader)
+            {
+                Some(id) => {
+                    self.pending.move_to(leader, hash, at);
+                    return self.pending.join(leader, id, hash);
+                }
+                None => return self.pending.move_to(leader, hash, at),
             }
-            return Some(at);
         }
-        None
     }
 
     /// Both halves are in the table. Returns the next of the queue and the link it waits at.
@@ -439,16 +363,6 @@ impl HttpStage {
             }
         }
         self.texts.release(waiting.text);
-    }
-
-    /// Requests wait for a response that begins at `at`, behind the one in this segment: none of its bytes
-    /// may be missed.
-    fn expect_behind_answer(&mut self, place: &Place, at: Option<u32>) {
-        if let Some(at) = at.map(SeqNumber)
-            && !at.before(place.segment_end)
-        {
-            self.watch.expect_answer(place.direction, at, self.now_ns);
-        }
     }
 
     /// The next response may begin inside a segment to come.

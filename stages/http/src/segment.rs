@@ -100,7 +100,6 @@ impl HttpStage {
         if self.watch.watches(tcp.src_port(), tcp.dst_port()) {
             let segment = Segment::new(network, tcp, ts_ns, vlan);
             let is_done = self.on_watched(&segment, &mut touch, out);
-            self.look_again(out);
             if is_done {
                 return touch;
             }
@@ -109,8 +108,6 @@ impl HttpStage {
             Start::Neither => {
                 if empty_lines(tcp.payload) > 0 {
                     let segment = Segment::new(network, tcp, ts_ns, vlan);
-                    // Or the end of a head that is yet to come, with the next behind it.
-                    self.watch.keep_early(&segment);
                     self.on_messages(&segment, 0, Start::Neither, out);
                     return Touch::Other;
                 }
@@ -129,38 +126,14 @@ impl HttpStage {
             }
             start @ (Start::Request | Start::Response) => {
                 self.on_messages(&Segment::new(network, tcp, ts_ns, vlan), 0, start, out);
-                self.look_again(out);
-                if std::mem::take(&mut self.follows_body) {
-                    return Touch::Other;
-                }
                 touch.max(Touch::Start)
             }
             Start::Unsure => {
                 let segment = Segment::new(network, tcp, ts_ns, vlan);
                 if !segment.is_cut() {
                     self.begin_head(&segment, 0, out);
-                    self.look_again(out);
                 }
                 Touch::Other
-            }
-        }
-    }
-
-    /// Looks at segments that waited for others, in their order.
-    #[inline]
-    pub(crate) fn look_again(&mut self, out: &mut HttpBatch) {
-        if self.watch.has_released() {
-            self.look_at_released(out);
-        }
-    }
-
-    #[cold]
-    fn look_at_released(&mut self, out: &mut HttpBatch) {
-        let mut bytes = Vec::new();
-        while let Some(segment) = self.watch.next_released(&mut bytes) {
-            let mut touch = Touch::Passed;
-            if !self.on_watched(&segment, &mut touch, out) {
-                self.on_messages(&segment, 0, classify(segment.payload), out);
             }
         }
     }
@@ -173,7 +146,6 @@ impl HttpStage {
         mut start: Start,
         out: &mut HttpBatch,
     ) {
-        self.is_again = false;
         while let Some(bytes) = segment.payload.get(offset..) {
             let after = match start {
                 Start::Request => self.read_request(segment, offset, bytes, out),
@@ -324,17 +296,6 @@ impl HttpStage {
             if let Some(id) = self.pending.find_leader(&connection, hash, place.seq.0) {
                 self.pending.touch(id, self.now_ns);
             }
-        } else {
-            let hash = ConnectionHash::new(self.seed, &segment.direction);
-            let leader = self
-                .pending
-                .find_leader(&segment.direction, hash, place.ack);
-            if leader.is_some() {
-                // It will be the second to wait there.
-                let answers = segment.direction.reversed();
-                self.watch
-                    .expect_answer(answers, SeqNumber(place.ack), self.now_ns);
-            }
         }
         self.take_up_early(segment, out);
     }
@@ -353,7 +314,6 @@ impl HttpStage {
             };
             let found = self.watch.on_segment(&piece);
             self.on_found(found, &piece, out);
-            self.watch.settle(&segment.direction);
             self.scratch = bytes;
         }
     }
@@ -377,10 +337,6 @@ impl HttpStage {
         if was_taken {
             self.take_up_early(segment, out);
         }
-        if std::mem::take(&mut self.follows_body) {
-            *touch = Touch::Other;
-        }
-        self.watch.settle(&segment.direction);
         is_done
     }
 
@@ -389,7 +345,6 @@ impl HttpStage {
             Found::Nothing => false,
             Found::Taken => true,
             Found::Start(offset) => {
-                let offset = if self.is_awaited(segment) { 0 } else { offset };
                 let bytes = segment.payload.get(offset..).unwrap_or_default();
                 self.on_messages(segment, offset, classify(bytes), out);
                 true
@@ -403,38 +358,11 @@ impl HttpStage {
                 }
                 true
             }
-            Found::EndOfChunks(link, offset) => {
-                self.on_end_of_chunks(link, segment, offset, out);
-                let bytes = segment.payload.get(offset..).unwrap_or_default();
-                self.on_messages(segment, offset, classify(bytes), out);
-                true
-            }
             Found::Broken(partial) => {
                 self.on_partial(partial, out);
                 false
             }
-            Found::GaveUp(partial) => {
-                if let Some(partial) = partial {
-                    self.on_partial(partial, out);
-                }
-                true
-            }
         }
-    }
-
-    /// Whether a request waits for a response where a segment begins, and one begins there: what was to
-    /// go on until later was an answer without a body (to `HEAD`).
-    fn is_awaited(&self, segment: &Segment<'_>) -> bool {
-        let connection = segment.direction.reversed();
-        classify(segment.payload) == Start::Response
-            && self
-                .pending
-                .find_leader(
-                    &connection,
-                    ConnectionHash::new(self.seed, &connection),
-                    segment.seq.0,
-                )
-                .is_some()
     }
 
     /// A gathered head is whole; its last byte is before `offset` of `segment`.

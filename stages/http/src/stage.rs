@@ -43,12 +43,6 @@ pub struct HttpStage {
     pub(crate) texts: TextPool,
     pub(crate) seen: SeenCache,
     pub(crate) watch: WatchList,
-    /// Whether chunks are followed though no request waits behind them: who knows what came before does.
-    pub(crate) follows_all: bool,
-    /// Whether a response in the segment at hand came again.
-    pub(crate) is_again: bool,
-    /// Whether the body of a response in the segment at hand is followed further.
-    pub(crate) follows_body: bool,
     /// Ports of servers though they may be the higher ones.
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
@@ -87,11 +81,7 @@ impl HttpStage {
                 (capacity / 16).clamp(64, 8192),
                 GATHERED_BYTES,
                 config.hash_seed,
-                config.shard.is_none_or(|shard| shard.count < 2),
             ),
-            follows_all: false,
-            is_again: false,
-            follows_body: false,
             server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]
                 .into_iter()
                 .collect(),
@@ -171,7 +161,6 @@ impl HttpStage {
                 self.on_partial(head, out);
             }
         }
-        self.look_again(out);
         // What is due counts as gone at once, see `Pending`; the records of many follow piece by piece.
         let mut left = PIECE;
         let mut is_behind = false;
@@ -440,7 +429,6 @@ impl Stage for HttpStage {
             if let Some(head) = gone {
                 self.on_partial(head, out);
             }
-            self.look_again(out);
         }
         while let Some((id, _)) = self.pending.oldest() {
             if out.len() >= full {

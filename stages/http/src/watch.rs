@@ -4,8 +4,6 @@
 //! All other data segments are passed over after two loads: [`WatchList::watches`] keeps counts by
 //! a small hash of the ports.
 
-use std::collections::VecDeque;
-
 use linkweir_proto::http1::{MAX_HEAD, Outcome, Start, classify, parse_request, parse_response};
 use linkweir_table::{Id, Table, TextChain, TextPool};
 use linkweir_wire::SeqNumber;
@@ -14,20 +12,15 @@ use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::place::Place;
 use crate::segment::Segment;
 
-mod chunks;
 mod early;
-mod held;
 
-use chunks::Chunks;
 pub(crate) use early::EARLY;
 use early::EarlySegment;
-use held::Held;
 
+/// Segments of a head that may wait for an earlier one.
+const MAX_LATE: usize = 8;
 /// Counters of the filter by ports.
 const FILTER: usize = 4096;
-
-/// What is further back than a window is another connection's.
-const WINDOW: i32 = 1 << 20;
 
 /// A head that is being gathered.
 #[derive(Debug)]
@@ -42,6 +35,14 @@ pub struct PartialHead {
     first_line: bool,
     /// How far the empty line that ends the head has come: 0, or after LF, or after LF CR.
     line_end: u8,
+    /// Few and rare: the only allocation here.
+    late: Vec<Late>,
+}
+
+#[derive(Debug)]
+struct Late {
+    seq: SeqNumber,
+    text: TextChain,
 }
 
 impl PartialHead {
@@ -56,31 +57,10 @@ impl PartialHead {
     }
 }
 
-/// What is expected of a direction.
 #[derive(Debug)]
 enum Purpose {
-    /// Nothing, while a segment is being looked at.
-    Idle,
-    /// The rest of a head.
     Head(PartialHead),
-    /// A message that begins at this number.
     Start(SeqNumber),
-    /// The same, and without it nobody knows where the ones behind it begin.
-    Answer(SeqNumber),
-    /// The rest of a chunked body.
-    Chunks(Chunks),
-}
-
-impl Purpose {
-    /// The next byte that matters.
-    const fn expected(&self) -> Option<SeqNumber> {
-        match self {
-            Self::Idle => None,
-            Self::Head(head) => Some(head.next_seq),
-            Self::Start(at) | Self::Answer(at) => Some(*at),
-            Self::Chunks(chunks) => Some(chunks.next),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -88,8 +68,6 @@ struct Watched {
     direction: Connection,
     changed_ns: u64,
     purpose: Purpose,
-    /// Segments behind a gap, in the order of their numbers. Few and rare: the only allocation here.
-    held: Vec<Held>,
 }
 
 /// What a segment was to the list.
@@ -97,16 +75,12 @@ struct Watched {
 pub(crate) enum Found {
     /// Nothing: treat the segment as any other.
     Nothing,
-    /// Part of something that goes on, or held until what is before it comes; nothing else is in it yet.
+    /// Part of a head; nothing else is in it yet.
     Taken,
-    /// What was expected does not come; the segment is released with those that waited for it.
-    GaveUp(Option<PartialHead>),
     /// A message begins at this offset.
     Start(usize),
     /// A head is whole; it ends before this offset.
     Whole(PartialHead, usize),
-    /// The chunked body of the response at this link ends before this offset.
-    EndOfChunks(u32, usize),
     /// A head will not become whole; treat the segment as any other.
     Broken(PartialHead),
 }
@@ -121,10 +95,6 @@ pub struct WatchList {
     early: Vec<EarlySegment>,
     /// How many were kept so far; the slot of the next is the remainder.
     early_count: u64,
-    /// Whether all segments of a direction come by here.
-    sees_all: bool,
-    /// Segments that waited for others and need not wait any more.
-    released: VecDeque<Held>,
     scratch: Vec<u8>,
 }
 
@@ -139,10 +109,9 @@ fn file_under(seed: u64, direction: &Connection) -> u32 {
 }
 
 impl WatchList {
-    /// Room for `capacity` directions and `text_bytes` of heads; `seed` is that of the hash. Where not all
-    /// segments of a direction come by (`sees_all`), only those of a head wait for one another.
+    /// Room for `capacity` directions and `text_bytes` of heads; `seed` is that of the hash.
     #[must_use]
-    pub fn new(capacity: usize, text_bytes: usize, seed: u64, sees_all: bool) -> Self {
+    pub fn new(capacity: usize, text_bytes: usize, seed: u64) -> Self {
         Self {
             seed,
             table: Table::with_capacity(capacity),
@@ -150,8 +119,6 @@ impl WatchList {
             filter: Box::new([0; FILTER]),
             early: Vec::with_capacity(EARLY),
             early_count: 0,
-            sees_all,
-            released: VecDeque::new(),
             scratch: Vec::new(),
         }
     }
@@ -187,35 +154,14 @@ impl WatchList {
         }
     }
 
-    /// Expects something of a direction; whether there is room for that.
-    fn expect(&mut self, direction: Connection, purpose: Purpose, now_ns: u64) -> bool {
-        if let Some(id) = self.find(&direction) {
-            if let Some(watched) = self.table.get_mut(id) {
-                watched.changed_ns = watched.changed_ns.max(now_ns);
-                let old = std::mem::replace(&mut watched.purpose, purpose);
-                self.table.refresh(id);
-                self.discard(old);
-            }
-            return true;
-        }
-        let watched = Watched {
-            direction,
-            changed_ns: now_ns,
-            purpose,
-            held: Vec::new(),
-        };
+    fn put(&mut self, watched: Watched) {
+        let direction = watched.direction;
         match self
             .table
             .insert(file_under(self.seed, &direction), watched)
         {
-            Ok(_) => {
-                self.count(&direction, true);
-                true
-            }
-            Err(refused) => {
-                self.discard(refused.purpose);
-                false
-            }
+            Ok(_) => self.count(&direction, true),
+            Err(refused) => self.discard(refused),
         }
     }
 
@@ -225,8 +171,8 @@ impl WatchList {
         Some(watched)
     }
 
-    fn discard(&mut self, purpose: Purpose) {
-        if let Purpose::Head(head) = purpose {
+    fn discard(&mut self, watched: Watched) {
+        if let Purpose::Head(head) = watched.purpose {
             self.release(head);
         }
     }
@@ -235,6 +181,11 @@ impl WatchList {
     ///
     /// The caller has seen to it that there is room ([`WatchList::lacks_room`]).
     pub(crate) fn begin(&mut self, segment: &Segment<'_>, offset: usize) -> Option<PartialHead> {
+        let old = self.find(&segment.direction).and_then(|id| self.take(id));
+        let old = old.and_then(|watched| match watched.purpose {
+            Purpose::Head(head) => Some(head),
+            Purpose::Start(_) => None,
+        });
         let place = Place::new(segment, offset);
         let mut head = PartialHead {
             place,
@@ -243,22 +194,20 @@ impl WatchList {
             sure: false,
             first_line: false,
             line_end: 0,
+            late: Vec::new(),
         };
         let bytes = segment.payload.get(offset..).unwrap_or_default();
         // Never whole: it was parsed as far as it goes.
-        if self.gather(&mut head, bytes).is_err() {
+        if self.gather(&mut head, bytes).is_ok() {
+            self.put(Watched {
+                direction: segment.direction,
+                changed_ns: segment.ts_ns,
+                purpose: Purpose::Head(head),
+            });
+        } else {
             self.release(head);
-            return None;
         }
-        let old = self
-            .find(&segment.direction)
-            .and_then(|id| self.table.get_mut(id))
-            .map(|watched| std::mem::replace(&mut watched.purpose, Purpose::Idle));
-        self.expect(segment.direction, Purpose::Head(head), segment.ts_ns);
-        match old {
-            Some(Purpose::Head(head)) => Some(head),
-            _ => None,
-        }
+        old
     }
 
     /// Whether the head that begins at `place` is the one being gathered there.
@@ -266,32 +215,10 @@ impl WatchList {
         let watched = self
             .find(&place.direction)
             .and_then(|id| self.table.get(id));
-        watched.is_some_and(|watched| {
-            matches!(&watched.purpose, Purpose::Head(head) if head.place.seq == place.seq)
+        watched.is_some_and(|watched| match &watched.purpose {
+            Purpose::Head(head) => head.place.seq == place.seq,
+            Purpose::Start(_) => false,
         })
-    }
-
-    /// Whether a head is being gathered in a direction.
-    pub(crate) fn gathers_head(&self, direction: &Connection) -> bool {
-        self.watches(direction.client.1, direction.server.1)
-            && self
-                .find(direction)
-                .and_then(|id| self.table.get(id))
-                .is_some_and(|watched| matches!(watched.purpose, Purpose::Head(_)))
-    }
-
-    /// Where the head begins that is being gathered and of which the receiver acknowledges a part with
-    /// `ack`.
-    pub(crate) fn gathers_before(&self, direction: &Connection, ack: SeqNumber) -> Option<u32> {
-        if !self.watches(direction.client.1, direction.server.1) {
-            return None;
-        }
-        match &self.table.get(self.find(direction)?)?.purpose {
-            Purpose::Head(head) if head.place.seq.before(ack) && !head.next_seq.before(ack) => {
-                Some(head.place.seq.0)
-            }
-            _ => None,
-        }
     }
 
     /// Whether a head of `len` more bytes finds no room.
@@ -306,7 +233,10 @@ impl WatchList {
     )]
     pub(crate) fn evict(&mut self) -> Option<Option<PartialHead>> {
         let (id, _) = self.table.oldest()?;
-        Some(self.give_up(id))
+        self.take(id).map(|watched| match watched.purpose {
+            Purpose::Head(head) => Some(head),
+            Purpose::Start(_) => None,
+        })
     }
 
     /// Takes out what did not change since `limit_ns`.
@@ -323,32 +253,23 @@ impl WatchList {
         }
     }
 
-    /// Expects a message to begin at `seq`, unless something else is being followed.
+    /// Expects a message to begin at `seq`.
     pub(crate) fn expect_start(&mut self, direction: Connection, seq: SeqNumber, now_ns: u64) {
-        if self.may_expect(&direction, seq) {
-            self.expect(direction, Purpose::Start(seq), now_ns);
-        }
-    }
-
-    /// Expects the answer at `seq` to the first of those that wait; what comes behind it waits for it.
-    pub(crate) fn expect_answer(&mut self, direction: Connection, seq: SeqNumber, now_ns: u64) {
-        if self.may_expect(&direction, seq) {
-            let purpose = if self.sees_all {
-                Purpose::Answer(seq)
-            } else {
-                Purpose::Start(seq)
-            };
-            self.expect(direction, purpose, now_ns);
-        }
-    }
-
-    fn may_expect(&self, direction: &Connection, seq: SeqNumber) -> bool {
-        let watched = self.find(direction).and_then(|id| self.table.get(id));
-        match watched.map(|watched| &watched.purpose) {
-            None | Some(Purpose::Idle | Purpose::Start(_)) => true,
-            // What comes again does not lead back.
-            Some(Purpose::Answer(at)) => !(0..WINDOW).contains(&(*at - seq)),
-            Some(Purpose::Head(_) | Purpose::Chunks(_)) => false,
+        match self.find(&direction) {
+            Some(id) => {
+                if let Some(watched) = self.table.get_mut(id)
+                    && let Purpose::Start(at) = &mut watched.purpose
+                {
+                    *at = seq;
+                    watched.changed_ns = now_ns;
+                    self.table.refresh(id);
+                }
+            }
+            None => self.put(Watched {
+                direction,
+                changed_ns: now_ns,
+                purpose: Purpose::Start(seq),
+            }),
         }
     }
 
@@ -368,7 +289,10 @@ impl WatchList {
         if head.place.ack != link {
             return None;
         }
-        self.give_up(id)
+        match self.take(id)?.purpose {
+            Purpose::Head(head) => Some(head),
+            Purpose::Start(_) => None,
+        }
     }
 
     /// Looks at a segment of a direction that may be watched.
@@ -379,34 +303,65 @@ impl WatchList {
         let Some(watched) = self.table.get(id) else {
             return Found::Nothing;
         };
-        let Some(expected) = watched.purpose.expected() else {
-            return Found::Nothing;
-        };
-        let ahead = segment.seq - expected;
-        if ahead > 0 {
-            // Behind a body of which the end was not seen, what begins a segment is looked at at once.
-            let waits = ahead > WINDOW || !matches!(watched.purpose, Purpose::Start(_));
-            return if waits {
-                self.hold(id, segment, ahead)
-            } else {
-                Found::Nothing
-            };
-        }
-        let known = ahead.unsigned_abs() as usize;
         match &watched.purpose {
-            Purpose::Head(_) => self.on_rest(id, segment, known),
-            _ if known >= segment.payload_len as usize => Found::Nothing,
-            Purpose::Chunks(_) => self.on_chunks(id, segment, known),
-            Purpose::Start(_) | Purpose::Answer(_) | Purpose::Idle => {
-                if let Some(watched) = self.table.get_mut(id) {
-                    watched.purpose = Purpose::Idle;
-                }
-                if known < segment.payload.len() {
-                    Found::Start(known)
+            Purpose::Start(at) => self.on_start(id, *at, segment),
+            Purpose::Head(head) => {
+                let ahead = segment.seq - head.next_seq;
+                if ahead > 0 {
+                    self.on_ahead(id, segment, ahead)
                 } else {
-                    Found::Nothing
+                    self.on_rest(id, segment, ahead.unsigned_abs() as usize)
                 }
             }
+        }
+    }
+
+    fn on_start(&mut self, id: Id, at: SeqNumber, segment: &Segment<'_>) -> Found {
+        let offset = at - segment.seq;
+        // Long past: the segment it was in is lost.
+        if offset < -1_000_000 {
+            self.take(id);
+            return Found::Nothing;
+        }
+        match usize::try_from(offset) {
+            Ok(offset) if offset < segment.payload.len() => {
+                self.take(id);
+                Found::Start(offset)
+            }
+            _ => Found::Nothing,
+        }
+    }
+
+    /// A segment behind a gap.
+    fn on_ahead(&mut self, id: Id, segment: &Segment<'_>, ahead: i32) -> Found {
+        if matches!(classify(segment.payload), Start::Request | Start::Response) {
+            // The next message already: the rest of the head was lost.
+            return self.break_off(id);
+        }
+        let room = self.texts.has_room(segment.payload.len());
+        if usize::try_from(ahead).is_ok_and(|ahead| ahead <= MAX_HEAD)
+            && room
+            && segment.payload.len() <= MAX_HEAD
+            && let Some(Purpose::Head(head)) =
+                self.table.get_mut(id).map(|watched| &mut watched.purpose)
+            && head.late.len() < MAX_LATE
+            && !head.late.iter().any(|late| late.seq == segment.seq)
+        {
+            let mut text = TextChain::default();
+            self.texts.append(&mut text, segment.payload);
+            head.late.push(Late {
+                seq: segment.seq,
+                text,
+            });
+            return Found::Taken;
+        }
+        Found::Nothing
+    }
+
+    fn break_off(&mut self, id: Id) -> Found {
+        match self.take(id).map(|watched| watched.purpose) {
+            Some(Purpose::Head(head)) => Found::Broken(head),
+            _ => Found::Nothing,
         }
     }
 
@@ -428,27 +383,59 @@ impl WatchList {
                 Found::Taken
             };
         };
-        let Some(watched) = self.table.get_mut(id) else {
+        let Some(mut watched) = self.take(id) else {
             return Found::Nothing;
         };
         watched.changed_ns = watched.changed_ns.max(segment.ts_ns);
-        let Purpose::Head(mut head) = std::mem::replace(&mut watched.purpose, Purpose::Idle) else {
+        let Purpose::Head(head) = &mut watched.purpose else {
             return Found::Nothing;
         };
         head.place.segment_end = segment.end();
         head.place.segment_ns = segment.ts_ns;
-        match self.gather(&mut head, fresh) {
-            Ok(Some(taken)) => Found::Whole(head, known + taken),
-            Ok(None) if !segment.is_cut() => {
-                self.expect(segment.direction, Purpose::Head(head), segment.ts_ns);
+        let mut gathered = self.gather(head, fresh);
+        let mut end = known;
+        if let Ok(Some(taken)) = gathered {
+            end += taken;
+        } else {
+            end = segment.payload.len();
+            while let Ok(None) = gathered {
+                let Some(bytes) = self.next_late(head) else {
+                    break;
+                };
+                gathered = self.gather(head, &bytes);
+                self.scratch = bytes;
+            }
+        }
+        match (gathered, watched.purpose) {
+            (Ok(Some(_)), Purpose::Head(head)) => Found::Whole(head, end),
+            (Ok(None), Purpose::Head(head)) if segment.is_cut() => Found::Broken(head),
+            (Ok(None), purpose) => {
+                self.put(Watched { purpose, ..watched });
                 Found::Taken
             }
-            Ok(None) | Err(Refused::TooLong) => Found::Broken(head),
-            Err(Refused::NoHead) => {
+            (Err(Refused::TooLong), Purpose::Head(head)) => Found::Broken(head),
+            (Err(Refused::NoHead), Purpose::Head(head)) => {
                 self.release(head);
                 Found::Nothing
             }
+            (_, Purpose::Start(_)) => Found::Nothing,
         }
+    }
+
+    /// A piece behind the gap that has just been filled.
+    fn next_late(&mut self, head: &mut PartialHead) -> Option<Vec<u8>> {
+        let next = head.next_seq;
+        let at = head.late.iter().position(|late| !next.before(late.seq))?;
+        let late = head.late.swap_remove(at);
+        let mut bytes = std::mem::take(&mut self.scratch);
+        bytes.clear();
+        self.texts.copy_to(&late.text, &mut bytes);
+        self.texts.release(late.text);
+        let known = usize::try_from(next - late.seq)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        bytes.drain(..known);
+        Some(bytes)
     }
 
     /// Appends to a head. Says how many bytes were taken where the head is whole with them.
@@ -497,6 +484,9 @@ impl WatchList {
     /// Gives the memory of a head back.
     pub(crate) fn release(&mut self, head: PartialHead) {
         self.texts.release(head.text);
+        for late in head.late {
+            self.texts.release(late.text);
+        }
     }
 
     /// Directions that are watched.

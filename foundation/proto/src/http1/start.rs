@@ -95,11 +95,7 @@ pub fn classify(payload: &[u8]) -> Start {
     let four = word(*first);
     if four == word(*b"HTTP") {
         return if payload.starts_with(STATUS_LINE) {
-            // A request line may have been cut before its version, which a line end follows.
-            match payload.get(STATUS_LINE.len() + 1) {
-                Some(b'\r' | b'\n') => Start::Neither,
-                _ => Start::Response,
-            }
+            Start::Response
         } else {
             prefix_of(payload, STATUS_LINE)
         };

@@ -160,7 +160,6 @@ impl HalfStage {
             // The time of leaving of what waits is told by the next packet, hence twice.
             let until = ts_ns.saturating_add(self.timeout_ns.saturating_mul(2));
             self.opening = Some(Opening::new(until, self.seed));
-            self.follower.follows_all = true;
         }
         self.packets += 1;
         self.order_ns = self.order_ns.max(ts_ns);
@@ -219,7 +218,6 @@ impl HalfStage {
             .is_some_and(|opening| opening.is_over(ts_ns))
         {
             self.opening = None;
-            self.follower.follows_all = false;
         }
         if tcp.flags().contains(TcpFlags::SYN)
             && let Some(opening) = &mut self.opening
@@ -276,7 +274,7 @@ impl HalfStage {
         self.counts.plain += u64::from(message.is_plain);
         if let Some(opening) = &mut self.opening {
             if message.is_request.is_some() {
-                opening.has_message(&direction, SeqNumber(row.seq));
+                opening.has_message(&direction);
             }
             // Where a message ends is not sure for a response to a request of before the file, so another
             // start line may stand in the segment than the stage has looked for.

@@ -10,7 +10,6 @@
 use linkweir_proto::http1::MAX_HEAD;
 use linkweir_table::{Id, Table};
 use linkweir_wire::SeqNumber;
-use memchr::memchr_iter;
 use memchr::memmem::Finder;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
@@ -41,11 +40,6 @@ enum Stage {
         head_end: Option<SeqNumber>,
         /// Bytes that may still be kept as the rest of a head.
         left: usize,
-        /// Whether no message has begun yet: chunks may go on.
-        is_new: bool,
-        /// Where the first message of this file begins: what comes late and lies before it may be of one of
-        /// the file before.
-        begins: Option<SeqNumber>,
         /// Where the rest of a start line comes that ends with a segment, and how much of [`VERSION`]
         /// was there.
         split: Option<(SeqNumber, usize)>,
@@ -58,8 +52,6 @@ impl Stage {
         Self::Open {
             head_end: None,
             left,
-            is_new: left > 0,
-            begins: None,
             split: None,
         }
     }
@@ -70,7 +62,6 @@ impl Stage {
             head_end,
             left,
             split,
-            ..
         } = self
         else {
             return false;
@@ -161,20 +152,13 @@ impl Opening {
         }
     }
 
-    /// A message begins in the direction at `seq`: behind it no head of before goes on.
-    pub(super) fn has_message(&mut self, direction: &Connection, seq: SeqNumber) {
-        if let Some((id, _)) = self.entry(direction, Stage::open(0))
+    /// A message begins in the direction: no head of before goes on.
+    pub(super) fn has_message(&mut self, direction: &Connection) {
+        if let Some((id, false)) = self.entry(direction, Stage::open(0))
             && let Some(entry) = self.table.get_mut(id)
-            && let Stage::Open { begins, .. } = entry.stage
+            && matches!(entry.stage, Stage::Open { .. })
         {
-            let first = begins.filter(|begins| begins.before(seq)).unwrap_or(seq);
-            entry.stage = Stage::Open {
-                head_end: None,
-                left: 0,
-                is_new: false,
-                begins: Some(first),
-                split: None,
-            };
+            entry.stage = Stage::open(0);
         }
     }
 
@@ -204,24 +188,11 @@ impl Opening {
             return true;
         };
         let has_start = stage.look(start_line, seq, payload);
-        let Stage::Open {
-            head_end,
-            left,
-            is_new,
-            begins,
-            ..
-        } = stage
-        else {
+        let Stage::Open { head_end, left, .. } = stage else {
             return false;
         };
-        if begins.is_some_and(|begins| may_be_before(seq, begins)) {
-            return true;
-        }
         if has_start {
             *left = left.saturating_sub(payload.len());
-            return true;
-        }
-        if *is_new && may_frame_chunks(payload) {
             return true;
         }
         if head_end.is_some_and(|end| !seq.before(end)) || *left == 0 {
@@ -238,24 +209,6 @@ impl Opening {
         *left = left.saturating_sub(payload.len());
         true
     }
-}
-
-/// Whether what begins at `seq` may be of the head before a message that begins at `begins`.
-fn may_be_before(seq: SeqNumber, begins: SeqNumber) -> bool {
-    seq.before(begins) && usize::try_from(begins - seq).is_ok_and(|behind| behind <= MAX_HEAD)
-}
-
-/// Whether a payload may hold a line with the size of a chunk, or a part of one (RFC 9112 sec. 7.1).
-fn may_frame_chunks(payload: &[u8]) -> bool {
-    let is_size = |bytes: &[u8]| {
-        let digits = bytes.iter().take_while(|b| b.is_ascii_hexdigit()).count();
-        let next = bytes.get(digits);
-        next.is_none() || digits > 0 && matches!(next, Some(b'\r' | b'\n' | b';'))
-    };
-    is_size(payload)
-        || matches!(payload.first(), Some(b'\r' | b'\n'))
-        || payload.ends_with(b"\r")
-        || memchr_iter(b'\n', payload).any(|end| payload.get(end + 1..).is_some_and(is_size))
 }
 
 /// How many bytes of [`VERSION`] stand at the end of a payload, without the last of it.
@@ -317,9 +270,8 @@ mod tests {
         assert!(opening.may_matter(&one, SeqNumber(11), b"Host: y\r\n\r\nbody"));
         assert!(!opening.may_matter(&one, SeqNumber(26), b"body"));
         assert!(opening.may_matter(&one, SeqNumber(30), b"bodyHTTP/1.1 200 OK\r\n"));
-        opening.has_message(&one, SeqNumber(34));
-        assert!(opening.may_matter(&one, SeqNumber(30), b"body"), "late");
-        assert!(!opening.may_matter(&one, SeqNumber(60), b"Agent: x\r\n"));
+        opening.has_message(&one);
+        assert!(!opening.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
         // The rest of a head that has begun inside, also where its first word is split.
         assert!(opening.may_matter(&one, SeqNumber(100), b"body\r\nHT"));
         assert!(!opening.may_matter(&one, SeqNumber(90), b"Agent: x\r\n"));

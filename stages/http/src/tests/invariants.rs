@@ -7,7 +7,7 @@ use linkweir_wire::LinkType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::random::{Mishap, exchange, mishap, suffer_where};
+use super::random::{Mishap, exchange, mishap, suffer, suffer_where};
 use super::support::{Record, observe_in, together};
 use crate::HttpConfig;
 
@@ -155,7 +155,7 @@ proptest! {
             .map(|((exchanges, mishaps, offset), port)| {
                 let mut talk = talk(port, (u32::MAX - 100, u32::MAX - 900), mss, *offset);
                 tell(&mut talk, exchanges);
-                suffer_where(&mut talk, mishaps, |_, _| true);
+                suffer(&mut talk, mishaps);
                 talk
             })
             .collect();
@@ -256,7 +256,7 @@ proptest! {
     ) {
         let mut talk = talk(40_000, numbers, mss, 0);
         tell(&mut talk, &numbered(&shapes));
-        suffer_where(&mut talk, &mishaps, |_, _| true);
+        suffer(&mut talk, &mishaps);
         let outcome = observe_in(&HttpConfig::default(), &talk.frames(), talk.link(), &[]);
         let losses = mishaps.iter().filter(|m| matches!(m, Mishap::Loss(_))).count();
         let delays = mishaps.iter().filter(|m| matches!(m, Mishap::Delay(..))).count();

@@ -4,7 +4,7 @@ use linkweir_wire::SeqNumber;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use linkweir_testkit::conversation::{Conversation, Segment, Side};
+use linkweir_testkit::conversation::{Conversation, Segment};
 use linkweir_testkit::script::{Exchange, Framing};
 
 /// A random exchange.
@@ -72,13 +72,9 @@ pub(crate) fn mishap() -> impl Strategy<Value = Mishap> {
     ]
 }
 
-/// Whether a segment ends within the head of a response. That what overtakes it belongs to that head is
-/// known only where other requests are known to wait, and so not promised.
-pub(crate) fn splits_head(segment: &Segment) -> bool {
-    let text = String::from_utf8_lossy(&segment.payload);
-    let begins = (1..7).any(|len| segment.payload.ends_with(&b"HTTP/1."[..len]));
-    let last = text.rfind("HTTP/1.").and_then(|at| text.get(at..));
-    segment.from == Side::Server && (begins || last.is_some_and(|head| !head.contains("\r\n\r\n")))
+/// Lets mishaps happen.
+pub(crate) fn suffer(talk: &mut Conversation, mishaps: &[Mishap]) {
+    suffer_where(talk, mishaps, |_, _| true);
 }
 
 /// Lets mishaps happen to the segments to which they may.

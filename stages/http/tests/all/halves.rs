@@ -3,7 +3,7 @@
 
 use crate::common::halves::{Pieces, compare_pieces, extract};
 use crate::common::{describe, odd_heads_talk, run_one, settings};
-use crate::random::{Mishap, exchange, mishap, splits_head, suffer_where};
+use crate::random::{exchange, mishap, suffer};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_record::RecordBatch;
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -66,10 +66,7 @@ proptest! {
                 if closes {
                     talk.fin(Side::Server).fin(Side::Client);
                 }
-                // At the beginning of a file nobody knows who waits.
-                suffer_where(&mut talk, mishaps, |mishap, segment| {
-                    !(matches!(mishap, Mishap::Delay(..)) && splits_head(segment))
-                });
+                suffer(&mut talk, mishaps);
                 talk
             })
             .collect();
