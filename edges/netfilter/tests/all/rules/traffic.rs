@@ -148,10 +148,13 @@ fn the_kernel_does_what_verdicts_say() {
 
         let inspected = run(INSPECTED, "--range 0-9999999");
         assert_eq!((inspected.exit, inspected.bytes), (0, 10_000_000.0));
-        let (packets, bytes) = counted(Decision::Inspect, 5);
+        let (_, bytes) = counted(Decision::Inspect, 5);
         assert!(bytes > 10_000_000 * times, "{bytes}");
-        // All but the first, which had no mark yet.
-        assert_eq!(service.seen(INSPECTED), packets + times);
+        // All but the first, which had no mark yet; the last ones may still be in the queue.
+        let has_seen_all = until(Duration::from_secs(5), || {
+            service.seen(INSPECTED) == counted(Decision::Inspect, 5).0 + times
+        });
+        assert!(has_seen_all, "{} seen", service.seen(INSPECTED));
 
         // Three packets open the connection, the fourth is dropped. So is what comes again of it, about
         // which nobody is asked.
