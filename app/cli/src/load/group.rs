@@ -85,7 +85,7 @@ pub(super) fn line(text: &str) -> Result<Profile, String> {
 const RATE: &str = "write a rate such as 512kbit, 10mbit or 1gbit";
 const SHARE: &str = "write a share such as 1% or 0.01";
 
-/// A line as [`line`] reads it: what is as it is without a line is left out.
+/// A line as [`line()`] reads it: what is as it is without a line is left out.
 pub(super) fn words(profile: &Profile) -> String {
     let none = Profile::default();
     let (down, up) = (&profile.down, &profile.up);

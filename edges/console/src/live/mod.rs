@@ -53,6 +53,7 @@ pub use self::http::{HttpCounts, HttpKeyed, HttpScratch};
 pub use self::kind::{Clock, Column, Kind};
 pub use self::metrics::{Exposition, METRICS_CONTENT_TYPE};
 pub use self::servers::Servers;
+#[cfg(feature = "tui")]
 pub(crate) use self::writer::TABLES_EVERY;
 
 use std::collections::VecDeque;

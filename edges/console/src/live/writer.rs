@@ -1,7 +1,6 @@
 //! The writing side: one thread's records and counters become intervals and parts.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use linkweir_engine::RunReport;
 use linkweir_record::RecordBatch as _;
@@ -29,7 +28,8 @@ const MAX_JUMP: u64 = 3600;
 /// Length of a part of the windows, nanoseconds.
 const PART: u64 = 5_000_000_000;
 /// How often tables of keys are renewed, where intervals are not longer.
-pub(crate) const TABLES_EVERY: Duration = Duration::from_nanos(PART);
+#[cfg(feature = "tui")]
+pub(crate) const TABLES_EVERY: std::time::Duration = std::time::Duration::from_nanos(PART);
 /// The first parts last one interval each, so that tables show something at once.
 const SHORT_PARTS: u32 = 5;
 
