@@ -34,7 +34,7 @@ const HEAD: usize = 48;
 /// Buffers kept for the next packets.
 const SPARE: usize = 8;
 
-/// A part of an IP packet, as [`decode`] met it first in a frame.
+/// A part of an IP packet, as [`decode()`] met it first in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fragment<'a> {
     pub(crate) network: Network<'a>,
@@ -190,7 +190,7 @@ impl Fragments {
     /// Takes a frame that is a fragment, captured at `now`; `each` gets the packets that this makes
     /// whole or gives up, and when their last part came.
     ///
-    /// Units: `wire_len` as in [`decode`].
+    /// Units: `wire_len` as in [`decode()`].
     pub fn on_frame(
         &mut self,
         (link, frame, wire_len): (LinkType, &[u8], u32),
