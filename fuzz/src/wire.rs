@@ -6,7 +6,8 @@
 use std::hint::black_box;
 
 use linkweir_wire::{
-    DecodeFaults, Fragments, LinkType, Packet, TcpOption, Timestamp, Transport, checksum, decode,
+    DecodeErrorKind, DecodeFaults, Fragments, LinkType, Packet, TcpOption, Timestamp, Transport,
+    checksum, decode,
 };
 
 const LINKS: [LinkType; 27] = [
@@ -87,8 +88,15 @@ fn read(packet: &Packet<'_>, wire_len: u32) {
         assert!(fault.offset <= wire_len);
         black_box(fault.to_string());
     }
-    // Lengths are those of IP headers, also where the frame was cut and its record rewritten.
-    let longest = wire_len.max(1 << 16);
+    // Of a frame that was cut and its record rewritten, the length is that of the IP header.
+    let was_cut = packet
+        .fault
+        .is_some_and(|fault| matches!(fault.kind, DecodeErrorKind::Cut { .. }));
+    let longest = if was_cut {
+        wire_len.max(1 << 16)
+    } else {
+        wire_len
+    };
     match packet.transport {
         Transport::Tcp(tcp) => {
             assert!(tcp.payload.len() <= tcp.payload_len as usize);

@@ -82,6 +82,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The same bytes, ending where the enclosing layer does: its own length field says nothing.
+    #[inline]
+    pub(super) fn ended(self) -> Self {
+        Self {
+            is_open: false,
+            ..self
+        }
+    }
+
     /// The error for a header of `need` bytes that does not fit: was it the capture or the packet?
     #[cold]
     pub(super) fn missing(self, layer: Layer, need: usize) -> DecodeError {

@@ -34,7 +34,7 @@ pub(super) fn v4<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     let total = u16::from_be_bytes([header[2], header[3]]);
     let packet = if total == 0 {
         // Segmentation offload: the card would have set the length.
-        at
+        at.ended()
     } else if total < header_len {
         return Err(at.error(Layer::Ipv4, DecodeErrorKind::BadLength(total)));
     } else {
@@ -78,7 +78,7 @@ pub(super) fn v6<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     walk.network = Network::V6(header);
     let mut rest = match u16::from_be_bytes([header[4], header[5]]) {
         // A jumbogram (RFC 2675) or segmentation offload: what the frame had.
-        0 => rest,
+        0 => rest.ended(),
         len => walk.limit(rest, u32::from(len), Layer::Ipv6),
     };
     let mut next = header[6];

@@ -1115,6 +1115,15 @@ fn a_length_of_udp_beyond_its_packet_is_noted_too() {
     frame[39] = 0;
     let packet = whole(ETHERNET, &frame).expect("decodes");
     assert_eq!((udp_of(&packet).payload_len, packet.fault), (5, None));
+    // A packet without a length of its own ends with its frame, in a fragment too.
+    frame[16..18].fill(0);
+    frame[38] = 200;
+    for flags in [0, 0x20] {
+        frame[20] = flags;
+        let packet = whole(ETHERNET, &frame).expect("decodes");
+        assert_eq!(udp_of(&packet).payload_len, 5);
+        assert_eq!(packet.fault.is_some(), flags == 0);
+    }
 }
 
 #[test]
