@@ -10,41 +10,15 @@ use linkweir_wire::{
     checksum, decode,
 };
 
-const LINKS: [LinkType; 27] = [
-    LinkType::ETHERNET,
-    LinkType::NULL,
-    LinkType::PPP,
-    LinkType::RAW_BSD,
-    LinkType::RAW_OPENBSD,
-    LinkType::PPP_HDLC,
-    LinkType::PPP_ETHER,
-    LinkType::RAW,
-    LinkType::CISCO_HDLC,
-    LinkType::LOOP,
-    LinkType::LINUX_SLL,
-    LinkType::IPV4,
-    LinkType::IPV6,
-    LinkType::LINUX_SLL2,
-    LinkType::IEEE802_11,
-    LinkType::IEEE802_11_RADIOTAP,
-    LinkType::IEEE802_11_PRISM,
-    LinkType::IEEE802_11_AVS,
-    LinkType::PPI,
-    LinkType::NFLOG,
-    LinkType::FRELAY,
-    LinkType::MFR,
-    LinkType::SLIP,
-    LinkType::FDDI,
-    LinkType::ARCNET_BSD,
-    LinkType::ARCNET_LINUX,
-    LinkType(u16::MAX),
-];
-
 pub(crate) fn target(input: &[u8]) {
     let Some((&[link, hi, lo], frame)) = input.split_first_chunk::<3>() else {
         return;
     };
-    let link = LINKS[usize::from(link) % LINKS.len()];
+    let known = LinkType::DECODED;
+    let link = known
+        .get(usize::from(link) % (known.len() + 1))
+        .copied()
+        .unwrap_or(LinkType(u16::MAX));
     let captured = u32::try_from(frame.len()).expect("a small input");
     let wire_len = captured + u32::from(u16::from_be_bytes([hi, lo]));
     let mut fragments = Fragments::default();

@@ -94,7 +94,7 @@ pub(crate) struct CompletionArgs {
 pub(crate) struct InputArgs {
     /// Capture to read: a file, a directory (the captures in it and below it, by name) or `-` for
     /// standard input; may be given several times, all are one trace in this order. pcap, pcapng, ERF
-    /// and snoop, plain or compressed by gzip, zstd, xz or lz4, are told by their content.
+    /// and snoop, plain or compressed by gzip, zstd, xz or lz4, are recognised by their content.
     #[arg(short = 'r', long = "read", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<PathBuf>,
 

@@ -85,7 +85,7 @@ pub(crate) fn by_name(losses: &[Loss]) -> Value {
 pub(crate) fn lost(losses: &[Loss]) -> impl Iterator<Item = (String, u64)> {
     let lost = losses.iter();
     let lost = lost.filter(|loss| loss.count > 0 || loss.has_failed);
-    lost.map(|loss| (format!("sink {}", loss.destination), loss.count))
+    lost.map(|loss| (format!("not written to {}", loss.destination), loss.count))
 }
 
 /// Where records go: what `-w` names, or standard output, unless the terminal shows the live view.

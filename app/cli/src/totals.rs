@@ -87,7 +87,7 @@ pub(crate) fn fragments(stats: &FragmentStats) -> Option<(&'static str, String)>
             .map(|(name, count)| format!("{} {name}", thousands(count)))
             .collect();
         let mut text = format!(
-            "{} put together to {} packets",
+            "{}; {} packets reassembled",
             thousands(stats.fragments),
             thousands(stats.packets)
         );

@@ -1,4 +1,4 @@
-//! IP fragments, put together: bounded in memory and time, whatever the network sends.
+//! Reassembly of IP fragments: bounded in memory and time, whatever the network sends.
 //!
 //! [`Fragments`] takes frames of which [`Packet::is_fragment`] says that they are a part of an IP packet,
 //! and gives packets. The first bytes win where fragments overlap, in both versions of IP: a receiver of
@@ -67,7 +67,7 @@ pub struct Joined<'a> {
 pub struct FragmentStats {
     /// Fragments of the packets that are whole or given up by now.
     pub fragments: u64,
-    /// Packets put together.
+    /// Packets reassembled.
     pub packets: u64,
     /// Fragments that had bytes of another one, which won.
     pub overlapping: u64,

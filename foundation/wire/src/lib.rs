@@ -5,7 +5,7 @@
 //! inlined path of a few nanoseconds; everything else (tags, tunnels, options, fragments, faults)
 //! an out-of-line walk that is bounded by its nesting limits and by the length of the frame.
 //!
-//! A packet in parts is put together by [`Fragments`].
+//! A fragmented packet is reassembled by [`Fragments`].
 //!
 //! Lengths follow the headers and never the capture: Ethernet padding is no payload, and a segment
 //! cut by the snap length still says how long it was on the wire.

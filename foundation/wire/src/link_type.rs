@@ -9,6 +9,36 @@ use std::fmt;
 pub struct LinkType(pub u16);
 
 impl LinkType {
+    /// Those that [`decode`](crate::decode()) knows.
+    pub const DECODED: [Self; 26] = [
+        Self::NULL,
+        Self::ETHERNET,
+        Self::PPP,
+        Self::RAW_BSD,
+        Self::RAW_OPENBSD,
+        Self::PPP_HDLC,
+        Self::PPP_ETHER,
+        Self::RAW,
+        Self::CISCO_HDLC,
+        Self::LOOP,
+        Self::LINUX_SLL,
+        Self::IPV4,
+        Self::IPV6,
+        Self::LINUX_SLL2,
+        Self::IEEE802_11,
+        Self::IEEE802_11_RADIOTAP,
+        Self::IEEE802_11_PRISM,
+        Self::IEEE802_11_AVS,
+        Self::PPI,
+        Self::NFLOG,
+        Self::FRELAY,
+        Self::MFR,
+        Self::SLIP,
+        Self::FDDI,
+        Self::ARCNET_BSD,
+        Self::ARCNET_LINUX,
+    ];
+
     /// BSD loopback: four bytes of address family in the writer's byte order.
     pub const NULL: Self = Self(0);
     /// Ethernet II and IEEE 802.3.

@@ -44,7 +44,8 @@ pub(crate) struct FeedArgs {
 
     /// What stays together. `transaction`: each connection is followed, and its packets change the
     /// consumer only between transactions, so that the consumers have together the records of one
-    /// process. `paper`: Eq. (3) of each packet by itself, as in the paper: nothing is remembered, but
+    /// process. `paper`: a hash of addresses, ports and the acknowledgment (client) or sequence number
+    /// (server) of each packet by itself, Eq. (3) of Vega et al. (2017): nothing is remembered, but
     /// heads over several segments, pipelined requests and interim responses lose their other half.
     /// `flow`: all packets of a flow.
     #[arg(

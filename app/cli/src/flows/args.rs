@@ -41,7 +41,7 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 ///
 /// Link layers: Ethernet with VLAN tags, MPLS, PPPoE; Linux cooked, null/loop, raw IP, PPP, HDLC. Of
 /// tunnels (GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4, AYIYA, Teredo) the inner flow is
-/// measured. IP fragments are put together.
+/// measured. IP fragments are reassembled.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct FlowsArgs {

@@ -39,7 +39,7 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 ///
 /// Link layers: Ethernet, IEEE 802.11, Linux cooked, raw IP, PPP, Cisco HDLC, Frame Relay, FDDI,
 /// ARCnet, SLIP, loopback, NFLOG. Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4,
-/// AYIYA, Teredo. IP fragments are put together.
+/// AYIYA, Teredo. IP fragments are reassembled.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct HttpArgs {

@@ -276,7 +276,9 @@ fn an_output_that_fails_fails_alone() {
         ])
         .exits(1)
         .says("/dev/full: No space left on device")
-        .says(&format!("lost           sink /dev/full {records}\n"));
+        .says(&format!(
+            "lost           not written to /dev/full {records}\n"
+        ));
         assert_eq!(
             ran.stderr.matches("No space left").count(),
             1,

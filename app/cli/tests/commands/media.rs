@@ -122,5 +122,5 @@ fn packets_in_parts_give_the_same_records_with_any_number_of_workers() {
     }
     let count = |name: &str| totals["fragments"][name].as_u64().unwrap();
     assert!(count("fragments") > 2 * count("packets") && count("packets") > 500);
-    assert!(screen("flows", &path).contains("put together to"));
+    assert!(screen("flows", &path).contains("packets reassembled"));
 }

@@ -14,37 +14,9 @@ use crate::{
     TcpFlags, TcpOption, Transport, Udp, checksum,
 };
 
-const LINKS: [LinkType; 27] = [
-    LinkType::NULL,
-    LinkType::ETHERNET,
-    LinkType::PPP,
-    LinkType::RAW_BSD,
-    LinkType::RAW_OPENBSD,
-    LinkType::PPP_HDLC,
-    LinkType::PPP_ETHER,
-    LinkType::RAW,
-    LinkType::CISCO_HDLC,
-    LinkType::LOOP,
-    LinkType::LINUX_SLL,
-    LinkType::IPV4,
-    LinkType::IPV6,
-    LinkType::LINUX_SLL2,
-    LinkType::IEEE802_11,
-    LinkType::IEEE802_11_RADIOTAP,
-    LinkType::IEEE802_11_PRISM,
-    LinkType::IEEE802_11_AVS,
-    LinkType::PPI,
-    LinkType::NFLOG,
-    LinkType::FRELAY,
-    LinkType::MFR,
-    LinkType::SLIP,
-    LinkType::FDDI,
-    LinkType::ARCNET_BSD,
-    LinkType::ARCNET_LINUX,
-    LinkType(u16::MAX),
-];
-
 const ETHERNET: LinkType = LinkType::ETHERNET;
+/// No link type has this number.
+const UNKNOWN: LinkType = LinkType(u16::MAX);
 
 fn addr(text: &str) -> SocketAddr {
     text.parse().expect("an address")
@@ -1372,7 +1344,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in vec(any::<u8>(), 0..300), wire_len: u32) {
-        for link in LINKS {
+        for link in LinkType::DECODED.into_iter().chain([UNKNOWN]) {
             read_all(decode(link, &bytes, wire_len), &bytes, wire_len);
             read_all(decode(link, &bytes, 0), &bytes, 0);
         }

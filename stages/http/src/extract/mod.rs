@@ -145,7 +145,7 @@ impl HalfStage {
         &self.faults
     }
 
-    /// What became of IP fragments; those of a packet whose parts are in two files are put together in neither.
+    /// What became of IP fragments; a packet whose fragments are in two files is reassembled in neither.
     #[must_use]
     pub fn fragments(&self) -> FragmentStats {
         self.fragments
