@@ -69,8 +69,7 @@ pub struct FlowsStage {
     /// State of the generator that picks the sample of an eviction.
     pub(crate) dice: u64,
     faults: DecodeFaults,
-    /// Made by the first fragment.
-    pub(crate) fragments: Option<Box<Fragments>>,
+    pub(crate) fragments: Fragments,
     /// Set by a frame that is a fragment.
     has_fragment: bool,
     /// Next slot of [`Stage::finish`].
@@ -117,7 +116,7 @@ impl FlowsStage {
             due: 0,
             dice: config.hash_seed | 1,
             faults: DecodeFaults::default(),
-            fragments: None,
+            fragments: Fragments::new(config.shard.1 > 1),
             has_fragment: false,
             finished: 0,
         }

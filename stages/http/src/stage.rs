@@ -47,9 +47,7 @@ pub struct HttpStage {
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
     faults: DecodeFaults,
-    /// Made by the first fragment.
-    fragments: Option<Box<Fragments>>,
-    is_one_of_several: bool,
+    fragments: Fragments,
     payload: PayloadSample,
     pub(crate) scratch: Vec<u8>,
     pub(crate) head: Vec<u8>,
@@ -87,8 +85,7 @@ impl HttpStage {
                 .collect(),
             output: Output::new(config),
             faults: DecodeFaults::default(),
-            fragments: None,
-            is_one_of_several: config.is_one_of_several,
+            fragments: Fragments::new(config.is_one_of_several),
             payload: PayloadSample::default(),
             scratch: Vec::new(),
             head: Vec::new(),
@@ -118,11 +115,8 @@ impl HttpStage {
 
     /// What became of IP fragments.
     #[must_use]
-    pub fn fragments(&self) -> FragmentStats {
-        self.fragments
-            .as_ref()
-            .map(|fragments| fragments.stats())
-            .unwrap_or_default()
+    pub const fn fragments(&self) -> FragmentStats {
+        self.fragments.stats()
     }
 
     /// Messages that wait now.
@@ -291,30 +285,24 @@ impl HttpStage {
     /// A part of a packet: the packet comes when it is whole.
     #[cold]
     fn on_fragment(&mut self, frame: &Frame<'_>, out: &mut HttpBatch) {
-        let is_one_of_several = self.is_one_of_several;
-        let mut fragments = self
-            .fragments
-            .take()
-            .unwrap_or_else(|| Box::new(Fragments::new(is_one_of_several)));
+        let mut fragments = std::mem::take(&mut self.fragments);
         let parts = (frame.link, frame.bytes, frame.wire_len);
         fragments.on_frame(parts, frame.timestamp, |joined| {
             self.on_decoded(joined.packet, joined.timestamp, out);
         });
-        self.fragments = Some(fragments);
+        self.fragments = fragments;
     }
 
     /// Gives up packets of which parts are missing: all, or those that have waited long enough `now`.
     #[cold]
     fn give_up_fragments(&mut self, now: Option<Timestamp>, out: &mut HttpBatch) {
-        let Some(mut fragments) = self.fragments.take() else {
-            return;
-        };
+        let mut fragments = std::mem::take(&mut self.fragments);
         let each = |joined: Joined<'_>| self.on_decoded(joined.packet, joined.timestamp, out);
         match now {
             Some(now) => fragments.expire(now, each),
             None => fragments.finish(each),
         }
-        self.fragments = Some(fragments);
+        self.fragments = fragments;
     }
 
     #[expect(

@@ -83,8 +83,7 @@ pub struct HalfStage {
     packets: u64,
     order_ns: u64,
     faults: DecodeFaults,
-    /// Made by the first fragment.
-    fragments: Option<Box<Fragments>>,
+    fragments: Fragments,
     counts: HalfCounts,
 }
 
@@ -124,7 +123,7 @@ impl HalfStage {
             packets: 0,
             order_ns: 0,
             faults: DecodeFaults::default(),
-            fragments: None,
+            fragments: Fragments::default(),
             counts: HalfCounts::default(),
         }
     }
@@ -147,11 +146,8 @@ impl HalfStage {
 
     /// What became of IP fragments; a packet whose fragments are in two files is reassembled in neither.
     #[must_use]
-    pub fn fragments(&self) -> FragmentStats {
-        self.fragments
-            .as_ref()
-            .map(|fragments| fragments.stats())
-            .unwrap_or_default()
+    pub const fn fragments(&self) -> FragmentStats {
+        self.fragments.stats()
     }
 
     fn on_frame(&mut self, frame: &Frame<'_>, out: &mut HalfBatch) {
@@ -171,10 +167,10 @@ impl HalfStage {
         }
         match decode(frame.link, frame.bytes, frame.wire_len) {
             Ok(packet) if packet.is_fragment => {
-                let mut fragments = self.fragments.take().unwrap_or_default();
+                let mut fragments = std::mem::take(&mut self.fragments);
                 let parts = (frame.link, frame.bytes, frame.wire_len);
                 fragments.on_frame(parts, frame.timestamp, |joined| self.on_joined(joined, out));
-                self.fragments = Some(fragments);
+                self.fragments = fragments;
             }
             decoded => self.on_decoded(decoded, frame.timestamp, out),
         }
@@ -380,10 +376,9 @@ impl Stage for HalfStage {
     }
 
     fn on_tick(&mut self, now: Timestamp, out: &mut HalfBatch) {
-        if let Some(mut fragments) = self.fragments.take() {
-            fragments.expire(now, |joined| self.on_joined(joined, out));
-            self.fragments = Some(fragments);
-        }
+        let mut fragments = std::mem::take(&mut self.fragments);
+        fragments.expire(now, |joined| self.on_joined(joined, out));
+        self.fragments = fragments;
         self.follower.on_tick(now, &mut self.unread);
         self.unread.clear();
         // Who looks on does not wait for what may still turn up.
@@ -395,10 +390,9 @@ impl Stage for HalfStage {
     }
 
     fn finish(&mut self, out: &mut HalfBatch) -> bool {
-        if let Some(mut fragments) = self.fragments.take() {
-            fragments.finish(|joined| self.on_joined(joined, out));
-            self.fragments = Some(fragments);
-        }
+        let mut fragments = std::mem::take(&mut self.fragments);
+        fragments.finish(|joined| self.on_joined(joined, out));
+        self.fragments = fragments;
         // The head of what was kept last may begin in the next file.
         self.waiting.release(0, out);
         true
