@@ -74,9 +74,8 @@ pub enum RunError {
     Output(#[from] NoOutput),
 }
 
-/// A stage with its source and outputs, and the progress of the run.
-pub struct Run<'s, S, T: Stage> {
-    source: S,
+/// A stage with its outputs, and the progress of the run.
+pub struct Run<'s, T: Stage> {
     stage: &'s mut T,
     outputs: &'s mut Outputs<T::Record>,
     limit: Limit,
@@ -87,7 +86,7 @@ pub struct Run<'s, S, T: Stage> {
     report: RunReport,
 }
 
-impl<S, T: Stage> std::fmt::Debug for Run<'_, S, T> {
+impl<T: Stage> std::fmt::Debug for Run<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run")
             .field("limit", &self.limit)
@@ -96,16 +95,10 @@ impl<S, T: Stage> std::fmt::Debug for Run<'_, S, T> {
     }
 }
 
-impl<'s, S: Source, T: Stage> Run<'s, S, T> {
-    /// A run of `source` through `stage` into `outputs`, over at most `limit` packets.
-    pub fn new(
-        source: S,
-        stage: &'s mut T,
-        outputs: &'s mut Outputs<T::Record>,
-        limit: Limit,
-    ) -> Self {
+impl<'s, T: Stage> Run<'s, T> {
+    /// A run through `stage` into `outputs`, over at most `limit` packets.
+    pub fn new(stage: &'s mut T, outputs: &'s mut Outputs<T::Record>, limit: Limit) -> Self {
         Self {
-            source,
             stage,
             outputs,
             limit,
@@ -137,7 +130,7 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
         self
     }
 
-    /// Runs to the end of the source, to the limit, or until `direct` says stop.
+    /// Runs to the end of `source`, to the limit, or until `direct` says stop.
     ///
     /// `direct` is asked between batches with what was reached so far. Whatever ends the run, the
     /// stage is finished and its records are written, so that an input error costs only the rest
@@ -148,20 +141,25 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
     /// report says how far the run came either way.
     pub fn drive(
         mut self,
+        mut source: impl Source,
         mut direct: impl FnMut(&RunReport, Progress) -> Directive,
     ) -> (RunReport, Result<(), RunError>) {
-        let outcome = self.take_input(&mut direct);
+        let outcome = self.take_input(&mut source, &mut direct);
+        self.report.drops = source.drops();
+        // Who fills it waits for room no longer: the other shards, for which this one waits now, may be
+        // waiting for what comes behind that.
+        drop(source);
         let outcome = match outcome {
             Err(RunError::Output(none)) => Err(RunError::Output(none)),
             ended => self.complete().map_err(RunError::from).and(ended),
         };
-        self.report.drops = self.source.drops();
         self.report.losses = self.outputs.losses();
         (self.report, outcome)
     }
 
     fn take_input(
         &mut self,
+        source: &mut impl Source,
         direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
     ) -> Result<(), RunError> {
         loop {
@@ -169,11 +167,11 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
                 return Ok(());
             }
             let mut is_idle = false;
-            match self.source.next_event()? {
+            match source.next_event()? {
                 SourceEvent::End => return Ok(()),
                 SourceEvent::Idle => {
                     is_idle = true;
-                    if let Some(now) = self.source.now() {
+                    if let Some(now) = source.now() {
                         self.stage.on_tick(now, &mut self.records);
                     }
                 }
@@ -187,9 +185,9 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
             if let Some(desk) = &self.desk {
                 desk.exchange(self.stage, &mut self.records);
             }
-            self.report.drops = self.source.drops();
+            self.report.drops = source.drops();
             self.report.fill = self.stage.fill();
-            let mut directive = direct(&self.report, self.source.progress());
+            let mut directive = direct(&self.report, source.progress());
             if is_idle && directive == Directive::Continue {
                 directive = Directive::Flush;
             }
@@ -206,7 +204,7 @@ impl<'s, S: Source, T: Stage> Run<'s, S, T> {
                     self.report.losses = self.outputs.losses();
                     // What a sorter keeps is not written.
                     if self.sorter.is_none() {
-                        self.source.on_written();
+                        source.on_written();
                     }
                 }
                 Directive::Rotate => self.outputs.rotate()?,

@@ -201,10 +201,10 @@ where
     let mut outputs = Outputs::default();
     outputs.add_observer(Box::new(Outbox::<T::Record>(outbox)));
     let mut told = 0;
-    let (report, outcome) = Run::new(source, &mut stage, &mut outputs, limit)
+    let (report, outcome) = Run::new(&mut stage, &mut outputs, limit)
         .at(desk)
         .until(state)
-        .drive(|report, progress| {
+        .drive(source, |report, progress| {
             for fault in report.faults.iter().skip(told) {
                 state.add_fault(fault.clone());
             }

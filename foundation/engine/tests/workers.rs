@@ -167,6 +167,21 @@ fn run(
     is_sorted: bool,
     limit: Option<u64>,
     sink: Collect,
+    direct: impl FnMut(u64) -> Directive,
+) -> Ran {
+    let source = MemorySource::new(&frames(), LinkType::ETHERNET, 100);
+    let limit = Limit::new(limit);
+    let dealer = move |ports: &mut [Channel], state: &DealState| {
+        deal(source, &mut ByTime, ports, &limit, state);
+    };
+    run_with(dealer, workers, is_sorted, sink, direct)
+}
+
+fn run_with(
+    dealer: impl FnOnce(&mut [Channel], &DealState) + Send,
+    workers: usize,
+    is_sorted: bool,
+    sink: Collect,
     mut direct: impl FnMut(u64) -> Directive,
 ) -> Ran {
     let (mut ports, mut shards) = (Vec::new(), Vec::new());
@@ -184,12 +199,9 @@ fn run(
         };
         shards.push((source, stage));
     }
-    let source = MemorySource::new(&frames(), LinkType::ETHERNET, 100);
-    let limit = Limit::new(limit);
-    let dealer = move |state: &DealState| deal(source, &mut ByTime, &mut ports, &limit, state);
     let crew = Crew {
         shards,
-        dealer: Some(Box::new(dealer)),
+        dealer: Some(Box::new(move |state| dealer(&mut ports, state))),
         limit: Limit::default(),
         is_sorted,
     };
@@ -262,4 +274,30 @@ fn a_sink_that_refuses_ends_the_run() {
         Err(RunError::Output(NoOutput::ClosedPipe))
     ));
     assert!(times.is_empty());
+}
+
+/// Each of the others waits for what comes behind that for one that has stopped.
+#[test]
+fn a_worker_that_has_stopped_holds_nobody_up() {
+    let sink = Collect {
+        refuse_after: Some(0),
+        ..Collect::default()
+    };
+    let dealer = |ports: &mut [Channel], _: &DealState| {
+        let frames = frames();
+        let frame = Frame {
+            timestamp: Timestamp::ZERO,
+            bytes: &frames[0].bytes,
+            wire_len: 100,
+            link: LinkType::ETHERNET,
+            interface: 0,
+        };
+        // More than the other end takes before it is asked to stop.
+        while ports[0].push(&frame) {}
+    };
+    let (_, outcome, _) = run_with(dealer, 2, false, sink, |_| Directive::Continue);
+    assert!(matches!(
+        outcome,
+        Err(RunError::Output(NoOutput::ClosedPipe))
+    ));
 }

@@ -120,8 +120,10 @@ impl<'a> Job<'a> {
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = FlowsStage::new(&self.config);
         let limit = Limit::new(self.args.input.count);
-        let (mut report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
-            .drive(|report, progress| self.watcher.look(report, progress));
+        let (mut report, outcome) = Run::new(&mut stage, &mut self.outputs, limit)
+            .drive(source, |report, progress| {
+                self.watcher.look(report, progress)
+            });
         let elapsed = self.watcher.finish(&mut report);
         let ended = Ended::new(self.args, report, &[], &[stage], elapsed, self.page);
         self.watcher.stay_with(ended.conclude(outcome))

@@ -79,8 +79,8 @@ fn extract<S: Source>(
     });
     let mut watcher = Watcher::new(signals, meter, NoView, args.is_live());
     let limit = Limit::new(args.input.count);
-    let (mut report, outcome) = Run::new(source, &mut stage, &mut outputs, limit)
-        .drive(|report, progress| watcher.look(report, progress));
+    let (mut report, outcome) = Run::new(&mut stage, &mut outputs, limit)
+        .drive(source, |report, progress| watcher.look(report, progress));
     let elapsed = watcher.finish(&mut report);
     Ended {
         args,

@@ -131,9 +131,11 @@ impl<'a> Job<'a> {
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = HttpStage::new(&self.config);
         let limit = Limit::new(self.args.input.count);
-        let (mut report, outcome) = Run::new(source, &mut stage, &mut self.outputs, limit)
+        let (mut report, outcome) = Run::new(&mut stage, &mut self.outputs, limit)
             .sorted(self.args.tracking.sort)
-            .drive(|report, progress| self.watcher.look(report, progress));
+            .drive(source, |report, progress| {
+                self.watcher.look(report, progress)
+            });
         let elapsed = self.watcher.finish(&mut report);
         let ended = Ended::new(self.args, report, &[], &[stage], elapsed, self.page);
         self.watcher.stay_with(ended.conclude(outcome))

@@ -168,9 +168,9 @@ fn sorted_by_the_time_of_the_request() {
         let written = Rc::new(RefCell::new(HttpBatch::default()));
         let mut outputs = Outputs::default();
         outputs.add("it", Box::new(Collect(Rc::clone(&written))));
-        let (report, outcome) = Run::new(source, &mut stage, &mut outputs, Limit::default())
+        let (report, outcome) = Run::new(&mut stage, &mut outputs, Limit::default())
             .sorted(true)
-            .drive(|_, _| Directive::Continue);
+            .drive(source, |_, _| Directive::Continue);
         outcome.unwrap();
         let records = records_of(&written.borrow());
         let order: Vec<String> = records.iter().map(|r| r.uri.clone()).collect();
