@@ -1,6 +1,6 @@
 //! Reassembly of IP fragments: bounded in memory and time, whatever the network sends.
 //!
-//! [`Fragments`] takes frames of which [`Packet::is_fragment`] says that they are a part of an IP packet,
+//! [`Fragments`] takes frames of which [`Packet::is_fragment`](crate::Packet::is_fragment) says that they are a part of an IP packet,
 //! and gives packets. The first bytes win where fragments overlap, in both versions of IP: a receiver of
 //! version 6 would drop such a packet (RFC 5722), an observer must not lose it, and counts it.
 //!
@@ -13,8 +13,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-use crate::decode::{self, decode};
-use crate::{DecodeError, LinkType, Network, Packet, Timestamp};
+use crate::decode;
+use crate::{LinkType, Network, Timestamp};
+
+mod whole;
+
+pub use whole::Joined;
+use whole::{HEAD, Head, Whole};
 
 /// Packets that wait for parts at most.
 pub const MAX_PACKETS: usize = 1024;
@@ -22,15 +27,13 @@ pub const MAX_PACKETS: usize = 1024;
 pub const MAX_BYTES: usize = 4 << 20;
 /// How long a packet waits for its parts, from the first that came, as the kernel of Linux has it.
 pub const TIMEOUT_NS: u64 = 30_000_000_000;
-
 /// Separate runs of bytes of one packet; more come only from an attack.
-const MAX_RUNS: usize = 32;
+pub const MAX_RUNS: usize = 32;
+
 /// Packets in packets that are fragments again.
 const MAX_NESTING: u8 = 4;
 /// Longest packet (RFC 791 sec. 3.1).
 const MAX_LEN: u32 = 65_535;
-/// Room in front of the data: a header of version 6 and its fragment header.
-const HEAD: usize = 48;
 /// Buffers kept for the next packets.
 const SPARE: usize = 8;
 
@@ -51,17 +54,6 @@ pub(crate) struct Fragment<'a> {
     pub(crate) vlan: Option<u16>,
 }
 
-/// A packet that was in parts.
-#[derive(Debug, Clone, Copy)]
-pub struct Joined<'a> {
-    /// The packet; of one that never became whole its start, which is a fragment still.
-    pub packet: Result<Packet<'a>, DecodeError>,
-    /// Its bytes, from the IP header on.
-    pub bytes: &'a [u8],
-    /// When the last of its parts came.
-    pub timestamp: Timestamp,
-}
-
 /// What became of fragments; merges by addition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FragmentStats {
@@ -73,6 +65,8 @@ pub struct FragmentStats {
     pub overlapping: u64,
     /// Fragments that no packet can have: beyond its end, of an impossible length.
     pub malformed: u64,
+    /// Fragments that were left out because their packet was in [`MAX_RUNS`] separate runs already.
+    pub scattered: u64,
     /// Packets given up because a part did not come in time, or before the end.
     pub incomplete: u64,
     /// Packets given up because there was no room for all.
@@ -84,12 +78,13 @@ pub struct FragmentStats {
 impl FragmentStats {
     /// The counters by their names in summaries.
     #[must_use]
-    pub const fn counters(&self) -> [(&'static str, u64); 7] {
+    pub const fn counters(&self) -> [(&'static str, u64); 8] {
         [
             ("fragments", self.fragments),
             ("packets", self.packets),
             ("overlapping", self.overlapping),
             ("malformed", self.malformed),
+            ("scattered", self.scattered),
             ("incomplete", self.incomplete),
             ("evicted", self.evicted),
             ("lost", self.lost),
@@ -103,6 +98,7 @@ impl std::ops::AddAssign for FragmentStats {
         self.packets += other.packets;
         self.overlapping += other.overlapping;
         self.malformed += other.malformed;
+        self.scattered += other.scattered;
         self.incomplete += other.incomplete;
         self.evicted += other.evicted;
         self.lost += other.lost;
@@ -129,8 +125,8 @@ struct Waiting {
     buffer: Vec<u8>,
     /// The header of the first fragment, with its protocol.
     head: Option<(Head, u8)>,
-    /// Bytes of data that are there: runs in order, not touching one another.
-    runs: Vec<(u32, u32)>,
+    /// In order, not touching one another.
+    runs: Vec<Run>,
     /// Length of the data, once the last fragment is there.
     total: Option<u32>,
     /// Up to here all that came was captured too.
@@ -141,18 +137,29 @@ struct Waiting {
     overlapping: u64,
 }
 
+/// Bytes of data that are there without a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    from: u32,
+    to: u32,
+    /// Fragments in it.
+    parts: u64,
+}
+
+/// Whether a packet took a fragment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    Impossible,
+    Scattered,
+}
+
 /// When a packet began to wait.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     since: u64,
     serial: u64,
     key: Key,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Head {
-    V4([u8; 20]),
-    V6([u8; 40]),
 }
 
 /// IP packets in parts, on their way to be whole.
@@ -258,8 +265,8 @@ impl Fragments {
         }
         self.settle(&one);
         match one.into_start() {
-            Ok(start) => {
-                self.stats.lost += parts.saturating_sub(1);
+            Ok((start, given)) => {
+                self.stats.lost += parts.saturating_sub(given);
                 start.give(each);
                 self.give_back(start.buffer);
             }
@@ -311,11 +318,12 @@ impl Fragments {
         }
         let one = self.waiting.get_mut(&key)?;
         let before = one.buffer.len();
-        let is_possible = one.add(fragment, now);
+        let taken = one.add(fragment, now);
         let grown = one.buffer.len().saturating_sub(before);
         let is_whole = one.is_whole();
         self.bytes = self.bytes.saturating_add(grown);
-        self.stats.malformed += u64::from(!is_possible);
+        self.stats.malformed += u64::from(taken == Taken::Impossible);
+        self.stats.scattered += u64::from(taken == Taken::Scattered);
         if is_whole {
             let one = self.waiting.remove(&key)?;
             self.bytes = self.bytes.saturating_sub(one.buffer.len());
@@ -380,20 +388,26 @@ impl Turn {
 }
 
 impl Waiting {
-    /// Adds a fragment; whether the packet can have it.
-    fn add(&mut self, fragment: &Fragment<'_>, now: Timestamp) -> bool {
+    /// Adds a fragment.
+    fn add(&mut self, fragment: &Fragment<'_>, now: Timestamp) -> Taken {
         let (start, end) = (fragment.offset, fragment.offset + fragment.len);
-        let known_end = self.runs.last().map_or(0, |&(_, end)| end);
+        let known_end = self.runs.last().map_or(0, |run| run.to);
         let is_beyond = match (self.total, fragment.has_more) {
             (Some(total), true) => end > total,
             (Some(total), false) => end != total,
             (None, true) => false,
             (None, false) => end < known_end,
         };
-        let touches = |&&(from, to): &&(u32, u32)| from <= end && start <= to;
-        let is_scattered = self.runs.len() >= MAX_RUNS && self.runs.iter().find(touches).is_none();
-        if is_beyond || is_scattered {
-            return false;
+        if is_beyond {
+            return Taken::Impossible;
+        }
+        let added = Run {
+            from: start,
+            to: end,
+            parts: 1,
+        };
+        if self.runs.len() >= MAX_RUNS && !self.runs.iter().any(|run| run.touches(&added)) {
+            return Taken::Scattered;
         }
         self.parts += 1;
         self.latest = self.latest.max(now);
@@ -413,26 +427,27 @@ impl Waiting {
         }
         let mut is_overlapping = false;
         let mut at = start;
-        for &(from, to) in &self.runs {
-            if to <= at {
+        for run in &self.runs {
+            if run.to <= at {
                 continue;
             }
-            if from >= end {
+            if run.from >= end {
                 break;
             }
             is_overlapping = true;
-            copy(&mut self.buffer, fragment, at, from);
-            at = at.max(to);
+            copy(&mut self.buffer, fragment, at, run.from);
+            at = at.max(run.to);
         }
         copy(&mut self.buffer, fragment, at, end);
-        join(&mut self.runs, start, end);
+        join(&mut self.runs, added);
         self.overlapping += u64::from(is_overlapping);
-        true
+        Taken::Yes
     }
 
     fn is_whole(&self) -> bool {
         let total = self.total.unwrap_or(u32::MAX);
-        self.head.is_some() && (total == 0 || self.runs.first() == Some(&(0, total)))
+        let is_there = |run: &Run| (run.from, run.to) == (0, total);
+        self.head.is_some() && self.runs.first().is_some_and(is_there)
     }
 
     fn into_whole(self) -> Option<Whole> {
@@ -446,6 +461,9 @@ impl Waiting {
         let captured = HEAD + len.min(self.captured_to) as usize;
         self.buffer.truncate(captured);
         let (start, len) = head.write(&mut self.buffer, protocol, len, has_more);
+        if let Some(vlan) = self.vlan {
+            head.tag(&mut self.buffer, start, vlan);
+        }
         Whole {
             buffer: self.buffer,
             start,
@@ -455,11 +473,13 @@ impl Waiting {
         }
     }
 
-    /// What is there from the start on; else the buffer.
-    fn into_start(self) -> Result<Whole, Vec<u8>> {
-        let run = self.runs.first().filter(|run| run.0 == 0).copied();
+    /// What is there from the start on, and of how many fragments; else the buffer.
+    fn into_start(self) -> Result<(Whole, u64), Vec<u8>> {
+        let run = self.runs.first().filter(|run| run.from == 0).copied();
         match (self.head, run) {
-            (Some((head, protocol)), Some((_, len))) => Ok(self.headed(head, protocol, len, true)),
+            (Some((head, protocol)), Some(run)) => {
+                Ok((self.headed(head, protocol, run.to, true), run.parts))
+            }
             _ => Err(self.buffer),
         }
     }
@@ -481,101 +501,27 @@ fn copy(buffer: &mut [u8], fragment: &Fragment<'_>, from: u32, to: u32) {
     }
 }
 
-/// Adds a run; those it touches become one with it.
-fn join(runs: &mut Vec<(u32, u32)>, mut start: u32, mut end: u32) {
-    if start == end {
-        return;
+impl Run {
+    const fn touches(&self, other: &Self) -> bool {
+        self.from <= other.to && other.from <= self.to
     }
-    runs.retain(|&(from, to)| {
-        let touches = from <= end && start <= to;
+}
+
+/// Adds a run; those it touches become one with it.
+fn join(runs: &mut Vec<Run>, mut added: Run) {
+    runs.retain(|run| {
+        let touches = run.touches(&added);
         if touches {
-            (start, end) = (start.min(from), end.max(to));
+            added = Run {
+                from: added.from.min(run.from),
+                to: added.to.max(run.to),
+                parts: added.parts + run.parts,
+            };
         }
         !touches
     });
-    let place = runs.partition_point(|run| run.0 < start);
-    runs.insert(place, (start, end));
-}
-
-impl Head {
-    const fn of(network: &Network<'_>) -> Option<Self> {
-        match *network {
-            Network::V4(header) => Some(Self::V4(*header)),
-            Network::V6(header) => Some(Self::V6(*header)),
-            Network::None => None,
-        }
-    }
-
-    /// Writes a header in front of `len` bytes of data; where it begins, and the length with it.
-    fn write(self, buffer: &mut [u8], protocol: u8, len: u32, has_more: bool) -> (usize, u32) {
-        let len16 = |len: u32| u16::try_from(len).unwrap_or(0).to_be_bytes();
-        let mut head = [0; HEAD];
-        let header_len = match self {
-            Self::V4(mut header) => {
-                // Without options, which say nothing of what is carried.
-                header[0] = 0x45;
-                [header[2], header[3]] = len16(len.saturating_add(20));
-                [header[6], header[7]] = [if has_more { 0x20 } else { 0 }, 0];
-                if let Some(place) = head.last_chunk_mut() {
-                    *place = header;
-                }
-                20
-            }
-            Self::V6(mut header) if has_more => {
-                [header[4], header[5]] = len16(len.saturating_add(8));
-                header[6] = 44;
-                let [place @ .., a, _, _, b, _, _, _, _] = &mut head;
-                *place = header;
-                (*a, *b) = (protocol, 1);
-                48
-            }
-            Self::V6(mut header) => {
-                [header[4], header[5]] = len16(len);
-                header[6] = protocol;
-                if let Some(place) = head.last_chunk_mut() {
-                    *place = header;
-                }
-                40
-            }
-        };
-        if let Some(place) = buffer.first_chunk_mut() {
-            *place = head;
-        }
-        (
-            HEAD - header_len,
-            len.saturating_add(u32::try_from(header_len).unwrap_or(0)),
-        )
-    }
-}
-
-/// A packet that was put together, or the start of one.
-#[derive(Debug)]
-struct Whole {
-    buffer: Vec<u8>,
-    start: usize,
-    /// On the wire, header and all.
-    len: u32,
-    vlan: Option<u16>,
-    at: Timestamp,
-}
-
-impl Whole {
-    const fn place(&self) -> (usize, u32) {
-        (self.start, self.len)
-    }
-
-    fn give(&self, each: &mut impl FnMut(Joined<'_>)) {
-        let bytes = self.buffer.get(self.start..).unwrap_or_default();
-        let packet = decode(LinkType::RAW, bytes, self.len).map(|packet| Packet {
-            vlan: packet.vlan.or(self.vlan),
-            ..packet
-        });
-        each(Joined {
-            packet,
-            bytes,
-            timestamp: self.at,
-        });
-    }
+    let place = runs.partition_point(|run| run.from < added.from);
+    runs.insert(place, added);
 }
 
 #[cfg(test)]
