@@ -3,7 +3,7 @@
 //! [`conversation`] tells a TCP connection segment by segment, [`script`] an HTTP one from requests
 //! and responses; [`capture_writer`] writes frames as files of every format, [`memory`] pushes them
 //! through a stage; [`anomalies`] are TCP connections of which it is known what the network did to
-//! them, [`many_flows`] a capture of very many connections; [`netns`] joins two network namespaces
+//! them, [`many_flows`] a capture of very many connections, [`parts`] packets in IP fragments; [`netns`] joins two network namespaces
 //! for traffic that is live, [`gateway`] three of them in a row, [`load`] those of generators of load
 //! and their server; `kafka` is a real broker; [`peers`] speak the protocols of old file sharing and
 //! chat; [`real_captures`] are those beside the repository; [`temporary`] folders do not outlive a
@@ -22,6 +22,7 @@ pub mod many_flows;
 pub mod memory;
 mod namespace;
 pub mod netns;
+pub mod parts;
 pub mod peers;
 pub mod real_captures;
 mod running;

@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{
-    Batch, FlowSplitter, Frame, FrameRef, Source, SourceEvent, Splitter, TransactionSplitter,
+    Batch, FlowSplitter, Frame, FrameRef, Router, Source, SourceEvent, Splitter,
+    TransactionSplitter,
 };
 use linkweir_feed::{Feeder, FeederOptions, WhenFull};
 use linkweir_http::TransactionGroups;
@@ -237,10 +238,11 @@ fn processes(block: &mut Block, packets: usize, splitter: &mut impl Splitter) ->
     while feeder.status().iter().any(|status| status.attached == 0) {
         std::thread::yield_now();
     }
+    let mut router = Router::new(splitter, false);
     let started = Instant::now();
     for round in (0..=u16::MAX).cycle().take(rounds) {
         block.renew(round);
-        feeder.deal(&block.batch(), splitter, &mut |_, _| true);
+        feeder.deal(&block.batch(), &mut router, &mut |_, _| true);
     }
     let status = feeder.finish(&mut |_, _| true);
     let elapsed = started.elapsed();

@@ -191,6 +191,10 @@ impl Source for FeedSource {
         self.consumer.drops()
     }
 
+    fn is_reassembled(&self) -> bool {
+        self.consumer.is_reassembled()
+    }
+
     fn now(&self) -> Option<Timestamp> {
         self.consumer.now()
     }

@@ -194,6 +194,10 @@ impl Source for Consumer {
         }
     }
 
+    fn is_reassembled(&self) -> bool {
+        true
+    }
+
     fn now(&self) -> Option<Timestamp> {
         (self.clock > 0).then(|| Timestamp::from_nanos(self.clock))
     }

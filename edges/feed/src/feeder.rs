@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use linkweir_engine::split::shard_of;
-use linkweir_engine::{Batch, Frame, Splitter};
+use linkweir_engine::{Batch, Frame, Router, Splitter};
 use linkweir_wire::Timestamp;
 use thiserror::Error;
 
@@ -163,27 +163,48 @@ impl Feeder {
         })
     }
 
-    /// Deals the frames of a batch. Where a full ring makes it wait, `on_wait` is told about ten times
-    /// a second and says whether to go on waiting; if not, the frame is dropped, and so are all that do not
-    /// fit from then on ([`WhenFull::Drop`]).
+    /// Deals the frames of a batch, IP fragments as the packets they make. Where a full ring makes it wait,
+    /// `on_wait` is told about ten times a second and says whether to go on waiting; if not, the frame is
+    /// dropped, and so are all that do not fit from then on ([`WhenFull::Drop`]).
     pub fn deal(
         &mut self,
         batch: &Batch<'_>,
-        splitter: &mut impl Splitter,
+        router: &mut Router<'_, impl Splitter>,
+        on_wait: &mut dyn FnMut(&mut Self, Waiting) -> bool,
+    ) {
+        for frame in batch.frames() {
+            router.take(&frame, |frame, hash| self.push(frame, hash, on_wait));
+        }
+        self.flush();
+    }
+
+    /// Deals what there is of packets of which parts are missing, as of [`Router::give_up`].
+    pub fn give_up(
+        &mut self,
+        now: Option<Timestamp>,
+        router: &mut Router<'_, impl Splitter>,
+        on_wait: &mut dyn FnMut(&mut Self, Waiting) -> bool,
+    ) {
+        router.give_up(now, |frame, hash| self.push(frame, hash, on_wait));
+        self.flush();
+    }
+
+    #[inline]
+    fn push(
+        &mut self,
+        frame: &Frame<'_>,
+        hash: Option<u32>,
         on_wait: &mut dyn FnMut(&mut Self, Waiting) -> bool,
     ) {
         let count = u32::try_from(self.outlets.len()).unwrap_or(1);
-        for frame in batch.frames() {
-            let number = shard_of(splitter.hash(&frame), count) as usize;
-            let Some(outlet) = self.outlets.get_mut(number) else {
-                continue;
-            };
-            match outlet.producer.push(&frame) {
-                Ok(()) => {}
-                Err(refused) => self.refused(number, &frame, refused, on_wait),
-            }
+        let number = shard_of(hash.unwrap_or(0), count) as usize;
+        let Some(outlet) = self.outlets.get_mut(number) else {
+            return;
+        };
+        match outlet.producer.push(frame) {
+            Ok(()) => {}
+            Err(refused) => self.refused(number, frame, refused, on_wait),
         }
-        self.flush();
     }
 
     #[cold]

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use linkweir_wire::Timestamp;
 
 use crate::limit::Limit;
+use crate::route::{Parts, Router};
 use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent};
 use crate::split::{Splitter, shard_of};
 use crate::{Batch, Frame};
@@ -35,6 +36,7 @@ pub struct DealState {
 struct Seen {
     progress: Progress,
     drops: Drops,
+    parts: Parts,
     faults: Vec<Fault>,
     error: Option<SourceError>,
 }
@@ -74,6 +76,11 @@ impl DealState {
         self.with(|seen| seen.drops)
     }
 
+    /// What came in IP fragments: the frames of these are not those that were dealt.
+    pub fn parts(&self) -> Parts {
+        self.with(|seen| seen.parts)
+    }
+
     /// Faults of the input since the last call.
     pub fn take_faults(&self) -> Vec<Fault> {
         self.with(|seen| std::mem::take(&mut seen.faults))
@@ -91,7 +98,8 @@ impl DealState {
 }
 
 /// Reads `source` to its end, its limit or until stopped, and deals its frames to `ports` by the
-/// hash that `splitter` gives them. Dropping the ports tells their readers that this was all.
+/// hash that `splitter` gives them, IP fragments as the packets they make. Dropping the ports tells
+/// their readers that this was all.
 pub fn deal<S: Source, P: Port>(
     mut source: S,
     splitter: &mut impl Splitter,
@@ -99,13 +107,18 @@ pub fn deal<S: Source, P: Port>(
     limit: &Limit,
     state: &DealState,
 ) {
+    let mut router = Router::new(splitter, source.is_reassembled());
     let mut is_read = true;
     while is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
         match source.next_event() {
             Ok(SourceEvent::Batch(batch)) => {
-                is_read = deal_batch(&limit.apply(batch), splitter, ports, state);
+                is_read = deal_batch(&limit.apply(batch), &mut router, ports, state);
             }
-            Ok(SourceEvent::Idle) => {}
+            Ok(SourceEvent::Idle) => {
+                if let Some(now) = source.now() {
+                    Outlets::new(ports, state).give_up(&mut router, Some(now));
+                }
+            }
             Ok(SourceEvent::Fault(fault)) => state.with(|seen| seen.faults.push(fault)),
             Ok(SourceEvent::End) => is_read = false,
             Err(error) => {
@@ -113,44 +126,75 @@ pub fn deal<S: Source, P: Port>(
                 is_read = false;
             }
         }
-        let (progress, drops) = (source.progress(), source.drops());
-        state.with(|seen| (seen.progress, seen.drops) = (progress, drops));
+        let (progress, drops, parts) = (source.progress(), source.drops(), router.parts());
+        state.with(|seen| (seen.progress, seen.drops, seen.parts) = (progress, drops, parts));
     }
+    Outlets::new(ports, state).give_up(&mut router, None);
+    state.with(|seen| seen.parts = router.parts());
 }
 
 /// False when no port is read any more.
 fn deal_batch<P: Port>(
     batch: &Batch<'_>,
-    splitter: &mut impl Splitter,
+    router: &mut Router<'_, impl Splitter>,
     ports: &mut [P],
     state: &DealState,
 ) -> bool {
-    let shards = u32::try_from(ports.len()).unwrap_or(u32::MAX);
-    let mut is_read = false;
+    let mut outlets = Outlets::new(ports, state);
     let mut latest = 0;
     for frame in batch.frames() {
         latest = latest.max(frame.timestamp.as_nanos());
-        let route = if shards > 1 {
-            splitter.route(&frame)
-        } else {
-            Some(0)
-        };
-        let Some(hash) = route else {
-            for port in ports.iter_mut() {
-                is_read |= port.push(&frame);
-            }
-            let others = u64::from(shards - 1);
-            let bytes = others.saturating_mul(u64::from(frame.wire_len));
-            state.copies.fetch_add(others, Ordering::Relaxed);
-            state.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
-            continue;
-        };
-        let shard = shard_of(hash, shards);
-        if let Some(port) = ports.get_mut(shard as usize) {
-            is_read |= port.push(&frame);
-        }
+        let is_dealt = router.take(&frame, |frame, hash| outlets.push(frame, hash));
+        // Whether anybody reads is told by what goes.
+        outlets.is_read |= !is_dealt;
     }
     state.latest.fetch_max(latest, Ordering::AcqRel);
-    ports.iter_mut().for_each(Port::flush);
-    is_read
+    outlets.ports.iter_mut().for_each(Port::flush);
+    outlets.is_read
+}
+
+/// The ports of all shards.
+struct Outlets<'p, P> {
+    ports: &'p mut [P],
+    state: &'p DealState,
+    shards: u32,
+    is_read: bool,
+}
+
+impl<'p, P: Port> Outlets<'p, P> {
+    fn new(ports: &'p mut [P], state: &'p DealState) -> Self {
+        Self {
+            shards: u32::try_from(ports.len()).unwrap_or(u32::MAX),
+            ports,
+            state,
+            is_read: false,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, frame: &Frame<'_>, hash: Option<u32>) {
+        let Some(hash) = hash else {
+            return self.push_to_all(frame);
+        };
+        let shard = shard_of(hash, self.shards);
+        if let Some(port) = self.ports.get_mut(shard as usize) {
+            self.is_read |= port.push(frame);
+        }
+    }
+
+    fn push_to_all(&mut self, frame: &Frame<'_>) {
+        for port in self.ports.iter_mut() {
+            self.is_read |= port.push(frame);
+        }
+        let others = u64::from(self.shards.saturating_sub(1));
+        let bytes = others.saturating_mul(u64::from(frame.wire_len));
+        self.state.copies.fetch_add(others, Ordering::Relaxed);
+        self.state.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What there is of packets of which parts are missing, as of [`Router::give_up`].
+    fn give_up(&mut self, router: &mut Router<'_, impl Splitter>, now: Option<Timestamp>) {
+        router.give_up(now, |frame, hash| self.push(frame, hash));
+        self.ports.iter_mut().for_each(Port::flush);
+    }
 }

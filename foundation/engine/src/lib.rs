@@ -14,6 +14,7 @@ mod exchange;
 pub mod hash;
 pub mod limit;
 pub mod outputs;
+pub mod route;
 pub mod run;
 pub mod seams;
 pub mod sort;
@@ -25,11 +26,12 @@ pub use deal::{DealState, Port, deal};
 pub use effect::{Answer, Effects, QueuedPacket, Reset, Verdict};
 pub use limit::Limit;
 pub use outputs::{Loss, NoOutput, Outputs};
+pub use route::{Parts, Router};
 pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{
     Drops, Fault, FaultKind, Progress, Sink, SinkError, SinkLosses, Source, SourceError,
     SourceEvent, Stage, TableFill,
 };
 pub use sort::Sorter;
-pub use split::{FlowSplitter, NamedFlowSplitter, Splitter, TransactionSplitter};
+pub use split::{FlowSplitter, NamedFlowSplitter, Route, Splitter, TransactionSplitter};
 pub use workers::{Crew, CrewReport, Dealer, run_workers};

@@ -1,7 +1,7 @@
 //! The run loop: pulls batches from a source, pushes them through a stage, hands records to outputs.
 
 use linkweir_record::{RecordBatch, RecordKind};
-use linkweir_wire::Timestamp;
+use linkweir_wire::{FragmentStats, Timestamp};
 use thiserror::Error;
 
 use crate::deal::DealState;
@@ -42,6 +42,8 @@ pub struct RunReport {
     pub faults: Vec<Fault>,
     /// Packets lost on the way to the stage.
     pub drops: Drops,
+    /// What became of IP fragments that were reassembled before they reached the stage.
+    pub fragments: FragmentStats,
     /// How full the stage's table was when last asked.
     pub fill: TableFill,
     /// Records handed to the outputs.

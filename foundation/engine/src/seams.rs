@@ -111,6 +111,12 @@ pub trait Source {
         Drops::default()
     }
 
+    /// Whether IP fragments were reassembled before, by whoever dealt the frames: one that still comes is the
+    /// start of a packet whose rest is lost.
+    fn is_reassembled(&self) -> bool {
+        false
+    }
+
     /// The time now by the clock of the capture, for a source whose time goes on without packets:
     /// an interface. A file has none: its time is that of its packets.
     fn now(&self) -> Option<Timestamp> {

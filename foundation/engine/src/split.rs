@@ -5,20 +5,47 @@ use linkweir_wire::{LinkType, Network, Packet, Tcp, Transport, decode, decode_pl
 use crate::Frame;
 use crate::hash::{eq3_balance, flow_hash};
 
-/// Chooses a shard for every frame of a trace, seen in capture order.
+/// Where a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// To the shard of this hash.
+    To(u32),
+    /// To all shards, a copy each: it names servers.
+    All,
+    /// Nowhere by itself: it is a part of an IP packet, which goes where it belongs when it is whole.
+    Part,
+}
+
+/// Chooses a shard for every packet of a trace, seen in capture order.
 ///
-/// The frame goes to shard `hash % shards`. What must meet in one worker (both halves of a
+/// The packet goes to shard `hash % shards`. What must meet in one worker (both halves of a
 /// transaction, all packets of a flow) gets the same hash.
 pub trait Splitter {
-    /// The hash of this frame.
-    fn hash(&mut self, frame: &Frame<'_>) -> u32;
+    /// The hash of a packet, or nothing where every worker gets a copy of it.
+    fn packet(&mut self, packet: &Packet<'_>) -> Option<u32>;
 
-    /// The hash of this frame, or nothing where every worker gets a copy of it: what names servers, and
-    /// later IP fragments, which belong where the first fragment of their packet went. One that ends in its
-    /// transport header goes by the addresses alone, so its packet may not meet those of its connection.
+    /// Where a frame goes.
     #[inline]
-    fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
-        Some(self.hash(frame))
+    fn route(&mut self, frame: &Frame<'_>) -> Route {
+        let to = |hash: Option<u32>| hash.map_or(Route::All, Route::To);
+        if frame.link == LinkType::ETHERNET
+            && let Some(packet) = decode_plain(frame.bytes, frame.wire_len)
+        {
+            return to(self.packet(&packet));
+        }
+        match decode(frame.link, frame.bytes, frame.wire_len) {
+            Ok(packet) if packet.is_fragment => Route::Part,
+            Ok(packet) => to(self.packet(&packet)),
+            Err(_) => Route::To(0),
+        }
+    }
+
+    /// The hash of what is in this frame alone; 0 where that is nothing, or for all.
+    #[inline]
+    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
+        with_packet(frame, |packet| self.packet(packet))
+            .flatten()
+            .unwrap_or(0)
     }
 }
 
@@ -40,16 +67,8 @@ pub struct FlowSplitter;
 
 impl Splitter for FlowSplitter {
     #[inline]
-    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
-        with_packet(frame, hash_of_flow).unwrap_or(0)
-    }
-
-    #[inline]
-    fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
-        with_packet(frame, |packet| {
-            (!packet.is_later_fragment).then(|| hash_of_flow(packet))
-        })
-        .unwrap_or(Some(0))
+    fn packet(&mut self, packet: &Packet<'_>) -> Option<u32> {
+        Some(hash_of_flow(packet))
     }
 }
 
@@ -73,20 +92,12 @@ const DNS: u16 = 53;
 
 impl Splitter for NamedFlowSplitter {
     #[inline]
-    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
-        FlowSplitter.hash(frame)
-    }
-
-    #[inline]
-    fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
-        with_packet(frame, |packet| {
-            let is_for_all = match &packet.transport {
-                Transport::Udp(udp) => udp.src_port() == DNS || udp.dst_port() == DNS,
-                _ => packet.is_later_fragment,
-            };
-            (!is_for_all).then(|| hash_of_flow(packet))
-        })
-        .unwrap_or(Some(0))
+    fn packet(&mut self, packet: &Packet<'_>) -> Option<u32> {
+        let is_for_all = match &packet.transport {
+            Transport::Udp(udp) => udp.src_port() == DNS || udp.dst_port() == DNS,
+            _ => false,
+        };
+        (!is_for_all).then(|| hash_of_flow(packet))
     }
 }
 
@@ -99,16 +110,12 @@ pub struct TransactionSplitter;
 
 impl Splitter for TransactionSplitter {
     #[inline]
-    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
-        with_packet(frame, |packet| match &packet.transport {
-            Transport::Tcp(tcp) => transaction_hash(&packet.network, tcp),
-            Transport::Udp(udp) => flow_hash(
-                (packet.network.src(), udp.src_port()),
-                (packet.network.dst(), udp.dst_port()),
-            ),
-            _ => flow_hash((packet.network.src(), 0), (packet.network.dst(), 0)),
+    fn packet(&mut self, packet: &Packet<'_>) -> Option<u32> {
+        let network = &packet.network;
+        Some(match &packet.transport {
+            Transport::Tcp(tcp) => transaction_hash(network, tcp),
+            _ => hash_of_flow(packet),
         })
-        .unwrap_or(0)
     }
 }
 
@@ -151,8 +158,8 @@ fn with_packet<T>(frame: &Frame<'_>, then: impl FnOnce(&Packet<'_>) -> T) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use linkweir_wire::Timestamp;
     use linkweir_wire::emit::{TcpFrame, UdpFrame, fragments, wrap};
-    use linkweir_wire::{LinkType, Timestamp};
 
     use super::*;
 
@@ -167,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn later_fragments_and_names_go_to_all_and_the_first_fragment_with_its_flow() {
+    fn parts_of_packets_wait_and_names_go_to_all() {
         let (a, b) = ("192.0.2.1:40000", "198.51.100.2:80");
         let (a, b) = (a.parse().unwrap(), b.parse().unwrap());
         let segment = TcpFrame {
@@ -176,18 +183,17 @@ mod tests {
         };
         let whole = segment.to_vec();
         let hash = FlowSplitter.hash(&frame(&whole));
-        assert_eq!(FlowSplitter.route(&frame(&whole)), Some(hash));
-        let parts = fragments(&segment.to_packet(), 1, 48);
-        for (place, part) in parts.iter().enumerate() {
-            let bytes = wrap::ethernet(0x0800, part);
-            let expected = (place == 0).then_some(hash);
-            assert_eq!(FlowSplitter.route(&frame(&bytes)), expected);
-            assert_eq!(NamedFlowSplitter.route(&frame(&bytes)), expected);
+        assert_eq!(FlowSplitter.route(&frame(&whole)), Route::To(hash));
+        for part in fragments(&segment.to_packet(), 1, 48) {
+            let bytes = wrap::ethernet(0x0800, &part);
+            assert_eq!(FlowSplitter.route(&frame(&bytes)), Route::Part);
+            assert_eq!(NamedFlowSplitter.route(&frame(&bytes)), Route::Part);
+            assert_eq!(TransactionSplitter.route(&frame(&bytes)), Route::Part);
         }
         let mut resolver = b;
         resolver.set_port(DNS);
         let query = UdpFrame::new(a, resolver).to_vec();
-        assert_eq!(NamedFlowSplitter.route(&frame(&query)), None);
-        assert!(FlowSplitter.route(&frame(&query)).is_some());
+        assert_eq!(NamedFlowSplitter.route(&frame(&query)), Route::All);
+        assert!(matches!(FlowSplitter.route(&frame(&query)), Route::To(_)));
     }
 }

@@ -360,9 +360,16 @@ fn merge<'r>(total: &mut RunReport, each: impl Iterator<Item = &'r RunReport>, s
         sum.drops += report.drops;
         sum.fill += report.fill;
     }
-    // A frame that went to all workers is one frame.
+    // A frame that went to all workers is one frame, and the parts of a packet are several.
     let (copies, bytes) = state.copies();
-    sum.packets = sum.packets.saturating_sub(copies);
-    sum.bytes = sum.bytes.saturating_sub(bytes);
+    let parts = state.parts();
+    sum.packets = (sum.packets + parts.taken.0).saturating_sub(copies + parts.given.0);
+    sum.bytes = (sum.bytes + parts.taken.1).saturating_sub(bytes + parts.given.1);
+    sum.first = match (sum.first, parts.first) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    sum.last = sum.last.max(parts.last);
+    sum.fragments = parts.stats;
     *total = sum;
 }

@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use linkweir_engine::{
     Batch, Crew, CrewReport, DealState, Directive, Frame, FrameRef, Limit, NoOutput, Outputs, Port,
-    RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill, deal,
-    run_workers,
+    Route, RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill,
+    deal, run_workers,
 };
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, RecordKind, Text};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::memory::MemorySource;
-use linkweir_wire::{LinkType, Timestamp};
+use linkweir_wire::{LinkType, Packet, Timestamp};
 
 const FRAMES: u64 = 5_000;
 
@@ -81,8 +81,12 @@ impl Stage for Mirror {
 struct ByTime;
 
 impl Splitter for ByTime {
-    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
-        u32::try_from(frame.timestamp.as_nanos() / 3).unwrap()
+    fn packet(&mut self, _: &Packet<'_>) -> Option<u32> {
+        None
+    }
+
+    fn route(&mut self, frame: &Frame<'_>) -> Route {
+        Route::To(u32::try_from(frame.timestamp.as_nanos() / 3).unwrap())
     }
 }
 

@@ -172,22 +172,11 @@ pub struct Fragments {
     serial: u64,
     /// Bytes of all buffers.
     bytes: usize,
-    is_one_of_several: bool,
     spare: Vec<Vec<u8>>,
     stats: FragmentStats,
 }
 
 impl Fragments {
-    /// Of several workers each gets all fragments but the first of packets: those whose first went to
-    /// another are that one's to count.
-    #[must_use]
-    pub fn new(is_one_of_several: bool) -> Self {
-        Self {
-            is_one_of_several,
-            ..Self::default()
-        }
-    }
-
     /// What was counted so far.
     #[must_use]
     pub const fn stats(&self) -> FragmentStats {
@@ -258,12 +247,8 @@ impl Fragments {
             return 0;
         };
         self.bytes = self.bytes.saturating_sub(one.buffer.len());
-        let parts = one.parts;
-        if one.head.is_none() && self.is_one_of_several {
-            self.give_back(one.buffer);
-            return 0;
-        }
         self.settle(&one);
+        let parts = one.parts;
         match one.into_start() {
             Ok((start, given)) => {
                 self.stats.lost += parts.saturating_sub(given);

@@ -48,6 +48,9 @@ pub struct FlowsConfig {
     pub anonymizer: Option<Anonymizer>,
     /// Which of several workers this is, and how many there are.
     pub shard: (u32, u32),
+    /// Whether IP fragments were reassembled before: one that still comes is the start of a packet whose
+    /// rest is lost.
+    pub is_reassembled: bool,
 }
 
 impl Default for FlowsConfig {
@@ -68,6 +71,7 @@ impl Default for FlowsConfig {
             hash_seed: 0,
             anonymizer: None,
             shard: (0, 1),
+            is_reassembled: false,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::lengths::wire_len;
 use crate::stage::FlowsStage;
 
 impl FlowsStage {
-    /// What became of IP fragments.
+    /// What became of IP fragments that were not reassembled before.
     #[must_use]
     pub const fn fragments(&self) -> FragmentStats {
         self.fragments.stats()
@@ -26,9 +26,9 @@ impl FlowsStage {
     }
 
     fn on_joined(&mut self, joined: &Joined<'_>, out: &mut FlowBatch) {
-        let len = u32::try_from(joined.bytes.len()).unwrap_or(u32::MAX);
+        let (.., wire_len) = joined.frame;
         if let Some(packet) = self.decoded(joined.packet)
-            && let Some(one) = self.place(packet, joined.timestamp, len)
+            && let Some(one) = self.place(packet, joined.timestamp, wire_len)
         {
             self.on_packet(&one, out);
         }

@@ -2,14 +2,20 @@
 
 use linkweir_engine::hash::flow_hash;
 use linkweir_engine::split::shard_of;
-use linkweir_wire::Udp;
+use linkweir_wire::{Network, Udp};
 
 use crate::stage::{DNS, FlowsStage, Prepared};
 
 impl FlowsStage {
-    /// Whether the dealer gave this flow to this worker; what names servers goes to all.
-    pub(crate) fn is_mine(&self, one: &Prepared<'_>, udp: &Udp<'_>) -> bool {
-        let network = &one.packet.network;
+    /// Whether the dealer gave this flow to another worker, and a copy to this one: what names servers goes
+    /// to all.
+    #[inline]
+    pub(crate) fn is_copy(&self, network: &Network<'_>, udp: &Udp<'_>) -> bool {
+        let is_dns = udp.src_port() == DNS || udp.dst_port() == DNS;
+        is_dns && self.shard.1 > 1 && !self.is_mine(network, udp)
+    }
+
+    fn is_mine(&self, network: &Network<'_>, udp: &Udp<'_>) -> bool {
         let hash = flow_hash(
             (network.src(), udp.src_port()),
             (network.dst(), udp.dst_port()),

@@ -70,6 +70,7 @@ pub struct FlowsStage {
     pub(crate) dice: u64,
     faults: DecodeFaults,
     pub(crate) fragments: Fragments,
+    is_reassembled: bool,
     /// Set by a frame that is a fragment.
     has_fragment: bool,
     /// Next slot of [`Stage::finish`].
@@ -116,7 +117,8 @@ impl FlowsStage {
             due: 0,
             dice: config.hash_seed | 1,
             faults: DecodeFaults::default(),
-            fragments: Fragments::new(config.shard.1 > 1),
+            fragments: Fragments::default(),
+            is_reassembled: config.is_reassembled,
             has_fragment: false,
             finished: 0,
         }
@@ -227,10 +229,13 @@ impl FlowsStage {
     /// A frame that is not of the plain shape: tags, tunnels, faults, or nothing of interest.
     #[inline(never)]
     fn unusual<'a>(&mut self, frame: &Frame<'a>, wire_len: u32) -> Option<Packet<'a>> {
-        let packet = self.decoded(decode(frame.link, frame.bytes, wire_len))?;
-        // It comes with the packet that it makes whole.
-        self.has_fragment = packet.is_fragment;
-        (!packet.is_fragment).then_some(packet)
+        let decoded = decode(frame.link, frame.bytes, wire_len);
+        if decoded.is_ok_and(|packet| packet.is_fragment) && !self.is_reassembled {
+            // It comes with the packet that it makes whole.
+            self.has_fragment = true;
+            return None;
+        }
+        self.decoded(decoded)
     }
 
     /// Counts what was wrong with a packet.
@@ -240,7 +245,9 @@ impl FlowsStage {
     ) -> Option<Packet<'a>> {
         match decoded {
             Ok(packet) => {
-                if let Some(fault) = &packet.fault {
+                if let Some(fault) = &packet.fault
+                    && !matches!(&packet.transport, Transport::Udp(udp) if self.is_copy(&packet.network, udp))
+                {
                     self.faults.record(fault);
                 }
                 Some(packet)
@@ -392,8 +399,7 @@ impl FlowsStage {
     }
 
     fn on_udp(&mut self, one: &Prepared<'_>, udp: &Udp<'_>, out: &mut FlowBatch) {
-        let is_dns = udp.src_port() == DNS || udp.dst_port() == DNS;
-        if is_dns && self.shard.1 > 1 && !self.is_mine(one, udp) {
+        if self.is_copy(&one.packet.network, udp) {
             self.overhear(one, udp);
             return;
         }

@@ -87,9 +87,9 @@ pub struct HttpConfig {
     pub hash_seed: u64,
     /// Which shard this is, where shards hand over to one another.
     pub shard: Option<Shard>,
-    /// Whether other workers have other transactions of the trace, and all of them the IP fragments that
-    /// are not the first of a packet.
-    pub is_one_of_several: bool,
+    /// Whether IP fragments were reassembled before: one that still comes is the start of a packet whose
+    /// rest is lost.
+    pub is_reassembled: bool,
 }
 
 impl Default for HttpConfig {
@@ -106,7 +106,7 @@ impl Default for HttpConfig {
             anonymizer: None,
             hash_seed: 0x6c69_6e6b_7765_6972,
             shard: None,
-            is_one_of_several: false,
+            is_reassembled: false,
         }
     }
 }

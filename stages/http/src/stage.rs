@@ -48,6 +48,7 @@ pub struct HttpStage {
     pub(crate) output: Output,
     faults: DecodeFaults,
     fragments: Fragments,
+    is_reassembled: bool,
     payload: PayloadSample,
     pub(crate) scratch: Vec<u8>,
     pub(crate) head: Vec<u8>,
@@ -85,7 +86,8 @@ impl HttpStage {
                 .collect(),
             output: Output::new(config),
             faults: DecodeFaults::default(),
-            fragments: Fragments::new(config.is_one_of_several),
+            fragments: Fragments::default(),
+            is_reassembled: config.is_reassembled,
             payload: PayloadSample::default(),
             scratch: Vec::new(),
             head: Vec::new(),
@@ -113,7 +115,7 @@ impl HttpStage {
         &self.payload
     }
 
-    /// What became of IP fragments.
+    /// What became of IP fragments that were not reassembled before.
     #[must_use]
     pub const fn fragments(&self) -> FragmentStats {
         self.fragments.stats()
@@ -260,7 +262,9 @@ impl HttpStage {
     #[inline(never)]
     fn on_unusual(&mut self, frame: &Frame<'_>, out: &mut HttpBatch) {
         match decode(frame.link, frame.bytes, frame.wire_len) {
-            Ok(packet) if packet.is_fragment => self.on_fragment(frame, out),
+            Ok(packet) if packet.is_fragment && !self.is_reassembled => {
+                self.on_fragment(frame, out);
+            }
             decoded => self.on_decoded(decoded, frame.timestamp, out),
         }
     }

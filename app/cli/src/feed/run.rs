@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linkweir_engine::{
-    Batch, FaultKind, FlowSplitter, RunReport, Source, SourceError, SourceEvent, Splitter,
+    Batch, FaultKind, FlowSplitter, Router, RunReport, Source, SourceError, SourceEvent, Splitter,
     TransactionSplitter,
 };
 use linkweir_feed::{
@@ -165,12 +165,18 @@ impl Job<'_> {
         splitter: &mut impl Splitter,
     ) -> (Vec<ConsumerStatus>, Result<(), SourceError>) {
         let limit = self.args.input.count.unwrap_or(u64::MAX);
+        let mut router = Router::new(splitter, source.is_reassembled());
         let mut outcome = Ok(());
         while !self.signals.stop() && self.report.packets < limit {
             match source.next_event() {
                 Ok(SourceEvent::End) => break,
                 Ok(SourceEvent::Idle) => {
                     let now = source.now();
+                    if now.is_some() {
+                        feeder.give_up(now, &mut router, &mut |feeder, waiting| {
+                            self.goes_on_waiting(feeder, waiting)
+                        });
+                    }
                     feeder.idle(now);
                 }
                 Ok(SourceEvent::Fault(fault)) => {
@@ -186,7 +192,7 @@ impl Job<'_> {
                     let left = usize::try_from(limit - self.report.packets).unwrap_or(usize::MAX);
                     let batch = batch.first(left);
                     account(&mut self.report, &batch);
-                    feeder.deal(&batch, splitter, &mut |feeder, waiting| {
+                    feeder.deal(&batch, &mut router, &mut |feeder, waiting| {
                         self.goes_on_waiting(feeder, waiting)
                     });
                 }
@@ -202,6 +208,10 @@ impl Job<'_> {
         if self.signals.stop() {
             feeder.stop_waiting();
         }
+        feeder.give_up(None, &mut router, &mut |feeder, waiting| {
+            self.goes_on_waiting(feeder, waiting)
+        });
+        self.report.fragments = router.parts().stats;
         let status = feeder.finish(&mut |feeder, waiting| {
             if self.signals.stop() {
                 feeder.stop_waiting();

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::args::By;
 use super::table;
 use crate::screen::{listed, rows};
+use crate::totals;
 
 /// Everything a summary is made of.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +47,7 @@ pub(super) fn common(report: &RunReport, ring: u64, elapsed: Duration) -> Value 
         // A feeder looks at headers to deal by them; what does not decode goes to consumer 0.
         "decode_errors": {},
         "input_faults": faults,
+        "fragments": totals::fragments_json(&report.fragments),
     })
 }
 
@@ -130,7 +132,9 @@ impl Totals<'_> {
             span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
             report.packets as f64 / seconds / 1e6
         );
-        let mut screen = rows(&[("lost", listed(lost, 5)), ("read", read)]);
+        let mut lines = vec![("lost", listed(lost, 5)), ("read", read)];
+        lines.extend(totals::fragments(&report.fragments));
+        let mut screen = rows(&lines);
         for line in table::rows(self.status, false) {
             screen.push('\n');
             screen.push_str(&line);

@@ -42,10 +42,10 @@ impl<'a> Ended<'a> {
     ) -> Self {
         let mut ended = Self {
             args,
-            report,
             stats: FlowsStats::default(),
             faults: DecodeFaults::default(),
-            fragments: FragmentStats::default(),
+            fragments: report.fragments,
+            report,
             workers: Vec::new(),
             elapsed,
             page,
@@ -55,6 +55,7 @@ impl<'a> Ended<'a> {
             ended.faults.merge(stage.faults());
             ended.fragments += stage.fragments();
         }
+        ended.stats.fragments = ended.fragments.lost;
         ended.workers = each
             .iter()
             .zip(stages)

@@ -118,7 +118,10 @@ impl<'a> Job<'a> {
     }
 
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
-        let mut stage = FlowsStage::new(&self.config);
+        let mut stage = FlowsStage::new(&FlowsConfig {
+            is_reassembled: source.is_reassembled(),
+            ..self.config.clone()
+        });
         let limit = Limit::new(self.args.input.count);
         let (mut report, outcome) = Run::new(&mut stage, &mut self.outputs, limit)
             .drive(source, |report, progress| {
@@ -141,6 +144,7 @@ impl<'a> Job<'a> {
                     // The bound is for all together.
                     max_flows: self.config.max_flows.div_ceil(workers),
                     shard: (shard, u32::try_from(workers).unwrap_or(u32::MAX)),
+                    is_reassembled: true,
                     ..self.config.clone()
                 };
                 (consumer, FlowsStage::new(&config))

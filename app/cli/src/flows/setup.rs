@@ -53,7 +53,7 @@ pub(crate) fn settings(args: &FlowsArgs) -> anyhow::Result<FlowsConfig> {
             .as_deref()
             .map(key_file::read)
             .transpose()?,
-        shard: (0, 1),
+        ..FlowsConfig::default()
     })
 }
 

@@ -43,10 +43,10 @@ impl<'a> Ended<'a> {
     ) -> Self {
         let mut ended = Self {
             args,
-            report,
             stats: HttpStats::default(),
             faults: DecodeFaults::default(),
-            fragments: FragmentStats::default(),
+            fragments: report.fragments,
+            report,
             payload: PayloadSample::default(),
             workers: Vec::new(),
             elapsed,

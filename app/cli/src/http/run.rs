@@ -129,7 +129,10 @@ impl<'a> Job<'a> {
     }
 
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
-        let mut stage = HttpStage::new(&self.config);
+        let mut stage = HttpStage::new(&HttpConfig {
+            is_reassembled: source.is_reassembled(),
+            ..self.config.clone()
+        });
         let limit = Limit::new(self.args.input.count);
         let (mut report, outcome) = Run::new(&mut stage, &mut self.outputs, limit)
             .sorted(self.args.tracking.sort)
@@ -168,7 +171,7 @@ impl<'a> Job<'a> {
     /// A thread reads the source and deals its frames to the workers.
     fn by_reader<S: Source + Send>(self, source: S, workers: usize) -> anyhow::Result<Exit> {
         let config = HttpConfig {
-            is_one_of_several: workers > 1,
+            is_reassembled: true,
             ..self.share_of(workers)
         };
         let (mut ports, consumers) = rings(workers)?;

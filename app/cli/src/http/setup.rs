@@ -29,7 +29,6 @@ pub(crate) fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
         // A secret of this process: nobody can aim at a bucket of the table.
         hash_seed: RandomState::new().hash_one(0_u8),
         shard: None,
-        is_one_of_several: false,
         ..HttpConfig::default()
     })
 }

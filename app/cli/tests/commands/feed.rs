@@ -10,6 +10,7 @@ use crate::common::{Ran, demo, demo_frames, ended, fifo, http, linkweir, plain, 
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{FlowSplitter, Frame, Splitter, TransactionSplitter};
 use linkweir_http::TransactionGroups;
+use linkweir_testkit::parts::in_parts;
 use linkweir_wire::{LinkType, Timestamp};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
@@ -490,6 +491,39 @@ fn eq_3_of_each_packet_parts_few_transactions() {
     let parted = whole.iter().filter(|&record| !parts.contains(record));
     assert_eq!(parted.count(), 7);
     assert_eq!(parts.len(), 800 - 7 + 2 * 7);
+}
+
+#[test]
+fn packets_in_parts_are_dealt_whole() {
+    let folder = tempdir().unwrap();
+    let capture = folder.path().join("parts.pcap");
+    // So small that the first one has no more than the ports.
+    std::fs::write(&capture, plain(&in_parts(&demo_frames(), 8))).unwrap();
+    let name = name("parts");
+    let consumers = [0, 1].map(|number| consumer(folder.path(), &name, number));
+    let summary = folder.path().join("feed.json");
+    let feeder = feed(&[
+        "-q",
+        "-r",
+        capture.to_str().unwrap(),
+        "--name",
+        &name,
+        "--consumers",
+        "2",
+        "--summary",
+        summary.to_str().unwrap(),
+    ]);
+    for child in consumers.into_iter().chain([feeder]) {
+        wait(child).exits(0);
+    }
+    assert_eq!(records(folder.path(), 0..2), of_one_process(&demo()));
+    let (fed, one) = (json(&summary), crate::common::summary(&capture, &[]));
+    for key in ["packets", "bytes", "fragments"] {
+        assert_eq!(fed[key], one[key], "{key}");
+    }
+    let consumers = fed["feed"]["consumers"].as_array().unwrap();
+    let dealt: u64 = consumers.iter().map(|c| number(c, &["packets"])).sum();
+    assert_eq!(dealt, demo_frames().len() as u64);
 }
 
 #[test]

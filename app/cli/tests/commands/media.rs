@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::common::{demo, demo_frames, ended, http, linkweir, plain, run, summary};
 use linkweir_testkit::capture_writer::{CapturedFrame, PcapVariant, pcap};
 use linkweir_testkit::conversation::Conversation;
+use linkweir_testkit::parts::{Trouble, in_parts, suffer};
 use linkweir_wire::LinkType;
-use linkweir_wire::emit::fragments;
 use tempfile::tempdir;
 
 /// Totals on the screen; records go nowhere.
@@ -18,24 +18,6 @@ fn screen(command: &str, path: &Path) -> String {
         .output()
         .unwrap();
     ended(output).exits(0).stderr
-}
-
-/// The bundled capture, packets in parts of at most so many bytes.
-fn in_parts(piece: usize) -> Vec<CapturedFrame> {
-    let mut parts = Vec::new();
-    for (id, frame) in (1..).zip(demo_frames()) {
-        let (ethernet, rest) = frame.bytes.split_at(14);
-        let len = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
-        for part in fragments(&rest[..len.min(rest.len())], id, piece) {
-            let bytes = [ethernet, &part].concat();
-            parts.push(CapturedFrame {
-                wire_len: u32::try_from(bytes.len()).unwrap(),
-                bytes,
-                ..frame.clone()
-            });
-        }
-    }
-    parts
 }
 
 #[test]
@@ -101,7 +83,7 @@ fn a_trace_without_http_says_what_it_has() {
 fn packets_in_parts_give_the_same_records_with_any_number_of_workers() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("parts.pcap");
-    std::fs::write(&path, plain(&in_parts(256))).unwrap();
+    std::fs::write(&path, plain(&in_parts(&demo_frames(), 256))).unwrap();
     let sorted = |path: &Path, words: &[&str]| {
         let ran = http(path, words).exits(0);
         let mut lines: Vec<String> = ran.lines().iter().map(|&line| line.to_owned()).collect();
@@ -123,4 +105,102 @@ fn packets_in_parts_give_the_same_records_with_any_number_of_workers() {
     let count = |name: &str| totals["fragments"][name].as_u64().unwrap();
     assert!(count("fragments") > 2 * count("packets") && count("packets") > 500);
     assert!(screen("flows", &path).contains("packets reassembled"));
+}
+
+/// Parts that overlap, are forged, come again, are lost, are impossible, too many, or too scattered.
+fn mistreated() -> Vec<CapturedFrame> {
+    let mut frames = Vec::new();
+    for port in 40_000..40_040 {
+        let mut talk = Conversation::v4(port);
+        talk.handshake();
+        for turn in 0..5 {
+            talk.client_sends(format!(
+                "GET /{port}/{turn} HTTP/1.1\r\nHost: a.example\r\n\r\n"
+            ))
+            .server_sends("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        }
+        frames.extend(talk.frames());
+    }
+    frames.sort_by_key(|frame| frame.timestamp_ns);
+    // So small that the first one ends within the TCP header.
+    let mut frames = in_parts(&frames, 16);
+    let kinds = [
+        Trouble::Again(3),
+        Trouble::Forged,
+        Trouble::Late(2),
+        Trouble::Lost,
+        Trouble::Early,
+        Trouble::Odd,
+        Trouble::Again(900),
+    ];
+    let troubles = (0..).step_by(31).zip(kinds.into_iter().cycle());
+    suffer(&mut frames, &troubles.take(200).collect::<Vec<_>>());
+    let other = |client: &str| {
+        Conversation::between(client.parse().unwrap(), "198.51.100.9:80".parse().unwrap())
+    };
+    let mut long = other("192.0.2.101:41000");
+    long.client_sends(vec![b'x'; 1400]);
+    let every_other = |(place, frame)| (place % 2 == 0).then_some(frame);
+    let parts = in_parts(&long.frames(), 8).into_iter().enumerate();
+    frames.extend(parts.filter_map(every_other));
+    // More at once than there is room for.
+    let mut crowd = other("192.0.2.102:42000");
+    for _ in 0..1200 {
+        crowd.client_sends([b'x'; 100]);
+    }
+    let starts = in_parts(&crowd.frames(), 48).into_iter().step_by(3);
+    frames.extend(starts);
+    let last = frames.iter().map(|frame| frame.timestamp_ns).max();
+    let mut after =
+        other("192.0.2.103:43000").starting_at(last.unwrap_or_default() + 31_000_000_000);
+    after.client_sends("GET /after HTTP/1.1\r\n\r\n");
+    frames.extend(in_parts(&after.frames(), 16));
+    let mut times: Vec<u64> = frames.iter().map(|frame| frame.timestamp_ns).collect();
+    times.sort_unstable();
+    for (frame, time) in frames.iter_mut().zip(times) {
+        frame.timestamp_ns = time;
+    }
+    frames
+}
+
+#[test]
+fn mistreated_parts_are_counted_alike_by_any_number_of_workers() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("parts.pcap");
+    std::fs::write(&path, plain(&mistreated())).unwrap();
+    let file = path.to_str().unwrap();
+    for command in ["http", "flows"] {
+        let measured = |workers: &str| {
+            let totals = folder.path().join("totals.json");
+            let words = [command, "-q", "-r", file, "--workers", workers];
+            let summary = ["--summary", totals.to_str().unwrap()];
+            let output = linkweir().args(words).args(summary).output().unwrap();
+            let records = String::from_utf8(output.stdout).unwrap();
+            let mut records: Vec<String> = records.lines().map(str::to_owned).collect();
+            records.sort_unstable();
+            let totals = std::fs::read_to_string(totals).unwrap();
+            let totals: serde_json::Value = serde_json::from_str(&totals).unwrap();
+            (records, totals, output.status.code())
+        };
+        let (records, totals, code) = measured("1");
+        assert!(records.len() >= 40, "{command}: {}", records.len());
+        let causes = totals["fragments"].as_object().unwrap();
+        assert_eq!(causes.len(), 8, "{command}: {causes:?}");
+        for workers in ["2", "3", "4"] {
+            let (shared, sum, shared_code) = measured(workers);
+            assert_eq!(shared, records, "{command}, {workers} workers");
+            assert_eq!(shared_code, code);
+            for key in [
+                "fragments",
+                "decode_errors",
+                "packets",
+                "bytes",
+                "first_ts_ns",
+                "last_ts_ns",
+                "dropped",
+            ] {
+                assert_eq!(sum[key], totals[key], "{key}, {command}, {workers} workers");
+            }
+        }
+    }
 }

@@ -7,17 +7,15 @@ use std::path::Path;
 use crate::http_runs::{Run, finish, give, settings_of};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::split::shard_of;
-use linkweir_engine::{Source, SourceEvent, Splitter, Stage, TransactionSplitter};
+use linkweir_engine::{Frame, Router, Source, SourceEvent, Splitter, Stage, TransactionSplitter};
 use linkweir_http::{HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_record::HttpBatch;
 use linkweir_testkit::real_captures;
-use linkweir_wire::{Transport, decode};
 
 const SHARDS: [u32; 4] = [2, 3, 4, 7];
 
 struct Crew {
     stages: Vec<HttpStage>,
-    splitter: TransactionGroups,
     out: HttpBatch,
     frames: Vec<u64>,
 }
@@ -25,15 +23,21 @@ struct Crew {
 impl Crew {
     fn new(config: &HttpConfig, shards: u32) -> Self {
         let config = HttpConfig {
-            is_one_of_several: shards > 1,
+            is_reassembled: shards > 1,
             ..config.clone()
         };
         Self {
             stages: (0..shards).map(|_| HttpStage::new(&config)).collect(),
-            splitter: TransactionGroups::default(),
             out: HttpBatch::default(),
             frames: vec![0; shards as usize],
         }
+    }
+
+    /// Takes what a dealer gives.
+    fn take(&mut self, frame: &Frame<'_>, hash: Option<u32>) {
+        let shard = shard_of(hash.unwrap_or(0), self.frames.len() as u32) as usize;
+        self.frames[shard] += 1;
+        give(&mut self.stages[shard], frame, &mut self.out);
     }
 
     fn end(mut self) -> Run {
@@ -45,6 +49,12 @@ impl Crew {
 fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
     let mut one = Crew::new(config, 1);
     let mut crews = SHARDS.map(|shards| Crew::new(config, shards));
+    let mut splitters = SHARDS.map(|_| TransactionGroups::default());
+    let mut dealers: Vec<_> = crews
+        .iter_mut()
+        .zip(&mut splitters)
+        .map(|(crew, splitter)| (crew, Router::new(splitter, false)))
+        .collect();
     let Ok(mut files) = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()) else {
         return (0, Vec::new());
     };
@@ -52,20 +62,9 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
         match files.next_event() {
             Ok(SourceEvent::Batch(batch)) => {
                 one.stages[0].on_batch(&batch, &mut one.out);
-                for crew in &mut crews {
+                for (crew, router) in &mut dealers {
                     for frame in batch.frames() {
-                        let shards = crew.frames.len() as u32;
-                        let to = match crew.splitter.route(&frame) {
-                            Some(hash) => {
-                                let shard = shard_of(hash, shards);
-                                crew.frames[shard as usize] += 1;
-                                shard..shard + 1
-                            }
-                            None => 0..shards,
-                        };
-                        for shard in to {
-                            give(&mut crew.stages[shard as usize], &frame, &mut crew.out);
-                        }
+                        router.take(&frame, |frame, hash| crew.take(frame, hash));
                     }
                 }
             }
@@ -73,12 +72,22 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
             Ok(_) => {}
         }
     }
+    let parts = dealers.into_iter().map(|(crew, mut router)| {
+        router.give_up(None, |frame, hash| crew.take(frame, hash));
+        router.parts().stats
+    });
+    let parts: Vec<_> = parts.collect();
     let one = one.end();
     let differing = crews
         .into_iter()
-        .map(Crew::end)
+        .zip(parts)
+        .map(|(crew, parts)| crew.end().dealt(parts))
         .filter_map(|many| {
-            let why = one.same_as(&many).err()?;
+            let why = match one.same_as(&many) {
+                Ok(()) if one.fragments == many.fragments => return None,
+                Ok(()) => format!("{:?} and {:?}", one.fragments, many.fragments),
+                Err(why) => why,
+            };
             Some(format!(
                 "{} with {} shards:\n{why}",
                 path.display(),
@@ -99,12 +108,8 @@ fn every_capture_gives_the_same_with_several_shards() {
         );
         return;
     }
-    let (mut records, mut tiny, mut differing) = (0, 0, Vec::new());
+    let (mut records, mut differing) = (0, Vec::new());
     for path in &files {
-        if has_tiny_fragments(path) {
-            tiny += 1;
-            continue;
-        }
         for (ttlb, keep_duplicates) in [(false, false), (true, false), (false, true)] {
             let config = HttpConfig {
                 ttlb,
@@ -117,32 +122,11 @@ fn every_capture_gives_the_same_with_several_shards() {
         }
     }
     println!(
-        "{} captures, {records} records, {} differences; left out for fragments without ports: {tiny}",
+        "{} captures, {records} records, {} differences",
         files.len(),
         differing.len()
     );
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
-    assert!(tiny < 10, "{tiny} captures left out");
-}
-
-/// Whether packets in parts cannot be dealt by their first part, which ends in the transport header: several
-/// workers do not promise to give what one gives (docs/workers.md).
-fn has_tiny_fragments(path: &Path) -> bool {
-    let Ok(mut files) = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()) else {
-        return false;
-    };
-    while let Ok(SourceEvent::Batch(batch)) = files.next_event() {
-        for frame in batch.frames() {
-            if let Ok(packet) = decode(frame.link, frame.bytes, frame.wire_len)
-                && packet.is_fragment
-                && !packet.is_later_fragment
-                && packet.transport == Transport::Fragment
-            {
-                return true;
-            }
-        }
-    }
-    false
 }
 
 /// Packets dealt one by one, as the kernel does it, with parcels handed over at once.

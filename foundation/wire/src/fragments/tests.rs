@@ -266,30 +266,6 @@ fn a_datagram_and_a_tunnel_in_parts() {
 }
 
 #[test]
-fn of_several_workers_the_one_with_the_first_fragment_counts() {
-    let parts = fragments(&segment(false).to_packet(), 9, 24);
-    let mut all = FragmentStats::default();
-    for has_first in [false, true] {
-        let mut bench = Bench {
-            fragments: Fragments::new(true),
-            ..Bench::default()
-        };
-        for part in parts.iter().skip(usize::from(!has_first)) {
-            bench.put(part, at(0));
-        }
-        bench.finish();
-        assert_eq!(bench.given.len(), usize::from(has_first));
-        all += bench.fragments.stats();
-    }
-    let expected = FragmentStats {
-        fragments: 4,
-        packets: 1,
-        ..FragmentStats::default()
-    };
-    assert_eq!(all, expected);
-}
-
-#[test]
 fn the_tag_of_the_frame_stays() {
     for (is_v6, has_tag, is_whole) in [
         (false, true, true),

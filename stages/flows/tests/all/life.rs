@@ -10,7 +10,7 @@ use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowState};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Side};
 use linkweir_testkit::memory::drive;
-use linkweir_wire::emit::fragments;
+use linkweir_testkit::parts::in_parts;
 use linkweir_wire::{LinkType, Timestamp};
 
 const SECOND: u64 = 1_000_000_000;
@@ -54,17 +54,7 @@ fn packets_in_parts_belong_to_their_flow_in_their_order() {
         .fin(Side::Server)
         .acknowledges(Side::Client);
     let frames = talk.frames();
-    let mut parts = Vec::new();
-    for (id, frame) in (1..).zip(&frames) {
-        let (ethernet, packet) = frame.bytes.split_at(14);
-        for part in fragments(packet, id, 480) {
-            parts.push(CapturedFrame {
-                bytes: [ethernet, &part].concat(),
-                wire_len: 0,
-                ..frame.clone()
-            });
-        }
-    }
+    let mut parts = in_parts(&frames, 480);
     let (expected, _) = run(&defaults(), &frames);
     let (found, stats) = run(&defaults(), &parts);
     assert_eq!(found.len(), 1);

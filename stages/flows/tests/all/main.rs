@@ -9,3 +9,4 @@
 mod anomalies;
 mod handshakes;
 mod life;
+mod parts;

@@ -19,10 +19,10 @@
 mod flow;
 mod stream;
 
+use linkweir_engine::Splitter;
 use linkweir_engine::hash::{Endpoint, eq3_balance, flow_hash, mixed_balance};
-use linkweir_engine::{Frame, Splitter};
 use linkweir_table::{Id, Table, TextPool};
-use linkweir_wire::{LinkType, Network, Packet, Tcp, TcpFlags, Transport, decode, decode_plain};
+use linkweir_wire::{Network, Packet, Tcp, TcpFlags, Transport};
 
 use crate::key::{Connection, ConnectionHash, Meaning};
 use flow::{Flow, Side};
@@ -226,21 +226,7 @@ impl TransactionGroups {
 
 impl Splitter for TransactionGroups {
     #[inline]
-    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
-        self.route(frame).unwrap_or(0)
-    }
-
-    #[inline]
-    fn route(&mut self, frame: &Frame<'_>) -> Option<u32> {
-        if frame.link == LinkType::ETHERNET
-            && let Some(packet) = decode_plain(frame.bytes, frame.wire_len)
-        {
-            return Some(self.hash_packet(&packet));
-        }
-        match decode(frame.link, frame.bytes, frame.wire_len) {
-            Ok(packet) if packet.is_later_fragment => None,
-            Ok(packet) => Some(self.hash_packet(&packet)),
-            Err(_) => Some(0),
-        }
+    fn packet(&mut self, packet: &Packet<'_>) -> Option<u32> {
+        Some(self.hash_packet(packet))
     }
 }

@@ -2,8 +2,8 @@
 
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Encapsulation, Side};
+use linkweir_testkit::parts::parts_of;
 use linkweir_wire::LinkType;
-use linkweir_wire::emit::fragments;
 
 use super::support::{answer, get, look, look_with, observe};
 use crate::HttpConfig;
@@ -36,21 +36,12 @@ fn every_encapsulation_of_both_versions() {
 
 /// The frames, whose packets come in parts of at most so many bytes, forwards or backwards.
 fn in_parts(frames: &[CapturedFrame], piece: usize, is_backwards: bool) -> Vec<CapturedFrame> {
-    let cut = |(id, frame): (u32, &CapturedFrame)| {
-        let (ethernet, packet) = frame.bytes.split_at(14);
-        let mut parts = fragments(packet, id, piece);
+    let cut = |(id, frame)| {
+        let mut parts = parts_of(frame, id, piece);
         if is_backwards {
             parts.reverse();
         }
-        let whole = |part: Vec<u8>| {
-            let bytes = [ethernet, &part].concat();
-            CapturedFrame {
-                wire_len: u32::try_from(bytes.len()).unwrap(),
-                bytes,
-                ..frame.clone()
-            }
-        };
-        parts.into_iter().map(whole).collect::<Vec<_>>()
+        parts
     };
     (1..).zip(frames).flat_map(cut).collect()
 }

@@ -14,6 +14,7 @@ mod common;
 mod even;
 mod halves;
 mod parcels;
+mod parts;
 #[path = "../../src/tests/random.rs"]
 mod random;
 mod shards;

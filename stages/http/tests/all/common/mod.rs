@@ -6,12 +6,12 @@ use std::path::Path;
 
 use linkweir_engine::Frame;
 use linkweir_engine::split::shard_of;
-use linkweir_engine::{Batch, FrameRef, Splitter, Stage};
+use linkweir_engine::{Batch, FrameRef, Router, Splitter, Stage};
 use linkweir_http::{HttpConfig, HttpStage, HttpStats};
 use linkweir_record::{HttpBatch, HttpTransaction, RecordBatch};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::Conversation;
-use linkweir_wire::{DecodeFaults, LinkType, Timestamp, Transport, decode};
+use linkweir_wire::{DecodeFaults, FragmentStats, LinkType, Timestamp, Transport, decode};
 
 /// The settings for a few connections: with the default, a stage takes 8 MB that it fills when it is made, which
 /// is nearly all the time of a short run.
@@ -70,6 +70,7 @@ pub(crate) struct Run {
     pub(crate) records: Vec<String>,
     pub(crate) counters: Vec<String>,
     pub(crate) stats: HttpStats,
+    pub(crate) fragments: FragmentStats,
     /// Frames and complete transactions of each shard.
     pub(crate) shares: Vec<(u64, u64)>,
 }
@@ -88,9 +89,11 @@ impl Run {
     ) -> Self {
         let mut stats = HttpStats::default();
         let mut faults = DecodeFaults::default();
+        let mut fragments = FragmentStats::default();
         for stage in stages {
             stats.merge(stage.stats());
             faults.merge(stage.faults());
+            fragments += stage.fragments();
         }
         others.into_iter().for_each(|other| faults.merge(other));
         let mut records: Vec<String> = batch.views().map(|view| line(&view)).collect();
@@ -101,7 +104,14 @@ impl Run {
             counters: counters(&stats, &faults),
             shares: frames.iter().copied().zip(transactions).collect(),
             stats,
+            fragments,
         }
+    }
+
+    /// With what the dealer says of the packets that came in parts.
+    pub(crate) fn dealt(mut self, parts: FragmentStats) -> Self {
+        self.fragments += parts;
+        self
     }
 
     /// What differs, if anything does.
@@ -230,7 +240,7 @@ pub(crate) fn run_one(config: &HttpConfig, frames: &[CapturedFrame], link: LinkT
     Run::new(&stages, &out, &[frames.len() as u64])
 }
 
-/// The frames dealt to several stages.
+/// The frames dealt to several stages, packets in parts when they are whole.
 pub(crate) fn run_shards(
     config: &HttpConfig,
     frames: &[CapturedFrame],
@@ -238,17 +248,25 @@ pub(crate) fn run_shards(
     shards: u32,
     splitter: &mut impl Splitter,
 ) -> Run {
-    let mut stages: Vec<_> = (0..shards).map(|_| HttpStage::new(config)).collect();
+    let config = HttpConfig {
+        is_reassembled: true,
+        ..config.clone()
+    };
+    let mut stages: Vec<_> = (0..shards).map(|_| HttpStage::new(&config)).collect();
     let mut shares = vec![0; stages.len()];
     let mut out = HttpBatch::default();
-    for frame in frames {
-        let frame = frame_of(frame, link);
-        let shard = shard_of(splitter.hash(&frame), shards) as usize;
+    let mut router = Router::new(splitter, false);
+    let mut deal = |frame: &Frame<'_>, hash: Option<u32>| {
+        let shard = shard_of(hash.unwrap_or(0), shards) as usize;
         shares[shard] += 1;
-        give(&mut stages[shard], &frame, &mut out);
+        give(&mut stages[shard], frame, &mut out);
+    };
+    for frame in frames {
+        router.take(&frame_of(frame, link), &mut deal);
     }
+    router.give_up(None, &mut deal);
     finish(&mut stages, &mut out);
-    Run::new(&stages, &out, &shares)
+    Run::new(&stages, &out, &shares).dealt(router.parts().stats)
 }
 
 /// The frames and where they go, a line each: to be read when a comparison fails.
