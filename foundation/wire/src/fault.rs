@@ -222,6 +222,8 @@ pub struct DecodeFaults {
     counts: [[u64; DecodeErrorKind::COUNT]; LAYERS],
     /// Frames by link types that are not decoded, the first few that came.
     links: [(LinkType, u64); MAX_LINKS],
+    /// Of all, those of packets that stand.
+    noted: u64,
 }
 
 /// Link types that are told apart; a capture has one, a folder of them several.
@@ -232,11 +234,19 @@ impl Default for DecodeFaults {
         Self {
             counts: [[0; DecodeErrorKind::COUNT]; LAYERS],
             links: [(LinkType(0), 0); MAX_LINKS],
+            noted: 0,
         }
     }
 }
 
 impl DecodeFaults {
+    /// Counts what is wrong with a packet that stands ([`crate::Packet::fault`]).
+    #[inline]
+    pub fn note(&mut self, error: &DecodeError) {
+        self.record(error);
+        self.noted = self.noted.saturating_add(1);
+    }
+
     /// Counts one error.
     #[inline]
     pub fn record(&mut self, error: &DecodeError) {
@@ -283,6 +293,7 @@ impl DecodeFaults {
         for (link, count) in other.link_types() {
             self.add_link(link, count);
         }
+        self.noted = self.noted.saturating_add(other.noted);
     }
 
     /// The counts that are not zero: layer name, cause name, count.
@@ -301,6 +312,13 @@ impl DecodeFaults {
     pub fn total(&self) -> u64 {
         let all = self.counts.iter().flatten();
         all.fold(0, |sum: u64, &count| sum.saturating_add(count))
+    }
+
+    /// Of these, errors for which nothing of a frame was decoded. Who counts by names alone
+    /// ([`DecodeFaults::record_named`]) does not know those that were noted.
+    #[must_use]
+    pub fn undecoded(&self) -> u64 {
+        self.total().saturating_sub(self.noted)
     }
 }
 
@@ -349,6 +367,25 @@ mod tests {
         assert!(!named.record_named("ipv5", "cut_by_capture", 1));
         assert!(!named.record_named("ipv4", "cut", 1));
         assert_eq!(named, sum);
+    }
+
+    #[test]
+    fn packets_that_stand_are_not_undecoded() {
+        let error = DecodeError {
+            layer: Layer::Ipv4,
+            offset: 14,
+            kind: DecodeErrorKind::BeyondEnd { need: 40, have: 30 },
+        };
+        let mut faults = DecodeFaults::default();
+        faults.note(&error);
+        faults.record(&error);
+        let mut sum = faults.clone();
+        sum.merge(&faults);
+        assert_eq!((sum.total(), sum.undecoded()), (4, 2));
+        assert_eq!(
+            sum.iter().collect::<Vec<_>>(),
+            [("ipv4", "length_beyond_end", 4)]
+        );
     }
 
     #[test]

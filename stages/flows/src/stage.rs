@@ -248,7 +248,7 @@ impl FlowsStage {
                 if let Some(fault) = &packet.fault
                     && !matches!(&packet.transport, Transport::Udp(udp) if self.is_copy(&packet.network, udp))
                 {
-                    self.faults.record(fault);
+                    self.faults.note(fault);
                 }
                 Some(packet)
             }

@@ -278,7 +278,7 @@ impl HttpStage {
         match decoded {
             Ok(packet) => {
                 if let Some(fault) = &packet.fault {
-                    self.faults.record(fault);
+                    self.faults.note(fault);
                 }
                 self.on_packet(&packet, timestamp, out);
             }

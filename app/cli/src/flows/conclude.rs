@@ -142,7 +142,7 @@ fn report_meta(args: &FlowsArgs, totals: &Totals<'_>) -> ReportMeta {
             .collect(),
         notes: [
             ("damaged inputs", totals.damaged()),
-            ("frames that did not decode", totals.faults.total()),
+            ("frames that did not decode", totals.faults.undecoded()),
             ("TCP flows, complete", stats.tcp_complete),
             ("TCP flows, incomplete", stats.tcp_incomplete),
             ("UDP flows", stats.udp),

@@ -154,7 +154,7 @@ fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
             ("damaged inputs".to_owned(), totals.damaged()),
             (
                 "frames that did not decode".to_owned(),
-                totals.faults.total(),
+                totals.faults.undecoded(),
             ),
             ("truncated heads".to_owned(), totals.stats.truncated_heads),
             (

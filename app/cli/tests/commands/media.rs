@@ -204,3 +204,38 @@ fn mistreated_parts_are_counted_alike_by_any_number_of_workers() {
         }
     }
 }
+
+#[test]
+fn packets_that_stand_with_a_fault_are_not_frames_that_did_not_decode() {
+    let folder = tempdir().unwrap();
+    let capture = folder.path().join("short.pcap");
+    let mut talk = Conversation::v4(40_000);
+    for _ in 0..5 {
+        talk.client_sends("GET / HTTP/1.1\r\n\r\n");
+    }
+    let mut frames = talk.frames();
+    for frame in &mut frames[..3] {
+        // The IP header promises more than the record says of the frame.
+        frame.wire_len -= 5;
+        frame.bytes.truncate(frame.wire_len as usize);
+    }
+    // Not even the header is there.
+    frames[3].bytes.truncate(20);
+    std::fs::write(&capture, plain(&frames)).unwrap();
+    for command in ["http", "flows"] {
+        let page = folder.path().join("page.html");
+        let words = ["-q", "-w", "/dev/null", "-r", capture.to_str().unwrap()];
+        let totals = ["--summary", "-", "--report", page.to_str().unwrap()];
+        let ran = run(&[&[command], &words[..], &totals[..]].concat()).exits(0);
+        let totals: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let causes = totals["decode_errors"].as_object().unwrap().values();
+        let causes = causes.flat_map(|layer| layer.as_object().unwrap().values());
+        let all: u64 = causes.filter_map(serde_json::Value::as_u64).sum();
+        assert_eq!(all, 4, "{command}: {totals}");
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(
+            page.contains("<b>1</b><span>frames that did not decode</span>"),
+            "{command}"
+        );
+    }
+}

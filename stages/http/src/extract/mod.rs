@@ -189,7 +189,7 @@ impl HalfStage {
         match decoded {
             Ok(packet) => {
                 if let Some(fault) = &packet.fault {
-                    self.faults.record(fault);
+                    self.faults.note(fault);
                 }
                 self.on_packet(&packet, timestamp, out);
             }
