@@ -52,6 +52,8 @@ pub(crate) struct Fragment<'a> {
     /// Bytes of data on the wire.
     pub(crate) len: u32,
     pub(crate) vlan: Option<u16>,
+    /// IP tunnels that it is in.
+    pub(crate) tunnels: u8,
 }
 
 /// What became of fragments; merges by addition.
@@ -121,6 +123,7 @@ struct Waiting {
     serial: u64,
     latest: Timestamp,
     vlan: Option<u16>,
+    tunnels: u8,
     /// Room for the headers, then the data.
     buffer: Vec<u8>,
     /// The header of the first fragment, with its protocol.
@@ -207,6 +210,7 @@ impl Fragments {
                 Some(inner) => {
                     let inner = Fragment {
                         vlan: packet.vlan,
+                        tunnels: packet.tunnels.saturating_add(inner.tunnels),
                         ..inner
                     };
                     whole = self.put(&inner, now, &mut each);
@@ -299,7 +303,7 @@ impl Fragments {
             protocol: if is_v4 { fragment.protocol } else { 0 },
         };
         if !self.waiting.contains_key(&key) {
-            self.begin(key, fragment.vlan, now, each);
+            self.begin(key, fragment, now, each);
         }
         let one = self.waiting.get_mut(&key)?;
         let before = one.buffer.len();
@@ -326,7 +330,7 @@ impl Fragments {
     fn begin(
         &mut self,
         key: Key,
-        vlan: Option<u16>,
+        first: &Fragment<'_>,
         now: Timestamp,
         each: &mut impl FnMut(Joined<'_>),
     ) {
@@ -351,7 +355,8 @@ impl Fragments {
         let one = Waiting {
             serial: self.serial,
             latest: now,
-            vlan,
+            vlan: first.vlan,
+            tunnels: first.tunnels,
             buffer,
             head: None,
             runs: Vec::new(),
@@ -454,6 +459,7 @@ impl Waiting {
             start,
             len,
             vlan: self.vlan,
+            tunnels: self.tunnels,
             at: self.latest,
         }
     }

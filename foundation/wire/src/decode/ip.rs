@@ -53,6 +53,7 @@ pub(super) fn v4<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
             data: rest.bytes,
             len: rest.wire,
             vlan: walk.vlan,
+            tunnels: walk.tunnels,
         };
         if is_later(walk, fragment) {
             return Ok(Step::Done(Transport::Fragment));
@@ -106,6 +107,7 @@ pub(super) fn v6<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
                         data: data.bytes,
                         len: data.wire,
                         vlan: walk.vlan,
+                        tunnels: walk.tunnels,
                     };
                     if is_later(walk, fragment) {
                         return Ok(Step::Done(Transport::Fragment));

@@ -1374,3 +1374,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_wrong_inside_of_a_part_is_told_of_the_packet() {
+    let mut segment = TcpFrame {
+        payload: &[7; 100],
+        ..TcpFrame::new(client(), server())
+    }
+    .to_packet();
+    // A header of two words.
+    segment[32] = 0x20;
+    let parts = crate::emit::fragments(&segment, 1, 64);
+    for part in &parts {
+        let packet = decode(LinkType::RAW, part, 0).expect("a part");
+        assert_eq!(packet.transport, Transport::Fragment);
+        assert!(packet.is_fragment);
+    }
+    let mut faults = Vec::new();
+    let mut all = crate::Fragments::default();
+    for part in &parts {
+        all.on_frame((LinkType::RAW, part, 0), crate::Timestamp::ZERO, |joined| {
+            faults.push(joined.packet.map(|packet| packet.is_fragment));
+        });
+    }
+    let error = decode(LinkType::RAW, &segment, 0).expect_err("no header");
+    assert_eq!(faults, [Err(error)]);
+}

@@ -68,7 +68,7 @@ pub(super) struct Walk<'a> {
     /// The first fragment that was met.
     pub(super) fragment: Option<Fragment<'a>>,
     tags: u8,
-    tunnels: u8,
+    pub(super) tunnels: u8,
     fault: Option<DecodeError>,
     outer: Option<Packet<'a>>,
 }
@@ -211,6 +211,10 @@ impl<'a> Walk<'a> {
                         (Transport::NotIp(_), Some(outer)) => outer,
                         _ => self.packet(transport),
                     });
+                }
+                // What is inside is read when the packet is whole.
+                Err(_) if self.fragment.is_some() => {
+                    return Ok(self.packet(Transport::Fragment));
                 }
                 Err(error) => {
                     let mut outer = self.outer.ok_or(error)?;

@@ -263,6 +263,15 @@ fn a_datagram_and_a_tunnel_in_parts() {
     bench.whole(PAYLOAD, at(3));
     // The last carrier is short enough to be whole.
     assert_eq!(bench.fragments.stats().packets, 3);
+
+    let (mut tunnels, mut all) = (Vec::new(), Fragments::default());
+    for part in fragments(&segment(false).to_packet(), 3, 40) {
+        let carrier = wrap::ip(a, b, 47, &wrap::gre(0x0800, Gre::default(), &part));
+        all.on_frame((LinkType::RAW, &carrier, 0), at(0), |joined| {
+            tunnels.push(joined.packet.expect("decodes").tunnels);
+        });
+    }
+    assert_eq!(tunnels, [1]);
 }
 
 #[test]

@@ -111,6 +111,7 @@ pub(super) struct Whole {
     /// On the wire, header and all.
     pub(super) len: u32,
     pub(super) vlan: Option<u16>,
+    pub(super) tunnels: u8,
     pub(super) at: Timestamp,
 }
 
@@ -124,6 +125,7 @@ impl Whole {
         let bytes = self.buffer.get(self.start..).unwrap_or_default();
         let packet = decode(LinkType::RAW, bytes, self.len).map(|packet| Packet {
             vlan: packet.vlan.or(self.vlan),
+            tunnels: packet.tunnels.saturating_add(self.tunnels),
             ..packet
         });
         let tagged = self.start.saturating_sub(TAGGED);
