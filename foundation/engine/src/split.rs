@@ -104,7 +104,8 @@ impl Splitter for NamedFlowSplitter {
 /// Eq. (3) on every packet by itself, without memory: what the kernel's program computes.
 ///
 /// A segment whose payload begins with `HTTP` counts as from the server, one that begins with an
-/// upper-case letter as from the client; any other as from the side with the lower port.
+/// upper-case letter as from the client; any other as from the side with the lower port. The parts of a packet
+/// go by its addresses, so that they meet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransactionSplitter;
 
@@ -117,6 +118,25 @@ impl Splitter for TransactionSplitter {
             _ => hash_of_flow(packet),
         })
     }
+
+    #[inline]
+    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
+        let hash = with_packet(frame, |packet| {
+            if packet.is_fragment {
+                Some(hash_of_addresses(&packet.network))
+            } else {
+                self.packet(packet)
+            }
+        });
+        hash.flatten().unwrap_or(0)
+    }
+}
+
+/// The hash by which the parts of a packet are dealt where nobody puts them together before.
+#[inline]
+#[must_use]
+pub fn hash_of_addresses(network: &Network<'_>) -> u32 {
+    flow_hash((network.src(), 0), (network.dst(), 0))
 }
 
 /// Eq. (3) of a segment; see [`TransactionSplitter`].

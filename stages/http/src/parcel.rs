@@ -3,7 +3,8 @@
 //! A plain request and its response have one link and meet in one shard. But a request moves on to
 //! another link when an interim response goes by, and those that were pipelined behind it when it is
 //! answered: then they belong to the shard of that link, and go there as a [`Parcel`]. So does a
-//! response that begins inside a segment. Either half may come first.
+//! response that begins inside a segment, and a packet whose IP fragments met in the shard of its
+//! addresses. Either half may come first.
 //!
 //! What this does not mend is what a shard never sees: the rest of a response head that goes on in
 //! another segment, a response that begins inside a segment behind the end of a longer body, the
@@ -11,11 +12,11 @@
 //! noted in the record). [`crate::TransactionGroups`] has none of these limits.
 
 use linkweir_engine::hash::eq3_balance;
-use linkweir_engine::split::shard_of;
+use linkweir_engine::split::{hash_of_addresses, shard_of, transaction_hash};
 use linkweir_proto::http1::{Outcome, parse_response};
 use linkweir_record::HttpBatch;
 use linkweir_table::{Id, TextChain};
-use linkweir_wire::SeqNumber;
+use linkweir_wire::{Joined, LinkType, SeqNumber, Timestamp, Transport, decode};
 
 use crate::config::Shard;
 use crate::key::{Connection, ConnectionHash};
@@ -25,6 +26,10 @@ use crate::stage::HttpStage;
 
 /// Parcels that may wait to be taken; with more, what would be one stays where nothing finds it.
 const MAX_WAITING: usize = 8192;
+
+/// Bytes of a packet in a parcel at most: a jumbo frame. What came in parts is longer only to do harm, and
+/// stays.
+const MAX_PACKET: usize = 9216;
 
 /// A request in a parcel.
 #[derive(Debug)]
@@ -48,6 +53,13 @@ enum Content {
     Requests { link: u32, requests: Vec<Request> },
     /// A response: its whole head, and its body where that is chunked and whole.
     Response { place: Place, bytes: Box<[u8]> },
+    /// A packet that came in parts, as a frame.
+    Packet {
+        timestamp: Timestamp,
+        link: LinkType,
+        wire_len: u32,
+        bytes: Box<[u8]>,
+    },
 }
 
 impl Shard {
@@ -148,6 +160,33 @@ impl HttpStage {
         self.send(shard, content).is_ok()
     }
 
+    /// Sends a packet that was in parts to the shard of its segment; whether it went.
+    pub(crate) fn send_packet(&mut self, joined: &Joined<'_>) -> bool {
+        let (Some(shard), Ok(packet)) = (self.shard, &joined.packet) else {
+            return false;
+        };
+        let network = &packet.network;
+        let is_mine = |hash| shard_of(hash, shard.count) == shard.index;
+        // In a tunnel, and behind what the kernel does not look into, all of a connection is here.
+        let is_by_addresses = packet.tunnels == 0 && is_mine(hash_of_addresses(network));
+        let (link, bytes, wire_len) = joined.frame;
+        let Transport::Tcp(tcp) = &packet.transport else {
+            return false;
+        };
+        let hash = transaction_hash(network, tcp);
+        if !is_by_addresses || is_mine(hash) || bytes.len() > MAX_PACKET {
+            return false;
+        }
+        let content = Content::Packet {
+            timestamp: joined.timestamp,
+            link,
+            wire_len,
+            bytes: Box::from(bytes),
+        };
+        self.send(shard_of(hash, shard.count) as usize, content)
+            .is_ok()
+    }
+
     /// Takes what another shard has sent, as if it had been seen here.
     pub(crate) fn unpack(&mut self, parcel: Parcel, out: &mut HttpBatch) {
         match parcel.0 {
@@ -158,6 +197,12 @@ impl HttpStage {
                     self.on_response(&place, &head, len, body, true, out);
                 }
             }
+            Content::Packet {
+                timestamp,
+                link,
+                wire_len,
+                bytes,
+            } => self.on_decoded(decode(link, &bytes, wire_len), timestamp, out),
         }
     }
 

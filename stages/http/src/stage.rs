@@ -269,7 +269,7 @@ impl HttpStage {
         }
     }
 
-    fn on_decoded(
+    pub(crate) fn on_decoded(
         &mut self,
         decoded: Result<Packet<'_>, DecodeError>,
         timestamp: Timestamp,
@@ -292,16 +292,22 @@ impl HttpStage {
         let mut fragments = std::mem::take(&mut self.fragments);
         let parts = (frame.link, frame.bytes, frame.wire_len);
         fragments.on_frame(parts, frame.timestamp, |joined| {
-            self.on_decoded(joined.packet, joined.timestamp, out);
+            self.on_joined(&joined, out);
         });
         self.fragments = fragments;
+    }
+
+    fn on_joined(&mut self, joined: &Joined<'_>, out: &mut HttpBatch) {
+        if !self.send_packet(joined) {
+            self.on_decoded(joined.packet, joined.timestamp, out);
+        }
     }
 
     /// Gives up packets of which parts are missing: all, or those that have waited long enough `now`.
     #[cold]
     fn give_up_fragments(&mut self, now: Option<Timestamp>, out: &mut HttpBatch) {
         let mut fragments = std::mem::take(&mut self.fragments);
-        let each = |joined: Joined<'_>| self.on_decoded(joined.packet, joined.timestamp, out);
+        let each = |joined: Joined<'_>| self.on_joined(&joined, out);
         match now {
             Some(now) => fragments.expire(now, each),
             None => fragments.finish(each),
@@ -413,9 +419,9 @@ impl Stage for HttpStage {
     }
 
     fn finish(&mut self, out: &mut HttpBatch) -> bool {
-        self.give_up_fragments(None, out);
         // The other shards are finishing too: nobody takes a parcel any more.
         self.shard = None;
+        self.give_up_fragments(None, out);
         let full = out.len() + PIECE;
         while let Some(gone) = self.watch.evict() {
             if let Some(head) = gone {

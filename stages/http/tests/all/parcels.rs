@@ -8,6 +8,7 @@ use linkweir_http::{HttpConfig, HttpStage, Parcel, Shard};
 use linkweir_record::HttpBatch;
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Side};
+use linkweir_testkit::parts::in_parts;
 use linkweir_testkit::script::{Exchange, Framing, tell};
 use linkweir_wire::LinkType;
 use proptest::collection::vec;
@@ -67,6 +68,10 @@ fn compare(frames: &[CapturedFrame], dice: u64, is_late: bool) -> Result<(), Str
             );
             format!("{shards} shards: {why}{frames}")
         })?;
+        if one.fragments != many.fragments {
+            let (one, many) = (one.fragments, many.fragments);
+            return Err(format!("{shards} shards: {many:?} instead of {one:?}"));
+        }
     }
     Ok(())
 }
@@ -99,6 +104,41 @@ proptest! {
             .collect();
         frames.sort_by_key(|frame| frame.timestamp_ns);
         if let Err(why) = compare(&frames, dice, is_late) {
+            prop_assert!(false, "{why}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// The parts of a packet meet by its addresses, and what they make goes where it would have gone whole.
+    #[test]
+    fn packets_in_parts_go_where_whole_ones_do(
+        talks in vec((vec(exchange(), 1..8), any::<(u32, u32)>()), 1..4),
+        is_v6: bool,
+        piece in prop_oneof![Just(8_usize), Just(40), Just(256), Just(1480)],
+        dice in any::<u64>(),
+    ) {
+        let mut frames: Vec<_> = talks
+            .iter()
+            .zip(40_000..)
+            .flat_map(|((exchanges, numbers), port)| {
+                let talk = if is_v6 {
+                    Conversation::v6(port)
+                } else {
+                    Conversation::v4(port)
+                };
+                let mut talk = talk.numbered(numbers.0, numbers.1);
+                talk.handshake();
+                tell(&mut talk, exchanges);
+                talk.fin(Side::Server).fin(Side::Client);
+                talk.frames()
+            })
+            .collect();
+        frames.sort_by_key(|frame| frame.timestamp_ns);
+        let parts = in_parts(&frames, piece);
+        if let Err(why) = compare(&parts, dice, false) {
             prop_assert!(false, "{why}");
         }
     }

@@ -56,25 +56,21 @@ const DESTINATION: Slot = 2;
 /// First byte behind the packet.
 const END: Slot = 3;
 const TRANSPORT: Slot = 4;
-/// Not 0 in the first fragment of a packet.
-const IN_FRAGMENT: Slot = 5;
 /// A number of 64 bits.
-const LOW: Slot = 6;
-const HIGH: Slot = 7;
-const T0: Slot = 8;
-const T1: Slot = 9;
+const LOW: Slot = 5;
+const HIGH: Slot = 6;
+const T0: Slot = 7;
+const T1: Slot = 8;
 /// Eq. (1).
-const CONNECTION: Slot = 10;
-const PORT_SUM: Slot = 11;
-const T2: Slot = 12;
+const CONNECTION: Slot = 9;
+const PORT_SUM: Slot = 10;
+const T2: Slot = 11;
 
 /// The places that several parts jump to.
 #[derive(Debug, Clone, Copy)]
 struct Exits {
     /// Hash 0.
     zero: Label,
-    /// The header is not all there: an error, but in a first fragment.
-    short: Label,
     /// The hash of the addresses alone.
     by_addresses: Label,
     /// The hash of addresses and ports, from the slots.
@@ -87,7 +83,6 @@ pub fn transaction_program(shape: Shape) -> Vec<Instruction> {
     let mut asm = Asm::default();
     let exits = Exits {
         zero: asm.label(),
-        short: asm.label(),
         by_addresses: asm.label(),
         by_flow: asm.label(),
     };
@@ -106,9 +101,6 @@ pub fn transaction_program(shape: Shape) -> Vec<Instruction> {
     tcp(&mut asm, exits);
     asm.place(udp_label);
     udp(&mut asm, exits);
-    asm.place(exits.short);
-    asm.load_slot(IN_FRAGMENT);
-    asm.jump_if(If::Is, With::Value(0), exits.zero);
     asm.place(exits.by_addresses);
     asm.load_value(0);
     asm.store(PORT_SUM);
@@ -213,10 +205,9 @@ fn ipv4(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.store(SOURCE);
     asm.load_indexed(Size::Word, 16);
     asm.store(DESTINATION);
+    // All parts of a packet go to the socket that puts them together.
     asm.load_indexed(Size::Half, 6);
-    asm.jump_if(If::HasAnyBit, With::Value(0x1fff), exits.by_addresses);
-    asm.apply(Op::And, With::Value(0x2000));
-    asm.store(IN_FRAGMENT);
+    asm.jump_if(If::HasAnyBit, With::Value(0x3fff), exits.by_addresses);
     asm.load_indexed(Size::Byte, 9);
     asm.jump(transport);
 }
@@ -251,8 +242,6 @@ fn ipv6(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.load_len();
     asm.store(END);
     asm.place(end_known);
-    asm.load_value(0);
-    asm.store(IN_FRAGMENT);
     asm.index_slot(NETWORK);
     asm.load_indexed(Size::Byte, 6);
     for _ in 0..EXTENSION_HEADERS {
@@ -289,7 +278,6 @@ fn extension_header(asm: &mut Asm, exits: Exits, transport: Label) {
     asm.jump(done);
 
     asm.place(fragment);
-    let whole = asm.label();
     asm.load_slot(TRANSPORT);
     asm.apply(Op::Add, With::Value(8));
     asm.store(T1);
@@ -298,10 +286,7 @@ fn extension_header(asm: &mut Asm, exits: Exits, transport: Label) {
     beyond_frame(asm, T1, exits.zero);
     asm.index_slot(TRANSPORT);
     asm.load_indexed(Size::Half, 2);
-    asm.jump_if(If::HasAnyBit, With::Value(0xfff8), exits.by_addresses);
-    asm.jump_unless(If::HasAnyBit, With::Value(1), whole);
-    asm.store(IN_FRAGMENT);
-    asm.place(whole);
+    asm.jump_if(If::HasAnyBit, With::Value(0xfff9), exits.by_addresses);
     asm.load_indexed(Size::Byte, 0);
     asm.store(T0);
     asm.load_slot(T1);
@@ -316,7 +301,7 @@ fn require(asm: &mut Asm, exits: Exits, len: u32) {
     asm.load_slot(TRANSPORT);
     asm.apply(Op::Add, With::Value(len));
     asm.index_slot(END);
-    asm.jump_if(If::IsAbove, With::Index, exits.short);
+    asm.jump_if(If::IsAbove, With::Index, exits.zero);
     asm.store(T1);
     beyond_frame(asm, T1, exits.zero);
 }
@@ -353,7 +338,7 @@ fn tcp(asm: &mut Asm, exits: Exits) {
     asm.apply(Op::Add, With::Index);
     asm.store(T0);
     asm.index_slot(END);
-    asm.jump_if(If::IsAbove, With::Index, exits.short);
+    asm.jump_if(If::IsAbove, With::Index, exits.zero);
     connection(asm);
     let (server, client, by_ports, hash) = (asm.label(), asm.label(), asm.label(), asm.label());
     asm.load_slot(T0);
