@@ -191,8 +191,8 @@ impl Source for FeedSource {
         self.consumer.drops()
     }
 
-    fn is_reassembled(&self) -> bool {
-        self.consumer.is_reassembled()
+    fn is_dealt(&self) -> bool {
+        self.consumer.is_dealt()
     }
 
     fn now(&self) -> Option<Timestamp> {

@@ -194,7 +194,7 @@ impl Source for Consumer {
         }
     }
 
-    fn is_reassembled(&self) -> bool {
+    fn is_dealt(&self) -> bool {
         true
     }
 

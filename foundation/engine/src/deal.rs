@@ -107,7 +107,7 @@ pub fn deal<S: Source, P: Port>(
     limit: &Limit,
     state: &DealState,
 ) {
-    let mut router = Router::new(splitter, source.is_reassembled());
+    let mut router = Router::new(splitter, source.is_dealt());
     let mut is_read = true;
     while is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
         match source.next_event() {

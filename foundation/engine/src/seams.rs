@@ -111,9 +111,10 @@ pub trait Source {
         Drops::default()
     }
 
-    /// Whether IP fragments were reassembled before, by whoever dealt the frames: one that still comes is the
-    /// start of a packet whose rest is lost.
-    fn is_reassembled(&self) -> bool {
+    /// Whether the frames are a share of what somebody dealt: not every packet of a connection comes here, and
+    /// IP fragments were reassembled before, so that one which still comes is the start of a packet whose rest
+    /// is lost.
+    fn is_dealt(&self) -> bool {
         false
     }
 

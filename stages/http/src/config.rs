@@ -90,6 +90,10 @@ pub struct HttpConfig {
     /// Whether IP fragments were reassembled before: one that still comes is the start of a packet whose
     /// rest is lost.
     pub is_reassembled: bool,
+    /// Whether every segment of a connection comes to this stage. Then pipelines are followed through loss
+    /// and reordering, and what nobody asked for is found behind the end of a body; a stage that gets only
+    /// a part of them would wait for the rest in vain.
+    pub has_whole_connections: bool,
 }
 
 impl Default for HttpConfig {
@@ -107,6 +111,7 @@ impl Default for HttpConfig {
             hash_seed: 0x6c69_6e6b_7765_6972,
             shard: None,
             is_reassembled: false,
+            has_whole_connections: true,
         }
     }
 }

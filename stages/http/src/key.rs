@@ -69,6 +69,8 @@ pub enum Meaning {
     Link = 0,
     /// No number: the last request of the connection and the last link that was answered.
     Last = 0x8565_9e37_79b9_7f4b,
+    /// No number: the request of a followed pipeline that has waited longest.
+    Followed = 0x6c62_272e_07bb_0142,
     /// A link that nobody looks for.
     Hidden = 0x517c_c1b7_2722_0a95,
     /// No number: the connection itself, in one direction.

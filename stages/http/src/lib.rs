@@ -20,6 +20,7 @@ pub mod body;
 pub mod config;
 mod emit;
 pub mod extract;
+mod follow;
 mod halves;
 pub mod key;
 mod memory;

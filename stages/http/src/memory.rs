@@ -2,7 +2,7 @@
 //! and finds the way for requests that come after the answers of those before them.
 
 use linkweir_proto::http1::{Start, classify};
-use linkweir_table::Seen;
+use linkweir_table::{Id, Seen};
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
@@ -25,6 +25,23 @@ pub(crate) const fn is_passed_by(note: u32, seq: SeqNumber) -> bool {
 /// Whether `number` is `last` or lies shortly before it.
 const fn is_past(number: u32, last: u32) -> bool {
     last.wrapping_sub(number) < PAST
+}
+
+/// Whether `number` lies shortly before `end`.
+const fn is_before(number: u32, end: u32) -> bool {
+    is_past(number, end.wrapping_sub(1))
+}
+
+/// What the last messages of its connection tell of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// Nothing: it was sent behind the last response, as far as anybody knows.
+    Nothing,
+    /// It was seen before.
+    Known,
+    /// It may have been sent when only a part of the last response had come, so that its answer does not
+    /// begin at its link; where that is noted ([`HttpStage::note_early`]).
+    SentEarly(u32),
 }
 
 impl HttpStage {
@@ -53,15 +70,100 @@ impl HttpStage {
         );
     }
 
-    /// Whether a request is the last of its connection, or an older one that was answered: a
-    /// retransmission may acknowledge more than the first time did.
+    /// What the last messages of the connection tell of a request: whether it is the last, or an older one
+    /// that was answered (a retransmission may acknowledge more than the first time did), or came early.
     #[inline]
-    pub(crate) fn is_past_request(&self, hash: ConnectionHash, place: &Place) -> bool {
-        self.recall(hash, Meaning::Last, 0).is_some_and(|last| {
-            last.note == place.seq.0
-                || (is_past(place.seq.0, last.note)
-                    && last.second.is_some_and(|link| is_past(place.ack, link)))
-        })
+    pub(crate) fn last_tells(&self, hash: ConnectionHash, place: &Place) -> Last {
+        let Some(last) = self.recall(hash, Meaning::Last, 0) else {
+            return Last::Nothing;
+        };
+        if last.note == place.seq.0 {
+            return Last::Known;
+        }
+        let Some(end) = last.second else {
+            return Last::Nothing;
+        };
+        if is_past(place.seq.0, last.note) && is_before(place.ack, end) {
+            return Last::Known;
+        }
+        if end == place.ack || !self.may_follow {
+            return Last::Nothing;
+        }
+        self.is_early(hash, place.ack, end)
+    }
+
+    /// Whether a request that acknowledges `ack` may have been sent before the response that ends at `end`,
+    /// or somewhere behind it, was over.
+    #[cold]
+    fn is_early(&self, hash: ConnectionHash, ack: u32, end: u32) -> Last {
+        let mark = end.wrapping_sub(1);
+        if is_before(ack, end) || self.recall(hash, Meaning::Link, mark).is_some() {
+            Last::SentEarly(mark)
+        } else {
+            Last::Nothing
+        }
+    }
+
+    /// Notes at `mark`, the last byte that is known of the last response, the link of a request that was
+    /// sent when that had perhaps not come as a whole.
+    #[cold]
+    pub(crate) fn note_early(&mut self, hash: ConnectionHash, mark: u32, place: &Place) {
+        let note = self
+            .recall(hash, Meaning::Link, mark)
+            .map_or_else(|| place.seq.0.wrapping_sub(1), |seen| seen.note);
+        let second = Some(place.ack);
+        self.note(hash, mark, Seen { note, second });
+    }
+
+    /// A request that was sent early and waits for a response that begins at `place`: the server had all of
+    /// it, and nothing else, when it sent that.
+    #[cold]
+    pub(crate) fn early_request(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        place: &Place,
+    ) -> Option<Id> {
+        let last = self.recall(hash, Meaning::Last, 0)?;
+        let mark = last.second?.wrapping_sub(1);
+        let link = self.recall(hash, Meaning::Link, mark)?.second?;
+        if place.seq - SeqNumber(link) <= 0 || !self.may_follow {
+            return None;
+        }
+        let id = self.pending.find_leader(connection, hash, link)?;
+        let waiting = self.pending.get(id)?;
+        let bytes = u32::try_from(waiting.bytes?).ok()?;
+        let end = waiting.request_seq().0.wrapping_add(bytes);
+        (place.has_ack && place.ack == end && waiting.origin() == link).then_some(id)
+    }
+
+    /// Where the response to a pipeline that waits at `link` begins: `None` where only a part of the one
+    /// before it had come and nobody knows where that ends.
+    pub(crate) fn begin_of_answers(&self, hash: ConnectionHash, link: u32) -> Option<u32> {
+        let end = self
+            .recall(hash, Meaning::Last, 0)
+            .and_then(|last| last.second);
+        match end {
+            Some(end) if is_before(link, end) => Some(end),
+            Some(end) if link != end => self
+                .recall(hash, Meaning::Link, end.wrapping_sub(1))
+                .map_or(Some(link), |_| None),
+            _ => Some(link),
+        }
+    }
+
+    /// Notes where the response at `link` ends, now that it is known.
+    pub(crate) fn note_end(&mut self, hash: ConnectionHash, link: u32, end: u32) {
+        if let Some(seen) = self.recall(hash, Meaning::Link, link) {
+            let second = Some(end);
+            self.note(hash, link, Seen { second, ..seen });
+        }
+        if let Some(last) = self.recall(hash, Meaning::Last, 0)
+            && last.second == Some(link.wrapping_add(1))
+        {
+            let second = Some(end);
+            self.note_last(hash, Seen { second, ..last });
+        }
     }
 
     /// Notes that the request with this sequence number was answered at `link`, and where the
@@ -86,15 +188,19 @@ impl HttpStage {
         }
         self.note(hash, link, seen);
         let last = self.recall(hash, Meaning::Last, 0);
-        let is_older = |last: u32| is_past(link, last);
+        // What is known of the response: all of it, or its first byte. (Who does not see whole connections may
+        // take it for the answer to a request with another method, and so be wrong about its end.)
+        let end = next
+            .filter(|_| self.has_whole_connections)
+            .unwrap_or_else(|| link.wrapping_add(1));
         let second = last
             .and_then(|last| last.second)
-            .filter(|last| is_older(*last));
+            .filter(|last| is_past(end, *last));
         self.note_last(
             hash,
             Seen {
                 note: last.map_or(seq.0, |last| last.note),
-                second: second.or(Some(link)),
+                second: second.or(Some(end)),
             },
         );
     }
@@ -166,7 +272,7 @@ impl HttpStage {
             || self
                 .recall(hash, Meaning::Last, 0)
                 .and_then(|last| last.second)
-                .is_some_and(|last| is_past(link, last))
+                .is_some_and(|end| is_before(link, end))
     }
 
     /// Whether the head that begins at `place` was seen before.

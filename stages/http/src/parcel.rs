@@ -21,7 +21,7 @@ use linkweir_wire::{Joined, LinkType, SeqNumber, Timestamp, Transport, decode};
 use crate::config::Shard;
 use crate::key::{Connection, ConnectionHash};
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
-use crate::place::Place;
+use crate::place::{Place, Standing};
 use crate::stage::HttpStage;
 
 /// Parcels that may wait to be taken; with more, what would be one stays where nothing finds it.
@@ -141,6 +141,7 @@ impl HttpStage {
                 vlan: waiting.vlan,
                 segment_end: request.seq,
                 segment_ns: waiting.packet_ns,
+                standing: Standing::Alone { is_whole: false },
             },
             bytes: waiting.bytes,
             minor: waiting.minor,

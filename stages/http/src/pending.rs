@@ -10,6 +10,10 @@ use linkweir_wire::SeqNumber;
 use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::place::Place;
 
+mod followed;
+
+pub(crate) use followed::NO_TURN;
+
 /// Requests that may wait behind one another at one link (Zeek's limit is 100).
 pub const MAX_PIPELINE: u32 = 256;
 
@@ -55,6 +59,25 @@ impl Waiting {
         }
     }
 
+    /// Which request of a followed pipeline it is.
+    #[must_use]
+    pub const fn turn(&self) -> Option<u32> {
+        match &self.half {
+            Half::Request(request) if request.turn > 0 => Some(request.turn),
+            _ => None,
+        }
+    }
+
+    /// Taken out of a queue, it is of no pipeline any more.
+    pub(crate) const fn stand_alone(&mut self) {
+        if let Half::Request(request) = &mut self.half {
+            request.turn = 0;
+            request.leads = true;
+            (request.behind, request.before, request.last) = (None, None, None);
+            request.followers = 0;
+        }
+    }
+
     /// The link at which the pipeline of a request began; of a response, its own.
     #[must_use]
     pub const fn origin(&self) -> u32 {
@@ -87,6 +110,8 @@ pub struct WaitingRequest {
     pub lens: [u16; 3],
     /// Whether it came on a SYN, without an acknowledgment number (RFC 7413).
     pub on_syn: bool,
+    /// Which request of a followed pipeline it is; 0: of none.
+    turn: u32,
     /// Whether it is the one that the next response answers.
     leads: bool,
     /// The request behind it.
@@ -101,8 +126,9 @@ pub struct WaitingRequest {
 impl WaitingRequest {
     /// A request that stands alone.
     #[must_use]
-    pub(crate) const fn new(place: &Place, lens: [u16; 3]) -> Self {
+    pub(crate) fn new(place: &Place, lens: [u16; 3]) -> Self {
         Self {
+            turn: place.standing.turn().unwrap_or(0),
             seq: place.seq,
             origin: place.ack,
             interim_responses: 0,
@@ -296,19 +322,12 @@ impl Pending {
         )
     }
 
-    /// The waiting request with this sequence number, wherever in a queue it stands.
-    pub fn find_request(
-        &self,
-        connection: &Connection,
-        hash: ConnectionHash,
-        link: u32,
-        seq: SeqNumber,
-    ) -> Option<Id> {
-        let mut at = self.find_leader(connection, hash, link);
+    /// The request with this sequence number, wherever in the queue of `leader` it stands.
+    #[must_use]
+    pub fn in_queue(&self, leader: Option<Id>, seq: SeqNumber) -> Option<Id> {
+        let mut at = leader;
         for _ in 0..=MAX_PIPELINE {
-            let Half::Request(request) = &self.get(at?)?.half else {
-                return None;
-            };
+            let request = self.request(at?)?;
             if request.seq == seq {
                 return at;
             }
@@ -496,23 +515,6 @@ impl Pending {
         if let Some(request) = self.request_mut(id) {
             request.leads = false;
         }
-    }
-
-    /// Whether the queue of `leader` has a request with this sequence number.
-    #[inline]
-    #[must_use]
-    pub fn queue_has(&self, leader: Id, seq: SeqNumber) -> bool {
-        let mut at = Some(leader);
-        for _ in 0..=MAX_PIPELINE {
-            let Some(request) = at.and_then(|id| self.request(id)) else {
-                break;
-            };
-            if request.seq == seq {
-                return true;
-            }
-            at = request.behind;
-        }
-        false
     }
 
     /// Something happened to a message: its timeout starts anew.

@@ -18,6 +18,37 @@ pub(crate) struct Place {
     pub(crate) vlan: Option<u16>,
     pub(crate) segment_end: SeqNumber,
     pub(crate) segment_ns: u64,
+    pub(crate) standing: Standing,
+}
+
+/// What is known of a message beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing: its numbers tell what it belongs to.
+    Alone {
+        /// Whether all of its segment is at hand, so that the connection can be followed from here on.
+        is_whole: bool,
+    },
+    /// It is the next of its direction in a pipeline that is followed.
+    InTurn {
+        /// Which request of the pipeline it is, or answers.
+        turn: u32,
+        /// Where a response begins that answers it and came before.
+        answer: Option<u32>,
+    },
+    /// It was seen before.
+    Again,
+}
+
+impl Standing {
+    /// Which request of a followed pipeline it is, or answers.
+    #[inline]
+    pub(crate) const fn turn(self) -> Option<u32> {
+        match self {
+            Self::InTurn { turn, .. } => Some(turn),
+            Self::Alone { .. } | Self::Again => None,
+        }
+    }
 }
 
 impl Place {
@@ -32,6 +63,9 @@ impl Place {
             vlan: segment.vlan,
             segment_end: segment.end(),
             segment_ns: segment.ts_ns,
+            standing: Standing::Alone {
+                is_whole: !segment.is_cut(),
+            },
         }
     }
 }

@@ -8,9 +8,9 @@ use linkweir_wire::SeqNumber;
 use crate::emit::RequestParts;
 use crate::halves::{body_length, measured, next_link, response_parts, short, stored_end};
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::memory::is_passed_by;
+use crate::memory::{Last, is_passed_by};
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
-use crate::place::Place;
+use crate::place::{Place, Standing};
 use crate::stage::HttpStage;
 
 /// Where a request belongs.
@@ -18,7 +18,7 @@ use crate::stage::HttpStage;
 pub(crate) struct Spot {
     pub(crate) link: u32,
     /// The leader of the queue that waits there.
-    there: Option<Id>,
+    pub(crate) there: Option<Id>,
     /// The response that came before it.
     answer: Option<Id>,
     /// Whether the request was seen before.
@@ -27,6 +27,30 @@ pub(crate) struct Spot {
     is_lost: bool,
     /// Interim responses to it that have gone by.
     pub(crate) interim_responses: u16,
+    /// Where the last request begins that was answered before it.
+    pub(crate) answered: Option<u32>,
+    /// Where to note its link, if it was sent before the response to the one before it was over.
+    early: Option<u32>,
+}
+
+impl Spot {
+    /// Whether its response has come.
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    const fn at(link: u32) -> Self {
+        Self {
+            link,
+            there: None,
+            answer: None,
+            is_known: false,
+            is_lost: false,
+            interim_responses: 0,
+            answered: None,
+            early: None,
+        }
+    }
 }
 
 impl HttpStage {
@@ -65,10 +89,7 @@ impl HttpStage {
         let spot = self.spot_of(&connection, hash, place);
         if spot.is_known {
             self.output.stats.retransmitted_requests += 1;
-            let found = self
-                .pending
-                .find_request(&connection, hash, spot.link, place.seq);
-            if let Some(id) = found {
+            if let Some(id) = self.pending.in_queue(spot.there, place.seq) {
                 self.pending.touch(id, self.now_ns);
                 if let Some(waiting) = self.pending.get_mut(id) {
                     waiting.retransmissions = waiting.retransmissions.saturating_add(1);
@@ -84,6 +105,10 @@ impl HttpStage {
                 );
             }
             return;
+        }
+        if whole && self.is_pipelined(place, &spot) {
+            // It comes again as the next of the pipeline.
+            return self.begin_following(place, &spot, hash, out);
         }
         self.remember_request(hash, place.seq);
         let stats = &mut self.output.stats;
@@ -138,19 +163,13 @@ impl HttpStage {
         hash: ConnectionHash,
         place: &Place,
     ) -> Spot {
-        let mut spot = Spot {
-            link: place.ack,
-            there: None,
-            answer: None,
-            is_known: false,
-            is_lost: false,
-            interim_responses: 0,
-        };
+        if !matches!(place.standing, Standing::Alone { .. }) {
+            return self.followed_spot(connection, hash, place);
+        }
+        let mut spot = Spot::at(place.ack);
         for _ in 0..=MAX_PIPELINE {
             spot.there = self.pending.find_leader(connection, hash, spot.link);
-            if let Some(id) = spot.there
-                && self.pending.queue_has(id, place.seq)
-            {
+            if self.pending.in_queue(spot.there, place.seq).is_some() {
                 spot.is_known = true;
                 return spot;
             }
@@ -175,6 +194,7 @@ impl HttpStage {
             } else {
                 0
             };
+            spot.answered = Some(answered.note);
             match answered.second {
                 Some(next) if next != spot.link => spot.link = next,
                 _ => {
@@ -183,8 +203,38 @@ impl HttpStage {
                 }
             }
         }
-        spot.is_known = self.is_past_request(hash, place);
+        match self.last_tells(hash, place) {
+            Last::Nothing => {}
+            Last::Known => spot.is_known = true,
+            Last::SentEarly(mark) => spot.early = Some(mark),
+        }
         spot
+    }
+
+    /// Where a request of a followed pipeline waits: behind those before it.
+    #[cold]
+    fn followed_spot(&self, connection: &Connection, hash: ConnectionHash, place: &Place) -> Spot {
+        let mut spot = Spot::at(place.ack);
+        spot.there = self.pending.find_followed(connection, hash);
+        match place.standing {
+            Standing::InTurn { answer, .. } => {
+                spot.answer = answer
+                    .and_then(|link| self.pending.find_answer(connection, hash, link, place.seq));
+            }
+            Standing::Alone { .. } | Standing::Again => spot.is_known = true,
+        }
+        spot
+    }
+
+    /// Whether a request is one of several that wait for their answers: in loss and reordering numbers alone
+    /// do not tell then which is whose.
+    #[inline]
+    pub(crate) fn is_pipelined(&self, place: &Place, spot: &Spot) -> bool {
+        (spot.there.is_some() || spot.link != place.ack)
+            && spot.answer.is_none()
+            && !spot.is_lost
+            && self.may_follow
+            && place.standing == (Standing::Alone { is_whole: true })
     }
 
     /// Lets a new request wait for its response, behind the one that is `there`.
@@ -199,6 +249,9 @@ impl HttpStage {
     ) {
         let text_len =
             parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
+        if let Some(mark) = spot.early {
+            self.note_early(hash, mark, place);
+        }
         if spot.link != place.ack {
             self.watch.expect_start(
                 place.direction.reversed(),
@@ -243,6 +296,7 @@ impl HttpStage {
         };
         match inserted {
             Ok(id) if spot.is_lost => self.pending.hide(id, hash),
+            Ok(id) if place.standing.turn().is_some() => self.pending.file_followed(id, hash),
             Ok(id) => {
                 if spot.there.is_none()
                     && let Some(shard) = self.other_shard(&parts.connection, spot.link)

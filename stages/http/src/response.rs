@@ -12,7 +12,7 @@ use crate::halves::{
 };
 use crate::key::{Connection, ConnectionHash};
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingResponse};
-use crate::place::Place;
+use crate::place::{Place, Standing};
 use crate::stage::HttpStage;
 
 impl HttpStage {
@@ -46,8 +46,15 @@ impl HttpStage {
             reason_phrase: head.reason_phrase,
             content_type: head.content_type,
         };
-        let request = self.request_at(&connection, hash, place, out);
-        if request.is_none() && self.is_answered(&connection, hash, link) {
+        let mut request = self.request_at(&connection, hash, place, out);
+        let is_known = match place.standing {
+            Standing::Alone { .. } => {
+                request.is_none() && self.is_answered(&connection, hash, link)
+            }
+            Standing::InTurn { .. } => false,
+            Standing::Again => true,
+        };
+        if is_known {
             if let Some(id) = self.pending.find_response(&connection, hash, link) {
                 self.pending.touch(id, self.now_ns);
                 if let Some(waiting) = self.pending.get_mut(id) {
@@ -56,12 +63,15 @@ impl HttpStage {
             }
             return self.on_response_again(&answer, head, body, out);
         }
+        if request.is_none() && place.standing.turn().is_none() {
+            request = self.early_request(&connection, hash, place);
+        }
         let stats = &mut self.output.stats;
         stats.responses += 1;
         stats.count_status(head.status_code);
         stats.truncated_heads += u64::from(!whole);
         if head.is_interim() {
-            self.on_interim(&connection, hash, (link, place.ack), head_len, request, out);
+            self.on_interim(&connection, hash, place, head_len, request, out);
             return Some(0);
         }
         let Some(id) = request else {
@@ -88,12 +98,19 @@ impl HttpStage {
         self.output.complete(&parts, &answer, end, out);
         self.texts.release(request.text);
         self.remember(hash, link, sent, next);
-        if let Some(follower) = follower {
-            self.pending.touch(follower, self.now_ns);
-            self.relocate(&connection, hash, follower, next, out);
-            if let Some(next) = next {
-                self.expect_start(place, next);
+        match follower {
+            Some(follower) if place.standing.turn().is_some() => {
+                self.pending.touch(follower, self.now_ns);
+                self.pending.file_followed(follower, hash);
             }
+            Some(follower) => {
+                self.pending.touch(follower, self.now_ns);
+                self.relocate(&connection, hash, follower, next, out);
+                if let Some(next) = next {
+                    self.expect_start(place, next);
+                }
+            }
+            None => self.expect_unasked(place, next),
         }
         self.release_bodies(out);
         length.and_then(|length| usize::try_from(length).ok())
@@ -132,6 +149,14 @@ impl HttpStage {
         place: &Place,
         out: &mut HttpBatch,
     ) -> Option<Id> {
+        match place.standing {
+            Standing::Alone { .. } => {}
+            Standing::InTurn { turn, .. } => {
+                let id = self.pending.find_followed(connection, hash)?;
+                return self.answers(id, turn, place).then_some(id);
+            }
+            Standing::Again => return None,
+        }
         let link = place.seq.0;
         let mut found = self.pending.find_leader(connection, hash, link);
         if found.is_none()
@@ -142,12 +167,23 @@ impl HttpStage {
             found = self.pending.find_leader(connection, hash, link);
         }
         let id = found.or_else(|| self.request_on_syn(connection, hash))?;
+        self.has_seen(id, place).then_some(id)
+    }
+
+    /// Whether the server had seen a request when it sent what is at `place`. What it has not seen it does not
+    /// answer: the request it answers was lost or is late.
+    pub(crate) fn has_seen(&self, id: Id, place: &Place) -> bool {
         let ack = place.has_ack.then_some(SeqNumber(place.ack));
-        let Half::Request(request) = &self.pending.get(id)?.half else {
-            return None;
-        };
-        // What the server has not seen it does not answer: the one it answers was lost or is late.
-        ack.is_none_or(|ack| request.seq.before(ack)).then_some(id)
+        self.pending.get(id).is_some_and(|waiting| {
+            matches!(waiting.half, Half::Request(_))
+                && ack.is_none_or(|ack| waiting.request_seq().before(ack))
+        })
+    }
+
+    /// Whether a response of this turn at `place` answers the request of a followed pipeline.
+    pub(crate) fn answers(&self, id: Id, turn: u32, place: &Place) -> bool {
+        let its = self.pending.get(id).and_then(Waiting::turn);
+        its == Some(turn) && self.has_seen(id, place)
     }
 
     /// A request that came with the SYN knows no link: the first response is its.
@@ -185,26 +221,28 @@ impl HttpStage {
         &mut self,
         connection: &Connection,
         hash: ConnectionHash,
-        (link, ack): (u32, u32),
+        place: &Place,
         head_len: usize,
         request: Option<Id>,
         out: &mut HttpBatch,
     ) {
         self.output.stats.interim_responses += 1;
-        let next = after(link, head_len, 0);
+        let next = after(place.seq.0, head_len, 0);
+        // A request that comes later than this finds the way.
+        self.pass_by(hash, place.seq.0, place.ack, next);
         let Some(id) = request else {
-            // A request that comes later than this finds the way.
-            return self.pass_by(hash, link, ack, next);
+            return;
         };
-        self.pass_by(hash, link, ack, next);
         self.pending.touch(id, self.now_ns);
         if let Some(Half::Request(request)) =
             self.pending.get_mut(id).map(|waiting| &mut waiting.half)
         {
             request.interim_responses = request.interim_responses.saturating_add(1);
         }
-        self.relocate(connection, hash, id, Some(next), out);
-        self.release_bodies(out);
+        if place.standing.turn().is_none() {
+            self.relocate(connection, hash, id, Some(next), out);
+            self.release_bodies(out);
+        }
     }
 
     /// Lets a leader and its queue wait at another link; what waits there already is met.
@@ -363,6 +401,17 @@ impl HttpStage {
             }
         }
         self.texts.release(waiting.text);
+    }
+
+    /// Where nobody waits behind a response, another one may still begin inside the segment in which it ends.
+    #[inline]
+    fn expect_unasked(&mut self, place: &Place, next: Option<u32>) {
+        if let Some(next) = next
+            && self.may_follow
+            && place.segment_end.before(SeqNumber(next))
+        {
+            self.watch.expect_unasked(&place.direction, next);
+        }
     }
 
     /// The next response may begin inside a segment to come.

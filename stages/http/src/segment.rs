@@ -106,6 +106,11 @@ impl HttpStage {
         }
         match classify(tcp.payload) {
             Start::Neither => {
+                if let Some(offset) = self.watch.unasked_in(tcp) {
+                    let segment = Segment::new(network, tcp, ts_ns, vlan);
+                    self.on_messages(&segment, offset, Start::Response, out);
+                    return Touch::Other;
+                }
                 if empty_lines(tcp.payload) > 0 {
                     let segment = Segment::new(network, tcp, ts_ns, vlan);
                     self.on_messages(&segment, 0, Start::Neither, out);
@@ -129,10 +134,12 @@ impl HttpStage {
                 touch.max(Touch::Start)
             }
             Start::Unsure => {
-                let segment = Segment::new(network, tcp, ts_ns, vlan);
-                if !segment.is_cut() {
-                    self.begin_head(&segment, 0, out);
-                }
+                self.on_messages(
+                    &Segment::new(network, tcp, ts_ns, vlan),
+                    0,
+                    Start::Unsure,
+                    out,
+                );
                 Touch::Other
             }
         }
@@ -154,10 +161,13 @@ impl HttpStage {
                     if !segment.is_cut() && !bytes.is_empty() {
                         self.begin_head(segment, offset, out);
                     }
-                    return;
+                    None
                 }
                 Start::Neither => Some(empty_lines(bytes)).filter(|lines| *lines > 0),
             };
+            if self.has_begun {
+                return self.on_followed(segment, out);
+            }
             let Some(after) = after else { return };
             offset = offset.saturating_add(after);
             let Some(next) = segment
@@ -275,10 +285,12 @@ impl HttpStage {
             // Its first part says what there is to say: another head may be coming just now.
             return self.on_part(&place, bytes, out);
         }
+        if !bytes.starts_with(b"HTTP") && self.is_pipelined_head(&place, out) {
+            return;
+        }
         while self.watch.lacks_room(segment.payload.len()) {
             match self.watch.evict() {
-                Some(Some(oldest)) => self.on_partial(oldest, out),
-                Some(None) => {}
+                Some(gone) => self.on_gone(gone, out),
                 None => return,
             }
         }
@@ -300,6 +312,17 @@ impl HttpStage {
         self.take_up_early(segment, out);
     }
 
+    /// Whether the head of a request that begins at `place` is that of one of several, which are followed.
+    fn is_pipelined_head(&mut self, place: &Place, out: &mut HttpBatch) -> bool {
+        let hash = ConnectionHash::new(self.seed, &place.direction);
+        let spot = self.spot_of(&place.direction, hash, place);
+        let is_pipelined = !spot.is_known && self.is_pipelined(place, &spot);
+        if is_pipelined {
+            self.begin_following(place, &spot, hash, out);
+        }
+        is_pipelined
+    }
+
     /// Parts of a head that came before the one in `segment`.
     fn take_up_early(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) {
         while let Some(early) = self.watch.take_early(&segment.direction) {
@@ -319,7 +342,7 @@ impl HttpStage {
     }
 
     /// A segment of a direction that may be watched; whether that was all there was to it.
-    fn on_watched(
+    pub(crate) fn on_watched(
         &mut self,
         segment: &Segment<'_>,
         touch: &mut Touch,
@@ -344,6 +367,10 @@ impl HttpStage {
         match found {
             Found::Nothing => false,
             Found::Taken => true,
+            Found::Followed => {
+                self.on_followed(segment, out);
+                true
+            }
             Found::Start(offset) => {
                 let bytes = segment.payload.get(offset..).unwrap_or_default();
                 self.on_messages(segment, offset, classify(bytes), out);
@@ -377,7 +404,8 @@ impl HttpStage {
         self.watch.read_head(&partial, &mut bytes);
         let place = partial.place();
         let body = segment.payload.get(offset..).unwrap_or_default();
-        let rest = if partial.is_response(&bytes) {
+        let is_response = partial.is_response(&bytes);
+        let rest = if is_response {
             match parse_response(&bytes) {
                 Outcome::Complete(head, len) => {
                     self.on_response(&place, &head, len, body, true, out)
@@ -394,6 +422,15 @@ impl HttpStage {
                 }
                 _ => None,
             }
+        };
+        let rest = if self.has_begun {
+            if place.direction == segment.direction && !is_response {
+                self.on_followed(&place.piece(&bytes), out);
+            }
+            self.on_followed(segment, out);
+            None
+        } else {
+            rest
         };
         self.head = bytes;
         self.watch.release(partial);
@@ -422,6 +459,22 @@ impl HttpStage {
             && !head.target.is_empty()
         {
             self.on_request(place, &head, bytes.len(), false, out);
+        }
+    }
+}
+
+impl Place {
+    /// The segment that a head at this place would have been alone.
+    fn piece<'a>(&self, head: &'a [u8]) -> Segment<'a> {
+        Segment {
+            direction: self.direction,
+            seq: self.seq,
+            ack: self.ack,
+            has_ack: self.has_ack,
+            ts_ns: self.ts_ns,
+            vlan: self.vlan,
+            payload: head,
+            payload_len: u32::try_from(head.len()).unwrap_or(u32::MAX),
         }
     }
 }

@@ -43,6 +43,12 @@ pub struct HttpStage {
     pub(crate) texts: TextPool,
     pub(crate) seen: SeenCache,
     pub(crate) watch: WatchList,
+    /// Whether every segment of a connection comes here.
+    pub(crate) has_whole_connections: bool,
+    /// Whether pipelines may be followed from here on.
+    pub(crate) may_follow: bool,
+    /// Whether the request at hand has begun a pipeline that is followed, and goes there.
+    pub(crate) has_begun: bool,
     /// Ports of servers though they may be the higher ones.
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
@@ -65,6 +71,8 @@ impl HttpStage {
     pub fn new(config: &HttpConfig) -> Self {
         let capacity = config.max_pending.max(16);
         let timeout_ns = u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let has_whole_connections =
+            config.has_whole_connections && config.shard.is_none_or(|shard| shard.count < 2);
         let window_ms = u32::try_from(config.timeout.as_millis()).unwrap_or(u32::MAX / 2);
         Self {
             seed: config.hash_seed,
@@ -81,6 +89,9 @@ impl HttpStage {
                 GATHERED_BYTES,
                 config.hash_seed,
             ),
+            has_whole_connections,
+            may_follow: has_whole_connections,
+            has_begun: false,
             server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]
                 .into_iter()
                 .collect(),
@@ -153,9 +164,7 @@ impl HttpStage {
         // What a cut head does moves time on too, but what it may still answer leaves after it.
         self.deadline_ns = u64::MAX;
         while let Some(gone) = self.watch.expire(limit) {
-            if let Some(head) = gone {
-                self.on_partial(head, out);
-            }
+            self.on_gone(gone, out);
         }
         // What is due counts as gone at once, see `Pending`; the records of many follow piece by piece.
         let mut left = PIECE;
@@ -200,9 +209,13 @@ impl HttpStage {
             return;
         };
         let hash = ConnectionHash::new(self.seed, &waiting.connection);
-        if let Some(follower) = follower {
+        match follower {
+            Some(follower) if waiting.turn().is_some() => {
+                self.pending.file_followed(follower, hash);
+            }
             // Its response begins where that of the one that left ends, which nobody will know.
-            self.pending.hide(follower, hash);
+            Some(follower) => self.pending.hide(follower, hash),
+            None => {}
         }
         if matches!(waiting.half, Half::Request(_)) {
             self.give_up_link(hash, waiting.link);
@@ -423,10 +436,9 @@ impl Stage for HttpStage {
         self.shard = None;
         self.give_up_fragments(None, out);
         let full = out.len() + PIECE;
+        self.may_follow = false;
         while let Some(gone) = self.watch.evict() {
-            if let Some(head) = gone {
-                self.on_partial(head, out);
-            }
+            self.on_gone(gone, out);
         }
         while let Some((id, _)) = self.pending.oldest() {
             if out.len() >= full {

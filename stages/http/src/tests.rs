@@ -6,6 +6,7 @@ mod heads;
 mod interim;
 mod invariants;
 mod last_byte;
+mod lossy_pipelines;
 mod output;
 mod pairing;
 mod pipelines;

@@ -6,21 +6,25 @@
 
 use linkweir_proto::http1::{MAX_HEAD, Outcome, Start, classify, parse_request, parse_response};
 use linkweir_table::{Id, Table, TextChain, TextPool};
-use linkweir_wire::SeqNumber;
+use linkweir_wire::{SeqNumber, Tcp};
 
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::place::Place;
+use crate::place::{Place, Standing};
 use crate::segment::Segment;
 
 mod early;
+mod stream;
 
 pub(crate) use early::EARLY;
 use early::EarlySegment;
+pub(crate) use stream::{Gap, Next, Stream};
 
 /// Segments of a head that may wait for an earlier one.
 const MAX_LATE: usize = 8;
 /// Counters of the filter by ports.
 const FILTER: usize = 4096;
+/// Ends of responses that are kept by ports.
+const ENDS: usize = 1024;
 
 /// A head that is being gathered.
 #[derive(Debug)]
@@ -46,6 +50,23 @@ struct Late {
 }
 
 impl PartialHead {
+    fn new(place: Place) -> Self {
+        Self {
+            place,
+            next_seq: place.seq,
+            text: TextChain::default(),
+            sure: false,
+            first_line: false,
+            line_end: 0,
+            late: Vec::new(),
+        }
+    }
+
+    /// It is that of the message of a followed pipeline whose turn it is.
+    pub(crate) const fn set_turn(&mut self, turn: u32) {
+        self.place.standing = Standing::InTurn { turn, answer: None };
+    }
+
     /// Where and when the head begins.
     pub(crate) const fn place(&self) -> Place {
         self.place
@@ -61,6 +82,29 @@ impl PartialHead {
 enum Purpose {
     Head(PartialHead),
     Start(SeqNumber),
+    /// Few, and large.
+    Stream(Box<Stream>),
+}
+
+/// What is no longer watched.
+#[derive(Debug)]
+pub(crate) enum Gone {
+    /// A head that is not whole.
+    Head(PartialHead),
+    /// A place where a message was to begin.
+    Start,
+    /// A direction of a pipeline that was followed.
+    Stream(Connection, Box<Stream>),
+}
+
+impl Gone {
+    fn new(watched: Watched) -> Self {
+        match watched.purpose {
+            Purpose::Head(head) => Self::Head(head),
+            Purpose::Start(_) => Self::Start,
+            Purpose::Stream(stream) => Self::Stream(watched.direction, stream),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -77,6 +121,8 @@ pub(crate) enum Found {
     Nothing,
     /// Part of a head; nothing else is in it yet.
     Taken,
+    /// It is of a pipeline that is followed.
+    Followed,
     /// A message begins at this offset.
     Start(usize),
     /// A head is whole; it ends before this offset.
@@ -92,6 +138,8 @@ pub struct WatchList {
     table: Table<Watched>,
     texts: TextPool,
     filter: Box<[u16; FILTER]>,
+    /// By ports: where the last response ends behind which nobody waits.
+    ends: Box<[u32; ENDS]>,
     early: Vec<EarlySegment>,
     /// How many were kept so far; the slot of the next is the remainder.
     early_count: u64,
@@ -101,6 +149,10 @@ pub struct WatchList {
 const fn slot_of(src_port: u16, dst_port: u16) -> usize {
     (((src_port as u32).wrapping_mul(0x9e37_79b1) ^ (dst_port as u32).wrapping_mul(0x85eb_ca77))
         >> 20) as usize
+}
+
+const fn end_of(src_port: u16, dst_port: u16) -> usize {
+    slot_of(src_port, dst_port) % ENDS
 }
 
 fn file_under(seed: u64, direction: &Connection) -> u32 {
@@ -117,6 +169,7 @@ impl WatchList {
             table: Table::with_capacity(capacity),
             texts: TextPool::with_capacity(text_bytes / 256),
             filter: Box::new([0; FILTER]),
+            ends: Box::new([0; ENDS]),
             early: Vec::with_capacity(EARLY),
             early_count: 0,
             scratch: Vec::new(),
@@ -172,8 +225,10 @@ impl WatchList {
     }
 
     fn discard(&mut self, watched: Watched) {
-        if let Purpose::Head(head) = watched.purpose {
-            self.release(head);
+        match watched.purpose {
+            Purpose::Head(head) => self.release(head),
+            Purpose::Start(_) => {}
+            Purpose::Stream(stream) => self.release_stream(*stream),
         }
     }
 
@@ -184,18 +239,9 @@ impl WatchList {
         let old = self.find(&segment.direction).and_then(|id| self.take(id));
         let old = old.and_then(|watched| match watched.purpose {
             Purpose::Head(head) => Some(head),
-            Purpose::Start(_) => None,
+            Purpose::Start(_) | Purpose::Stream(_) => None,
         });
-        let place = Place::new(segment, offset);
-        let mut head = PartialHead {
-            place,
-            next_seq: place.seq,
-            text: TextChain::default(),
-            sure: false,
-            first_line: false,
-            line_end: 0,
-            late: Vec::new(),
-        };
+        let mut head = PartialHead::new(Place::new(segment, offset));
         let bytes = segment.payload.get(offset..).unwrap_or_default();
         // Never whole: it was parsed as far as it goes.
         if self.gather(&mut head, bytes).is_ok() {
@@ -217,7 +263,7 @@ impl WatchList {
             .and_then(|id| self.table.get(id));
         watched.is_some_and(|watched| match &watched.purpose {
             Purpose::Head(head) => head.place.seq == place.seq,
-            Purpose::Start(_) => false,
+            Purpose::Start(_) | Purpose::Stream(_) => false,
         })
     }
 
@@ -227,24 +273,13 @@ impl WatchList {
     }
 
     /// Takes out what was watched longest; `None` when nothing is.
-    #[expect(
-        clippy::option_option,
-        reason = "something was taken out; a head only sometimes"
-    )]
-    pub(crate) fn evict(&mut self) -> Option<Option<PartialHead>> {
+    pub(crate) fn evict(&mut self) -> Option<Gone> {
         let (id, _) = self.table.oldest()?;
-        self.take(id).map(|watched| match watched.purpose {
-            Purpose::Head(head) => Some(head),
-            Purpose::Start(_) => None,
-        })
+        self.take(id).map(Gone::new)
     }
 
     /// Takes out what did not change since `limit_ns`.
-    #[expect(
-        clippy::option_option,
-        reason = "something was taken out; a head only sometimes"
-    )]
-    pub(crate) fn expire(&mut self, limit_ns: u64) -> Option<Option<PartialHead>> {
+    pub(crate) fn expire(&mut self, limit_ns: u64) -> Option<Gone> {
         let (_, watched) = self.table.oldest()?;
         if watched.changed_ns > limit_ns {
             None
@@ -291,8 +326,29 @@ impl WatchList {
         }
         match self.take(id)?.purpose {
             Purpose::Head(head) => Some(head),
-            Purpose::Start(_) => None,
+            Purpose::Start(_) | Purpose::Stream(_) => None,
         }
+    }
+
+    /// Notes where a response ends behind which nobody waits.
+    #[inline]
+    pub(crate) fn expect_unasked(&mut self, direction: &Connection, end: u32) {
+        if let Some(at) = self
+            .ends
+            .get_mut(end_of(direction.client.1, direction.server.1))
+        {
+            *at = end;
+        }
+    }
+
+    /// Where in a segment a response ends behind which nobody waits, and another one begins.
+    #[inline]
+    pub(crate) fn unasked_in(&self, tcp: &Tcp<'_>) -> Option<usize> {
+        let end = self.ends.get(end_of(tcp.src_port(), tcp.dst_port()))?;
+        let offset = end.wrapping_sub(tcp.seq().0) as usize;
+        // Few segments go on: the bytes decide.
+        let bytes = tcp.payload.get(offset..).filter(|_| offset > 0)?;
+        (classify(bytes) == Start::Response).then_some(offset)
     }
 
     /// Looks at a segment of a direction that may be watched.
@@ -305,6 +361,7 @@ impl WatchList {
         };
         match &watched.purpose {
             Purpose::Start(at) => self.on_start(id, *at, segment),
+            Purpose::Stream(_) => Found::Followed,
             Purpose::Head(head) => {
                 let ahead = segment.seq - head.next_seq;
                 if ahead > 0 {
@@ -418,7 +475,7 @@ impl WatchList {
                 self.release(head);
                 Found::Nothing
             }
-            (_, Purpose::Start(_)) => Found::Nothing,
+            (_, Purpose::Start(_) | Purpose::Stream(_)) => Found::Nothing,
         }
     }
 
@@ -498,7 +555,7 @@ impl WatchList {
 
 /// Why bytes were not added to a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
+pub(crate) enum Refused {
     /// It is no head after all.
     NoHead,
     /// It is longer than [`MAX_HEAD`], or the pool is exhausted.

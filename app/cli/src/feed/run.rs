@@ -165,7 +165,7 @@ impl Job<'_> {
         splitter: &mut impl Splitter,
     ) -> (Vec<ConsumerStatus>, Result<(), SourceError>) {
         let limit = self.args.input.count.unwrap_or(u64::MAX);
-        let mut router = Router::new(splitter, source.is_reassembled());
+        let mut router = Router::new(splitter, source.is_dealt());
         let mut outcome = Ok(());
         while !self.signals.stop() && self.report.packets < limit {
             match source.next_event() {

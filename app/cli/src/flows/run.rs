@@ -119,7 +119,7 @@ impl<'a> Job<'a> {
 
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = FlowsStage::new(&FlowsConfig {
-            is_reassembled: source.is_reassembled(),
+            is_reassembled: source.is_dealt(),
             ..self.config.clone()
         });
         let limit = Limit::new(self.args.input.count);

@@ -130,7 +130,8 @@ impl<'a> Job<'a> {
 
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = HttpStage::new(&HttpConfig {
-            is_reassembled: source.is_reassembled(),
+            is_reassembled: source.is_dealt(),
+            has_whole_connections: !source.is_dealt() && self.args.halves().is_empty(),
             ..self.config.clone()
         });
         let limit = Limit::new(self.args.input.count);
@@ -227,6 +228,7 @@ impl<'a> Job<'a> {
     fn share_of(&self, workers: usize) -> HttpConfig {
         HttpConfig {
             max_pending: self.config.max_pending.div_ceil(workers),
+            has_whole_connections: workers < 2,
             ..self.config.clone()
         }
     }

@@ -186,6 +186,15 @@ impl ChunkedDecoder {
         })
     }
 
+    /// Passes over the data of a chunk that is still to come; says how many bytes that is.
+    pub const fn pass_data(&mut self) -> u64 {
+        let State::Data { left } = self.state else {
+            return 0;
+        };
+        self.state = State::DataEnd;
+        left
+    }
+
     /// Whether the body has ended.
     #[must_use]
     pub fn is_at_end(&self) -> bool {

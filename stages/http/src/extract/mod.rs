@@ -115,6 +115,7 @@ impl HalfStage {
                 timeout: config.timeout,
                 remembered: config.remembered,
                 hash_seed: config.hash_seed,
+                has_whole_connections: false,
                 ..HttpConfig::default()
             }),
             unread: HttpBatch::default(),

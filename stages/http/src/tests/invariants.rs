@@ -7,6 +7,7 @@ use linkweir_wire::LinkType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::lossy_pipelines::told;
 use super::random::{Mishap, exchange, mishap, suffer, suffer_where};
 use super::support::{Record, observe_in, together};
 use crate::HttpConfig;
@@ -239,7 +240,7 @@ proptest! {
                 continue;
             };
             let code = record.row.status_code.map(|code| format!("{:04}", code - 400));
-            prop_assert_eq!(code.as_deref(), Some(number), "{:?}", outcome.short());
+            prop_assert_eq!(code.as_deref(), Some(number), "{:?}\n{}", outcome.short(), told(&talk));
         }
     }
 

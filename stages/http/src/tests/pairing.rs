@@ -213,3 +213,21 @@ fn unusual_but_good_heads() {
     assert_eq!(methods, ["PROPFIND", "BREW", "OPTIONS"]);
     assert_eq!(outcome.records[1].reason_phrase, "I'm a teapot");
 }
+
+/// Behind a head in the same segment and behind the tail of a body that began in another.
+#[test]
+fn a_response_that_nobody_asked_for_is_an_orphan_wherever_it_begins() {
+    for body in [0, 10, 1400, 3000, 100_000] {
+        for unasked in [0, 700, 5000] {
+            let mut talk = Conversation::v4(40_000);
+            talk.client_sends(get("/a"))
+                .server_sends(answer(200, body) + &answer(408, unasked))
+                .client_sends(get("/b"))
+                .server_sends(answer(201, 3));
+            let mut short = look(&talk).short();
+            short.sort();
+            let expected = ["complete /a 200", "complete /b 201", "orphan 408"];
+            assert_eq!(short, expected, "{body} {unasked}");
+        }
+    }
+}

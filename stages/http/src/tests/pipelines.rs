@@ -149,10 +149,21 @@ fn chunked_answers_that_fit_a_segment() {
 }
 
 #[test]
+fn chunks_over_several_segments_end_where_the_next_answer_begins() {
+    for mss in [60, 1460] {
+        let mut talk = Conversation::v4(40_000).mss(mss);
+        talk.client_sends([get("/a"), get("/b")].concat())
+            .server_sends(chunked_answer(&[4000, 7]) + &answer(201, 0));
+        talk.client_sends(get("/c")).server_sends(answer(202, 0));
+        assert_eq!(look(&talk).short(), ALL[..3], "{mss}");
+    }
+}
+
+#[test]
 fn an_answer_of_unknown_length_ends_what_can_be_told() {
     let mut talk = Conversation::v4(40_000);
     talk.client_sends([get("/a"), get("/b")].concat())
-        .server_sends(chunked_answer(&[4000]))
+        .server_sends("HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(4000))
         .server_sends(answer(200, 0));
     // A request that has seen the answers is found again.
     talk.client_sends(get("/c")).server_sends(answer(201, 0));

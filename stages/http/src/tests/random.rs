@@ -127,6 +127,8 @@ fn repacketized(segments: &[Segment], at: usize) -> Option<Segment> {
         .find(|s| s.from == first.from && s.seq.0 == end)
     {
         joined.payload.extend_from_slice(&next.payload);
+        // Who sends it acknowledges what it has by then (RFC 9293 sec. 3.4).
+        joined.ack = next.ack;
         joined.at_ns = joined.at_ns.max(next.at_ns);
     }
     joined.at_ns += 500_000;

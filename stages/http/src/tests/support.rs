@@ -130,6 +130,11 @@ pub(super) fn look_with(config: &HttpConfig, talk: &Conversation) -> Outcome {
     observe(config, &talk.frames(), talk.link())
 }
 
+/// Several conversations under default settings.
+pub(super) fn look_all(talks: &[Conversation]) -> Outcome {
+    observe(&HttpConfig::default(), &together(talks), LinkType::ETHERNET)
+}
+
 /// The frames of several conversations in the order of their times.
 pub(super) fn together(talks: &[Conversation]) -> Vec<CapturedFrame> {
     let mut frames: Vec<_> = talks.iter().flat_map(Conversation::frames).collect();

@@ -18,13 +18,17 @@ use linkweir_wire::{DecodeFaults, FragmentStats, LinkType, Timestamp, Transport,
 pub(crate) fn settings() -> HttpConfig {
     HttpConfig {
         remembered: 1 << 12,
+        has_whole_connections: false,
         ..HttpConfig::default()
     }
 }
 
 /// The settings for a capture: of a small one, tables that take no time to make.
 pub(crate) fn settings_of(capture: &Path) -> HttpConfig {
-    let all = HttpConfig::default();
+    let all = HttpConfig {
+        has_whole_connections: false,
+        ..HttpConfig::default()
+    };
     if std::fs::metadata(capture).unwrap().len() >= 100_000 {
         return all;
     }

@@ -1,0 +1,332 @@
+//! Pipelines that are followed: several requests of a connection wait at once, and where a path loses or
+//! reorders segments their numbers alone do not tell which response is whose.
+//!
+//! From the second request on, both directions of such a connection are read in their order ([`Stream`]), and
+//! the n-th response answers the n-th request (RFC 9112 sec. 9.3.2). That ends with the connection, or where
+//! the order is lost: with a gap that nobody fills, with bytes that are no message where one is due, with a
+//! body that lasts until the connection closes. Then the numbers count again, as for all other traffic.
+
+use linkweir_proto::http1::classify;
+use linkweir_record::HttpBatch;
+use linkweir_table::Id;
+use linkweir_wire::SeqNumber;
+
+use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::place::Place;
+use crate::request::Spot;
+use crate::segment::Segment;
+use crate::stage::HttpStage;
+use crate::watch::{Gone, Next, Stream};
+
+mod read;
+
+/// The turn of the first request: one that comes late may be before it.
+const FIRST_TURN: u32 = 1 << 16;
+/// Bytes of the shortest request, `A / HTTP/1.0` with its line ends: less between two is no request.
+const SHORTEST: i32 = 16;
+
+/// The order of a stream is lost.
+#[derive(Debug)]
+struct Lost;
+
+/// The part of a segment from `offset` on.
+fn rest_of<'a>(segment: &Segment<'a>, offset: usize) -> Option<Segment<'a>> {
+    let payload = segment
+        .payload
+        .get(offset..)
+        .filter(|rest| !rest.is_empty())?;
+    Some(Segment {
+        seq: segment.seq_at(offset),
+        payload,
+        payload_len: segment
+            .payload_len
+            .saturating_sub(u32::try_from(offset).unwrap_or(u32::MAX)),
+        ..*segment
+    })
+}
+
+impl HttpStage {
+    /// Follows the connection of a request at `place`. The segment it is in comes next
+    /// ([`HttpStage::on_followed`]); the request itself has not been taken.
+    #[cold]
+    pub(crate) fn begin_following(
+        &mut self,
+        place: &Place,
+        spot: &Spot,
+        hash: ConnectionHash,
+        out: &mut HttpBatch,
+    ) {
+        self.make_room_to_follow(out);
+        let (asked, answers) = (place.direction, place.direction.reversed());
+        let mut client = Stream::new(true, place.seq, FIRST_TURN);
+        client.answered = spot.answered.map(SeqNumber);
+        if let Some(leader) = spot.there {
+            self.begin_with(leader, hash, &mut client);
+        }
+        let begin = self.begin_of_answers(hash, spot.link);
+        let mut server = Stream::new(false, SeqNumber(begin.unwrap_or(spot.link)), FIRST_TURN);
+        if begin.is_none() {
+            server.next = Next::Unknown;
+        }
+        self.watch.absorb(&asked, &mut client);
+        self.watch.absorb(&answers, &mut server);
+        self.watch.follow(asked, Box::new(client), self.now_ns);
+        self.has_begun = true;
+        self.read_late(&answers, Box::new(server), out);
+    }
+
+    fn make_room_to_follow(&mut self, out: &mut HttpBatch) {
+        while self.watch.lacks_pair() {
+            match self.watch.evict() {
+                Some(gone) => self.on_gone(gone, out),
+                None => break,
+            }
+        }
+    }
+
+    /// Makes the requests that wait already, the first of them `leader`, the beginning of a stream.
+    fn begin_with(&mut self, leader: Id, hash: ConnectionHash, client: &mut Stream) {
+        let next = client.base;
+        let (mut first, mut last) = (None, None);
+        self.pending.each_in_queue(leader, |begin, end, turn| {
+            first = first.or(Some(begin));
+            last = Some(end.unwrap_or(next));
+            *turn = client.turn;
+            client.turn += 1;
+            client.note_start(begin);
+        });
+        self.pending.file_followed(leader, hash);
+        let (Some(first), Some(last)) = (first, last) else {
+            return;
+        };
+        client.base = first;
+        // Less than a request in between is none.
+        if !(0..SHORTEST).contains(&(next - last)) {
+            client.next_seq = last;
+        }
+    }
+
+    /// A segment of a connection that is followed.
+    #[cold]
+    pub(crate) fn on_followed(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) {
+        let has_begun = std::mem::take(&mut self.has_begun);
+        self.advance(segment.ts_ns, out);
+        let direction = segment.direction;
+        let Some(mut stream) = self.watch.take_stream(&direction) else {
+            // It has just ended.
+            let may_follow = std::mem::take(&mut self.may_follow);
+            self.read_alone(segment, out);
+            self.may_follow = may_follow;
+            return;
+        };
+        stream.note_ack(segment);
+        let offset_of = |stream: &Stream, segment: &Segment<'_>| {
+            usize::try_from(stream.next_seq - segment.seq).unwrap_or(0)
+        };
+        // What it begins behind in the same segment has not come again.
+        let begun = (has_begun && !segment.seq.before(stream.base))
+            .then(|| rest_of(segment, offset_of(&stream, segment)))
+            .flatten();
+        let segment = begun.as_ref().unwrap_or(segment);
+        if let Err(Lost) = self.read_in_order(&mut stream, segment, out) {
+            let offset = offset_of(&stream, segment);
+            let rest = rest_of(segment, offset);
+            return self.end_following(&direction, stream, rest, out);
+        }
+        let acked = (stream.is_client && segment.has_ack).then_some(SeqNumber(segment.ack));
+        self.read_late(&direction, stream, out);
+        if let Some(acked) = acked {
+            self.pass_gap(&direction.reversed(), acked, segment.ts_ns, out);
+        }
+    }
+
+    /// The client has what is before `acked`, so a gap before that will not be filled here any more.
+    fn pass_gap(
+        &mut self,
+        answers: &Connection,
+        acked: SeqNumber,
+        now_ns: u64,
+        out: &mut HttpBatch,
+    ) {
+        let Some(server) = self.watch.stream_mut(answers) else {
+            return;
+        };
+        let Some(behind) = server.lost_before(acked, now_ns) else {
+            return;
+        };
+        let is_lost = server.next != Next::Unknown;
+        server.next_seq = behind;
+        let Some(server) = self.watch.take_stream(answers) else {
+            return;
+        };
+        if is_lost {
+            self.end_following(answers, server, None, out);
+        } else {
+            self.read_late(answers, server, out);
+        }
+    }
+
+    /// Reads what has waited in a stream and is due, and goes on following it.
+    fn read_late(&mut self, direction: &Connection, mut stream: Box<Stream>, out: &mut HttpBatch) {
+        let mut bytes = Vec::new();
+        while let Some(late) = self
+            .watch
+            .next_segment(direction, &mut stream, false, &mut bytes)
+        {
+            if self.read_in_order(&mut stream, &late, out).is_err() {
+                let offset = usize::try_from(stream.next_seq - late.seq).unwrap_or(0);
+                let rest = rest_of(&late, offset);
+                return self.end_following(direction, stream, rest, out);
+            }
+        }
+        self.watch.follow(*direction, stream, self.now_ns);
+    }
+}
+
+/// The connection of a stream in `direction`, client first.
+fn connection_of(direction: &Connection, stream: &Stream) -> Connection {
+    if stream.is_client {
+        *direction
+    } else {
+        direction.reversed()
+    }
+}
+impl HttpStage {
+    /// Something is no longer watched.
+    pub(crate) fn on_gone(&mut self, gone: Gone, out: &mut HttpBatch) {
+        match gone {
+            Gone::Head(head) => self.on_partial(head, out),
+            Gone::Start => {}
+            Gone::Stream(direction, stream) => self.end_following(&direction, stream, None, out),
+        }
+    }
+
+    /// Lets the numbers count again for a connection of which `stream` is one direction; `rest` is what was
+    /// not read of a segment.
+    fn end_following(
+        &mut self,
+        direction: &Connection,
+        mut stream: Box<Stream>,
+        rest: Option<Segment<'_>>,
+        out: &mut HttpBatch,
+    ) {
+        let may_follow = std::mem::take(&mut self.may_follow);
+        let peer = self.watch.take_stream(&direction.reversed());
+        let connection = connection_of(direction, &stream);
+        self.end_head(&mut stream, out);
+        let mut next = (!stream.is_client).then(|| Answers::of(&stream));
+        let mut peer = peer;
+        if let Some(peer) = &mut peer {
+            self.end_head(peer, out);
+            if !peer.is_client {
+                next = Some(Answers::of(peer));
+            }
+        }
+        self.end_queue(&connection, next.unwrap_or_default(), out);
+        if let Some(rest) = rest {
+            self.read_alone(&rest, out);
+        }
+        let mut bytes = Vec::new();
+        while let Some(late) = self
+            .watch
+            .next_segment(direction, &mut stream, true, &mut bytes)
+        {
+            self.read_alone(&late, out);
+        }
+        if let Some(peer) = &mut peer {
+            let other = direction.reversed();
+            while let Some(late) = self.watch.next_segment(&other, peer, true, &mut bytes) {
+                self.read_alone(&late, out);
+            }
+        }
+        self.release_bodies(out);
+        self.may_follow = may_follow;
+    }
+
+    /// The requests of a pipeline wait by their numbers again: where the next response begins, if that is
+    /// known, or where a later one does, if they acknowledge what came before that.
+    fn end_queue(&mut self, connection: &Connection, answers: Answers, out: &mut HttpBatch) {
+        let Answers { next, last } = answers;
+        let hash = ConnectionHash::new(self.seed, connection);
+        let mut at = self.pending.find_followed(connection, hash);
+        let mut links: Vec<u32> = Vec::new();
+        while let Some(id) = at {
+            let Some((mut waiting, follower)) = self.pending.remove(id) else {
+                break;
+            };
+            at = follower;
+            let turn = waiting.turn();
+            let here = next.filter(|(of, _)| turn.is_some_and(|turn| turn >= *of));
+            let origin = waiting.origin();
+            let here_or_last = next.map(|(_, here)| here).or(last);
+            let is_later = here_or_last.is_none_or(|at| at.before(SeqNumber(origin)));
+            let link = match here {
+                Some((_, here)) if !is_later => Some(here.0),
+                // Of those with this number none before it may be missing.
+                _ if self.recall(hash, Meaning::Hidden, origin).is_some() => None,
+                _ => Some(origin).filter(|_| is_later),
+            };
+            waiting.stand_alone();
+            waiting.link = link.unwrap_or(origin);
+            let there = link.and_then(|link| self.pending.find_leader(connection, hash, link));
+            let inserted = match there {
+                Some(leader) => self.pending.insert_behind(leader, hash, waiting),
+                None => self.pending.insert(hash, waiting),
+            };
+            match inserted {
+                Ok(id) if link.is_none() => self.pending.hide(id, hash),
+                Ok(_) => links.extend(link.filter(|link| !links.contains(link))),
+                Err(refused) => self.give_up(refused, out),
+            }
+        }
+        for link in links {
+            if let Some(leader) = self.pending.find_leader(connection, hash, link) {
+                self.relocate(connection, hash, leader, Some(link), out);
+            }
+        }
+        if let Some((_, seq)) = next {
+            self.watch
+                .expect_start(connection.reversed(), seq, self.now_ns);
+        }
+    }
+
+    /// What is there of a head that was coming counts.
+    fn end_head(&mut self, stream: &mut Stream, out: &mut HttpBatch) {
+        let Some(mut head) = stream.head.take() else {
+            return;
+        };
+        head.set_turn(stream.turn);
+        stream.turn += 1;
+        stream.next = Next::Unknown;
+        self.on_partial(head, out);
+    }
+
+    /// A segment as that of any connection.
+    fn read_alone(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) {
+        let (from, to) = (segment.direction.client.1, segment.direction.server.1);
+        let mut touch = crate::segment::Touch::Passed;
+        if self.watch.watches(from, to) && self.on_watched(segment, &mut touch, out) {
+            return;
+        }
+        self.on_messages(segment, 0, classify(segment.payload), out);
+    }
+}
+
+/// What is known of a stream of responses.
+#[derive(Debug, Clone, Copy, Default)]
+struct Answers {
+    /// The turn of the next one and where it begins.
+    next: Option<(u32, SeqNumber)>,
+    /// Where the last one begins.
+    last: Option<SeqNumber>,
+}
+
+impl Answers {
+    fn of(stream: &Stream) -> Self {
+        let is_known = stream.next == Next::Message;
+        Self {
+            next: is_known.then_some((stream.turn, stream.next_seq)),
+            last: stream.starts.back().copied(),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Pipelines on a path that loses, reorders and repeats: what a real sender then puts on the wire.
+//!
+//! Client and server send their streams in segments of any size, each as soon as it may; the client
+//! acknowledges what it has so far, in the middle of a response too. The capture holds every byte, some
+//! later than they were first sent and some more than once, cut differently.
+
+use linkweir_testkit::conversation::{Conversation, Segment, Side};
+use linkweir_testkit::script::{Exchange, Framing};
+use linkweir_wire::SeqNumber;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::random::{Mishap, suffer_where};
+use super::support::observe_in;
+use crate::HttpConfig;
+
+/// Body, whether `HEAD`, whether `100 Continue` comes before the answer, whether chunked.
+type Shape = (usize, bool, bool, bool);
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let bool_of = proptest::bool::weighted;
+    (0_usize..2500, bool_of(0.1), bool_of(0.1), bool_of(0.25))
+}
+
+/// Exchanges that are told apart by target and code: `/0007` is answered with 407.
+fn numbered(shapes: &[Shape]) -> Vec<Exchange> {
+    (0..)
+        .zip(shapes)
+        .map(|(n, (body, is_head, interim, chunked))| Exchange {
+            method: if *is_head { "HEAD" } else { "GET" },
+            status: 400 + n,
+            interim: *interim,
+            framing: if *chunked {
+                Framing::Chunked
+            } else {
+                Framing::Length
+            },
+            ..Exchange::get(format!("/{n:04}"), *body)
+        })
+        .collect()
+}
+
+/// One step of the two senders.
+#[derive(Debug, Clone)]
+struct Step {
+    is_client: bool,
+    /// Bytes at most.
+    len: usize,
+    /// How much of what is there to acknowledge is acknowledged.
+    ack: usize,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let len = prop_oneof![2 => Just(usize::MAX), 1 => 1_usize..1500];
+    (any::<bool>(), len, any::<usize>()).prop_map(|(is_client, len, ack)| Step {
+        is_client,
+        len,
+        ack,
+    })
+}
+
+/// The streams in segments of at most `mss` bytes. The server answers what it has, and the client sends
+/// when it likes; where the steps end, the rest follows.
+fn tell(talk: &mut Conversation, exchanges: &[Exchange], steps: &[Step], mss: usize) {
+    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+    // The server's bytes up to the second number may be sent when it has those up to the first.
+    let mut allowed = vec![(0, 0)];
+    for exchange in exchanges {
+        asked.extend(exchange.request());
+        if exchange.interim {
+            answered.extend(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        answered.extend(exchange.response());
+        allowed.push((asked.len(), answered.len()));
+    }
+    let (first, second) = FIRST;
+    let at = |base: SeqNumber, offset: usize| {
+        SeqNumber(base.0.wrapping_add(u32::try_from(offset).unwrap()))
+    };
+    let (mut sent, mut replied, mut known) = (0, 0, 0);
+    let rest = (0..)
+        .map(|n| Step {
+            is_client: n % 2 == 0,
+            len: usize::MAX,
+            ack: 0,
+        })
+        .take(20_000);
+    // By the second request a pipeline is known as one.
+    let second_request = allowed.get(2).map_or(asked.len(), |(needs, _)| *needs);
+    let opening = std::iter::repeat_n(
+        Step {
+            is_client: true,
+            len: usize::MAX,
+            ack: 0,
+        },
+        second_request.div_ceil(mss),
+    );
+    let talk_steps = opening.chain(steps.iter().cloned()).chain(rest);
+    for step in talk_steps {
+        if step.is_client {
+            let end = asked.len().min(sent + step.len.min(mss));
+            if end == sent {
+                continue;
+            }
+            known += step.ack % (replied - known + 1);
+            talk.client_sends(&asked[sent..end]);
+            sent = end;
+            if let Some(segment) = talk.segments_mut().last_mut() {
+                segment.ack = at(second, known);
+            }
+        } else {
+            let may = allowed.iter().filter(|(needs, _)| *needs <= sent);
+            let most = may.map(|(_, gives)| *gives).max().unwrap_or(0);
+            let end = most.min(replied + step.len.min(mss));
+            if end == replied {
+                continue;
+            }
+            talk.server_sends(&answered[replied..end]);
+            replied = end;
+            if let Some(segment) = talk.segments_mut().last_mut() {
+                segment.ack = at(first, sent);
+            }
+        }
+    }
+    assert_eq!((sent, replied), (asked.len(), answered.len()));
+}
+
+/// The numbers with which the two streams begin.
+const FIRST: (SeqNumber, SeqNumber) = (SeqNumber(1001), SeqNumber(500_001));
+
+/// What a side has of the other's stream.
+struct Received {
+    first: SeqNumber,
+    bytes: Vec<bool>,
+    /// The next byte that is missing.
+    next: usize,
+}
+
+impl Received {
+    fn new(first: SeqNumber) -> Self {
+        Self {
+            first,
+            bytes: Vec::new(),
+            next: 0,
+        }
+    }
+
+    fn offset(&self, number: SeqNumber) -> usize {
+        usize::try_from(number - self.first).unwrap()
+    }
+
+    /// Whether any of it is new.
+    fn takes(&mut self, segment: &Segment) -> bool {
+        let start = self.offset(segment.seq);
+        let end = start + segment.payload.len();
+        if self.bytes.len() < end {
+            self.bytes.resize(end, false);
+        }
+        let is_new = self.bytes[start..end].contains(&false);
+        self.bytes[start..end].fill(true);
+        while self.bytes.get(self.next) == Some(&true) {
+            self.next += 1;
+        }
+        is_new
+    }
+}
+
+/// After what happened on the path: nobody acknowledges what did not come, no server answers what it does
+/// not have, and what a client sends again acknowledges what it has by then. So the capture is one from
+/// between the two, where everything passes that either has.
+fn keep_to_cause_and_effect(talk: &mut Conversation) {
+    let mut segments = std::mem::take(talk.segments_mut());
+    segments.sort_by_key(|segment| segment.at_ns);
+    let mut asked = Received::new(FIRST.0);
+    let mut answered = Received::new(FIRST.1);
+    let mut early: Vec<Segment> = Vec::new();
+    let mut in_order = Vec::new();
+    for mut segment in segments {
+        if segment.from == Side::Server {
+            early.push(segment);
+        } else {
+            let may = SeqNumber(FIRST.1.0 + u32::try_from(answered.next).unwrap());
+            if !asked.takes(&segment) || may.before(segment.ack) {
+                segment.ack = may;
+            }
+            let now_ns = segment.at_ns;
+            in_order.push(segment);
+            early
+                .iter_mut()
+                .for_each(|later| later.at_ns = later.at_ns.max(now_ns));
+        }
+        for later in std::mem::take(&mut early) {
+            if asked.offset(later.ack) <= asked.next {
+                answered.takes(&later);
+                in_order.push(later);
+            } else {
+                early.push(later);
+            }
+        }
+    }
+    assert!(early.is_empty(), "what is asked in the end is answered");
+    in_order.sort_by_key(|segment| segment.at_ns);
+    *talk.segments_mut() = in_order;
+}
+
+/// What a path does that loses nothing for ever.
+fn harm() -> impl Strategy<Value = Mishap> {
+    let segment = any::<Index>;
+    let span = || prop_oneof![0_u64..5_000_000, 0_u64..60_000_000];
+    prop_oneof![
+        (segment(), span()).prop_map(|(at, ns)| Mishap::Repetition(at, ns)),
+        (segment(), span()).prop_map(|(at, ns)| Mishap::Delay(at, ns)),
+        segment().prop_map(Mishap::Repacketized),
+    ]
+}
+
+/// The segments in the order of their times, one a line, with numbers from those of the first on.
+pub(super) fn told(talk: &Conversation) -> String {
+    let all = talk.segments();
+    let first = |side| {
+        let of_side = all.iter().filter(|segment| segment.from == side);
+        of_side
+            .map(|segment| segment.seq)
+            .min_by_key(|seq| seq.0)
+            .unwrap_or_default()
+    };
+    let (asked, answered) = (first(Side::Client), first(Side::Server));
+    let line = |segment: &Segment| {
+        let (from, to) = match segment.from {
+            Side::Client => (asked, answered),
+            Side::Server => (answered, asked),
+        };
+        let text = String::from_utf8_lossy(&segment.payload);
+        let (seq, ack) = (segment.seq - from, segment.ack - to);
+        let end = seq + i32::try_from(segment.payload.len()).unwrap();
+        let from = segment.from;
+        format!(
+            "{:?} {seq}..{end} ack {ack} {:?}",
+            from,
+            text.get(..24).unwrap_or(&text)
+        )
+    };
+    let mut segments: Vec<&Segment> = all.iter().collect();
+    segments.sort_by_key(|segment| segment.at_ns);
+    let lines: Vec<_> = segments.into_iter().map(line).collect();
+    lines.join("\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// All bytes are there: every exchange is found once, with its own answer.
+    #[test]
+    fn every_exchange_is_found_once(
+        shapes in vec(shape(), 1..16),
+        steps in vec(step(), 0..60),
+        mss in prop_oneof![Just(100_usize), Just(536), Just(1460)],
+        harms in vec(harm(), 0..8),
+    ) {
+        let exchanges = numbered(&shapes);
+        let mut talk = Conversation::v4(40_000).mss(mss);
+        tell(&mut talk, &exchanges, &steps, mss);
+        suffer_where(&mut talk, &harms, |harm, segment| {
+            // What overtakes the first segment of all is one of few that are kept in case a head comes.
+            let is_first = segment.from == Side::Client && segment.seq == FIRST.0;
+            !(matches!(harm, Mishap::Delay(..)) && is_first)
+        });
+        keep_to_cause_and_effect(&mut talk);
+        let outcome = observe_in(&HttpConfig::default(), &talk.frames(), talk.link(), &[]);
+        let mut short = outcome.short();
+        short.sort();
+        let expected: Vec<_> = (0..shapes.len()).map(|n| format!("complete /{n:04} {}", 400 + n)).collect();
+        prop_assert_eq!(short, expected, "{}", told(&talk));
+    }
+}
+
+/// Those behind it that have seen the lost one are found by their numbers.
+#[test]
+fn a_head_that_the_capture_lost_costs_itself() {
+    use super::support::{answer, get, look};
+    let mut talk = Conversation::v4(40_000).mss(100);
+    let ask = |talk: &mut Conversation, names: &[&str]| {
+        names
+            .iter()
+            .for_each(|name| _ = talk.client_sends(get(name)));
+    };
+    ask(&mut talk, &["/a", "/b"]);
+    talk.server_sends(answer(200, 10))
+        .server_sends(answer(201, 10));
+    ask(&mut talk, &["/c"]);
+    let lost = talk.segments().len();
+    talk.server_sends(answer(202, 300));
+    ask(&mut talk, &["/d", "/e"]);
+    talk.server_sends(answer(203, 10))
+        .server_sends(answer(204, 10));
+    ask(&mut talk, &["/f"]);
+    talk.server_sends(answer(205, 10));
+    talk.lose(lost);
+    let mut short = look(&talk).short();
+    short.sort();
+    let expected = [
+        "complete /a 200",
+        "complete /b 201",
+        "complete /d 203",
+        "complete /e 204",
+        "complete /f 205",
+        "unanswered /c",
+    ];
+    assert_eq!(short, expected, "{}", told(&talk));
+}
+
+/// Nothing of what is remembered of one connection is of another, whatever their ports and numbers.
+#[test]
+fn connections_of_one_exchange_stay_apart() {
+    use super::support::{answer, get, look_all};
+    let talks: Vec<_> = (0..3000_u32)
+        .map(|n| {
+            let client = format!("10.{}.0.1:{}", n / 401, 1024 + n).parse().unwrap();
+            let mut talk = Conversation::between(client, "10.99.0.1:80".parse().unwrap())
+                .numbered(n * 1000, n * 7)
+                .starting_at(Conversation::START_NS + u64::from(n) * 10_000);
+            talk.client_sends(get("/")).server_sends(answer(200, 100));
+            talk
+        })
+        .collect();
+    let outcome = look_all(&talks);
+    assert_eq!(outcome.stats.transactions, 3000);
+    assert!(
+        outcome
+            .short()
+            .iter()
+            .all(|short| short == "complete / 200")
+    );
+}
