@@ -50,18 +50,15 @@ pub struct UdpMemory {
     pub(super) votes: u8,
     /// Which side the above is from.
     pub(super) is_from_client: bool,
-    /// Datagrams seen.
+    /// Datagrams seen; those that fit nothing count twice.
     datagrams: u8,
-    /// Those of them that fit nothing.
-    strangers: u8,
 }
 
 const _: () = assert!(size_of::<UdpMemory>() <= 16);
 
-/// Datagrams with a shape but without agreement, after which there is none.
+/// Datagrams after which a flow is nothing that is known, or half as many where none fits anything: a call
+/// may open with words of its own before its media come.
 const PATIENCE: u8 = 16;
-/// Datagrams that fit nothing, after which the flow is nothing that is known.
-const STRANGERS: u8 = 4;
 
 impl UdpMemory {
     /// Takes a datagram as the first of a candidate.
@@ -80,8 +77,7 @@ impl UdpMemory {
             kind,
             votes: 1,
             is_from_client,
-            datagrams: self.datagrams,
-            strangers: self.strangers,
+            ..*self
         };
     }
 
@@ -186,13 +182,13 @@ fn by_votes(datagram: &[u8], is_from_client: bool, memory: &mut UdpMemory) -> Ve
 
 /// A datagram that fits nothing: some may come before those that do, and between them.
 const fn strange(memory: &mut UdpMemory) -> Verdict {
-    memory.strangers = memory.strangers.saturating_add(1);
+    memory.datagrams = memory.datagrams.saturating_add(1);
     wait(memory)
 }
 
 /// More, as long as it is worth it.
 const fn wait(memory: &UdpMemory) -> Verdict {
-    if memory.datagrams < PATIENCE && memory.strangers < STRANGERS {
+    if memory.datagrams < PATIENCE {
         Verdict::More
     } else {
         Verdict::No

@@ -72,6 +72,31 @@ fn odd_datagrams_do_not_decide_a_flow() {
     }
 }
 
+/// As calls of Discord open: an address asked and answered, keep-alives, reports that are encrypted.
+#[test]
+fn media_may_come_behind_words_of_its_own() {
+    let discovery = |kind| [&[0, kind, 0, 70, 0, 0, 0xAC, 0xE3][..], &[0; 66]].concat();
+    let alive = vec![0x13, 0x37, 0xCA, 0xFE, 1, 0, 0, 0];
+    let report = [&[0x80, 0xC8, 0, 6, 0, 0, 0xAC, 0xE3][..], &[0xDB; 52]].concat();
+    let media = (1..=3).map(|sequence| rtp_packet(sequence, 0xA139, 120));
+    let opening = [
+        discovery(1),
+        discovery(2),
+        alive.clone(),
+        alive,
+        report.clone(),
+        report,
+    ];
+    let mut memory = UdpMemory::default();
+    let verdicts: Vec<Verdict> = opening
+        .into_iter()
+        .chain(media)
+        .map(|datagram| classify_udp(&datagram, false, 53_459, 50_004, &mut memory))
+        .collect();
+    assert_eq!(verdicts[..8], [Verdict::More; 8]);
+    assert_eq!(verdicts[8], Verdict::Is(A::Rtp));
+}
+
 #[test]
 fn stun_and_rtp_go_over_tcp() {
     let stun = [
