@@ -438,10 +438,9 @@ impl Work<'_, '_> {
         bytes: &[u8],
     ) -> Fate {
         let ends = self.conn.ends;
-        let ports = (ends.client.1, ends.server.1);
         match &mut self.conn.phase {
             Phase::Opening(opening) => {
-                match opening.on_datagram(side, bytes, ports, self.room.policy) {
+                match opening.on_datagram(side, bytes, ends, self.room.policy) {
                     Classified::More => self.room.accept(packet.id, packet.mark, None),
                     Classified::Is(label, server_name) => {
                         return self.decide_datagram(side, packet, bytes, label, &server_name);

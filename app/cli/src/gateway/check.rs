@@ -152,9 +152,9 @@ fn unreachable(config: &GatewayConfig) -> Vec<String> {
         let all_applications = match (&earlier.applications, &later.applications) {
             (Applications::Any, _) => true,
             (Applications::Of(_), Applications::Any) => false,
-            (Applications::Of(first), Applications::Of(second)) => {
-                second.iter().all(|label| first.contains(label))
-            }
+            (Applications::Of(first), Applications::Of(second)) => second
+                .iter()
+                .all(|label| first.iter().any(|one| label.includes(*one))),
         };
         let all_clients = earlier.clients.0.is_empty() || earlier.clients == later.clients;
         all_applications && all_clients && earlier.server_names.0.is_empty()

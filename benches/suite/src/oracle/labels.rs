@@ -84,18 +84,6 @@ type Explained = (&'static str, &'static str, &'static str, &'static str);
 
 const EXPLAINED: &[Explained] = &[
     (
-        "stun_dtls_unidirectional_server.pcap",
-        "DTLS",
-        "stun",
-        "begins with STUN",
-    ),
-    (
-        "geforcenow.pcapng",
-        "DTLS.GeForceNow",
-        "stun",
-        "begins with STUN",
-    ),
-    (
         "jabber.pcap",
         "Jabber",
         "",
@@ -267,7 +255,8 @@ fn judge(
         // Neither knows it, or it is none of ours.
         return true;
     }
-    let agrees = same.is_some_and(|same| same.contains(&ours));
+    // Of several, what the flow goes on as, or what it begins with.
+    let agrees = same.is_some_and(|same| ours.split(',').any(|one| same.contains(&one)));
     let shown = if agrees { ours } else { application };
     let tally = tallies.entry(shown.to_owned()).or_default();
     let count = match (same, ours) {

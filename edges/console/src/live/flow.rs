@@ -18,7 +18,7 @@ use super::flow_metrics::{self, HALVES, RTT_BOUNDS};
 use super::kind::{Clock, Column, Kind};
 use super::metrics::Exposition;
 use super::part::{ADDRESS_BYTES, address_text, octets, socket_key};
-use super::scopes::is_same;
+use super::scopes::{is_application, is_same};
 use crate::alert::{FlowNumbers, Rule, RuleError, Scope};
 use crate::api::{
     Application, FlowBy, FlowFigures, FlowOf, FlowSort, FlowTopRow, Percentiles, Tick, Totals,
@@ -223,7 +223,7 @@ impl Kind for FlowKind {
         match scope {
             Scope::Run => true,
             Scope::Name(name) => scratch.name == name.as_bytes(),
-            Scope::Application(name) => application(row).eq_ignore_ascii_case(name),
+            Scope::Application(name) => is_application(application(row).as_bytes(), name),
             Scope::Client(address) => is_same(row.client.ip, *address),
             Scope::Server(address, port) => {
                 port.is_none_or(|port| port == row.server.port) && is_same(row.server.ip, *address)

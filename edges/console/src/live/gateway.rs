@@ -16,7 +16,7 @@ use super::gateway_metrics::{self, SIZE_BOUNDS};
 use super::kind::{Clock, Column, Kind};
 use super::metrics::Exposition;
 use super::part::{ADDRESS_BYTES, address_text, octets};
-use super::scopes::is_same;
+use super::scopes::{is_application, is_same};
 use crate::alert::{GatewayNumbers, Rule, RuleError, Scope, is_refusal};
 use crate::api::{
     GatewayBy, GatewayFigures, GatewayLine, GatewayOf, GatewaySort, GatewayTopRow, Percentiles,
@@ -199,7 +199,7 @@ impl Kind for GatewayKind {
         let row = view.row;
         match scope {
             Scope::Run => true,
-            Scope::Application(name) => application(view).eq_ignore_ascii_case(name.as_bytes()),
+            Scope::Application(name) => is_application(application(view), name),
             Scope::Client(address) => is_same(row.client_ip, *address),
             Scope::Server(address, port) => {
                 port.is_none_or(|port| port == row.server_port) && is_same(row.server_ip, *address)

@@ -26,6 +26,12 @@ pub(super) fn names_host(field: &[u8], host: &[u8]) -> bool {
     }
 }
 
+/// Whether a label is that of an application, or has it among several: `stun,dtls` is `dtls` too.
+pub(super) fn is_application(label: &[u8], name: &str) -> bool {
+    let is_it = |word: &[u8]| word.eq_ignore_ascii_case(name.as_bytes());
+    is_it(label) || label.split(|byte| *byte == b',').any(is_it)
+}
+
 impl Scopes {
     pub(super) fn of(rules: &[Rule]) -> Self {
         let mut scopes: Vec<Scope> = Vec::new();
@@ -55,6 +61,16 @@ impl Scopes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_of_several_is_each() {
+        for name in ["stun", "DTLS", "rtp", "stun,dtls,rtp"] {
+            assert!(is_application(b"stun,dtls,rtp", name), "{name}");
+        }
+        for name in ["tls", "stun,rtp", "", "unknown"] {
+            assert!(!is_application(b"stun,dtls,rtp", name), "{name}");
+        }
+    }
 
     #[test]
     fn a_host_without_a_port_matches_every_port() {

@@ -234,6 +234,8 @@ mod tests {
             ("llmnr", "dns", "dns"),
             // Zeek has no analyzer of these.
             ("edonkey", "edonkey", "edonkey"),
+            // Of several, as Zeek joins them.
+            ("stun,dtls", "stun,dtls", "stun,dtls"),
         ] {
             assert_eq!(written(application, Protocol::Tcp, 9), tcp);
             assert_eq!(written(application, Protocol::Udp, 9), udp);

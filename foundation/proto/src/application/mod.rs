@@ -7,7 +7,8 @@
 //! [`classify_tcp`] sees what both sides sent first, and knows either side alone, so that captures
 //! of one direction and flows whose opening was reversed are labelled too. [`classify_udp`] sees one
 //! datagram at a time; protocols without a signature (RTP, uTP) need several that agree, for which
-//! the caller keeps an [`UdpMemory`] of 16 bytes.
+//! the caller keeps an [`UdpMemory`] of 16 bytes. A flow that begins with STUN is what it goes on as,
+//! too (`stun,dtls,rtp`).
 //!
 //! Cost: the first byte chooses which signatures are tried, mostly one or two compares; nothing is
 //! allocated. Sources: the RFC or specification named at each signature.
@@ -56,7 +57,8 @@ pub struct Opening<'a> {
 pub enum Verdict {
     /// It is this.
     Is(Application),
-    /// It is this, unless more of the same head says that it is another.
+    /// It is this, unless more of the same head says that it is another, or later datagrams that it goes
+    /// on as another too.
     Likely(Application),
     /// More bytes or datagrams may decide.
     More,

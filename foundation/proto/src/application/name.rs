@@ -17,7 +17,8 @@ macro_rules! applications {
             /// All of them, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The name in records and settings.
+            /// The name in records and settings: a word, or where a flow carries several applications
+            /// one after the other, theirs joined by commas.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
@@ -155,6 +156,25 @@ applications! {
     Tftp "tftp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
     /// WireGuard tunnels.
     WireGuard "wireguard" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// STUN, then DTLS (RFC 7983), as of WebRTC's data channels.
+    StunDtls "stun,dtls" con 0 l7 44, p2p 0 udp 26;
+    /// STUN, then media.
+    StunRtp "stun,rtp" con 0 l7 1, p2p 0 udp 3;
+    /// STUN, then reports on media.
+    StunRtcp "stun,rtcp" con 0 l7 2, p2p 0 udp 4;
+    /// STUN, then the keys by DTLS (RFC 5764), then media: WebRTC.
+    StunDtlsRtp "stun,dtls,rtp" con 0 l7 1, p2p 0 udp 3;
+    /// STUN, then the keys by DTLS, then reports on media.
+    StunDtlsRtcp "stun,dtls,rtcp" con 0 l7 2, p2p 0 udp 4;
+}
+
+impl Application {
+    /// Whether what this names has `other` in it: `stun,dtls` includes `stun`, `dtls` and itself.
+    #[must_use]
+    pub fn includes(self, other: Self) -> bool {
+        let has = |word| self.as_str().split(',').any(|mine| mine == word);
+        self == other || other.as_str().split(',').all(has)
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +190,28 @@ mod tests {
             );
         }
         assert_eq!(Application::from_name("unknown"), None);
+    }
+
+    #[test]
+    fn several_applications_include_each() {
+        use Application::{Dtls, Rtp, Stun, StunDtls, StunDtlsRtp};
+        for other in [Stun, Dtls, Rtp, StunDtls, StunDtlsRtp] {
+            assert!(StunDtlsRtp.includes(other), "{other:?}");
+        }
+        for (one, other) in [
+            (Stun, Dtls),
+            (Dtls, StunDtls),
+            (StunDtls, Rtp),
+            (StunDtls, StunDtlsRtp),
+        ] {
+            assert!(!one.includes(other), "{one:?} {other:?}");
+        }
+        for one in Application::ALL {
+            for word in one.as_str().split(',') {
+                let word = Application::from_name(word).unwrap();
+                assert!(one.includes(word), "{one:?} {word:?}");
+            }
+        }
     }
 
     #[test]

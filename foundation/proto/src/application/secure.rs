@@ -99,8 +99,8 @@ pub(super) fn ssl2(view: &View<'_>) -> Verdict {
     Verdict::when(is_hello, Application::Tls)
 }
 
-/// DTLS (RFC 6347 section 4.1): records that fill the datagram, the first of them of a handshake or
-/// with the numbers of a connection under way.
+/// DTLS (RFC 6347 section 4.1; RFC 9147 section 7: 26, acknowledgements): records that fill the datagram,
+/// the first of them of a handshake or with the numbers of a connection under way.
 pub(super) fn dtls(datagram: &[u8]) -> Verdict {
     const HEADER: usize = 13;
     let mut rest = datagram;
@@ -108,10 +108,13 @@ pub(super) fn dtls(datagram: &[u8]) -> Verdict {
     while let (Some(kind), Some(version), Some(epoch), Some(length)) =
         (byte(rest, 0), be16(rest, 1), be16(rest, 3), be16(rest, 11))
     {
-        let is_sane = matches!(kind, 20..=25)
+        let is_sane = matches!(kind, 20..=26)
             && matches!(version, 0xFEFF | 0xFEFD | 0xFEFC | 0x0100)
             && length <= RECORD
             && length > 0
+            // A connection has a few epochs and no 2^32 records in one.
+            && epoch < 256
+            && be16(rest, 5) == Some(0)
             // A handshake of the first epoch begins with a type that exists.
             && (kind != 22 || epoch > 0 || matches!(byte(rest, HEADER), Some(0..=20)));
         if !is_sane {

@@ -443,7 +443,6 @@ fn datagrams_with_a_mark_are_known_at_once() {
         &[0; 19],
     ]
     .concat();
-    let stun = [&[0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42][..], &[5; 12]].concat();
     let mut dhcp = vec![0; 244];
     dhcp[0] = 1;
     dhcp[236..240].copy_from_slice(&[0x63, 0x82, 0x53, 0x63]);
@@ -470,7 +469,6 @@ fn datagrams_with_a_mark_are_known_at_once() {
         (A::Quic, &quic2),
         (A::Quic, &gquic),
         (A::Dtls, &dtls),
-        (A::Stun, &stun),
         (A::Dhcp, &dhcp),
         (A::Snmp, snmp),
         (A::Dns, &dns_query()),

@@ -52,6 +52,8 @@ pub struct UdpMemory {
     pub(super) is_from_client: bool,
     /// Datagrams seen; those that fit nothing count twice.
     datagrams: u8,
+    /// What a flow that began with STUN carries, as far as it was seen.
+    so_far: Option<Application>,
 }
 
 const _: () = assert!(size_of::<UdpMemory>() <= 16);
@@ -59,8 +61,17 @@ const _: () = assert!(size_of::<UdpMemory>() <= 16);
 /// Datagrams after which a flow is nothing that is known, or half as many where none fits anything: a call
 /// may open with words of its own before its media come.
 const PATIENCE: u8 = 16;
+/// Datagrams of a flow that began with STUN after which nothing is added to its label: the way is opened
+/// by some dozen, and media may come long behind the reports on it.
+const STUN_PATIENCE: u8 = u8::MAX;
 
 impl UdpMemory {
+    /// Whether the flow began with STUN: what goes on in it shares it.
+    #[must_use]
+    pub const fn began_with_stun(&self) -> bool {
+        self.so_far.is_some()
+    }
+
     /// Takes a datagram as the first of a candidate.
     pub(super) const fn begin(
         &mut self,
@@ -100,7 +111,7 @@ impl UdpMemory {
 /// What a UDP flow carries, by one more of its datagrams.
 ///
 /// Give the datagrams of both directions in their order, with the same `memory`, until the answer is
-/// not [`Verdict::More`].
+/// [`Verdict::Is`] or [`Verdict::No`]; it is within 255 datagrams.
 #[must_use]
 pub fn classify_udp(
     datagram: &[u8],
@@ -110,6 +121,9 @@ pub fn classify_udp(
     memory: &mut UdpMemory,
 ) -> Verdict {
     memory.datagrams = memory.datagrams.saturating_add(1);
+    if let Some(so_far) = memory.so_far {
+        return behind_stun(so_far, datagram, is_from_client, memory);
+    }
     let ports = [client_port, server_port];
     let Some(first) = datagram.first() else {
         return strange(memory);
@@ -123,12 +137,17 @@ pub fn classify_udp(
         return sure;
     }
     let marked = match first {
-        0x00 | 0x01 => secure::stun(datagram, ports.contains(&3478) || ports.contains(&3479))
-            .or(|| secure::wireguard(datagram))
-            .or(|| bittorrent::udp(datagram)),
+        0x00 | 0x01 => {
+            let on_port = ports.contains(&3478) || ports.contains(&3479);
+            if let Verdict::Is(stun) = secure::stun(datagram, on_port) {
+                memory.so_far = Some(stun);
+                return Verdict::Likely(stun);
+            }
+            secure::wireguard(datagram).or(|| bittorrent::udp(datagram))
+        }
         0x02 => secure::wireguard(datagram),
         0x04..=0x0F => secure::quic(datagram),
-        0x14..=0x19 => secure::dtls(datagram).or(|| bittorrent::udp(datagram)),
+        0x14..=0x1A => secure::dtls(datagram).or(|| bittorrent::udp(datagram)),
         0x13 | b'd' | b'B' => bittorrent::udp(datagram),
         b'H' | b'M' | b'N' => services::ssdp(datagram, ports),
         0x27..=0x2F => fasttrack::udp(datagram),
@@ -148,6 +167,50 @@ pub fn classify_udp(
         return marked;
     }
     by_votes(datagram, is_from_client, memory)
+}
+
+/// One more datagram of a flow that began with STUN: the first byte tells what shares a flow with it
+/// (RFC 7983 section 7), the signature that it is that. What a relay carries in messages of TURN is not
+/// looked into.
+fn behind_stun(
+    so_far: Application,
+    datagram: &[u8],
+    is_from_client: bool,
+    memory: &mut UdpMemory,
+) -> Verdict {
+    let verdict = match datagram.first() {
+        Some(20..=63) => secure::dtls(datagram),
+        Some(128..=191) => rtp::rtcp(datagram).or(|| rtp::rtp(datagram, is_from_client, memory)),
+        _ => Verdict::No,
+    };
+    let label = match verdict {
+        Verdict::Is(more) => with(so_far, more),
+        Verdict::Likely(_) | Verdict::More | Verdict::No => so_far,
+    };
+    memory.so_far = Some(label);
+    // Media is what all that came before was for.
+    let is_all = matches!(label, Application::StunRtp | Application::StunDtlsRtp);
+    if is_all || memory.datagrams == STUN_PATIENCE {
+        Verdict::Is(label)
+    } else {
+        Verdict::Likely(label)
+    }
+}
+
+/// What a flow is that was `so_far` this and goes on as `more`.
+const fn with(so_far: Application, more: Application) -> Application {
+    use Application::{
+        Dtls, Rtcp, Rtp, Stun, StunDtls, StunDtlsRtcp, StunDtlsRtp, StunRtcp, StunRtp,
+    };
+    match (so_far, more) {
+        (Stun, Dtls) => StunDtls,
+        (Stun, Rtcp) => StunRtcp,
+        // Reports share a flow with the media that they are on (RFC 5761).
+        (Stun | StunRtcp, Rtp) => StunRtp,
+        (StunDtls, Rtcp) | (StunRtcp, Dtls) => StunDtlsRtcp,
+        (StunDtls | StunDtlsRtcp, Rtp) => StunDtlsRtp,
+        _ => so_far,
+    }
 }
 
 /// A datagram is whole: what it does not say, the next will not add.

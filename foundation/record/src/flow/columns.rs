@@ -212,7 +212,7 @@ columns!(FIELDS, read_column, v: Flow, {
     has_syn: U64, "", None, "1 where the first SYN of the connection was seen; 0 for flows that were met in the middle." => flag(v.row.has_syn);
     flow_id: U64, "", Some(148), "Names the flow in all of its records." => Value::U64(v.row.flow_id);
     vlan: U16, "", Some(58), "Outermost VLAN id." => v.row.vlan.map_or(Value::Null, |id| Value::U64(u64::from(id)));
-    application: Word, "", Some(96), "Application protocol; unknown where nothing was recognised." => Value::Word(application(v.row.application));
+    application: Word, "", Some(96), "Application protocol; unknown where nothing was recognised. Of a UDP flow that begins with STUN also what follows, joined by commas: stun,dtls,rtp." => Value::Word(application(v.row.application));
     sni: Text, "", None, "Server name of the ClientHello, of TLS or QUIC." => text(v.text.sni);
     classifier_evidence: Word, "", None, "What decided the classes of out-of-sequence segments, joined by commas." => evidence(v.row.evidence);
     c_pkts_tlp: U64, "packets", None, "Segments of the client that are tail loss probes." => Value::U64(v.row.client.anomaly(Anomaly::TailLossProbe));

@@ -365,7 +365,7 @@ pub struct FlowRow {
     pub server: FlowSide,
     /// Outermost VLAN id of its first packet.
     pub vlan: Option<u16>,
-    /// Name of the application protocol; `unknown` where nothing was recognised.
+    /// Name of the application protocol, of several joined by commas; `unknown` where nothing was recognised.
     pub application: &'static str,
     /// Tstat's bit mask of application protocols (TCP), or its number of one (UDP).
     pub con_t: u32,

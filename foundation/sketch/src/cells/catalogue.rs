@@ -289,11 +289,13 @@ impl SeriesId {
         }
     }
 
-    /// Place of an application in [`APPLICATIONS`]: the last where it is not there.
+    /// Place of an application in [`APPLICATIONS`]: the last where it is not there. Of several, joined by
+    /// commas, the one that came last and is there: a flow counts once.
     #[must_use]
     pub fn application(name: &str) -> u16 {
         let last = APPLICATIONS.len() - 1;
-        let at = APPLICATIONS.iter().position(|one| *one == name);
+        let place = |name| APPLICATIONS.iter().position(|one| *one == name);
+        let at = name.rsplit(',').find_map(place);
         u16::try_from(at.unwrap_or(last)).unwrap_or(0)
     }
 
@@ -462,6 +464,14 @@ mod tests {
             name(SeriesId::application_flows(SeriesId::application("gopher"))),
             "app_flows_other"
         );
+        for (several, one) in [
+            ("stun,dtls", "stun"),
+            ("stun,dtls,rtp", "rtp"),
+            ("gopher,finger", "other"),
+        ] {
+            let (several, one) = (SeriesId::application(several), SeriesId::application(one));
+            assert_eq!(several, one);
+        }
         assert_eq!(
             name(SeriesId::anomaly(8, Ext)),
             "anomaly_tail_loss_probe_ext"

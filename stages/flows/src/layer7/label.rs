@@ -68,6 +68,7 @@ pub(super) fn udp(datagram: &[u8], side: Side, ends: &Ends, memory: &mut UdpMemo
     // A client that asks for a list of versions has a number that is none; that the datagram has
     // the least length of a first one (RFC 9000 sec. 14.1) tells it from chance.
     if datagram.len() >= 1200
+        && !memory.began_with_stun()
         && LongHeader::parse(datagram).is_some_and(|header| header.kind == Kind::Initial)
     {
         return Verdict::Is(Application::Quic);

@@ -114,7 +114,9 @@ impl Layer7 {
         state.packets = state.packets.saturating_add(1);
         let is_last = state.packets >= DATAGRAMS;
         match label::udp(payload, side, ends, &mut state.udp) {
-            Verdict::Is(application) | Verdict::Likely(application) => {
+            // What goes on may add to it; the signatures end the wait.
+            Verdict::Likely(application) => state.label = Some(application),
+            Verdict::Is(application) => {
                 state.label = Some(application);
                 match label::udp_stage(application) {
                     Stage::Quic => {

@@ -316,6 +316,48 @@ fn a_label_alone_needs_no_state() {
 }
 
 #[test]
+fn a_flow_that_begins_with_stun_is_what_it_goes_on_as_too() {
+    let stun = [&[0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42][..], &[5; 12]].concat();
+    let hello = [&[22, 0xFE, 0xFD][..], &[0; 9], &[20, 1], &[0; 19]].concat();
+    let media = |sequence: u8| {
+        let header = [0x80, 111, 0, sequence, 0, 0, 0, sequence, 0, 0, 0xCA, 0xFE];
+        [&header[..], &[0xD5; 40]].concat()
+    };
+    let mut fed = Fed::plain();
+    // More than an unknown flow is looked at.
+    for _ in 0..20 {
+        fed.datagram(Side::Client, &stun);
+        assert_eq!(fed.row().0.application, "stun");
+    }
+    fed.datagram(Side::Server, &hello);
+    assert_eq!(fed.row().0.application, "stun,dtls");
+    for sequence in 1..3 {
+        fed.datagram(Side::Client, &media(sequence));
+        fed.datagram(Side::Server, &stun);
+        assert!(fed.layer7.wants(fed.handle, Side::Client));
+    }
+    fed.datagram(Side::Client, &media(3));
+    assert_eq!(fed.row().0.application, "stun,dtls,rtp");
+    assert!(!fed.layer7.wants(fed.handle, Side::Client));
+    assert_eq!(fed.layer7.states(), 0);
+
+    // What has no place behind STUN does not take its place.
+    let mut fed = Fed::plain();
+    fed.datagram(Side::Client, &stun)
+        .datagram(Side::Client, &initial());
+    assert_eq!(fed.row().0.application, "stun");
+
+    // Nothing but STUN is not looked at for ever.
+    let mut fed = Fed::plain();
+    for _ in 0..255 {
+        assert!(fed.layer7.wants(fed.handle, Side::Client));
+        fed.datagram(Side::Client, &stun);
+    }
+    assert!(!fed.layer7.wants(fed.handle, Side::Client));
+    assert_eq!(fed.row().0.application, "stun");
+}
+
+#[test]
 fn states_are_bounded_and_come_back() {
     let config = FlowsConfig {
         max_flows: 400,

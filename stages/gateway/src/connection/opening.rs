@@ -6,6 +6,7 @@ use linkweir_proto::application::{
 use linkweir_proto::quic::{ClientInitials, LongHeader, Progress};
 use linkweir_proto::tls::{MessageHeader, Parsed, RecordHeader, parse_client_hello};
 
+use super::Ends;
 use crate::inspect::Side;
 use crate::policy::{Label, Policy};
 
@@ -98,11 +99,12 @@ impl Opening {
         &mut self,
         side: Side,
         bytes: &[u8],
-        (client_port, server_port): (u16, u16),
+        Ends { client, server }: Ends,
         policy: &Policy,
     ) -> Classified {
         self.packets = self.packets.saturating_add(1);
-        let is_over = self.packets >= policy.limits.classify_packets;
+        let enough = policy.limits.classify_packets;
+        let is_over = self.packets >= enough;
         let most = policy.limits.classify_bytes;
         // Datagrams have no order: the first of each side counts.
         let first = match side {
@@ -112,8 +114,8 @@ impl Opening {
         if let Some(kept) = self.bytes.get_mut(first).filter(|kept| kept.is_empty()) {
             kept.extend_from_slice(bytes.get(..most).unwrap_or(bytes));
         }
-        let [client, server] = self.bytes.each_ref().map(Vec::as_slice);
-        match own_signature(policy, client, server, most) {
+        let [looked_at, answered] = self.bytes.each_ref().map(Vec::as_slice);
+        match own_signature(policy, looked_at, answered, most) {
             Verdicts::Is(at) => return Classified::Is(Label::Own(at), Vec::new()),
             Verdicts::Open if !is_over => return Classified::More,
             Verdicts::Open | Verdicts::No => {}
@@ -122,14 +124,15 @@ impl Opening {
             return self.on_quic(side, bytes, is_over);
         }
         let is_from_client = side == Side::Client;
-        let verdict = classify_udp(
-            bytes,
-            is_from_client,
-            client_port,
-            server_port,
-            &mut self.udp,
-        );
+        let verdict = classify_udp(bytes, is_from_client, client.1, server.1, &mut self.udp);
         match verdict {
+            // What opens the way is some dozen datagrams, and what goes on has another rule.
+            Verdict::Likely(so_far)
+                if self.packets < enough.saturating_mul(8)
+                    && policy.waits_for_more(so_far, client.0) =>
+            {
+                Classified::More
+            }
             Verdict::Is(Application::Quic) => {
                 self.quic = Some(Box::default());
                 self.on_quic(side, bytes, is_over)
@@ -240,4 +243,89 @@ fn is_whole(message: &[u8]) -> bool {
     message
         .split_first_chunk::<{ MessageHeader::LEN }>()
         .is_some_and(|(header, body)| body.len() >= MessageHeader::parse(*header).len as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Arc;
+
+    use linkweir_engine::effect::MarkLayout;
+
+    use super::*;
+    use crate::policy::{Action, Applications, Limits, Rule};
+
+    const ENDS: Ends = Ends {
+        client: (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000),
+        server: (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 40_001),
+    };
+
+    /// A rule for each application of these, by its name.
+    fn policy(applications: &[(&str, Action)]) -> Policy {
+        let rules = applications.iter().map(|(name, action)| {
+            let application = Application::from_name(name).expect("an application");
+            let mut rule = Rule::any(name, 1, *action);
+            rule.applications = Applications::Of(vec![Label::Known(application)]);
+            Arc::new(rule)
+        });
+        Policy {
+            marks: MarkLayout::default(),
+            limits: Limits::default(),
+            signatures: Vec::new(),
+            rules: rules.collect(),
+            default: Arc::new(Rule::any("default", 0, Action::Allow)),
+        }
+    }
+
+    /// The rules, and after how many datagrams a flow is decided, as what and by which of them.
+    type Case<'a> = (&'a [(&'a str, Action)], (usize, &'a str, &'a str));
+
+    /// After how many datagrams a flow is decided, as what and by which rule.
+    fn decided(policy: &Policy, datagrams: &[Vec<u8>]) -> Option<(usize, String, String)> {
+        let mut opening = Opening::default();
+        (1..).zip(datagrams).find_map(|(number, datagram)| {
+            match opening.on_datagram(Side::Client, datagram, ENDS, policy) {
+                Classified::Is(label, name) => {
+                    let rule = policy.rule(label, ENDS.client.0, &name);
+                    Some((number, policy.name(label).to_owned(), rule.name.clone()))
+                }
+                Classified::More => None,
+            }
+        })
+    }
+
+    #[test]
+    fn stun_waits_where_what_goes_on_has_another_rule() {
+        use Action::{Allow, Drop};
+        let stun = [&[0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42][..], &[5; 12]].concat();
+        let hello = [&[22, 0xFE, 0xFD][..], &[0; 9], &[20, 1], &[0; 19]].concat();
+        let media = (1..4).map(|sequence| {
+            let header = [0x80, 111, 0, sequence, 0, 0, 0, 0, 0, 0, 0xCA, 0xFE];
+            [&header[..], &[0xD5; 40]].concat()
+        });
+        let mut flow = vec![stun.clone(); 20];
+        flow.push(hello);
+        flow.extend(media);
+        let cases: [Case<'_>; 8] = [
+            // Nothing depends on what goes on: no wait.
+            (&[], (1, "stun", "default")),
+            (&[("stun", Drop)], (1, "stun", "stun")),
+            (&[("stun", Drop), ("dtls", Allow)], (1, "stun", "stun")),
+            (&[("tls", Drop)], (1, "stun", "default")),
+            (&[("dtls", Drop)], (21, "stun,dtls", "dtls")),
+            (
+                &[("dtls", Allow), ("stun", Drop)],
+                (21, "stun,dtls", "dtls"),
+            ),
+            (&[("rtp", Drop)], (24, "stun,dtls,rtp", "rtp")),
+            (&[("stun,dtls", Drop)], (21, "stun,dtls", "stun,dtls")),
+        ];
+        for (rules, (number, label, rule)) in cases {
+            let expected = Some((number, label.to_owned(), rule.to_owned()));
+            assert_eq!(decided(&policy(rules), &flow), expected, "{rules:?}");
+        }
+        // It ends.
+        let decided = decided(&policy(&[("dtls", Drop)]), &vec![stun; 80]);
+        assert_eq!(decided, Some((64, "stun".to_owned(), "default".to_owned())));
+    }
 }

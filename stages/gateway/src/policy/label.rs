@@ -12,3 +12,15 @@ pub enum Label {
     /// Nothing.
     Unknown,
 }
+
+impl Label {
+    /// Whether a rule for `other` is for this: a connection of several applications (`stun,dtls`) is each of
+    /// them.
+    #[must_use]
+    pub fn includes(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Known(one), Self::Known(other)) => one.includes(other),
+            _ => self == other,
+        }
+    }
+}

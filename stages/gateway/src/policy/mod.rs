@@ -62,6 +62,14 @@ impl Policy {
         }
     }
 
+    /// Whether a connection of a client gets another rule where it goes on as more than it is `so_far`.
+    pub(crate) fn waits_for_more(&self, so_far: Application, client: IpAddr) -> bool {
+        let rule = |application| self.rule(Label::Known(application), client, b"");
+        let may_become = |more: &&Application| more.includes(so_far);
+        let mut all = Application::ALL.iter().filter(may_become);
+        all.any(|more| !Arc::ptr_eq(rule(*more), rule(so_far)))
+    }
+
     /// Whether a rule names an application.
     #[must_use]
     pub fn names(&self, application: Application) -> bool {

@@ -143,7 +143,7 @@ impl Rule {
     pub(super) fn fits(&self, label: Label, client: IpAddr, server_name: &[u8]) -> bool {
         let is_application = match &self.applications {
             Applications::Any => true,
-            Applications::Of(labels) => labels.contains(&label),
+            Applications::Of(labels) => labels.iter().any(|one| label.includes(*one)),
         };
         let is_name = || {
             self.server_names.0.is_empty()

@@ -140,6 +140,28 @@ fn flows_of_random_datagrams_are_no_peers() {
     }
 }
 
+/// A policy drops by what is added too: nothing is, by whatever goes on in a flow that began with STUN.
+#[test]
+fn chance_adds_nothing_to_stun() {
+    let mut random = Random::new();
+    let stun = [&[0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42][..], &[5; 12]].concat();
+    let mut bytes = [0; 256];
+    for _ in 0..2000 {
+        let mut memory = UdpMemory::default();
+        let mut say = |datagram: &[u8]| {
+            let verdict = classify_udp(datagram, true, 4000, 5000, &mut memory);
+            let shown = datagram.escape_ascii();
+            assert_eq!(verdict, Verdict::Likely(A::Stun), "{shown}");
+        };
+        say(&stun);
+        for _ in 2..255 {
+            let datagram = &mut bytes[..1 + (random.word() & 0xFF) as usize];
+            random.fill(datagram);
+            say(datagram);
+        }
+    }
+}
+
 /// Zeros, ones, counters: what counts and pads has no identifiers.
 #[test]
 fn datagrams_of_padding_are_no_peers() {

@@ -130,6 +130,80 @@ fn stun_and_rtp_go_over_tcp() {
     assert_ne!(tcp(&strange, b""), Verdict::Is(A::Rtp));
 }
 
+/// A flow of datagrams, each by a letter: what is said at the last of them.
+fn behind_stun(letters: &str) -> Verdict {
+    let mut memory = UdpMemory::default();
+    let mut sequence = 7;
+    let mut verdict = Verdict::More;
+    for letter in letters.chars() {
+        let datagram = match letter {
+            'S' => [&[0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42][..], &[5; 12]].concat(),
+            // A handshake, and data under its keys.
+            'D' => [&[22, 0xFE, 0xFD][..], &[0; 9], &[20, 1], &[0; 19]].concat(),
+            'd' => [&[23, 0xFE, 0xFD, 0, 1][..], &[0; 7], &[9], &[0xA7; 9]].concat(),
+            // An acknowledgement of DTLS 1.3.
+            'K' => [&[26, 0xFE, 0xFD][..], &[0; 9], &[2, 0, 0]].concat(),
+            'R' => {
+                sequence += 1;
+                rtp_packet(sequence, 0xCAFE, 111)
+            }
+            'C' => [
+                &[0x80, 201, 0, 1, 1, 2, 3, 4][..],
+                &[0x81, 202, 0, 2, 1, 2, 3, 4, 1, 0, 0, 0],
+            ]
+            .concat(),
+            // ZRTP, data of TURN, a short header of DTLS 1.3, and what no rule has a place for.
+            'Z' => [&[0x10, 0, 0, 1][..], b"ZRTP", &[7; 40]].concat(),
+            'T' => [&[0x40, 0, 0, 8][..], &[3; 8]].concat(),
+            'u' => vec![0x2E; 40],
+            _ => b"zzzzzzzz".to_vec(),
+        };
+        assert!(matches!(verdict, Verdict::More | Verdict::Likely(_)));
+        verdict = classify_udp(&datagram, true, 20_000, 30_000, &mut memory);
+    }
+    verdict
+}
+
+/// RFC 7983: STUN, DTLS, RTP and RTCP share a flow; it is all that was seen of them.
+#[test]
+fn what_follows_stun_is_added() {
+    let so_far = [
+        ("S", A::Stun),
+        ("oS", A::Stun),
+        ("SSoZTuSoooooooooooooooo", A::Stun),
+        ("SRR", A::Stun),
+        ("SD", A::StunDtls),
+        ("SSSSSSSSSSSSSSSSSSSSD", A::StunDtls),
+        ("SK", A::StunDtls),
+        ("SDdSddd", A::StunDtls),
+        ("SDRR", A::StunDtls),
+        ("SC", A::StunRtcp),
+        ("SCRR", A::StunRtcp),
+        ("SDC", A::StunDtlsRtcp),
+        ("SCD", A::StunDtlsRtcp),
+    ];
+    for (letters, application) in so_far {
+        let verdict = behind_stun(letters);
+        assert_eq!(verdict, Verdict::Likely(application), "{letters}");
+    }
+    let all = [
+        ("SRRR", A::StunRtp),
+        ("SRSRCSR", A::StunRtp),
+        ("SCCCCCCRRR", A::StunRtp),
+        ("SDRRR", A::StunDtlsRtp),
+        ("SDDCCoRRSR", A::StunDtlsRtp),
+    ];
+    for (letters, application) in all {
+        assert_eq!(behind_stun(letters), Verdict::Is(application), "{letters}");
+    }
+    // What does not begin with it is what it was.
+    assert_eq!(behind_stun("D"), Verdict::Is(A::Dtls));
+    assert_eq!(behind_stun("RRR"), Verdict::Is(A::Rtp));
+    // It is not looked at for ever.
+    assert_eq!(behind_stun(&"S".repeat(254)), Verdict::Likely(A::Stun));
+    assert_eq!(behind_stun(&"S".repeat(255)), Verdict::Is(A::Stun));
+}
+
 #[test]
 fn answers_of_the_hash_table_may_repeat_the_question() {
     for question in ["4:ping", "9:find_node", "13:announce_peer"] {
