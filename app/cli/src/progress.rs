@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linkweir_engine::{Progress, RunReport};
+use linkweir_sink::human::thousands;
 
 use crate::exit::say;
+use crate::totals::rate;
 
 /// How often the clock's answer is used.
 const EVERY: Duration = Duration::from_millis(100);
@@ -78,9 +80,13 @@ impl Meter {
                 progress.consumed_bytes
             });
             let lost = report.drops.kernel + report.drops.ring;
-            let mut message = rate(report, time.duration_since(self.started));
+            let mut message = rate(
+                report.packets,
+                "packets/s",
+                time.duration_since(self.started),
+            );
             if lost > 0 {
-                message = format!("{lost} packets LOST, {message}");
+                message = format!("{} packets LOST, {message}", thousands(lost));
             }
             bar.set_message(message);
         }
@@ -91,17 +97,18 @@ impl Meter {
     pub(crate) fn say(&self, report: &RunReport, progress: Progress) {
         let of = progress
             .total_bytes
-            .map_or_else(String::new, |total| format!(" of {total}"));
+            .map_or_else(String::new, |total| format!(" of {}", thousands(total)));
+        let bytes = if progress == Progress::default() {
+            report.bytes
+        } else {
+            progress.consumed_bytes
+        };
         say(&format!(
             "linkweir: {} packets, {}{of} bytes, {} records, {}",
-            report.packets,
-            if progress == Progress::default() {
-                report.bytes
-            } else {
-                progress.consumed_bytes
-            },
-            report.records,
-            rate(report, self.elapsed())
+            thousands(report.packets),
+            thousands(bytes),
+            thousands(report.records),
+            rate(report.packets, "packets/s", self.elapsed())
         ));
     }
 
@@ -111,12 +118,6 @@ impl Meter {
             bar.finish_and_clear();
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
-fn rate(report: &RunReport, elapsed: Duration) -> String {
-    let per_second = report.packets as f64 / elapsed.as_secs_f64().max(1e-9);
-    format!("{:.2} Mpackets/s", per_second / 1e6)
 }
 
 fn new_bar(total: Option<u64>) -> ProgressBar {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linkweir_engine::RunReport;
-use linkweir_sink::human::thousands;
+use linkweir_sink::human::{scaled, span, thousands};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -16,6 +16,29 @@ use crate::screen::listed;
 pub(crate) fn damaged(report: &RunReport) -> u64 {
     let faults = report.faults.iter();
     faults.filter(|fault| fault.kind.is_loss()).count() as u64
+}
+
+/// The row of how much was read, and how fast.
+pub(crate) fn read(report: &RunReport, elapsed: Duration) -> (&'static str, String) {
+    let capture = match (report.first, report.last) {
+        (Some(first), Some(last)) => span(last.nanos_since(first)),
+        _ => "-".to_owned(),
+    };
+    let text = format!(
+        "{} packets, {} bytes, {capture} of capture in {} ({}, {})",
+        thousands(report.packets),
+        thousands(report.bytes),
+        span(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)),
+        rate(report.packets, "packets/s", elapsed),
+        rate(report.bytes.saturating_mul(8), "bit/s", elapsed),
+    );
+    ("read", text)
+}
+
+/// So many in this time, in a second.
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+pub(crate) fn rate(number: u64, unit: &str, elapsed: Duration) -> String {
+    scaled(number as f64 / elapsed.as_secs_f64().max(1e-9), unit)
 }
 
 /// Adds the row of what did not decode: first where it is most of `packets`, for then everything else is

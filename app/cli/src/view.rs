@@ -457,7 +457,7 @@ fn line<K: Viewed>(tick: &Tick<K::Figures>) -> String {
     }
     parts.extend(K::parts(tick));
     parts.push(scaled(tick.per_second(tick.packets), "packets/s"));
-    parts.push(scaled(tick.per_second(tick.bytes) * 8.0, "b/s"));
+    parts.push(scaled(tick.per_second(tick.bytes) * 8.0, "bit/s"));
     parts.join("  ")
 }
 

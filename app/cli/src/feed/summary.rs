@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use linkweir_engine::RunReport;
 use linkweir_feed::{ConsumerStatus, WhenFull};
-use linkweir_sink::human::{span, thousands};
 use linkweir_wire::Timestamp;
 use serde_json::{Value, json};
 
@@ -106,10 +105,6 @@ impl Totals<'_> {
     }
 
     /// One screen for people; what was lost comes first.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "rates are shown with three digits"
-    )]
     pub(crate) fn to_screen(self) -> String {
         let report = self.report;
         let lost = [
@@ -124,15 +119,10 @@ impl Totals<'_> {
             .filter(|(_, count)| *count > 0)
             .map(|(cause, count)| (cause.to_owned(), count))
             .collect();
-        let seconds = self.elapsed.as_secs_f64().max(1e-9);
-        let read = format!(
-            "{} packets, {} bytes in {} ({:.2} Mpackets/s)",
-            thousands(report.packets),
-            thousands(report.bytes),
-            span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
-            report.packets as f64 / seconds / 1e6
-        );
-        let mut lines = vec![("lost", listed(lost, 5)), ("read", read)];
+        let mut lines = vec![
+            ("lost", listed(lost, 5)),
+            totals::read(report, self.elapsed),
+        ];
         lines.extend(totals::fragments(&report.fragments));
         let mut screen = rows(&lines);
         for line in table::rows(self.status, false) {

@@ -1,11 +1,12 @@
 //! `gateway status`, and the same tables at the end of a run.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::Context;
 use linkweir_console::gateway::{GatewayStatus, ScannerStatus};
 use linkweir_netfilter::rules;
-use linkweir_sink::human::{self, scaled};
+use linkweir_sink::human::{scaled, span, thousands};
 
 use super::args::StatusArgs;
 use super::config::control_path;
@@ -29,10 +30,10 @@ pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A span of seconds in words.
-fn span(seconds: f64) -> String {
-    let whole = std::time::Duration::from_secs_f64(seconds.max(0.0).round());
-    humantime::format_duration(whole).to_string()
+/// Nanoseconds of seconds; 0 of what is no span.
+fn nanos(seconds: f64) -> u64 {
+    Duration::try_from_secs_f64(seconds)
+        .map_or(0, |span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// The status on one screen.
@@ -45,7 +46,7 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
     say(&format!(
         "gateway {} up {}; without it traffic {}; policy {}{}",
         status.pid,
-        span(status.uptime_s),
+        span(nanos(status.uptime_s)),
         if status.fail == "open" {
             "passes"
         } else {
@@ -69,25 +70,31 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         if lost + lost_events == 0 {
             "none".to_owned()
         } else {
-            format!("{lost} packets by the kernel, {lost_events} events")
+            format!(
+                "{} packets by the kernel, {} events",
+                thousands(lost),
+                thousands(lost_events)
+            )
         }
     ));
     say(&format!(
         "  looked at    {} packets, {}; {} connections now, {} forgotten",
-        status.packets,
+        thousands(status.packets),
         scaled(status.bytes as f64, "B"),
-        status.connections,
-        status.evicted,
+        thousands(status.connections),
+        thousands(status.evicted),
     ));
     say(&format!(
         "  held         {} packets, {} bytes now; {} packets at most",
-        status.held.packets, status.held.bytes, status.held.peak_packets
+        thousands(status.held.packets),
+        thousands(status.held.bytes),
+        thousands(status.held.peak_packets)
     ));
     let counts: Vec<String> = status
         .counts
         .iter()
         .filter(|(_, count)| **count > 0)
-        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .map(|(name, count)| format!("{} {}", thousands(*count), name.replace('_', " ")))
         .collect();
     if !counts.is_empty() {
         say(&format!("  packets      {}", counts.join(", ")));
@@ -96,7 +103,7 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         .events
         .iter()
         .filter(|(_, count)| **count > 0)
-        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .map(|(name, count)| format!("{} {}", thousands(*count), name.replace('_', " ")))
         .collect();
     if !events.is_empty() {
         say(&format!("  events       {}", events.join(", ")));
@@ -107,10 +114,10 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
     if let Some(vault) = &status.vault {
         say(&format!(
             "  files        {} kept, {} parts, {} in quarantine, {} bytes not kept",
-            vault.kept,
-            vault.parts,
-            vault.quarantined,
-            vault.dropped_bytes.values().sum::<u64>(),
+            thousands(vault.kept),
+            thousands(vault.parts),
+            thousands(vault.quarantined),
+            thousands(vault.dropped_bytes.values().sum()),
         ));
     }
     for table in [queues(status), applications(status), rule_counts(status)] {
@@ -125,7 +132,7 @@ fn scanner_line(scanner: &ScannerStatus) -> String {
     let latency: Vec<String> = scanner
         .latency_us
         .iter()
-        .map(|(name, us)| format!("{name} {}", human::span(us.saturating_mul(1000))))
+        .map(|(name, us)| format!("{name} {}", span(us.saturating_mul(1000))))
         .collect();
     format!(
         "  scanner      {} {}: {} scans, {} infected, {} failed, {} waiting{}",
@@ -135,10 +142,10 @@ fn scanner_line(scanner: &ScannerStatus) -> String {
         } else {
             "DOES NOT ANSWER"
         },
-        scanner.scans,
-        scanner.infected,
-        scanner.failed.values().sum::<u64>(),
-        scanner.waiting,
+        thousands(scanner.scans),
+        thousands(scanner.infected),
+        thousands(scanner.failed.values().sum()),
+        thousands(scanner.waiting),
         if latency.is_empty() {
             String::new()
         } else {
@@ -159,7 +166,7 @@ fn queues(status: &GatewayStatus) -> Vec<String> {
                 queue.user_dropped,
             ];
             let first = std::iter::once(queue.number.to_string());
-            first.chain(numbers.map(|n| n.to_string())).collect()
+            first.chain(numbers.map(thousands)).collect()
         })
         .collect();
     let head = [
@@ -188,7 +195,7 @@ fn applications(status: &GatewayStatus) -> Vec<String> {
                 one.blocked,
             ];
             let first = std::iter::once(name.clone());
-            first.chain(numbers.map(|n| n.to_string())).collect()
+            first.chain(numbers.map(thousands)).collect()
         })
         .collect();
     let head = [
@@ -212,8 +219,8 @@ fn rule_counts(status: &GatewayStatus) -> Vec<String> {
         .map(|(name, count)| {
             vec![
                 name.clone(),
-                count.packets.to_string(),
-                count.bytes.to_string(),
+                thousands(count.packets),
+                thousands(count.bytes),
             ]
         })
         .collect();

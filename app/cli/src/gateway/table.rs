@@ -17,7 +17,7 @@ pub(super) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let is_number = |at: usize| {
         let mut cells = rows.iter().filter_map(|row| row.get(at));
-        cells.all(|cell| cell.bytes().all(|byte| byte.is_ascii_digit()))
+        cells.all(|cell| cell.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b',')))
     };
     let line = |cells: &[&str]| {
         let mut text = String::new();
@@ -46,14 +46,14 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = vec![
-            vec!["http".to_owned(), "12".to_owned()],
+            vec!["http".to_owned(), "1,234".to_owned()],
             vec!["fasttrack".to_owned(), "3".to_owned()],
         ];
         assert_eq!(
             lines(&["application", "connections"], &rows),
             [
                 "  application  connections",
-                "  http                  12",
+                "  http               1,234",
                 "  fasttrack              3",
             ]
         );

@@ -13,6 +13,7 @@ use linkweir_engine::{Effects, FaultKind, Frame, Outputs, Source, SourceEvent};
 use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
+use linkweir_sink::human::thousands;
 use linkweir_sink::{Existing, OutputOptions};
 use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, decode};
 
@@ -253,7 +254,7 @@ fn result(stats: &Stats) -> Vec<String> {
                 one.blocked,
             ];
             let first = std::iter::once(name.clone());
-            first.chain(numbers.map(|n| n.to_string())).collect()
+            first.chain(numbers.map(thousands)).collect()
         })
         .collect();
     let head = [
@@ -270,7 +271,7 @@ fn result(stats: &Stats) -> Vec<String> {
         .iter()
         .map(|event| (event.as_str(), stats.events_of(*event)))
         .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
+        .map(|(name, count)| format!("{} {}", thousands(count), name.replace('_', " ")))
         .collect();
     if !events.is_empty() {
         all.push(format!("  events: {}", events.join(", ")));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linkweir_engine::RunReport;
 use linkweir_http::HalfStage;
-use linkweir_sink::human::{span, thousands};
+use linkweir_sink::human::thousands;
 use serde_json::{Value, json};
 
 use crate::screen::{listed, rows};
@@ -57,27 +57,12 @@ impl Totals<'_> {
     }
 
     /// One screen for people; what was lost comes first.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "rates are shown with three digits"
-    )]
     pub(super) fn to_screen(self) -> String {
         let (report, counts) = (self.report, self.stage.counts());
         let lost = totals::lost(report, &self.drops());
-        let seconds = self.elapsed.as_secs_f64().max(1e-9);
         let mut lines = vec![
             ("lost", listed(lost, 6)),
-            (
-                "read",
-                format!(
-                    "{} packets, {} bytes in {} ({:.2} Mpackets/s, {:.2} Gb/s)",
-                    thousands(report.packets),
-                    thousands(report.bytes),
-                    span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
-                    report.packets as f64 / seconds / 1e6,
-                    report.bytes as f64 * 8.0 / seconds / 1e9,
-                ),
-            ),
+            totals::read(report, self.elapsed),
             (
                 "kept",
                 format!(

@@ -153,33 +153,14 @@ impl Totals<'_> {
     }
 
     /// One screen for people; what was lost comes first.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "rates are shown with three digits"
-    )]
     pub(crate) fn to_screen(self) -> String {
         let (report, stats) = (self.report, self.stats);
         let lost = totals::lost(report, &self.drops());
-        let seconds = self.elapsed.as_secs_f64().max(1e-9);
         let times = &stats.response_time;
         let at = |q| times.quantile(q).map_or_else(|| "-".to_owned(), span);
-        let capture = match (report.first, report.last) {
-            (Some(first), Some(last)) => span(last.nanos_since(first)),
-            _ => "-".to_owned(),
-        };
         let mut lines = vec![
             ("lost", listed(lost, 6)),
-            (
-                "read",
-                format!(
-                    "{} packets, {} bytes, {capture} of capture in {} ({:.2} Mpackets/s, {:.2} Gb/s)",
-                    thousands(report.packets),
-                    thousands(report.bytes),
-                    span(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX)),
-                    report.packets as f64 / seconds / 1e6,
-                    report.bytes as f64 * 8.0 / seconds / 1e9,
-                ),
-            ),
+            totals::read(report, self.elapsed),
         ];
         totals::tell_undecoded(self.faults, report.packets, &mut lines);
         lines.extend(totals::fragments(self.fragments));

@@ -74,7 +74,7 @@ pub enum FlowMetric {
 impl FlowMetric {
     pub(super) const fn unit(self) -> &'static str {
         match self {
-            Self::Of(_, FlowOf::Throughput) => "b/s",
+            Self::Of(_, FlowOf::Throughput) => "bit/s",
             Self::Of(..) => "ns",
             Self::Rate(_) => "/s",
             Self::Share(_) => "%",

@@ -509,17 +509,17 @@ impl Parser<'_> {
             ("ns", "us" | "\u{b5}s" | "\u{3bc}s") => 1e3,
             ("ns", "ms") => 1e6,
             ("ns", "s") => 1e9,
-            ("b/s", "b/s") => 1.0,
-            ("b/s", "kb/s") => 1e3,
-            ("b/s", "Mb/s") => 1e6,
-            ("b/s", "Gb/s") => 1e9,
+            ("bit/s", "bit/s" | "b/s") => 1.0,
+            ("bit/s", "kbit/s" | "kb/s") => 1e3,
+            ("bit/s", "Mbit/s" | "Mb/s") => 1e6,
+            ("bit/s", "Gbit/s" | "Gb/s") => 1e9,
             ("/s", "k/s") => 1e3,
             ("/s", "M/s") => 1e6,
             ("/s", "G/s") => 1e9,
-            ("ns", _) => return self.fault(column, "expected a unit of time: ns, us, ms or s"),
+            ("ns", _) => return self.fault(column, "expected a unit of time: ns, µs, ms or s"),
             ("%", _) => return self.fault(column, "expected `%`"),
-            ("b/s", _) => {
-                return self.fault(column, "expected `b/s`, `kb/s`, `Mb/s` or `Gb/s`");
+            ("bit/s", _) => {
+                return self.fault(column, "expected `bit/s`, `kbit/s`, `Mbit/s` or `Gbit/s`");
             }
             ("/s", _) => return self.fault(column, "expected `/s`, `k/s`, `M/s` or `G/s`"),
             _ => return self.fault(column, "this is a count and has no unit"),

@@ -7,7 +7,7 @@ use super::flow::Stat;
 use super::rule::{Metric, Part, Rule, Thing};
 use super::sample::{Few, Sample};
 use crate::api::{AlertState, AlertStatus, Dropped, TableState};
-use crate::text::{percent, to_f64};
+use crate::text::{figure, percent, to_f64};
 
 /// What the transactions of a scope came to in an interval.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,31 +63,15 @@ pub struct AlertEvent {
 }
 
 impl std::fmt::Display for AlertEvent {
-    /// One line for the log: `alert firing: p95 > 500 ms (812.4 ms)`.
+    /// One line for the log: `alert firing: p95 > 500 ms (812 ms)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let status = &self.status;
         let state = status.state.as_str().replace('_', " ");
         write!(f, "alert {state}: {}", status.rule)?;
         match status.value {
-            Some(value) => write!(f, " ({})", human(value, status.unit)),
+            Some(value) => write!(f, " ({})", figure(value, status.unit)),
             None => write!(f, " (too few samples)"),
         }
-    }
-}
-
-/// A value with its unit, as a person writes it.
-pub(crate) fn human(value: f64, unit: &str) -> String {
-    match unit {
-        "ns" if value >= 1e9 => format!("{:.3} s", value / 1e9),
-        "ns" if value >= 1e6 => format!("{:.1} ms", value / 1e6),
-        "ns" if value >= 1e3 => format!("{:.1} us", value / 1e3),
-        "ns" => format!("{value:.0} ns"),
-        "%" => format!("{value:.2} %"),
-        "b/s" if value >= 1e9 => format!("{:.2} Gb/s", value / 1e9),
-        "b/s" if value >= 1e6 => format!("{:.2} Mb/s", value / 1e6),
-        "b/s" if value >= 1e3 => format!("{:.1} kb/s", value / 1e3),
-        "" => format!("{value:.0}"),
-        _ => format!("{value:.1} {unit}"),
     }
 }
 
@@ -426,18 +410,20 @@ mod tests {
         assert!(!watch.interval(&slow, &numbers(1, &quiet)));
         slow.response_time.record_n(5_000_000, 19);
         assert!(watch.interval(&slow, &numbers(2, &quiet)));
-        let event = AlertEvent {
+        let mut event = AlertEvent {
             source: "eth0".into(),
             status: watch.status(),
             t_ms: 2,
         };
-        assert_eq!(event.to_string(), "alert firing: p95 > 1 ms (5.0 ms)");
+        assert_eq!(event.to_string(), "alert firing: p95 > 1 ms (5 ms)");
+        event.status.value = Some(12_345.0);
+        assert_eq!(event.to_string(), "alert firing: p95 > 1 ms (12.3 µs)");
     }
 
     #[test]
     fn samples_of_quiet_intervals_add_up() {
         let all_fail = [(12, 12), (18, 18), (12, 12), (12, 12)];
-        let firing = |at, rule: &str| [format!("{at} alert firing: {rule} (100.00 %)")];
+        let firing = |at, rule: &str| [format!("{at} alert firing: {rule} (100 %)")];
         for (at, rule) in [
             (2, "5xx share > 5 % for 1 intervals"),
             (3, "5xx share > 5 % for 2 intervals"),
@@ -449,8 +435,8 @@ mod tests {
         assert_eq!(
             told("5xx share > 5 %", [(12, 12), (12, 12), (12, 0), (12, 0)]),
             [
-                "2 alert firing: 5xx share > 5 % (100.00 %)",
-                "4 alert resolved: 5xx share > 5 % (0.00 %)"
+                "2 alert firing: 5xx share > 5 % (100 %)",
+                "4 alert resolved: 5xx share > 5 % (0 %)"
             ]
         );
         // Ten intervals at most, or as many as the rule is for.
@@ -481,16 +467,16 @@ mod tests {
         let rule = "5xx share > 5 %";
         let silent = |n| std::iter::repeat_n((0, 0), n);
         let broken = || std::iter::once((30, 30));
-        let firing = "1 alert firing: 5xx share > 5 % (100.00 %)";
+        let firing = "1 alert firing: 5xx share > 5 % (100 %)";
         assert_eq!(told(rule, broken().chain(silent(9))), [firing], "not yet");
         let none = "11 alert no data: 5xx share > 5 % (too few samples)";
         assert_eq!(told(rule, broken().chain(silent(30))), [firing, none]);
         // It has never been resolved.
         let back = broken().chain(silent(10)).chain(broken());
-        let again = "12 alert firing: 5xx share > 5 % (100.00 %)";
+        let again = "12 alert firing: 5xx share > 5 % (100 %)";
         assert_eq!(told(rule, back), [firing, none, again]);
         let mended = broken().chain(silent(10)).chain([(30, 0)]);
-        let resolved = "12 alert resolved: 5xx share > 5 % (0.00 %)";
+        let resolved = "12 alert resolved: 5xx share > 5 % (0 %)";
         assert_eq!(told(rule, mended), [firing, none, resolved]);
         // A rule that did not fire has nothing to say of it, but stands so.
         assert!(told(rule, silent(30)).is_empty());
@@ -504,7 +490,7 @@ mod tests {
         // Without samples to need, silence is a value.
         assert_eq!(
             told("requests rate < 1 /s", silent(2)),
-            ["1 alert firing: requests rate < 1 /s (0.0 /s)"]
+            ["1 alert firing: requests rate < 1 /s (0 /s)"]
         );
     }
 }

@@ -241,7 +241,11 @@ fn rules_of_flows() {
             (Firing, Some(17.0)),
         ]
     );
-    assert_eq!(alerts[5].unit, "b/s");
+    assert_eq!(alerts[5].unit, "bit/s");
+    let told = live.events_after(0);
+    let told: Vec<_> = told.iter().map(|(_, event)| event.to_string()).collect();
+    let throughput = "alert firing: max of throughput of name SHOP.example > 60 kb/s (64 kbit/s)";
+    assert!(told.iter().any(|line| line == throughput), "{told:?}");
     for (rule, column, part) in [
         ("p95 > 1 ms", 5, "of rtt"),
         ("p95 of url > 1 ms", 8, "`rtt`"),

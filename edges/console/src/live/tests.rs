@@ -257,8 +257,8 @@ fn drops_and_fill_are_of_the_interval_and_of_the_run() {
         lines,
         [
             "alert firing: drops > 0 (3)",
-            "alert firing: table fill > 50 % (70.00 %)",
-            "alert resolved: table fill > 50 % (10.00 %)",
+            "alert firing: table fill > 50 % (70 %)",
+            "alert resolved: table fill > 50 % (10 %)",
             "alert resolved: drops > 0 (0)",
         ]
     );

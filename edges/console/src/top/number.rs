@@ -1,41 +1,17 @@
-//! Numbers for people: three significant digits and an SI prefix, as on the web page.
+//! Numbers in the columns of the view: as short as they can be.
 
-use crate::text::to_f64;
-
-const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
-
-/// Three significant digits of a value below a thousand.
-fn digits(value: f64) -> String {
-    let size = value.abs();
-    if size >= 99.95 || value.fract() == 0.0 {
-        format!("{value:.0}")
-    } else if size >= 9.995 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
-    }
-}
+use crate::text::{figure, scaled, thousands, to_f64};
 
 /// 12345 -> `12.3k`.
 pub(super) fn si(value: f64) -> String {
-    let mut scaled = value;
-    let mut prefixes = PREFIXES.iter();
-    let mut prefix = prefixes.next().copied().unwrap_or("");
-    // 999.5 would round to 1000.
-    while scaled.abs() >= 999.5 {
-        let Some(next) = prefixes.next() else { break };
-        scaled /= 1000.0;
-        prefix = next;
-    }
-    format!("{}{prefix}", digits(scaled))
+    let (digits, prefix) = scaled(value);
+    digits + prefix
 }
 
 /// Counts, exact below ten thousand.
 pub(super) fn count(value: u64) -> String {
-    if value < 1000 {
-        value.to_string()
-    } else if value < 10_000 {
-        format!("{},{:03}", value / 1000, value % 1000)
+    if value < 10_000 {
+        thousands(value)
     } else {
         si(to_f64(value))
     }
@@ -43,17 +19,7 @@ pub(super) fn count(value: u64) -> String {
 
 /// Nanoseconds -> `12.3 ms`.
 pub(super) fn time(nanos: u64) -> String {
-    let value = to_f64(nanos);
-    let (scaled, unit) = if value >= 0.9995e9 {
-        (value / 1e9, "s")
-    } else if value >= 0.9995e6 {
-        (value / 1e6, "ms")
-    } else if value >= 0.9995e3 {
-        (value / 1e3, "µs")
-    } else {
-        (value, "ns")
-    };
-    format!("{} {unit}", digits(scaled))
+    figure(to_f64(nanos), "ns")
 }
 
 /// A time that may be unknown.
@@ -63,12 +29,7 @@ pub(super) fn maybe_time(nanos: Option<u64>) -> String {
 
 /// `part` of `whole` -> `1.23 %`.
 pub(super) fn percent(part: u64, whole: u64) -> String {
-    let value = crate::text::percent(part, whole);
-    if value > 0.0 && value < 0.01 {
-        "<0.01 %".to_owned()
-    } else {
-        format!("{} %", digits(value))
-    }
+    figure(crate::text::percent(part, whole), "%")
 }
 
 /// Milliseconds -> `3d 04h`, `2h 05m`, `4m 09s`.

@@ -41,12 +41,12 @@ export function App() {
 }
 
 const rate = (value: number): string => format.si(value);
-const bits = (value: number): string => format.si(value, "b/s");
+const bits = (value: number): string => format.si(value, "bit/s");
 
 function FlowCharts() {
   return (
     <div class="grid">
-      <TimeChart id="bits" title="Throughput" unit="bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "b/s")} />
+      <TimeChart id="bits" title="Throughput" unit="bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "bit/s")} />
       <TimeChart id="flows" title="Flows" unit="per second" lines={lines.flows} show={rate} mark={format.axisNumber} />
       <TimeChart id="rtt" title="Round-trip time" unit="both halves of the path, log" lines={lines.roundTrips} show={format.time} mark={format.time} log />
       <TimeChart id="losses" title="Segments" unit="share of TCP segments with payload" lines={lines.losses} show={format.percent} mark={format.percent} />
@@ -57,7 +57,7 @@ function FlowCharts() {
       <TimeChart id="active" title="Active flows" unit="at the end of the interval" lines={lines.active} show={rate} mark={format.axisNumber} />
       <TimeChart id="packets" title="Packets" unit="per second" lines={lines.packets} show={rate} mark={format.axisNumber} />
       <TimeChart id="handshake" title="Handshake" unit="SYN to last ACK, log" lines={lines.handshakes} show={format.time} mark={format.time} log />
-      <TimeChart id="rates" title="Throughput of a flow" unit="of those that ended, log" lines={lines.flowRates} show={bits} mark={(value) => format.axisNumber(value, "b/s")} log />
+      <TimeChart id="rates" title="Throughput of a flow" unit="of those that ended, log" lines={lines.flowRates} show={bits} mark={(value) => format.axisNumber(value, "bit/s")} log />
     </div>
   );
 }
@@ -76,7 +76,7 @@ function GatewayCharts() {
       <CcdfCard />
       <TimeChart id="active" title="Connections" unit="classified or inspected" lines={lines.active} show={rate} mark={format.axisNumber} />
       <TimeChart id="packets" title="Packets" unit="to user space, per second" lines={lines.packets} show={rate} mark={format.axisNumber} />
-      <TimeChart id="bits" title="Throughput" unit="to user space, bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "b/s")} />
+      <TimeChart id="bits" title="Throughput" unit="to user space, bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "bit/s")} />
     </div>
   );
 }
@@ -91,7 +91,7 @@ function Charts() {
       <Breakdown />
       <TopCard />
       <TimeChart id="packets" title="Packets" unit="per second" lines={lines.packets} show={rate} mark={format.axisNumber} />
-      <TimeChart id="bits" title="Throughput" unit="bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "b/s")} />
+      <TimeChart id="bits" title="Throughput" unit="bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "bit/s")} />
       <TimeChart id="unanswered" title="Without an answer" unit="per second" lines={lines.unanswered} show={rate} mark={format.axisNumber} />
       <TimeChart id="retransmissions" title="Retransmissions" unit="per second" lines={lines.retransmissions} show={rate} mark={format.axisNumber} />
     </div>

@@ -37,7 +37,7 @@ const QUANTITIES: Readonly<Record<Kind, readonly Quantity[]>> = {
     flow("client_rtt", "client half"),
     flow("handshake", "handshake"),
     { ...flow("duration", "duration"), title: "Longer than", above: "longer than" },
-    { id: "throughput", name: "throughput", title: "Faster than", of: "flows", show: (value) => format.si(value, "b/s"), above: "faster than" },
+    { id: "throughput", name: "throughput", title: "Faster than", of: "flows", show: (value) => format.si(value, "bit/s"), above: "faster than" },
   ],
   gateway: [{ id: "file_size", name: "file size", title: "Larger than", of: "files", show: (value) => format.si(value, "B"), above: "larger than" }],
 };

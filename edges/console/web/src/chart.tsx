@@ -132,7 +132,7 @@ function options(props: Options, width: number): uPlot.Options {
       { ...axis(), space: 62, size: 26, incrs: STEPS, values: (_plot, splits, _axis, _space, step) => timeMarks(splits, step) },
       {
         ...axis(),
-        size: 62,
+        size: 74,
         space: 30,
         values: (_plot, splits) => splits.map((value) => (value === null ? "" : props.mark(value))),
         ...(log

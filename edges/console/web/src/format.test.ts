@@ -12,7 +12,7 @@ test("three significant digits and a prefix", () => {
   assert.equal(si(99.96), "100");
   assert.equal(plain(si(999.6)), "1.00 k");
   assert.equal(plain(si(12345)), "12.3 k");
-  assert.equal(plain(si(540e6, "b/s")), "540 Mb/s");
+  assert.equal(plain(si(540e6, "bit/s")), "540 Mbit/s");
   assert.equal(count(9876), "9,876");
   assert.equal(exact(1234567), "1,234,567");
   assert.equal(plain(percent(0.01234)), "1.23 %");

@@ -11,7 +11,7 @@ function digits(value: number): string {
   return value.toFixed(size >= 9.995 ? 1 : 2);
 }
 
-/** 12345 -> "12.3 k"; with a unit "12.3 kb/s". */
+/** 12345 -> "12.3 k"; with a unit "12.3 kbit/s". */
 export function si(value: number, unit = ""): string {
   let scaled = value;
   let step = 0;

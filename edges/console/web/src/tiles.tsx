@@ -145,7 +145,7 @@ export function Tiles() {
       <Tile id="pps" label="Packets/s" value={none ? "–" : format.si(each(tick.packets))} raw={tick?.packets ?? 0}>
         {tick === null || tick.packets === 0 ? "no packets" : `${format.si(tick.bytes / tick.packets)} bytes each`}
       </Tile>
-      <Tile id="bps" label="Throughput" value={none ? "–" : format.si(each(tick.bytes * 8), "b/s")} raw={tick?.bytes ?? 0}>
+      <Tile id="bps" label="Throughput" value={none ? "–" : format.si(each(tick.bytes * 8), "bit/s")} raw={tick?.bytes ?? 0}>
         {none ? "" : kind.value === "gateway" ? "to user space" : "on the wire"}
       </Tile>
       <KindTiles tick={tick} />
