@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
+use linkweir_proto::application::Application;
 use linkweir_sink::{Existing, Format, OutputOptions, Partition, Rotation};
 
 use crate::archive::ArchiveArgs;
@@ -351,6 +352,28 @@ pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
         _ => Err("NAME=VALUE, for example compression.codec=zstd".to_owned()),
     }
 }
+
+/// What a help text says of applications: all their names.
+pub(crate) fn applications() -> String {
+    let mut names: Vec<&str> = Application::ALL.iter().map(|one| one.as_str()).collect();
+    names.sort_unstable();
+    let mut text =
+        "Applications (anything else is unknown; stun,dtls is stun and dtls):".to_owned();
+    let mut column = usize::MAX;
+    for name in names {
+        column = column.saturating_add(1 + name.len());
+        if column > LINE {
+            text.push_str("\n ");
+            column = 2 + name.len();
+        }
+        text.push(' ');
+        text.push_str(name);
+    }
+    text
+}
+
+/// Columns of a line of help.
+const LINE: usize = 100;
 
 /// The names of formats.
 pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {

@@ -8,10 +8,11 @@ use linkweir_feed::ConsumerName;
 use linkweir_flows::Classifier;
 use linkweir_sink::{Format, Rotation};
 
-use crate::args::{InputArgs, StoreArgs, ViewArgs};
+use crate::args::{InputArgs, StoreArgs, ViewArgs, applications};
 use crate::units;
 
-const AFTER_HELP: &str = "Examples:
+const EXAMPLES: &str = "
+Examples:
   linkweir flows -r trace.pcap.zst -w flows.jsonl
   linkweir flows -i eth0 --internal nets.txt --format tstat -w logs/ --archive link.lwa --console 127.0.0.1:8080
 
@@ -43,7 +44,7 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 /// tunnels (GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4, AYIYA, Teredo) the inner flow is
 /// measured. IP fragments are reassembled.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = [applications().as_str(), EXAMPLES].join("\n"))]
 pub(crate) struct FlowsArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
-use crate::args::{StoreArgs, ViewArgs, formats};
+use crate::args::{StoreArgs, ViewArgs, applications, formats};
 
-const AFTER_HELP: &str = "A policy:
+const POLICY: &str = "A policy:
   [gateway]
   interfaces = [\"lan0\", \"wan0\"]  # traffic through these
   fail = \"open\"                   # without the gateway traffic passes; or closed
@@ -27,7 +27,9 @@ const AFTER_HELP: &str = "A policy:
   keywords = [\"secret plan\"]
   scan = \"clamd\"
   audit = true                      # events of messages and files
+";
 
+const EXAMPLES: &str = "
 Examples:
   linkweir gateway check --config gateway.toml -r capture.pcap
   linkweir gateway up --config gateway.toml && linkweir gateway run --config gateway.toml -w events.jsonl
@@ -50,7 +52,7 @@ Exit codes:
 /// the interfaces), `run` serves its queues, `down` removes every rule again. The policy is a file; see
 /// docs/gateway.md for a worked example.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = [POLICY, applications().as_str(), EXAMPLES].join("\n"))]
 pub(crate) struct GatewayArgs {
     #[command(subcommand)]
     pub(crate) command: GatewayCommand,

@@ -57,6 +57,22 @@ fn help() {
 }
 
 #[test]
+fn help_lists_the_applications() {
+    for command in ["flows", "gateway"] {
+        let help = run(&[command, "--help"]).exits(0).stdout;
+        let (_, list) = help.split_once("Applications ").expect("a list");
+        let (list, _) = list.split_once("\n\n").expect("an end");
+        let names: Vec<&str> = list.split_ascii_whitespace().collect();
+        for application in linkweir_proto::application::Application::ALL {
+            assert!(
+                names.contains(&application.as_str()),
+                "{command}: {application:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_version() {
     let version = format!("linkweir {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(run(&["--version"]).exits(0).stdout, version);

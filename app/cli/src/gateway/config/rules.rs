@@ -185,8 +185,8 @@ impl<'a> Reader<'a> {
         all.extend(self.signatures.iter().map(|one| one.name.as_str()));
         all.sort_unstable();
         format!(
-            "no application is called `{name}`; there are *, unknown, {}",
-            all.join(", ")
+            "no application is called `{name}`; there are * unknown {}",
+            all.join(" ")
         )
     }
 
