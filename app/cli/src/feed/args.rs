@@ -42,12 +42,8 @@ pub(crate) struct FeedArgs {
     #[arg(long, value_name = "N", required_unless_present_any = ["histogram", "list_interfaces"], value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Feed")]
     pub(crate) consumers: Option<u32>,
 
-    /// What stays together. `transaction`: each connection is followed, and its packets change the
-    /// consumer only between transactions, so that the consumers have together the records of one
-    /// process. `paper`: a hash of addresses, ports and the acknowledgment (client) or sequence number
-    /// (server) of each packet by itself, Eq. (3) of Vega et al. (2017): nothing is remembered, but
-    /// heads over several segments, pipelined requests and interim responses lose their other half.
-    /// `flow`: all packets of a flow.
+    /// What goes to the same consumer: the number of the consumer is the remainder of a hash divided by
+    /// `--consumers`, and this is what is hashed.
     #[arg(
         long,
         value_name = "WHAT",
@@ -84,14 +80,21 @@ pub(crate) struct FeedArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// What stays together.
+/// What goes to the same consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
-    /// Transactions of followed connections.
+    /// A request and its response, of one connection to many consumers: a mixed hash of both addresses,
+    /// both ports and the request's acknowledgment number, which is the sequence number that its response
+    /// begins with. Connections are followed: their packets change the consumer only where a request begins
+    /// and all before it is answered and whole, so that the consumers have together the records of one process.
     Transaction,
-    /// Packets of the same value of Eq. (3).
+    /// As in Vega et al. (2017), Eq. (3), each packet by itself: the XOR of both addresses, both ports and
+    /// a number, the acknowledgment number of a packet from the client, the sequence number of one from
+    /// the server. Nothing is remembered, so it is faster, but heads over several segments, pipelined
+    /// requests and interim responses lose their other half.
     Paper,
-    /// All packets of a flow.
+    /// All packets of a TCP connection or UDP flow, for `linkweir flows --feed`: a mixed hash of both
+    /// addresses and both ports, the same for both directions.
     Flow,
 }
 

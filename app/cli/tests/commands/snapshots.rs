@@ -73,6 +73,21 @@ fn help_lists_the_applications() {
 }
 
 #[test]
+fn help_of_feed_says_what_is_hashed() {
+    let help = run(&["feed", "--help"]).exits(0).stdout;
+    let help = help.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "the remainder of a hash divided by `--consumers`",
+        "- transaction: A request and its response",
+        "both ports and the request's acknowledgment number",
+        "- paper: As in Vega et al. (2017), Eq. (3), each packet by itself: the XOR of both addresses",
+        "- flow: All packets of a TCP connection or UDP flow",
+    ] {
+        assert!(help.contains(said), "{said}");
+    }
+}
+
+#[test]
 fn the_version() {
     let version = format!("linkweir {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(run(&["--version"]).exits(0).stdout, version);
