@@ -1,5 +1,7 @@
 //! What is looked at while a run goes on: live statistics, alerts, lines, the page, the terminal.
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -49,6 +51,22 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// A run that writes records to `destinations` and to `files`; what goes to `-` is for whoever looks.
+    pub(crate) fn of_run(
+        source: &'a str,
+        is_live: bool,
+        destinations: &[String],
+        files: &[(&str, &Path)],
+    ) -> Self {
+        let files = files.iter().map(|(_, path)| path.as_os_str());
+        let mut all = destinations.iter().map(OsStr::new).chain(files);
+        Self {
+            source,
+            is_live,
+            writes: all.any(|to| to != "-"),
+        }
+    }
+
     /// What is done with live traffic whether or not somebody looks.
     pub(crate) const fn service(source: &'a str) -> Self {
         Self {
@@ -554,6 +572,19 @@ mod tests {
         let flags = Flags::try_parse_from(flags).expect("flags of a view");
         let subject = Subject::service("gateway.toml");
         View::start(&flags.view, &subject, &Signals::default()).expect("a view")
+    }
+
+    #[test]
+    fn a_run_writes_what_is_not_for_whoever_looks() {
+        let writes = |to: &[&str], files: &[&str]| {
+            let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
+            let files: Vec<_> = files.iter().map(|to| ("--report", Path::new(to))).collect();
+            Subject::of_run("eth0", true, &to, &files).writes
+        };
+        assert!(!writes(&[], &[]));
+        assert!(!writes(&["-"], &["-"]));
+        assert!(writes(&["-", "kafka://broker/topic"], &[]));
+        assert!(writes(&[], &["-", "page.html"]));
     }
 
     /// The wall clock was set back or forward after the gateway began: its events do not know.

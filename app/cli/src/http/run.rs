@@ -12,7 +12,7 @@ use super::args::HttpArgs;
 use super::conclude::Ended;
 #[cfg(feature = "parquet")]
 use super::halves::HalvesSource;
-use super::setup::{check_conflicts, open_outputs, settings, written_folders};
+use super::setup::{check_conflicts, open_outputs, settings, written, written_folders};
 use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
@@ -91,19 +91,14 @@ impl<'a> Job<'a> {
                 written_folders(args),
             ))?;
         }
-        let subject = Subject {
-            source: &source,
-            is_live,
-            writes: super::setup::written(args)
-                .iter()
-                .any(|(_, path)| path.as_os_str() != "-"),
-        };
+        let destinations = &args.output.write;
+        let subject = Subject::of_run(&source, is_live, destinations, &written(args));
         #[cfg(not(feature = "kafka"))]
         let view = View::start(&args.view, &subject, &signals)?;
         #[cfg(feature = "kafka")]
         let view = View::start_probe(
             &args.view,
-            (&args.output.write, &args.output.store),
+            (destinations, &args.output.store),
             &subject,
             &signals,
         )?;
