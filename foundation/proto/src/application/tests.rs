@@ -719,37 +719,6 @@ proptest! {
     }
 }
 
-/// 200,000 openings of random bytes: hardly one has a label, and that by two bytes that fit.
-#[test]
-fn random_bytes_are_nothing() {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let mut labels = [0; 2];
-    const ROUNDS: usize = 200_000;
-    for _ in 0..ROUNDS {
-        let mut bytes = [[0_u8; 64]; 3];
-        for side in &mut bytes {
-            for word in side.chunks_exact_mut(8) {
-                word.copy_from_slice(&random().to_le_bytes());
-            }
-        }
-        let [client, server, next] = bytes;
-        labels[0] += usize::from(matches!(tcp(&client, &server), Verdict::Is(_)));
-        let mut memory = UdpMemory::default();
-        for datagram in [&client, &server, &next] {
-            let verdict = classify_udp(datagram, true, 4000, 5000, &mut memory);
-            labels[1] += usize::from(matches!(verdict, Verdict::Is(_)));
-        }
-    }
-    assert!(labels[0] <= 2, "{labels:?}");
-    assert!(labels[1] <= 20, "{labels:?}");
-}
-
 #[test]
 fn rarer_openings() {
     let (mut client, mut server) = (
