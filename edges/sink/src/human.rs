@@ -35,17 +35,21 @@ pub fn short(number: f64) -> String {
     }
 }
 
-/// With a decimal prefix: `1.23 M`, and the unit after it.
+/// With a decimal prefix from ten thousand on: `1.23 M`, and the unit after it.
 #[must_use]
 pub fn scaled(number: f64, unit: &str) -> String {
     let (divisor, prefix) = match number.abs() {
         1e12.. => (1e12, "T"),
         1e9..1e12 => (1e9, "G"),
         1e6..1e9 => (1e6, "M"),
-        1e4..1e6 => (1e3, "k"),
+        9_999.5..1e6 => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let text = short(number / divisor);
+    let mut text = short(number / divisor);
+    // Up to 9,999 as it is.
+    if prefix.is_empty() && number >= 999.5 {
+        text.insert(1, ',');
+    }
     format!("{text} {prefix}{unit}").trim_end().to_owned()
 }
 
@@ -114,7 +118,10 @@ mod tests {
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(scaled(1_234_567.0, "pkt/s"), "1.23 Mpkt/s");
-        assert_eq!(scaled(9_999.0, "pkt/s"), "9999 pkt/s");
+        assert_eq!(scaled(9_999.0, "pkt/s"), "9,999 pkt/s");
+        assert_eq!(scaled(9_999.6, "pkt/s"), "10 kpkt/s");
+        assert_eq!(scaled(999.6, "pkt/s"), "1,000 pkt/s");
+        assert_eq!(scaled(999.4, ""), "999");
         assert_eq!(scaled(0.0, ""), "0");
         assert_eq!(short(100.0), "100");
         assert_eq!(short(0.25), "0.25");
