@@ -112,7 +112,7 @@ pub(crate) fn figure(value: f64, unit: &str) -> String {
             };
             format!("{} {unit}", digits(scaled))
         }
-        "%" if value > 0.0 && value < 0.01 => "<0.01 %".to_owned(),
+        "%" if value > 0.0 && value < 0.01 => "< 0.01 %".to_owned(),
         "%" => format!("{} %", digits(value)),
         #[expect(
             clippy::cast_possible_truncation,
@@ -141,7 +141,7 @@ mod tests {
             (812.4e6, "ns", "812 ms"),
             (61e9, "ns", "61 s"),
             (0.0, "%", "0 %"),
-            (0.001, "%", "<0.01 %"),
+            (0.001, "%", "< 0.01 %"),
             (3.1, "%", "3.10 %"),
             (71.428, "%", "71.4 %"),
             (100.0, "%", "100 %"),

@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(time(61_000_000_000), "61 s");
         assert_eq!(time(12_345), "12.3 µs");
         assert_eq!(maybe_time(None), "-");
-        assert_eq!(percent(1, 1_000_000), "<0.01 %");
+        assert_eq!(percent(1, 1_000_000), "< 0.01 %");
         assert_eq!(percent(1, 3), "33.3 %");
         assert_eq!(percent(0, 0), "0 %");
         assert_eq!(span(249_000), "4m 09s");
