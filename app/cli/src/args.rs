@@ -93,8 +93,8 @@ pub(crate) struct CompletionArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct InputArgs {
-    /// Capture to read: a file, a directory (the captures in it and below it, by name) or `-` for
-    /// standard input; may be given several times, all are one trace in this order. pcap, pcapng, ERF
+    /// Capture to read: a file, a directory (the captures in it and below it, up to 32 levels deep, by
+    /// name) or `-` for standard input; may be given several times, all are one trace in this order. pcap, pcapng, ERF
     /// and snoop, plain or compressed by gzip, zstd, xz or lz4, are recognised by their content.
     #[arg(short = 'r', long = "read", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<PathBuf>,

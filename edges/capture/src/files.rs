@@ -67,6 +67,8 @@ pub struct CaptureFiles {
     filter: Option<Filter>,
     /// What directories hold besides captures.
     others: Others,
+    /// Names of the directories among the inputs, until the end of the trace.
+    directories: Vec<String>,
     /// Whether anything was a capture.
     has_capture: bool,
     /// Whether any frame has been given out.
@@ -133,6 +135,7 @@ impl CaptureFiles {
             frames: Vec::new(),
             faults: listing.faults.into(),
             others: listing.others,
+            directories: listing.directories,
             has_capture: false,
             filter,
             has_delivered: false,
@@ -283,6 +286,15 @@ impl CaptureFiles {
         })
     }
 
+    /// What is to be said of directories when everything was read, once.
+    fn last_fault(&mut self) -> Option<Fault> {
+        // Who ends it early has not learnt what there is.
+        let is_read = self.has_capture || self.manners.stop.load(Ordering::Relaxed);
+        let directories = std::mem::take(&mut self.directories);
+        let others = self.others.take_fault(is_read);
+        others.or_else(|| inputs::nothing_in(&directories).filter(|_| !is_read))
+    }
+
     fn close(&mut self) {
         if let Some(open) = self.current.take() {
             let read = open.raw_bytes.load(Ordering::Relaxed);
@@ -418,8 +430,7 @@ impl Source for CaptureFiles {
                 if self.open_next() {
                     continue;
                 }
-                let is_read = self.has_capture;
-                return Ok(match self.others.take_fault(is_read) {
+                return Ok(match self.last_fault() {
                     Some(fault) => SourceEvent::Fault(fault),
                     None => SourceEvent::End,
                 });

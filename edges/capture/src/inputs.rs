@@ -69,7 +69,8 @@ impl Item {
     }
 }
 
-/// Directories below one another that are read; a tree of captures is a few levels deep.
+/// Directories below one another that are read (the help of `-r` says so); a tree of captures is a few levels
+/// deep.
 const MAX_DEPTH: usize = 32;
 
 /// Everything that the inputs name.
@@ -81,6 +82,18 @@ pub(crate) struct Listing {
     pub(crate) faults: Vec<Fault>,
     /// What the directories hold besides.
     pub(crate) others: Others,
+    /// Names of the directories that are inputs.
+    pub(crate) directories: Vec<String>,
+}
+
+/// The fault of directories in which nothing could be read that is a capture.
+pub(crate) fn nothing_in(directories: &[String]) -> Option<Fault> {
+    (!directories.is_empty()).then(|| Fault {
+        input: directories.join(", "),
+        offset: None,
+        kind: FaultKind::Unusable,
+        message: "no capture in it could be read".to_owned(),
+    })
 }
 
 /// What directories hold and no capture is: counted, and the first few named.
@@ -144,13 +157,14 @@ pub(crate) fn expand(inputs: &[Input]) -> Result<Listing, SourceError> {
         };
         let meta = fs::metadata(path).map_err(|error| refuse(reason(&error)))?;
         if meta.is_dir() {
-            let before = listing.items.len();
+            let before = listing.items.len() + listing.faults.len();
             let entries = entries(path).map_err(|error| refuse(reason(&error)))?;
             let mut seen = HashSet::from([identity(&meta)]);
             listing.walk(entries, &mut seen, 1);
-            if listing.items.len() == before && listing.faults.is_empty() {
+            if listing.items.len() + listing.faults.len() == before {
                 return Err(refuse("the directory has no files".to_owned()));
             }
+            listing.directories.push(path.display().to_string());
         } else {
             listing.items.push(Item {
                 input: input.clone(),
@@ -195,13 +209,13 @@ impl Listing {
             };
             let meta = match fs::metadata(&path) {
                 Ok(meta) => meta,
-                // A link to nowhere.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.others.count(name);
-                    continue;
-                }
                 Err(error) => {
-                    refuse(FaultKind::Damaged, reason(&error));
+                    let is_dangling = error.kind() == io::ErrorKind::NotFound && path.is_symlink();
+                    let why = match is_dangling {
+                        true => "a link to a file that is not there".to_owned(),
+                        false => reason(&error),
+                    };
+                    refuse(FaultKind::Damaged, why);
                     continue;
                 }
             };

@@ -146,23 +146,24 @@ fn links_among_directories_end_and_depth_is_bounded() {
     link("nowhere", Path::new("no/such/file"));
     let trace = drain(open(&[folder.path()]));
     assert_eq!(trace.frames, frames, "once");
-    let said: Vec<_> = trace
-        .faults
-        .iter()
-        .map(|fault| fault.input.clone())
-        .collect();
-    assert!(
-        trace
-            .faults
-            .iter()
-            .all(|fault| fault.kind == FaultKind::Skipped)
-    );
-    assert_eq!(said.len(), 3, "{said:?}");
-    assert!(
-        said[0].ends_with("a/loop") && said[1].ends_with("/b"),
-        "{said:?}"
-    );
-    assert!(said[2].ends_with("nowhere"), "{said:?}");
+    for (at, (kind, input, message)) in [
+        (FaultKind::Skipped, "a/loop", "read already"),
+        (FaultKind::Skipped, "/b", "read already"),
+        (
+            FaultKind::Damaged,
+            "/nowhere",
+            "a link to a file that is not there",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let fault = &trace.faults[at];
+        assert_eq!(fault.kind, kind, "{fault:?}");
+        assert!(fault.input.ends_with(input), "{fault:?}");
+        assert!(fault.message.contains(message), "{fault:?}");
+    }
+    assert_eq!(trace.faults.len(), 3);
 
     let deep = tempfile::tempdir().unwrap();
     put(deep.path(), "1.pcap", &usual(&frames));
@@ -181,6 +182,35 @@ fn links_among_directories_end_and_depth_is_bounded() {
     assert_eq!(trace.faults.len(), 1);
     assert_eq!(trace.faults[0].kind, FaultKind::Damaged);
     assert!(trace.faults[0].message.contains("32 directories deep"));
+}
+
+#[test]
+fn a_tree_in_which_nothing_could_be_read_is_no_input() {
+    let frames = sample(1);
+    let deep = tempfile::tempdir().unwrap();
+    put(
+        deep.path(),
+        &format!("{}1.pcap", "d/".repeat(32)),
+        &usual(&frames),
+    );
+    let dangling = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("no/such/file", dangling.path().join("x.pcap")).unwrap();
+    for folder in [deep.path(), dangling.path()] {
+        let trace = drain(open(&[folder]));
+        let kinds: Vec<_> = trace.faults.iter().map(|fault| fault.kind).collect();
+        assert_eq!(
+            kinds,
+            [FaultKind::Damaged, FaultKind::Unusable],
+            "{:?}",
+            trace.faults
+        );
+        assert_eq!(trace.faults[1].input, folder.display().to_string());
+        // Beside what can be read it is a loss like others.
+        put(folder, "readable.pcap", &usual(&frames));
+        let trace = drain(open(&[folder]));
+        assert_eq!((trace.frames.len(), trace.faults.len()), (frames.len(), 1));
+        assert_eq!(trace.faults[0].kind, FaultKind::Damaged);
+    }
 }
 
 #[test]
