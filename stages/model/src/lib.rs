@@ -24,6 +24,7 @@ pub mod baseline;
 pub mod bins;
 pub mod check;
 pub mod counts;
+pub mod coverage;
 pub mod exponentials;
 pub mod file;
 pub mod fit;

@@ -99,7 +99,9 @@ impl Sessions {
     /// Takes a request; `begin` gets the time of every session that begins, in order but for late
     /// requests.
     pub fn request(&mut self, request: Request, begin: &mut impl FnMut(u64)) {
-        let Request { time_ns, client } = request;
+        let Request {
+            time_ns, client, ..
+        } = request;
         let newest = self
             .totals
             .last_ns
@@ -223,6 +225,7 @@ mod tests {
         Request {
             time_ns,
             client: Client::Number(number),
+            line: 0,
         }
     }
 

@@ -67,6 +67,7 @@ impl Columns {
                 (Some(address), Some(time_ns)) => out.push(Request {
                     time_ns,
                     client: Client::Address(address.to_canonical()),
+                    line: self.number,
                 }),
                 (None, _) => self.faults.add(Cause::Client, self.number),
                 // A response without its request.

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Read};
 
 use anyhow::anyhow;
+use linkweir_model::coverage::{Coverage, Mark};
 use linkweir_model::log::{Cause, Decoder, Faults, LogFormat, Request, detect};
 use linkweir_model::sessions::{Rule, Sessions, Totals};
 
@@ -25,6 +26,8 @@ pub(super) struct Found {
     pub(super) faults: Vec<(String, Cause, u64, u64)>,
     /// Inputs that end in damage: name and what happened.
     pub(super) damaged: Vec<(String, String)>,
+    /// The first and the last moment of the time that is meant and that the logs cover.
+    pub(super) watched: Option<(u64, u64)>,
 }
 
 impl Found {
@@ -99,7 +102,8 @@ fn bytes_form(opened: &Opened, asked: LogForm) -> Option<LogFormat> {
     })
 }
 
-/// Finds the sessions of logs; `begin` gets the time of each that begins in the span.
+/// Finds the sessions of logs; `begin` gets the time of each that begins in the span. A log with a longer gap
+/// than is meant is refused, whatever `begin` says to what is beyond it.
 pub(super) fn sessions(
     mut merged: Merged,
     args: &LogArgs,
@@ -121,10 +125,20 @@ pub(super) fn sessions(
             failed = begin(time_ns).err();
         }
     };
-    while let Some(request) = merged.next() {
+    let mut coverage = Coverage::new(nanos(span.max_gap));
+    while let Some((log, request)) = merged.next() {
+        coverage.add(Mark {
+            time_ns: request.time_ns,
+            place: (log, request.line),
+        });
         sessions.request(request, &mut begun);
     }
     sessions.finish(&mut begun);
+    if let Some((before, after)) = coverage.gap((from, to)) {
+        let places = [before, after].map(|mark| merged.shown(mark.place));
+        span.check_gap_at(Some((before.time_ns, after.time_ns)), places)?;
+    }
+    found.watched = coverage.watched((from, to));
     if let Some(error) = failed {
         return Err(error);
     }
@@ -272,7 +286,14 @@ impl Merged {
         })
     }
 
-    fn next(&mut self) -> Option<Request> {
+    /// A line as messages name it.
+    fn shown(&self, (log, line): (usize, u64)) -> String {
+        let name = self.streams.get(log).map_or("", |stream| &stream.name);
+        format!(" ({name}:{line})")
+    }
+
+    /// The next request, with the number of its log.
+    fn next(&mut self) -> Option<(usize, Request)> {
         let Reverse((_, log)) = self.next.pop()?;
         let place = self.waiting.get_mut(log)?;
         let request = place.take();
@@ -280,7 +301,7 @@ impl Merged {
         if let Some(following) = place {
             self.next.push(Reverse((following.time_ns, log)));
         }
-        request
+        Some((log, request?))
     }
 }
 

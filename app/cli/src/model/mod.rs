@@ -22,7 +22,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_model::sessions::Totals;
 use linkweir_sink::human::moment;
 
 pub(crate) use args::ModelArgs;
@@ -73,8 +72,17 @@ impl SpanArgs {
         self.from.is_some() || self.to.is_some()
     }
 
-    /// Refuses bins whose longest time without an arrival is longer than is meant.
+    /// Refuses what has a longer time without an arrival than is meant.
     fn check_gap(self, longest: Option<(u64, u64)>) -> anyhow::Result<()> {
+        self.check_gap_at(longest, [String::new(), String::new()])
+    }
+
+    /// The same; the places of what is before and behind it are named.
+    fn check_gap_at(
+        self,
+        longest: Option<(u64, u64)>,
+        [place, next_place]: [String; 2],
+    ) -> anyhow::Result<()> {
         const DAY_NS: u64 = 86_400_000_000_000;
         let Some((before, after)) = longest else {
             return Ok(());
@@ -84,18 +92,10 @@ impl SpanArgs {
             return Ok(());
         }
         Err(wrong(format!(
-            "no arrivals from {} to {}: is a time in the input wrong? Leave it out with --from and --to, or allow the gap with --max-gap {}d",
+            "no arrivals from {}{place} to {}{next_place}: is a time in the input wrong? Leave it out with --from and --to, or allow the gap with --max-gap {}d",
             moment(before),
             moment(after),
             gap.div_ceil(DAY_NS)
         )))
-    }
-
-    /// The first and the last moment of the time that is meant and that the logs cover.
-    fn watched(self, totals: &Totals) -> Option<(u64, u64)> {
-        let (from, to) = self.limits();
-        let first = totals.first_ns?.max(from);
-        let last = totals.last_ns?.min(to.saturating_sub(1));
-        (first <= last).then_some((first, last))
     }
 }

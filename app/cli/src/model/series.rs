@@ -99,13 +99,12 @@ fn of_logs(logs: Vec<(Opened, logs::Form)>, how: How<'_>, source: &str) -> anyho
         bins.add(time_ns, 1)
             .map_err(|error| sessions::too_many(error, bin))
     })?;
-    if let Some((first, last)) = how.span.watched(&found.totals) {
+    if let Some((first, last)) = found.watched {
         for time_ns in [first, last] {
             bins.add(time_ns, 0)
                 .map_err(|error| sessions::too_many(error, bin))?;
         }
     }
-    how.span.check_gap(bins.longest_gap())?;
     if found.sessions == 0 {
         return Err(anyhow!("{name}: no session in it"));
     }

@@ -31,12 +31,11 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
                 bins.add(time_ns, 1).map_err(|error| too_many(error, bin))
             })?;
             // The time that was watched, also where nothing began.
-            if let Some((first, last)) = args.span.watched(&found.totals) {
+            if let Some((first, last)) = found.watched {
                 for time_ns in [first, last] {
                     bins.add(time_ns, 0).map_err(|error| too_many(error, bin))?;
                 }
             }
-            args.span.check_gap(bins.longest_gap())?;
             let (start_ns, counts) = bins.into_counts();
             out.write(format_args!("bin_start,count\n"))?;
             let starts = (0..).map(|at: u64| start_ns + at * width_ns);

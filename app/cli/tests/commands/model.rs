@@ -156,9 +156,60 @@ fn one_wrong_year_in_an_input_does_not_become_bins() {
         "{:?}",
         ran.lines().last()
     );
+    // What is beyond the gap covers nothing: the bins end with the lines before it.
     let part = ["--from", "2000-10-10", "--to", "2000-10-11"];
     let ran = model(&[&asked[..5], &part[..]].concat()).exits(0);
-    assert_eq!(ran.lines().len(), 1 + 24, "from noon to midnight");
+    assert_eq!(ran.lines().len(), 1 + 3, "from noon to one o'clock");
+}
+
+#[test]
+fn a_wrong_year_is_told_with_its_line() {
+    let folder = Folder::new();
+    let mut lines = log();
+    lines.insert(7, line("10.0.0.9", 21, 0).replace("/2000:", "/2011:"));
+    let later = folder.with("later.log", lines.concat());
+    let mut lines = log();
+    lines.insert(4, line("10.0.0.9", 21, 0).replace("/2000:", "/1999:"));
+    let earlier = folder.with("earlier.log", lines.concat());
+    let out = folder.at("out.csv");
+    // Without bins; with bins that would be too many; with the beginning of the time that is meant.
+    for more in [&[][..], &["--bin", "10s"], &["--from", "2000-01-01"]] {
+        let words = ["sessions", &later, "-w", &out];
+        let ran = model(&[&words[..], more].concat()).exits(2);
+        let ran = ran
+            .says("no arrivals from 2000-10-10 13:02:00 UTC (")
+            .says("later.log:10) to 2011-10-10 12:21:00 UTC (")
+            .says("later.log:8): is a time in the input wrong?")
+            .says("--max-gap 40");
+        assert!(!ran.stderr.contains("longer --bin"), "{}", ran.stderr);
+        assert!(!Path::new(&out).exists(), "{more:?}");
+    }
+    model(&["sessions", &earlier, "-q"])
+        .exits(2)
+        .says("earlier.log:5) to 2000-10-10 12:00:00 UTC (")
+        .says("earlier.log:1)");
+    // It is left out as the message says, and fills nothing.
+    let words = [
+        "sessions",
+        &earlier,
+        "-q",
+        "--bin",
+        "10s",
+        "--from",
+        "2000-01-01",
+    ];
+    let ran = model(&words);
+    assert_eq!(
+        ran.lines().len(),
+        1 + 62 * 6 + 1,
+        "from 12:00:00 to 13:02:00"
+    );
+    assert!(
+        ran.stdout
+            .starts_with("bin_start,count\n2000-10-10T12:00:00Z,2\n")
+    );
+    let starts = model(&["sessions", &later, "-q", "--to", "2000-12-31"]).exits(0);
+    assert_eq!(starts.stdout, STARTS);
 }
 
 #[test]

@@ -19,7 +19,11 @@ pub(super) fn parse(line: &[u8]) -> Result<Request, Cause> {
     if request == b"-" {
         return Err(Cause::NoRequest);
     }
-    Ok(Request { time_ns, client })
+    Ok(Request {
+        time_ns,
+        client,
+        line: 0,
+    })
 }
 
 /// What stands before and after the first byte `at`.

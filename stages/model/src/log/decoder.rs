@@ -96,13 +96,18 @@ impl Decoder {
             bytes = rest;
             if let Some(record) = self.held.first_chunk::<RECORD_BYTES>() {
                 self.number += 1;
-                out.push(worldcup::parse(record));
+                let line = self.number;
+                out.push(Request {
+                    line,
+                    ..worldcup::parse(record)
+                });
                 self.held.clear();
             }
         }
         let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
+        let numbered = records.iter().map(worldcup::parse).zip(self.number + 1..);
+        out.extend(numbered.map(|(request, line)| Request { line, ..request }));
         self.number += records.len() as u64;
-        out.extend(records.iter().map(worldcup::parse));
         self.held.extend_from_slice(rest);
     }
 
@@ -160,7 +165,10 @@ impl Decoder {
             Form::WorldCup => return,
         };
         match request {
-            Ok(request) => out.push(request),
+            Ok(request) => out.push(Request {
+                line: self.number,
+                ..request
+            }),
             Err(cause) => self.faults.add(cause, self.number),
         }
     }
@@ -193,7 +201,8 @@ mod tests {
         let long = "x".repeat(MOST_LINE_BYTES + 1);
         let log = format!("{good}\nnone\n\n{long}\nb c\n{good}");
         let (requests, faults, lines) = whole(LogFormat::Common, log.as_bytes());
-        assert_eq!((requests.len(), lines), (2, 6));
+        let at: Vec<u64> = requests.iter().map(|request| request.line).collect();
+        assert_eq!((at, lines), (vec![1, 6], 6));
         let seen: Vec<_> = faults.iter().collect();
         assert_eq!(
             seen,
@@ -215,6 +224,7 @@ mod tests {
         let expected = Request {
             time_ns: 897_343_200_000_000_000,
             client: super::super::Client::Number(9),
+            line: 1,
         };
         assert_eq!(requests, [expected]);
         assert_eq!(

@@ -25,6 +25,8 @@ pub struct Request {
     pub time_ns: u64,
     /// From whom.
     pub client: Client,
+    /// The line or record of its log that it is, from 1; 0 where only that line is known.
+    pub line: u64,
 }
 
 /// A form of log.

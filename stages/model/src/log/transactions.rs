@@ -23,6 +23,7 @@ fn request(client: IpAddr, time_ns: Option<u64>) -> Result<Request, Cause> {
     Ok(Request {
         time_ns: time_ns.ok_or(Cause::NoRequest)?,
         client: Client::Address(client.to_canonical()),
+        line: 0,
     })
 }
 
@@ -117,6 +118,7 @@ mod tests {
         let expected = Ok(Request {
             time_ns: 1_795_227_738_900_456_000,
             client: Client::Address([10, 80, 0, 11].into()),
+            line: 0,
         });
         let object = br#"{"client_ip":"10.80.0.11","client_port":1,"request_ts_ns":1795227738900456000,"uri":"/"}"#;
         assert_eq!(json(object), expected);

@@ -19,6 +19,7 @@ pub(super) fn parse(record: &[u8; RECORD_BYTES]) -> Request {
     Request {
         time_ns: u64::from(u32::from_be_bytes([t0, t1, t2, t3])) * SECOND_NS,
         client: Client::Number(u32::from_be_bytes([c0, c1, c2, c3])),
+        line: 0,
     }
 }
 
