@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linkweir_engine::{Progress, RunReport};
-use linkweir_sink::human::thousands;
+use linkweir_sink::human::{counted, thousands};
 
 use crate::exit::say;
 use crate::totals::rate;
@@ -86,7 +86,7 @@ impl Meter {
                 time.duration_since(self.started),
             );
             if lost > 0 {
-                message = format!("{} packets LOST, {message}", thousands(lost));
+                message = format!("{} LOST, {message}", counted(lost, "packet"));
             }
             bar.set_message(message);
         }
@@ -104,10 +104,10 @@ impl Meter {
             progress.consumed_bytes
         };
         say(&format!(
-            "linkweir: {} packets, {}{of} bytes, {} records, {}",
-            thousands(report.packets),
+            "linkweir: {}, {}{of} bytes, {}, {}",
+            counted(report.packets, "packet"),
             thousands(bytes),
-            thousands(report.records),
+            counted(report.records, "record"),
             rate(report.packets, "packets/s", self.elapsed())
         ));
     }

@@ -21,6 +21,18 @@ pub(crate) fn listed(mut pairs: Vec<(String, u64)>, most: usize) -> String {
     }
 }
 
+/// What was lost on one line, most first. Who has failed without a loss that can be counted has no number.
+pub(crate) fn lost(pairs: Vec<(String, u64)>, most: usize) -> String {
+    let (counted, failed): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(_, count)| *count > 0);
+    if failed.is_empty() {
+        return listed(counted, most);
+    }
+    let counted = (!counted.is_empty()).then(|| listed(counted, most));
+    let failed = failed.into_iter().map(|(name, _)| name);
+    let words: Vec<String> = counted.into_iter().chain(failed).collect();
+    words.join("  ")
+}
+
 /// Rows of label and text, labels aligned.
 pub(crate) fn rows(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
@@ -43,6 +55,15 @@ mod tests {
             ),
             "b 2,000  c 3  others 1"
         );
+        let said = |pairs: &[(&str, u64)]| {
+            let pairs = pairs
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), *count));
+            lost(pairs.collect(), 2)
+        };
+        assert_eq!(said(&[]), "none");
+        assert_eq!(said(&[("a", 0), ("b", 2)]), "b 2  a");
+        assert_eq!(said(&[("a", 0)]), "a");
         assert_eq!(
             rows(&[("a", "1".into()), ("long", "2".into())]),
             "  a     1\n  long  2"

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linkweir_engine::RunReport;
-use linkweir_sink::human::{scaled, span, thousands};
+use linkweir_sink::human::{counted, scaled, span, thousands};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -25,9 +25,9 @@ pub(crate) fn read(report: &RunReport, elapsed: Duration) -> (&'static str, Stri
         _ => "-".to_owned(),
     };
     let text = format!(
-        "{} packets, {} bytes, {capture} of capture in {} ({}, {})",
-        thousands(report.packets),
-        thousands(report.bytes),
+        "{}, {}, {capture} of capture in {} ({}, {})",
+        counted(report.packets, "packet"),
+        counted(report.bytes, "byte"),
         span(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)),
         rate(report.packets, "packets/s", elapsed),
         rate(report.bytes.saturating_mul(8), "bit/s", elapsed),
@@ -79,12 +79,17 @@ fn undecoded(faults: &DecodeFaults) -> Vec<(String, u64)> {
 /// The cause under which frames of other link types are counted.
 const UNSUPPORTED: &str = "unsupported_link_type";
 
-/// Says which link types were met that are not decoded; whether no packet was of another.
-pub(crate) fn warn_of_link_types(faults: &DecodeFaults, packets: u64) -> bool {
+/// Packets of a link type that is not decoded.
+fn of_unknown_links(faults: &DecodeFaults) -> u64 {
     let causes = faults.iter().filter(|(_, cause, _)| *cause == UNSUPPORTED);
-    let count: u64 = causes.map(|(_, _, count)| count).sum();
+    causes.map(|(_, _, count)| count).sum()
+}
+
+/// Says which link types were met that are not decoded.
+pub(crate) fn warn_of_link_types(faults: &DecodeFaults) {
+    let count = of_unknown_links(faults);
     if count == 0 {
-        return false;
+        return;
     }
     let names: Vec<String> = faults
         .link_types()
@@ -94,11 +99,10 @@ pub(crate) fn warn_of_link_types(faults: &DecodeFaults, packets: u64) -> bool {
         })
         .collect();
     warn(&format!(
-        "{} packets have a link type that is not decoded: {}",
-        thousands(count),
+        "{} of a link type that is not decoded: {}",
+        counted(count, "packet"),
         names.join(", ")
     ));
-    count == packets
 }
 
 /// What became of IP fragments, where there were any.
@@ -110,9 +114,9 @@ pub(crate) fn fragments(stats: &FragmentStats) -> Option<(&'static str, String)>
             .map(|(name, count)| format!("{} {name}", thousands(count)))
             .collect();
         let mut text = format!(
-            "{}; {} packets reassembled",
+            "{}; {} reassembled",
             thousands(stats.fragments),
-            thousands(stats.packets)
+            counted(stats.packets, "packet")
         );
         if !faults.is_empty() {
             text = format!("{text}; {}", faults.join(", "));
@@ -132,10 +136,30 @@ pub(crate) fn fragments_json(stats: &FragmentStats) -> Value {
     )
 }
 
-/// What was lost, for people: `drops` by cause, inputs, and what did not reach an output.
-pub(crate) fn lost(report: &RunReport, drops: &[(&'static str, u64)]) -> Vec<(String, u64)> {
-    let damaged = ("damaged inputs", damaged(report));
-    let causes = drops.iter().copied().chain([damaged]);
+/// What was lost, for people: `drops` by cause, packets that are not whole, inputs, and what did not reach
+/// an output. Where there is any, a run ends with 1. Packets of a link type that is not decoded are lost
+/// where there are no others.
+pub(crate) fn lost(
+    report: &RunReport,
+    drops: &[(&'static str, u64)],
+    faults: &DecodeFaults,
+    fragments: &FragmentStats,
+) -> Vec<(String, u64)> {
+    let unknown = of_unknown_links(faults);
+    let others = [
+        (
+            "not decoded",
+            if unknown == report.packets {
+                unknown
+            } else {
+                0
+            },
+        ),
+        ("packets with missing fragments", fragments.incomplete),
+        ("packets with evicted fragments", fragments.evicted),
+        ("damaged inputs", damaged(report)),
+    ];
+    let causes = drops.iter().copied().chain(others);
     let causes = causes.filter(|(_, count)| *count > 0);
     let causes = causes.map(|(cause, count)| (cause.to_owned(), count));
     causes.chain(outputs::lost(&report.losses)).collect()

@@ -16,6 +16,13 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
+/// `1 packet`, `2,000 packets`: a noun that has its plural by an `s`.
+#[must_use]
+pub fn counted(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", thousands(number))
+}
+
 /// Three significant digits and no trailing zeros: `12.3`, `0.25`, `7`.
 #[must_use]
 pub fn short(number: f64) -> String {
@@ -117,6 +124,9 @@ mod tests {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
+        let of = |number| counted(number, "packet");
+        assert_eq!([of(0), of(1)], ["0 packets", "1 packet"]);
+        assert_eq!(of(1000), "1,000 packets");
         assert_eq!(scaled(1_234_567.0, "pkt/s"), "1.23 Mpkt/s");
         assert_eq!(scaled(9_999.0, "pkt/s"), "9,999 pkt/s");
         assert_eq!(scaled(9_999.6, "pkt/s"), "10 kpkt/s");

@@ -4,6 +4,7 @@
 //! rows that hold everything measured then, by coarser ones before.
 
 use linkweir_sink::archive::ArchiveFile;
+use linkweir_sink::human::counted;
 use linkweir_sink::rrd::{Past, RrdFile, RrdStore};
 use linkweir_sketch::archive::{ReadAt, ReadFault, Reader, Reading, RowPlace};
 
@@ -69,8 +70,8 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
     }
     let reason = losses.first.unwrap_or_default();
     warn(&format!(
-        "{} values were not written: {reason}",
-        losses.count
+        "{} not written: {reason}",
+        counted(losses.count, "value")
     ));
     Ok(Exit::DataLost)
 }

@@ -11,6 +11,7 @@ mod select;
 use anyhow::anyhow;
 use linkweir_engine::SinkError;
 use linkweir_sink::archive::{ArchiveFile, read_archive};
+use linkweir_sink::human::counted;
 use linkweir_sketch::archive::{ReadFault, Reader};
 
 pub(crate) use args::ArchiveArgs;
@@ -56,8 +57,9 @@ fn conclude(path: &std::path::Path, missed: u64) -> Exit {
         return Exit::Done;
     }
     crate::exit::warn(&format!(
-        "{}: {missed} rows are damaged and left out; the next run that writes the archive repairs what can be",
-        path.display()
+        "{}: {} damaged and left out; the next run that writes the archive repairs what can be",
+        path.display(),
+        counted(missed, "row")
     ));
     Exit::DataLost
 }

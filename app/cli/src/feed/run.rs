@@ -13,6 +13,7 @@ use linkweir_feed::{
     ConsumerStatus, FeedError, Feeder, FeederOptions, Presence, Waiting, WhenFull,
 };
 use linkweir_http::{GroupsConfig, TransactionGroups};
+use linkweir_sink::human::counted;
 use linkweir_sink::summary::write_summary_file;
 use linkweir_sys::privileges::Restrict;
 
@@ -62,8 +63,8 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
     })?;
     if !args.quiet {
         say(&format!(
-            "linkweir: feeding {} consumers; start each as: linkweir http --feed {}/K, K from 0 to {}",
-            options.consumers,
+            "linkweir: feeding {}; start each as: linkweir http --feed {}/K, K from 0 to {}",
+            counted(options.consumers.into(), "consumer"),
             options.name,
             options.consumers - 1
         ));

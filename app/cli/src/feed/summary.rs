@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::args::By;
 use super::table;
-use crate::screen::{listed, rows};
+use crate::outputs;
+use crate::screen::{lost, rows};
 use crate::totals;
 
 /// Everything a summary is made of.
@@ -61,11 +62,24 @@ impl Totals<'_> {
         self.status.iter().map(|c| c.unwritten_by_killed).sum()
     }
 
+    /// What was lost, for people.
+    fn lost(&self) -> Vec<(String, u64)> {
+        let drops = self.report.drops;
+        let causes = [
+            ("kernel", drops.kernel),
+            ("ring", self.ring_drops()),
+            ("unusable_records", drops.unusable_records),
+            ("unwritten by killed consumers", self.unwritten()),
+            ("damaged inputs", self.report.faults.len() as u64),
+        ];
+        let causes = causes.into_iter().filter(|(_, count)| *count > 0);
+        let causes = causes.map(|(cause, count)| (cause.to_owned(), count));
+        causes.chain(outputs::lost(&self.report.losses)).collect()
+    }
+
     /// Whether anything was lost.
     pub(crate) fn is_lossy(&self) -> bool {
-        let drops = self.report.drops;
-        !self.report.faults.is_empty()
-            || drops.kernel + drops.unusable_records + self.ring_drops() + self.unwritten() > 0
+        !self.lost().is_empty()
     }
 
     /// The JSON object of `--summary`.
@@ -107,20 +121,8 @@ impl Totals<'_> {
     /// One screen for people; what was lost comes first.
     pub(crate) fn to_screen(self) -> String {
         let report = self.report;
-        let lost = [
-            ("kernel", report.drops.kernel),
-            ("ring", self.ring_drops()),
-            ("unusable_records", report.drops.unusable_records),
-            ("unwritten by killed consumers", self.unwritten()),
-            ("damaged inputs", report.faults.len() as u64),
-        ];
-        let lost = lost
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(cause, count)| (cause.to_owned(), count))
-            .collect();
         let mut lines = vec![
-            ("lost", listed(lost, 5)),
+            ("lost", lost(self.lost(), 6)),
             totals::read(report, self.elapsed),
         ];
         lines.extend(totals::fragments(&report.fragments));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linkweir_engine::RunReport;
 use linkweir_feed::{ConsumerStatus, Presence};
-use linkweir_sink::human::{percent, scaled, thousands};
+use linkweir_sink::human::{counted, percent, scaled, thousands};
 
 use crate::exit::say;
 use crate::progress::now;
@@ -53,8 +53,8 @@ impl Table {
         let mut lines = rows(status, true);
         lines.truncate(MOST_ROWS);
         lines.push(format!(
-            "{} packets read, {}/s; lost before the feed: {}",
-            thousands(report.packets),
+            "{} read, {}/s; lost before the feed: {}",
+            counted(report.packets, "packet"),
             scaled(rate, ""),
             thousands(report.drops.kernel + report.drops.unusable_records)
         ));
@@ -77,8 +77,8 @@ impl Table {
     pub(crate) fn say(&mut self, status: &[ConsumerStatus], report: &RunReport) {
         self.clear();
         say(&format!(
-            "linkweir: {} packets read\n{}",
-            thousands(report.packets),
+            "linkweir: {} read\n{}",
+            counted(report.packets, "packet"),
             rows(status, true).join("\n")
         ));
     }

@@ -18,8 +18,8 @@ Examples:
 
 Exit codes:
   0  done
-  1  done, but data was lost (input truncated or corrupt in the middle, drops, flows evicted, one
-     of several outputs failed)
+  1  done, but data was lost (input truncated or corrupt in the middle, drops, flows evicted,
+     fragments missing, one of several outputs failed)
   2  wrong usage or configuration
   3  an input gave nothing (no such file, no capture), or no output was left
 SIGINT or SIGTERM ends a run early with everything written and 0; a second one aborts.

@@ -9,7 +9,7 @@ use linkweir_sink::human::{percent, thousands};
 use linkweir_wire::{DecodeFaults, FragmentStats};
 use serde_json::{Map, Value, json};
 
-use crate::screen::{listed, rows};
+use crate::screen::{listed, lost, rows};
 use crate::totals;
 
 /// Everything a summary is made of.
@@ -65,9 +65,14 @@ impl Totals<'_> {
         totals::damaged(self.report)
     }
 
+    /// What was lost, for people.
+    fn lost(&self) -> Vec<(String, u64)> {
+        totals::lost(self.report, &self.drops(), self.faults, self.fragments)
+    }
+
     /// Whether anything was lost.
     pub(crate) fn is_lossy(&self) -> bool {
-        !totals::lost(self.report, &self.drops()).is_empty()
+        !self.lost().is_empty()
     }
 
     /// The JSON object of `--summary`.
@@ -123,9 +128,8 @@ impl Totals<'_> {
     /// One screen for people; what was lost comes first.
     pub(crate) fn to_screen(self) -> String {
         let (report, stats) = (self.report, self.stats);
-        let lost = totals::lost(report, &self.drops());
         let mut lines = vec![
-            ("lost", listed(lost, 6)),
+            ("lost", lost(self.lost(), 6)),
             totals::read(report, self.elapsed),
         ];
         totals::tell_undecoded(self.faults, report.packets, &mut lines);
@@ -143,25 +147,25 @@ impl Totals<'_> {
             ("UDP flows", thousands(stats.udp)),
             (
                 "at once",
-                format!("{} flows at most", thousands(stats.peak_flows)),
+                format!("{} at most", counted(stats.peak_flows, "flow")),
             ),
             (
                 "in flows",
                 format!(
-                    "{} packets, {} bytes; not: {} fragments, {} other packets",
-                    thousands(stats.packets),
-                    thousands(stats.bytes),
-                    thousands(stats.fragments),
-                    thousands(stats.other)
+                    "{}, {}; not: {}, {}",
+                    counted(stats.packets, "packet"),
+                    counted(stats.bytes, "byte"),
+                    counted(stats.fragments, "fragment"),
+                    counted(stats.other, "other packet")
                 ),
             ),
             ("out of sequence", listed(classes(stats), Anomaly::COUNT)),
         ]);
         if stats.impossible_sequences > 0 {
-            let count = thousands(stats.impossible_sequences);
+            let count = counted(stats.impossible_sequences, "segment");
             lines.push((
                 "impossible",
-                format!("{count} segments with numbers of no connection"),
+                format!("{count} with numbers of no connection"),
             ));
         }
         if !self.workers.is_empty() {

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use linkweir_console::gateway::KernelCount;
 use linkweir_netfilter::conntrack;
 use linkweir_netfilter::rules::{self, Host, Up};
+use linkweir_sink::human::counted;
 
 use super::args::{ConfigArgs, DownArgs, UpArgs};
 use super::config::GatewayConfig;
@@ -61,7 +62,8 @@ pub(super) fn undecided(config: &GatewayConfig) -> u64 {
     let count = marks.get(&0).copied().unwrap_or(0);
     if count > 0 {
         warn(&format!(
-            "{count} connections that the kernel knows have no decision: what they sent before now was not looked at"
+            "{} of the kernel's table without a decision: what was sent before now was not looked at",
+            counted(count, "connection")
         ));
     }
     count
@@ -129,7 +131,8 @@ pub(super) fn down(_args: &DownArgs) -> anyhow::Result<Exit> {
         match conntrack::clear_marks(marks.mask()) {
             Ok(0) => {}
             Ok(count) => say(&format!(
-                "linkweir: removed the marks of {count} connections"
+                "linkweir: removed the marks of {}",
+                counted(count, "connection")
             )),
             Err(error) => {
                 warn(&format!("connections keep their marks: {error}"));

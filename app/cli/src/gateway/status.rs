@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use linkweir_console::gateway::{GatewayStatus, ScannerStatus};
 use linkweir_netfilter::rules;
-use linkweir_sink::human::{scaled, span, thousands};
+use linkweir_sink::human::{counted, scaled, span, thousands};
 
 use super::args::StatusArgs;
 use super::config::control_path;
@@ -70,25 +70,26 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         if lost + lost_events == 0 {
             "none".to_owned()
         } else {
-            format!(
-                "{} packets by the kernel, {} events",
-                thousands(lost),
-                thousands(lost_events)
-            )
+            let causes = [
+                (lost, format!("{} by the kernel", counted(lost, "packet"))),
+                (lost_events, counted(lost_events, "event")),
+            ];
+            let causes = causes.into_iter().filter(|(count, _)| *count > 0);
+            causes.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
         }
     ));
     say(&format!(
-        "  looked at    {} packets, {}; {} connections now, {} forgotten",
-        thousands(status.packets),
+        "  looked at    {}, {}; {} now, {} forgotten",
+        counted(status.packets, "packet"),
         scaled(status.bytes as f64, "B"),
-        thousands(status.connections),
+        counted(status.connections, "connection"),
         thousands(status.evicted),
     ));
     say(&format!(
-        "  held         {} packets, {} bytes now; {} packets at most",
-        thousands(status.held.packets),
-        thousands(status.held.bytes),
-        thousands(status.held.peak_packets)
+        "  held         {}, {} now; {} at most",
+        counted(status.held.packets, "packet"),
+        counted(status.held.bytes, "byte"),
+        counted(status.held.peak_packets, "packet")
     ));
     let counts: Vec<String> = status
         .counts
@@ -113,11 +114,11 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
     }
     if let Some(vault) = &status.vault {
         say(&format!(
-            "  files        {} kept, {} parts, {} in quarantine, {} bytes not kept",
+            "  files        {} kept, {}, {} in quarantine, {} not kept",
             thousands(vault.kept),
-            thousands(vault.parts),
+            counted(vault.parts, "part"),
             thousands(vault.quarantined),
-            thousands(vault.dropped_bytes.values().sum()),
+            counted(vault.dropped_bytes.values().sum(), "byte"),
         ));
     }
     for table in [queues(status), applications(status), rule_counts(status)] {
@@ -135,14 +136,14 @@ fn scanner_line(scanner: &ScannerStatus) -> String {
         .map(|(name, us)| format!("{name} {}", span(us.saturating_mul(1000))))
         .collect();
     format!(
-        "  scanner      {} {}: {} scans, {} infected, {} failed, {} waiting{}",
+        "  scanner      {} {}: {}, {} infected, {} failed, {} waiting{}",
         scanner.address,
         if scanner.is_reachable {
             "answers"
         } else {
             "DOES NOT ANSWER"
         },
-        thousands(scanner.scans),
+        counted(scanner.scans, "scan"),
         thousands(scanner.infected),
         thousands(scanner.failed.values().sum()),
         thousands(scanner.waiting),

@@ -54,9 +54,7 @@ impl Ended<'_> {
         if !output.quiet {
             say(&totals.to_screen());
         }
-        if totals::warn_of_link_types(stage.faults(), report.packets) {
-            exit = exit.max(Exit::DataLost);
-        }
+        totals::warn_of_link_types(self.stage.faults());
         let mut faults = report.faults.iter();
         if faults.any(|fault| fault.kind == FaultKind::Unusable) {
             exit = exit.max(Exit::Failed);

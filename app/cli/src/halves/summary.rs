@@ -7,7 +7,7 @@ use linkweir_http::HalfStage;
 use linkweir_sink::human::thousands;
 use serde_json::{Value, json};
 
-use crate::screen::{listed, rows};
+use crate::screen::{lost, rows};
 use crate::totals;
 
 /// Everything a summary is made of.
@@ -29,9 +29,15 @@ impl Totals<'_> {
         ]
     }
 
+    /// What was lost, for people.
+    fn lost(&self) -> Vec<(String, u64)> {
+        let (faults, fragments) = (self.stage.faults(), self.stage.fragments());
+        totals::lost(self.report, &self.drops(), faults, &fragments)
+    }
+
     /// Whether anything was lost.
     pub(super) fn is_lossy(&self) -> bool {
-        !totals::lost(self.report, &self.drops()).is_empty()
+        !self.lost().is_empty()
     }
 
     /// The JSON object of `--summary`.
@@ -59,17 +65,16 @@ impl Totals<'_> {
     /// One screen for people; what was lost comes first.
     pub(super) fn to_screen(self) -> String {
         let (report, counts) = (self.report, self.stage.counts());
-        let lost = totals::lost(report, &self.drops());
         let mut lines = vec![
-            ("lost", listed(lost, 6)),
+            ("lost", lost(self.lost(), 6)),
             totals::read(report, self.elapsed),
             (
                 "kept",
                 format!(
-                    "{} rows: {} requests, {} responses ({} plain), {} other, {} possible",
-                    thousands(report.records),
-                    thousands(counts.requests),
-                    thousands(counts.responses),
+                    "{}: {}, {} ({} plain), {} other, {} possible",
+                    counted(report.records, "row"),
+                    counted(counts.requests, "request"),
+                    counted(counts.responses, "response"),
                     thousands(counts.plain),
                     thousands(counts.others),
                     thousands(counts.possible)

@@ -113,9 +113,7 @@ impl<'a> Ended<'a> {
         if !args.output.quiet {
             say(&totals.to_screen());
         }
-        if totals::warn_of_link_types(totals.faults, report.packets) {
-            exit = exit.max(Exit::DataLost);
-        }
+        totals::warn_of_link_types(totals.faults);
         if report
             .faults
             .iter()

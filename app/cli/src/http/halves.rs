@@ -7,6 +7,7 @@ use linkweir_columnar::{HalfError, Halves};
 use linkweir_engine::{Fault, FaultKind, Source, SourceError, SourceEvent};
 use linkweir_http::HalfFrames;
 use linkweir_record::{HalfBatch, RecordBatch};
+use linkweir_sink::human::counted;
 
 /// Bytes of frames that are given at once, about.
 const BATCH_BYTES: usize = 512 << 10;
@@ -63,7 +64,8 @@ impl HalvesSource {
             offset: None,
             kind: FaultKind::Damaged,
             message: format!(
-                "{count} rows are out of order, the first is row {first}: sort them by order_ns, file, packet"
+                "{} out of order, the first is row {first}: sort them by order_ns, file, packet",
+                counted(count, "row")
             ),
         });
         self.before = self.current.take().map(|(_, halves)| halves);
@@ -102,7 +104,7 @@ impl Source for HalvesSource {
                             input: name,
                             offset: None,
                             kind,
-                            message: format!("after {before} rows: {error}"),
+                            message: format!("after {}: {error}", counted(before, "row")),
                         }));
                     }
                 }

@@ -6,6 +6,7 @@ use linkweir_engine::{Crew, Limit, Outputs, Run, Source, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_record::HttpKind;
+use linkweir_sink::human::counted;
 use linkweir_sink::report::HttpReport;
 
 use super::args::HttpArgs;
@@ -191,8 +192,9 @@ impl<'a> Job<'a> {
                 let forgotten = splitter.counts().forgotten;
                 if forgotten > 0 {
                     warn(&format!(
-                        "{forgotten} connections with unanswered requests were forgotten by the reader, which follows {}: their records may differ from those of one worker; --max-pending raises the bound",
-                        groups.connections
+                        "the reader follows {} connections and has forgotten {} with unanswered requests: the records may differ from those of one worker; --max-pending raises the bound",
+                        groups.connections,
+                        counted(forgotten, "connection")
                     ));
                 }
             })),

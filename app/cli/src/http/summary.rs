@@ -7,9 +7,9 @@ use linkweir_http::{HttpStats, PayloadSample};
 use linkweir_wire::{DecodeFaults, FragmentStats};
 use serde_json::{Map, Value, json};
 
-use linkweir_sink::human::{percent, span, thousands};
+use linkweir_sink::human::{counted, percent, span, thousands};
 
-use crate::screen::{listed, rows};
+use crate::screen::{listed, lost, rows};
 use crate::totals;
 
 /// The quantiles of the summary, by their names.
@@ -84,9 +84,14 @@ impl Totals<'_> {
         totals::damaged(self.report)
     }
 
+    /// What was lost, for people.
+    fn lost(&self) -> Vec<(String, u64)> {
+        totals::lost(self.report, &self.drops(), self.faults, self.fragments)
+    }
+
     /// Whether anything was lost.
     pub(crate) fn is_lossy(&self) -> bool {
-        !totals::lost(self.report, &self.drops()).is_empty()
+        !self.lost().is_empty()
     }
 
     /// The JSON object of `--summary`.
@@ -155,11 +160,10 @@ impl Totals<'_> {
     /// One screen for people; what was lost comes first.
     pub(crate) fn to_screen(self) -> String {
         let (report, stats) = (self.report, self.stats);
-        let lost = totals::lost(report, &self.drops());
         let times = &stats.response_time;
         let at = |q| times.quantile(q).map_or_else(|| "-".to_owned(), span);
         let mut lines = vec![
-            ("lost", listed(lost, 6)),
+            ("lost", lost(self.lost(), 6)),
             totals::read(report, self.elapsed),
         ];
         totals::tell_undecoded(self.faults, report.packets, &mut lines);
@@ -180,12 +184,12 @@ impl Totals<'_> {
             (
                 "messages",
                 format!(
-                    "{} requests, {} responses ({} interim), {} retransmitted, {} cut heads, {} malformed",
-                    thousands(stats.requests),
-                    thousands(stats.responses),
+                    "{}, {} ({} interim), {} retransmitted, {}, {} malformed",
+                    counted(stats.requests, "request"),
+                    counted(stats.responses, "response"),
                     thousands(stats.interim_responses),
                     thousands(stats.retransmitted_requests + stats.retransmitted_responses),
-                    thousands(stats.truncated_heads),
+                    counted(stats.truncated_heads, "cut head"),
                     thousands(stats.malformed_heads)
                 ),
             ),
@@ -215,7 +219,7 @@ impl Totals<'_> {
         if stats.filtered > 0 {
             lines.push((
                 "not written",
-                format!("{} records, by --host or --url", thousands(stats.filtered)),
+                format!("{}, by --host or --url", counted(stats.filtered, "record")),
             ));
         }
         if !self.workers.is_empty() {

@@ -8,6 +8,7 @@ use linkweir_load::measure::{Figures, Limits};
 use linkweir_load::outcome::Failure;
 use linkweir_load::population::Population;
 use linkweir_load::tcp::TcpCounts;
+use linkweir_sink::human::counted;
 use linkweir_sink::summary::write_summary_file;
 use linkweir_wire::Timestamp;
 use serde_json::json;
@@ -246,12 +247,13 @@ fn report(
         ));
     }
     let lost = [
-        (beside.missing.queue, "records of sessions"),
-        (beside.lost_frames, "frames of --pcap"),
+        (beside.missing.queue, "record", "of sessions"),
+        (beside.lost_frames, "frame", "of --pcap"),
     ];
-    for (count, what) in lost.iter().filter(|(count, _)| *count > 0) {
+    for (count, what, of) in lost.iter().filter(|(count, ..)| *count > 0) {
+        let what = counted(*count, what);
         warn(&format!(
-            "{count} {what} were not written: the output did not keep up"
+            "{what} {of} not written: the output did not keep up"
         ));
     }
     let failed = failed_percent(figures);
@@ -308,10 +310,11 @@ fn warn_of(figures: &Figures) {
     let unanswered = figures.failed.of(Failure::ConnectTimeout);
     if unanswered > 0 && unanswered * 20 >= figures.planned {
         warn(&format!(
-            "{unanswered} sessions never got a SYN ACK: does the server have a route back to the clients? \
+            "{} never got a SYN ACK: does the server have a route back to the clients? \
              With more than about 1000 clients on its own link its neighbour table is full (Linux: \
              net.ipv4.neigh.default.gc_thresh3): route their prefix by one address that is a client too, \
-             as in the help"
+             as in the help",
+            counted(unanswered, "session")
         ));
     }
 }

@@ -120,9 +120,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     runner.resolve(interface, next_hop)?;
     if !args.output.quiet {
         say(&format!(
-            "linkweir: {} clients on {interface} load {}",
-            linkweir_sink::human::thousands(runner.stage.population().len().into()),
-            target.server
+            "linkweir: clients of {interface} that load {}: {}",
+            target.server,
+            linkweir_sink::human::thousands(runner.stage.population().len().into())
         ));
     }
     keep_time(args);

@@ -12,6 +12,7 @@ use linkweir_load::script::replay::{RecordedRequest, ReplaySettings, sessions_of
 use linkweir_load::script::surge::Surge;
 use linkweir_load::script::{Plan, Script, SessionPlan, Site, Span, file, single, wsesslog};
 use linkweir_model::{Model, Random, Sampler};
+use linkweir_sink::human::counted;
 
 use super::args::{LoadArgs, Preset};
 use super::target::Target;
@@ -115,8 +116,8 @@ fn replayed(path: &str, like: &SessionPlan) -> anyhow::Result<(Option<Plan>, Rep
     let replayed = sessions_of(records, &settings);
     if replayed.skipped > 0 {
         warn(&format!(
-            "{path}: {} requests are left out: their methods or targets cannot be played",
-            replayed.skipped
+            "{path}: {} left out: methods or targets that cannot be played",
+            counted(replayed.skipped, "request")
         ));
     }
     if replayed.plan.sessions.is_empty() {

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
     let sum = sum.ok_or_else(|| anyhow!(Wrong("no sketch to read".to_owned())))?;
     if whole > 0 && packets_only > 0 {
         warn(&format!(
-            "{whole} sketches are of whole runs and {packets_only} of `linkweir halves`: a capture that is in both counts twice"
+            "sketches of whole runs: {whole}, of `linkweir halves`: {packets_only}; a capture that is in both counts twice"
         ));
     }
     if let Some(destination) = &args.sketch {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use anyhow::anyhow;
 use linkweir_model::check::{Check, CheckError, analytic, marginal, realised};
 use linkweir_model::{Counts, Model};
-use linkweir_sink::human::{short, thousands};
+use linkweir_sink::human::{counted, short};
 use linkweir_sink::report::write_report_file;
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
 use super::figure::{Figure, page};
 use super::series::{self, How, Series};
-use super::shown::{Limits, counted, figures, lags_text, object, percent};
+use super::shown::{Limits, figures, lags_text, object, percent};
 use super::simulate::read_model;
 use super::{keeps, output, wrong};
 use crate::exit::{Exit, warn};
@@ -105,8 +105,8 @@ fn table(
         format!(
             "model            {}: {}, {}{}",
             args.model.display(),
-            counted(model.superposition().states(), "state"),
-            counted(model.superposition().sources().len(), "source"),
+            counted(model.superposition().states() as u64, "state"),
+            counted(model.superposition().sources().len() as u64, "source"),
             if model.profile().is_some() {
                 ", with a profile"
             } else {
@@ -114,11 +114,11 @@ fn table(
             }
         ),
         format!(
-            "counts           {}: {} bins of {} s, {} arrivals",
+            "counts           {}: {} of {} s, {}",
             series.source,
-            thousands(check.bins as u64),
+            counted(check.bins as u64, "bin"),
             short(series.counts.bin_s()),
-            thousands(series.counts.total())
+            counted(series.counts.total(), "arrival")
         ),
         "By the equations of the model".to_owned(),
     ];

@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::anyhow;
 use linkweir_model::log::calendar::format_date;
 use linkweir_model::{FitError, FitOptions, Fitted, fit};
-use linkweir_sink::human::{short, thousands};
+use linkweir_sink::human::{counted, short};
 use serde_json::{Value, json};
 
 use super::args::FitArgs;
 use super::series::{self, How, Series};
-use super::shown::{Limits, counted, figures, lags_text, percent, signed_percent};
+use super::shown::{Limits, figures, lags_text, percent, signed_percent};
 use super::{keeps, output, wrong};
 use crate::exit::{Exit, say, warn};
 use crate::progress::{now, wall_clock};
@@ -119,16 +119,16 @@ fn table(fitted: &Fitted, series: &Series, elapsed: Duration) -> String {
     let mut lines = vec![
         format!("counts           {}", series.source),
         format!(
-            "                 {} bins of {} s, {} arrivals",
-            thousands(check.bins as u64),
+            "                 {} of {} s, {}",
+            counted(check.bins as u64, "bin"),
             short(model.bin_s()),
-            thousands(series.counts.total())
+            counted(series.counts.total(), "arrival")
         ),
         format!(
             "model            {}: L = {}, M = {} without memory",
-            counted(states, "state"),
-            counted(scales, "two-state source"),
-            counted(rest, "state")
+            counted(states as u64, "state"),
+            counted(scales as u64, "two-state source"),
+            counted(rest as u64, "state")
         ),
     ];
     if let Some(profile) = model.profile() {

@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use linkweir_model::coverage::{Coverage, Mark};
 use linkweir_model::log::{Cause, Decoder, Faults, LogFormat, Request, detect};
 use linkweir_model::sessions::{Rule, Sessions, Totals};
+use linkweir_sink::human::counted;
 
 use super::args::{LogArgs, LogForm, SpanArgs};
 use super::columns::{Columns, Stored, stored};
@@ -44,9 +45,9 @@ impl Found {
         let mut all = Vec::new();
         for (name, cause, count, first) in &self.faults {
             if cause.is_damage() {
-                let lines = if *count == 1 { "line" } else { "lines" };
                 all.push(format!(
-                    "{name}: {count} {lines} not read ({}), the first is line {first}",
+                    "{name}: {} not read ({}), the first is line {first}",
+                    counted(*count, "line"),
                     cause.as_str()
                 ));
             }
@@ -56,14 +57,14 @@ impl Found {
         }
         if self.totals.late > 0 {
             all.push(format!(
-                "{} requests are further from their place in time than --disorder; sort the log",
-                self.totals.late
+                "{} further from the place in time than --disorder; sort the log",
+                counted(self.totals.late, "request")
             ));
         }
         if self.totals.forgotten > 0 {
             all.push(format!(
-                "{} clients were forgotten within the timeout; give more --max-clients",
-                self.totals.forgotten
+                "{} forgotten within the timeout; give more --max-clients",
+                counted(self.totals.forgotten, "client")
             ));
         }
         all

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use linkweir_model::Counts;
 use linkweir_model::bins::Bins;
 use linkweir_model::counts::{Spread, spread};
-use linkweir_sink::human::span;
+use linkweir_sink::human::{counted, span};
 
 use super::args::{LogArgs, LogForm, SeriesArgs, SpanArgs};
 use super::input::Opened;
@@ -201,7 +201,8 @@ fn regular(
     let notes = match series.missing {
         0 => Vec::new(),
         missing => vec![format!(
-            "{name}: {missing} bins are missing and taken as empty"
+            "{name}: {} missing and taken as empty",
+            counted(missing, "bin")
         )],
     };
     Ok((series, notes))

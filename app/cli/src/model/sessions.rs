@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use linkweir_model::bins::{Bins, TooManyBins};
 use linkweir_model::log::calendar::format_date;
-use linkweir_sink::human::{moment, short, thousands};
+use linkweir_sink::human::{counted, moment, short, thousands};
 use serde_json::{Value, json};
 
 use super::args::SessionsArgs;
@@ -89,9 +89,9 @@ fn screen(found: &Found, args: &SessionsArgs) {
         ""
     };
     say(&format!(
-        "requests   {} of {least}{} clients",
+        "requests   {} of {least}{}",
         thousands(totals.requests),
-        thousands(totals.clients)
+        counted(totals.clients, "client")
     ));
     if let (Some(first), Some(last)) = (totals.first_ns, totals.last_ns) {
         say(&format!("           {} to {}", moment(first), moment(last)));

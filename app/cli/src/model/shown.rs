@@ -1,7 +1,7 @@
 //! How a comparison is printed, and when it is good enough.
 
 use linkweir_model::check::Check;
-use linkweir_sink::human::short;
+use linkweir_sink::human::{counted, short};
 use serde_json::{Value, json};
 
 use crate::exit::warn;
@@ -18,12 +18,6 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// `1 source`, `2 sources`.
-pub(super) fn counted(number: usize, what: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{ending}")
-}
-
 /// A difference as per cent.
 pub(super) fn signed_percent(share: f64) -> String {
     percent(share.abs())
@@ -31,7 +25,8 @@ pub(super) fn signed_percent(share: f64) -> String {
 
 /// `300 lags (50 min)`.
 pub(super) fn lags_text(lags: usize, bin_s: f64) -> String {
-    format!("{lags} lags ({} s)", short(lags as f64 * bin_s))
+    let seconds = short(lags as f64 * bin_s);
+    format!("{} ({seconds} s)", counted(lags as u64, "lag"))
 }
 
 /// The figures of a comparison, one line each.

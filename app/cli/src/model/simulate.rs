@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use linkweir_model::{Model, autocovariance};
-use linkweir_sink::human::{short, thousands};
+use linkweir_sink::human::{counted, short};
 
 use super::args::SimulateArgs;
 use super::keeps;
@@ -43,10 +43,10 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<Exit> {
         let drawn = autocovariance(&values, 10);
         let stated = model.superposition().autocovariance(10);
         say(&format!(
-            "drawn            {} bins of {} s, {} arrivals, seed {}",
-            thousands(u64::from(args.bins)),
+            "drawn            {} of {} s, {}, seed {}",
+            counted(u64::from(args.bins), "bin"),
             short(model.bin_s()),
-            thousands(counts.total()),
+            counted(counts.total(), "arrival"),
             args.seed
         ));
         // Factors of a profile are 1 on average over its period, not over a part of it.

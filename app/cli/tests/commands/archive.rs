@@ -247,7 +247,11 @@ fn what_cannot_be_is_said() {
         "5min",
     ])
     .exits(1);
-    assert!(ran.stderr.contains("1 rows are damaged"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("1 row damaged and left out"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(ran.stdout.lines().count(), 1 + 29);
 }
 

@@ -21,6 +21,61 @@ fn screen(command: &str, path: &Path) -> String {
 }
 
 #[test]
+fn a_single_packet_is_no_packets() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("one.pcap");
+    std::fs::write(&path, plain(&demo_frames()[..1])).unwrap();
+    for command in ["http", "flows", "halves"] {
+        let screen = screen(command, &path);
+        assert!(screen.contains(" 1 packet, "), "{screen}");
+        assert!(!screen.contains(" 1 packets"), "{screen}");
+    }
+    let file = pcap(&demo_frames()[..1], PcapVariant::usual(LinkType(195)));
+    std::fs::write(&path, file).unwrap();
+    let ran = http(&path, &["-w", "/dev/null"]).exits(1);
+    ran.says("1 packet of a link type that is not decoded: IEEE 802.15.4");
+}
+
+#[test]
+fn packets_of_which_a_fragment_is_missing_are_lost() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("parts.pcap");
+    let mut parts = in_parts(&demo_frames(), 256);
+    // The first packet that has several.
+    let second = parts
+        .windows(2)
+        .position(|two| two[0].timestamp_ns == two[1].timestamp_ns);
+    parts.remove(second.unwrap() + 1);
+    std::fs::write(&path, plain(&parts)).unwrap();
+    for command in ["http", "flows", "halves"] {
+        let ran = run(&[command, "-w", "/dev/null", "-r", path.to_str().unwrap()]).exits(1);
+        let lost = ran.stderr.lines().find(|line| line.starts_with("  lost "));
+        let lost = lost.unwrap_or_else(|| panic!("{}", ran.stderr));
+        assert!(
+            lost.ends_with(" packets with missing fragments 1"),
+            "{lost}"
+        );
+    }
+}
+
+#[test]
+fn a_tree_too_deep_is_no_input() {
+    let folder = tempdir().unwrap();
+    let deep = folder.path().join("d/".repeat(32));
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("x.pcap"), plain(&demo_frames())).unwrap();
+    http(folder.path(), &[])
+        .exits(3)
+        .says("32 directories deep")
+        .says("no capture in it could be read");
+    std::os::unix::fs::symlink("gone.pcap", folder.path().join("link.pcap")).unwrap();
+    std::fs::write(folder.path().join("y.pcap"), plain(&demo_frames())).unwrap();
+    let ran = http(folder.path(), &[]).exits(1);
+    let ran = ran.says("link.pcap: a link to a file that is not there");
+    assert_eq!(ran.lines().len(), 800);
+}
+
+#[test]
 fn captures_are_found_below_directories_and_other_files_counted() {
     let folder = tempdir().unwrap();
     let frames = demo_frames();
@@ -54,6 +109,11 @@ fn link_types_that_are_not_decoded_are_named_and_come_first() {
             first.contains("not decoded") && first.contains("IEEE 802.15.4 30"),
             "{screen}"
         );
+        let lost = screen
+            .lines()
+            .find(|line| line.starts_with("  lost "))
+            .unwrap();
+        assert!(lost.ends_with(" not decoded 30"), "{screen}");
     }
     let ran = http(&path, &["-w", "/dev/null", "--summary", "-"]).exits(1);
     let totals: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();

@@ -6,7 +6,7 @@ use super::ReportMeta;
 use super::http::HttpReport;
 use super::page::{BarRow, Page, bar_table, escape};
 use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
-use crate::human::{moment, percent, scaled, span, thousands, to_f64};
+use crate::human::{counted, moment, percent, scaled, span, thousands, to_f64};
 
 /// Rows of the tables of hosts and URLs.
 pub(super) const TOP_ROWS: usize = 15;
@@ -152,9 +152,9 @@ impl HttpReport {
             })
             .collect();
         let note = format!(
-            "<p class=\"note\">{} responses. Percentiles are at most 0.1 % too large; minimum, maximum \
+            "<p class=\"note\">{}. Percentiles are at most 0.1 % too large; minimum, maximum \
              and mean are exact. Bars are logarithmic.</p>\n",
-            thousands(times.count())
+            counted(times.count(), "response")
         );
         bar_table(&["", "time", "seconds"], &rows) + &note
     }
@@ -211,9 +211,9 @@ impl HttpReport {
         if codes.len() > 24 {
             let rest: u64 = codes.iter().skip(24).map(|(_, count)| *count).sum();
             html += &format!(
-                "<p class=\"note\">{} other codes: {} responses.</p>\n",
-                codes.len() - 24,
-                thousands(rest)
+                "<p class=\"note\">{}: {}.</p>\n",
+                counted(codes.len() as u64 - 24, "other code"),
+                counted(rest, "response")
             );
         }
         html

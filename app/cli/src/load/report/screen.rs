@@ -1,7 +1,7 @@
 //! The figures on a terminal.
 
 use linkweir_load::measure::{Failures, Figures, Times};
-use linkweir_sink::human::{percent, scaled, span, thousands};
+use linkweir_sink::human::{counted, percent, scaled, span, thousands};
 
 use super::page::checks;
 use super::summary::seconds;
@@ -60,11 +60,11 @@ fn counts(figures: &Figures) -> Vec<(&'static str, String)> {
         (
             "requests",
             format!(
-                "{} sent, {} answered, {} pages, {} connections, {} up, {} down",
+                "{} sent, {} answered, {}, {}, {} up, {} down",
                 thousands(figures.requests),
                 thousands(figures.responses),
-                thousands(figures.pages),
-                thousands(figures.connections),
+                counted(figures.pages, "page"),
+                counted(figures.connections, "connection"),
                 bytes(figures.request_bytes),
                 bytes(figures.response_bytes)
             ),
