@@ -30,7 +30,7 @@ head -n 3 "$out/records.txt"
 
 printf '\n2. The laboratory: clients, a gateway and a web server in network namespaces; everybody counts\n\n$ linkweir lab web --report %s/lab.html%s\n\n' "$out" "${*:+ $*}"
 status=0
-"$linkweir" lab web --report "$out/lab.html" --summary "$out/lab.json" "$@" >"$out/lab.txt" || status=$?
+"$linkweir" lab web --overwrite --report "$out/lab.html" --summary "$out/lab.json" "$@" >"$out/lab.txt" || status=$?
 [ ! -s "$out/lab.txt" ] || cat "$out/lab.txt"
 
 printf '\nWritten:\n'

@@ -284,14 +284,29 @@ pub(crate) struct OutputArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// What becomes of files that exist.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OverwriteArgs {
+    /// Replace output files that exist [default: a run over files refuses them; a run on live traffic, and
+    /// `load`, write to `NAME.1`, `NAME.2` and so on].
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+impl OverwriteArgs {
+    /// What goes for the outputs of a run; `is_live` where it cannot be repeated.
+    pub(crate) const fn existing(self, is_live: bool) -> Existing {
+        Existing::of(self.overwrite, is_live)
+    }
+}
+
 /// What destinations that keep or carry many records want to know.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StoreArgs {
-    /// Replace output files that exist [default: a run over capture files refuses them; a run on live
-    /// traffic, and `load`, write to `NAME.1`, `NAME.2` and so on].
-    #[arg(long)]
-    pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// Sort Parquet files into folders by the time of their records (UTC): `-w` then names a folder, in
     /// which `date=2026-11-22/hour=07/part-000001.parquet` and so on appear [default: one file].
@@ -321,7 +336,7 @@ impl StoreArgs {
         OutputOptions {
             wall_clock_ns: wall_clock,
             is_live,
-            existing: Existing::of(self.overwrite, is_live),
+            existing: self.files.existing(is_live),
             partition: self.partition,
             budget: self.budget,
             probe: self.probe.clone().unwrap_or_else(host_name),

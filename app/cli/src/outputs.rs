@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::{Context, anyhow};
 use linkweir_engine::{Loss, NoOutput, Outputs, Sink, SinkError};
 use linkweir_record::RecordKind;
-use linkweir_sink::{Format, OutputOptions, open_sink};
+use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
 use serde_json::{Map, Value};
 
@@ -34,6 +34,74 @@ pub(crate) fn open<K: RecordKind>(
         outputs.add(destination, sink);
     }
     Ok(outputs)
+}
+
+/// Opens a document that is the work of a command.
+pub(crate) fn document(destination: &str, existing: Existing) -> anyhow::Result<Document> {
+    Document::open(destination, existing, warn).map_err(refused)
+}
+
+/// The same for a path.
+pub(crate) fn document_at(path: &Path, existing: Existing) -> anyhow::Result<Document> {
+    let name = path.to_str();
+    let name = name.ok_or_else(|| anyhow!(Wrong(format!("{path:?}: the name is no UTF-8"))))?;
+    document(name, existing)
+}
+
+/// Writes a text to standard output; that nobody reads it any more is no failure.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let out = document("-", Existing::Refuse)?;
+    out.write_whole(text.as_bytes()).context("standard output")
+}
+
+/// A document that a run writes when it ends, beside its records.
+#[derive(Debug)]
+pub(crate) struct AtEnd {
+    flag: &'static str,
+    document: Document,
+}
+
+impl AtEnd {
+    /// Opens what a flag names, where it names something: a run that could not write it does not begin.
+    pub(crate) fn open(
+        flag: &'static str,
+        destination: Option<&str>,
+        existing: Existing,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some(destination) = destination else {
+            return Ok(None);
+        };
+        let document = document(destination, existing).context(flag)?;
+        Ok(Some(Self { flag, document }))
+    }
+
+    /// Writes it. Where that fails it is said, and this output has failed as one of records does: alone.
+    pub(crate) fn write(self, text: &str) -> Option<Loss> {
+        let destination = self.document.destination().to_owned();
+        let error = self.document.write_whole(text.as_bytes()).err()?;
+        let cause = format!("{}: {error}", self.flag);
+        warn(&cause);
+        Some(Loss {
+            destination,
+            count: 0,
+            cause: Some(cause),
+            has_failed: true,
+        })
+    }
+
+    /// The same for an object.
+    pub(crate) fn write_json(self, object: &Value) -> Option<Loss> {
+        self.write(&format!("{object:#}\n"))
+    }
+}
+
+/// The documents of a run, as far as they were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Documents {
+    pub(crate) report: Option<AtEnd>,
+    pub(crate) sketch: Option<AtEnd>,
+    /// Written last: it tells of the others.
+    pub(crate) summary: Option<AtEnd>,
 }
 
 /// The causes of losses that were told.

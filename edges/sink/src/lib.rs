@@ -1,4 +1,4 @@
-//! Record formats, atomic files, summary and report: what leaves the program.
+//! Record formats, atomic files, documents such as summaries and reports: what leaves the program.
 //!
 //! A run opens each destination once with [`open_sink`] and hands it batches of records. The formats
 //! ([`Format`]) derive every column from the one schema in `linkweir-record`; nothing here lists
@@ -10,6 +10,7 @@ pub mod archive;
 mod columnar;
 mod csv;
 pub mod ddl;
+mod document;
 mod escape;
 mod format;
 pub mod human;
@@ -27,11 +28,11 @@ mod schema_doc;
 mod schema_types;
 mod series;
 mod sink;
-pub mod summary;
 mod text;
 mod tstat;
 mod zeek;
 
+pub use document::Document;
 pub use format::Format;
 pub use rotate::Rotation;
 pub use schema_doc::schema_markdown;

@@ -359,22 +359,3 @@ impl Output {
         self.partial.as_deref()
     }
 }
-
-/// Writes a whole file at once, by the same rules.
-pub(crate) fn write_whole(destination: &str, bytes: &[u8]) -> Result<(), SinkError> {
-    match place(destination)? {
-        Place::Stdout => Output::stdout()?.write(bytes, |_| 0),
-        Place::Special(path) => Output::special(destination, &path)?.write(bytes, |_| 0),
-        Place::File(target) => {
-            let mut output = Output::partial(destination, &target)?;
-            match output.write(bytes, |_| 0) {
-                Ok(()) => output.complete(&target, true).map(|_| ()),
-                Err(error) => {
-                    // Half a document is of no use to anybody; the error to report is the first.
-                    let _first_error_counts = output.discard();
-                    Err(error)
-                }
-            }
-        }
-    }
-}

@@ -18,6 +18,15 @@ enum State {
     ClosedPipe,
 }
 
+/// What a part of a file is worth that was not completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// It stays, and the next run gives it its name: records, frames.
+    Kept,
+    /// Nobody can use it.
+    Useless,
+}
+
 /// The output of a destination: one file, numbered files one after the other, or what is no file.
 ///
 /// A failure is remembered, so that no file that lacks something ever gets its own name.
@@ -42,6 +51,17 @@ impl Series {
         is_rotated: bool,
         options: &OutputOptions,
     ) -> Result<Self, SinkError> {
+        Self::open_for(destination, place, is_rotated, options, Part::Kept)
+    }
+
+    /// The same; what killed runs left gets its name where `part` says that it is worth it.
+    pub(crate) fn open_for(
+        destination: &str,
+        place: Place,
+        is_rotated: bool,
+        options: &OutputOptions,
+        part: Part,
+    ) -> Result<Self, SinkError> {
         let (output, names) = match place {
             Place::File(base) => {
                 let mut names = Names {
@@ -49,11 +69,14 @@ impl Series {
                     number: None,
                     again: 0,
                 };
-                adopt_all(destination, &names, options)?;
+                let is_left = match part {
+                    Part::Kept => adopt_all(destination, &names, options)?,
+                    Part::Useless => false,
+                };
                 let output = if is_rotated {
                     open_numbered(destination, &mut names)?
                 } else {
-                    open_named(destination, &mut names, options)?
+                    open_named(destination, &mut names, options, is_left)?
                 };
                 (output, Some(names))
             }
@@ -84,6 +107,7 @@ impl Series {
             State::Failed => Err(self.refused(
                 self.output
                     .as_ref()
+                    .filter(|output| output.written() > 0)
                     .and_then(Output::partial_path)
                     .map_or_else(
                         || "an earlier write failed".to_owned(),
@@ -220,8 +244,30 @@ impl Series {
     }
 }
 
-/// Says that records are not where they were asked for.
-fn tell_name(announce: fn(&str), destination: &str, name: &Path) {
+/// A series that is not finished leaves no empty file: it says nothing, and the next run would wonder.
+impl Drop for Series {
+    fn drop(&mut self) {
+        if !self.is_finished() && self.written() == 0 {
+            // That it stays harms nobody.
+            let _best_effort = self.discard();
+        }
+    }
+}
+
+/// The error of a destination that exists and has to stay.
+pub(crate) fn exists(destination: &str) -> SinkError {
+    stays(destination, "exists; --overwrite replaces it")
+}
+
+fn stays(destination: &str, why: &str) -> SinkError {
+    io_error(
+        destination,
+        io::Error::new(io::ErrorKind::AlreadyExists, why),
+    )
+}
+
+/// Says that what is written is not where it was asked for.
+pub(crate) fn tell_name(announce: fn(&str), destination: &str, name: &Path) {
     announce(&format!(
         "{destination} exists: writing to {}",
         name.display()
@@ -229,38 +275,39 @@ fn tell_name(announce: fn(&str), destination: &str, name: &Path) {
 }
 
 /// Gives what killed runs left of a destination's files their names. Where the file itself is going to be
-/// replaced, what is left gets another name.
-fn adopt_all(destination: &str, names: &Names, options: &OutputOptions) -> Result<(), SinkError> {
+/// replaced, what is left gets another name. Returns whether one has the name of the destination now.
+fn adopt_all(destination: &str, names: &Names, options: &OutputOptions) -> Result<bool, SinkError> {
+    let mut is_left = false;
     for target in names.left().map_err(|e| io_error(destination, e))? {
         let is_replaced = options.existing == Existing::Replace && target == names.base;
         let partial = partial_name(&target).display().to_string();
         let adopted = adopt(&target, is_replaced.into()).map_err(|e| io_error(&partial, e))?;
         if let Some(name) = adopted {
+            is_left |= name == names.base;
             (options.announce)(&format!(
                 "renamed {partial}, which a killed run left, to {}",
                 name.display()
             ));
         }
     }
-    Ok(())
+    Ok(is_left)
 }
 
-/// Opens the file of a destination under its name, or a free one, as [`Existing`] says.
+/// Opens the file of a destination under its name, or a free one, as [`Existing`] says. `is_left`: what is
+/// there under its name is what a killed run left, as was just told.
 fn open_named(
     destination: &str,
     names: &mut Names,
     options: &OutputOptions,
+    is_left: bool,
 ) -> Result<Output, SinkError> {
     let is_taken = |names: &Names| names.current().symlink_metadata().is_ok();
     loop {
         if options.existing != Existing::Replace && is_taken(names) {
             if options.existing == Existing::Refuse {
-                return Err(SinkError::Io {
-                    destination: destination.to_owned(),
-                    source: io::Error::new(
-                        io::ErrorKind::AlreadyExists,
-                        "exists; --overwrite replaces it",
-                    ),
+                return Err(match is_left {
+                    true => stays(destination, LEFT),
+                    false => exists(destination),
                 });
             }
             names.again += 1;
@@ -278,6 +325,10 @@ fn open_named(
         return Ok(output);
     }
 }
+
+/// What is to be done where a killed run's file has the name of the new one.
+const LEFT: &str = "is what a killed run left, which is not whole: name another file to keep it, or \
+                    replace it with --overwrite";
 
 /// Opens a file under the first number above all that are there. Other runs may write files of the same
 /// name: a number is ours once its partial file is, and nobody else completed it before.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use crate::args::OverwriteArgs;
 use crate::units::Moment;
 
 const AFTER_HELP: &str = "Examples:
@@ -77,10 +78,12 @@ pub(crate) struct PlotArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 
-    /// Picture to write, .svg or .png by its ending, replacing one that is there; `-` is standard
-    /// output, as SVG.
+    /// Picture to write, .svg or .png by its ending; `-` is standard output, as SVG.
     #[arg(short = 'o', long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// Series to draw, without its direction (`linkweir archive dump FILE --list` shows all).
     #[arg(long, value_name = "NAME", default_value = "tcp_throughput")]
@@ -146,9 +149,12 @@ pub(crate) struct DumpArgs {
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     pub(crate) format: Table,
 
-    /// File to write, replacing one that is there when it is complete; `-` is standard output.
+    /// File to write; `-` is standard output.
     #[arg(short = 'o', long, value_name = "OUT", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// List the series with their units and the levels with their rows, and end.
     #[arg(long)]

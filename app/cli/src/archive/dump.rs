@@ -1,9 +1,8 @@
 //! `archive dump`: a table.
 
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use linkweir_sink::archive::ArchiveFile;
 use linkweir_sketch::archive::{ReadFault, Reader, Reading};
 
@@ -11,6 +10,7 @@ use super::args::{DumpArgs, Table};
 use super::select::{View, levels, matching, views};
 use super::{conclude, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
+use crate::outputs;
 
 const HEADING: &str =
     "series,unit,level,time,start_ns,span_ns,steps,count,sum,avg,min,max,std,p50,p95,p99";
@@ -35,6 +35,7 @@ impl From<io::Error> for Fault {
 
 pub(super) fn run(args: &DumpArgs) -> anyhow::Result<Exit> {
     keeps(&args.file, &args.output)?;
+    let mut out = outputs::document_at(&args.output, args.files.existing(false))?;
     let mut reader = open(&args.file)?;
     let all = views(reader.catalogue());
     let chosen = matching(&all, &args.series).map_err(wrong)?;
@@ -43,31 +44,25 @@ pub(super) fn run(args: &DumpArgs) -> anyhow::Result<Exit> {
         args.from.map_or(0, |moment| moment.0),
         args.to.map_or(u64::MAX, |moment| moment.0),
     );
-    let mut missed = 0;
-    let mut write = |out: &mut dyn Write| -> Result<(), Fault> {
-        if args.list {
-            return Ok(list(out, &reader, &chosen)?);
-        }
-        missed = table(out, args.format, &mut reader, &chosen, &levels, between)?;
-        Ok(())
-    };
-    let written = if args.output == Path::new("-") {
-        let mut out = BufWriter::new(io::stdout().lock());
-        let written = write(&mut out);
-        written.and_then(|()| Ok(out.flush()?))
-    } else {
-        let partial = super::plot::partial_name(&args.output);
-        let file = std::fs::File::create(&partial);
-        let file = file.with_context(|| partial.display().to_string())?;
-        let mut out = BufWriter::new(file);
-        let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-        written.and_then(|()| Ok(std::fs::rename(&partial, &args.output)?))
+    let written = match args.list {
+        true => list(&mut out, &reader, &chosen)
+            .map(|()| 0)
+            .map_err(Fault::Write),
+        false => table(
+            &mut out,
+            args.format,
+            &mut reader,
+            &chosen,
+            &levels,
+            between,
+        ),
     };
     match written {
-        Ok(()) => Ok(conclude(&args.file, missed)),
-        // The reader of a pipe has enough.
-        Err(Fault::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
-        Err(Fault::Write(error)) => Err(anyhow!("{}: {error}", args.output.display())),
+        Ok(missed) => {
+            out.finish()?;
+            Ok(conclude(&args.file, missed))
+        }
+        Err(Fault::Write(error)) => Err(anyhow!(error)),
         Err(Fault::Read(fault)) => Err(unreadable(&args.file, &fault)),
     }
 }

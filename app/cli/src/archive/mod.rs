@@ -16,7 +16,6 @@ use linkweir_sketch::archive::{ReadFault, Reader};
 
 pub(crate) use args::ArchiveArgs;
 use args::ArchiveCommand;
-pub(crate) use plot::partial_name;
 
 use crate::exit::{Exit, Wrong};
 

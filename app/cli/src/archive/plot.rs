@@ -4,11 +4,6 @@
 //! flows, one direction positive and the other negative; rows of 5 minutes in the hourly plot, of 30
 //! minutes in the daily and weekly one, of 2 hours in the monthly one.
 
-use std::ffi::OsString;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, anyhow};
 use linkweir_sink::archive::ArchiveFile;
 use linkweir_sink::human;
 use linkweir_sketch::archive::{ReadFault, Reader, Reading};
@@ -18,6 +13,7 @@ use super::panel::{AVERAGE, Curve, LARGEST, P95, P99, Panel, Point, Style};
 use super::select::{View, named, views};
 use super::{conclude, figure, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
+use crate::outputs;
 use crate::picture::Format;
 
 const HOUR: u64 = 3600 * 1_000_000_000;
@@ -27,6 +23,7 @@ const COUNTER: [Curve; 2] = [AVERAGE, LARGEST];
 pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
     let format = Format::of(&args.output)?;
     keeps(&args.file, &args.output)?;
+    let output = outputs::document_at(&args.output, args.files.existing(false))?;
     let mut reader = open(&args.file)?;
     let (panels, style, missed) = panels(&mut reader, args)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
@@ -35,7 +32,7 @@ pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
     let subtitle = format!("{name}, until {until}; times are UTC");
     let scene = figure::draw(&title(&args.series), &subtitle, &style, &panels);
     let picture = format.document(&scene)?;
-    write(&args.output, &picture)?;
+    output.write_whole(&picture)?;
     Ok(conclude(&args.file, missed))
 }
 
@@ -259,26 +256,4 @@ fn title(series: &str) -> String {
         other => return other.replace('_', " "),
     };
     known.to_owned()
-}
-
-/// `.NAME.partial` beside the file.
-pub(crate) fn partial_name(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".partial");
-    path.with_file_name(name)
-}
-
-fn write(path: &Path, picture: &[u8]) -> anyhow::Result<()> {
-    if path == Path::new("-") {
-        let written = std::io::stdout().lock().write_all(picture);
-        return match written {
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.context("standard output"),
-        };
-    }
-    let partial = partial_name(path);
-    std::fs::write(&partial, picture)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|error| anyhow!("{}: {error}", path.display()))
 }

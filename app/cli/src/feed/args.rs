@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use linkweir_sink::Existing;
 
-use crate::args::InputArgs;
+use crate::args::{InputArgs, OverwriteArgs};
 use crate::units;
 
 const AFTER_HELP: &str = "Examples:
@@ -13,7 +14,7 @@ const AFTER_HELP: &str = "Examples:
 
 Exit codes:
   0  done
-  1  done, but packets were dropped or an input was damaged
+  1  done, but packets were dropped, an input was damaged or the summary could not be written
   2  wrong usage or configuration, or the name is taken
   3  an input or an output failed
 SIGINT or SIGTERM ends the feed: consumers read what they were given and end too; a second one aborts.
@@ -71,6 +72,9 @@ pub(crate) struct FeedArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) summary: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
+
     /// No table and no messages on standard error but errors.
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -78,6 +82,13 @@ pub(crate) struct FeedArgs {
     /// Flags from a TOML file: keys are the long flag names, and the command line wins.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) config: Option<PathBuf>,
+}
+
+impl FeedArgs {
+    /// What becomes of files that exist.
+    pub(crate) const fn existing(&self) -> Existing {
+        self.files.existing(self.input.interface.is_some())
+    }
 }
 
 /// What goes to the same consumer.

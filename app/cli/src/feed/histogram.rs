@@ -14,7 +14,6 @@ use linkweir_engine::hash::{
 use linkweir_engine::split::{link_number, shard_of};
 use linkweir_engine::{Batch, Frame, RunReport, Source, SourceError, SourceEvent};
 use linkweir_proto::http1::{Start, classify};
-use linkweir_sink::summary::write_summary_file;
 use linkweir_wire::{LinkType, Transport, decode, decode_plain};
 use serde_json::{Value, json};
 
@@ -23,6 +22,7 @@ use super::run::account;
 use super::{page, summary};
 use crate::exit::{Exit, say, warn};
 use crate::input::{self, Opened};
+use crate::outputs::{self, AtEnd};
 use crate::progress::now;
 use crate::signals::Signals;
 
@@ -36,6 +36,8 @@ const MOST_VALUES: usize = 1 << 21;
 /// Runs the command with `--histogram`.
 pub(super) fn run(args: &FeedArgs, destination: &Path, signals: &Signals) -> anyhow::Result<Exit> {
     let started = now();
+    let picture = outputs::document_at(destination, args.existing()).context("--histogram")?;
+    let summary = AtEnd::open("--summary", args.summary.as_deref(), args.existing())?;
     let mut spread = Spread::new();
     let mut report = RunReport::default();
     let outcome = match input::open(&args.input, 1, signals)? {
@@ -50,21 +52,22 @@ pub(super) fn run(args: &FeedArgs, destination: &Path, signals: &Signals) -> any
         warn(&error.to_string());
         exit = Exit::Failed;
     }
-    let name = destination.to_string_lossy();
     let ending = destination.extension().and_then(std::ffi::OsStr::to_str);
     match ending {
-        Some("svg") => page::write_svg(&name, &spread),
-        Some("html" | "htm") => page::write_html(&name, &spread, &report),
-        _ => write_summary_file(&name, &spread.to_json(true)),
+        Some("svg") => picture.write_whole(page::svg(&spread).as_bytes()),
+        Some("html" | "htm") => picture.write_whole(page::html(&spread, &report).as_bytes()),
+        _ => picture.write_json(&spread.to_json(true)),
     }
     .context("--histogram")?;
-    if let Some(destination) = &args.summary {
+    if let Some(document) = summary {
         let mut all = summary::common(&report, 0, now().duration_since(started));
         if let Value::Object(keys) = &mut all {
             keys.insert("feed".to_owned(), json!({ "consumers": [] }));
             keys.insert("histogram".to_owned(), spread.to_json(false));
         }
-        write_summary_file(destination, &all).context("--summary")?;
+        if document.write_json(&all).is_some() {
+            exit = exit.max(Exit::DataLost);
+        }
     }
     if !args.quiet {
         say(&spread.to_screen());

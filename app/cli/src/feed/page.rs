@@ -1,10 +1,9 @@
 //! The distribution of hash values as a drawing and as a page.
 
-use linkweir_engine::{RunReport, SinkError};
+use linkweir_engine::RunReport;
 use linkweir_sink::human::thousands;
 use linkweir_sink::report::page::{Page, table};
 use linkweir_sink::report::plot::{Axis, Marks, Plot, Scale, Series, Unit};
-use linkweir_sink::report::write_report_file;
 
 use super::histogram::{BINS, HashSpread, SHARDS, Spread};
 
@@ -51,17 +50,13 @@ fn all(spread: &Spread) -> Vec<&HashSpread> {
     spread.hashes.iter().collect()
 }
 
-/// Writes the drawing alone.
-pub(super) fn write_svg(destination: &str, spread: &Spread) -> Result<(), SinkError> {
-    write_report_file(destination, &plot(&all(spread)).standalone_svg())
+/// The drawing alone.
+pub(super) fn svg(spread: &Spread) -> String {
+    plot(&all(spread)).standalone_svg()
 }
 
-/// Writes the drawing with its numbers.
-pub(super) fn write_html(
-    destination: &str,
-    spread: &Spread,
-    report: &RunReport,
-) -> Result<(), SinkError> {
+/// The drawing with its numbers.
+pub(super) fn html(spread: &Spread, report: &RunReport) -> String {
     let mut page = Page::new("Distribution of hash values");
     let lost = report.drops.kernel + report.drops.unusable_records;
     page.cards(&[
@@ -81,10 +76,7 @@ pub(super) fn write_html(
     page.section("Packets by hash value", true, &figure);
     page.section("Numbers", true, &numbers(spread));
     page.raw("</div>\n");
-    write_report_file(
-        destination,
-        &page.finish(concat!("linkweir ", env!("CARGO_PKG_VERSION"))),
-    )
+    page.finish(concat!("linkweir ", env!("CARGO_PKG_VERSION")))
 }
 
 /// A row for each figure, a column for each hash: the shares of eight consumers take room.

@@ -14,7 +14,6 @@ use linkweir_feed::{
 };
 use linkweir_http::{GroupsConfig, TransactionGroups};
 use linkweir_sink::human::counted;
-use linkweir_sink::summary::write_summary_file;
 use linkweir_sys::privileges::Restrict;
 
 use super::args::{By, FeedArgs, Full};
@@ -25,6 +24,7 @@ use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
+use crate::outputs::AtEnd;
 use crate::progress::now;
 use crate::signals::Signals;
 
@@ -52,6 +52,7 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
         ring_bytes: usize::try_from(args.ring).unwrap_or(usize::MAX),
         when_full,
     };
+    let summary = AtEnd::open("--summary", args.summary.as_deref(), args.existing())?;
     let opened = input::open(&args.input, 1, &signals)?;
     if matches!(opened, Opened::Live(_)) {
         // Before the feeder starts its thread, which is bound too.
@@ -86,7 +87,12 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
         }
     };
     job.table.clear();
-    job.conclude(&status, outcome, now().duration_since(started), when_full)
+    let ended = Ended {
+        status: &status,
+        elapsed: now().duration_since(started),
+        when_full,
+    };
+    Ok(job.conclude(&ended, outcome, summary))
 }
 
 /// A live feed has opened its interface: it keeps what it needs to open it again.
@@ -252,29 +258,34 @@ impl Job<'_> {
         }
     }
 
+    fn totals<'a>(&'a self, ended: &Ended<'a>) -> Totals<'a> {
+        Totals {
+            report: &self.report,
+            status: ended.status,
+            elapsed: ended.elapsed,
+            name: &self.name,
+            by: self.args.by,
+            when_full: ended.when_full,
+        }
+    }
+
+    /// Says how it went and chooses the exit code.
     fn conclude(
-        &self,
-        status: &[ConsumerStatus],
+        &mut self,
+        ended: &Ended<'_>,
         outcome: Result<(), SourceError>,
-        elapsed: Duration,
-        when_full: WhenFull,
-    ) -> anyhow::Result<Exit> {
+        summary: Option<AtEnd>,
+    ) -> Exit {
         let mut exit = Exit::Done;
         if let Err(error) = outcome {
             warn(&error.to_string());
             exit = Exit::Failed;
         }
-        let totals = Totals {
-            report: &self.report,
-            status,
-            elapsed,
-            name: &self.name,
-            by: self.args.by,
-            when_full,
-        };
-        if let Some(destination) = &self.args.summary {
-            write_summary_file(destination, &totals.to_json()).context("--summary")?;
+        if let Some(document) = summary {
+            let lost = document.write_json(&self.totals(ended).to_json());
+            self.report.losses.extend(lost);
         }
+        let totals = self.totals(ended);
         if !self.args.quiet {
             say(&totals.to_screen());
         }
@@ -285,8 +296,15 @@ impl Job<'_> {
         if totals.is_lossy() {
             exit = exit.max(Exit::DataLost);
         }
-        Ok(exit)
+        exit
     }
+}
+
+/// A feed that is over.
+struct Ended<'a> {
+    status: &'a [ConsumerStatus],
+    elapsed: Duration,
+    when_full: WhenFull,
 }
 
 /// Adds a batch to what was read.

@@ -78,6 +78,13 @@ pub(crate) struct FlowsArgs {
     pub(crate) workers: usize,
 }
 
+impl FlowsArgs {
+    /// Whether packets come as they are sent, and do not wait.
+    pub(crate) const fn is_live(&self) -> bool {
+        self.input.interface.is_some() || self.feed.is_some()
+    }
+}
+
 /// How flows are followed.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracking")]

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
-use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport, SinkError};
+use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport};
 use linkweir_flows::{FlowsStage, FlowsStats};
-use linkweir_sink::report::{FlowReport, ReportMeta, write_report_file};
-use linkweir_sink::summary::write_summary_file;
+use linkweir_sink::report::{FlowReport, ReportMeta};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 
 use super::args::FlowsArgs;
@@ -14,7 +12,7 @@ use super::summary::{Totals, WorkerTotals};
 use crate::documents;
 use crate::exit::{Exit, say, warn};
 use crate::input;
-use crate::outputs::SharedReport;
+use crate::outputs::{Documents, SharedReport};
 use crate::totals;
 
 /// A run that has ended.
@@ -28,17 +26,19 @@ pub(crate) struct Ended<'a> {
     workers: Vec<WorkerTotals>,
     elapsed: Duration,
     page: Option<SharedReport<FlowReport>>,
+    documents: Documents,
 }
 
 impl<'a> Ended<'a> {
-    /// A run whose stages have come to `report` together and to `each`, where there were several.
+    /// A run whose stages have come to `report` together and to `each`, where there were several; with the
+    /// figures of its page, and what it writes now.
     pub(crate) fn new(
         args: &'a FlowsArgs,
         report: RunReport,
         each: &[RunReport],
         stages: &[FlowsStage],
         elapsed: Duration,
-        page: Option<SharedReport<FlowReport>>,
+        (page, documents): (Option<SharedReport<FlowReport>>, Documents),
     ) -> Self {
         let mut ended = Self {
             args,
@@ -49,6 +49,7 @@ impl<'a> Ended<'a> {
             workers: Vec::new(),
             elapsed,
             page,
+            documents,
         };
         for stage in stages {
             ended.stats.merge(&stage.stats());
@@ -64,9 +65,35 @@ impl<'a> Ended<'a> {
         ended
     }
 
+    fn totals(&self) -> Totals<'_> {
+        Totals {
+            report: &self.report,
+            stats: &self.stats,
+            faults: &self.faults,
+            fragments: &self.fragments,
+            elapsed: self.elapsed,
+            workers: &self.workers,
+        }
+    }
+
+    /// Writes the documents; those that cannot be written are outputs that have failed.
+    fn write(&mut self) {
+        let documents = std::mem::take(&mut self.documents);
+        if let (Some(page), Some(document)) = (&self.page, documents.report) {
+            let html = page
+                .0
+                .borrow()
+                .render(&report_meta(self.args, &self.totals()));
+            self.report.losses.extend(document.write(&html));
+        }
+        if let Some(document) = documents.summary {
+            let lost = document.write_json(&self.totals().to_json());
+            self.report.losses.extend(lost);
+        }
+    }
+
     /// Says how it went and chooses the exit code.
-    pub(crate) fn conclude(self, outcome: Result<(), RunError>) -> anyhow::Result<Exit> {
-        let Self { args, report, .. } = &self;
+    pub(crate) fn conclude(mut self, outcome: Result<(), RunError>) -> anyhow::Result<Exit> {
         let mut exit = Exit::Done;
         match outcome {
             Ok(()) => {}
@@ -78,24 +105,8 @@ impl<'a> Ended<'a> {
                 exit = Exit::Failed;
             }
         }
-        let totals = Totals {
-            report,
-            stats: &self.stats,
-            faults: &self.faults,
-            fragments: &self.fragments,
-            elapsed: self.elapsed,
-            workers: &self.workers,
-        };
-        if let Some(destination) = &args.output.summary {
-            match write_summary_file(destination, &totals.to_json()) {
-                Err(SinkError::ClosedPipe) | Ok(()) => {}
-                Err(error) => return Err(error).context("--summary"),
-            }
-        }
-        if let (Some(page), Some(path)) = (self.page.as_ref(), &args.output.report) {
-            let html = page.0.borrow().render(&report_meta(args, &totals));
-            write_report_file(&path.to_string_lossy(), &html).context("--report")?;
-        }
+        self.write();
+        let (args, report, totals) = (self.args, &self.report, self.totals());
         if !args.output.quiet {
             say(&totals.to_screen());
         }

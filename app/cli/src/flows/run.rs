@@ -9,11 +9,13 @@ use linkweir_sink::report::FlowReport;
 
 use super::args::FlowsArgs;
 use super::conclude::Ended;
-use super::setup::{check_conflicts, open_outputs, settings, written, written_folders};
+use super::setup::{
+    check_conflicts, open_documents, open_outputs, settings, written, written_folders,
+};
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{self, SharedReport, give_up_privileges, of_capture};
+use crate::outputs::{self, Documents, SharedReport, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -55,6 +57,7 @@ struct Job<'a> {
     outputs: Outputs<FlowKind>,
     watcher: Watcher<View<FlowKind>>,
     page: Option<SharedReport<FlowReport>>,
+    documents: Documents,
 }
 
 impl<'a> Job<'a> {
@@ -65,6 +68,7 @@ impl<'a> Job<'a> {
         meter: Meter,
     ) -> anyhow::Result<Self> {
         let mut outputs = open_outputs(args)?;
+        let documents = open_documents(args)?;
         let page = args.output.report.as_ref().map(|_| SharedReport::default());
         if let Some(page) = &page {
             outputs.add_observer(Box::new(page.clone()));
@@ -73,7 +77,7 @@ impl<'a> Job<'a> {
             Some(feed) => feed.to_string(),
             None => input::names(&args.input).join(" "),
         };
-        let is_live = args.input.interface.is_some() || args.feed.is_some();
+        let is_live = args.is_live();
         if is_live {
             give_up_privileges(&of_capture(
                 args.input.interface.as_deref(),
@@ -100,6 +104,7 @@ impl<'a> Job<'a> {
             outputs,
             watcher: Watcher::new(signals, meter, view, is_live),
             page,
+            documents,
         })
     }
 
@@ -123,7 +128,8 @@ impl<'a> Job<'a> {
                 self.watcher.look(report, progress)
             });
         let elapsed = self.watcher.finish(&mut report);
-        let ended = Ended::new(self.args, report, &[], &[stage], elapsed, self.page);
+        let papers = (self.page, self.documents);
+        let ended = Ended::new(self.args, report, &[], &[stage], elapsed, papers);
         self.watcher.stay_with(ended.conclude(outcome))
     }
 
@@ -165,7 +171,7 @@ impl<'a> Job<'a> {
             &report.each,
             &report.stages,
             elapsed,
-            self.page,
+            (self.page, self.documents),
         );
         self.watcher.stay_with(ended.conclude(outcome))
     }

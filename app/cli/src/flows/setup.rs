@@ -16,7 +16,7 @@ use super::args::{FlowFormat, FlowsArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
-use crate::outputs::{self, destinations, refused};
+use crate::outputs::{self, AtEnd, Documents, destinations, refused};
 
 pub(crate) fn settings(args: &FlowsArgs) -> anyhow::Result<FlowsConfig> {
     let tracking = &args.tracking;
@@ -77,9 +77,7 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
         rotation: output.rotate,
         has_partial_records: args.tracking.periodic.is_some(),
         has_internal_networks: args.tracking.internal.is_some(),
-        ..output
-            .store
-            .options(args.input.interface.is_some() || args.feed.is_some())
+        ..output.store.options(args.is_live())
     };
     let tree = TstatOptions {
         step: output.step,
@@ -87,6 +85,8 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
         tcp_idle: args.tracking.tcp_idle,
         udp_idle: args.tracking.udp_idle,
         syn_timeout: args.tracking.syn_timeout,
+        existing: options.existing,
+        announce: options.announce,
         ..TstatOptions::default()
     };
     let destinations = match output.write.as_slice() {
@@ -125,6 +125,18 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
         outputs.add(to, open_rrd(to, options).map_err(refused)?);
     }
     Ok(outputs)
+}
+
+/// Opens what is written when the run ends.
+pub(crate) fn open_documents(args: &FlowsArgs) -> anyhow::Result<Documents> {
+    let output = &args.output;
+    let existing = output.store.files.existing(args.is_live());
+    let report = output.report.as_deref().map(Path::to_string_lossy);
+    Ok(Documents {
+        report: AtEnd::open("--report", report.as_deref(), existing)?,
+        sketch: None,
+        summary: AtEnd::open("--summary", output.summary.as_deref(), existing)?,
+    })
 }
 
 /// What the run writes, with the flag that named it.

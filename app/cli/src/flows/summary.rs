@@ -5,7 +5,7 @@ use std::time::Duration;
 use linkweir_engine::RunReport;
 use linkweir_flows::FlowsStats;
 use linkweir_record::flow::Anomaly;
-use linkweir_sink::human::{percent, thousands};
+use linkweir_sink::human::{counted, percent, thousands};
 use linkweir_wire::{DecodeFaults, FragmentStats};
 use serde_json::{Map, Value, json};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
-use crate::args::{StoreArgs, ViewArgs, applications, formats};
+use crate::args::{OverwriteArgs, StoreArgs, ViewArgs, applications, formats};
 
 const POLICY: &str = "A policy:
   [gateway]
@@ -104,9 +104,8 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FORMAT", value_parser = formats(), requires = "write")]
     pub(crate) format: Option<Format>,
 
-    /// Replace output files that exist [default: refuse them].
-    #[arg(long, requires = "write")]
-    pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 }
 
 /// Makes the rules of the kernel.

@@ -15,7 +15,6 @@ use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
 use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
 use linkweir_scan::{Scanner, ScannerOptions};
 use linkweir_sink::OutputOptions;
-use linkweir_sink::summary::write_summary_file;
 use linkweir_sys::privileges::Restrict;
 use linkweir_vault::{Vault, VaultOptions, WhenFull};
 use linkweir_wire::Timestamp;
@@ -31,8 +30,9 @@ use super::status::to_screen;
 use super::watchdog;
 use super::worker::{Clock, Worker};
 use crate::exit::{Exit, say, warn, warn_lines};
-use crate::outputs::{self, ToldLosses};
+use crate::outputs::{self, AtEnd, ToldLosses};
 use crate::progress;
+use crate::screen;
 use crate::signals::Signals;
 use crate::view::{Subject, View};
 
@@ -56,6 +56,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let origin = Offer::of(&args.file.config, BTreeMap::new());
     let control = Control::listen(&config.settings.control)?;
     let mut outputs = open_outputs(args)?;
+    let existing = args.output.store.files.existing(true);
+    let summary = AtEnd::open("--summary", args.output.summary.as_deref(), existing)?;
     let shared = Arc::new(Shared {
         policy: PolicyBoard::new(Arc::clone(&config.policy)),
         workers: config
@@ -142,7 +144,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     // What the workers said last.
     running.write(&events);
-    running.conclude()
+    running.conclude(summary)
 }
 
 fn start_view(
@@ -363,28 +365,27 @@ impl Running<'_> {
         report
     }
 
-    fn conclude(mut self) -> anyhow::Result<Exit> {
+    fn conclude(mut self, document: Option<AtEnd>) -> anyhow::Result<Exit> {
         let status = self.show();
         let undelivered = self.view.finish(&self.report(&status));
         let ended = self.outputs.finish();
         let mut losses = self.outputs.losses();
         self.losses.tell(&losses);
         losses.extend(undelivered);
-        let mut exit = outputs::exit(ended, &losses);
         self.snapshot.finish();
         self.snapshot
             .take_notices()
             .iter()
             .for_each(|notice| warn(notice));
         let status = self.snapshot.take();
-        if let Some(path) = &self.args.output.summary {
+        if let Some(document) = document {
             let report = RunReport {
                 losses: losses.clone(),
                 ..self.report(&status)
             };
-            let summary = summary(&status, &report);
-            write_summary_file(path, &summary).context("--summary")?;
+            losses.extend(document.write_json(&summary(&status, &report)));
         }
+        let mut exit = outputs::exit(ended, &losses);
         if !self.args.output.quiet {
             say(to_screen(&status).trim_end());
         }
@@ -394,8 +395,9 @@ impl Running<'_> {
                 exit = exit.max(Exit::Failed);
             }
         }
-        for (output, count) in outputs::lost(&losses) {
-            warn(&format!("lost: {output} {count}"));
+        let lost: Vec<_> = outputs::lost(&losses).collect();
+        if !lost.is_empty() {
+            warn(&format!("lost: {}", screen::lost(lost, 6)));
         }
         if lost_packets(&status) + status.events_lost > 0 {
             exit = exit.max(Exit::DataLost);

@@ -13,8 +13,8 @@ use linkweir_engine::{Effects, FaultKind, Frame, Outputs, Source, SourceEvent};
 use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
+use linkweir_sink::OutputOptions;
 use linkweir_sink::human::thousands;
-use linkweir_sink::{Existing, OutputOptions};
 use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, decode};
 
 use super::args::CheckArgs;
@@ -83,7 +83,7 @@ fn open_outputs(args: &CheckArgs) -> anyhow::Result<Outputs<GatewayKind>> {
     let options = OutputOptions {
         wall_clock_ns: progress::wall_clock,
         announce: warn,
-        existing: Existing::of(args.overwrite, false),
+        existing: args.files.existing(false),
         ..OutputOptions::default()
     };
     outputs::open(&args.write, args.format, &options)

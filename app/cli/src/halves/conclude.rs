@@ -2,31 +2,54 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
-use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport, SinkError};
+use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport};
 use linkweir_http::HalfStage;
-use linkweir_sink::summary::write_summary_file;
 
 use super::args::HalvesArgs;
 use super::summary::Totals;
 use crate::exit::{Exit, say, warn};
-use crate::merge::{RunTotals, Sketch, write_sketch};
+use crate::merge::{RunTotals, Sketch};
+use crate::outputs::Documents;
 use crate::totals;
 
 /// A run that has ended.
 #[derive(Debug)]
 pub(super) struct Ended<'a> {
     pub(super) args: &'a HalvesArgs,
-    pub(super) report: &'a RunReport,
+    pub(super) report: RunReport,
     pub(super) stage: &'a HalfStage,
     pub(super) elapsed: Duration,
 }
 
 impl Ended<'_> {
-    /// Says how it went and chooses the exit code.
-    pub(super) fn conclude(&self, outcome: Result<(), RunError>) -> anyhow::Result<Exit> {
-        let Self { report, stage, .. } = *self;
-        let output = &self.args.output;
+    const fn totals(&self) -> Totals<'_> {
+        Totals {
+            report: &self.report,
+            stage: self.stage,
+            elapsed: self.elapsed,
+        }
+    }
+
+    /// Writes the documents; those that cannot be written are outputs that have failed.
+    fn write(&mut self, documents: Documents) {
+        if let Some(document) = documents.sketch {
+            let run = RunTotals::new(&self.report, self.stage.faults());
+            let sketch = Sketch::of_run(self.elapsed, Some(run), None);
+            let lost = document.write_json(&sketch.to_json());
+            self.report.losses.extend(lost);
+        }
+        if let Some(document) = documents.summary {
+            let lost = document.write_json(&self.totals().to_json());
+            self.report.losses.extend(lost);
+        }
+    }
+
+    /// Writes the documents, says how it went and chooses the exit code.
+    pub(super) fn conclude(
+        mut self,
+        outcome: Result<(), RunError>,
+        documents: Documents,
+    ) -> anyhow::Result<Exit> {
         let mut exit = Exit::Done;
         match outcome {
             Ok(()) => {}
@@ -38,20 +61,9 @@ impl Ended<'_> {
                 exit = Exit::Failed;
             }
         }
-        let totals = Totals {
-            report,
-            stage,
-            elapsed: self.elapsed,
-        };
-        if let Some(destination) = &output.summary {
-            written(write_summary_file(destination, &totals.to_json())).context("--summary")?;
-        }
-        if let Some(destination) = &output.sketch {
-            let run = RunTotals::new(report, stage.faults());
-            let sketch = Sketch::of_run(self.elapsed, Some(run), None);
-            written(write_sketch(destination, &sketch)).context("--sketch")?;
-        }
-        if !output.quiet {
+        self.write(documents);
+        let (report, totals) = (&self.report, self.totals());
+        if !self.args.output.quiet {
             say(&totals.to_screen());
         }
         totals::warn_of_link_types(self.stage.faults());
@@ -63,13 +75,5 @@ impl Ended<'_> {
             exit = exit.max(Exit::DataLost);
         }
         Ok(exit)
-    }
-}
-
-/// Nobody who reads is no failure.
-fn written(outcome: Result<(), SinkError>) -> Result<(), SinkError> {
-    match outcome {
-        Err(SinkError::ClosedPipe) => Ok(()),
-        other => other,
     }
 }

@@ -15,7 +15,7 @@ use crate::conflicts;
 use crate::exit::{Exit, Wrong};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{self, give_up_privileges, of_capture};
+use crate::outputs::{self, AtEnd, Documents, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::signals::Signals;
 use crate::watch::{Viewer, Watcher};
@@ -62,6 +62,7 @@ fn extract<S: Source>(
     meter: Meter,
 ) -> anyhow::Result<Exit> {
     let mut outputs = open_outputs(args)?;
+    let documents = open_documents(args)?;
     if args.is_live() {
         let written = written(args).into_iter().map(|(_, path)| path);
         give_up_privileges(&of_capture(
@@ -84,11 +85,11 @@ fn extract<S: Source>(
     let elapsed = watcher.finish(&mut report);
     Ended {
         args,
-        report: &report,
+        report,
         stage: &stage,
         elapsed,
     }
-    .conclude(outcome)
+    .conclude(outcome, documents)
 }
 
 fn open_outputs(args: &HalvesArgs) -> anyhow::Result<Outputs<HalfKind>> {
@@ -99,6 +100,17 @@ fn open_outputs(args: &HalvesArgs) -> anyhow::Result<Outputs<HalfKind>> {
     };
     let destinations = outputs::destinations(&output.write, false);
     outputs::open(&destinations, output.format, &options)
+}
+
+/// Opens what is written when the run ends.
+fn open_documents(args: &HalvesArgs) -> anyhow::Result<Documents> {
+    let output = &args.output;
+    let existing = output.store.files.existing(args.is_live());
+    Ok(Documents {
+        report: None,
+        sketch: AtEnd::open("--sketch", output.sketch.as_deref(), existing)?,
+        summary: AtEnd::open("--summary", output.summary.as_deref(), existing)?,
+    })
 }
 
 /// What the run writes, with the flag that named it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linkweir_engine::RunReport;
 use linkweir_http::HalfStage;
-use linkweir_sink::human::thousands;
+use linkweir_sink::human::{counted, thousands};
 use serde_json::{Value, json};
 
 use crate::screen::{lost, rows};

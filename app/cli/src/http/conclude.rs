@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
-use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport, SinkError};
+use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport};
 use linkweir_http::{HttpStage, HttpStats, PayloadSample};
-use linkweir_sink::report::{HttpReport, ReportMeta, write_report_file};
-use linkweir_sink::summary::write_summary_file;
+use linkweir_sink::report::{HttpReport, ReportMeta};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 
 use super::args::HttpArgs;
 use super::summary::{Totals, WorkerTotals};
 use crate::documents;
 use crate::exit::{Exit, say, warn};
-use crate::merge::{HttpTotals, RunTotals, Sketch, write_sketch};
-use crate::outputs::SharedReport;
+use crate::merge::{HttpTotals, RunTotals, Sketch};
+use crate::outputs::{Documents, SharedReport};
 use crate::totals;
 
 /// A run that has ended.
@@ -29,17 +27,19 @@ pub(crate) struct Ended<'a> {
     workers: Vec<WorkerTotals>,
     elapsed: Duration,
     page: Option<SharedReport<HttpReport>>,
+    documents: Documents,
 }
 
 impl<'a> Ended<'a> {
-    /// A run whose stages have come to `report` together and to `each`, where there were several.
+    /// A run whose stages have come to `report` together and to `each`, where there were several; with the
+    /// figures of its page, and what it writes now.
     pub(crate) fn new(
         args: &'a HttpArgs,
         report: RunReport,
         each: &[RunReport],
         stages: &[HttpStage],
         elapsed: Duration,
-        page: Option<SharedReport<HttpReport>>,
+        (page, documents): (Option<SharedReport<HttpReport>>, Documents),
     ) -> Self {
         let mut ended = Self {
             args,
@@ -51,6 +51,7 @@ impl<'a> Ended<'a> {
             workers: Vec::new(),
             elapsed,
             page,
+            documents,
         };
         for stage in stages {
             ended.stats.merge(stage.stats());
@@ -66,9 +67,46 @@ impl<'a> Ended<'a> {
         ended
     }
 
+    fn totals(&self) -> Totals<'_> {
+        Totals {
+            report: &self.report,
+            stats: &self.stats,
+            faults: &self.faults,
+            fragments: &self.fragments,
+            payload: &self.payload,
+            elapsed: self.elapsed,
+            workers: &self.workers,
+        }
+    }
+
+    /// Writes the documents; those that cannot be written are outputs that have failed.
+    fn write(&mut self) {
+        let documents = std::mem::take(&mut self.documents);
+        if let (Some(page), Some(document)) = (&self.page, documents.report) {
+            let html = page
+                .0
+                .borrow()
+                .render(&report_meta(self.args, &self.totals()));
+            self.report.losses.extend(document.write(&html));
+        }
+        if let Some(document) = documents.sketch {
+            // The packets of half-transactions were counted when those were made.
+            let run = self.args.halves().is_empty();
+            let run = run.then(|| RunTotals::new(&self.report, &self.faults));
+            let http = HttpTotals::new(&self.report, &self.stats);
+            let sketch = Sketch::of_run(self.elapsed, run, Some(http));
+            self.report
+                .losses
+                .extend(document.write_json(&sketch.to_json()));
+        }
+        if let Some(document) = documents.summary {
+            let lost = document.write_json(&self.totals().to_json());
+            self.report.losses.extend(lost);
+        }
+    }
+
     /// Says how it went and chooses the exit code.
-    pub(crate) fn conclude(self, outcome: Result<(), RunError>) -> anyhow::Result<Exit> {
-        let Self { args, report, .. } = &self;
+    pub(crate) fn conclude(mut self, outcome: Result<(), RunError>) -> anyhow::Result<Exit> {
         let mut exit = Exit::Done;
         match outcome {
             Ok(()) => {}
@@ -80,36 +118,8 @@ impl<'a> Ended<'a> {
                 exit = Exit::Failed;
             }
         }
-        let totals = Totals {
-            report,
-            stats: &self.stats,
-            faults: &self.faults,
-            fragments: &self.fragments,
-            payload: &self.payload,
-            elapsed: self.elapsed,
-            workers: &self.workers,
-        };
-        if let Some(destination) = &args.output.summary {
-            match write_summary_file(destination, &totals.to_json()) {
-                Err(SinkError::ClosedPipe) | Ok(()) => {}
-                Err(error) => return Err(error).context("--summary"),
-            }
-        }
-        if let Some(destination) = &args.sketch {
-            // The packets of half-transactions were counted when those were made.
-            let run = args.halves().is_empty();
-            let run = run.then(|| RunTotals::new(report, &self.faults));
-            let http = HttpTotals::new(report, &self.stats);
-            let sketch = Sketch::of_run(self.elapsed, run, Some(http));
-            match write_sketch(destination, &sketch) {
-                Err(SinkError::ClosedPipe) | Ok(()) => {}
-                Err(error) => return Err(error).context("--sketch"),
-            }
-        }
-        if let (Some(page), Some(path)) = (self.page.as_ref(), &args.output.report) {
-            let html = page.0.borrow().render(&report_meta(args, &totals));
-            write_report_file(&path.to_string_lossy(), &html).context("--report")?;
-        }
+        self.write();
+        let (args, report, totals) = (self.args, &self.report, self.totals());
         if !args.output.quiet {
             say(&totals.to_screen());
         }

@@ -13,12 +13,14 @@ use super::args::HttpArgs;
 use super::conclude::Ended;
 #[cfg(feature = "parquet")]
 use super::halves::HalvesSource;
-use super::setup::{check_conflicts, open_outputs, settings, written, written_folders};
+use super::setup::{
+    check_conflicts, open_documents, open_outputs, settings, written, written_folders,
+};
 use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{self, SharedReport, give_up_privileges, of_capture};
+use crate::outputs::{self, Documents, SharedReport, give_up_privileges, of_capture};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -68,6 +70,7 @@ struct Job<'a> {
     args: &'a HttpArgs,
     config: HttpConfig,
     outputs: Outputs<HttpKind>,
+    documents: Documents,
     page: Option<SharedReport<HttpReport>>,
     watcher: Watcher<View>,
 }
@@ -81,6 +84,7 @@ impl<'a> Job<'a> {
         page: Option<SharedReport<HttpReport>>,
     ) -> anyhow::Result<Self> {
         let mut outputs = open_outputs(args)?;
+        let documents = open_documents(args)?;
         if let Some(page) = &page {
             outputs.add_observer(Box::new(page.clone()));
         }
@@ -110,6 +114,7 @@ impl<'a> Job<'a> {
             args,
             config,
             outputs,
+            documents,
             page,
             watcher: Watcher::new(signals, meter, view, is_live),
         })
@@ -137,7 +142,8 @@ impl<'a> Job<'a> {
                 self.watcher.look(report, progress)
             });
         let elapsed = self.watcher.finish(&mut report);
-        let ended = Ended::new(self.args, report, &[], &[stage], elapsed, self.page);
+        let papers = (self.page, self.documents);
+        let ended = Ended::new(self.args, report, &[], &[stage], elapsed, papers);
         self.watcher.stay_with(ended.conclude(outcome))
     }
 
@@ -216,7 +222,7 @@ impl<'a> Job<'a> {
             &report.each,
             &report.stages,
             elapsed,
-            self.page,
+            (self.page, self.documents),
         );
         self.watcher.stay_with(ended.conclude(outcome))
     }

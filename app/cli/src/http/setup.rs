@@ -13,7 +13,7 @@ use super::args::{HttpArgs, TrackingArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
-use crate::outputs;
+use crate::outputs::{self, AtEnd, Documents};
 
 pub(crate) fn settings(args: &TrackingArgs) -> anyhow::Result<HttpConfig> {
     let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
@@ -40,6 +40,19 @@ pub(crate) fn open_outputs(args: &HttpArgs) -> anyhow::Result<Outputs<HttpKind>>
     };
     let destinations = outputs::destinations(&args.output.write, args.view.has_top());
     outputs::open(&destinations, args.output.format, &options)
+}
+
+/// Opens what is written when the run ends.
+pub(crate) fn open_documents(args: &HttpArgs) -> anyhow::Result<Documents> {
+    let output = &args.output;
+    let existing = output.store.files.existing(args.is_live());
+    let open = |flag, named| AtEnd::open(flag, named, existing);
+    let report = output.report.as_deref().map(Path::to_string_lossy);
+    Ok(Documents {
+        report: open("--report", report.as_deref())?,
+        sketch: open("--sketch", args.sketch.as_deref())?,
+        summary: open("--summary", output.summary.as_deref())?,
+    })
 }
 
 /// What the run writes, with the flag that named it.

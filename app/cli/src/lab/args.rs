@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use crate::args::OverwriteArgs;
 use crate::units;
 
 /// Runs all systems against one another, and says where they disagree.
@@ -58,6 +59,9 @@ pub(crate) struct LabArgs {
     /// Write a self-contained HTML page with the tables and plots.
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// No web pages while it runs. Else each of the commands serves its page on loopback, and its
     /// address is printed.

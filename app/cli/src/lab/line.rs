@@ -5,9 +5,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use linkweir_lab::line::{self, Harm, Options};
-use linkweir_sink::summary::write_summary_file;
+use linkweir_sink::Existing;
 
 use crate::exit::Exit;
+use crate::outputs;
 use crate::signals::Signals;
 use crate::units;
 
@@ -51,6 +52,7 @@ pub(crate) struct LineArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &LineArgs) -> anyhow::Result<Exit> {
+    let summary = outputs::document(&args.summary, Existing::Refuse).context("--summary")?;
     let signals = Signals::install()?;
     let options = Options {
         between: [args.between.clone(), args.and.clone()],
@@ -62,8 +64,8 @@ pub(crate) fn run(args: &LineArgs) -> anyhow::Result<Exit> {
         seed: args.seed,
     };
     let done = line::run(&options, &signals.stop_flag())?;
-    let summary = serde_json::json!({ "line": done, "dropped": done.dropped });
-    write_summary_file(&args.summary, &summary).context("--summary")?;
+    let totals = serde_json::json!({ "line": done, "dropped": done.dropped });
+    summary.write_json(&totals).context("--summary")?;
     Ok(if done.dropped == line::Dropped::default() {
         Exit::Done
     } else {

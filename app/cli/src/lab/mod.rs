@@ -7,17 +7,17 @@ mod places;
 mod report;
 mod steps;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use linkweir_lab::{Findings, LabError, Order, Scenario};
-use linkweir_sink::report::write_report_file;
-use linkweir_sink::summary::write_summary_file;
+use linkweir_sink::Document;
 
 use self::args::LabArgs;
 use self::steps::Steps;
 use crate::exit::{Exit, Wrong, say};
+use crate::outputs;
 use crate::signals::Signals;
 
 /// Runs the command.
@@ -36,6 +36,7 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
         scenario.set_rate(rate);
     }
     places::check(args).map_err(|why| anyhow!(Wrong(why)))?;
+    let files = Files::open(args)?;
     let signals = Signals::install()?;
     // A terminal that is gone is a reason to finish.
     signal_hook::flag::register(signal_hook::consts::SIGHUP, signals.stop_flag())
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
     let findings = linkweir_lab::run(&order, &mut |step| steps.tell(step));
     steps.clear();
     match findings {
-        Ok(findings) => conclude(args, &findings, &steps),
+        Ok(findings) => conclude(args, &findings, &steps, files),
         Err(LabError::Stopped) => {
             say("linkweir: ended before anything was measured");
             Ok(Exit::Done)
@@ -61,15 +62,40 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
     }
 }
 
-fn conclude(args: &LabArgs, findings: &Findings, steps: &Steps) -> anyhow::Result<Exit> {
+/// What is written when the run ends.
+struct Files {
+    report: Option<Document>,
+    summary: Option<Document>,
+}
+
+impl Files {
+    fn open(args: &LabArgs) -> anyhow::Result<Self> {
+        let open = |flag: &'static str, named: Option<&String>| {
+            let file = named.map(|name| outputs::document(name, args.files.existing(false)));
+            file.transpose().context(flag)
+        };
+        Ok(Self {
+            report: open("--report", args.report.as_ref())?,
+            summary: open("--summary", args.summary.as_ref())?,
+        })
+    }
+}
+
+fn conclude(
+    args: &LabArgs,
+    findings: &Findings,
+    steps: &Steps,
+    files: Files,
+) -> anyhow::Result<Exit> {
     show(findings, args.summary.as_deref() == Some("-"))?;
-    if let Some(path) = &args.report {
-        write_report_file(path, &report::html(&args.scenario, findings)).context("--report")?;
+    if let Some(file) = files.report {
+        let page = report::html(&args.scenario, findings);
+        file.write_whole(page.as_bytes()).context("--report")?;
     }
     steps.conclude(args.report.as_deref());
-    if let Some(path) = &args.summary {
+    if let Some(file) = files.summary {
         let summary = serde_json::json!({ "lab": findings, "agree": findings.agree() });
-        write_summary_file(path, &summary).context("--summary")?;
+        file.write_json(&summary).context("--summary")?;
     }
     // Who ends it early knows that what was to be sent later is missing.
     Ok(if findings.agree() || findings.interrupted {
@@ -94,7 +120,7 @@ fn show(findings: &Findings, is_taken: bool) -> anyhow::Result<()> {
         say(text.trim_end());
         return Ok(());
     }
-    write(&text)
+    outputs::print(&text)
 }
 
 fn list() -> anyhow::Result<Exit> {
@@ -103,7 +129,7 @@ fn list() -> anyhow::Result<Exit> {
         let title = title.strip_prefix(&format!("{name}: ")).unwrap_or(&title);
         text.push_str(&format!("{name:18}{title}\n"));
     }
-    write(&text)?;
+    outputs::print(&text)?;
     Ok(Exit::Done)
 }
 
@@ -115,18 +141,8 @@ fn print(name: &str) -> anyhow::Result<Exit> {
             std::fs::read_to_string(Path::new(name))?
         }
     };
-    write(&text)?;
+    outputs::print(&text)?;
     Ok(Exit::Done)
-}
-
-/// To standard output; that nobody reads it any more is no failure.
-fn write(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("standard output")
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A scenario that is wrong is wrong usage; a program that fails is not.

@@ -403,6 +403,15 @@ pub(crate) enum ReportFile {
     Html(String),
 }
 
+impl ReportFile {
+    /// Where it goes.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Json(name) | Self::Html(name) => name,
+        }
+    }
+}
+
 impl std::str::FromStr for ReportFile {
     type Err = String;
 

@@ -9,19 +9,19 @@ use linkweir_load::outcome::Failure;
 use linkweir_load::population::Population;
 use linkweir_load::tcp::TcpCounts;
 use linkweir_sink::human::counted;
-use linkweir_sink::summary::write_summary_file;
 use linkweir_wire::Timestamp;
 use serde_json::json;
 
 use super::args::{LoadArgs, Role};
 use super::group;
 use super::records::Missing;
-use super::report::{Header, Rates, Report};
+use super::report::{Files, Header, Rates, Report};
 use super::roles::{Gathered, Link};
 use super::run::{self, Runner};
 use super::target::Target;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::outputs;
+use crate::screen;
 
 /// What the run is, for the head of its reports.
 pub(super) fn header(
@@ -99,6 +99,7 @@ pub(super) fn control(
     args: &LoadArgs,
     target: &Target,
     mut link: Link<'_>,
+    files: Files,
 ) -> anyhow::Result<Exit> {
     let begin = link.agree()?;
     if !args.output.quiet {
@@ -120,7 +121,13 @@ pub(super) fn control(
             .for_each(|line| say(&format!("  worker {line}")));
     }
     header.push("workers", lines.join("; "));
-    let exit = report(args, &header, &gathered.figures, &Beside::default())?;
+    let exit = report(
+        args,
+        &header,
+        &gathered.figures,
+        &mut Beside::default(),
+        files,
+    );
     Ok(exit.max(missing(&gathered)))
 }
 
@@ -156,6 +163,7 @@ pub(super) fn conclude(
     header: &Header,
     mut runner: Runner<'_>,
     played: anyhow::Result<()>,
+    files: Files,
 ) -> anyhow::Result<Exit> {
     if played.is_err() {
         // Every session ends once, also where the interface has gone.
@@ -195,7 +203,7 @@ pub(super) fn conclude(
         },
     };
     exit = exit.max(written);
-    exit = exit.max(report(args, header, &figures, &beside)?);
+    exit = exit.max(report(args, header, &figures, &mut beside, files));
     played?;
     failed.map_or(Ok(exit), Err)
 }
@@ -205,8 +213,9 @@ fn report(
     args: &LoadArgs,
     header: &Header,
     figures: &Figures,
-    beside: &Beside,
-) -> anyhow::Result<Exit> {
+    beside: &mut Beside,
+    mut files: Files,
+) -> Exit {
     let limits = Limits {
         lag_p99_ns: u64::try_from(args.sending.lag_limit.as_nanos()).unwrap_or(u64::MAX),
     };
@@ -220,9 +229,9 @@ fn report(
     if !args.output.quiet {
         say(report.to_screen().trim_end());
     }
-    report.write(&args.output.report, args.output.series.as_deref())?;
+    beside.missing.outputs.extend(report.write(&mut files));
     let port = beside.port;
-    if let Some(path) = &args.output.summary {
+    if let Some(file) = files.summary {
         let summary = json!({
             "packets": port.sent.frames + port.received_frames,
             "bytes": port.sent.bytes + port.received_bytes,
@@ -238,13 +247,13 @@ fn report(
             "interrupted": beside.is_interrupted,
             "load": report.summary(),
         });
-        write_summary_file(path, &summary).map_err(outputs::refused)?;
+        beside.missing.outputs.extend(file.write_json(&summary));
     }
     warn_of(figures);
-    for (output, count) in outputs::lost(&beside.missing.outputs) {
-        warn(&format!(
-            "{count} records of sessions were not written: {output}"
-        ));
+    let lost: Vec<_> = outputs::lost(&beside.missing.outputs).collect();
+    let is_written = lost.is_empty();
+    if !is_written {
+        warn(&format!("lost: {}", screen::lost(lost, 6)));
     }
     let lost = [
         (beside.missing.queue, "record", "of sessions"),
@@ -266,10 +275,11 @@ fn report(
             "{failed:.2} % of the sessions failed: more than --max-failed allows"
         ));
     }
-    if is_within && verdict.is_valid() && beside.missing.queue + beside.lost_frames == 0 {
-        Ok(Exit::Done)
+    let is_kept = is_written && beside.missing.queue + beside.lost_frames == 0;
+    if is_within && verdict.is_valid() && is_kept {
+        Exit::Done
     } else {
-        Ok(Exit::DataLost)
+        Exit::DataLost
     }
 }
 

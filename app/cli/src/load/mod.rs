@@ -22,6 +22,7 @@ use linkweir_load::frames::Frames;
 use linkweir_load::session::SessionSettings;
 use linkweir_load::stage::{LoadOptions, LoadStage, Part, Share};
 use linkweir_load::tcp::TcpSettings;
+use linkweir_sink::Document;
 use linkweir_sys::privileges::Restrict;
 use linkweir_sys::schedule as priority;
 use linkweir_wire::Timestamp;
@@ -29,6 +30,7 @@ use linkweir_wire::Timestamp;
 use self::args::{LoadArgs, ReportFile, Role, Sender};
 use self::pcap::Pcap;
 use self::records::Records;
+use self::report::Files;
 use self::roles::{Link, terms};
 use self::run::Runner;
 use self::table::Table;
@@ -58,10 +60,16 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         }
     }
     let stop = || signals.stop();
+    let files = Files::open(&args.output)?;
     if args.roles.role == Role::Controller {
         conclude::may_control(args)?;
         let link = Link::open(&args.roles, &terms(args)?, &stop)?;
-        return conclude::control(args, &target, link.context("a controller has workers")?);
+        return conclude::control(
+            args,
+            &target,
+            link.context("a controller has workers")?,
+            files,
+        );
     }
     let work = schedule::read(args, &target)?;
     let interface = args.link.interface.as_deref().unwrap_or_default();
@@ -72,7 +80,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     let next_hop = clients::next_hop(args, &target, &population)?;
     clients::keep_the_kernel_out(args, interface, &target)?;
     let records = Records::start(&args.output)?;
-    let pcap = args.output.pcap.as_deref().map(Pcap::create).transpose()?;
+    let pcap = open_pcap(args)?;
     outputs::give_up_privileges(&Restrict {
         writable: written_folders(args),
         ..Restrict::default()
@@ -131,7 +139,17 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         Some(link) => agree(link, args.output.quiet)?,
     };
     let played = runner.play(begin);
-    conclude::conclude(args, &header, runner, played)
+    conclude::conclude(args, &header, runner, played, files)
+}
+
+fn open_pcap(args: &LoadArgs) -> anyhow::Result<Option<Pcap>> {
+    let Some(path) = &args.output.pcap else {
+        return Ok(None);
+    };
+    let existing = args.output.store.files.existing(true);
+    let file = Document::open_in_pieces(&path.to_string_lossy(), existing, warn);
+    let begun = file.map_err(outputs::refused).and_then(Pcap::begin);
+    begun.map(Some).context("--pcap")
 }
 
 /// The begin that all generators agree upon.
@@ -188,16 +206,26 @@ fn keep_time(args: &LoadArgs) {
     }
 }
 
-fn written_folders(args: &LoadArgs) -> Vec<std::path::PathBuf> {
+/// What the run writes, with the flag that named it.
+fn written(args: &LoadArgs) -> Vec<(&'static str, &Path)> {
+    fn named<'a>(
+        flag: &'static str,
+        paths: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>,
+    ) -> impl Iterator<Item = (&'static str, &'a Path)> {
+        paths.into_iter().map(move |path| (flag, path.as_ref()))
+    }
     let output = &args.output;
-    let reports = output.report.iter().map(|file| match file {
-        ReportFile::Json(name) | ReportFile::Html(name) => Path::new(name),
-    });
-    let named = output
-        .write
-        .iter()
-        .chain(&output.series)
-        .chain(&output.summary);
-    let named = named.map(Path::new).chain(reports);
-    outputs::written_folders(named.chain(output.pcap.as_deref()))
+    named("-w", &output.write)
+        .chain(named(
+            "--report",
+            output.report.iter().map(ReportFile::name),
+        ))
+        .chain(named("--series", &output.series))
+        .chain(named("--summary", &output.summary))
+        .chain(named("--pcap", &output.pcap))
+        .collect()
+}
+
+fn written_folders(args: &LoadArgs) -> Vec<std::path::PathBuf> {
+    outputs::written_folders(written(args).into_iter().map(|(_, path)| path))
 }

@@ -1,12 +1,11 @@
 //! A capture of everything that is sent and received, written beside the run.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::io::{self, Write as _};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
+use linkweir_sink::Document;
 use linkweir_wire::Timestamp;
 
 /// Bytes that are handed over at a time.
@@ -22,14 +21,13 @@ pub(super) struct Pcap {
     chunk: Vec<u8>,
     frames_in_chunk: u64,
     sender: Option<SyncSender<Vec<u8>>>,
-    writer: Option<JoinHandle<std::io::Result<()>>>,
+    writer: Option<JoinHandle<io::Result<()>>>,
     lost: u64,
 }
 
 impl Pcap {
-    pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
-        let shown = || path.display().to_string();
-        let mut file = BufWriter::new(File::create(path).with_context(shown)?);
+    /// Begins a capture in `file`, which was opened to be written in pieces.
+    pub(super) fn begin(mut file: Document) -> anyhow::Result<Self> {
         let mut header = Vec::with_capacity(24);
         header.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
         header.extend_from_slice(&2_u16.to_le_bytes());
@@ -37,7 +35,7 @@ impl Pcap {
         header.extend_from_slice(&[0; 8]);
         header.extend_from_slice(&(256_u32 << 10).to_le_bytes());
         header.extend_from_slice(&1_u32.to_le_bytes());
-        file.write_all(&header).with_context(shown)?;
+        file.write_all(&header)?;
         let (sender, chunks) = sync_channel(WAITING);
         let writer = std::thread::Builder::new()
             .name("pcap".to_owned())
@@ -94,11 +92,12 @@ impl Pcap {
     }
 }
 
-fn write(chunks: &Receiver<Vec<u8>>, mut file: BufWriter<File>) -> std::io::Result<()> {
+fn write(chunks: &Receiver<Vec<u8>>, mut file: Document) -> io::Result<()> {
     for chunk in chunks {
+        // Whole frames.
         file.write_all(&chunk)?;
     }
-    file.flush()
+    file.finish().map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -106,12 +105,14 @@ mod tests {
     use super::*;
     use linkweir_capture::{CaptureFiles, Input, ReadOptions};
     use linkweir_engine::{Source as _, SourceEvent};
+    use linkweir_sink::Existing;
 
     #[test]
     fn frames_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pcap");
-        let mut pcap = Pcap::create(&path).unwrap();
+        let file = Document::open_in_pieces(path.to_str().unwrap(), Existing::Keep, |_| {});
+        let mut pcap = Pcap::begin(file.unwrap()).unwrap();
         let frames: Vec<Vec<u8>> = (0..3000_u32).map(|n| n.to_be_bytes().repeat(40)).collect();
         for (frame, at) in frames.iter().zip(1_700_000_000_000_000_001..) {
             pcap.frame(Timestamp::from_nanos(at), frame);

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use crate::args::OverwriteArgs;
+
 const AFTER_HELP: &str = "Examples:
   linkweir merge monday.json tuesday.json --summary -
   linkweir merge sketches/ --sketch week.json --summary totals.json
@@ -37,6 +39,9 @@ pub(crate) struct MergeArgs {
     /// Write the sum as a sketch, to be merged further; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) sketch: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// No summary on standard error.
     #[arg(short, long)]

@@ -10,4 +10,3 @@ mod write;
 pub(crate) use args::MergeArgs;
 pub(crate) use run::run;
 pub(crate) use sketch::{HttpTotals, RunTotals, Sketch};
-pub(crate) use write::write_sketch;

@@ -5,22 +5,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use linkweir_http::PayloadSample;
-use linkweir_sink::summary::write_summary_file;
+use linkweir_sink::Document;
 use linkweir_wire::FragmentStats;
 
 use super::args::MergeArgs;
 use super::read::from_json;
 use super::sketch::Sketch;
-use super::write::write_sketch;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::http::Totals;
-use crate::outputs::refused;
+use crate::outputs;
 
 /// Runs the command.
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
     let files = files(&args.sketches)?;
     check_outputs(args, &files)?;
+    let sketch = open("--sketch", args.sketch.as_deref(), args)?;
+    let summary = open("--summary", args.summary.as_deref(), args)?;
     let mut sum: Option<Sketch> = None;
     let (mut whole, mut packets_only) = (0_usize, 0_usize);
     for file in &files {
@@ -43,10 +44,8 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
             "sketches of whole runs: {whole}, of `linkweir halves`: {packets_only}; a capture that is in both counts twice"
         ));
     }
-    if let Some(destination) = &args.sketch {
-        write_sketch(destination, &sum)
-            .map_err(refused)
-            .context("--sketch")?;
+    if let Some(document) = sketch {
+        document.write_json(&sum.to_json()).context("--sketch")?;
     }
     let wants_totals = args.summary.is_some() || args.sketch.is_none();
     if let Some(part) = missing(&sum) {
@@ -57,11 +56,21 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
             Ok(Exit::Done)
         };
     }
-    conclude(args, &sum)
+    conclude(args, &sum, summary)
+}
+
+/// Opens the document that a flag names, where it names one.
+fn open(
+    flag: &'static str,
+    destination: Option<&str>,
+    args: &MergeArgs,
+) -> anyhow::Result<Option<Document>> {
+    let open = |destination| outputs::document(destination, args.files.existing(false));
+    destination.map(open).transpose().context(flag)
 }
 
 /// Prints the totals of all runs.
-fn conclude(args: &MergeArgs, sum: &Sketch) -> anyhow::Result<Exit> {
+fn conclude(args: &MergeArgs, sum: &Sketch, summary: Option<Document>) -> anyhow::Result<Exit> {
     let report = sum.report();
     let (run, http) = (
         sum.run.clone().unwrap_or_default(),
@@ -77,9 +86,9 @@ fn conclude(args: &MergeArgs, sum: &Sketch) -> anyhow::Result<Exit> {
         elapsed: sum.elapsed(),
         workers: &[],
     };
-    if let Some(destination) = &args.summary {
-        write_summary_file(destination, &totals.to_json())
-            .map_err(refused)
+    if let Some(document) = summary {
+        document
+            .write_json(&totals.to_json())
             .context("--summary")?;
     }
     if !args.quiet {

@@ -11,35 +11,29 @@
 //! Names are those of the summary where it has them. A bucket is its largest value and the number of
 //! values in it; the sum of all values is a text, because it may need more than 64 bits.
 
-use linkweir_engine::{Fault, FaultKind, SinkError};
-use linkweir_sink::summary::write_summary_file;
+use linkweir_engine::{Fault, FaultKind};
 use linkweir_sketch::LogLinear;
 use linkweir_wire::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::sketch::{HttpTotals, KIND, RunTotals, Sketch, VERSION};
 
-/// Writes a sketch into a file, which appears when it is whole; `-` is standard output.
-///
-/// # Errors
-/// Where the destination cannot be written.
-pub(crate) fn write_sketch(destination: &str, sketch: &Sketch) -> Result<(), SinkError> {
-    write_summary_file(destination, &to_json(sketch))
-}
-
-pub(super) fn to_json(sketch: &Sketch) -> Value {
-    let mut all = Map::new();
-    all.insert("linkweir_sketch".to_owned(), VERSION.into());
-    all.insert("kind".to_owned(), KIND.into());
-    all.insert("started_ns".to_owned(), sketch.started_ns.into());
-    all.insert("ended_ns".to_owned(), sketch.ended_ns.into());
-    if let Some(run) = &sketch.run {
-        all.insert("run".to_owned(), run_json(run));
+impl Sketch {
+    /// The object of a sketch's file.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut all = Map::new();
+        all.insert("linkweir_sketch".to_owned(), VERSION.into());
+        all.insert("kind".to_owned(), KIND.into());
+        all.insert("started_ns".to_owned(), self.started_ns.into());
+        all.insert("ended_ns".to_owned(), self.ended_ns.into());
+        if let Some(run) = &self.run {
+            all.insert("run".to_owned(), run_json(run));
+        }
+        if let Some(http) = &self.http {
+            all.insert("http".to_owned(), http_json(http));
+        }
+        Value::Object(all)
     }
-    if let Some(http) = &sketch.http {
-        all.insert("http".to_owned(), http_json(http));
-    }
-    Value::Object(all)
 }
 
 fn run_json(run: &RunTotals) -> Value {

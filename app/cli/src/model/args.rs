@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use linkweir_model::log::LogFormat;
 
+use crate::args::OverwriteArgs;
 use crate::units::{self, Moment};
 
 const AFTER_HELP: &str = "From a log to load that resembles it:
@@ -118,13 +119,16 @@ pub(crate) struct SessionsArgs {
     #[arg(long, value_name = "DURATION", value_parser = units::duration, help_heading = "Output")]
     pub(crate) bin: Option<Duration>,
 
-    /// File for the CSV, replacing one that is there when it is complete; `-` is standard output.
+    /// File for the CSV; `-` is standard output.
     #[arg(short = 'w', long = "write", value_name = "OUT", default_value = "-", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) write: PathBuf,
 
     /// Write the totals as one JSON object; `-` is standard output.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) summary: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// No summary on standard error.
     #[arg(short, long, help_heading = "Output")]
@@ -183,8 +187,7 @@ pub(crate) struct FitArgs {
     #[arg(value_name = "INPUT", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// File for the model (JSON), replacing one that is there when it is complete; `-` is standard
-    /// output.
+    /// File for the model (JSON); `-` is standard output.
     #[arg(short = 'o', long, value_name = "MODEL.json", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
@@ -209,6 +212,9 @@ pub(crate) struct FitArgs {
     /// [default: no limit].
     #[arg(long, value_name = "PERCENT", value_parser = units::positive, help_heading = "Limits")]
     pub(crate) max_mean_error: Option<f64>,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// One JSON object on standard output in place of the table.
     #[arg(long, help_heading = "Output")]
@@ -268,10 +274,12 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "SEED")]
     pub(crate) seed: u64,
 
-    /// File for the counts, CSV `count`, replacing one that is there when it is complete; `-` is standard
-    /// output.
+    /// File for the counts, CSV `count`; `-` is standard output.
     #[arg(short = 'w', long = "write", value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) write: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// No summary on standard error.
     #[arg(short, long)]
@@ -336,6 +344,9 @@ pub(crate) struct CheckArgs {
     /// Draw histograms and autocovariance into this file; its ending says as what: .svg, .png or .html.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
 
     /// One JSON object on standard output in place of the table.
     #[arg(long, help_heading = "Output")]

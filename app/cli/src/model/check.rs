@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use linkweir_model::check::{Check, CheckError, analytic, marginal, realised};
 use linkweir_model::{Counts, Model};
 use linkweir_sink::human::{counted, short};
-use linkweir_sink::report::write_report_file;
+use linkweir_sink::{Document, Existing};
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
@@ -15,8 +15,9 @@ use super::figure::{Figure, page};
 use super::series::{self, How, Series};
 use super::shown::{Limits, figures, lags_text, object, percent};
 use super::simulate::read_model;
-use super::{keeps, output, wrong};
+use super::{keeps, wrong};
 use crate::exit::{Exit, warn};
+use crate::outputs;
 use crate::picture::Format;
 
 /// Counts beyond this have no bar.
@@ -26,7 +27,9 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let inputs = args.inputs.iter().chain([&args.model]);
     let outputs = args.plot.as_deref().map(|path| ("--plot", path));
     keeps(outputs, inputs.map(PathBuf::as_path))?;
-    let drawing = args.plot.as_deref().map(Drawing::of).transpose()?;
+    let drawing = args.plot.as_deref();
+    let drawing = drawing.map(|path| Drawing::open(path, args.files.existing(false)));
+    let drawing = drawing.transpose()?;
     let model = read_model(&args.model)?;
     let bin = Duration::try_from_secs_f64(model.bin_s()).ok();
     let how = How {
@@ -67,7 +70,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     } else {
         table(args, &model, &series, &check, &runs)
     };
-    output::write(Path::new("-"), &text)?;
+    outputs::print(&text)?;
     for complaint in &series.losses {
         warn(complaint);
     }
@@ -196,29 +199,35 @@ fn figure(args: &CheckArgs, model: &Model, series: &Series, check: &Check) -> Fi
     }
 }
 
-/// A file to draw into.
-enum Drawing<'a> {
-    Picture(&'a Path, Format),
-    Page(&'a Path),
+/// What a figure is drawn as.
+enum Form {
+    Picture(Format),
+    Page,
 }
 
-impl<'a> Drawing<'a> {
-    fn of(path: &'a Path) -> anyhow::Result<Self> {
+/// The file of a figure.
+struct Drawing {
+    form: Form,
+    file: Document,
+}
+
+impl Drawing {
+    fn open(path: &Path, existing: Existing) -> anyhow::Result<Self> {
         let is_page = path
             .extension()
             .is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
-        if is_page {
-            return Ok(Self::Page(path));
-        }
-        Ok(Self::Picture(path, Format::of(path)?))
+        let form = match is_page {
+            true => Form::Page,
+            false => Form::Picture(Format::of(path)?),
+        };
+        let file = outputs::document_at(path, existing)?;
+        Ok(Self { form, file })
     }
 
-    fn write(&self, figure: &Figure, check: &Check) -> anyhow::Result<()> {
-        match self {
-            Self::Picture(path, format) => {
-                output::write_bytes(path, &format.document(&figure.scene())?)
-            }
-            Self::Page(path) => {
+    fn write(self, figure: &Figure, check: &Check) -> anyhow::Result<()> {
+        let bytes = match &self.form {
+            Form::Picture(format) => format.document(&figure.scene())?,
+            Form::Page => {
                 let cards = [
                     (format!("{:.4}", check.mean_counted), "mean of the counts"),
                     (format!("{:.4}", check.mean_model), "mean of the model"),
@@ -227,10 +236,10 @@ impl<'a> Drawing<'a> {
                     (percent(check.autocovariance.theil), "Theil's coefficient"),
                     (check.lags.to_string(), "lags compared"),
                 ];
-                let html = page(figure, &cards);
-                write_report_file(&path.display().to_string(), &html)?;
-                Ok(())
+                page(figure, &cards).into_bytes()
             }
-        }
+        };
+        self.file.write_whole(&bytes)?;
+        Ok(())
     }
 }

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use super::args::FitArgs;
 use super::series::{self, How, Series};
 use super::shown::{Limits, figures, lags_text, percent, signed_percent};
-use super::{keeps, output, wrong};
+use super::{keeps, wrong};
 use crate::exit::{Exit, say, warn};
+use crate::outputs;
 use crate::progress::{now, wall_clock};
 
 /// Below so many expected visits a run of the counted length may look nothing like the counts.
@@ -36,21 +37,22 @@ pub(super) fn run(args: &FitArgs) -> anyhow::Result<Exit> {
         log: &args.log,
         bin: None,
     };
+    let out = outputs::document_at(&args.output, args.files.existing(false))?;
     let series = series::read(&args.inputs, how)?;
     let (fitted, elapsed) = fitted(args, &series)?;
-    output::write(&args.output, &(fitted.model.to_json() + "\n"))?;
+    out.write_whole((fitted.model.to_json() + "\n").as_bytes())?;
     for note in &series.notes {
         warn(note);
     }
     if args.json {
         let object = object(&fitted, &series, args, elapsed);
-        output::write(Path::new("-"), &format!("{object:#}\n"))?;
+        outputs::print(&format!("{object:#}\n"))?;
     } else if !args.quiet {
         let text = table(&fitted, &series, elapsed);
         if is_on_stdout {
             say(text.trim_end());
         } else {
-            output::write(Path::new("-"), &text)?;
+            outputs::print(&text)?;
         }
     }
     for complaint in &series.losses {

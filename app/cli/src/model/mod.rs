@@ -11,7 +11,6 @@ mod figure;
 mod fit;
 mod input;
 mod logs;
-mod output;
 mod series;
 mod sessions;
 mod shown;

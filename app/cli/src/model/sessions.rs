@@ -1,7 +1,9 @@
 //! `model sessions`: when sessions of logs begin, or how many in each bin of time.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use linkweir_model::bins::{Bins, TooManyBins};
 use linkweir_model::log::calendar::format_date;
 use linkweir_sink::human::{counted, moment, short, thousands};
@@ -9,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::args::SessionsArgs;
 use super::logs::{self, Found};
-use super::output::{self, Output};
 use super::{keeps, nanos, wrong};
 use crate::exit::{Exit, say, warn};
+use crate::outputs;
 use crate::progress::Meter;
 
 pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
@@ -22,7 +24,11 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
         .chain(summary_path);
     keeps(outputs, args.logs.iter().map(PathBuf::as_path))?;
     let logs = logs::open(&args.logs, args.log.format)?;
-    let mut out = Output::open(&args.write)?;
+    let existing = args.files.existing(false);
+    let mut out = outputs::document_at(&args.write, existing)?;
+    let totals = args.summary.as_deref();
+    let totals = totals.map(|path| outputs::document_at(path, existing));
+    let totals = totals.transpose().context("--summary")?;
     let found = match args.bin {
         Some(bin) => {
             let width_ns = nanos(bin);
@@ -37,24 +43,25 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
                 }
             }
             let (start_ns, counts) = bins.into_counts();
-            out.write(format_args!("bin_start,count\n"))?;
+            writeln!(out, "bin_start,count")?;
             let starts = (0..).map(|at: u64| start_ns + at * width_ns);
             for (start, count) in starts.zip(counts) {
-                out.write(format_args!("{},{count}\n", format_date(start)))?;
+                writeln!(out, "{},{count}", format_date(start))?;
             }
             found
         }
         None => {
-            out.write(format_args!("session_start\n"))?;
+            writeln!(out, "session_start")?;
             logs::sessions(logs, &args.log, args.span, |time_ns| {
-                out.write(format_args!("{}\n", format_date(time_ns)))
+                writeln!(out, "{}", format_date(time_ns))?;
+                Ok(())
             })?
         }
     };
     out.finish()?;
-    if let Some(path) = &args.summary {
+    if let Some(document) = totals {
         let object = summary(&found, args, meter.elapsed().as_secs_f64());
-        output::write(path, &format!("{object:#}\n"))?;
+        document.write_json(&object).context("--summary")?;
     }
     if !args.quiet {
         screen(&found, args);

@@ -1,5 +1,6 @@
 //! `model simulate`: counts drawn from a model.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -8,8 +9,8 @@ use linkweir_sink::human::{counted, short};
 
 use super::args::SimulateArgs;
 use super::keeps;
-use super::output::Output;
 use crate::exit::{Exit, say};
+use crate::outputs;
 
 /// Reads a model file; `-` is standard input.
 pub(super) fn read_model(path: &Path) -> anyhow::Result<Model> {
@@ -30,12 +31,12 @@ pub(super) fn read_model(path: &Path) -> anyhow::Result<Model> {
 pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<Exit> {
     keeps([("-w", args.write.as_path())], [args.model.as_path()])?;
     let model = read_model(&args.model)?;
-    let mut out = Output::open(&args.write)?;
+    let mut out = outputs::document_at(&args.write, args.files.existing(false))?;
     let bins = usize::try_from(args.bins).unwrap_or(usize::MAX);
     let counts = model.simulate(bins, args.seed)?;
-    out.write(format_args!("count\n"))?;
+    writeln!(out, "count")?;
     for count in counts.values() {
-        out.write(format_args!("{count}\n"))?;
+        writeln!(out, "{count}")?;
     }
     out.finish()?;
     if !args.quiet {

@@ -144,7 +144,14 @@ fn an_archive_is_drawn() {
         ["--span", "all"],
         ["--series", "bitrate_tcp"],
     ] {
-        let all = ["archive", "plot", text(&path), "-o", text(&png)];
+        let all = [
+            "archive",
+            "plot",
+            text(&path),
+            "-o",
+            text(&png),
+            "--overwrite",
+        ];
         run(&[&all[..], &more[..]].concat()).exits(0);
         let picture = std::fs::read(&png).unwrap();
         assert_eq!(picture.get(..8), Some(b"\x89PNG\r\n\x1a\n".as_slice()));

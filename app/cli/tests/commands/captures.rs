@@ -231,6 +231,13 @@ fn a_finished_file_stays() {
         .exits(3)
         .says("old.jsonl: exists; --overwrite replaces it");
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");
+    let lines = at("lines.csv");
+    http(&demo(), &["-w", &lines, "-w", &old]).exits(3);
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(
+        left, 1,
+        "nothing of the others is left, also no partial file"
+    );
     let ran = http(&demo(), &["-w", &new, "-w", &old, "--overwrite"]).exits(0);
     assert_eq!(
         ran.stderr.matches("killed run").count(),

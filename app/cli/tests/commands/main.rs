@@ -21,6 +21,7 @@ mod captures;
 mod damaged_columns;
 mod faults;
 mod feed;
+mod finished;
 mod flow_anomalies;
 mod flow_names;
 mod flow_truth;

@@ -335,6 +335,7 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
             &records,
             "--timeout",
             "5ms",
+            "--overwrite",
             "--summary",
             &summary,
         ];
@@ -443,7 +444,15 @@ fn from_counts_to_a_model_and_back() {
 
     let fitted = folder.at("fitted.json");
     let fit = [
-        "fit", &counts, "--bin", "10s", "--lags", "100", "-o", &fitted,
+        "fit",
+        &counts,
+        "--bin",
+        "10s",
+        "--lags",
+        "100",
+        "--overwrite",
+        "-o",
+        &fitted,
     ];
     let ran = model(&[&fit[..], &["--max-ic", "20", "--max-mean-error", "0.01"]].concat()).exits(0);
     for part in [
@@ -825,7 +834,17 @@ fn the_world_cup_surrogate_is_fitted_as_the_paper_fits_it() {
     let folder = Folder::new();
     let out = folder.at("wc98.json");
     let fit = [
-        "fit", &minutes, "--bin", "10s", "--spread", "1", "--mean", "32.57", "-o", &out,
+        "fit",
+        &minutes,
+        "--bin",
+        "10s",
+        "--spread",
+        "1",
+        "--mean",
+        "32.57",
+        "--overwrite",
+        "-o",
+        &out,
     ];
     // 14 states, the paper's 2.35 % over 300 lags, its mean error of 0.13 %.
     let shape = ["--sources", "1", "--states", "14", "--lags", "300"];

@@ -190,11 +190,20 @@ impl Programs {
     fn run_linkweir(&self, input: &str, stdin: Stdio, packets: u64) -> Result<Cost> {
         let records = self.dir.join("records.txt");
         let summary = self.dir.join("summary.json");
-        let args = ["http", "-q", "-r", input, "--format", "text", "-w"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain([text(&records)?, "--summary".to_owned(), text(&summary)?])
-            .collect();
+        let args = [
+            "http",
+            "-q",
+            "--overwrite",
+            "-r",
+            input,
+            "--format",
+            "text",
+            "-w",
+        ]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([text(&records)?, "--summary".to_owned(), text(&summary)?])
+        .collect();
         let stdout = self.dir.join("stdout");
         let job = Job {
             program: &self.linkweir,

@@ -21,8 +21,6 @@ pub use http::HttpReport;
 pub use lab::{LabMark, LabReport, LabRow, LabTable};
 pub use load::{GroupTimes, LoadReport, SeriesBin, StageTimes};
 
-use linkweir_engine::SinkError;
-
 /// What a report says of the run itself.
 #[derive(Debug, Clone, Default)]
 pub struct ReportMeta {
@@ -46,12 +44,4 @@ pub struct ReportMeta {
     pub drops: Vec<(String, u64)>,
     /// What else belongs to the run, such as faults of the input: name and number.
     pub notes: Vec<(String, u64)>,
-}
-
-/// Writes a page to a file that appears under its name only when it is whole.
-///
-/// # Errors
-/// Where the destination cannot be written.
-pub fn write_report_file(destination: &str, html: &str) -> Result<(), SinkError> {
-    crate::output::write_whole(destination, html.as_bytes())
 }

@@ -16,8 +16,9 @@
 //! older folder gets lines of shards that lag behind.
 //!
 //! Tstat names folders by local time; here by UTC unless [`TstatOptions::utc_offset_s`] says more.
-//! Differences in what Tstat leaves behind: a folder of the same name is not deleted as a whole, only
-//! the logs and histograms in it are replaced; step folders appear when they are complete.
+//! Differences in what Tstat leaves behind: a folder of the same name, which holds what an earlier run has
+//! measured, is refused or stays beside a numbered one ([`TstatOptions::existing`]); where it may be
+//! replaced, only the logs and histograms in it are. Step folders appear when they are complete.
 //!
 //! Source: Tstat 3.3.0, the tree and lines as its binary writes them.
 
@@ -40,6 +41,7 @@ use linkweir_record::RecordBatch;
 use linkweir_record::flow::{Extent, Flow, FlowBatch, FlowKind, FlowState, Protocol};
 use linkweir_sketch::Step;
 
+use crate::sink::Existing;
 use steps::Steps;
 use tree::{LogKind, Tree};
 
@@ -61,6 +63,10 @@ pub struct TstatOptions {
     /// Seconds that local time is ahead of UTC at a moment (seconds since the epoch), for the names
     /// of folders. Libraries do not ask the system.
     pub utc_offset_s: fn(u64) -> i32,
+    /// What becomes of a folder that an earlier run has made for the same time.
+    pub existing: Existing,
+    /// Tells people that a folder has another name than usual.
+    pub announce: fn(&str),
 }
 
 impl Default for TstatOptions {
@@ -74,6 +80,8 @@ impl Default for TstatOptions {
             udp_idle: Duration::from_secs(200),
             syn_timeout: Duration::from_secs(10),
             utc_offset_s: |_| 0,
+            existing: Existing::default(),
+            announce: |_| {},
         }
     }
 }

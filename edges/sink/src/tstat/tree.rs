@@ -9,7 +9,10 @@ use linkweir_engine::SinkError;
 
 use super::log::Log;
 use super::{TstatOptions, dump, http, lines, periodic, udp};
+use crate::names::again;
 use crate::output::io_error;
+use crate::series::{exists, tell_name};
+use crate::sink::Existing;
 use crate::zeek::civil_date;
 
 /// Folders whose logs are open: the newest, and the one before for what comes late.
@@ -107,7 +110,8 @@ pub(super) struct Tree {
     open: VecDeque<Folder>,
     /// Lines in the logs of folders that are complete.
     lines: u64,
-    known: VecDeque<i64>,
+    /// Folders of this run and the periods they are for.
+    known: VecDeque<(i64, PathBuf)>,
 }
 
 impl Tree {
@@ -200,20 +204,42 @@ impl Tree {
         ))
     }
 
-    /// Makes the folder of a period, once per run, and takes away what an earlier run left there.
+    /// Makes the folder of a period, once per run. One of an earlier run is treated as its files would be:
+    /// see [`TstatOptions::existing`].
     fn make(&mut self, period: i64) -> Result<PathBuf, SinkError> {
-        let path = self.path(period);
-        if self.known.contains(&period) {
-            return Ok(path);
+        let mut known = self.known.iter();
+        if let Some((_, path)) = known.find(|(known, _)| *known == period) {
+            return Ok(path.clone());
         }
+        let path = self.free(self.path(period))?;
         let failed = |e| io_error(&path.display().to_string(), e);
         fs::create_dir_all(&path).map_err(failed)?;
         clean(&path, self.has_logs).map_err(failed)?;
-        self.known.push_back(period);
+        self.known.push_back((period, path.clone()));
         if self.known.len() > KNOWN_FOLDERS {
             self.known.pop_front();
         }
         Ok(path)
+    }
+
+    /// The folder to use where one of this name may hold what an earlier run has measured.
+    fn free(&self, named: PathBuf) -> Result<PathBuf, SinkError> {
+        let is_taken = |path: &Path| {
+            let holds = fs::read_dir(path).map(|mut entries| entries.next().is_some());
+            holds.unwrap_or(false)
+        };
+        let shown = || named.display().to_string();
+        match self.options.existing {
+            Existing::Refuse if is_taken(&named) => Err(exists(&shown())),
+            Existing::Keep if is_taken(&named) => {
+                let mut numbered = (1..).map(|number| again(&named, number));
+                let free = numbered.find(|path| !is_taken(path));
+                let free = free.unwrap_or_else(|| named.clone());
+                tell_name(self.options.announce, &shown(), &free);
+                Ok(free)
+            }
+            _ => Ok(named),
+        }
     }
 
     /// Sees to it that the newest folder is at least this one.

@@ -166,6 +166,30 @@ fn what_a_killed_run_left_gets_its_name() {
 }
 
 #[test]
+fn a_run_that_finds_what_was_left_under_its_name_says_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    killed(&path, None, 5);
+    let said = || open_at(&path, Existing::Refuse).err().unwrap().to_string();
+    let first = said();
+    for part in ["out.jsonl: ", "killed run left", "not whole", "--overwrite"] {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    // From then on it is a file like others.
+    assert!(said().contains("exists; --overwrite"), "{}", said());
+    assert_eq!(files(folder.path()), named(&[("out.jsonl", 5)]));
+}
+
+#[test]
+fn an_output_without_a_record_leaves_nothing() {
+    for ending in ["jsonl", "csv", "parquet", "arrow", "zeek"] {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(&folder.path().join(format!("out.{ending}")), None).unwrap());
+        assert!(names(folder.path()).is_empty(), "{ending}");
+    }
+}
+
+#[test]
 fn what_killed_runs_left_of_numbered_files_gets_its_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.jsonl");

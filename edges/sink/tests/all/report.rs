@@ -2,7 +2,8 @@
 
 use linkweir_engine::Sink;
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, HttpState, Text};
-use linkweir_sink::report::{HttpReport, ReportMeta, write_report_file};
+use linkweir_sink::report::{HttpReport, ReportMeta};
+use linkweir_sink::{Document, Existing};
 
 const T0: u64 = 1_700_000_000_000_000_000;
 const ATTACK: &[u8] =
@@ -211,7 +212,8 @@ fn an_empty_run_has_a_page_too() {
     let path = folder.path().join("r.html");
     let html = HttpReport::new().render(&ReportMeta::default());
     assert!(is_self_contained(&html) && html.contains("No request was answered."));
-    write_report_file(path.to_str().unwrap(), &html).unwrap();
+    let document = Document::open(path.to_str().unwrap(), Existing::Refuse, |_| {}).unwrap();
+    document.write_whole(html.as_bytes()).unwrap();
     assert_eq!(std::fs::read_to_string(path).unwrap(), html);
 }
 

@@ -12,7 +12,7 @@ use linkweir_record::flow::{
     Extent, FlowBatch, FlowKind, FlowRow, FlowSide, FlowState, FlowText, MessageKind, MessageRow,
     Protocol, RttRow,
 };
-use linkweir_sink::{TstatOptions, open_histograms, open_tstat};
+use linkweir_sink::{Existing, TstatOptions, open_histograms, open_tstat};
 use linkweir_sketch::Step;
 use linkweir_sketch::step::HistogramId;
 
@@ -444,20 +444,44 @@ fn a_flow_stands_where_it_was_known_to_have_ended() {
 }
 
 #[test]
-fn an_earlier_run_is_replaced_and_nothing_else() {
+fn an_earlier_run_is_replaced_where_that_is_said_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
+    let with = |existing| TstatOptions {
+        existing,
+        ..TstatOptions::default()
+    };
     let mut one = batch(&[flow_at(START), flow_at(START)]);
     one.push_step(step(START / (300 * SECOND), 0, 1, true));
-    write(dir.path(), TstatOptions::default(), &[one]);
+    write(dir.path(), with(Existing::Refuse), &[one]);
     let folder = folders(dir.path())[0].clone();
     fs::write(folder.join("notes"), "mine").unwrap();
     assert!(folder.join("LAST/ip_ttl_in").exists());
-    write(
-        dir.path(),
-        TstatOptions::default(),
-        &[batch(&[flow_at(START)])],
+    let lines = |folder: &Path| read(&folder.join("log_tcp_complete"), ' ').len();
+
+    let next = batch(&[flow_at(START)]);
+    let mut refused = open_tstat(dir.path(), with(Existing::Refuse)).unwrap();
+    let error = refused.write(&next).unwrap_err().to_string();
+    assert!(error.contains("00_50.out: exists; --overwrite"), "{error}");
+    for _ in 0..2 {
+        write(
+            dir.path(),
+            with(Existing::Keep),
+            std::slice::from_ref(&next),
+        );
+    }
+    let kept = folders(dir.path());
+    assert_eq!(
+        kept.iter().map(|one| lines(one)).collect::<Vec<_>>(),
+        [2, 1, 1]
     );
-    assert_eq!(read(&folder.join("log_tcp_complete"), ' ').len(), 1);
+    assert_eq!(
+        names(dir.path())[1..].join(" "),
+        "2026_11_21_00_50.out.1 2026_11_21_00_50.out.2"
+    );
+    assert!(folder.join("LAST").exists());
+
+    write(dir.path(), with(Existing::Replace), &[next]);
+    assert_eq!(lines(&folder), 1);
     assert!(folder.join("notes").exists());
     assert!(!folder.join("LAST").exists());
 }

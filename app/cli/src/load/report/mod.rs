@@ -5,14 +5,39 @@ mod page;
 mod screen;
 mod summary;
 
+use linkweir_engine::Loss;
 use linkweir_load::measure::{Figures, Stages, Times, Verdict};
 use linkweir_model::{Agreement, autocovariance};
-use linkweir_sink::report::write_report_file;
-use linkweir_sink::summary::write_summary_file;
 use serde_json::{Value, json};
 
-use super::args::ReportFile;
-use crate::outputs::refused;
+use super::args::{LoadOutputArgs, ReportFile};
+use crate::outputs::AtEnd;
+
+/// Where the reports of a run go.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    reports: Vec<(ReportFile, AtEnd)>,
+    series: Option<AtEnd>,
+    /// Written by itself: it tells of the others.
+    pub(super) summary: Option<AtEnd>,
+}
+
+impl Files {
+    /// Opens what was asked for.
+    pub(super) fn open(output: &LoadOutputArgs) -> anyhow::Result<Self> {
+        let existing = output.store.files.existing(true);
+        let mut files = Self::default();
+        for report in &output.report {
+            let file = AtEnd::open("--report", Some(report.name()), existing)?;
+            files
+                .reports
+                .extend(file.map(|file| (report.clone(), file)));
+        }
+        files.series = AtEnd::open("--series", output.series.as_deref(), existing)?;
+        files.summary = AtEnd::open("--summary", output.summary.as_deref(), existing)?;
+        Ok(files)
+    }
+}
 
 /// What was run, on what: names and values for the head of a report, such as seed, arrivals, script,
 /// interface, sender, kernel, processor. Names are keys of the JSON report.
@@ -78,19 +103,16 @@ impl Report<'_> {
         csv::text(&self.figures.series)
     }
 
-    /// Writes the reports and the series that were asked for.
-    pub(super) fn write(self, reports: &[ReportFile], series: Option<&str>) -> anyhow::Result<()> {
-        for file in reports {
-            match file {
-                ReportFile::Json(name) => write_summary_file(name, &self.to_json()),
-                ReportFile::Html(name) => write_report_file(name, &page::html(self)),
-            }
-            .map_err(refused)?;
-        }
-        if let Some(name) = series {
-            write_report_file(name, &self.series_csv()).map_err(refused)?;
-        }
-        Ok(())
+    /// Writes the reports and the series; what failed.
+    pub(super) fn write(self, files: &mut Files) -> Vec<Loss> {
+        let reports = files.reports.drain(..);
+        let reports = reports.filter_map(|(kind, file)| match kind {
+            ReportFile::Json(_) => file.write_json(&self.to_json()),
+            ReportFile::Html(_) => file.write(&page::html(self)),
+        });
+        let series = files.series.take();
+        let series = series.and_then(|file| file.write(&self.series_csv()));
+        reports.chain(series).collect()
     }
 }
 

@@ -1,4 +1,5 @@
 use linkweir_load::measure::Limits;
+use linkweir_sink::Existing;
 
 use super::*;
 
@@ -131,13 +132,26 @@ fn files_are_written_by_their_kind() {
     let folder = tempfile::tempdir().unwrap();
     let name = |file: &str| folder.path().join(file).to_str().unwrap().to_owned();
     with_report(&Limits::default(), |report| {
+        let open = |flag, file: &str| AtEnd::open(flag, Some(&name(file)), Existing::Refuse);
         let reports = [
             ReportFile::Json(name("r.json")),
             ReportFile::Html(name("r.html")),
         ];
-        report.write(&reports, Some(&name("s.csv"))).unwrap();
-        let nowhere = [ReportFile::Json(name("no/r.json"))];
-        assert!(report.write(&nowhere, None).is_err());
+        let opened = ["r.json", "r.html"].map(|file| open("--report", file).unwrap().unwrap());
+        let mut files = Files {
+            reports: reports.into_iter().zip(opened).collect(),
+            series: open("--series", "s.csv").unwrap(),
+            summary: None,
+        };
+        assert!(report.write(&mut files).is_empty());
+        assert!(open("--report", "no/r.json").is_err());
+        let full = AtEnd::open("--series", Some("/dev/full"), Existing::Refuse);
+        files.series = full.unwrap();
+        let failed = report.write(&mut files);
+        assert!(
+            matches!(&failed[..], [loss] if loss.has_failed),
+            "{failed:?}"
+        );
     });
     let read = |file: &str| std::fs::read_to_string(folder.path().join(file)).unwrap();
     let json: Value = serde_json::from_str(&read("r.json")).unwrap();

@@ -171,7 +171,15 @@ impl Programs {
         let (input, out) = (text(capture)?, text(&output)?);
         let summary = self.dir.join("summary.json");
         let summary_text = text(&summary)?;
-        let ours = ["flows", "-q", "-r", &input, "--summary", &summary_text];
+        let ours = [
+            "flows",
+            "-q",
+            "--overwrite",
+            "-r",
+            &input,
+            "--summary",
+            &summary_text,
+        ];
         let args: Vec<&str> = match row {
             Row::Walk => vec![&input],
             Row::Tcpdump => vec!["-r", &input, "-w", "/dev/null"],

@@ -152,7 +152,7 @@ impl Readers<'_> {
         match reader {
             Reader::Empty => command.args([interface, "--ring", &mib]),
             Reader::Linkweir => command
-                .args(["http", "-q", "-i", interface, "-B", &kib])
+                .args(["http", "-q", "--overwrite", "-i", interface, "-B", &kib])
                 .args(["--format", "text", "-w", "-", "--summary"])
                 .arg(self.summary_path()),
             Reader::Tcpdump => command.args([

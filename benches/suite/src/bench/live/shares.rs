@@ -161,6 +161,7 @@ impl Run<'_> {
             .args([
                 "http",
                 "-q",
+                "--overwrite",
                 "--format",
                 "text",
                 "-w",

@@ -46,7 +46,8 @@ pub(super) fn run(site: &Site, job: &Job<'_>) -> Result<Outcome> {
         &job.arrivals,
     ]);
     load.args(["--duration", &format!("{}s", job.seconds), "--seed", "1"]);
-    load.arg("--summary").arg(&summary).args(&job.words);
+    load.args(["--overwrite", "--summary"]);
+    load.arg(&summary).args(&job.words);
     if let Some(script) = &job.script {
         let path = site.path("script");
         fs::write(&path, script)?;

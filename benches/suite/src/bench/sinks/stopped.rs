@@ -156,6 +156,7 @@ impl Site {
             .args([
                 "http",
                 "-q",
+                "--overwrite",
                 "-i",
                 far,
                 "-w",
