@@ -250,6 +250,9 @@ pub(crate) struct OutputArgs {
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
+    #[command(flatten)]
+    pub(crate) records: RecordArgs,
+
     /// Format of the records; `spreadsheet` is CSV without formulas and rounded times [default: by the
     /// ending: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek or http.log, .zeek.json, .txt .text
     /// .log; text where there is none].
@@ -282,6 +285,15 @@ pub(crate) struct OutputArgs {
     /// the command line wins.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// Whether records are written at all.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct RecordArgs {
+    /// Write no records: only count.
+    #[arg(long, conflicts_with = "write")]
+    pub(crate) no_output: bool,
 }
 
 /// What becomes of files that exist.

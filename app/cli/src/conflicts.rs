@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use linkweir_capture::files_below;
 
+use crate::outputs::is_stdout;
+
 /// A destination that is a regular file, or will be one.
 #[derive(Debug, PartialEq, Eq)]
 struct Spot {
@@ -43,6 +45,7 @@ impl Spot {
 /// Refuses outputs that would replace one another or one of `inputs` (a directory stands for its
 /// files). Outputs and inputs come with the flag that named them.
 pub(crate) fn check(outputs: &[(&str, &Path)], inputs: &[(&str, &Path)]) -> Result<(), String> {
+    check_stdout(outputs)?;
     let mut taken: Vec<(&str, Spot)> = Vec::new();
     for (flag, path) in inputs {
         let below = files_below(path);
@@ -61,6 +64,25 @@ pub(crate) fn check(outputs: &[(&str, &Path)], inputs: &[(&str, &Path)]) -> Resu
     }
     Ok(())
 }
+
+/// Refuses a document on standard output where something else goes there too: nobody could tell them apart.
+fn check_stdout(outputs: &[(&str, &Path)]) -> Result<(), String> {
+    let there = outputs.iter();
+    let there = there.filter(|(_, path)| path.to_str().is_some_and(is_stdout));
+    let (records, documents): (Vec<&str>, Vec<&str>) = there
+        .map(|(flag, _)| *flag)
+        .partition(|flag| *flag == RECORDS);
+    let mut all = documents.into_iter().chain(records);
+    match (all.next(), all.next()) {
+        (Some(document), Some(other)) if document != RECORDS => Err(format!(
+            "{document} -: what {other} writes goes to standard output too; name a file for one of them"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The flag of records: those of several destinations may go to the same stream.
+const RECORDS: &str = "-w";
 
 #[cfg(test)]
 mod tests {
@@ -89,5 +111,12 @@ mod tests {
             )
             .is_ok()
         );
+        // A document on standard output is alone there.
+        assert!(check(&[("-w", &new), ("--summary", stdout)], &[]).is_ok());
+        for other in ["-w", "--report"] {
+            let both = [(other, stdout), ("--summary", Path::new("/dev/stdout"))];
+            let said = check(&both, &[]).unwrap_err();
+            assert!(said.contains("standard output"), "{said}");
+        }
     }
 }

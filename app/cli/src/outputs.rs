@@ -24,14 +24,14 @@ pub(crate) fn refused(error: SinkError) -> anyhow::Error {
 
 /// Opens destinations of records.
 pub(crate) fn open<K: RecordKind>(
-    destinations: &[String],
+    destinations: &[&str],
     format: Option<Format>,
     options: &OutputOptions,
 ) -> anyhow::Result<Outputs<K>> {
     let mut outputs = Outputs::default();
     for destination in destinations {
         let sink = open_sink(destination, format, options.clone()).map_err(refused)?;
-        outputs.add(destination, sink);
+        outputs.add(*destination, sink);
     }
     Ok(outputs)
 }
@@ -156,19 +156,24 @@ pub(crate) fn lost(losses: &[Loss]) -> impl Iterator<Item = (String, u64)> {
     lost.map(|loss| (format!("not written to {}", loss.destination), loss.count))
 }
 
-/// Where records go: what `-w` names, or standard output, unless the terminal shows the live view.
-pub(crate) fn destinations(named: &[String], has_top: bool) -> Vec<String> {
+/// Where records go: what `-w` names, or standard output; `nowhere` where the terminal shows the live view
+/// instead, or none are wanted.
+pub(crate) fn destinations(named: &[String], nowhere: bool) -> Vec<&str> {
     match named {
-        [] if has_top => Vec::new(),
-        [] => vec!["-".to_owned()],
-        named => named.to_vec(),
+        [] if nowhere => Vec::new(),
+        [] => vec!["-"],
+        named => named.iter().map(String::as_str).collect(),
     }
 }
 
-/// Whether the records that go where `-w` names are shown on a terminal: no progress belongs between them.
-pub(crate) fn are_shown(named: &[String]) -> bool {
-    let is_stdout = |name: &String| matches!(name.as_str(), "-" | "/dev/stdout");
-    (named.is_empty() || named.iter().any(is_stdout)) && std::io::stdout().is_terminal()
+/// Whether a destination is standard output.
+pub(crate) fn is_stdout(destination: &str) -> bool {
+    matches!(destination, "-" | "/dev/stdout")
+}
+
+/// Whether records that go there are shown on a terminal: no progress belongs between them.
+pub(crate) fn are_shown(destinations: &[&str]) -> bool {
+    destinations.iter().any(|to| is_stdout(to)) && std::io::stdout().is_terminal()
 }
 
 /// The folders in which files will be made, and the devices and pipes that are written to.

@@ -8,7 +8,8 @@ use linkweir_feed::ConsumerName;
 use linkweir_flows::Classifier;
 use linkweir_sink::{Format, Rotation};
 
-use crate::args::{InputArgs, StoreArgs, ViewArgs, applications};
+use crate::args::{InputArgs, RecordArgs, StoreArgs, ViewArgs, applications};
+use crate::outputs;
 use crate::units;
 
 const EXAMPLES: &str = "
@@ -79,6 +80,13 @@ pub(crate) struct FlowsArgs {
 }
 
 impl FlowsArgs {
+    /// Where the records go.
+    pub(crate) fn destinations(&self) -> Vec<&str> {
+        let output = &self.output;
+        let nowhere = output.records.no_output || self.view.has_top();
+        outputs::destinations(&output.write, nowhere)
+    }
+
     /// Whether packets come as they are sent, and do not wait.
     pub(crate) const fn is_live(&self) -> bool {
         self.input.interface.is_some() || self.feed.is_some()
@@ -212,9 +220,8 @@ pub(crate) struct FlowOutputArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FlowFormat>,
 
-    /// Write no records: only count.
-    #[arg(long, conflicts_with = "write")]
-    pub(crate) no_output: bool,
+    #[command(flatten)]
+    pub(crate) records: RecordArgs,
 
     /// Begin a new file after this size (`100MB`, `64MiB`) or capture time (`300s`, `1h`):
     /// out.jsonl becomes out-000001.jsonl and so on, after the highest number there is [default: one

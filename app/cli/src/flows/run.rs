@@ -27,8 +27,7 @@ pub(crate) fn run(args: &FlowsArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
         return interfaces::list();
     }
-    let has_records = !args.output.no_output && outputs::are_shown(&args.output.write);
-    let is_covered = args.view.has_top() || has_records;
+    let is_covered = args.view.has_top() || outputs::are_shown(&args.destinations());
     let meter = Meter::start(args.output.quiet || is_covered);
     let signals = Signals::install()?;
     check_conflicts(args)?;

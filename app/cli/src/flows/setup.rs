@@ -16,7 +16,7 @@ use super::args::{FlowFormat, FlowsArgs};
 use crate::conflicts;
 use crate::exit::Wrong;
 use crate::key_file;
-use crate::outputs::{self, AtEnd, Documents, destinations, refused};
+use crate::outputs::{self, AtEnd, Documents, refused};
 
 pub(crate) fn settings(args: &FlowsArgs) -> anyhow::Result<FlowsConfig> {
     let tracking = &args.tracking;
@@ -89,17 +89,17 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
         announce: options.announce,
         ..TstatOptions::default()
     };
-    let destinations = match output.write.as_slice() {
-        _ if output.no_output => Vec::new(),
-        [] if !args.view.has_top() && output.format == Some(FlowFormat::Tstat) => {
-            return Err(anyhow!(Wrong(
-                "--format tstat writes a tree: name its folder with -w DIR".to_owned()
-            )));
-        }
-        named => destinations(named, args.view.has_top()),
-    };
+    let destinations = args.destinations();
+    if output.write.is_empty()
+        && !destinations.is_empty()
+        && output.format == Some(FlowFormat::Tstat)
+    {
+        return Err(anyhow!(Wrong(
+            "--format tstat writes a tree: name its folder with -w DIR".to_owned()
+        )));
+    }
     let mut outputs = Outputs::default();
-    for destination in &destinations {
+    for destination in destinations {
         let sink = match output.format {
             Some(FlowFormat::Tstat) if !destination.contains("://") => {
                 open_tstat(Path::new(destination), tree)
@@ -155,11 +155,10 @@ pub(crate) fn written(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
                 .map(|to| Path::new(to.strip_prefix("unix:").unwrap_or(to))),
         ),
     ];
-    output
-        .write
-        .iter()
+    args.destinations()
+        .into_iter()
         .filter(|to| !to.contains("://"))
-        .map(|to| ("-w", Path::new(to.as_str())))
+        .map(|to| ("-w", Path::new(to)))
         .chain(
             files
                 .into_iter()

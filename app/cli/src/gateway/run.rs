@@ -29,7 +29,8 @@ use super::snapshot::Snapshot;
 use super::status::to_screen;
 use super::watchdog;
 use super::worker::{Clock, Worker};
-use crate::exit::{Exit, say, warn, warn_lines};
+use crate::conflicts;
+use crate::exit::{Exit, Wrong, say, warn, warn_lines};
 use crate::outputs::{self, AtEnd, ToldLosses};
 use crate::progress;
 use crate::screen;
@@ -435,6 +436,12 @@ fn open_outputs(args: &RunArgs) -> anyhow::Result<Outputs<GatewayKind>> {
         ..args.output.store.options(true)
     };
     let destinations = outputs::destinations(&args.output.write, args.view.has_top());
+    let summary = args.output.summary.as_deref();
+    let written = destinations.iter().map(|to| ("-w", *to));
+    let written = written.chain(summary.map(|to| ("--summary", to)));
+    let written: Vec<_> = written.map(|(flag, to)| (flag, Path::new(to))).collect();
+    conflicts::check(&written, &[("--config", args.file.config.as_path())])
+        .map_err(|message| anyhow!(Wrong(message)))?;
     outputs::open(&destinations, args.output.format, &options)
 }
 

@@ -86,7 +86,8 @@ fn open_outputs(args: &CheckArgs) -> anyhow::Result<Outputs<GatewayKind>> {
         existing: args.files.existing(false),
         ..OutputOptions::default()
     };
-    outputs::open(&args.write, args.format, &options)
+    let destinations = outputs::destinations(&args.write, true);
+    outputs::open(&destinations, args.format, &options)
 }
 
 struct Trial {

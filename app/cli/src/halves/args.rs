@@ -8,6 +8,7 @@ use linkweir_http::PortSet;
 use linkweir_sink::{Format, Rotation};
 
 use crate::args::{InputArgs, StoreArgs, formats};
+use crate::outputs;
 use crate::units;
 
 const AFTER_HELP: &str = "Examples:
@@ -62,6 +63,11 @@ pub(crate) struct HalvesArgs {
 }
 
 impl HalvesArgs {
+    /// Where the rows go.
+    pub(super) fn destinations(&self) -> Vec<&str> {
+        outputs::destinations(&self.output.write, false)
+    }
+
     /// Whether packets come as they are sent, and do not wait.
     pub(crate) const fn is_live(&self) -> bool {
         self.input.interface.is_some()

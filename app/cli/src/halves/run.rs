@@ -43,7 +43,7 @@ pub(crate) fn run(args: &HalvesArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
         return interfaces::list();
     }
-    let meter = Meter::start(args.output.quiet || outputs::are_shown(&args.output.write));
+    let meter = Meter::start(args.output.quiet || outputs::are_shown(&args.destinations()));
     let signals = Signals::install()?;
     check_conflicts(args)?;
     match input::open(&args.input, 1, &signals)? {
@@ -98,8 +98,7 @@ fn open_outputs(args: &HalvesArgs) -> anyhow::Result<Outputs<HalfKind>> {
         rotation: output.rotate,
         ..output.store.options(args.is_live())
     };
-    let destinations = outputs::destinations(&output.write, false);
-    outputs::open(&destinations, output.format, &options)
+    outputs::open(&args.destinations(), output.format, &options)
 }
 
 /// Opens what is written when the run ends.
@@ -115,17 +114,16 @@ fn open_documents(args: &HalvesArgs) -> anyhow::Result<Documents> {
 
 /// What the run writes, with the flag that named it.
 fn written(args: &HalvesArgs) -> Vec<(&'static str, &Path)> {
-    fn named<'a>(
-        flag: &'static str,
-        paths: impl IntoIterator<Item = &'a String>,
-    ) -> impl Iterator<Item = (&'static str, &'a Path)> {
-        paths.into_iter().map(move |path| (flag, Path::new(path)))
-    }
-    let output = &args.output;
-    named("-w", &output.write)
-        .chain(named("--summary", &output.summary))
-        .chain(named("--sketch", &output.sketch))
-        .collect()
+    let documents = [
+        ("--summary", args.output.summary.as_deref()),
+        ("--sketch", args.output.sketch.as_deref()),
+    ];
+    let documents = documents
+        .into_iter()
+        .filter_map(|(flag, to)| Some((flag, to?)));
+    let records = args.destinations().into_iter().map(|to| ("-w", to));
+    let all = records.chain(documents);
+    all.map(|(flag, to)| (flag, Path::new(to))).collect()
 }
 
 /// Refuses outputs that would replace an input or one another.

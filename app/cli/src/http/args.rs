@@ -9,6 +9,7 @@ use linkweir_http::PortSet;
 
 use crate::args::{InputArgs, OutputArgs, ViewArgs, WorkerArgs};
 use crate::input;
+use crate::outputs;
 use crate::units;
 
 const AFTER_HELP: &str = "Examples:
@@ -92,6 +93,13 @@ pub(crate) struct HttpArgs {
 }
 
 impl HttpArgs {
+    /// Where the records go.
+    pub(crate) fn destinations(&self) -> Vec<&str> {
+        let output = &self.output;
+        let nowhere = output.records.no_output || self.view.has_top();
+        outputs::destinations(&output.write, nowhere)
+    }
+
     /// Whether packets come as they are sent, and do not wait.
     pub(crate) const fn is_live(&self) -> bool {
         self.input.interface.is_some() || self.feed.is_some()

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
         return interfaces::list();
     }
-    let is_covered = args.view.has_top() || outputs::are_shown(&args.output.write);
+    let is_covered = args.view.has_top() || outputs::are_shown(&args.destinations());
     let meter = Meter::start(args.output.quiet || is_covered);
     let signals = Signals::install()?;
     check_conflicts(args)?;

@@ -38,8 +38,7 @@ pub(crate) fn open_outputs(args: &HttpArgs) -> anyhow::Result<Outputs<HttpKind>>
         rotation: args.output.rotate,
         ..args.output.store.options(args.is_live())
     };
-    let destinations = outputs::destinations(&args.output.write, args.view.has_top());
-    outputs::open(&destinations, args.output.format, &options)
+    outputs::open(&args.destinations(), args.output.format, &options)
 }
 
 /// Opens what is written when the run ends.
@@ -58,7 +57,8 @@ pub(crate) fn open_documents(args: &HttpArgs) -> anyhow::Result<Documents> {
 /// What the run writes, with the flag that named it.
 pub(crate) fn written(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
     let output = &args.output;
-    let written = output.write.iter().map(|path| ("-w", Path::new(path)));
+    let written = args.destinations();
+    let written = written.into_iter().map(|to| ("-w", Path::new(to)));
     let summary = output
         .summary
         .iter()

@@ -35,6 +35,7 @@ use self::roles::{Link, terms};
 use self::run::Runner;
 use self::table::Table;
 use self::target::Target;
+use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::outputs;
 use crate::signals::Signals;
@@ -59,6 +60,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
             return Err(anyhow!(Wrong(what)));
         }
     }
+    conflicts::check(&written(args), &[]).map_err(|what| anyhow!(Wrong(what)))?;
     let stop = || signals.stop();
     let files = Files::open(&args.output)?;
     if args.roles.role == Role::Controller {

@@ -57,19 +57,22 @@ impl Records {
         // Outputs belong to the thread that opens them.
         let (opened, is_open) = channel();
         let thread = std::thread::Builder::new().name("records".to_owned());
-        let writer =
-            thread.spawn(
-                move || match outputs::open(&destinations, format, &options) {
-                    Ok(outputs) => {
-                        opened.send(Ok(())).ok();
-                        write(outputs, &batches)
-                    }
-                    Err(error) => {
-                        opened.send(Err(error)).ok();
-                        (Vec::new(), Ok(()))
-                    }
-                },
-            )?;
+        let writer = thread.spawn(move || {
+            match outputs::open(
+                &outputs::destinations(&destinations, true),
+                format,
+                &options,
+            ) {
+                Ok(outputs) => {
+                    opened.send(Ok(())).ok();
+                    write(outputs, &batches)
+                }
+                Err(error) => {
+                    opened.send(Err(error)).ok();
+                    (Vec::new(), Ok(()))
+                }
+            }
+        })?;
         is_open
             .recv()
             .map_err(|_| anyhow!("the writer of records has panicked"))??;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Ran, demo_frames, plain, run};
+use crate::common::{Ran, demo, demo_frames, plain, run};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -241,4 +241,31 @@ fn what_a_killed_run_left_is_said_to_be_not_whole() {
         .exits(0);
     assert!(fs::read(place.at("new.json")).unwrap().len() > 100);
     assert!(!place.names().contains(&".new.json.partial".to_owned()));
+}
+
+#[test]
+fn standard_output_is_for_one_thing() {
+    let capture = demo();
+    let capture = capture.to_str().unwrap();
+    let place = Place::new();
+    for line in [
+        "http -q -r x.pcap --summary -",
+        "http -q -r x.pcap -w - --summary -",
+        "http -q -r x.pcap -w out.jsonl --summary - --sketch -",
+        "flows -q -r x.pcap --summary -",
+        "flows -q -r x.pcap --no-output --summary - --report /dev/stdout",
+        "halves -q -r x.pcap --summary -",
+        "merge -q x.sketch --summary - --sketch -",
+        "model sessions -q x.jsonl --summary -",
+    ] {
+        let ran = place.runs(line).exits(2).says("standard output too");
+        assert_eq!(ran.stdout, "", "{line}");
+    }
+    for command in ["http", "flows"] {
+        let ran = run(&[command, "-r", capture, "--no-output", "--summary", "-"]).exits(0);
+        let summary: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert!(summary["packets"].as_u64().unwrap() > 2000, "{command}");
+        assert_eq!(summary["dropped"]["sink"], serde_json::json!({}));
+        run(&[command, "-r", capture, "--no-output", "-w", "x"]).exits(2);
+    }
 }
