@@ -289,20 +289,18 @@ pub(crate) struct OutputArgs {
 
 /// Whether records are written at all.
 #[derive(Debug, Clone, Copy, Default, Args)]
-#[command(next_help_heading = "Output")]
 pub(crate) struct RecordArgs {
     /// Write no records: only count.
-    #[arg(long, conflicts_with = "write")]
+    #[arg(long, conflicts_with = "write", help_heading = "Output")]
     pub(crate) no_output: bool,
 }
 
 /// What becomes of files that exist.
 #[derive(Debug, Clone, Copy, Default, Args)]
-#[command(next_help_heading = "Output")]
 pub(crate) struct OverwriteArgs {
     /// Replace output files that exist [default: a run over files refuses them; a run on live traffic, and
     /// `load`, write to `NAME.1`, `NAME.2` and so on].
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) overwrite: bool,
 }
 

@@ -233,7 +233,7 @@ fn mistreated_parts_are_counted_alike_by_any_number_of_workers() {
         let measured = |workers: &str| {
             let totals = folder.path().join("totals.json");
             let words = [command, "-q", "-r", file, "--workers", workers];
-            let summary = ["--summary", totals.to_str().unwrap()];
+            let summary = ["--overwrite", "--summary", totals.to_str().unwrap()];
             let output = linkweir().args(words).args(summary).output().unwrap();
             let records = String::from_utf8(output.stdout).unwrap();
             let mut records: Vec<String> = records.lines().map(str::to_owned).collect();
@@ -285,7 +285,13 @@ fn packets_that_stand_with_a_fault_are_not_frames_that_did_not_decode() {
     for command in ["http", "flows"] {
         let page = folder.path().join("page.html");
         let words = ["-q", "-w", "/dev/null", "-r", capture.to_str().unwrap()];
-        let totals = ["--summary", "-", "--report", page.to_str().unwrap()];
+        let totals = [
+            "--summary",
+            "-",
+            "--overwrite",
+            "--report",
+            page.to_str().unwrap(),
+        ];
         let ran = run(&[&[command], &words[..], &totals[..]].concat()).exits(0);
         let totals: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         let causes = totals["decode_errors"].as_object().unwrap().values();
