@@ -59,7 +59,8 @@ impl HttpStage {
         self.make_room_to_follow(out);
         let (asked, answers) = (place.direction, place.direction.reversed());
         let mut client = Stream::new(true, place.seq, FIRST_TURN);
-        client.answered = spot.answered.map(SeqNumber);
+        let answered = self.recall(hash, Meaning::Link, place.ack);
+        client.answered = answered.map(|seen| SeqNumber(seen.note));
         if let Some(leader) = spot.there {
             self.begin_with(leader, hash, &mut client);
         }

@@ -8,7 +8,8 @@
 //! What is added, still by local knowledge only:
 //! heads that span segments and messages that begin inside one ([`watch`]), pipelined requests
 //! (the sequence number of the next response is computed from head and body length), interim
-//! responses, retransmissions told from new messages, and time to last byte ([`body`]).
+//! responses, retransmissions told from new messages, and time to last byte ([`body`]). Only connections on
+//! which requests wait behind one another are read in order (`follow`).
 //!
 //! ```text
 //! frame ─ decode ─► segment ─ classify ─► head ─► pending table ─► record

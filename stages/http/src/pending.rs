@@ -276,6 +276,17 @@ impl Pending {
             })
     }
 
+    /// Whether anything waits at a link: for most requests nothing does, and one look-up says so.
+    #[inline]
+    pub(crate) fn is_waited_at(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: u32,
+    ) -> bool {
+        self.find(connection, hash, link, |_| true).is_some()
+    }
+
     /// The request that the next response at a link answers.
     #[inline]
     pub fn find_leader(

@@ -29,13 +29,8 @@ pub(crate) enum Standing {
         /// Whether all of its segment is at hand, so that the connection can be followed from here on.
         is_whole: bool,
     },
-    /// It is the next of its direction in a pipeline that is followed.
-    InTurn {
-        /// Which request of the pipeline it is, or answers.
-        turn: u32,
-        /// Where a response begins that answers it and came before.
-        answer: Option<u32>,
-    },
+    /// It is the next of its direction in a pipeline that is followed: the request of this turn, or its answer.
+    InTurn(u32),
     /// It was seen before.
     Again,
 }
@@ -45,7 +40,7 @@ impl Standing {
     #[inline]
     pub(crate) const fn turn(self) -> Option<u32> {
         match self {
-            Self::InTurn { turn, .. } => Some(turn),
+            Self::InTurn(turn) => Some(turn),
             Self::Alone { .. } | Self::Again => None,
         }
     }

@@ -27,8 +27,6 @@ pub(crate) struct Spot {
     is_lost: bool,
     /// Interim responses to it that have gone by.
     pub(crate) interim_responses: u16,
-    /// Where the last request begins that was answered before it.
-    pub(crate) answered: Option<u32>,
     /// Where to note its link, if it was sent before the response to the one before it was over.
     early: Option<u32>,
 }
@@ -47,7 +45,6 @@ impl Spot {
             is_known: false,
             is_lost: false,
             interim_responses: 0,
-            answered: None,
             early: None,
         }
     }
@@ -168,14 +165,16 @@ impl HttpStage {
         }
         let mut spot = Spot::at(place.ack);
         for _ in 0..=MAX_PIPELINE {
-            spot.there = self.pending.find_leader(connection, hash, spot.link);
+            if self.pending.is_waited_at(connection, hash, spot.link) {
+                spot.there = self.pending.find_leader(connection, hash, spot.link);
+                spot.answer = self
+                    .pending
+                    .find_answer(connection, hash, spot.link, place.seq);
+            }
             if self.pending.in_queue(spot.there, place.seq).is_some() {
                 spot.is_known = true;
                 return spot;
             }
-            spot.answer = self
-                .pending
-                .find_answer(connection, hash, spot.link, place.seq);
             if spot.there.is_some() || spot.answer.is_some() {
                 return spot;
             }
@@ -194,7 +193,6 @@ impl HttpStage {
             } else {
                 0
             };
-            spot.answered = Some(answered.note);
             match answered.second {
                 Some(next) if next != spot.link => spot.link = next,
                 _ => {
@@ -217,8 +215,9 @@ impl HttpStage {
         let mut spot = Spot::at(place.ack);
         spot.there = self.pending.find_followed(connection, hash);
         match place.standing {
-            Standing::InTurn { answer, .. } => {
-                spot.answer = answer
+            Standing::InTurn(_) => {
+                spot.answer = self
+                    .answer
                     .and_then(|link| self.pending.find_answer(connection, hash, link, place.seq));
             }
             Standing::Alone { .. } | Standing::Again => spot.is_known = true,

@@ -51,7 +51,7 @@ impl HttpStage {
             Standing::Alone { .. } => {
                 request.is_none() && self.is_answered(&connection, hash, link)
             }
-            Standing::InTurn { .. } => false,
+            Standing::InTurn(_) => false,
             Standing::Again => true,
         };
         if is_known {
@@ -151,7 +151,7 @@ impl HttpStage {
     ) -> Option<Id> {
         match place.standing {
             Standing::Alone { .. } => {}
-            Standing::InTurn { turn, .. } => {
+            Standing::InTurn(turn) => {
                 let id = self.pending.find_followed(connection, hash)?;
                 return self.answers(id, turn, place).then_some(id);
             }

@@ -49,6 +49,8 @@ pub struct HttpStage {
     pub(crate) may_follow: bool,
     /// Whether the request at hand has begun a pipeline that is followed, and goes there.
     pub(crate) has_begun: bool,
+    /// Where a response begins that came before the next request of a followed pipeline, which it answers.
+    pub(crate) answer: Option<u32>,
     /// Ports of servers though they may be the higher ones.
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
@@ -92,6 +94,7 @@ impl HttpStage {
             has_whole_connections,
             may_follow: has_whole_connections,
             has_begun: false,
+            answer: None,
             server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]
                 .into_iter()
                 .collect(),

@@ -64,7 +64,7 @@ impl PartialHead {
 
     /// It is that of the message of a followed pipeline whose turn it is.
     pub(crate) const fn set_turn(&mut self, turn: u32) {
-        self.place.standing = Standing::InTurn { turn, answer: None };
+        self.place.standing = Standing::InTurn(turn);
     }
 
     /// Where and when the head begins.

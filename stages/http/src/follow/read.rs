@@ -201,20 +201,19 @@ impl HttpStage {
         out: &mut HttpBatch,
     ) -> Result<(), Lost> {
         let turn = stream.turn;
-        let answer = stream.unasked.front().filter(|(of, _)| *of == turn);
         let place = Place {
-            standing: Standing::InTurn {
-                turn,
-                answer: answer.map(|(_, link)| *link),
-            },
+            standing: Standing::InTurn(turn),
             ..place
         };
-        if answer.is_some() {
-            stream.unasked.pop_front();
-        }
+        let is_answered = stream.unasked.front().is_some_and(|(of, _)| *of == turn);
+        self.answer = is_answered
+            .then(|| stream.unasked.pop_front())
+            .flatten()
+            .map(|(_, link)| link);
         stream.note_start(place.seq);
         stream.turn += 1;
         self.on_request(&place, head, len, true, out);
+        self.answer = None;
         go_behind(stream, plus(place.seq, len), request_body(head))
     }
 
@@ -229,10 +228,7 @@ impl HttpStage {
         out: &mut HttpBatch,
     ) -> Result<(), Lost> {
         let place = Place {
-            standing: Standing::InTurn {
-                turn: stream.turn,
-                answer: None,
-            },
+            standing: Standing::InTurn(stream.turn),
             ack: stream.acked_by_now(place.ack),
             ..place
         };
