@@ -40,7 +40,7 @@ const LANES: &[(&str, &str, Lane)] = &[
     ("linkweir-netfilter", "all", Lane::Waiting),
     ("linkweir-scan", "all", Lane::Waiting),
     ("linkweir-testkit", "lib", Lane::Waiting),
-    ("linkweir", "live", Lane::Alone(1)),
+    ("linkweir", "live", Lane::Alone(2)),
     ("linkweir", "network", Lane::Alone(4)),
     ("linkweir", "lab", Lane::Alone(2)),
 ];
