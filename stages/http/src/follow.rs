@@ -61,7 +61,8 @@ impl HttpStage {
         let mut client = Stream::new(true, place.seq, FIRST_TURN);
         let answered = self.recall(hash, Meaning::Link, place.ack);
         client.answered = answered.map(|seen| SeqNumber(seen.note));
-        if let Some(leader) = spot.there {
+        // Who had to leave for it may have been waiting there.
+        if let Some(leader) = self.pending.find_leader(&asked, hash, spot.link) {
             self.begin_with(leader, hash, &mut client);
         }
         let begin = self.begin_of_answers(hash, spot.link);
@@ -120,6 +121,9 @@ impl HttpStage {
             self.may_follow = may_follow;
             return;
         };
+        if stream.is_foreign(segment) {
+            return self.end_following(&direction, stream, Some(*segment), out);
+        }
         stream.note_ack(segment);
         let offset_of = |stream: &Stream, segment: &Segment<'_>| {
             usize::try_from(stream.next_seq - segment.seq).unwrap_or(0)
@@ -192,6 +196,7 @@ fn connection_of(direction: &Connection, stream: &Stream) -> Connection {
         direction.reversed()
     }
 }
+
 impl HttpStage {
     /// Something is no longer watched.
     pub(crate) fn on_gone(&mut self, gone: Gone, out: &mut HttpBatch) {
@@ -213,6 +218,8 @@ impl HttpStage {
     ) {
         let may_follow = std::mem::take(&mut self.may_follow);
         let peer = self.watch.take_stream(&direction.reversed());
+        self.watch.forget(direction);
+        self.watch.forget(&direction.reversed());
         let connection = connection_of(direction, &stream);
         self.end_head(&mut stream, out);
         let mut next = (!stream.is_client).then(|| Answers::of(&stream));
@@ -251,13 +258,17 @@ impl HttpStage {
         let hash = ConnectionHash::new(self.seed, connection);
         let mut at = self.pending.find_followed(connection, hash);
         let mut links: Vec<u32> = Vec::new();
+        let mut due = next.map(|(turn, _)| turn);
         while let Some(id) = at {
             let Some((mut waiting, follower)) = self.pending.remove(id) else {
                 break;
             };
             at = follower;
             let turn = waiting.turn();
-            let here = next.filter(|(of, _)| turn.is_some_and(|turn| turn >= *of));
+            // Behind one that is missing nobody knows whose response comes.
+            due = due.filter(|due| turn == Some(*due));
+            let here = next.filter(|_| due.is_some());
+            due = due.map(|due| due.saturating_add(1));
             let origin = waiting.origin();
             let here_or_last = next.map(|(_, here)| here).or(last);
             let is_later = here_or_last.is_none_or(|at| at.before(SeqNumber(origin)));
@@ -297,6 +308,7 @@ impl HttpStage {
             return;
         };
         head.set_turn(stream.turn);
+        stream.note_start(head.place().seq);
         stream.turn += 1;
         stream.next = Next::Unknown;
         self.on_partial(head, out);

@@ -27,7 +27,7 @@ const GATHERED_BYTES: usize = 8 << 20;
 
 /// Measures HTTP/1.x transactions.
 ///
-/// Memory: at most about 430 bytes a pending message and 12 MiB besides. Texts share a pool of 252
+/// Memory: at most about 430 bytes a pending message and 20 MiB besides. Texts share a pool of 252
 /// bytes a message: where they are longer on average, fewer messages may wait.
 #[derive(Debug)]
 pub struct HttpStage {

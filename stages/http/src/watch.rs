@@ -82,8 +82,8 @@ impl PartialHead {
 enum Purpose {
     Head(PartialHead),
     Start(SeqNumber),
-    /// Few, and large.
-    Stream(Box<Stream>),
+    /// A direction of a pipeline that is followed; nothing while its stream is being read. Few, and large.
+    Stream(Option<Box<Stream>>),
 }
 
 /// What is no longer watched.
@@ -91,7 +91,7 @@ enum Purpose {
 pub(crate) enum Gone {
     /// A head that is not whole.
     Head(PartialHead),
-    /// A place where a message was to begin.
+    /// A place where a message was to begin, or nothing.
     Start,
     /// A direction of a pipeline that was followed.
     Stream(Connection, Box<Stream>),
@@ -101,8 +101,8 @@ impl Gone {
     fn new(watched: Watched) -> Self {
         match watched.purpose {
             Purpose::Head(head) => Self::Head(head),
-            Purpose::Start(_) => Self::Start,
-            Purpose::Stream(stream) => Self::Stream(watched.direction, stream),
+            Purpose::Start(_) | Purpose::Stream(None) => Self::Start,
+            Purpose::Stream(Some(stream)) => Self::Stream(watched.direction, stream),
         }
     }
 }
@@ -227,8 +227,8 @@ impl WatchList {
     fn discard(&mut self, watched: Watched) {
         match watched.purpose {
             Purpose::Head(head) => self.release(head),
-            Purpose::Start(_) => {}
-            Purpose::Stream(stream) => self.release_stream(*stream),
+            Purpose::Start(_) | Purpose::Stream(None) => {}
+            Purpose::Stream(Some(stream)) => self.release_stream(*stream),
         }
     }
 

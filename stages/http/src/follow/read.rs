@@ -16,10 +16,9 @@ use crate::segment::{Segment, request_rest};
 use crate::stage::HttpStage;
 use crate::watch::{Gap, Next, Stream};
 
-/// A longer body is not followed: the end of one is told from what came before it by half of all numbers.
-const MAX_BODY: u64 = 1 << 30;
-/// What ends so far before the last message is of another connection with the same ports.
-const PAST: i32 = 1 << 20;
+/// A longer body is not followed: what has a number within it counts as a part of it, and may be of another
+/// connection with the same ports.
+const MAX_BODY: u64 = 1 << 26;
 /// The end of chunks without trailer fields (RFC 9112 sec. 7.1), and how a response begins.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 const VERSION: &[u8] = b"HTTP/1.";
@@ -54,10 +53,6 @@ impl HttpStage {
         if segment.seq.before(next) {
             if stream.is_client && segment.seq.before(stream.base) {
                 self.rewind(stream, segment);
-            }
-            let last = stream.starts.back().copied().unwrap_or(stream.base);
-            if segment.end() - last < -PAST {
-                return Err(Lost);
             }
             self.read_again(stream, segment, next, out);
         }

@@ -333,3 +333,29 @@ fn connections_of_one_exchange_stay_apart() {
             .all(|short| short == "complete / 200")
     );
 }
+
+/// Whatever its numbers, the next connection with the same ports is not that of the pipeline.
+#[test]
+fn a_connection_with_the_ports_of_a_pipeline_is_another_one() {
+    use super::support::{answer, get, look_all};
+    let later = (1..16_u32).map(|n| (n << 28, n.wrapping_mul(0x1357_9bdf)));
+    for (first, second) in later {
+        let mut talk = Conversation::v4(40_000).numbered(1000, 5000);
+        talk.client_sends(get("/a") + &get("/b"))
+            .server_sends(answer(200, 10))
+            .server_sends(
+                "HTTP/1.1 201 Fine\r\nContent-Length: 50000000\r\n\r\n".to_owned()
+                    + &"x".repeat(5000),
+            );
+        let mut next = Conversation::v4(40_000)
+            .numbered(first, second)
+            .starting_at(talk.now_ns() + 1_000_000_000);
+        next.handshake()
+            .client_sends(get("/c"))
+            .server_sends(answer(202, 10));
+        let mut short = look_all(&[talk, next]).short();
+        short.sort();
+        let expected = ["complete /a 200", "complete /b 201", "complete /c 202"];
+        assert_eq!(short, expected, "{first} {second}");
+    }
+}

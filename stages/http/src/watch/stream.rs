@@ -22,6 +22,8 @@ const GAP_NS: u64 = 10_000_000_000;
 /// How far the two directions may be apart in a capture, nanoseconds: what a receiver has acknowledged may still
 /// be to come for so long.
 const ORDER_NS: u64 = 200_000_000;
+/// What ends so far before the last message is of another connection.
+const PAST: i32 = 1 << 20;
 /// What begins further behind a gap is of another connection.
 const FAR: i32 = 1 << 24;
 /// Messages whose beginnings are known, to count them when they come again.
@@ -118,6 +120,12 @@ impl Stream {
         self.starts.push_back(seq);
     }
 
+    /// Whether a segment is of another connection with the same ports: it ends long before the last message.
+    pub(crate) fn is_foreign(&self, segment: &Segment<'_>) -> bool {
+        let last = self.starts.back().copied().unwrap_or(self.base);
+        segment.end() - last < -PAST
+    }
+
     /// Notes what a segment acknowledges.
     pub(crate) fn note_ack(&mut self, segment: &Segment<'_>) {
         let ack = SeqNumber(segment.ack);
@@ -141,13 +149,29 @@ impl Stream {
 }
 
 impl WatchList {
-    /// Follows a direction.
+    /// Follows a direction, from now on or again.
     pub(crate) fn follow(&mut self, direction: Connection, stream: Box<Stream>, now_ns: u64) {
+        let id = self.find(&direction);
+        if let Some(id) = id
+            && let Some(watched) = self.table.get_mut(id)
+            && let Purpose::Stream(place) = &mut watched.purpose
+        {
+            *place = Some(stream);
+            watched.changed_ns = now_ns;
+            return self.table.refresh(id);
+        }
         self.put(Watched {
             direction,
             changed_ns: now_ns,
-            purpose: Purpose::Stream(stream),
+            purpose: Purpose::Stream(Some(stream)),
         });
+    }
+
+    /// Follows a direction no longer.
+    pub(crate) fn forget(&mut self, direction: &Connection) {
+        if let Some(id) = self.find(direction) {
+            self.take(id);
+        }
     }
 
     /// Whether two more directions find no room.
@@ -159,19 +183,16 @@ impl WatchList {
     pub(crate) fn stream_mut(&mut self, direction: &Connection) -> Option<&mut Stream> {
         let id = self.find(direction)?;
         match &mut self.table.get_mut(id)?.purpose {
-            Purpose::Stream(stream) => Some(stream),
+            Purpose::Stream(stream) => stream.as_deref_mut(),
             Purpose::Head(_) | Purpose::Start(_) => None,
         }
     }
 
-    /// Takes out the stream of a direction.
+    /// Takes the stream of a direction to read on: the direction is followed meanwhile too.
     pub(crate) fn take_stream(&mut self, direction: &Connection) -> Option<Box<Stream>> {
         let id = self.find(direction)?;
-        if !matches!(self.table.get(id)?.purpose, Purpose::Stream(_)) {
-            return None;
-        }
-        match self.take(id)?.purpose {
-            Purpose::Stream(stream) => Some(stream),
+        match &mut self.table.get_mut(id)?.purpose {
+            Purpose::Stream(stream) => stream.take(),
             Purpose::Head(_) | Purpose::Start(_) => None,
         }
     }
@@ -195,8 +216,8 @@ impl WatchList {
                 }
                 stream.late.sort_by_key(|late| late.seq - place.seq);
             }
-            Some(Purpose::Stream(old)) => self.release_stream(*old),
-            Some(Purpose::Start(_)) | None => {}
+            Some(Purpose::Stream(Some(old))) => self.release_stream(*old),
+            Some(Purpose::Start(_) | Purpose::Stream(None)) | None => {}
         }
     }
 
