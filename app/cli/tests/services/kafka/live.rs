@@ -135,7 +135,7 @@ fn capture(
     mut at: impl FnMut(Moment),
 ) -> Ended {
     let [near, far] = ENDS;
-    let summary = folder.join("summary.json");
+    let summary = folder.join(format!("{topic}.json"));
     let mut command = crate::common::linkweir();
     command
         .args(["http", "-q", "-i", far, "-B", "16384", "-w"])
