@@ -62,10 +62,12 @@ fn read(packet: &Packet<'_>, wire_len: u32) {
         assert!(fault.offset <= wire_len);
         black_box(fault.to_string());
     }
-    // Of a frame that was cut and its record rewritten, the length is that of the IP header.
-    let was_cut = packet
-        .fault
-        .is_some_and(|fault| matches!(fault.kind, DecodeErrorKind::Cut { .. }));
+    // Of a frame that was cut and its record rewritten, the length is that of the IP header; of a fragment that is
+    // told of its packet.
+    let was_cut = packet.is_fragment
+        || packet
+            .fault
+            .is_some_and(|fault| matches!(fault.kind, DecodeErrorKind::Cut { .. }));
     let longest = if was_cut {
         wire_len.max(1 << 16)
     } else {

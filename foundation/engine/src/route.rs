@@ -34,7 +34,7 @@ pub struct Router<'s, S> {
 }
 
 impl<'s, S: Splitter> Router<'s, S> {
-    /// Deals by `splitter` what a source gives of which [`crate::Source::is_reassembled`] is known.
+    /// Deals by `splitter` what a source gives of which [`crate::Source::is_dealt`] is known.
     pub fn new(splitter: &'s mut S, is_reassembled: bool) -> Self {
         Self {
             splitter,
