@@ -338,7 +338,11 @@ impl Feeder {
             if let Some(outlet) = self.outlets.get_mut(waiting.consumer)
                 && outlet.wait_until_drained(TELL_EVERY)
             {
-                continue;
+                if waiting.presence == Presence::Attached {
+                    continue;
+                }
+                // It has nothing to read and has not come: no ring tells when it does.
+                std::thread::sleep(TELL_EVERY);
             }
             if !on_wait(&mut self, waiting) {
                 break;

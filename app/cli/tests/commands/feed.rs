@@ -559,3 +559,20 @@ fn the_distribution_of_hashes_as_numbers_and_as_drawings() {
     let page = std::fs::read_to_string(path("h.html")).unwrap();
     assert!(page.contains("Eq. (1)") && !page.contains("NaN"));
 }
+
+/// Of a capture without packets nothing is in a ring: the feeder still waits for its consumer, and asleep.
+#[test]
+fn a_feeder_with_nothing_to_give_waits_asleep() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("none.pcap");
+    std::fs::write(&path, plain(&[])).unwrap();
+    let feed_name = name("nothing");
+    let words = ["-q", "-r", path.to_str().unwrap(), "--name", &feed_name];
+    let child = feed(&[&words[..], &["--consumers", "1"]].concat());
+    std::thread::sleep(Duration::from_secs(1));
+    let (_, ticks) = crate::signals::state_of(child.id()).unwrap();
+    assert!(ticks < 40, "{ticks} of 100 ticks");
+    let consumer = consumer(folder.path(), &feed_name, 0);
+    wait(consumer).exits(0);
+    wait(child).exits(0);
+}

@@ -202,7 +202,7 @@ fn without_its_terminal(words: &str) -> (u32, TempDir, std::fs::File) {
 }
 
 /// State of a process that is no child of ours, and the ticks of a processor it has used.
-fn state_of(pid: u32) -> Option<(String, u64)> {
+pub(crate) fn state_of(pid: u32) -> Option<(String, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
