@@ -109,9 +109,9 @@ fn is_absence(error: &io::Error) -> bool {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "before the data path: there is no feeder yet"
+    reason = "beside the data path: there is no feeder yet, or nothing more to feed"
 )]
-fn pause(span: Duration) {
+pub(crate) fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 

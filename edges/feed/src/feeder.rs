@@ -342,7 +342,7 @@ impl Feeder {
                     continue;
                 }
                 // It has nothing to read and has not come: no ring tells when it does.
-                std::thread::sleep(TELL_EVERY);
+                crate::attach::pause(TELL_EVERY);
             }
             if !on_wait(&mut self, waiting) {
                 break;

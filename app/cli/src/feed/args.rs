@@ -94,8 +94,8 @@ impl FeedArgs {
 /// What goes to the same consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
-    /// A request and its response, of one connection to many consumers: a mixed hash of both addresses,
-    /// both ports and the request's acknowledgment number, which is the sequence number that its response
+    /// A request and its response go to the same consumer, those of one connection to many: a mixed hash of both
+    /// addresses, both ports and the request's acknowledgment number, which is the sequence number that its response
     /// begins with. Connections are followed: their packets change the consumer only where a request begins
     /// and all before it is answered and whole, so that the consumers have together the records of one process.
     Transaction,
