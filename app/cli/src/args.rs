@@ -383,7 +383,8 @@ pub(crate) fn applications() -> String {
     let mut names: Vec<&str> = Application::ALL.iter().map(|one| one.as_str()).collect();
     names.sort_unstable();
     let mut text =
-        "Applications (anything else is unknown; stun,dtls is stun and dtls):".to_owned();
+        "Applications (anything else is unknown; http is HTTP/2 too; a rule for stun or for dtls fits\n  stun,dtls):"
+            .to_owned();
     let mut column = usize::MAX;
     for name in names {
         column = column.saturating_add(1 + name.len());
