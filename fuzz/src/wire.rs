@@ -6,8 +6,7 @@
 use std::hint::black_box;
 
 use linkweir_wire::{
-    DecodeErrorKind, DecodeFaults, Fragments, LinkType, Packet, TcpOption, Timestamp, Transport,
-    checksum, decode,
+    DecodeFaults, Fragments, LinkType, Packet, TcpOption, Timestamp, Transport, checksum, decode,
 };
 
 pub(crate) fn target(input: &[u8]) {
@@ -62,17 +61,9 @@ fn read(packet: &Packet<'_>, wire_len: u32) {
         assert!(fault.offset <= wire_len);
         black_box(fault.to_string());
     }
-    // Of a frame that was cut and its record rewritten, the length is that of the IP header; of a fragment that is
-    // told of its packet.
-    let was_cut = packet.is_fragment
-        || packet
-            .fault
-            .is_some_and(|fault| matches!(fault.kind, DecodeErrorKind::Cut { .. }));
-    let longest = if was_cut {
-        wire_len.max(1 << 16)
-    } else {
-        wire_len
-    };
+    // Of a frame that was cut and its record rewritten, or that is a part of what its link layer has split, the length
+    // is that of the IP header.
+    let longest = wire_len.max(1 << 16);
     match packet.transport {
         Transport::Tcp(tcp) => {
             assert!(tcp.payload.len() <= tcp.payload_len as usize);
