@@ -159,8 +159,11 @@ impl HttpStage {
         let Some(behind) = server.lost_before(acked, now_ns) else {
             return;
         };
+        // Where a message was due that nobody will see, those behind it are not its answers.
         let is_lost = server.next != Next::Unknown;
-        server.next_seq = behind;
+        if !is_lost {
+            server.next_seq = behind;
+        }
         let Some(server) = self.watch.take_stream(answers) else {
             return;
         };
@@ -217,13 +220,12 @@ impl HttpStage {
         out: &mut HttpBatch,
     ) {
         let may_follow = std::mem::take(&mut self.may_follow);
-        let peer = self.watch.take_stream(&direction.reversed());
+        let mut peer = self.watch.take_stream(&direction.reversed());
         self.watch.forget(direction);
         self.watch.forget(&direction.reversed());
         let connection = connection_of(direction, &stream);
         self.end_head(&mut stream, out);
         let mut next = (!stream.is_client).then(|| Answers::of(&stream));
-        let mut peer = peer;
         if let Some(peer) = &mut peer {
             self.end_head(peer, out);
             if !peer.is_client {

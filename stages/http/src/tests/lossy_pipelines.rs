@@ -359,3 +359,32 @@ fn a_connection_with_the_ports_of_a_pipeline_is_another_one() {
         assert_eq!(short, expected, "{first} {second}");
     }
 }
+
+/// The client goes on long after, so what it has acknowledged will not come: the next answer is not that of
+/// the request whose answer is missing.
+#[test]
+fn an_answer_that_is_missing_is_not_replaced_by_the_next() {
+    use super::support::{answer, get, look};
+    let mut talk = Conversation::v4(40_000);
+    for name in ["/a", "/b", "/c"] {
+        talk.client_sends(get(name));
+    }
+    let lost = talk.segments().len();
+    for code in [200, 201, 202] {
+        talk.server_sends(answer(code, 10));
+    }
+    talk.wait(std::time::Duration::from_millis(300));
+    talk.client_sends(get("/d")).server_sends(answer(203, 10));
+    talk.lose(lost);
+    let mut short = look(&talk).short();
+    short.sort();
+    let expected = [
+        "complete /d 203",
+        "orphan 201",
+        "orphan 202",
+        "unanswered /a",
+        "unanswered /b",
+        "unanswered /c",
+    ];
+    assert_eq!(short, expected, "{}", told(&talk));
+}
