@@ -95,7 +95,7 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
         && output.format == Some(FlowFormat::Tstat)
     {
         return Err(anyhow!(Wrong(
-            "--format tstat writes a tree: name its folder with -w DIR".to_owned()
+            "--format tstat writes a tree: name its directory with -w DIR".to_owned()
         )));
     }
     let mut outputs = Outputs::default();

@@ -1,4 +1,4 @@
-//! The folder in which a run keeps its files, looked at before it begins: nobody wants to learn it
+//! The directory in which a run keeps its files, looked at before it begins: nobody wants to learn it
 //! afterwards.
 
 use std::fs::{self, OpenOptions};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::args::LabArgs;
 use crate::conflicts;
 
-/// Refuses a folder that cannot be written, and files that would replace one another.
+/// Refuses a directory that cannot be written, and files that would replace one another.
 pub(super) fn check(args: &LabArgs) -> Result<(), String> {
     let files = [("--report", &args.report), ("--summary", &args.summary)];
     let files: Vec<(&str, &Path)> = files
