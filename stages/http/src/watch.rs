@@ -383,6 +383,10 @@ impl WatchList {
         match usize::try_from(offset) {
             Ok(offset) if offset < segment.payload.len() => {
                 self.take(id);
+                // The response to HEAD has the length of a body which it does not have.
+                if offset > 0 && classify(segment.payload) == Start::Response {
+                    return Found::Nothing;
+                }
                 Found::Start(offset)
             }
             _ => Found::Nothing,

@@ -231,3 +231,17 @@ fn a_response_that_nobody_asked_for_is_an_orphan_wherever_it_begins() {
         }
     }
 }
+
+/// The length in a response to HEAD is not that of anything behind it, though its request comes later.
+#[test]
+fn an_answer_to_head_hides_nothing_of_the_next() {
+    let mut talk = Conversation::v4(40_000);
+    talk.client_sends(get("/a").replace("GET", "HEAD"))
+        .server_sends("HTTP/1.1 200 Fine\r\nContent-Length: 20\r\n\r\n")
+        .client_sends(get("/b"))
+        .server_sends(answer(201, 10));
+    talk.exchange(0, 1).exchange(0, 3);
+    let mut short = look(&talk).short();
+    short.sort();
+    assert_eq!(short, ["complete /a 200", "complete /b 201"]);
+}
