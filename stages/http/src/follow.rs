@@ -8,11 +8,12 @@
 
 use linkweir_proto::http1::classify;
 use linkweir_record::HttpBatch;
-use linkweir_table::Id;
+use linkweir_table::{Id, Seen};
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::place::Place;
+use crate::reach::SHORTEST;
 use crate::request::Spot;
 use crate::segment::Segment;
 use crate::stage::HttpStage;
@@ -22,8 +23,6 @@ mod read;
 
 /// The turn of the first request: one that comes late may be before it.
 const FIRST_TURN: u32 = 1 << 16;
-/// Bytes of the shortest request, `A / HTTP/1.0` with its line ends: less between two is no request.
-const SHORTEST: i32 = 16;
 
 /// The order of a stream is lost.
 #[derive(Debug)]
@@ -58,14 +57,23 @@ impl HttpStage {
     ) {
         self.make_room_to_follow(out);
         let (asked, answers) = (place.direction, place.direction.reversed());
-        let mut client = Stream::new(true, place.seq, FIRST_TURN);
+        // Who had to leave for it may have been waiting there.
+        let leader = self.pending.find_leader(&asked, hash, spot.link);
+        let missing = self.reach.missing_before(hash, place);
+        let begin = missing.filter(|_| leader.is_none()).unwrap_or(place.seq);
+        let mut client = Stream::new(true, begin, FIRST_TURN);
+        client.last_ack = place.ack;
         let answered = self.recall(hash, Meaning::Link, place.ack);
         client.answered = answered.map(|seen| SeqNumber(seen.note));
-        // Who had to leave for it may have been waiting there.
-        if let Some(leader) = self.pending.find_leader(&asked, hash, spot.link) {
+        if let Some(leader) = leader {
             self.begin_with(leader, hash, &mut client);
         }
-        let begin = self.begin_of_answers(hash, spot.link);
+        // Where the answers before it are known, the next one begins there.
+        let begin = if spot.link == place.ack {
+            self.begin_of_answers(hash, spot.link)
+        } else {
+            Some(spot.link)
+        };
         let mut server = Stream::new(false, SeqNumber(begin.unwrap_or(spot.link)), FIRST_TURN);
         if begin.is_none() {
             server.next = Next::Unknown;
@@ -74,6 +82,7 @@ impl HttpStage {
         self.watch.absorb(&answers, &mut server);
         self.watch.follow(asked, Box::new(client), self.now_ns);
         self.has_begun = true;
+        self.take_up_answers(&mut server, &asked, out);
         self.read_late(&answers, Box::new(server), out);
     }
 
@@ -124,7 +133,6 @@ impl HttpStage {
         if stream.is_foreign(segment) {
             return self.end_following(&direction, stream, Some(*segment), out);
         }
-        stream.note_ack(segment);
         let offset_of = |stream: &Stream, segment: &Segment<'_>| {
             usize::try_from(stream.next_seq - segment.seq).unwrap_or(0)
         };
@@ -138,39 +146,40 @@ impl HttpStage {
             let rest = rest_of(segment, offset);
             return self.end_following(&direction, stream, rest, out);
         }
-        let acked = (stream.is_client && segment.has_ack).then_some(SeqNumber(segment.ack));
+        let acked = segment.has_ack.then_some(SeqNumber(segment.ack));
         self.read_late(&direction, stream, out);
         if let Some(acked) = acked {
             self.pass_gap(&direction.reversed(), acked, segment.ts_ns, out);
         }
     }
 
-    /// The client has what is before `acked`, so a gap before that will not be filled here any more.
+    /// The receiver of a stream has what is before `acked`, so a gap before that will not be filled here any
+    /// more.
     fn pass_gap(
         &mut self,
-        answers: &Connection,
+        direction: &Connection,
         acked: SeqNumber,
         now_ns: u64,
         out: &mut HttpBatch,
     ) {
-        let Some(server) = self.watch.stream_mut(answers) else {
+        let Some(stream) = self.watch.stream_mut(direction) else {
             return;
         };
-        let Some(behind) = server.lost_before(acked, now_ns) else {
+        let Some(behind) = stream.lost_before(acked, now_ns) else {
             return;
         };
         // Where a message was due that nobody will see, those behind it are not its answers.
-        let is_lost = server.next != Next::Unknown;
+        let is_lost = stream.next != Next::Unknown;
         if !is_lost {
-            server.next_seq = behind;
+            stream.next_seq = behind;
         }
-        let Some(server) = self.watch.take_stream(answers) else {
+        let Some(stream) = self.watch.take_stream(direction) else {
             return;
         };
         if is_lost {
-            self.end_following(answers, server, None, out);
+            self.end_following(direction, stream, None, out);
         } else {
-            self.read_late(answers, server, out);
+            self.read_late(direction, stream, out);
         }
     }
 
@@ -232,7 +241,16 @@ impl HttpStage {
                 next = Some(Answers::of(peer));
             }
         }
-        self.end_queue(&connection, next.unwrap_or_default(), out);
+        let next = next.unwrap_or_default();
+        self.end_queue(&connection, next, out);
+        let client = if stream.is_client {
+            Some(&mut stream)
+        } else {
+            peer.as_mut()
+        };
+        if let Some(client) = client {
+            self.give_up_gap(&connection, client, next, out);
+        }
         if let Some(rest) = rest {
             self.read_alone(&rest, out);
         }
@@ -250,7 +268,45 @@ impl HttpStage {
             }
         }
         self.release_bodies(out);
+        if self.behind_gap.take().is_some()
+            && let Some((_, next)) = next.next
+        {
+            self.note_seen(ConnectionHash::new(self.seed, &connection), next.0);
+        }
         self.may_follow = may_follow;
+    }
+
+    /// Where requests of a client's stream are missing, those behind them wait for nothing: nobody knows which
+    /// of the responses, from the first without a request on, are theirs.
+    fn give_up_gap(
+        &mut self,
+        connection: &Connection,
+        client: &mut Stream,
+        answers: Answers,
+        out: &mut HttpBatch,
+    ) {
+        let Some((ack, end)) = client.gap() else {
+            return;
+        };
+        if SeqNumber(client.last_ack).before(SeqNumber(ack)) {
+            // It was sent when the client had answers to those before it, and waits by its number.
+            return;
+        }
+        let hash = ConnectionHash::new(self.seed, connection);
+        let note = client.next_seq.0.wrapping_sub(1);
+        for (_, link) in client.unasked.drain(..) {
+            self.note(hash, link, Seen { note, second: None });
+            if let Some(id) = self.pending.find_response(connection, hash, link)
+                && let Some((response, _)) = self.pending.remove(id)
+            {
+                self.give_up(response, out);
+            }
+        }
+        if let Some((_, next)) = answers.next {
+            self.give_up_link(hash, next.0);
+            self.reach.note(hash, end.0, next.0);
+        }
+        self.behind_gap = Some(ack);
     }
 
     /// The requests of a pipeline wait by their numbers again: where the next response begins, if that is
@@ -338,7 +394,7 @@ struct Answers {
 
 impl Answers {
     fn of(stream: &Stream) -> Self {
-        let is_known = stream.next == Next::Message;
+        let is_known = stream.next == Next::Message && stream.behind_body.is_none();
         Self {
             next: is_known.then_some((stream.turn, stream.next_seq)),
             last: stream.starts.back().copied(),

@@ -29,6 +29,7 @@ pub mod parcel;
 pub mod payload;
 pub mod pending;
 mod place;
+mod reach;
 mod request;
 mod response;
 mod segment;

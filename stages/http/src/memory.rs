@@ -44,6 +44,24 @@ pub(crate) enum Last {
     SentEarly(u32),
 }
 
+/// A request that is answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    /// Its acknowledgment number: the link where its pipeline began.
+    pub(crate) origin: u32,
+    pub(crate) seq: SeqNumber,
+    /// The length of all of it, if that is known.
+    pub(crate) bytes: Option<u32>,
+}
+
+impl Sent {
+    #[inline]
+    pub(crate) fn new(origin: u32, seq: SeqNumber, bytes: Option<u64>) -> Self {
+        let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok());
+        Self { origin, seq, bytes }
+    }
+}
+
 impl HttpStage {
     /// Notes a new request as the last of its connection.
     #[inline]
@@ -152,6 +170,15 @@ impl HttpStage {
         }
     }
 
+    /// Notes that all messages of a connection up to the request that was last, and to where a response ends,
+    /// have been seen.
+    pub(crate) fn note_seen(&mut self, hash: ConnectionHash, end: u32) {
+        if let Some(last) = self.recall(hash, Meaning::Last, 0) {
+            let second = Some(end);
+            self.note_last(hash, Seen { second, ..last });
+        }
+    }
+
     /// Notes where the response at `link` ends, now that it is known.
     pub(crate) fn note_end(&mut self, hash: ConnectionHash, link: u32, end: u32) {
         if let Some(seen) = self.recall(hash, Meaning::Link, link) {
@@ -169,22 +196,27 @@ impl HttpStage {
     /// Notes that the request with this sequence number was answered at `link`, and where the
     /// next response begins.
     ///
-    /// The same is noted at the link where its pipeline began (`origin`), by which a request finds
+    /// The same is noted at the link where its pipeline began, by which a request finds
     /// the way that is sent behind it without having seen the answers.
     #[inline]
     pub(crate) fn remember(
         &mut self,
         hash: ConnectionHash,
         link: u32,
-        (origin, seq): (u32, SeqNumber),
+        sent: Sent,
         next: Option<u32>,
     ) {
+        let seq = sent.seq;
         let seen = Seen {
             note: seq.0,
             second: next,
         };
-        if origin != link {
-            self.note(hash, origin, seen);
+        if sent.origin != link {
+            self.note(hash, sent.origin, seen);
+        }
+        match (sent.bytes, next) {
+            (Some(bytes), Some(next)) => self.reach.note(hash, seq.0.wrapping_add(bytes), next),
+            _ => self.reach.forget(hash),
         }
         self.note(hash, link, seen);
         let last = self.recall(hash, Meaning::Last, 0);

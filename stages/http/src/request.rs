@@ -8,7 +8,7 @@ use linkweir_wire::SeqNumber;
 use crate::emit::RequestParts;
 use crate::halves::{body_length, measured, next_link, response_parts, short, stored_end};
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::memory::{Last, is_passed_by};
+use crate::memory::{Last, Sent, is_passed_by};
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
 use crate::place::{Place, Standing};
 use crate::stage::HttpStage;
@@ -103,7 +103,7 @@ impl HttpStage {
             }
             return;
         }
-        if whole && self.is_pipelined(place, &spot) {
+        if whole && self.is_pipelined(hash, place, &spot) {
             // It comes again as the next of the pipeline.
             return self.begin_following(place, &spot, hash, out);
         }
@@ -164,7 +164,11 @@ impl HttpStage {
             return self.followed_spot(connection, hash, place);
         }
         let mut spot = Spot::at(place.ack);
+        spot.is_lost = self.behind_gap == Some(place.ack);
         for _ in 0..=MAX_PIPELINE {
+            if spot.is_lost {
+                break;
+            }
             if self.pending.is_waited_at(connection, hash, spot.link) {
                 spot.there = self.pending.find_leader(connection, hash, spot.link);
                 spot.answer = self
@@ -195,10 +199,7 @@ impl HttpStage {
             };
             match answered.second {
                 Some(next) if next != spot.link => spot.link = next,
-                _ => {
-                    spot.is_lost = true;
-                    break;
-                }
+                _ => spot.is_lost = true,
             }
         }
         match self.last_tells(hash, place) {
@@ -225,12 +226,12 @@ impl HttpStage {
         spot
     }
 
-    /// Whether a request is one of several that wait for their answers: in loss and reordering numbers alone
-    /// do not tell then which is whose.
+    /// Whether a request is one of several that wait for their answers, of which the first may still be to
+    /// come: in loss and reordering numbers alone do not tell then which is whose.
     #[inline]
-    pub(crate) fn is_pipelined(&self, place: &Place, spot: &Spot) -> bool {
-        (spot.there.is_some() || spot.link != place.ack)
-            && spot.answer.is_none()
+    pub(crate) fn is_pipelined(&self, hash: ConnectionHash, place: &Place, spot: &Spot) -> bool {
+        let is_behind = (spot.there.is_some() || spot.link != place.ack) && spot.answer.is_none();
+        (is_behind || self.reach.missing_before(hash, place).is_some())
             && !spot.is_lost
             && self.may_follow
             && place.standing == (Standing::Alone { is_whole: true })
@@ -327,7 +328,8 @@ impl HttpStage {
             return;
         };
         let next = next_link(&waiting, &response, parts.method);
-        self.remember(hash, waiting.link, (place.ack, place.seq), next);
+        let sent = Sent::new(place.ack, place.seq, parts.bytes);
+        self.remember(hash, waiting.link, sent, next);
         let text = self.texts.read(&waiting.text, &mut self.scratch);
         let answer = response_parts(
             &waiting,

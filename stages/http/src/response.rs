@@ -11,6 +11,7 @@ use crate::halves::{
     stored_end,
 };
 use crate::key::{Connection, ConnectionHash};
+use crate::memory::Sent;
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingResponse};
 use crate::place::{Place, Standing};
 use crate::stage::HttpStage;
@@ -88,7 +89,8 @@ impl HttpStage {
             return None;
         };
         let text = self.texts.read(&request.text, &mut self.scratch);
-        let (parts, sent) = (request_parts(&request, half, text), (half.origin, half.seq));
+        let parts = request_parts(&request, half, text);
+        let sent = Sent::new(half.origin, half.seq, request.bytes);
         let rule = response_body(head, parts.method);
         let length = measured(rule, body).filter(|_| whole);
         let next = length.map(|length| after(link, head_len, length));
@@ -270,8 +272,8 @@ impl HttpStage {
             });
             if let Some(id) = answer {
                 match self.answer_waiting(leader, id, hash, out) {
-                    Some((follower, next)) => (leader, link) = (follower, next),
-                    None => return,
+                    Some((Some(follower), next)) => (leader, link) = (follower, next),
+                    _ => return,
                 }
                 continue;
             }
@@ -289,14 +291,14 @@ impl HttpStage {
         }
     }
 
-    /// Both halves are in the table. Returns the next of the queue and the link it waits at.
+    /// Both halves are in the table. Returns the next of the queue and where the next response begins.
     pub(crate) fn answer_waiting(
         &mut self,
         leader: Id,
         response: Id,
         hash: ConnectionHash,
         out: &mut HttpBatch,
-    ) -> Option<(Id, Option<u32>)> {
+    ) -> Option<(Option<Id>, Option<u32>)> {
         let (stored, _) = self.pending.remove(response)?;
         let Half::Response(answered) = stored.half else {
             return None;
@@ -323,11 +325,12 @@ impl HttpStage {
             stored_end(&stored, &answered, parts.method),
             out,
         );
-        self.remember(hash, stored.link, (half.origin, half.seq), next);
+        let sent = Sent::new(half.origin, half.seq, request.bytes);
+        self.remember(hash, stored.link, sent, next);
         self.head = answer_text;
         self.texts.release(request.text);
         self.texts.release(stored.text);
-        follower.map(|follower| (follower, next))
+        Some((follower, next))
     }
 
     /// A response without a request so far.

@@ -316,7 +316,7 @@ impl HttpStage {
     fn is_pipelined_head(&mut self, place: &Place, out: &mut HttpBatch) -> bool {
         let hash = ConnectionHash::new(self.seed, &place.direction);
         let spot = self.spot_of(&place.direction, hash, place);
-        let is_pipelined = !spot.is_known && self.is_pipelined(place, &spot);
+        let is_pipelined = !spot.is_known && self.is_pipelined(hash, place, &spot);
         if is_pipelined {
             self.begin_following(place, &spot, hash, out);
         }

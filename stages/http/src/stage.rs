@@ -6,8 +6,8 @@ use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
 use linkweir_table::{SeenCache, TextPool};
 use linkweir_wire::{
-    DecodeError, DecodeFaults, FragmentStats, Fragments, Joined, LinkType, Packet, Tcp, Timestamp,
-    Transport, decode, decode_plain,
+    DecodeError, DecodeFaults, FragmentStats, Fragments, Joined, LinkType, Network, Packet, Tcp,
+    TcpFlags, Timestamp, Transport, decode, decode_plain,
 };
 
 use crate::config::{HttpConfig, PortSet, Shard};
@@ -16,6 +16,7 @@ use crate::key::{Connection, ConnectionHash};
 use crate::parcel::Parcel;
 use crate::payload::PayloadSample;
 use crate::pending::{Half, Pending};
+use crate::reach::Reach;
 use crate::stats::HttpStats;
 use crate::watch::WatchList;
 
@@ -51,6 +52,11 @@ pub struct HttpStage {
     pub(crate) has_begun: bool,
     /// Where a response begins that came before the next request of a followed pipeline, which it answers.
     pub(crate) answer: Option<u32>,
+    /// How far connections have come.
+    pub(crate) reach: Reach,
+    /// Requests that acknowledge this are behind a gap that nobody will fill: which responses are theirs
+    /// nobody knows.
+    pub(crate) behind_gap: Option<u32>,
     /// Ports of servers though they may be the higher ones.
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
@@ -95,6 +101,8 @@ impl HttpStage {
             may_follow: has_whole_connections,
             has_begun: false,
             answer: None,
+            reach: Reach::default(),
+            behind_gap: None,
             server_ports: [80, 81, 3128, 8000, 8008, 8080, 8081, 8888]
                 .into_iter()
                 .collect(),
@@ -351,7 +359,17 @@ impl HttpStage {
         }
         if !tcp.payload.is_empty() {
             self.on_segment(&packet.network, tcp, timestamp.as_nanos(), packet.vlan, out);
+        } else if tcp.flags().contains(TcpFlags::SYN | TcpFlags::ACK) {
+            self.on_accepted(&packet.network, tcp);
         }
+    }
+
+    /// A connection is accepted: both first numbers are known.
+    fn on_accepted(&mut self, network: &Network<'_>, tcp: &Tcp<'_>) {
+        let connection = Connection::sent_by_client(network, tcp).reversed();
+        let hash = ConnectionHash::new(self.seed, &connection);
+        self.reach
+            .begin(hash, tcp.ack().0, tcp.seq().0.wrapping_add(1));
     }
 
     /// With time to last byte every segment of a connection whose body is awaited counts.

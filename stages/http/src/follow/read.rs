@@ -5,13 +5,17 @@ use linkweir_proto::http1::{
     empty_lines, parse_request, parse_response, request_body,
 };
 use linkweir_record::HttpBatch;
+use linkweir_table::Id;
 use linkweir_wire::SeqNumber;
 use memchr::memmem;
 
-use super::{FIRST_TURN, Lost, SHORTEST};
-use crate::key::{Connection, ConnectionHash};
-use crate::pending::{MAX_PIPELINE, NO_TURN, Waiting};
+use super::{FIRST_TURN, Lost};
+use crate::halves::{after, body_length};
+use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::memory::is_passed_by;
+use crate::pending::{Half, MAX_PIPELINE, NO_TURN, Waiting};
 use crate::place::{Place, Standing};
+use crate::reach::SHORTEST;
 use crate::segment::{Segment, request_rest};
 use crate::stage::HttpStage;
 use crate::watch::{Gap, Next, Stream};
@@ -65,7 +69,12 @@ impl HttpStage {
                 continue;
             }
             let Ok(offset) = usize::try_from(next - segment.seq) else {
-                if stream.next == Next::Unknown && self.is_of_response_before(segment) {
+                let is_behind_body = stream.behind_body == Some(segment.seq)
+                    && classify(segment.payload) == Start::Response;
+                let is_before =
+                    || stream.next == Next::Unknown && self.is_of_response_before(segment);
+                if is_behind_body || is_before() {
+                    stream.behind_body = None;
                     stream.next_seq = segment.seq;
                     continue;
                 }
@@ -88,6 +97,7 @@ impl HttpStage {
                 Next::Chunks(decoder) => self.read_chunks(stream, segment, decoder, bytes)?,
                 Next::Unknown => look_for_end(stream, segment, offset, bytes),
             }
+            self.take_up_answers(stream, &segment.direction.reversed(), out);
         }
         Ok(())
     }
@@ -110,6 +120,12 @@ impl HttpStage {
         bytes: &[u8],
         out: &mut HttpBatch,
     ) -> Result<(), Lost> {
+        if let Some(behind) = stream.behind_body.take()
+            && classify(bytes) == Start::Neither
+        {
+            stream.next_seq = behind;
+            return Ok(());
+        }
         let place = Place::new(segment, offset);
         let is_part = match (classify(bytes), stream.is_client) {
             (Start::Request, true) => match parse_request(bytes) {
@@ -207,6 +223,7 @@ impl HttpStage {
             .map(|(_, link)| link);
         stream.note_start(place.seq);
         stream.turn += 1;
+        stream.last_ack = place.ack;
         self.on_request(&place, head, len, true, out);
         self.answer = None;
         go_behind(stream, plus(place.seq, len), request_body(head))
@@ -224,12 +241,12 @@ impl HttpStage {
     ) -> Result<(), Lost> {
         let place = Place {
             standing: Standing::InTurn(stream.turn),
-            ack: stream.acked_by_now(place.ack),
             ..place
         };
         stream.note_start(place.seq);
+        let mut is_asked = true;
         if !head.is_interim() {
-            self.take_turn(stream, &place);
+            is_asked = self.take_turn(stream, &place);
             stream.last_link = Some(place.seq.0);
         }
         let rule = match self.on_response(&place, head, len, body, true, out) {
@@ -237,34 +254,146 @@ impl HttpStage {
             None if head.chunked => BodyLength::Chunked,
             None => BodyLength::UntilClose,
         };
-        go_behind(stream, plus(place.seq, len), rule)
+        go_behind(stream, plus(place.seq, len), rule)?;
+        if !is_asked && matches!(rule, BodyLength::Known(1..)) {
+            stream.behind_body = Some(stream.next_seq);
+            stream.next_seq = plus(place.seq, len);
+        }
+        Ok(())
     }
 
-    /// Whose turn it is after a final response at `place`: of the next one, unless nobody asked for it.
-    fn take_turn(&mut self, stream: &mut Stream, place: &Place) {
+    /// Whose turn it is after a final response at `place`: of the next one, unless nobody asked for it. Says
+    /// whether its request is known.
+    fn take_turn(&mut self, stream: &mut Stream, place: &Place) -> bool {
         let connection = place.direction.reversed();
         let hash = ConnectionHash::new(self.seed, &connection);
         if let Some(first) = self.pending.find_followed(&connection, hash) {
             let its = self.pending.get(first).and_then(|waiting| waiting.turn());
             if self.answers(first, stream.turn, place) {
                 stream.turn += 1;
-                return;
+                return true;
             }
             if its != Some(NO_TURN) {
                 // Of another turn where the request that it answers has timed out.
                 stream.turn += u32::from(its != Some(stream.turn));
-                return;
+                return false;
             }
         }
-        // The server has what is still missing here.
-        if let Some(client) = self.watch.stream_mut(&connection)
-            && place.has_ack
-            && client.next_seq.before(SeqNumber(place.ack))
+        self.wait_for_turn(
+            stream,
+            &connection,
+            place.seq,
+            place.has_ack.then_some(place.ack),
+        );
+        false
+    }
+
+    /// A response at `link` waits for a request that is still missing: the server has it, as `ack` says.
+    fn wait_for_turn(
+        &mut self,
+        stream: &mut Stream,
+        connection: &Connection,
+        link: SeqNumber,
+        ack: Option<u32>,
+    ) {
+        if let Some(client) = self.watch.stream_mut(connection)
+            && ack.is_some_and(|ack| client.next_seq.before(SeqNumber(ack)))
             && client.unasked.len() < MAX_PIPELINE as usize
         {
-            client.unasked.push_back((stream.turn, place.seq.0));
+            client.unasked.push_back((stream.turn, link.0));
             stream.turn += 1;
         }
+    }
+
+    /// Responses that came before their connection was followed take their turns where these are due.
+    pub(super) fn take_up_answers(
+        &mut self,
+        stream: &mut Stream,
+        connection: &Connection,
+        out: &mut HttpBatch,
+    ) {
+        let hash = ConnectionHash::new(self.seed, connection);
+        for _ in 0..MAX_PIPELINE {
+            if stream.is_client || stream.next != Next::Message {
+                return;
+            }
+            let mut link = stream.next_seq;
+            let mut found = self.pending.find_response(connection, hash, link.0);
+            if let Some(behind) = stream.behind_body.filter(|_| found.is_none()) {
+                found = self.pending.find_response(connection, hash, behind.0);
+                link = behind;
+            }
+            let end = match found {
+                Some(id) => {
+                    stream.behind_body = None;
+                    stream.note_start(link);
+                    stream.last_link = Some(link.0);
+                    self.take_up_answer(stream, hash, id, out)
+                }
+                None => match self.end_of_interim(connection, hash, link) {
+                    Some(end) => Some(end),
+                    None => return,
+                },
+            };
+            match end {
+                Some(end) => stream.next_seq = SeqNumber(end),
+                None => {
+                    (stream.next, stream.next_seq) = (Next::Unknown, plus(link, 1));
+                }
+            }
+        }
+    }
+
+    /// Where the interim response ends that went by at `link`.
+    fn end_of_interim(
+        &mut self,
+        connection: &Connection,
+        hash: ConnectionHash,
+        link: SeqNumber,
+    ) -> Option<u32> {
+        let seen = self.recall(hash, Meaning::Link, link.0)?;
+        let client = self.watch.stream_mut(connection)?;
+        seen.second
+            .filter(|end| is_passed_by(seen.note, client.next_seq) && *end != link.0)
+    }
+
+    /// A response that has waited answers the request of its turn, or waits for it. Says where it ends, if that
+    /// is known.
+    fn take_up_answer(
+        &mut self,
+        stream: &mut Stream,
+        hash: ConnectionHash,
+        id: Id,
+        out: &mut HttpBatch,
+    ) -> Option<u32> {
+        let waiting = self.pending.get(id)?;
+        let (connection, link) = (waiting.connection, waiting.link);
+        let Half::Response(response) = waiting.half else {
+            return None;
+        };
+        if let Some(first) = self.pending.find_followed(&connection, hash)
+            && let Some(request) = self.pending.get(first)
+            && request.turn() == Some(stream.turn)
+            && response.acknowledges(request.request_seq())
+        {
+            stream.turn += 1;
+            let (follower, next) = self.answer_waiting(first, id, hash, out)?;
+            if let Some(follower) = follower {
+                self.pending.touch(follower, self.now_ns);
+                self.pending.file_followed(follower, hash);
+            }
+            return next;
+        }
+        let ack = response.ack.map(|ack| ack.0);
+        self.wait_for_turn(stream, &connection, SeqNumber(link), ack);
+        let head_len = response.head_len as usize;
+        let length = body_length(&response, b"")?;
+        let (bare, behind) = (after(link, head_len, 0), after(link, head_len, length));
+        if bare == behind || response.chunked || response.seen_to.0 != bare {
+            return Some(behind);
+        }
+        stream.behind_body = Some(SeqNumber(behind));
+        Some(bare)
     }
 
     /// Chunks, up to the end of the segment or theirs.

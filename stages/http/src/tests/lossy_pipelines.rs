@@ -388,3 +388,114 @@ fn an_answer_that_is_missing_is_not_replaced_by_the_next() {
     ];
     assert_eq!(short, expected, "{}", told(&talk));
 }
+
+/// Three requests, the second with HEAD, and their answers, which come in another order.
+fn three_in_order(
+    has_handshake: bool,
+    method: &str,
+    answered: &str,
+    order: &[usize],
+) -> Conversation {
+    use super::support::{answer, get};
+    let mut talk = Conversation::v4(40_000);
+    if has_handshake {
+        talk.handshake();
+    } else {
+        talk.client_sends(get("/0")).server_sends(answer(299, 10));
+    }
+    let begin = talk.segments().len();
+    talk.client_sends(get("/a").replace("GET", method))
+        .client_sends(get("/b").replace("GET", "HEAD"))
+        .client_sends(get("/c"))
+        .server_sends(answered)
+        .server_sends("HTTP/1.1 201 Fine\r\nContent-Length: 700\r\n\r\n")
+        .server_sends(answer(202, 300));
+    let segments = talk.segments_mut();
+    let times: Vec<u64> = segments.iter().skip(begin).map(|one| one.at_ns).collect();
+    for (to, from) in order.iter().enumerate() {
+        segments[begin + from].at_ns = times[to];
+    }
+    talk
+}
+
+fn look_small(talk: &Conversation) -> Vec<String> {
+    let config = HttpConfig {
+        max_pending: 64,
+        remembered: 64,
+        ..HttpConfig::default()
+    };
+    let mut short = super::support::look_with(&config, talk).short();
+    short.retain(|record| record != "complete /0 299");
+    short.sort();
+    short
+}
+
+/// What follows a handshake or an exchange can be in any order: the numbers that are due tell what is missing.
+#[test]
+fn behind_known_numbers_any_order_will_do() {
+    use super::support::{answer, chunked_answer, orders};
+    let bare = "HTTP/1.1 200 OK\r\nContent-Length: 700\r\n\r\n".to_owned();
+    let interim = "HTTP/1.1 100 Continue\r\n\r\n".to_owned() + &answer(200, 5);
+    let kinds = [
+        ("GET", answer(200, 90)),
+        ("HEAD", bare),
+        ("GET", chunked_answer(&[10, 90])),
+        ("GET", interim),
+    ];
+    let expected = ["complete /a 200", "complete /b 201", "complete /c 202"];
+    for case in 0..8 {
+        let (method, first) = &kinds[case / 2];
+        for order in orders(6) {
+            let talk = three_in_order(case % 2 == 0, method, first, &order);
+            assert_eq!(look_small(&talk), expected, "{order:?}\n{}", told(&talk));
+        }
+    }
+}
+
+/// Where the capture has lost one of them, no answer goes to another's request.
+#[test]
+fn behind_known_numbers_a_loss_costs_itself_or_its_neighbours() {
+    use super::support::{answer, orders};
+    let right = ["complete /a 200", "complete /b 201", "complete /c 202"];
+    let (mut complete, mut cases) = (0, 0);
+    for lost in 0..12 {
+        for order in orders(6) {
+            let mut talk = three_in_order(lost < 6, "GET", &answer(200, 90), &order);
+            let begin = talk.segments().len() - 6;
+            talk.lose(begin + lost % 6);
+            for record in look_small(&talk) {
+                if record.starts_with("complete") {
+                    assert!(
+                        right.contains(&record.as_str()),
+                        "{record}\n{}",
+                        told(&talk)
+                    );
+                    complete += 1;
+                }
+            }
+            cases += 1;
+        }
+    }
+    assert!(complete >= cases, "{complete} of {cases}");
+}
+
+/// Who waits for nothing any more is known when it comes again.
+#[test]
+fn a_request_behind_a_gap_counts_once() {
+    use super::support::answer;
+    let mut talk = three_in_order(true, "GET", &answer(200, 90), &[0, 1, 2, 3, 4, 5]);
+    let begin = talk.segments().len() - 6;
+    for wait_ms in [300, 600, 900] {
+        talk.repeat(begin + 1, wait_ms * 1_000_000);
+        talk.repeat(begin + 5, wait_ms * 1_000_000 + 1);
+    }
+    talk.lose(begin);
+    let expected = [
+        "orphan 200",
+        "orphan 201",
+        "orphan 202",
+        "unanswered /b",
+        "unanswered /c",
+    ];
+    assert_eq!(look_small(&talk), expected, "{}", told(&talk));
+}

@@ -13,6 +13,7 @@ use linkweir_wire::SeqNumber;
 use super::{PartialHead, Purpose, Refused, WatchList, Watched};
 use crate::key::Connection;
 use crate::place::Place;
+use crate::reach::SHORTEST;
 use crate::segment::Segment;
 
 /// Segments behind a gap that wait, at most.
@@ -52,16 +53,19 @@ pub(crate) struct Stream {
     pub(crate) next: Next,
     /// Which request comes next, or is answered next.
     pub(crate) turn: u32,
+    /// Of a server's stream, before a message: where it begins if what is due is the body of a response of
+    /// which nobody knows whether it has one. That to HEAD has none.
+    pub(crate) behind_body: Option<SeqNumber>,
     /// Of a server's stream: where the last final response begins.
     pub(crate) last_link: Option<u32>,
-    /// What its sender has acknowledged: of bytes that were sent again any segment may tell it.
-    acked: Option<SeqNumber>,
     /// Where the first of its messages begins.
     pub(crate) base: SeqNumber,
     /// Where its last messages begin, the last last.
     pub(crate) starts: VecDeque<SeqNumber>,
     /// The head that is coming.
     pub(crate) head: Option<PartialHead>,
+    /// Of a client's stream: what its last request acknowledges.
+    pub(crate) last_ack: u32,
     /// Of a client's stream: where the last request begins that was answered before.
     pub(crate) answered: Option<SeqNumber>,
     /// Of a client's stream: what was read before something before it came, where it begins and ends, in
@@ -100,11 +104,12 @@ impl Stream {
             next_seq: begin,
             next: Next::Message,
             turn,
+            behind_body: None,
             last_link: None,
-            acked: None,
             base: begin,
             starts: VecDeque::new(),
             head: None,
+            last_ack: 0,
             answered: None,
             islands: VecDeque::new(),
             unasked: VecDeque::new(),
@@ -126,18 +131,13 @@ impl Stream {
         segment.end() - last < -PAST
     }
 
-    /// Notes what a segment acknowledges.
-    pub(crate) fn note_ack(&mut self, segment: &Segment<'_>) {
-        let ack = SeqNumber(segment.ack);
-        if segment.has_ack && self.acked.is_none_or(|acked| acked.before(ack)) {
-            self.acked = Some(ack);
-        }
-    }
-
-    /// What its sender has acknowledged, where a segment says `ack`.
-    pub(crate) fn acked_by_now(&self, ack: u32) -> u32 {
-        let known = self.acked.filter(|acked| SeqNumber(ack).before(*acked));
-        known.map_or(ack, |acked| acked.0)
+    /// What the first segment behind a gap acknowledges and where the last one ends, if there is a gap in
+    /// which a message may be missing.
+    pub(crate) fn gap(&self) -> Option<(u32, SeqNumber)> {
+        let (first, last) = (self.late.first()?, self.late.last()?);
+        let len = u32::try_from(last.text.len()).unwrap_or(u32::MAX);
+        let end = SeqNumber(last.seq.0.wrapping_add(len));
+        (first.seq - self.next_seq >= SHORTEST).then_some((first.ack, end))
     }
 
     /// Where the gap ends that is waited for, if its receiver has `acked` it a while ago.
