@@ -31,6 +31,13 @@ impl Bins {
         }
     }
 
+    /// Whether bins of such a length hold both times, all in nanoseconds.
+    #[must_use]
+    pub const fn can_hold(width_ns: u64, first_ns: u64, last_ns: u64) -> bool {
+        let width = if width_ns == 0 { 1 } else { width_ns };
+        (last_ns / width).saturating_sub(first_ns / width) < MOST_BINS as u64
+    }
+
     /// Counts `count` events at a time.
     ///
     /// # Errors
@@ -77,6 +84,13 @@ impl Bins {
         Some((begins(before), begins(after)))
     }
 
+    /// Bins, and how many of them have an event.
+    #[must_use]
+    pub fn filled(&self) -> (usize, usize) {
+        let filled = self.counts.iter().filter(|count| **count > 0).count();
+        (self.counts.len(), filled)
+    }
+
     /// The bins as they are: the time at which the first begins, nanoseconds since 1970, and the
     /// counts.
     #[must_use]
@@ -96,6 +110,7 @@ mod tests {
             bins.add(time, count).unwrap();
         }
         assert_eq!(bins.longest_gap(), Some((50, 90)));
+        assert_eq!(bins.filled(), (7, 3));
         assert_eq!(bins.into_counts(), (30, vec![5, 0, 2, 0, 0, 0, 2]));
         assert_eq!(Bins::new(10).longest_gap(), None);
         assert_eq!(Bins::new(0).into_counts(), (0, vec![]));
@@ -105,6 +120,8 @@ mod tests {
     fn too_many_are_refused() {
         let mut bins = Bins::new(1);
         bins.add(u64::MAX, 1).unwrap();
+        let most = MOST_BINS as u64;
+        assert!(Bins::can_hold(10, 5, 10 * most - 1) && !Bins::can_hold(10, 5, 10 * most));
         assert_eq!(bins.add(0, 1), Err(TooManyBins));
         assert_eq!(bins.add(u64::MAX - (1 << 26), 1), Err(TooManyBins));
         bins.add(u64::MAX - 2, u64::MAX).unwrap();

@@ -20,6 +20,18 @@ pub struct Mark {
 struct Run {
     first: Mark,
     last: Mark,
+    requests: u64,
+}
+
+/// One side of a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side {
+    /// The request at the gap.
+    pub mark: Mark,
+    /// Requests from there to the next gap.
+    pub near: u64,
+    /// All requests on this side.
+    pub all: u64,
 }
 
 /// The runs of all requests, whatever their order.
@@ -46,20 +58,26 @@ impl Coverage {
         let mut run = Run {
             first: mark,
             last: mark,
+            requests: 1,
         };
-        if let Some((_, before)) = self.runs.range(..=time_ns).next_back()
+        if let Some((_, before)) = self.runs.range_mut(..=time_ns).next_back()
             && time_ns.saturating_sub(before.last.time_ns) <= self.longest_gap_ns
         {
+            before.requests += 1;
             if time_ns <= before.last.time_ns {
                 return;
             }
-            run.first = before.first;
+            run = Run {
+                last: mark,
+                ..*before
+            };
         }
         let behind = (Bound::Excluded(time_ns), Bound::Unbounded);
         if let Some((begins, next)) = self.runs.range(behind).next()
             && begins.saturating_sub(time_ns) <= self.longest_gap_ns
         {
             run.last = next.last;
+            run.requests += next.requests;
             let begins = *begins;
             self.runs.remove(&begins);
         }
@@ -76,12 +94,29 @@ impl Coverage {
     }
 
     /// The longest gap between two runs in a span of time (from when until before when, nanoseconds since
-    /// 1970): the requests around it.
+    /// 1970): what is before and behind it.
     #[must_use]
-    pub fn gap(&self, span: (u64, u64)) -> Option<(Mark, Mark)> {
+    pub fn gap(&self, span: (u64, u64)) -> Option<[Side; 2]> {
         let pairs = self.within(span).zip(self.within(span).skip(1));
-        let gaps = pairs.map(|(before, after)| (before.last, after.first));
-        gaps.max_by_key(|(before, after)| after.time_ns - before.time_ns)
+        let (before, after) =
+            pairs.max_by_key(|(before, after)| after.first.time_ns - before.last.time_ns)?;
+        let (mut all_before, mut all_after) = (0, 0);
+        for run in self.within(span) {
+            if run.first.time_ns < after.first.time_ns {
+                all_before += run.requests;
+            } else {
+                all_after += run.requests;
+            }
+        }
+        let side = |mark, run: &Run, all| Side {
+            mark,
+            near: run.requests,
+            all,
+        };
+        Some([
+            side(before.last, before, all_before),
+            side(after.first, after, all_after),
+        ])
     }
 
     /// The first and the last moment of a span that are covered.
@@ -115,7 +150,7 @@ mod tests {
 
     /// The times around the longest gap, and the line behind it.
     fn gap(coverage: &Coverage, span: (u64, u64)) -> Option<(u64, u64, u64)> {
-        let (before, after) = coverage.gap(span)?;
+        let [before, after] = coverage.gap(span)?.map(|side| side.mark);
         Some((before.time_ns, after.time_ns, after.place.1))
     }
 
@@ -140,6 +175,18 @@ mod tests {
     }
 
     #[test]
+    fn the_requests_on_both_sides_are_counted() {
+        let sides = |times: &[u64]| {
+            let sides = of(times).gap(ALL).unwrap();
+            sides.map(|side| (side.near, side.all))
+        };
+        assert_eq!(sides(&[100, 105, 110, 5000, 100]), [(4, 4), (1, 1)]);
+        // A late request joins two runs; another wrong time lies behind the first.
+        assert_eq!(sides(&[100, 120, 5000, 110, 9000]), [(3, 3), (1, 2)]);
+        assert_eq!(sides(&[1, 50, 55, 9000, 9001]), [(2, 3), (2, 2)]);
+    }
+
+    #[test]
     fn many_gaps_take_little_room() {
         let times: Vec<u64> = (0..100_000).map(|at| at * 11).collect();
         let coverage = of(&times);
@@ -155,7 +202,10 @@ mod tests {
             let longest = sorted.windows(2).map(|pair| pair[1] - pair[0]).max();
             let longest = longest.filter(|gap| *gap > 10);
             let found = of(&times).gap(ALL);
-            prop_assert_eq!(found.map(|(before, after)| after.time_ns - before.time_ns), longest);
+            let length = found.map(|[before, after]| after.mark.time_ns - before.mark.time_ns);
+            prop_assert_eq!(length, longest);
+            let requests = found.map(|[before, after]| before.all + after.all);
+            prop_assert!(requests.is_none_or(|all| all == times.len() as u64));
         }
     }
 }

@@ -3,9 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Read};
+use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_model::coverage::{Coverage, Mark};
+use linkweir_model::bins::Bins;
+use linkweir_model::coverage::{Coverage, Mark, Side};
+use linkweir_model::log::calendar::format_date;
 use linkweir_model::log::{Cause, Decoder, Faults, LogFormat, Request, detect};
 use linkweir_model::sessions::{Rule, Sessions, Totals};
 use linkweir_sink::human::counted;
@@ -13,6 +16,7 @@ use linkweir_sink::human::counted;
 use super::args::{LogArgs, LogForm, SpanArgs};
 use super::columns::{Columns, Stored, stored};
 use super::input::Opened;
+use super::{nanos, no_arrivals, wrong};
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -103,15 +107,16 @@ fn bytes_form(opened: &Opened, asked: LogForm) -> Option<LogFormat> {
     })
 }
 
-/// Finds the sessions of logs; `begin` gets the time of each that begins in the span. A log with a longer gap
-/// than is meant is refused, whatever `begin` says to what is beyond it.
+/// Finds the sessions of logs; `begin` gets the time of each that begins in the span. Where they are counted
+/// in bins of such a length, a log with a longer gap than is meant is refused, whatever `begin` says to what
+/// is beyond it.
 pub(super) fn sessions(
     mut merged: Merged,
     args: &LogArgs,
     span: SpanArgs,
+    bin: Option<Duration>,
     mut begin: impl FnMut(u64) -> anyhow::Result<()>,
 ) -> anyhow::Result<Found> {
-    let nanos = |span: std::time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let mut sessions = Sessions::new(Rule {
         timeout_ns: nanos(args.timeout),
         disorder_ns: nanos(args.disorder),
@@ -135,11 +140,14 @@ pub(super) fn sessions(
         sessions.request(request, &mut begun);
     }
     sessions.finish(&mut begun);
-    if let Some((before, after)) = coverage.gap((from, to)) {
-        let places = [before, after].map(|mark| merged.shown(mark.place));
-        span.check_gap_at(Some((before.time_ns, after.time_ns)), places)?;
-    }
     found.watched = coverage.watched((from, to));
+    if let (Some(bin), Some(sides)) = (bin, coverage.gap((from, to))) {
+        let places = sides.map(|side| merged.shown(side.mark.place));
+        let fits = found
+            .watched
+            .is_some_and(|(first, last)| Bins::can_hold(nanos(bin), first, last));
+        return Err(long_gap(sides, &places, fits));
+    }
     if let Some(error) = failed {
         return Err(error);
     }
@@ -156,6 +164,39 @@ pub(super) fn sessions(
         }
     }
     Ok(found)
+}
+
+/// That bins would fill a longer gap than is meant: the lines around it, which of them stands alone, and how
+/// it is left out. The gap can be allowed where the bins then `fit`.
+fn long_gap([before, after]: [Side; 2], places: &[String; 2], fits: bool) -> anyhow::Error {
+    let [place, next_place] = places;
+    let (is_behind, fewer) = (after.all <= before.all, after.all.min(before.all));
+    // Where there is less behind the gap it ends there, else it begins there.
+    let limit = if is_behind { "--to" } else { "--from" };
+    let limit = format!("{limit} {}", format_date(after.mark.time_ns));
+    let alone = match (before.near, after.near) {
+        (1, 2..) => Some((place, !is_behind)),
+        (2.., 1) => Some((next_place, is_behind)),
+        _ => None,
+    };
+    let doubt = match alone {
+        Some((place, true)) if fewer == 1 => {
+            format!("{place} stands alone: is its time wrong? Leave it out with {limit}")
+        }
+        Some((place, true)) => format!(
+            "{place} stands alone: is its time wrong? Leave it out, and all that is beyond it, with {limit}"
+        ),
+        Some((place, false)) => {
+            format!("{place} stands alone: is its time wrong? Take it out of the log")
+        }
+        None => format!(
+            "is a time wrong? Leave out {} with {limit}",
+            counted(fewer, "request")
+        ),
+    };
+    let times = (before.mark.time_ns, after.mark.time_ns);
+    let places = [format!(" ({place})"), format!(" ({next_place})")];
+    wrong(no_arrivals(times, places, &doubt, fits))
 }
 
 /// Where the requests of a log come from.
@@ -290,7 +331,7 @@ impl Merged {
     /// A line as messages name it.
     fn shown(&self, (log, line): (usize, u64)) -> String {
         let name = self.streams.get(log).map_or("", |stream| &stream.name);
-        format!(" ({name}:{line})")
+        format!("{name}:{line}")
     }
 
     /// The next request, with the number of its log.

@@ -73,28 +73,34 @@ impl SpanArgs {
 
     /// Refuses what has a longer time without an arrival than is meant.
     fn check_gap(self, longest: Option<(u64, u64)>) -> anyhow::Result<()> {
-        self.check_gap_at(longest, [String::new(), String::new()])
-    }
-
-    /// The same; the places of what is before and behind it are named.
-    fn check_gap_at(
-        self,
-        longest: Option<(u64, u64)>,
-        [place, next_place]: [String; 2],
-    ) -> anyhow::Result<()> {
-        const DAY_NS: u64 = 86_400_000_000_000;
-        let Some((before, after)) = longest else {
-            return Ok(());
-        };
-        let gap = after.saturating_sub(before);
-        if gap <= nanos(self.max_gap) {
-            return Ok(());
+        let doubt = "is a time in the input wrong? Leave it out with --from and --to";
+        match longest {
+            Some((before, after)) if after.saturating_sub(before) > nanos(self.max_gap) => {
+                let places = [String::new(), String::new()];
+                Err(wrong(no_arrivals((before, after), places, doubt, true)))
+            }
+            _ => Ok(()),
         }
-        Err(wrong(format!(
-            "no arrivals from {}{place} to {}{next_place}: is a time in the input wrong? Leave it out with --from and --to, or allow the gap with --max-gap {}d",
-            moment(before),
-            moment(after),
-            gap.div_ceil(DAY_NS)
-        )))
     }
+}
+
+/// That nothing came from then to then, with what is named of both places, the doubt, and that the gap can
+/// be allowed where the bins then fit.
+fn no_arrivals(
+    (before, after): (u64, u64),
+    [place, next_place]: [String; 2],
+    doubt: &str,
+    fits: bool,
+) -> String {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    let days = after.saturating_sub(before).div_ceil(DAY_NS);
+    let allow = match fits {
+        true => format!(", or allow the gap with --max-gap {days}d"),
+        false => String::new(),
+    };
+    format!(
+        "no arrivals from {}{place} to {}{next_place}: {doubt}{allow}",
+        moment(before),
+        moment(after)
+    )
 }

@@ -95,7 +95,8 @@ fn of_logs(logs: Vec<(Opened, logs::Form)>, how: How<'_>, source: &str) -> anyho
         .map_or("", |(log, _)| log.name.as_str())
         .to_owned();
     let mut bins = Bins::new(nanos(bin));
-    let found = logs::sessions(logs::Merged::new(logs)?, how.log, how.span, |time_ns| {
+    let logs = logs::Merged::new(logs)?;
+    let found = logs::sessions(logs, how.log, how.span, Some(bin), |time_ns| {
         bins.add(time_ns, 1)
             .map_err(|error| sessions::too_many(error, bin))
     })?;

@@ -29,11 +29,12 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
     let totals = args.summary.as_deref();
     let totals = totals.map(|path| outputs::document_at(path, existing));
     let totals = totals.transpose().context("--summary")?;
+    let mut empty = None;
     let found = match args.bin {
         Some(bin) => {
             let width_ns = nanos(bin);
             let mut bins = Bins::new(width_ns);
-            let found = logs::sessions(logs, &args.log, args.span, |time_ns| {
+            let found = logs::sessions(logs, &args.log, args.span, args.bin, |time_ns| {
                 bins.add(time_ns, 1).map_err(|error| too_many(error, bin))
             })?;
             // The time that was watched, also where nothing began.
@@ -42,6 +43,7 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
                     bins.add(time_ns, 0).map_err(|error| too_many(error, bin))?;
                 }
             }
+            empty = mostly_empty(&bins);
             let (start_ns, counts) = bins.into_counts();
             writeln!(out, "bin_start,count")?;
             let starts = (0..).map(|at: u64| start_ns + at * width_ns);
@@ -52,7 +54,7 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
         }
         None => {
             writeln!(out, "session_start")?;
-            logs::sessions(logs, &args.log, args.span, |time_ns| {
+            logs::sessions(logs, &args.log, args.span, None, |time_ns| {
                 writeln!(out, "{}", format_date(time_ns))?;
                 Ok(())
             })?
@@ -64,7 +66,7 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
         document.write_json(&object).context("--summary")?;
     }
     if !args.quiet {
-        screen(&found, args);
+        screen(&found, args, empty.as_deref());
     }
     for complaint in found.complaints() {
         warn(&complaint);
@@ -88,7 +90,20 @@ fn per_session(found: &Found) -> f64 {
     found.totals.requests as f64 / found.totals.sessions.max(1) as f64
 }
 
-fn screen(found: &Found, args: &SessionsArgs) {
+/// What to know of bins most of which are empty: a time that is a little wrong makes such.
+fn mostly_empty(bins: &Bins) -> Option<String> {
+    let (all, filled) = bins.filled();
+    let (before, after) = bins.longest_gap().filter(|_| filled < all / 2)?;
+    Some(format!(
+        "{} of {} are empty; the longest time without a session is from {} to {}",
+        thousands((all - filled) as u64),
+        counted(all as u64, "bin"),
+        moment(before),
+        moment(after)
+    ))
+}
+
+fn screen(found: &Found, args: &SessionsArgs, empty: Option<&str>) {
     let totals = &found.totals;
     let least = if totals.is_clients_least {
         "at least "
@@ -114,6 +129,9 @@ fn screen(found: &Found, args: &SessionsArgs) {
             "           {} of them begin in the time that was asked for",
             thousands(found.sessions)
         ));
+    }
+    if let Some(empty) = empty {
+        say(&format!("bins       {empty}"));
     }
     let mut not_read: Vec<String> = Vec::new();
     for (_, cause, count, _) in &found.faults {

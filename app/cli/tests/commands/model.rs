@@ -172,22 +172,48 @@ fn a_wrong_year_is_told_with_its_line() {
     lines.insert(4, line("10.0.0.9", 21, 0).replace("/2000:", "/1999:"));
     let earlier = folder.with("earlier.log", lines.concat());
     let out = folder.at("out.csv");
-    // Without bins; with bins that would be too many; with the beginning of the time that is meant.
-    for more in [&[][..], &["--bin", "10s"], &["--from", "2000-01-01"]] {
-        let words = ["sessions", &later, "-w", &out];
+    // With bins; with bins that would be too many; with the beginning of the time that is meant.
+    for (bin, more, fits) in [
+        ("30m", &[][..], true),
+        ("10s", &[], false),
+        ("30m", &["--from", "2000-01-01"], true),
+    ] {
+        let words = ["sessions", &later, "-w", &out, "--bin", bin];
         let ran = model(&[&words[..], more].concat()).exits(2);
         let ran = ran
             .says("no arrivals from 2000-10-10 13:02:00 UTC (")
             .says("later.log:10) to 2011-10-10 12:21:00 UTC (")
-            .says("later.log:8): is a time in the input wrong?")
-            .says("--max-gap 40");
+            .says("later.log:8 stands alone: is its time wrong?")
+            .says("Leave it out with --to 2011-10-10T12:21:00Z");
         assert!(!ran.stderr.contains("longer --bin"), "{}", ran.stderr);
+        // What is advised has to work.
+        assert_eq!(ran.stderr.contains("--max-gap 40"), fits, "{}", ran.stderr);
         assert!(!Path::new(&out).exists(), "{more:?}");
     }
-    model(&["sessions", &earlier, "-q"])
+    let left_out = ["--to", "2011-10-10T12:21:00Z", "--bin", "10s", "-q"];
+    model(&[&["sessions", &later], &left_out[..]].concat()).exits(0);
+    let early = model(&["sessions", &earlier, "-q", "--bin", "30m"])
         .exits(2)
         .says("earlier.log:5) to 2000-10-10 12:00:00 UTC (")
-        .says("earlier.log:1)");
+        .says("earlier.log:1): ")
+        .says("earlier.log:5 stands alone")
+        .says("with --from 2000-10-10T12:00:00Z, or");
+    assert!(!early.stderr.contains("earlier.log:1 stands"));
+    // Without bins nothing is filled, and every session has its line.
+    let starts = model(&["sessions", &later, "-q"]).exits(0);
+    assert_eq!(starts.lines().len(), 1 + 6 + 1);
+    // More than one on either side; one between two others.
+    let mut lines = log();
+    lines.extend([20, 21].map(|at| line("10.0.0.9", at, 0).replace("/2000:", "/2011:")));
+    let two = folder.with("two.log", lines.concat());
+    model(&["sessions", &two, "--bin", "30m"])
+        .exits(2)
+        .says("Leave out 2 requests with --to 2011-10-10T12:20:00Z");
+    lines.extend([line("10.0.0.9", 30, 0).replace("/2000:", "/2005:")]);
+    let between = folder.with("between.log", lines.concat());
+    model(&["sessions", &between, "--bin", "30m"])
+        .exits(2)
+        .says("between.log:12 stands alone: is its time wrong? Take it out of the log");
     // It is left out as the message says, and fills nothing.
     let words = [
         "sessions",
@@ -210,6 +236,23 @@ fn a_wrong_year_is_told_with_its_line() {
     );
     let starts = model(&["sessions", &later, "-q", "--to", "2000-12-31"]).exits(0);
     assert_eq!(starts.stdout, STARTS);
+}
+
+#[test]
+fn bins_most_of_which_are_empty_are_told() {
+    let folder = Folder::new();
+    let mut lines = log();
+    let full = folder.with("full.log", lines.concat());
+    lines.push(line("10.0.0.9", 0, 0).replace("10/Oct", "25/Oct"));
+    let empty = folder.with("empty.log", lines.concat());
+    let out = folder.at("out.csv");
+    let bins = |path: &str| {
+        let words = ["sessions", path, "--bin", "30m", "-w", &out, "--overwrite"];
+        model(&words).exits(0)
+    };
+    bins(&empty)
+        .says("717 of 721 bins are empty; the longest time without a session is from 2000-10-10 13:00:00 UTC to 2000-10-25 12:00:00 UTC");
+    assert!(!bins(&full).stderr.contains("empty;"));
 }
 
 #[test]
