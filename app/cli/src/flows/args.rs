@@ -107,11 +107,12 @@ pub(crate) struct TrackingArgs {
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = units::duration)]
     pub(crate) tcp_idle: Duration,
 
-    /// A UDP flow without packets for this much capture time has ended.
+    /// A UDP flow without packets for this much capture time has ended; one of a single packet after
+    /// `--syn-timeout` already.
     #[arg(long, value_name = "DURATION", default_value = "200s", value_parser = units::duration)]
     pub(crate) udp_idle: Duration,
 
-    /// A TCP flow of nothing but SYNs, and a UDP flow of one packet, have ended after this.
+    /// A TCP flow of nothing but SYNs, and a UDP flow of one packet, have ended after this, as in Tstat.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = units::duration)]
     pub(crate) syn_timeout: Duration,
 

@@ -88,6 +88,18 @@ fn help_of_feed_says_what_is_hashed() {
 }
 
 #[test]
+fn help_of_flows_says_when_a_flow_of_one_packet_ends() {
+    let help = run(&["flows", "--help"]).exits(0).stdout;
+    let help = help.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "has ended; one of a single packet after `--syn-timeout` already",
+        "a UDP flow of one packet, have ended after this, as in Tstat",
+    ] {
+        assert!(help.contains(said), "{said}");
+    }
+}
+
+#[test]
 fn the_version() {
     let version = format!("linkweir {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(run(&["--version"]).exits(0).stdout, version);
