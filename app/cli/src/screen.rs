@@ -22,7 +22,11 @@ pub(crate) fn listed(mut pairs: Vec<(String, u64)>, most: usize) -> String {
 }
 
 /// What was lost on one line, most first. Who has failed without a loss that can be counted has no number.
+/// Where it is nothing, a capture may still have gaps of its own.
 pub(crate) fn lost(pairs: Vec<(String, u64)>, most: usize) -> String {
+    if pairs.is_empty() {
+        return "nothing by linkweir itself".to_owned();
+    }
     let (counted, failed): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(_, count)| *count > 0);
     if failed.is_empty() {
         return listed(counted, most);
@@ -61,7 +65,7 @@ mod tests {
                 .map(|(name, count)| ((*name).to_owned(), *count));
             lost(pairs.collect(), 2)
         };
-        assert_eq!(said(&[]), "none");
+        assert_eq!(said(&[]), "nothing by linkweir itself");
         assert_eq!(said(&[("a", 0), ("b", 2)]), "b 2  a");
         assert_eq!(said(&[("a", 0)]), "a");
         assert_eq!(
