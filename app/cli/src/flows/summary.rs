@@ -159,8 +159,16 @@ impl Totals<'_> {
                     counted(stats.other, "other packet")
                 ),
             ),
-            ("out of sequence", listed(classes(stats), Anomaly::COUNT)),
         ]);
+        let out_of_sequence = Anomaly::ALL.into_iter().zip(stats.anomalies);
+        let out_of_sequence: Vec<(String, u64)> = out_of_sequence
+            .filter(|(_, count)| *count > 0)
+            .map(|(class, count)| (words(class).to_owned(), count))
+            .collect();
+        if !out_of_sequence.is_empty() {
+            let text = listed(out_of_sequence, Anomaly::COUNT);
+            lines.push(("out of sequence", text));
+        }
         if stats.impossible_sequences > 0 {
             let count = counted(stats.impossible_sequences, "segment");
             lines.push((
@@ -189,6 +197,21 @@ impl Totals<'_> {
             })
             .collect();
         format!("packets (flows): {}", shares.join("  "))
+    }
+}
+
+/// A class for people.
+const fn words(class: Anomaly) -> &'static str {
+    match class {
+        Anomaly::Rto => "retransmitted by timer",
+        Anomaly::FastRetransmit => "retransmitted fast",
+        Anomaly::Reordering => "reordered",
+        Anomaly::NetworkDuplicate => "duplicated by the network",
+        Anomaly::Unknown => "unknown",
+        Anomaly::FlowControl => "window probes and keep-alives",
+        Anomaly::UnnecessaryRto => "retransmitted by timer in vain",
+        Anomaly::UnnecessaryFastRetransmit => "retransmitted fast in vain",
+        Anomaly::TailLossProbe => "tail loss probes",
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{ended, linkweir, plain};
+use crate::common::{demo, ended, linkweir, plain};
 use linkweir_record::flow::Anomaly;
 use linkweir_testkit::anomalies::{Case, Columns, Options, Verdict, all};
 use linkweir_testkit::conversation::{Conversation, Side};
@@ -271,6 +271,24 @@ fn round_trips_are_those_of_the_path() {
             }
         }
     }
+}
+
+#[test]
+fn the_screen_has_the_classes_that_came_in_words() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("anomalies.pcap");
+    capture(Options::all()[0], &path);
+    let row = |path: &Path| {
+        let mut command = linkweir();
+        let command = command.args(["flows", "-w", "/dev/null", "-r"]).arg(path);
+        let screen = ended(command.output().unwrap()).exits(0).stderr;
+        let row = screen.lines().find(|line| line.contains("out of sequence"));
+        row.map(str::to_owned)
+    };
+    let all = row(&path).unwrap();
+    assert!(all.contains("  retransmitted by timer "), "{all}");
+    assert!(!all.contains('_') && !all.contains(" 0"), "{all}");
+    assert_eq!(row(&demo()), None, "where nothing is out of sequence");
 }
 
 /// The classes of the other generator's scenarios: truth, and the published rules on IPv4.
