@@ -1,6 +1,7 @@
 //! The one-screen summary for people.
 
-use linkweir_sink::human::thousands;
+use linkweir_sink::human::{span, thousands};
+use linkweir_sketch::LogLinear;
 
 /// Pairs of name and count on one line, most first, the rest summed.
 pub(crate) fn listed(mut pairs: Vec<(String, u64)>, most: usize) -> String {
@@ -37,6 +38,33 @@ pub(crate) fn lost(pairs: Vec<(String, u64)>, most: usize) -> String {
     words.join("  ")
 }
 
+/// A time that a share `q` of these nanoseconds does not exceed; `-` where they are too few to tell: one at
+/// least has to be expected above it (2 for the median, 100 for the 99th percentile). The longest is told of
+/// any.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "only small counts are near the limit"
+)]
+pub(crate) fn quantile(times: &LogLinear, q: f64) -> String {
+    let above = times.count() as f64 * (1.0 - q);
+    let told = times.quantile(q).filter(|_| q >= 1.0 || above > 0.999_999);
+    told.map_or_else(|| "-".to_owned(), span)
+}
+
+/// The quantiles of these nanoseconds that they are enough for, by name, and the longest; of one time it and
+/// nothing else.
+pub(crate) fn quantiles(times: &LogLinear, named: &[(&str, f64)]) -> String {
+    let max = quantile(times, 1.0);
+    if times.count() <= 1 {
+        return max;
+    }
+    let named = named.iter().map(|(name, q)| (*name, quantile(times, *q)));
+    let told = named.filter(|(_, text)| text != "-");
+    let all = told.chain([("max", max)]);
+    let words: Vec<String> = all.map(|(name, text)| format!("{name} {text}")).collect();
+    words.join("  ")
+}
+
 /// Rows of label and text, labels aligned.
 pub(crate) fn rows(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
@@ -49,6 +77,32 @@ pub(crate) fn rows(rows: &[(&str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_few_times_have_no_percentiles() {
+        let of = |count: u64| {
+            let mut times = LogLinear::default();
+            (0..count).for_each(|_| times.record(500));
+            let named = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
+            quantiles(&times, &named)
+        };
+        assert_eq!([of(0), of(1)], ["-", "500 ns"]);
+        let p50 = "p50 500 ns  ";
+        let p90 = format!("{p50}p90 500 ns  ");
+        let p99 = format!("{p90}p99 500 ns  ");
+        let all = format!("{p99}p99.9 500 ns  ");
+        for (count, told) in [
+            (2, p50),
+            (9, p50),
+            (10, &p90),
+            (99, &p90),
+            (100, &p99),
+            (999, &p99),
+            (1000, &all),
+        ] {
+            assert_eq!(of(count), format!("{told}max 500 ns"), "{count}");
+        }
+    }
 
     #[test]
     fn numbers_for_people() {

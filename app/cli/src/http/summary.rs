@@ -7,9 +7,9 @@ use linkweir_http::{HttpStats, PayloadSample};
 use linkweir_wire::{DecodeFaults, FragmentStats};
 use serde_json::{Map, Value, json};
 
-use linkweir_sink::human::{counted, percent, span, thousands};
+use linkweir_sink::human::{counted, percent, thousands};
 
-use crate::screen::{listed, lost, rows};
+use crate::screen::{listed, lost, quantiles, rows};
 use crate::totals;
 
 /// The quantiles of the summary, by their names.
@@ -160,8 +160,6 @@ impl Totals<'_> {
     /// One screen for people; what was lost comes first.
     pub(crate) fn to_screen(self) -> String {
         let (report, stats) = (self.report, self.stats);
-        let times = &stats.response_time;
-        let at = |q| times.quantile(q).map_or_else(|| "-".to_owned(), span);
         let mut lines = vec![
             ("lost", lost(self.lost(), 6)),
             totals::read(report, self.elapsed),
@@ -206,13 +204,9 @@ impl Totals<'_> {
             ),
             (
                 "response time",
-                format!(
-                    "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",
-                    at(0.5),
-                    at(0.9),
-                    at(0.99),
-                    at(0.999),
-                    at(1.0)
+                quantiles(
+                    &stats.response_time,
+                    &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)],
                 ),
             ),
         ]);

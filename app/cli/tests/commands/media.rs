@@ -2,6 +2,7 @@
 //! traces without HTTP.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::common::{demo, demo_frames, ended, http, linkweir, plain, run, summary};
 use linkweir_testkit::capture_writer::{CapturedFrame, PcapVariant, pcap};
@@ -34,6 +35,27 @@ fn a_single_packet_is_no_packets() {
     std::fs::write(&path, file).unwrap();
     let ran = http(&path, &["-w", "/dev/null"]).exits(1);
     ran.says("1 packet of a link type that is not decoded: IEEE 802.15.4");
+}
+
+#[test]
+fn one_time_has_no_percentiles() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("one.pcap");
+    let client = "192.0.2.1:50000".parse().unwrap();
+    let server = "198.51.100.2:80".parse().unwrap();
+    let mut talk = Conversation::between(client, server);
+    talk.handshake()
+        .client_sends("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .wait(Duration::from_millis(5))
+        .server_sends("HTTP/1.1 204 No Content\r\n\r\n");
+    std::fs::write(&path, plain(&talk.frames())).unwrap();
+    let screen = screen("http", &path);
+    let row = screen.lines().find(|line| line.contains("response time"));
+    let row = row.unwrap_or_else(|| panic!("{screen}"));
+    assert!(
+        row.ends_with(" ms") && !row.contains(" p") && !row.contains("max"),
+        "{row}"
+    );
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The figures as the report page takes them.
 
 use linkweir_load::measure::{Failures, Figures};
-use linkweir_sink::human::{short, span};
+use linkweir_sink::human::short;
 use linkweir_sink::report::{GroupTimes, LoadReport, SeriesBin, StageTimes};
 
 use super::{Report, arrival_check, stages};
+use crate::screen::quantiles;
 
 /// The page.
 pub(super) fn html(report: Report<'_>) -> String {
@@ -100,10 +101,9 @@ pub(super) fn checks(report: Report<'_>) -> Vec<(String, String)> {
     let figures = report.figures;
     let mut checks = Vec::new();
     let lag = &figures.stages.lag;
-    let at = |q| lag.quantile(q).map_or_else(|| "-".to_owned(), span);
     checks.push((
         "schedule lag".to_owned(),
-        format!("p50 {}  p99 {}  max {}", at(0.5), at(0.99), at(1.0)),
+        quantiles(lag.histogram(), &[("p50", 0.5), ("p99", 0.99)]),
     ));
     if let Some(little) = figures.open.little() {
         checks.push((

@@ -6,7 +6,7 @@ use linkweir_sink::human::{counted, percent, scaled, span, thousands};
 use super::page::checks;
 use super::summary::seconds;
 use super::{Report, stages};
-use crate::screen::{listed, rows};
+use crate::screen::{listed, quantile, rows};
 
 /// The verdict, the paper's row, and everything else; ends without a line feed.
 pub(super) fn text(report: Report<'_>) -> String {
@@ -129,7 +129,7 @@ fn stage_table(figures: &Figures) -> Vec<String> {
 }
 
 fn spread(times: &Times) -> [String; 8] {
-    let at = |q| times.quantile(q).map_or_else(|| "-".to_owned(), span);
+    let at = |q| quantile(times.histogram(), q);
     let min = times.histogram().min();
     let mean = times.sum_ns().checked_div(u128::from(times.count()));
     let mean = mean.and_then(|nanos| u64::try_from(nanos).ok());
@@ -176,7 +176,7 @@ fn group_table(figures: &Figures) -> Vec<String> {
         cells(head.map(str::to_owned))
     )];
     for group in groups {
-        let at = |times: &Times, q| times.quantile(q).map_or_else(|| "-".to_owned(), span);
+        let at = |times: &Times, q| quantile(times.histogram(), q);
         let row = cells([
             thousands(group.started),
             thousands(group.failed),
