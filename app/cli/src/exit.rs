@@ -50,7 +50,7 @@ fn safe_lines(text: &str) -> String {
 }
 
 /// A text that may be shown: controls escaped, and cut where it is too long.
-fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len().min(LONGEST));
     for letter in text.chars() {
         if safe.len() >= LONGEST {

@@ -2,20 +2,44 @@
 
 use std::time::Duration;
 
-use linkweir_engine::RunReport;
+use linkweir_engine::{Fault, FaultKind, RunReport};
 use linkweir_sink::human::{counted, scaled, span, thousands};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::exit::warn;
+use crate::exit::{safe, warn};
 use crate::outputs;
 use crate::screen::listed;
 
 /// Inputs of which a part could not be read. An interface that went and came back is none, for what
-/// passed meanwhile was never there to be counted, nor is a directory's file that is no capture.
+/// passed meanwhile was never there to be counted, nor is a directory's file that is no capture, nor an
+/// input of which nothing was read ([`unread`]).
 pub(crate) fn damaged(report: &RunReport) -> u64 {
     let faults = report.faults.iter();
-    faults.filter(|fault| fault.kind.is_loss()).count() as u64
+    faults
+        .filter(|fault| fault.kind == FaultKind::Damaged)
+        .count() as u64
+}
+
+/// Inputs of which nothing could be read: they are not there, or no captures.
+pub(crate) fn unread(report: &RunReport) -> impl Iterator<Item = &Fault> {
+    let faults = report.faults.iter();
+    faults.filter(|fault| fault.kind == FaultKind::Unusable)
+}
+
+/// The row of inputs that were not read, and why, where there are any.
+pub(crate) fn not_read(report: &RunReport) -> Option<(&'static str, String)> {
+    const SHOWN: usize = 3;
+    let mut words: Vec<String> = unread(report)
+        .take(SHOWN)
+        .map(|fault| format!("{}: {}", fault.input, fault.message))
+        .collect();
+    let more = unread(report).count().saturating_sub(SHOWN);
+    if more > 0 {
+        words.push(format!("{} more", thousands(more as u64)));
+    }
+    let text = words.join("; ");
+    (!text.is_empty()).then(|| ("not read", safe(&text)))
 }
 
 /// The row of how much was read, and how fast.

@@ -47,14 +47,6 @@ pub enum FaultKind {
     Skipped,
 }
 
-impl FaultKind {
-    /// Whether a part of what was to be read is lost.
-    #[must_use]
-    pub const fn is_loss(self) -> bool {
-        matches!(self, Self::Unusable | Self::Damaged)
-    }
-}
-
 /// A source that cannot go on at all.
 #[derive(Debug, Error)]
 #[error("{input}: {message}")]

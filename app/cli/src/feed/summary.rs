@@ -70,7 +70,7 @@ impl Totals<'_> {
             ("ring", self.ring_drops()),
             ("unusable_records", drops.unusable_records),
             ("unwritten by killed consumers", self.unwritten()),
-            ("damaged inputs", self.report.faults.len() as u64),
+            ("damaged inputs", totals::damaged(self.report)),
         ];
         let causes = causes.into_iter().filter(|(_, count)| *count > 0);
         let causes = causes.map(|(cause, count)| (cause.to_owned(), count));
@@ -79,7 +79,7 @@ impl Totals<'_> {
 
     /// Whether anything was lost.
     pub(crate) fn is_lossy(&self) -> bool {
-        !self.lost().is_empty()
+        !self.lost().is_empty() || totals::unread(self.report).next().is_some()
     }
 
     /// The JSON object of `--summary`.
@@ -125,6 +125,7 @@ impl Totals<'_> {
             ("lost", lost(self.lost(), 6)),
             totals::read(report, self.elapsed),
         ];
+        lines.extend(totals::not_read(report));
         lines.extend(totals::fragments(&report.fragments));
         let mut screen = rows(&lines);
         for line in table::rows(self.status, false) {

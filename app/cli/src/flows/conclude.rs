@@ -151,6 +151,7 @@ fn report_meta(args: &FlowsArgs, totals: &Totals<'_>) -> ReportMeta {
             .collect(),
         notes: [
             ("damaged inputs", totals.damaged()),
+            ("inputs not read", totals::unread(report).count() as u64),
             ("frames that did not decode", totals.faults.undecoded()),
             ("TCP flows, complete", stats.tcp_complete),
             ("TCP flows, incomplete", stats.tcp_incomplete),

@@ -37,7 +37,7 @@ impl Totals<'_> {
 
     /// Whether anything was lost.
     pub(super) fn is_lossy(&self) -> bool {
-        !self.lost().is_empty()
+        !self.lost().is_empty() || totals::unread(self.report).next().is_some()
     }
 
     /// The JSON object of `--summary`.
@@ -81,6 +81,7 @@ impl Totals<'_> {
                 ),
             ),
         ];
+        lines.extend(totals::not_read(report));
         totals::tell_undecoded(self.stage.faults(), report.packets, &mut lines);
         lines.extend(totals::fragments(&self.stage.fragments()));
         rows(&lines)

@@ -161,6 +161,10 @@ fn report_meta(args: &HttpArgs, totals: &Totals<'_>) -> ReportMeta {
         notes: vec![
             ("damaged inputs".to_owned(), totals.damaged()),
             (
+                "inputs not read".to_owned(),
+                totals::unread(report).count() as u64,
+            ),
+            (
                 "frames that did not decode".to_owned(),
                 totals.faults.undecoded(),
             ),

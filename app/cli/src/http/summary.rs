@@ -91,7 +91,7 @@ impl Totals<'_> {
 
     /// Whether anything was lost.
     pub(crate) fn is_lossy(&self) -> bool {
-        !self.lost().is_empty()
+        !self.lost().is_empty() || totals::unread(self.report).next().is_some()
     }
 
     /// The JSON object of `--summary`.
@@ -164,6 +164,7 @@ impl Totals<'_> {
             ("lost", lost(self.lost(), 6)),
             totals::read(report, self.elapsed),
         ];
+        lines.extend(totals::not_read(report));
         totals::tell_undecoded(self.faults, report.packets, &mut lines);
         lines.extend(totals::fragments(self.fragments));
         if let Some(row) = self.no_http() {

@@ -64,6 +64,26 @@ fn inputs_that_give_nothing() {
 }
 
 #[test]
+fn an_input_that_is_no_capture_is_not_read_and_nothing_is_lost_of_it() {
+    let (_folder, path) = written(b"not a capture, but some text");
+    for command in ["http", "flows", "halves"] {
+        let words = [command, "-w", "/dev/null", "-r", path.to_str().unwrap()];
+        let screen = run(&words).exits(3).stderr;
+        let row = |label: &str| {
+            let row = screen
+                .lines()
+                .find(|line| line.trim_start().starts_with(label));
+            row.unwrap_or_else(|| panic!("{screen}"))
+        };
+        assert!(row("lost").contains("nothing"), "{screen}");
+        assert!(
+            row("not read").contains("input: not a capture: "),
+            "{screen}"
+        );
+    }
+}
+
+#[test]
 fn a_file_without_packets_is_no_fault() {
     let (_folder, path) = written(&plain(&[]));
     assert_eq!(http(&path, &[]).exits(0).stdout, "");
