@@ -72,8 +72,9 @@ pub(crate) fn tell_undecoded(
     packets: u64,
     lines: &mut Vec<(&'static str, String)>,
 ) {
-    if faults.total() > 0 {
-        let is_most = faults.total() > packets / 2;
+    let count = faults.undecoded();
+    if count > 0 {
+        let is_most = count > packets / 2;
         let place = if is_most { 0 } else { lines.len() };
         lines.insert(place, ("not decoded", listed(undecoded(faults), 5)));
     }
@@ -87,7 +88,7 @@ fn undecoded(faults: &DecodeFaults) -> Vec<(String, u64)> {
         .inspect(|(_, count)| named += count)
         .map(|(link, count)| (link.to_string(), count))
         .collect();
-    for (layer, cause, count) in faults.iter() {
+    for (layer, cause, count) in faults.iter_undecoded() {
         // Those of link types beyond the ones that are told apart stay what they are.
         let rest = match cause {
             UNSUPPORTED => count.saturating_sub(std::mem::take(&mut named)),

@@ -222,8 +222,8 @@ pub struct DecodeFaults {
     counts: [[u64; DecodeErrorKind::COUNT]; LAYERS],
     /// Frames by link types that are not decoded, the first few that came.
     links: [(LinkType, u64); MAX_LINKS],
-    /// Of all, those of packets that stand.
-    noted: u64,
+    /// Of these, those of packets that stand.
+    noted: [[u64; DecodeErrorKind::COUNT]; LAYERS],
 }
 
 /// Link types that are told apart; a capture has one, a folder of them several.
@@ -234,7 +234,7 @@ impl Default for DecodeFaults {
         Self {
             counts: [[0; DecodeErrorKind::COUNT]; LAYERS],
             links: [(LinkType(0), 0); MAX_LINKS],
-            noted: 0,
+            noted: [[0; DecodeErrorKind::COUNT]; LAYERS],
         }
     }
 }
@@ -244,7 +244,10 @@ impl DecodeFaults {
     #[inline]
     pub fn note(&mut self, error: &DecodeError) {
         self.record(error);
-        self.noted = self.noted.saturating_add(1);
+        let row = self.noted.get_mut(error.layer as usize);
+        if let Some(count) = row.and_then(|row| row.get_mut(error.kind.index())) {
+            *count = count.saturating_add(1);
+        }
     }
 
     /// Counts one error.
@@ -286,24 +289,40 @@ impl DecodeFaults {
 
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
-        let theirs = other.counts.iter().flatten();
-        for (count, &their) in self.counts.iter_mut().flatten().zip(theirs) {
-            *count = count.saturating_add(their);
+        for (ours, theirs) in [
+            (&mut self.counts, &other.counts),
+            (&mut self.noted, &other.noted),
+        ] {
+            for (count, &their) in ours.iter_mut().flatten().zip(theirs.iter().flatten()) {
+                *count = count.saturating_add(their);
+            }
         }
         for (link, count) in other.link_types() {
             self.add_link(link, count);
         }
-        self.noted = self.noted.saturating_add(other.noted);
     }
 
     /// The counts that are not zero: layer name, cause name, count.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
-        let rows = Layer::ALL.iter().zip(&self.counts);
-        rows.flat_map(|(layer, row)| {
-            let cells = DecodeErrorKind::NAMES.iter().zip(row);
+        let cells = self.cells();
+        cells.map(|(layer, cause, count, _)| (layer, cause, count))
+    }
+
+    /// The same for errors for which nothing of a frame was decoded.
+    pub fn iter_undecoded(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
+        self.cells()
+            .filter(|(.., count, noted)| count > noted)
+            .map(|(layer, cause, count, noted)| (layer, cause, count.saturating_sub(noted)))
+    }
+
+    /// The counts that are not zero, and behind each how many of it are of packets that stand.
+    fn cells(&self) -> impl Iterator<Item = (&'static str, &'static str, u64, u64)> + '_ {
+        let rows = Layer::ALL.iter().zip(self.counts.iter().zip(&self.noted));
+        rows.flat_map(|(layer, (counts, noted))| {
+            let cells = DecodeErrorKind::NAMES.iter().zip(counts.iter().zip(noted));
             cells
-                .filter(|&(_, &count)| count > 0)
-                .map(|(&cause, &count)| (layer.name(), cause, count))
+                .filter(|&(_, (&count, _))| count > 0)
+                .map(|(&cause, (&count, &noted))| (layer.name(), cause, count, noted))
         })
     }
 
@@ -318,7 +337,8 @@ impl DecodeFaults {
     /// ([`DecodeFaults::record_named`]) does not know those that were noted.
     #[must_use]
     pub fn undecoded(&self) -> u64 {
-        self.total().saturating_sub(self.noted)
+        let all = self.iter_undecoded();
+        all.fold(0, |sum: u64, (.., count)| sum.saturating_add(count))
     }
 }
 
@@ -385,6 +405,16 @@ mod tests {
         assert_eq!(
             sum.iter().collect::<Vec<_>>(),
             [("ipv4", "length_beyond_end", 4)]
+        );
+        let udp = DecodeError {
+            layer: Layer::Udp,
+            ..error
+        };
+        sum.note(&udp);
+        assert_eq!((sum.total(), sum.iter().count()), (5, 2));
+        assert_eq!(
+            sum.iter_undecoded().collect::<Vec<_>>(),
+            [("ipv4", "length_beyond_end", 2)]
         );
     }
 

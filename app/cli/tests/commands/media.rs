@@ -143,6 +143,28 @@ fn link_types_that_are_not_decoded_are_named_and_come_first() {
 }
 
 #[test]
+fn packets_that_stand_with_a_note_are_decoded() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("note.pcap");
+    let mut frames = demo_frames()[..30].to_vec();
+    // The IP header says more than the frame has.
+    frames[3].bytes[16] += 1;
+    let row = |frames: &[CapturedFrame]| {
+        std::fs::write(&path, plain(frames)).unwrap();
+        let screen = screen("flows", &path);
+        let row = screen.lines().find(|line| line.contains("not decoded "));
+        row.map(str::to_owned)
+    };
+    assert_eq!(row(&frames), None);
+    frames[4].bytes.truncate(20);
+    let row = row(&frames).unwrap();
+    assert!(
+        row.ends_with("not decoded      ipv4 cut_by_capture 1"),
+        "{row}"
+    );
+}
+
+#[test]
 fn a_trace_without_http_says_what_it_has() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("tls.pcap");
