@@ -14,7 +14,8 @@ const AFTER_HELP: &str = "Examples:
 
 Exit codes:
   0  done
-  1  done, but packets were dropped, an input was damaged or the summary could not be written
+  1  done, but packets were dropped, fragments were missing, an input was damaged or the summary could
+     not be written
   2  wrong usage or configuration, or the name is taken
   3  an input or an output failed
 SIGINT or SIGTERM ends the feed: consumers read what they were given and end too; a second one aborts.

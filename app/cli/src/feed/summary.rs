@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use linkweir_engine::RunReport;
 use linkweir_feed::{ConsumerStatus, WhenFull};
-use linkweir_wire::Timestamp;
+use linkweir_wire::{DecodeFaults, Timestamp};
 use serde_json::{Value, json};
 
 use super::args::By;
 use super::table;
-use crate::outputs;
 use crate::screen::{lost, rows};
 use crate::totals;
 
@@ -65,16 +64,15 @@ impl Totals<'_> {
     /// What was lost, for people.
     fn lost(&self) -> Vec<(String, u64)> {
         let drops = self.report.drops;
-        let causes = [
+        let drops = [
             ("kernel", drops.kernel),
             ("ring", self.ring_drops()),
             ("unusable_records", drops.unusable_records),
             ("unwritten by killed consumers", self.unwritten()),
-            ("damaged inputs", totals::damaged(self.report)),
         ];
-        let causes = causes.into_iter().filter(|(_, count)| *count > 0);
-        let causes = causes.map(|(cause, count)| (cause.to_owned(), count));
-        causes.chain(outputs::lost(&self.report.losses)).collect()
+        // What does not decode is dealt all the same.
+        let faults = DecodeFaults::default();
+        totals::lost(self.report, &drops, &faults, &self.report.fragments)
     }
 
     /// Whether anything was lost.

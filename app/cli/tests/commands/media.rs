@@ -69,8 +69,16 @@ fn packets_of_which_a_fragment_is_missing_are_lost() {
         .position(|two| two[0].timestamp_ns == two[1].timestamp_ns);
     parts.remove(second.unwrap() + 1);
     std::fs::write(&path, plain(&parts)).unwrap();
-    for command in ["http", "flows", "halves"] {
-        let ran = run(&[command, "-w", "/dev/null", "-r", path.to_str().unwrap()]).exits(1);
+    let name = format!("media-{}", std::process::id());
+    let feed = format!("feed --consumers 1 --when-full drop --name {name}");
+    for command in [
+        "http -w /dev/null",
+        "flows -w /dev/null",
+        "halves -w /dev/null",
+        &feed,
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let ran = run(&[&words[..], &["-r", path.to_str().unwrap()]].concat()).exits(1);
         let lost = ran.stderr.lines().find(|line| line.starts_with("  lost "));
         let lost = lost.unwrap_or_else(|| panic!("{}", ran.stderr));
         assert!(
