@@ -56,8 +56,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     }
     for folder in written_folders(args) {
         if !folder.exists() {
-            let what = format!("{}: no such folder to write to", folder.display());
-            return Err(anyhow!(Wrong(what)));
+            return Err(anyhow!("{}: no such folder to write to", folder.display()));
         }
     }
     conflicts::check(&written(args), &[]).map_err(|what| anyhow!(Wrong(what)))?;
