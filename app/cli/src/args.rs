@@ -148,9 +148,11 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::workers)]
     pub(crate) workers: usize,
 
-    /// Who deals the packets of an interface to several workers: the `kernel` (`PACKET_FANOUT`, by
-    /// Eq. (3) of each packet) or a `reader` thread, which also keeps together what spans shards:
-    /// pipelines, heads over several segments. Files always have a reader, and so has `--ttlb`.
+    /// Who deals the packets of an interface to several workers: the `kernel` (`PACKET_FANOUT`), each
+    /// packet by itself, by addresses, ports and the acknowledgment or sequence number that a request and
+    /// its response share (Eq. (3) of Vega et al. 2017); or a `reader` thread, which also keeps together
+    /// what spans workers: pipelines, heads over several segments. Files always have a reader, and so has
+    /// `--ttlb`.
     #[arg(long, value_name = "WHO", default_value = "kernel")]
     pub(crate) fanout: Fanout,
 }
