@@ -376,6 +376,8 @@ fn the_report_needs_no_network() {
     .exits(0);
     let page = std::fs::read_to_string(&path).unwrap();
     assert!(page.contains("<svg") && page.contains("www.example.test"));
+    // A size has its unit already.
+    assert!(page.contains(" MB</b><span>in packets</span>"));
     for outside in ["src=\"http", "href=\"http", "<link", "@import", "url(http"] {
         assert!(!page.contains(outside), "{outside}");
     }

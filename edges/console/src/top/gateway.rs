@@ -2,11 +2,11 @@
 
 use linkweir_record::GatewayKind;
 
-use super::number::{clock, count, si, span};
+use super::number::{clock, count, counted, si, span};
 use super::shown::{Bar, Curve, Heading, Pair, Panel, Shown, Tone, bits_per_second};
 use crate::api::{GatewayFigures, GatewayLine, GatewaySort, GatewayTopRow, Tick};
 use crate::gateway::{GatewayStatus, QueueStatus, ScannerStatus};
-use crate::text::{clean, to_f64};
+use crate::text::{clean, figure, to_f64};
 
 /// Applications, largest first.
 fn applications(status: &GatewayStatus) -> Vec<Vec<String>> {
@@ -175,9 +175,9 @@ impl Shown for GatewayKind {
             (
                 "held",
                 format!(
-                    "{} packets, {} bytes, at most {}",
-                    count(held.packets),
-                    si(to_f64(held.bytes)),
+                    "{}, {}, at most {}",
+                    counted(held.packets, "packet"),
+                    figure(to_f64(held.bytes), "B"),
                     count(held.peak_packets)
                 ),
             ),
@@ -191,7 +191,7 @@ impl Shown for GatewayKind {
             && let Some(line) = lines.last_mut()
         {
             let files = vault.kept.saturating_add(vault.parts);
-            line.push(("kept", format!("{} files", count(files))));
+            line.push(("kept", counted(files, "file")));
         }
         lines.retain(|line| !line.is_empty());
         Panel {

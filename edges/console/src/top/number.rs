@@ -17,6 +17,12 @@ pub(super) fn count(value: u64) -> String {
     }
 }
 
+/// `1 packet`, `12.3k packets`: a noun that has its plural by an `s`.
+pub(super) fn counted(value: u64, noun: &str) -> String {
+    let ending = if value == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", count(value))
+}
+
 /// Nanoseconds -> `12.3 ms`.
 pub(super) fn time(nanos: u64) -> String {
     figure(to_f64(nanos), "ns")
@@ -73,6 +79,11 @@ mod tests {
         assert_eq!(si(1.5e22), "15000E");
         assert_eq!(count(9_999), "9,999");
         assert_eq!(count(u64::MAX), "18.4E");
+        let of = |value| counted(value, "file");
+        assert_eq!(
+            [of(0), of(1), of(12_345)],
+            ["0 files", "1 file", "12.3k files"]
+        );
     }
 
     #[test]

@@ -328,7 +328,7 @@ fn gateway_screen() -> Screen<GatewayKind> {
         ]
         .into(),
         held: Held {
-            packets: 12,
+            packets: 1,
             bytes: 34_000,
             peak_packets: 56,
         },
@@ -386,7 +386,7 @@ fn a_gateway_shows_its_state_and_its_last_events() {
     assert_eq!(lines[1], "dropped 0   in table 321");
     has("decided/s 100   stopped/s 20   events/s 130");
     assert!(has("passed").contains("80     80 %"), "{lines:#?}");
-    has("up 4m 09s   fail closed   reloads 0   held 12 packets, 34k bytes, at most 56");
+    has("up 4m 09s   fail closed   reloads 0   held 1 packet, 34 kB, at most 56");
     has("queue 7: 12 waiting, 3 dropped");
     has("scanner DOWN   scans 44   infected 1   failed 0   waiting 0   p50 850 µs   p99 12.3 ms");
     let at = |start: &str| lines.iter().position(|line| line.starts_with(start));

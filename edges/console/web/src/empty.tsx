@@ -35,7 +35,7 @@ export function Empty() {
         </>
       ) : kind.value === "flows" ? (
         <>
-          <p>{format.exact(packets)} packets have been seen, but no TCP or UDP flow among them. Check that</p>
+          <p>Of {format.counted(packets, "packet")} so far none is of a TCP or UDP flow. Check that</p>
           <ul>
             <li>the filter given with <code>-f</code> lets TCP and UDP through</li>
             <li>packets are not cut off before their TCP header by <code>-s</code></li>
@@ -43,7 +43,7 @@ export function Empty() {
         </>
       ) : (
         <>
-          <p>{format.exact(packets)} packets have been seen, but no HTTP/1 transaction among them. Check that</p>
+          <p>Of {format.counted(packets, "packet")} so far none is of an HTTP/1 transaction. Check that</p>
           <ul>
             <li>the traffic is not encrypted: HTTPS, HTTP/2 and HTTP/3 cannot be read from the wire; measure behind the point where TLS ends</li>
             <li><code>-f</code>, <code>--ports</code>, <code>--host</code> and <code>--url</code> let it through</li>

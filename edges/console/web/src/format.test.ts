@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { slowerThan, plottable } from "./ccdf";
-import { axisNumber, clock, count, exact, percent, powerOfTen, si, span, time } from "./format";
+import { axisNumber, clock, count, counted, exact, percent, powerOfTen, si, span, time } from "./format";
 import { ceil125, floor125, logLimits, logMarks } from "./log";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
@@ -14,6 +14,7 @@ test("three significant digits and a prefix", () => {
   assert.equal(plain(si(12345)), "12.3 k");
   assert.equal(plain(si(540e6, "bit/s")), "540 Mbit/s");
   assert.equal(count(9876), "9,876");
+  assert.deepEqual([0, 1, 2].map((value) => counted(value, "rule")), ["0 rules", "1 rule", "2 rules"]);
   assert.equal(exact(1234567), "1,234,567");
   assert.equal(plain(percent(0.01234)), "1.23 %");
   assert.equal(plain(percent(0.00001)), "< 0.01 %");

@@ -36,6 +36,11 @@ export function count(value: number): string {
   return Math.abs(value) < 10000 && Number.isInteger(value) ? exact(value) : si(value);
 }
 
+/** "1 packet", "12.3 k packets": a noun that has its plural by an s. */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
 /** 0.0123 -> "1.23 %". */
 export function percent(share: number): string {
   const value = share * 100;

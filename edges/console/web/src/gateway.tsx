@@ -120,7 +120,7 @@ function Applications({ status }: { status: GatewayStatus }) {
     .map(([name, one]) => ({ name, ...one }))
     .sort((one, other) => other.bytes - one.bytes || other.connections - one.connections || one.name.localeCompare(other.name));
   return (
-    <Card id="applications" title="Applications" unit="since the start" at={`${format.count(status.connections)} connections now`} size="card-most">
+    <Card id="applications" title="Applications" unit="since the start" at={`${format.counted(status.connections, "connection")} now`} size="card-most">
       <DataTable columns={APPLICATIONS} rows={rows} name={(row) => row.name} none="No connection has been decided yet." />
     </Card>
   );
@@ -175,7 +175,7 @@ function Scanner({ scanner }: { scanner: ScannerStatus | null }) {
       <Facts
         facts={[
           scanner.is_reachable ? null : { name: "State", value: "not reachable", level: "bad" },
-          { name: "Infected", value: `${format.count(scanner.infected)} of ${format.count(scanner.scans)} scans`, ...(scanner.infected > 0 ? { level: "warn" } : {}) },
+          { name: "Infected", value: `${format.count(scanner.infected)} of ${format.counted(scanner.scans, "scan")}`, ...(scanner.infected > 0 ? { level: "warn" } : {}) },
           { name: "Without answer", value: failed === 0 ? "none" : causes(scanner.failed), ...(failed > 0 ? { level: "warn" } : {}) },
           { name: "Waiting", value: format.count(scanner.waiting) },
           { name: "Scanned", value: bytes(scanner.bytes) },
@@ -218,9 +218,9 @@ function State({ status }: { status: GatewayStatus }) {
           { name: "Policy", value: status.config },
           { name: "Loaded again", value: status.reloads === 0 ? "never" : status.reloads === 1 ? "once" : `${format.count(status.reloads)} times` },
           { name: "Without linkweir", value: status.fail === "closed" ? "traffic stops (fail closed)" : status.fail === "open" ? "traffic passes (fail open)" : status.fail },
-          { name: "To user space", value: `${format.count(status.packets)} packets, ${bytes(status.bytes)}` },
-          { name: "Held now", value: `${format.count(held.packets)} packets, ${bytes(held.bytes)}; at most ${format.count(held.peak_packets)}` },
-          { name: "Forgotten", value: status.evicted === 0 ? "no connection" : `${format.count(status.evicted)} connections`, ...(status.evicted > 0 ? { level: "warn" } : {}) },
+          { name: "To user space", value: `${format.counted(status.packets, "packet")}, ${bytes(status.bytes)}` },
+          { name: "Held now", value: `${format.counted(held.packets, "packet")}, ${bytes(held.bytes)}; at most ${format.count(held.peak_packets)}` },
+          { name: "Forgotten", value: status.evicted === 0 ? "no connection" : format.counted(status.evicted, "connection"), ...(status.evicted > 0 ? { level: "warn" } : {}) },
           { name: "Events lost", value: status.events_lost === 0 ? "none" : format.count(status.events_lost), ...(status.events_lost > 0 ? { level: "bad" } : {}) },
           { name: "Out of the ordinary", value: odd === 0 ? "nothing" : causes(status.counts) },
         ]}

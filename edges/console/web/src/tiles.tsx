@@ -91,7 +91,7 @@ function GatewayTiles({ tick }: { tick: GatewayTick | null }) {
         {status === null ? "" : `at most ${format.count(status.held.peak_packets)}`}
       </Tile>
       <Tile id="scanner" label="Scanner" value={scanner === null ? "–" : scanner.is_reachable ? `${format.count(scanner.infected)} found` : "down"} raw={scanner?.infected ?? 0} level={scanner !== null && !scanner.is_reachable ? "bad" : undefined}>
-        {scanner === null ? "none" : `in ${format.count(scanner.scans)} scans`}
+        {scanner === null ? "none" : `in ${format.counted(scanner.scans, "scan")}`}
       </Tile>
     </>
   );
@@ -137,13 +137,13 @@ export function Tiles() {
       </Tile>
       <TableTile tick={tick} />
       <Tile id="alerts" label="Alerts firing" value={none ? "–" : String(firing)} raw={firing} level={firing > 0 ? "bad" : pending > 0 ? "warn" : undefined}>
-        {tick === null ? "" : tick.alerts.length === 0 ? "no rules" : pending > 0 ? `${pending} pending` : `of ${tick.alerts.length} rules`}
+        {tick === null ? "" : tick.alerts.length === 0 ? "no rules" : pending > 0 ? `${pending} pending` : `of ${format.counted(tick.alerts.length, "rule")}`}
       </Tile>
       <Tile id="uptime" label="Uptime" value={none || started === 0 ? "–" : format.span((tick.t_ms - started) / 1000)}>
         {meta.value === null ? "" : `every ${format.time(meta.value.interval_s * 1e9)}`}
       </Tile>
       <Tile id="pps" label="Packets/s" value={none ? "–" : format.si(each(tick.packets))} raw={tick?.packets ?? 0}>
-        {tick === null || tick.packets === 0 ? "no packets" : `${format.si(tick.bytes / tick.packets)} bytes each`}
+        {tick === null || tick.packets === 0 ? "no packets" : `${format.si(tick.bytes / tick.packets, "B")} each`}
       </Tile>
       <Tile id="bps" label="Throughput" value={none ? "–" : format.si(each(tick.bytes * 8), "bit/s")} raw={tick?.bytes ?? 0}>
         {none ? "" : kind.value === "gateway" ? "to user space" : "on the wire"}

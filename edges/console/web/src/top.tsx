@@ -70,7 +70,7 @@ const TABLES: Readonly<Record<Kind, Tables>> = {
       timed("p99", "p99", "p95"),
       timed("max", "max", "p95"),
     ],
-    unit: (count) => `${format.count(count)} requests`,
+    unit: (count) => format.counted(count, "request"),
   },
   flows: {
     groups: [["name", "Names"], ["server", "Servers"], ["client", "Clients"], ["application", "Applications"]],
@@ -106,7 +106,7 @@ const TABLES: Readonly<Record<Kind, Tables>> = {
       counted("files", "Files", "files"),
       { id: "bytes", name: "Bytes", pick: "bytes", show: (row) => format.si(amount(row, "bytes"), "B"), hint: "Bytes of files and messages" },
     ],
-    unit: (count) => `${format.count(count)} events`,
+    unit: (count) => format.counted(count, "event"),
   },
 };
 

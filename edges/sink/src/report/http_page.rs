@@ -316,7 +316,7 @@ pub(super) fn loss_cards(meta: &ReportMeta) -> Vec<(String, &str, bool)> {
             .map(|(name, n)| (thousands(*n), name.as_str(), false)),
     );
     cards.push((thousands(meta.packets), "packets", false));
-    cards.push((scaled(to_f64(meta.bytes), "B"), "bytes", false));
+    cards.push((scaled(to_f64(meta.bytes), "B"), "in packets", false));
     cards
 }
 
