@@ -184,8 +184,17 @@ impl<'a> Reader<'a> {
         let mut all: Vec<&str> = Application::ALL.iter().map(|one| one.as_str()).collect();
         all.extend(self.signatures.iter().map(|one| one.name.as_str()));
         all.sort_unstable();
+        let lower = name.to_ascii_lowercase();
+        let alike = all.iter().map(|one| (strsim::jaro(&lower, one), one));
+        // As clap does for flags.
+        let alike = alike.filter(|(alike, _)| *alike > 0.7);
+        let nearest = alike.max_by(|(one, _), (other, _)| one.total_cmp(other));
+        let there = nearest.map_or_else(
+            || "there".to_owned(),
+            |(_, one)| format!("did you mean `{one}`? There"),
+        );
         format!(
-            "no application is called `{name}`; there are * unknown {}",
+            "no application is called `{name}`; {there} are * unknown {}",
             all.join(" ")
         )
     }

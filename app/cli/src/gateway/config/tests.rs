@@ -131,7 +131,15 @@ fn a_fault_is_told_with_its_line_and_column() {
         ),
         (
             rule("application = \"kazaa\""),
-            "gateway.toml:4:15: no application is called `kazaa`",
+            "gateway.toml:4:15: no application is called `kazaa`; there are * unknown",
+        ),
+        (
+            rule("application = [\"http\", \"bitorent\"]"),
+            "no application is called `bitorent`; did you mean `bittorrent`? There are * unknown",
+        ),
+        (
+            rule("application = \"SMPT\""),
+            "no application is called `SMPT`; did you mean `smtp`?",
         ),
         (
             rule("clients = [\"10.0.0.0/8\", \"10/8\"]"),
