@@ -5,6 +5,7 @@ use linkweir_proto::http1::{Start, classify};
 use linkweir_table::{Id, Seen};
 use linkweir_wire::SeqNumber;
 
+use crate::halves::after;
 use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::place::Place;
 use crate::stage::HttpStage;
@@ -51,15 +52,7 @@ pub(crate) struct Sent {
     pub(crate) origin: u32,
     pub(crate) seq: SeqNumber,
     /// The length of all of it, if that is known.
-    pub(crate) bytes: Option<u32>,
-}
-
-impl Sent {
-    #[inline]
-    pub(crate) fn new(origin: u32, seq: SeqNumber, bytes: Option<u64>) -> Self {
-        let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok());
-        Self { origin, seq, bytes }
-    }
+    pub(crate) bytes: Option<u64>,
 }
 
 impl HttpStage {
@@ -214,9 +207,10 @@ impl HttpStage {
         if sent.origin != link {
             self.note(hash, sent.origin, seen);
         }
-        match (sent.bytes, next) {
-            (Some(bytes), Some(next)) => self.reach.note(hash, seq.0.wrapping_add(bytes), next),
-            _ => self.reach.forget(hash),
+        if let (Some(bytes), Some(next)) = (sent.bytes, next) {
+            self.reach.note(hash, after(seq.0, 0, bytes), next);
+        } else {
+            self.reach.forget(hash);
         }
         self.note(hash, link, seen);
         let last = self.recall(hash, Meaning::Last, 0);

@@ -328,7 +328,11 @@ impl HttpStage {
             return;
         };
         let next = next_link(&waiting, &response, parts.method);
-        let sent = Sent::new(place.ack, place.seq, parts.bytes);
+        let sent = Sent {
+            origin: place.ack,
+            seq: place.seq,
+            bytes: parts.bytes,
+        };
         self.remember(hash, waiting.link, sent, next);
         let text = self.texts.read(&waiting.text, &mut self.scratch);
         let answer = response_parts(

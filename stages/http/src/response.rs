@@ -90,7 +90,11 @@ impl HttpStage {
         };
         let text = self.texts.read(&request.text, &mut self.scratch);
         let parts = request_parts(&request, half, text);
-        let sent = Sent::new(half.origin, half.seq, request.bytes);
+        let sent = Sent {
+            origin: half.origin,
+            seq: half.seq,
+            bytes: request.bytes,
+        };
         let rule = response_body(head, parts.method);
         let length = measured(rule, body).filter(|_| whole);
         let next = length.map(|length| after(link, head_len, length));
@@ -325,7 +329,11 @@ impl HttpStage {
             stored_end(&stored, &answered, parts.method),
             out,
         );
-        let sent = Sent::new(half.origin, half.seq, request.bytes);
+        let sent = Sent {
+            origin: half.origin,
+            seq: half.seq,
+            bytes: request.bytes,
+        };
         self.remember(hash, stored.link, sent, next);
         self.head = answer_text;
         self.texts.release(request.text);
