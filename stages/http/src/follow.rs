@@ -19,6 +19,7 @@ use crate::segment::Segment;
 use crate::stage::HttpStage;
 use crate::watch::{Gone, Next, Stream};
 
+mod early;
 mod read;
 
 /// The turn of the first request: one that comes late may be before it.

@@ -5,15 +5,12 @@ use linkweir_proto::http1::{
     empty_lines, parse_request, parse_response, request_body,
 };
 use linkweir_record::HttpBatch;
-use linkweir_table::Id;
 use linkweir_wire::SeqNumber;
 use memchr::memmem;
 
 use super::{FIRST_TURN, Lost};
-use crate::halves::{after, body_length};
-use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::memory::is_passed_by;
-use crate::pending::{Half, MAX_PIPELINE, NO_TURN, Waiting};
+use crate::key::{Connection, ConnectionHash};
+use crate::pending::{NO_TURN, Waiting};
 use crate::place::{Place, Standing};
 use crate::reach::SHORTEST;
 use crate::segment::{Segment, request_rest};
@@ -286,114 +283,6 @@ impl HttpStage {
             place.has_ack.then_some(place.ack),
         );
         false
-    }
-
-    /// A response at `link` waits for a request that is still missing: the server has it, as `ack` says.
-    fn wait_for_turn(
-        &mut self,
-        stream: &mut Stream,
-        connection: &Connection,
-        link: SeqNumber,
-        ack: Option<u32>,
-    ) {
-        if let Some(client) = self.watch.stream_mut(connection)
-            && ack.is_some_and(|ack| client.next_seq.before(SeqNumber(ack)))
-            && client.unasked.len() < MAX_PIPELINE as usize
-        {
-            client.unasked.push_back((stream.turn, link.0));
-            stream.turn += 1;
-        }
-    }
-
-    /// Responses that came before their connection was followed take their turns where these are due.
-    pub(super) fn take_up_answers(
-        &mut self,
-        stream: &mut Stream,
-        connection: &Connection,
-        out: &mut HttpBatch,
-    ) {
-        let hash = ConnectionHash::new(self.seed, connection);
-        for _ in 0..MAX_PIPELINE {
-            if stream.is_client || stream.next != Next::Message {
-                return;
-            }
-            let mut link = stream.next_seq;
-            let mut found = self.pending.find_response(connection, hash, link.0);
-            if let Some(behind) = stream.behind_body.filter(|_| found.is_none()) {
-                found = self.pending.find_response(connection, hash, behind.0);
-                link = behind;
-            }
-            let end = match found {
-                Some(id) => {
-                    stream.behind_body = None;
-                    stream.note_start(link);
-                    stream.last_link = Some(link.0);
-                    self.take_up_answer(stream, hash, id, out)
-                }
-                None => match self.end_of_interim(connection, hash, link) {
-                    Some(end) => Some(end),
-                    None => return,
-                },
-            };
-            match end {
-                Some(end) => stream.next_seq = SeqNumber(end),
-                None => {
-                    (stream.next, stream.next_seq) = (Next::Unknown, plus(link, 1));
-                }
-            }
-        }
-    }
-
-    /// Where the interim response ends that went by at `link`.
-    fn end_of_interim(
-        &mut self,
-        connection: &Connection,
-        hash: ConnectionHash,
-        link: SeqNumber,
-    ) -> Option<u32> {
-        let seen = self.recall(hash, Meaning::Link, link.0)?;
-        let client = self.watch.stream_mut(connection)?;
-        seen.second
-            .filter(|end| is_passed_by(seen.note, client.next_seq) && *end != link.0)
-    }
-
-    /// A response that has waited answers the request of its turn, or waits for it. Says where it ends, if that
-    /// is known.
-    fn take_up_answer(
-        &mut self,
-        stream: &mut Stream,
-        hash: ConnectionHash,
-        id: Id,
-        out: &mut HttpBatch,
-    ) -> Option<u32> {
-        let waiting = self.pending.get(id)?;
-        let (connection, link) = (waiting.connection, waiting.link);
-        let Half::Response(response) = waiting.half else {
-            return None;
-        };
-        if let Some(first) = self.pending.find_followed(&connection, hash)
-            && let Some(request) = self.pending.get(first)
-            && request.turn() == Some(stream.turn)
-            && response.acknowledges(request.request_seq())
-        {
-            stream.turn += 1;
-            let (follower, next) = self.answer_waiting(first, id, hash, out)?;
-            if let Some(follower) = follower {
-                self.pending.touch(follower, self.now_ns);
-                self.pending.file_followed(follower, hash);
-            }
-            return next;
-        }
-        let ack = response.ack.map(|ack| ack.0);
-        self.wait_for_turn(stream, &connection, SeqNumber(link), ack);
-        let head_len = response.head_len as usize;
-        let length = body_length(&response, b"")?;
-        let (bare, behind) = (after(link, head_len, 0), after(link, head_len, length));
-        if bare == behind || response.chunked || response.seen_to.0 != bare {
-            return Some(behind);
-        }
-        stream.behind_body = Some(SeqNumber(behind));
-        Some(bare)
     }
 
     /// Chunks, up to the end of the segment or theirs.
