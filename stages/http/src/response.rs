@@ -158,7 +158,11 @@ impl HttpStage {
         match place.standing {
             Standing::Alone { .. } => {}
             Standing::InTurn(turn) => {
-                let id = self.pending.find_followed(connection, hash)?;
+                let Some(id) = self.pending.find_followed(connection, hash) else {
+                    // One that came before those in front of it waits by its number.
+                    let id = self.pending.find_leader(connection, hash, place.seq.0)?;
+                    return self.has_seen(id, place).then_some(id);
+                };
                 return self.answers(id, turn, place).then_some(id);
             }
             Standing::Again => return None,

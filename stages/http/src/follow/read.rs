@@ -9,7 +9,7 @@ use linkweir_wire::SeqNumber;
 use memchr::memmem;
 
 use super::{FIRST_TURN, Lost};
-use crate::key::{Connection, ConnectionHash};
+use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::pending::{NO_TURN, Waiting};
 use crate::place::{Place, Standing};
 use crate::reach::SHORTEST;
@@ -209,10 +209,16 @@ impl HttpStage {
         out: &mut HttpBatch,
     ) -> Result<(), Lost> {
         let turn = stream.turn;
-        let place = Place {
-            standing: Standing::InTurn(turn),
-            ..place
+        let standing = if self.has_come_alone(&place) {
+            Standing::Again
+        } else {
+            Standing::InTurn(turn)
         };
+        let place = Place { standing, ..place };
+        if standing == Standing::Again {
+            self.on_request(&place, head, len, true, out);
+            return go_behind(stream, plus(place.seq, len), request_body(head));
+        }
         let is_answered = stream.unasked.front().is_some_and(|(of, _)| *of == turn);
         self.answer = is_answered
             .then(|| stream.unasked.pop_front())
@@ -224,6 +230,16 @@ impl HttpStage {
         self.on_request(&place, head, len, true, out);
         self.answer = None;
         go_behind(stream, plus(place.seq, len), request_body(head))
+    }
+
+    /// Whether a request was seen before those in front of it, and waits by its number or was answered so.
+    fn has_come_alone(&self, place: &Place) -> bool {
+        let connection = place.direction;
+        let hash = ConnectionHash::new(self.seed, &connection);
+        let there = self.pending.find_leader(&connection, hash, place.ack);
+        let answered = self.recall(hash, Meaning::Link, place.ack);
+        self.pending.in_queue(there, place.seq).is_some()
+            || answered.is_some_and(|answered| answered.note == place.seq.0)
     }
 
     /// The next response of the pipeline.

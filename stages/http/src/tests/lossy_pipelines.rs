@@ -499,3 +499,30 @@ fn a_request_behind_a_gap_counts_once() {
     ];
     assert_eq!(look_small(&talk), expected, "{}", told(&talk));
 }
+
+/// A request that comes before those in front of it, and again behind them, is one.
+#[test]
+fn a_request_that_comes_first_and_again_counts_once() {
+    use super::support::{answer, get, look};
+    for is_answered_between in [false, true] {
+        let mut talk = Conversation::v4(40_000);
+        talk.client_sends(get("/a"))
+            .client_sends(get("/b"))
+            .server_sends(answer(200, 10))
+            .server_sends(answer(201, 10))
+            .client_sends(get("/c"))
+            .server_sends(answer(202, 10));
+        // /c comes first, and again before or behind its answer.
+        let segments = talk.segments_mut();
+        let again = segments[4].clone();
+        segments[4].at_ns = segments[0].at_ns - 1;
+        segments.push(again);
+        if is_answered_between {
+            segments[6].at_ns = segments[5].at_ns + 1;
+        }
+        let mut short = look(&talk).short();
+        short.sort();
+        let expected = ["complete /a 200", "complete /b 201", "complete /c 202"];
+        assert_eq!(short, expected, "{}", told(&talk));
+    }
+}
