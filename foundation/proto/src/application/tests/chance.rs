@@ -75,6 +75,18 @@ fn two_bytes_and_a_length_are_no_peer() {
     }
 }
 
+/// No contacts, or one, are what a random byte says too.
+#[test]
+fn lists_of_hardly_any_contacts_are_no_peers() {
+    for opcode in [0x28, 0x29] {
+        for count in 0..4 {
+            let contacts = vec![5; 25 * usize::from(count)];
+            let list = [&[0xE4, opcode][..], &[7; 16], &[count], &contacts].concat();
+            assert_eq!(udp(&list) == Verdict::Is(A::Kad), count >= 2, "{count}");
+        }
+    }
+}
+
 /// Flows whose datagrams all have the same two bytes in front, from one side.
 #[test]
 fn a_stream_of_datagrams_alike_assert_no_peer() {
