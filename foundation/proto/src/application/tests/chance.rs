@@ -128,6 +128,29 @@ fn flows_of_random_datagrams_are_no_peers() {
     }
 }
 
+/// A header of uTP has no mark, and most of it may be anything: the packets of one side go on in time with one
+/// identifier, those of the other have the one beside it.
+#[test]
+fn headers_like_those_of_utp_that_do_not_agree_are_no_peers() {
+    let mut random = Random::new();
+    for _ in 0..30_000 {
+        let mut memory = UdpMemory::default();
+        for _ in 0..16 {
+            let word = random.word();
+            let mut datagram = [0; 24];
+            random.fill(&mut datagram);
+            // Data, in a window that is sane.
+            datagram[..2].copy_from_slice(&[1, 0]);
+            datagram[12] = 0;
+            let verdict = classify_udp(&datagram, word >> 63 == 0, 4000, 5000, &mut memory);
+            assert_no_peer(verdict, &datagram);
+            if verdict != Verdict::More {
+                break;
+            }
+        }
+    }
+}
+
 /// A policy drops by what is added too: nothing is, by whatever goes on in a flow that began with STUN.
 #[test]
 fn chance_adds_nothing_to_stun() {
