@@ -195,6 +195,31 @@ fn datagrams_of_padding_are_no_peers() {
     }
 }
 
+/// What a flow says of itself whose datagrams have the header of Gnutella's messages, without a body.
+fn said_by_headers(id: [u8; 16], time_to_live: u8) -> Verdict {
+    let mut memory = UdpMemory::default();
+    let mut verdict = Verdict::More;
+    for kind in [0x00, 0x01, 0x02, 0x30, 0x31, 0x40, 0x80, 0x81] {
+        let datagram = [&id[..], &[kind, time_to_live], &[0; 5]].concat();
+        verdict = classify_udp(&datagram, true, 4000, 5000, &mut memory);
+        if let Verdict::Is(_) = verdict {
+            break;
+        }
+    }
+    verdict
+}
+
+/// Padding in front of a small counter, and a small counter in front of padding.
+#[test]
+fn counters_in_padding_are_no_peers() {
+    let id = *b"identifier of it";
+    assert_eq!(said_by_headers(id, 1), Verdict::Is(A::Gnutella));
+    for fill in [0x00, 0x01, 0x20, 0x30, 0xFF] {
+        assert_no_peer(said_by_headers([fill; 16], 1), &[fill]);
+    }
+    assert_no_peer(said_by_headers(id, 0), b"no time to live");
+}
+
 #[test]
 fn random_openings_of_tcp_are_no_peers() {
     let mut random = Random::new();
