@@ -156,13 +156,13 @@ impl Terminal {
     }
 }
 
-/// What a terminal shows of a run of a second, whose records go to `destination`.
-fn on_a_terminal(destination: &str) -> String {
+/// What a terminal shows of a command that runs for a second, whose records go to `destination`.
+fn on_a_terminal(command: &str, destination: &str) -> String {
     let folder = tempdir().unwrap();
     let path = fifo(folder.path());
     let program = linkweir();
     let program = program.get_program().to_str().unwrap();
-    let line = format!("{program} http -r fifo --format text -w {destination}");
+    let line = format!("{program} {command} -r fifo -w {destination}");
     let terminal = Terminal::open(folder.path(), &line);
     let bytes = plain(&demo_frames());
     let mut fifo = OpenOptions::new().write(true).open(&path).unwrap();
@@ -257,10 +257,17 @@ fn a_run_that_writes_goes_on_without_its_terminal() {
 #[test]
 fn records_on_a_terminal_have_no_progress_between_them() {
     // What a bar is drawn with.
-    assert!(on_a_terminal("records.txt").contains('\u{1b}'));
-    let shown = on_a_terminal("-");
+    assert!(on_a_terminal("http", "records.txt").contains('\u{1b}'));
+    let shown = on_a_terminal("http --format text", "-");
     assert_eq!(shown.matches("|GET|").count(), 636, "{shown}");
-    assert!(!shown.contains('\u{1b}'), "{shown}");
+    for shown in [
+        shown,
+        on_a_terminal("flows", "-"),
+        on_a_terminal("halves", "-"),
+    ] {
+        assert!(shown.contains("10.80.0."), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+    }
 }
 
 #[test]
