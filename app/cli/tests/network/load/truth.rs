@@ -198,9 +198,15 @@ fn what_is_emulated_is_seen() {
     let tcpdump = site.record("server.pcap");
     // One group far away, and one near.
     let words = "--clients 10.128.0.0/16 --arrivals constant:100 --sessions 100 \
-                 --group far:10.128.0.0/17:rtt=80ms,ttl=44";
+                 --group far:10.128.0.0/17:rtt=80ms,ttl=44 --report run.html";
     let load = site.load("run", &url("/file"), words);
     load.completes(100);
+    // In the words that it was asked for.
+    let page = fs::read_to_string(site.path("run.html")).unwrap();
+    assert!(
+        page.contains(">far 10.128.0.0/17: rtt=80ms,ttl=44<"),
+        "{page}"
+    );
     tcpdump.finish().unwrap();
     let times = tshark(
         &site,
