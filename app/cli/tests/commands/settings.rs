@@ -72,6 +72,9 @@ fn wrong_files() {
         .says("line 1")
         .says("sort");
     with("format = \n", &[]).exits(2).says("linkweir.toml");
+    with("write = [\n\"a.csv\",\n[1]]\n", &[])
+        .exits(2)
+        .says("line 3: `write` is a list of texts");
     // What is right for TOML and wrong for the flag: where it stands, and nothing of the command line.
     let ran = with("sort = true\nread-size = \"1MiB\"\ntimeout = \"60\"\n", &[])
         .exits(2)
