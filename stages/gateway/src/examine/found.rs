@@ -6,7 +6,7 @@ use linkweir_engine::effect::{FileEnd, FileOp, FileOrigin, ScanOutcome, ScanRepo
 use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 use sha2::Digest as _;
 
-use super::scanning::{Scanning, Waiting};
+use super::scanning::Scanning;
 use super::transfer::{Transfer, safe_name};
 use super::{Desk, MOST_MATCHES, MOST_NAMED, State, end_of, of};
 use crate::inspect::{
@@ -197,15 +197,49 @@ impl Findings<'_, '_> {
             && !scanning.is_empty()
         {
             let ticket = scanning.finish(self.desk);
-            transfer.is_complete = is_complete;
-            of(&mut self.state.waiting, sender).push(Waiting {
-                ticket,
-                last_of: Some(transfer),
-            });
-            return;
+            self.wait_for(sender, transfer.number, Some(ticket));
         }
-        let verdict = verdict_of(&transfer);
-        self.conclude(sender, transfer, verdict, is_complete);
+        transfer.is_complete = is_complete;
+        of(&mut self.state.ended, sender).push(transfer);
+        self.conclude_scanned(sender);
+    }
+
+    /// Tells of files that have ended, where no scan of them is outstanding any more.
+    fn conclude_scanned(&mut self, sender: Side) {
+        let waiting = of(&mut self.state.waiting, sender);
+        let is_scanned =
+            |transfer: &mut Box<Transfer>| waiting.iter().all(|wait| wait.file != transfer.number);
+        let scanned: Vec<_> = of(&mut self.state.ended, sender)
+            .extract_if(.., is_scanned)
+            .collect();
+        for transfer in scanned {
+            let (verdict, is_complete) = (verdict_of(&transfer), transfer.is_complete);
+            self.conclude(sender, transfer, verdict, is_complete);
+        }
+    }
+
+    /// The number of one more file.
+    const fn next_number(&mut self) -> u32 {
+        self.state.files = self.state.files.wrapping_add(1);
+        self.state.files
+    }
+
+    /// The file of this number, ended or not.
+    fn file_of(&mut self, sender: Side, number: u32) -> Option<&mut Box<Transfer>> {
+        let ended = of(&mut self.state.ended, sender).iter_mut();
+        let current = of(&mut self.state.transfers, sender).iter_mut();
+        ended.chain(current).find(|file| file.number == number)
+    }
+
+    /// Takes the file of this number, ended or not.
+    fn take_file(&mut self, sender: Side, number: u32) -> Option<Box<Transfer>> {
+        let current = of(&mut self.state.transfers, sender);
+        if current.as_ref().is_some_and(|file| file.number == number) {
+            return current.take();
+        }
+        let ended = of(&mut self.state.ended, sender);
+        let at = ended.iter().position(|file| file.number == number)?;
+        Some(ended.remove(at))
     }
 
     /// The file of a side ends where it is.
@@ -216,12 +250,12 @@ impl Findings<'_, '_> {
     /// Nobody waits for the scans of a side any more; its file is cut.
     pub(super) fn abandon(&mut self, sender: Side, is_blocked: bool) {
         let verdict = if is_blocked { "blocked" } else { "unscanned" };
-        for wait in std::mem::take(of(&mut self.state.waiting, sender)) {
-            self.desk.effects.abandoned.push(wait.ticket);
-            if let Some(transfer) = wait.last_of {
-                let is_complete = transfer.is_complete;
-                self.conclude(sender, transfer, verdict, is_complete);
-            }
+        let waiting = std::mem::take(of(&mut self.state.waiting, sender));
+        let tickets = waiting.iter().map(|wait| wait.ticket);
+        self.desk.effects.abandoned.extend(tickets);
+        for transfer in std::mem::take(of(&mut self.state.ended, sender)) {
+            let is_complete = transfer.is_complete;
+            self.conclude(sender, transfer, verdict, is_complete);
         }
         if let Some(mut transfer) = of(&mut self.state.transfers, sender).take() {
             let ticket = transfer.scanning.as_mut().and_then(Scanning::abandoned);
@@ -289,19 +323,10 @@ impl Findings<'_, '_> {
                 .position(|wait| wait.ticket == report.ticket)?;
             Some((side, waiting.swap_remove(at)))
         })?;
-        let name = match (&wait.last_of, of(&mut self.state.transfers, side)) {
-            (Some(transfer), _) => transfer.name.clone(),
-            (None, Some(transfer)) => transfer.name.clone(),
-            (None, None) => Vec::new(),
-        };
+        let file = self.file_of(side, wait.file);
+        let name = file.map_or_else(Vec::new, |file| file.name.clone());
         match &report.outcome {
-            ScanOutcome::Clean => {
-                if let Some(transfer) = wait.last_of {
-                    let is_complete = transfer.is_complete;
-                    let verdict = verdict_of(&transfer);
-                    self.conclude(side, transfer, verdict, is_complete);
-                }
-            }
+            ScanOutcome::Clean => {}
             ScanOutcome::Infected(virus) => {
                 let row = GatewayRow {
                     event: GatewayEventKind::Infected,
@@ -316,10 +341,7 @@ impl Findings<'_, '_> {
                     ..GatewayText::default()
                 };
                 self.tell(row, &text);
-                let transfer = wait
-                    .last_of
-                    .or_else(|| of(&mut self.state.transfers, side).take());
-                if let Some(transfer) = transfer {
+                if let Some(transfer) = self.take_file(side, wait.file) {
                     let is_complete = transfer.is_complete;
                     self.conclude(side, transfer, "infected", is_complete);
                 }
@@ -327,15 +349,12 @@ impl Findings<'_, '_> {
             }
             ScanOutcome::Failed(why) => {
                 self.on_unscanned(&name, why);
-                if let Some(mut transfer) = wait.last_of {
-                    transfer.unscanned.get_or_insert_with(|| why.clone());
-                    let is_complete = transfer.is_complete;
-                    self.conclude(side, transfer, "unscanned", is_complete);
-                } else if let Some(transfer) = of(&mut self.state.transfers, side) {
+                if let Some(transfer) = self.file_of(side, wait.file) {
                     transfer.unscanned.get_or_insert_with(|| why.clone());
                 }
             }
         }
+        self.conclude_scanned(side);
         Some(side)
     }
 }
@@ -430,7 +449,7 @@ impl Found for Findings<'_, '_> {
         if self.state.matched.take() != Some(hash_of(sender, file.name)) {
             self.check_name(sender, file.name);
         }
-        let mut transfer = Box::new(Transfer::new(self.rule, file));
+        let mut transfer = Box::new(Transfer::new(self.rule, self.next_number(), file));
         match file.coding {
             Coding::Identity => {}
             Coding::Gzip | Coding::Deflate => {

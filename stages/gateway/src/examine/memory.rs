@@ -63,22 +63,23 @@ impl Findings<'_, '_> {
         let ticket = scanning.push(plain, self.desk);
         let now = others + scanning.memory();
         self.count_memory(transfer, now);
-        self.wait_for(sender, ticket);
+        self.wait_for(sender, transfer.number, ticket);
     }
 
     /// Scans what came of a side's file so far. Whether there is anything to wait for.
     pub(super) fn scan_now(&mut self, sender: Side) -> bool {
-        let transfer = of(&mut self.state.transfers, sender).as_mut();
-        let scanning = transfer.and_then(|transfer| transfer.scanning.as_mut());
+        let Some(transfer) = of(&mut self.state.transfers, sender) else {
+            return false;
+        };
+        let number = transfer.number;
+        let scanning = transfer.scanning.as_mut();
         let ticket = scanning.and_then(|scanning| scanning.flush(self.desk));
-        self.wait_for(sender, ticket);
+        self.wait_for(sender, number, ticket);
         ticket.is_some()
     }
 
-    fn wait_for(&mut self, sender: Side, ticket: Option<Ticket>) {
-        of(&mut self.state.waiting, sender).extend(ticket.map(|ticket| Waiting {
-            ticket,
-            last_of: None,
-        }));
+    pub(super) fn wait_for(&mut self, sender: Side, file: u32, ticket: Option<Ticket>) {
+        let wait = ticket.map(|ticket| Waiting { ticket, file });
+        of(&mut self.state.waiting, sender).extend(wait);
     }
 }

@@ -59,6 +59,11 @@ struct State {
     words: [Option<KeywordState>; 2],
     transfers: [Option<Box<Transfer>>; 2],
     waiting: [Vec<Waiting>; 2],
+    /// Files that have ended and of which scans are outstanding.
+    #[expect(clippy::vec_box, reason = "they move here as they are, and are large")]
+    ended: [Vec<Box<Transfer>>; 2],
+    /// Files so far.
+    files: u32,
     host: Vec<u8>,
     matches: u8,
     /// Hashes of names that were told.

@@ -3,7 +3,6 @@
 use linkweir_engine::effect::{ScanChunk, Ticket};
 
 use super::Desk;
-use super::transfer::Transfer;
 use crate::policy::{ScanMode, ScanSettings};
 
 /// Bytes after which a part of a whole file is handed over.
@@ -13,8 +12,8 @@ const PART: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) ticket: Ticket,
-    /// The file, where this is its last scan; else it still passes by.
-    pub(super) last_of: Option<Box<Transfer>>,
+    /// The number of the file that it is a scan of.
+    pub(super) file: u32,
 }
 
 /// The bytes that were not given to the scanner yet.

@@ -13,6 +13,8 @@ const MOST_NAME: usize = 1024;
 /// A file of which bytes come.
 #[derive(Debug)]
 pub(super) struct Transfer {
+    /// Tells the files of a connection apart.
+    pub(super) number: u32,
     pub(super) name: Vec<u8>,
     pub(super) from: Vec<u8>,
     pub(super) to: Vec<u8>,
@@ -35,7 +37,7 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    pub(super) fn new(rule: &Rule, info: &FileInfo<'_>) -> Self {
+    pub(super) fn new(rule: &Rule, number: u32, info: &FileInfo<'_>) -> Self {
         let cut = |text: &[u8]| text.get(..MOST_NAME).unwrap_or(text).to_vec();
         let name = if info.name.is_empty() {
             info.identifier
@@ -43,6 +45,7 @@ impl Transfer {
             info.name
         };
         Self {
+            number,
             name: cut(name),
             from: cut(info.from),
             to: cut(info.to),

@@ -266,3 +266,32 @@ fn a_part_of_a_file_is_not_clean() {
         assert_eq!(bed.at_client.stream() == part, passes);
     }
 }
+
+/// What the audit says of a file rests on all scans of it, in whatever order the scanner answers.
+#[test]
+fn a_file_is_told_when_the_last_scan_of_it_is_done() {
+    let with_virus = |len: usize| [&vec![b'z'; len - VIRUS.len()][..], VIRUS].concat();
+    // The last window ends with the file; a window and the rest come in one packet.
+    let plain = response(&with_virus(1500));
+    let mut chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    for part in [with_virus(1000), vec![b'z'; 500]] {
+        chunked.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+        chunked.extend_from_slice(&part);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    for (answer, scans) in [(plain, 1), (chunked, 2)] {
+        let mut bed = opened(1000);
+        bed.send(Side::Server, 0, &answer);
+        assert_eq!(bed.due.len(), scans);
+        // The last one that was asked is answered first.
+        bed.scan();
+        assert_eq!(bed.events_of(GatewayEventKind::Infected), 1);
+        let files = bed.events.views();
+        let files = files.filter(|event| event.row.event == GatewayEventKind::File);
+        let verdicts: Vec<_> = files.map(|event| event.row.verdict).collect();
+        assert_eq!(verdicts, ["infected"]);
+        assert_eq!(bed.unanswered(), 0);
+        assert!(bed.at_client.stream().is_empty());
+    }
+}
