@@ -3,9 +3,10 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Net, Place, SERVER, SERVER_V6};
-use crate::netns::Running;
+use crate::netns::{Running, until};
 use crate::web;
 
 /// A web server for a folder: ports 80 and 8080, both families.
@@ -50,10 +51,16 @@ impl Nginx {
         self.folder.join("files").join(name)
     }
 
-    /// The requests it has answered: `address path status bytes` per line.
+    /// The requests it has answered: `address path status bytes` per line. What was `expected` is waited for:
+    /// a request is written down when its client has the answer already.
     #[must_use]
-    pub fn access_log(&self) -> String {
-        fs::read_to_string(self.folder.join("access.log")).unwrap_or_default()
+    pub fn access_log(&self, expected: &[&str]) -> String {
+        let mut log = String::new();
+        until(Duration::from_secs(10), || {
+            log = fs::read_to_string(self.folder.join("access.log")).unwrap_or_default();
+            expected.iter().all(|line| log.contains(line))
+        });
+        log
     }
 }
 

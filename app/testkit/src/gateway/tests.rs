@@ -106,9 +106,12 @@ fn nginx_serves_the_clients() {
     assert!(coded.contains("content-encoding: gzip"), "{coded}");
     let named = ask(&format!("[{SERVER_V6}]"), "named/page", client_v6(3));
     assert!(named.contains("filename=\"report.exe\""), "{named}");
-    let log = nginx.access_log();
-    assert!(log.contains("10.88.1.18 /plain/page 200 20000"), "{log}");
-    assert!(log.contains("fd00:88:1::14 /named/page"), "{log}");
+    let lines = [
+        "10.88.1.18 /plain/page 200 20000",
+        "fd00:88:1::14 /named/page",
+    ];
+    let log = nginx.access_log(&lines);
+    assert!(lines.iter().all(|line| log.contains(line)), "{log}");
 }
 
 #[test]

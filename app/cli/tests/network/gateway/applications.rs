@@ -75,9 +75,10 @@ fn http_is_rejected_for_a_network() {
     same(&site.path("out"), &bytes);
 
     // The server did not get to know of what was rejected, or not its end.
-    let log = site.nginx.access_log();
+    let line = "10.88.1.14 /plain/page 200 100000";
+    let log = site.nginx.access_log(&[line]);
     let events = gateway.end();
-    assert!(log.contains("10.88.1.14 /plain/page 200 100000"), "{log}");
+    assert!(log.contains(line), "{log}");
     let rejected = events.decisions();
     let rejected = rejected.iter().filter(|(_, action)| *action == "reject");
     assert_eq!(rejected.count(), 3, "{:?}", events.decisions());
