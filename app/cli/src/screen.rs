@@ -39,8 +39,8 @@ pub(crate) fn lost(pairs: Vec<(String, u64)>, most: usize) -> String {
 }
 
 /// A time that a share `q` of these nanoseconds does not exceed; `-` where they are too few to tell: one at
-/// least has to be expected above it (2 for the median, 100 for the 99th percentile). The longest is told of
-/// any.
+/// least has to be expected above it (2 for the median, 100 for the 99th percentile). The longest is always
+/// shown.
 #[expect(
     clippy::cast_precision_loss,
     reason = "only small counts are near the limit"

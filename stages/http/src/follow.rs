@@ -242,15 +242,15 @@ impl HttpStage {
                 next = Some(Answers::of(peer));
             }
         }
-        let next = next.unwrap_or_default();
-        self.end_queue(&connection, next, out);
+        let answers = next.unwrap_or_default();
+        self.end_queue(&connection, answers, out);
         let client = if stream.is_client {
             Some(&mut stream)
         } else {
             peer.as_mut()
         };
         if let Some(client) = client {
-            self.give_up_gap(&connection, client, next, out);
+            self.give_up_gap(&connection, client, answers, out);
         }
         if let Some(rest) = rest {
             self.read_alone(&rest, out);
@@ -270,7 +270,7 @@ impl HttpStage {
         }
         self.release_bodies(out);
         if self.behind_gap.take().is_some()
-            && let Some((_, next)) = next.next
+            && let Some((_, next)) = answers.next
         {
             self.note_seen(ConnectionHash::new(self.seed, &connection), next.0);
         }

@@ -7,6 +7,7 @@ use linkweir_wire::SeqNumber;
 
 use crate::halves::after;
 use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::pending::WaitingRequest;
 use crate::place::Place;
 use crate::stage::HttpStage;
 
@@ -53,6 +54,17 @@ pub(crate) struct Sent {
     pub(crate) seq: SeqNumber,
     /// The length of all of it, if that is known.
     pub(crate) bytes: Option<u64>,
+}
+
+impl Sent {
+    /// One that has waited.
+    pub(crate) const fn of(request: &WaitingRequest, bytes: Option<u64>) -> Self {
+        Self {
+            origin: request.origin,
+            seq: request.seq,
+            bytes,
+        }
+    }
 }
 
 impl HttpStage {

@@ -1,5 +1,5 @@
-//! How far both directions of a connection have come: by this a request is known before which others are
-//! missing.
+//! Which sequence numbers are due next in both directions of a connection. A request that begins behind them has
+//! others before it that are missing.
 
 use linkweir_wire::SeqNumber;
 
@@ -55,7 +55,7 @@ impl Reach {
         }
     }
 
-    /// Nobody knows any more what is due next of a connection.
+    /// Forgets a connection: what is due next of it is not known any more.
     #[inline]
     pub(crate) fn forget(&mut self, hash: ConnectionHash) {
         if let Some(slot) = self.slots.get_mut(hash.home() as usize % SLOTS) {

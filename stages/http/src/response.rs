@@ -90,11 +90,7 @@ impl HttpStage {
         };
         let text = self.texts.read(&request.text, &mut self.scratch);
         let parts = request_parts(&request, half, text);
-        let sent = Sent {
-            origin: half.origin,
-            seq: half.seq,
-            bytes: request.bytes,
-        };
+        let sent = Sent::of(half, request.bytes);
         let rule = response_body(head, parts.method);
         let length = measured(rule, body).filter(|_| whole);
         let next = length.map(|length| after(link, head_len, length));
@@ -333,11 +329,7 @@ impl HttpStage {
             stored_end(&stored, &answered, parts.method),
             out,
         );
-        let sent = Sent {
-            origin: half.origin,
-            seq: half.seq,
-            bytes: request.bytes,
-        };
+        let sent = Sent::of(half, request.bytes);
         self.remember(hash, stored.link, sent, next);
         self.head = answer_text;
         self.texts.release(request.text);

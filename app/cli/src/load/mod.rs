@@ -56,7 +56,10 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     }
     for folder in written_folders(args) {
         if !folder.exists() {
-            return Err(anyhow!("{}: no such folder to write to", folder.display()));
+            return Err(anyhow!(
+                "{}: no such directory to write to",
+                folder.display()
+            ));
         }
     }
     conflicts::check(&written(args), &[]).map_err(|what| anyhow!(Wrong(what)))?;

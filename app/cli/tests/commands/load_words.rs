@@ -47,7 +47,7 @@ fn outputs_need_a_folder_that_is_there() {
         let path = folder.path().join(name).display().to_string();
         load(&[&HERE[..], &[flag, &path]].concat())
             .exits(3)
-            .says("none: no such folder to write to");
+            .says("none: no such directory to write to");
     }
 }
 
