@@ -33,9 +33,13 @@ pub(crate) struct LineArgs {
     #[arg(long, value_name = "PART", value_parser = part)]
     reorder: f64,
 
-    /// By how much.
+    /// By how much more.
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     delay: Duration,
+
+    /// How long each frame is on its way, in each direction.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "0s")]
+    latency: Duration,
 
     /// Names the random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -57,6 +61,7 @@ pub(crate) fn run(args: &LineArgs) -> anyhow::Result<Exit> {
     let options = Options {
         between: [args.between.clone(), args.and.clone()],
         harm: Harm {
+            latency: args.latency,
             loss: args.loss,
             reorder: args.reorder,
             delay: args.delay,

@@ -11,6 +11,7 @@ use super::counts::{Counts, Kind};
 use super::way::{Harm, Way};
 
 const HARM: Harm = Harm {
+    latency: Duration::ZERO,
     loss: 0.1,
     reorder: 0.2,
     delay: Duration::from_millis(2),
@@ -125,6 +126,28 @@ fn late_is_by_the_delay_and_no_less() {
     way.pop_due(at(2500), &mut out);
     assert_eq!(out.len(), 2);
     assert_eq!(way.next_deadline(), None);
+}
+
+#[test]
+fn every_frame_is_on_its_way_for_the_latency() {
+    let far = Harm {
+        latency: Duration::from_millis(10),
+        loss: 0.0,
+        reorder: 0.0,
+        ..HARM
+    };
+    let mut way = Way::new(far, 1, 0);
+    let mut out = Frames::default();
+    let at = |micros: u64| Timestamp::from_nanos(micros * 1000);
+    way.take(&numbered(1), at(0), &mut out);
+    way.take(&[0; 60], at(5), &mut out);
+    way.pop_due(at(9_999), &mut out);
+    assert!(out.is_empty());
+    way.pop_due(at(10_004), &mut out);
+    assert_eq!(out.iter().collect::<Vec<_>>(), [numbered(1)]);
+    way.pop_due(at(10_005), &mut out);
+    assert_eq!((out.len(), way.counts().passed), (2, 2));
+    assert_eq!(way.counts().late.all(), 0);
 }
 
 #[test]

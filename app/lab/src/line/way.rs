@@ -13,14 +13,16 @@ use super::counts::{Counts, Kind};
 const LATE_FRAMES: usize = 100_000;
 const LATE_BYTES: usize = 128 << 20;
 
-/// What is done to segments.
+/// What is done to frames; only TCP segments are lost or come late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Harm {
+    /// How long each frame is on its way.
+    pub latency: Duration,
     /// Part of them that is lost.
     pub loss: f64,
     /// Part of the others that comes late.
     pub reorder: f64,
-    /// By how much.
+    /// By how much more.
     pub delay: Duration,
 }
 
@@ -48,25 +50,28 @@ impl Way {
     pub(super) fn take(&mut self, frame: &[u8], now: Timestamp, out: &mut Frames) {
         let (kind, payload) = Kind::of(frame);
         self.counts.frames += 1;
-        if kind == Kind::Other {
-            self.pass(frame, out);
-            return;
+        let mut wait = self.harm.latency;
+        if kind != Kind::Other {
+            self.counts.segments.add(kind);
+            self.counts.payload_bytes += payload;
+            // Both are drawn for each, so that the fate of one does not move that of the next.
+            let (is_lost, is_late) = (
+                self.random.uniform() < self.harm.loss,
+                self.random.uniform() < self.harm.reorder,
+            );
+            if is_lost {
+                self.counts.lost.add(kind);
+                self.counts.lost_bytes += payload;
+                return;
+            }
+            if is_late {
+                wait += self.harm.delay;
+                self.counts.late.add(kind);
+            }
         }
-        self.counts.segments.add(kind);
-        self.counts.payload_bytes += payload;
-        // Both are drawn for each, so that the fate of one does not move that of the next.
-        let (is_lost, is_late) = (
-            self.random.uniform() < self.harm.loss,
-            self.random.uniform() < self.harm.reorder,
-        );
-        if is_lost {
-            self.counts.lost.add(kind);
-            self.counts.lost_bytes += payload;
-        } else if !is_late {
+        if wait.is_zero() {
             self.pass(frame, out);
-        } else if self.late.put(now + self.harm.delay, frame) {
-            self.counts.late.add(kind);
-        } else {
+        } else if !self.late.put(now + wait, frame) {
             self.counts.no_room += 1;
             self.pass(frame, out);
         }

@@ -143,6 +143,7 @@ impl Prefix {
 impl From<Line> for Harm {
     fn from(line: Line) -> Self {
         Self {
+            latency: Duration::ZERO,
             loss: line.loss,
             reorder: line.reorder,
             delay: line.delay,

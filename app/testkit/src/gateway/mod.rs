@@ -69,6 +69,14 @@ impl Place {
         }
     }
 
+    /// The gateway's IPv4 address as it is seen from here.
+    const fn router(self) -> &'static str {
+        match self {
+            Self::Client | Self::Gateway => "10.88.1.1",
+            Self::Server => "10.88.2.1",
+        }
+    }
+
     fn addresses(self) -> Vec<(&'static str, IpAddr)> {
         let router = |net: u16| {
             let [.., low] = net.to_be_bytes();
@@ -110,6 +118,17 @@ impl Default for Links {
     }
 }
 
+/// The interfaces of a place that a line stands before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineEnds {
+    /// What has the addresses.
+    pub host: &'static str,
+    /// The end of the line at the host.
+    pub near: &'static str,
+    /// The end of the line at the cable to the gateway.
+    pub far: &'static str,
+}
+
 /// The three namespaces and the cables between them.
 #[derive(Debug)]
 pub struct Net {
@@ -148,7 +167,7 @@ impl Net {
             net.set_up(place, links)?;
         }
         for (place, number) in [(Place::Client, 1), (Place::Server, 2)] {
-            let four = format!("10.88.{number}.1");
+            let four = place.router();
             let six = format!("fd00:88:{number}::1");
             net.must(place, "ip", &["route", "add", "default", "via", &four])?;
             net.must(place, "ip", &["-6", "route", "add", "default", "via", &six])?;
@@ -188,6 +207,48 @@ impl Net {
             self.must(place, "ip", &words)?;
         }
         Ok(())
+    }
+
+    /// Moves the IPv4 addresses of a place in front of a line that is to be laid between two interfaces
+    /// there: a program gives the frames of each to the other.
+    ///
+    /// The kernel is kept from answering behind the line: it would find its own addresses from there, and
+    /// nothing would pass.
+    ///
+    /// # Errors
+    /// The kernel does not allow it, or the place has several interfaces.
+    pub fn put_before_line(&self, place: Place) -> Result<LineEnds, Unavailable> {
+        let [far] = place.interfaces() else {
+            return Err(Unavailable::new("a line needs a place with one interface"));
+        };
+        let ends = LineEnds {
+            host: "host0",
+            near: "host1",
+            far,
+        };
+        let ip = |words: &str| {
+            let words: Vec<&str> = words.split(' ').collect();
+            self.must(place, "ip", &words)
+        };
+        let LineEnds { host, near, far } = ends;
+        ip(&format!("link add {host} type veth peer name {near}"))?;
+        ip(&format!("addr flush dev {far}"))?;
+        for interface in [host, near] {
+            self.switch_offloads_off(place, interface)?;
+        }
+        for interface in [near, far] {
+            let setting = format!("net.ipv6.conf.{interface}.disable_ipv6=1");
+            self.must(place, "sysctl", &["-q", "-w", &setting])?;
+            ip(&format!("link set {interface} arp off up"))?;
+        }
+        ip(&format!("link set {host} up"))?;
+        let addresses = place.addresses();
+        let addresses = addresses.iter().map(|(_, address)| address);
+        for address in addresses.filter(|address| address.is_ipv4()) {
+            ip(&format!("addr add {address}/24 dev {host}"))?;
+        }
+        ip(&format!("route replace default via {}", place.router()))?;
+        Ok(ends)
     }
 
     /// Runs a short command in a namespace; a failure is an error with what it said.

@@ -40,7 +40,9 @@ impl<'a> Gateway<'a> {
         done(words("up")?)?;
         let mut run = words("run")?;
         run.arg("-q").arg("-w").arg(site.path("events.jsonl"));
-        let running = start(site, run, "gateway", || site.net().queues().len() >= queues)?;
+        let running = start(site, run, "gateway", |_| {
+            site.net().queues().len() >= queues
+        })?;
         Ok(Self {
             site,
             linkweir,
@@ -116,7 +118,7 @@ impl<'a> Between<'a> {
                 for number in 0..=last {
                     let mut accept = site.gateway(rounds.programs.example("accept"));
                     accept.args(["--queue", &number.to_string()]);
-                    let is_there = || site.net().queues().len() > usize::from(number);
+                    let is_there = |_| site.net().queues().len() > usize::from(number);
                     between
                         .programs
                         .push(start(site, accept, "accept", is_there)?);
@@ -172,7 +174,7 @@ impl<'a> Between<'a> {
     fn redirect(&mut self, proxy: Command, name: &str) -> Result<()> {
         let site = self.site;
         // In hexadecimal, as the table of the kernel has it; 0A: listening.
-        let listening = || {
+        let listening = |_| {
             let tables = [site.net().table("tcp"), site.net().table("tcp6")].concat();
             tables
                 .lines()
@@ -208,16 +210,17 @@ pub(super) fn start(
     site: &Site,
     mut command: Command,
     name: &str,
-    mut is_ready: impl FnMut() -> bool,
+    mut is_ready: impl FnMut(u32) -> bool,
 ) -> Result<Running> {
     let log = site.path(&format!("{name}.log"));
     let said = File::create(&log).with_context(|| format!("create {}", log.display()))?;
     command.stdout(said.try_clone()?).stderr(said);
     let mut running = Running::start(&mut command).with_context(|| format!("start {name}"))?;
+    let id = running.id();
     let mut has_ended = false;
     let ready = until(PATIENCE, || {
         has_ended = !matches!(running.ended(), Ok(None));
-        has_ended || is_ready()
+        has_ended || is_ready(id)
     });
     if has_ended || !ready {
         let said = fs::read_to_string(&log).unwrap_or_default();

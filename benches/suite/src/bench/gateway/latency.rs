@@ -38,7 +38,7 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Bar> {
     let socket = site.path("slow.sock");
     let mut scanner = site.gateway(rounds.programs.own("slow_scanner"));
     scanner.arg(&socket).args([MARKER, &DELAY_MS.to_string()]);
-    let _scanner = start(site, scanner, "slow_scanner", || socket.exists())?;
+    let _scanner = start(site, scanner, "slow_scanner", |_| socket.exists())?;
     let settings = Scanner {
         socket: &socket,
         window_kib: WINDOW_KIB,

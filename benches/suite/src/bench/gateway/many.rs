@@ -28,7 +28,7 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Bar>> {
     let mut hold = site.client(rounds.programs.own("hold"));
     hold.args([&format!("{SERVER}:80"), "/small.bin", &COUNT.to_string()]);
     let said = || std::fs::read_to_string(site.path("hold.log")).unwrap_or_default();
-    let holding = start(site, hold, "hold", || said().contains("held"))?;
+    let holding = start(site, hold, "hold", |_| said().contains("held"))?;
     let (_, peak) = cost::memory(gateway.id())?;
     let status = gateway.status()?;
     let dropped: u64 = site

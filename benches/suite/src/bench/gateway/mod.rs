@@ -9,6 +9,7 @@ mod bars;
 mod between;
 mod cost;
 mod download;
+mod far;
 mod latency;
 mod many;
 mod part;
@@ -36,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What is asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Plan {
     /// Length of a run.
     seconds: u32,
@@ -148,6 +149,9 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         let all = rounds.of(&site, &Row::ON_CABLE)?;
         series::table("the same in packets of 1448 bytes, offloads off", &all);
         bars.push(bars::no_drop("1448-byte packets", &all));
+    }
+    if plan.wants(Part::Far) {
+        bars.extend(far::run(&rounds, &dir.join("far"))?);
     }
     println!();
     all_bars::print(&bars);

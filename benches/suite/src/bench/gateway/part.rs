@@ -17,15 +17,18 @@ pub(super) enum Part {
     Shape,
     /// Ten thousand connections.
     Many,
+    /// A line with a latency, loss and reordering.
+    Far,
 }
 
 impl Part {
-    const OTHERS: [(&'static str, Self); 5] = [
+    const OTHERS: [(&'static str, Self); 6] = [
         ("cable", Self::Cable),
         ("sweep", Self::Sweep),
         ("slow-scan", Self::SlowScan),
         ("shape", Self::Shape),
         ("many", Self::Many),
+        ("far", Self::Far),
     ];
 
     /// The part of a word.
