@@ -42,7 +42,7 @@ const LANES: &[(&str, &str, Lane)] = &[
     ("linkweir-testkit", "lib", Lane::Waiting),
     ("linkweir", "live", Lane::Alone(2)),
     ("linkweir", "network", Lane::Alone(5)),
-    ("linkweir", "lab", Lane::Alone(3)),
+    ("linkweir", "lab", Lane::Alone(2)),
 ];
 
 /// A test program.
@@ -454,7 +454,7 @@ mod tests {
         let lab = program(&message).unwrap();
         assert_eq!(
             (lab.title().as_str(), lab.lane()),
-            ("linkweir lab", Lane::Alone(3))
+            ("linkweir lab", Lane::Alone(2))
         );
         assert_eq!(lab.folder, Path::new("/x/app/cli"));
         assert!(program(&serde_json::json!({ "reason": "build-finished" })).is_none());
