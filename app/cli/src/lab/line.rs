@@ -37,9 +37,9 @@ pub(crate) struct LineArgs {
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     delay: Duration,
 
-    /// How long each frame is on its way, in each direction.
-    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "0s")]
-    latency: Duration,
+    /// How long each frame is on its way, in each direction [default: no time].
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    latency: Option<Duration>,
 
     /// Names the random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &LineArgs) -> anyhow::Result<Exit> {
     let options = Options {
         between: [args.between.clone(), args.and.clone()],
         harm: Harm {
-            latency: args.latency,
+            latency: args.latency.unwrap_or_default(),
             loss: args.loss,
             reorder: args.reorder,
             delay: args.delay,
