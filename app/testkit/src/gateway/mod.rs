@@ -169,7 +169,7 @@ impl Net {
         for (place, number) in [(Place::Client, 1), (Place::Server, 2)] {
             let four = place.router();
             let six = format!("fd00:88:{number}::1");
-            net.must(place, "ip", &["route", "add", "default", "via", &four])?;
+            net.must(place, "ip", &["route", "add", "default", "via", four])?;
             net.must(place, "ip", &["-6", "route", "add", "default", "via", &six])?;
         }
         Ok(net)

@@ -1,14 +1,12 @@
 //! wrk: downloads over several connections, as fast as they go.
 
+use super::Plan;
 use super::site::Site;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::process::Stdio;
 
 use crate::shell::root;
-
-/// Connections at once.
-pub(super) const CONNECTIONS: usize = 4;
 
 /// What came.
 #[derive(Debug, Clone, Copy)]
@@ -23,21 +21,21 @@ impl Downloaded {
     }
 }
 
-/// Downloads `file.bin` for some seconds, with a connection for each download or with connections that
-/// are kept.
-pub(super) fn run(site: &Site, seconds: u32, is_one_each: bool) -> Result<Downloaded> {
+/// Downloads `file.bin` for as long and over as many connections as is planned, with a connection for each
+/// download or with connections that are kept.
+pub(super) fn run(site: &Site, plan: &Plan) -> Result<Downloaded> {
     let mut wrk = site.client("wrk");
     wrk.args([
         "-t1",
-        &format!("-c{CONNECTIONS}"),
-        &format!("-d{seconds}s"),
+        &format!("-c{}", plan.connections),
+        &format!("-d{}s", plan.seconds),
         // A scan may take a while on a machine that does other things.
         "--timeout",
         "10s",
         "-s",
     ])
     .arg(root().join("benches/gateway/wrk.lua"));
-    if is_one_each {
+    if plan.is_one_each {
         wrk.args(["-H", "Connection: close"]);
     }
     let output = wrk

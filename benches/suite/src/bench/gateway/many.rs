@@ -38,7 +38,7 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Bar>> {
         .map(|queue| queue.dropped + queue.user_dropped)
         .sum();
     // They are no load: a download beside them goes on.
-    let beside = download::run(site, rounds.plan.seconds, rounds.plan.is_one_each)?;
+    let beside = download::run(site, rounds.plan)?;
     drop(holding);
     gateway.finish()?;
     progress("");

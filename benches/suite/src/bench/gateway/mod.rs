@@ -46,6 +46,8 @@ struct Plan {
     /// Kernel queues, and threads that serve them. The kernel picks the queue of a packet by its two
     /// addresses alone, and wrk has one: of several, one is used.
     queues: u16,
+    /// Connections at once.
+    connections: usize,
     /// Whether connections carry one download each, or as many as fit in a run.
     is_one_each: bool,
     only: Vec<Part>,
@@ -76,6 +78,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
         seconds: options.value("--seconds")?.unwrap_or(1).max(1),
         runs: options.value("--runs")?.unwrap_or(5).max(1),
         queues: options.value("--queues")?.unwrap_or(1).max(1),
+        connections: 4,
         is_one_each: !options.flag("--keep-alive"),
         only: Vec::new(),
         binary: options.value("--binary")?,
@@ -168,7 +171,7 @@ fn describe(plan: &Plan, site: &Site) {
         } else {
             ""
         },
-        download::CONNECTIONS,
+        plan.connections,
         if plan.is_one_each {
             "a new one for each download"
         } else {

@@ -122,7 +122,7 @@ impl Rounds<'_> {
         let clamd: Vec<u32> = self.clamd.iter().map(|(_, id)| *id).collect();
         let begin = (Clock::now(ids)?, Clock::now(&clamd)?);
         let before = Counters::of(&site.net().queues());
-        let downloaded = download::run(site, self.plan.seconds, self.plan.is_one_each)?;
+        let downloaded = download::run(site, self.plan)?;
         let end = (Clock::now(ids)?, Clock::now(&clamd)?);
         let after = Counters::of(&site.net().queues());
         let mut resident = 0;
@@ -164,7 +164,7 @@ impl Rounds<'_> {
         let begin = Clock::now(&[id])?;
         let output = site
             .gateway(self.programs.example("throughput"))
-            .args(["--connections", &download::CONNECTIONS.to_string()])
+            .args(["--connections", &self.plan.connections.to_string()])
             .args(["--seconds", &self.plan.seconds.to_string(), "--socket"])
             .arg(socket)
             .arg(window_kib.to_string())
