@@ -8,6 +8,7 @@ use std::rc::Rc;
 use anyhow::{Context, anyhow};
 use linkweir_engine::{Loss, NoOutput, Outputs, Sink, SinkError};
 use linkweir_record::RecordKind;
+use linkweir_sink::human::counted;
 use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
 use serde_json::{Map, Value};
@@ -192,17 +193,28 @@ pub(crate) fn written_folders<'a>(outputs: impl Iterator<Item = &'a Path>) -> Ve
 }
 
 /// Gives up everything but `keep`, and says what could not be done.
+///
+/// Threads that run already keep what they have: call it before the first one starts.
 pub(crate) fn give_up_privileges(keep: &Restrict) -> anyhow::Result<()> {
+    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads > 1 {
+        warn(&format!(
+            "{} keep all privileges",
+            counted(threads as u64 - 1, "thread")
+        ));
+    }
     for undone in keep.apply().context("give up privileges")? {
         warn(&undone);
     }
     Ok(())
 }
 
-/// What a capture needs once its interface is open: the right to open it again.
-pub(crate) fn of_capture(interface: Option<&str>, writable: Vec<PathBuf>) -> Restrict {
+/// What a run needs once its input is open: of an interface the right to open it again, of files that to
+/// read those of others.
+pub(crate) fn of_run(is_live: bool, interface: Option<&str>, writable: Vec<PathBuf>) -> Restrict {
     Restrict {
         writable,
+        keep_read: !is_live,
         keep_net: interface.is_some(),
         keep_bpf: interface.is_some_and(|name| name.starts_with("xdp:")),
         ..Restrict::default()

@@ -24,6 +24,8 @@ use seccompiler::{SeccompAction, SeccompFilter, SeccompRule};
 pub struct Restrict {
     /// Folders (or files) in which files may be made, changed and renamed.
     pub writable: Vec<PathBuf>,
+    /// Keeps `CAP_DAC_READ_SEARCH`: files of others that an administrator names are read as they come up.
+    pub keep_read: bool,
     /// Keeps `CAP_NET_RAW`, to open an interface again that has gone and come back.
     pub keep_net: bool,
     /// Keeps `CAP_NET_ADMIN`, `CAP_BPF` and `CAP_IPC_LOCK` too, and the system call `bpf`: what `AF_XDP` needs for
@@ -54,6 +56,9 @@ impl Restrict {
     fn drop_capabilities(&self, undone: &mut Vec<String>) -> io::Result<()> {
         let have = rustix::thread::capabilities(None)?;
         let mut keep = CapabilitySet::empty();
+        if self.keep_read {
+            keep |= CapabilitySet::DAC_READ_SEARCH;
+        }
         if self.keep_net {
             keep |= CapabilitySet::NET_RAW;
         }

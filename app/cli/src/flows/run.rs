@@ -15,7 +15,7 @@ use super::setup::{
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{self, Documents, SharedReport, give_up_privileges, of_capture};
+use crate::outputs::{self, Documents, SharedReport, give_up_privileges, of_run};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -66,6 +66,13 @@ impl<'a> Job<'a> {
         signals: Signals,
         meter: Meter,
     ) -> anyhow::Result<Self> {
+        let is_live = args.is_live();
+        // Before the outputs start threads, which are bound too.
+        give_up_privileges(&of_run(
+            is_live,
+            args.input.interface.as_deref(),
+            written_folders(args),
+        ))?;
         let mut outputs = open_outputs(args)?;
         let documents = open_documents(args)?;
         let page = args.output.report.as_ref().map(|_| SharedReport::default());
@@ -76,13 +83,6 @@ impl<'a> Job<'a> {
             Some(feed) => feed.to_string(),
             None => input::names(&args.input).join(" "),
         };
-        let is_live = args.is_live();
-        if is_live {
-            give_up_privileges(&of_capture(
-                args.input.interface.as_deref(),
-                written_folders(args),
-            ))?;
-        }
         let destinations = &args.output.write;
         let subject = Subject::of_run(&source, is_live, destinations, &written(args));
         #[cfg(not(feature = "kafka"))]

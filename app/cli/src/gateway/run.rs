@@ -56,7 +56,6 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let config = GatewayConfig::read(&args.file.config, &numbers)?;
     let origin = Offer::of(&args.file.config, BTreeMap::new());
     let control = Control::listen(&config.settings.control)?;
-    let mut outputs = open_outputs(args)?;
     let existing = args.output.store.files.existing(true);
     let summary = AtEnd::open("--summary", args.output.summary.as_deref(), existing)?;
     let shared = Arc::new(Shared {
@@ -78,6 +77,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .map(|_| ResetSender::open(None))
         .collect::<Result<Vec<_>, _>>()?;
     give_up_privileges(args, &config)?;
+    // They may start threads, which are bound too.
+    let mut outputs = open_outputs(args)?;
     let scanner = config.scanner.as_ref().map(start_scanner).transpose()?;
     let vault = config
         .keeps_files()

@@ -15,7 +15,7 @@ use crate::conflicts;
 use crate::exit::{Exit, Wrong};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{self, AtEnd, Documents, give_up_privileges, of_capture};
+use crate::outputs::{self, AtEnd, Documents, give_up_privileges, of_run};
 use crate::progress::Meter;
 use crate::signals::Signals;
 use crate::watch::{Viewer, Watcher};
@@ -61,15 +61,15 @@ fn extract<S: Source>(
     signals: Signals,
     meter: Meter,
 ) -> anyhow::Result<Exit> {
+    let folders = written(args).into_iter().map(|(_, path)| path);
+    // Before the outputs start threads, which are bound too.
+    give_up_privileges(&of_run(
+        args.is_live(),
+        args.input.interface.as_deref(),
+        outputs::written_folders(folders),
+    ))?;
     let mut outputs = open_outputs(args)?;
     let documents = open_documents(args)?;
-    if args.is_live() {
-        let written = written(args).into_iter().map(|(_, path)| path);
-        give_up_privileges(&of_capture(
-            args.input.interface.as_deref(),
-            outputs::written_folders(written),
-        ))?;
-    }
     let mut stage = HalfStage::new(&HalvesConfig {
         file: args.file_number,
         ports: args.ports.clone(),

@@ -20,7 +20,7 @@ use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{self, Documents, SharedReport, give_up_privileges, of_capture};
+use crate::outputs::{self, Documents, SharedReport, give_up_privileges, of_run};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -83,19 +83,19 @@ impl<'a> Job<'a> {
         meter: Meter,
         page: Option<SharedReport<HttpReport>>,
     ) -> anyhow::Result<Self> {
+        let is_live = args.is_live();
+        // Before the outputs start threads, which are bound too.
+        give_up_privileges(&of_run(
+            is_live,
+            args.input.interface.as_deref(),
+            written_folders(args),
+        ))?;
         let mut outputs = open_outputs(args)?;
         let documents = open_documents(args)?;
         if let Some(page) = &page {
             outputs.add_observer(Box::new(page.clone()));
         }
-        let is_live = args.is_live();
         let source = args.source_names().join(" ");
-        if is_live {
-            give_up_privileges(&of_capture(
-                args.input.interface.as_deref(),
-                written_folders(args),
-            ))?;
-        }
         let destinations = &args.output.write;
         let subject = Subject::of_run(&source, is_live, destinations, &written(args));
         #[cfg(not(feature = "kafka"))]

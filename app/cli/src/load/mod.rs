@@ -83,12 +83,13 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     let population = clients::population(args, &target, share, port.mac())?;
     let next_hop = clients::next_hop(args, &target, &population)?;
     clients::keep_the_kernel_out(args, interface, &target)?;
-    let records = Records::start(&args.output)?;
     let pcap = open_pcap(args)?;
     outputs::give_up_privileges(&Restrict {
         writable: written_folders(args),
         ..Restrict::default()
     })?;
+    // It has a thread, which is bound too.
+    let records = Records::start(&args.output)?;
     let header = conclude::header(args, &target, Some((&population, &port)));
     let mtu = port.mtu();
     let mut runner = Runner {

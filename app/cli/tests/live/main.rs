@@ -11,4 +11,5 @@ mod common;
 
 mod flows;
 mod http;
+mod privileges;
 mod traffic;

@@ -1,0 +1,66 @@
+//! What threads of a run may still do.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::traffic::Site;
+use linkweir_testkit::conversation::Side;
+use linkweir_testkit::netns::{interface, until};
+use tempfile::tempdir;
+
+/// `CAP_NET_RAW` alone: to open the interface again.
+const NET_RAW: u64 = 1 << 13;
+
+/// What the kernel says of one thread.
+#[derive(Debug, PartialEq, Eq)]
+struct Thread {
+    name: String,
+    capabilities: u64,
+    no_new_privileges: String,
+    seccomp: String,
+}
+
+fn threads(process: u32) -> Vec<Thread> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let read = |task: &Path| {
+        let text = fs::read_to_string(task.join("status")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name));
+            let value = line
+                .and_then(|line| line.split_once(':'))
+                .map(|(_, value)| value.trim());
+            value.unwrap_or_default().to_owned()
+        };
+        Thread {
+            name: field("Name"),
+            capabilities: u64::from_str_radix(&field("CapEff"), 16).unwrap(),
+            no_new_privileges: field("NoNewPrivs"),
+            seccomp: field("Seccomp"),
+        }
+    };
+    tasks.map(|task| read(&task.unwrap().path())).collect()
+}
+
+#[test]
+fn every_thread_has_given_up_its_privileges() {
+    let folder = tempdir().unwrap();
+    let Some(site) = Site::open(folder.path()) else {
+        return;
+    };
+    // A broker that is never there: its client has threads all the same.
+    for output in ["x.jsonl", "kafka://127.0.0.1:9/x"] {
+        let mut command = site.linkweir();
+        command.args(["http", "-q", "-i", interface(Side::Server), "-w", output]);
+        let running = site.listening(&mut command, 1);
+        let is_kafka = output.starts_with("kafka");
+        let has_started = || !is_kafka || threads(running.id()).len() > 2;
+        assert!(until(Duration::from_secs(10), has_started), "{output}");
+        for thread in threads(running.id()) {
+            assert_eq!(thread.capabilities & !NET_RAW, 0, "{output}: {thread:?}");
+            assert_eq!(thread.no_new_privileges, "1", "{output}: {thread:?}");
+            assert_eq!(thread.seccomp, "2", "{output}: {thread:?}");
+        }
+        running.finish().unwrap();
+    }
+}
