@@ -14,20 +14,57 @@ type Parameter<'a> = (&'a [u8], Cow<'a, [u8]>, &'a [u8]);
 /// and not read.
 #[must_use]
 pub fn disposition_name(value: &[u8]) -> Cow<'_, [u8]> {
-    let mut plain = Cow::Borrowed(&[][..]);
+    disposition_names(value)
+        .into_iter()
+        .next()
+        .unwrap_or_default()
+}
+
+/// All names that a client may give the file of a `Content-Disposition` value, that of
+/// [`disposition_name`] first, each once: curl takes `filename` where both are there, aria2 undoes every
+/// quoted pair, wget reads a `filename*` that is not what it should be.
+#[must_use]
+pub fn disposition_names(value: &[u8]) -> Vec<Cow<'_, [u8]>> {
+    let (mut extended, mut others) = (Vec::new(), Vec::new());
     let mut rest = value;
     while let Some((name, value, after)) = parameter(rest) {
         rest = after;
-        if name.eq_ignore_ascii_case(b"filename*")
-            && let Cow::Borrowed(value) = value
-        {
-            let name = without_folders(extended_value(value));
-            if !name.is_empty() {
-                return name;
+        if name.eq_ignore_ascii_case(b"filename*") {
+            match extended_value(&value) {
+                Some(name) => extended.push(without_folders(Cow::Owned(name))),
+                None => others.push(without_folders(Cow::Owned(behind_quotes(&value)))),
             }
-        } else if name.eq_ignore_ascii_case(b"filename") && plain.is_empty() {
-            plain = without_folders(value);
+        } else if name.eq_ignore_ascii_case(b"filename") {
+            let unquoted = value.contains(&b'\\').then(|| without_pairs(&value));
+            others.push(without_folders(value));
+            others.extend(unquoted.map(|name| without_folders(Cow::Owned(name))));
         }
+    }
+    let mut names: Vec<Cow<'_, [u8]>> = Vec::new();
+    for name in extended.into_iter().chain(others) {
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What is behind the last `'`, decoded.
+fn behind_quotes(value: &[u8]) -> Vec<u8> {
+    let start = memchr::memrchr(b'\'', value).map_or(0, |at| at + 1);
+    percent_decoded(value.get(start..).unwrap_or_default()).into_owned()
+}
+
+/// Every quoted pair undone (RFC 9110 sec. 5.6.4).
+fn without_pairs(value: &[u8]) -> Vec<u8> {
+    let mut bytes = value.iter().copied();
+    let mut plain = Vec::with_capacity(value.len());
+    while let Some(byte) = bytes.next() {
+        plain.extend(if byte == b'\\' {
+            bytes.next()
+        } else {
+            Some(byte)
+        });
     }
     plain
 }
@@ -102,18 +139,15 @@ fn append<'a>(value: &mut Cow<'a, [u8]>, more: &'a [u8]) {
 }
 
 /// `charset'language'percent-encoded` (RFC 8187 sec. 3.2).
-fn extended_value(value: &[u8]) -> Cow<'_, [u8]> {
+fn extended_value(value: &[u8]) -> Option<Vec<u8>> {
     let mut parts = value.splitn(3, |&byte| byte == b'\'');
-    let (Some(charset), Some(_language), Some(text)) = (parts.next(), parts.next(), parts.next())
-    else {
-        return Cow::Borrowed(&[]);
-    };
+    let (charset, _language, text) = (parts.next()?, parts.next()?, parts.next()?);
     let decoded = percent_decoded(text);
     if charset.eq_ignore_ascii_case(b"iso-8859-1") && !decoded.is_ascii() {
         let text: String = decoded.iter().copied().map(char::from).collect();
-        return Cow::Owned(text.into_bytes());
+        return Some(text.into_bytes());
     }
-    decoded
+    Some(decoded.into_owned())
 }
 
 /// What is behind the last `/` or `\`: a name must not lead into other folders (RFC 6266 sec. 4.3).
@@ -232,7 +266,7 @@ mod tests {
                 "£.txt",
             ),
             ("attachment; filename*=UTF-8''..%2F..%2Fx.sh", "x.sh"),
-            ("attachment; filename*=broken; filename=yes.txt", "yes.txt"),
+            ("attachment; filename*=broken; filename=yes.txt", "broken"),
             ("filename=bare.zip", "bare.zip"),
             (r#"attachment; x="; filename=no"; filename=yes"#, "yes"),
             (r#"attachment; filename="unended"#, "unended"),
@@ -241,6 +275,34 @@ mod tests {
         ] {
             let name = disposition_name(value.as_bytes());
             assert_eq!(String::from_utf8_lossy(&name), want, "{value}");
+        }
+    }
+
+    #[test]
+    fn names_that_clients_may_take() {
+        for (value, want) in [
+            (
+                r#"attachment; filename="evil.exe"; filename*=UTF-8''fine.txt"#,
+                &["fine.txt", "evil.exe"][..],
+            ),
+            (r#"attachment; filename="evil.e\xe""#, &["xe", "evil.exe"]),
+            ("attachment; filename*=UTF-8'evil.ex%65", &["evil.exe"]),
+            (
+                "attachment; filename=a; filename=b; filename=a",
+                &["a", "b"],
+            ),
+            (
+                "attachment; filename*=UTF-8''a; filename*=UTF-8''b",
+                &["a", "b"],
+            ),
+            ("inline", &[]),
+        ] {
+            let names = disposition_names(value.as_bytes());
+            let names: Vec<_> = names
+                .iter()
+                .map(|name| String::from_utf8_lossy(name))
+                .collect();
+            assert_eq!(names, want, "{value}");
         }
     }
 

@@ -97,6 +97,32 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
+/// What in a whole head is no start line and no field line of HTTP, whatever the fields mean: some clients end a
+/// line at a CR alone, a text at a NUL, or the fields at a line without a colon (RFC 9112 sec. 2.2 and 5,
+/// RFC 9110 sec. 5.5). Nothing where all is well.
+#[must_use]
+pub fn head_fault(head: &[u8]) -> Option<&'static str> {
+    if memchr::memchr(0, head).is_some() {
+        return Some("NUL in a head");
+    }
+    let is_lone = |at: usize| head.get(at + 1) != Some(&b'\n');
+    if memchr::memchr_iter(b'\r', head).any(is_lone) {
+        return Some("CR without LF in a head");
+    }
+    let mut lines = head.split(|byte| *byte == b'\n').skip(1);
+    let mut is_first = true;
+    while let Some(line) = lines.next().filter(|line| !matches!(line, [] | [b'\r'])) {
+        match line {
+            [b' ' | b'\t', ..] if is_first => return Some("a field that begins with white space"),
+            [b' ' | b'\t', ..] => {}
+            _ if memchr::memchr(b':', line).is_none() => return Some("a line without a colon"),
+            _ => {}
+        }
+        is_first = false;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -129,6 +155,38 @@ mod tests {
         assert_eq!(fields[0].value, b"one\r\n\ttwo");
         assert!(fields[0].is_folded && !fields[1].is_folded);
         assert_eq!(fields[1].value, b"2");
+    }
+
+    #[test]
+    fn lines_that_clients_read_in_different_ways() {
+        for (head, fault) in [
+            ("GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\n 2\r\n\r\n", None),
+            ("GET / HTTP/1.1\nHost: a\n\n", None),
+            ("GET / HTTP/1.1\r\n\r\n", None),
+            (
+                "HTTP/1.1 200 OK\r\nX: a\rTransfer-Encoding: chunked\r\n\r\n",
+                Some("CR without LF in a head"),
+            ),
+            (
+                "HTTP/1.1 200 OK\rX: a\r\n\r\n",
+                Some("CR without LF in a head"),
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nX: a\r\r\n\r\n",
+                Some("CR without LF in a head"),
+            ),
+            ("HTTP/1.1 200 OK\r\nX: a\0\r\n\r\n", Some("NUL in a head")),
+            (
+                "HTTP/1.1 200 OK\r\nno colon\r\nX: a\r\n\r\n",
+                Some("a line without a colon"),
+            ),
+            (
+                "HTTP/1.1 200 OK\r\n X: a\r\n\r\n",
+                Some("a field that begins with white space"),
+            ),
+        ] {
+            assert_eq!(head_fault(head.as_bytes()), fault, "{head:?}");
+        }
     }
 
     proptest! {

@@ -10,8 +10,7 @@ use super::{BodyLength, Field};
 pub enum FramingFault {
     /// `Content-Length` is not a number, or there are several different ones (sec. 6.3 rule 5).
     ContentLength,
-    /// A request with a transfer coding whose last is not `chunked` (rule 4), or `chunked` twice
-    /// (sec. 6.1).
+    /// A transfer coding other than `chunked`, or a known one and then `chunked` (rule 4, sec. 6.1).
     TransferEncoding,
     /// A request with `Content-Length` and `Transfer-Encoding` (rule 3): one that smuggles.
     Both,
@@ -28,7 +27,7 @@ impl FramingFault {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ContentLength => "Content-Length that contradicts",
-            Self::TransferEncoding => "Transfer-Encoding that does not end in chunked",
+            Self::TransferEncoding => "Transfer-Encoding that is not chunked",
             Self::Both => "both Content-Length and Transfer-Encoding",
             Self::OldVersion => "Transfer-Encoding in HTTP/1.0",
             Self::Disguised => "length in a folded or disguised field",
@@ -45,14 +44,6 @@ enum Said<T> {
     Nonsense,
 }
 
-/// The transfer codings so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Codings {
-    is_last_chunked: bool,
-    /// The one coding beside `chunked`.
-    other: OtherCoding,
-}
-
 /// Transfer codings beside `chunked`: what is left to take off once the chunks are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OtherCoding {
@@ -63,17 +54,14 @@ pub enum OtherCoding {
     Gzip,
     /// `deflate`.
     Deflate,
-    /// Another one, or several.
-    Unknown,
 }
 
 /// What the fields of a head say of the length of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Framing {
     length: Said<u64>,
-    codings: Said<Codings>,
+    codings: Said<OtherCoding>,
     is_disguised: bool,
-    has_blank: bool,
 }
 
 impl Framing {
@@ -86,8 +74,7 @@ impl Framing {
         } else {
             return false;
         }
-        self.is_disguised |= field.is_folded;
-        self.has_blank |= field.has_blank_before_colon;
+        self.is_disguised |= field.is_folded || field.has_blank_before_colon;
         true
     }
 
@@ -96,7 +83,7 @@ impl Framing {
     /// # Errors
     /// Every contradiction: servers answer it with 400, or do not agree.
     pub fn request(&self, minor: u8) -> Result<BodyLength, FramingFault> {
-        if self.is_disguised || self.has_blank {
+        if self.is_disguised {
             return Err(FramingFault::Disguised);
         }
         match (self.codings, self.length) {
@@ -105,18 +92,17 @@ impl Framing {
             (Said::Nothing, Said::Nonsense) => Err(FramingFault::ContentLength),
             (_, Said::This(_) | Said::Nonsense) => Err(FramingFault::Both),
             _ if minor == 0 => Err(FramingFault::OldVersion),
-            (Said::This(codings), _) if codings.is_last_chunked => Ok(BodyLength::Chunked),
+            (Said::This(_), _) => Ok(BodyLength::Chunked),
             _ => Err(FramingFault::TransferEncoding),
         }
     }
 
     /// The body of a response of HTTP/1.`minor` that has one: not to `HEAD`, not 1xx, 204 or 304.
     ///
-    /// A transfer coding overrides `Content-Length`, as clients read it. White space before the
-    /// colon is removed (sec. 5.1).
+    /// A transfer coding overrides `Content-Length`, as clients read it.
     ///
     /// # Errors
-    /// What a client must not read either.
+    /// What a client must not read either, and what clients read in different ways.
     pub fn response(&self, minor: u8) -> Result<BodyLength, FramingFault> {
         if self.is_disguised {
             return Err(FramingFault::Disguised);
@@ -127,8 +113,7 @@ impl Framing {
             (Said::Nothing, Said::Nonsense) => Err(FramingFault::ContentLength),
             (Said::Nonsense, _) => Err(FramingFault::TransferEncoding),
             (Said::This(_), _) if minor == 0 => Err(FramingFault::OldVersion),
-            (Said::This(codings), _) if codings.is_last_chunked => Ok(BodyLength::Chunked),
-            (Said::This(_), _) => Ok(BodyLength::UntilClose),
+            (Said::This(_), _) => Ok(BodyLength::Chunked),
         }
     }
 
@@ -136,9 +121,8 @@ impl Framing {
     #[must_use]
     pub const fn other_coding(&self) -> OtherCoding {
         match self.codings {
-            Said::This(codings) => codings.other,
-            Said::Nothing => OtherCoding::None,
-            Said::Nonsense => OtherCoding::Unknown,
+            Said::This(other) => other,
+            Said::Nothing | Said::Nonsense => OtherCoding::None,
         }
     }
 }
@@ -167,43 +151,31 @@ pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Adds a line of `Transfer-Encoding`: codings in the order in which they were applied.
-fn codings(before: Said<Codings>, value: &[u8]) -> Said<Codings> {
-    let mut now = match before {
-        Said::Nonsense => return before,
-        Said::This(codings) => codings,
-        Said::Nothing => Codings {
-            is_last_chunked: false,
-            other: OtherCoding::None,
-        },
-    };
-    for part in value.split(|&byte| byte == b',') {
-        let part = part.trim_ascii();
-        if part.is_empty() {
-            continue;
-        }
-        if now.is_last_chunked {
-            // Nothing may be applied to chunks, least of all chunks.
-            return Said::Nonsense;
-        }
-        if part.eq_ignore_ascii_case(b"chunked") {
-            now.is_last_chunked = true;
-            continue;
-        }
-        now.other = match (now.other, part) {
-            (other, part) if part.eq_ignore_ascii_case(b"identity") => other,
-            (OtherCoding::None, part)
-                if part.eq_ignore_ascii_case(b"gzip") || part.eq_ignore_ascii_case(b"x-gzip") =>
-            {
-                OtherCoding::Gzip
-            }
-            (OtherCoding::None, part) if part.eq_ignore_ascii_case(b"deflate") => {
-                OtherCoding::Deflate
-            }
-            _ => OtherCoding::Unknown,
-        };
+/// Takes the field `Transfer-Encoding`: `chunked`, or one other known coding and then `chunked`. Of anything
+/// else some clients make something and others nothing; a second field too.
+fn codings(before: Said<OtherCoding>, value: &[u8]) -> Said<OtherCoding> {
+    if before != Said::Nothing {
+        return Said::Nonsense;
     }
-    Said::This(now)
+    let mut parts = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    let is =
+        |part: Option<&[u8]>, name: &[u8]| part.is_some_and(|part| part.eq_ignore_ascii_case(name));
+    let first = parts.next();
+    let other = if is(first, b"chunked") {
+        OtherCoding::None
+    } else if is(first, b"gzip") || is(first, b"x-gzip") {
+        OtherCoding::Gzip
+    } else if is(first, b"deflate") {
+        OtherCoding::Deflate
+    } else {
+        return Said::Nonsense;
+    };
+    let is_chunked = other == OtherCoding::None || is(parts.next(), b"chunked");
+    if is_chunked && parts.next().is_none() {
+        Said::This(other)
+    } else {
+        Said::Nonsense
+    }
 }
 
 #[cfg(test)]
@@ -237,9 +209,10 @@ mod tests {
             ("Content-Length:", Err(ContentLength)),
             ("Content-Length: 18446744073709551616", Err(ContentLength)),
             ("Transfer-Encoding: Chunked", Ok(BodyLength::Chunked)),
+            ("Transfer-Encoding: gzip, chunked", Ok(BodyLength::Chunked)),
             (
                 "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
-                Ok(BodyLength::Chunked),
+                Err(TransferEncoding),
             ),
             ("Transfer-Encoding: xchunked", Err(TransferEncoding)),
             ("Transfer-Encoding: chunked, gzip", Err(TransferEncoding)),
@@ -259,12 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_read_as_clients_do() {
+    fn a_response_that_clients_read_in_different_ways_is_not_read() {
         use FramingFault::{ContentLength, Disguised, OldVersion, TransferEncoding};
         for (fields, want) in [
             ("Server: a", Ok(BodyLength::UntilClose)),
             ("Content-Length: 7", Ok(BodyLength::Known(7))),
-            ("Content-Length : 7", Ok(BodyLength::Known(7))),
+            ("Content-Length : 7", Err(Disguised)),
+            ("Transfer-Encoding : chunked", Err(Disguised)),
             ("Content-Length: 7\r\nContent-Length: 8", Err(ContentLength)),
             (
                 "Transfer-Encoding: chunked\r\nContent-Length: 7",
@@ -276,9 +250,25 @@ mod tests {
             ),
             (
                 "Transfer-Encoding: xchunked\r\nContent-Length: 7",
-                Ok(BodyLength::UntilClose),
+                Err(TransferEncoding),
             ),
-            ("Transfer-Encoding: gzip", Ok(BodyLength::UntilClose)),
+            ("Transfer-Encoding: gzip", Err(TransferEncoding)),
+            ("Transfer-Encoding: chunked,", Err(TransferEncoding)),
+            ("Transfer-Encoding: ,chunked", Err(TransferEncoding)),
+            (
+                "Transfer-Encoding: identity, chunked",
+                Err(TransferEncoding),
+            ),
+            ("Transfer-Encoding: br, chunked", Err(TransferEncoding)),
+            (
+                "Transfer-Encoding: deflate, gzip, chunked",
+                Err(TransferEncoding),
+            ),
+            (
+                "Transfer-Encoding:\r\nTransfer-Encoding: chunked",
+                Err(TransferEncoding),
+            ),
+            ("Transfer-Encoding: gzip, chunked", Ok(BodyLength::Chunked)),
             ("Transfer-Encoding: chunked, chunked", Err(TransferEncoding)),
             ("Transfer-Encoding:\r\n\tchunked", Err(Disguised)),
         ] {
@@ -294,11 +284,8 @@ mod tests {
     fn the_coding_beside_chunked() {
         for (value, want) in [
             ("chunked", OtherCoding::None),
-            ("identity, chunked", OtherCoding::None),
             ("X-Gzip, chunked", OtherCoding::Gzip),
-            ("deflate", OtherCoding::Deflate),
-            ("deflate, gzip, chunked", OtherCoding::Unknown),
-            ("br", OtherCoding::Unknown),
+            ("deflate,Chunked", OtherCoding::Deflate),
         ] {
             let framing = framing(&format!("Transfer-Encoding: {value}"));
             assert_eq!(framing.other_coding(), want, "{value}");

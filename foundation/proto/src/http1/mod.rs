@@ -23,10 +23,10 @@ mod start;
 pub use body::{BodyLength, chunked_length, request_body, response_body};
 pub use chunked::{ChunkFault, ChunkPiece, ChunkedDecoder};
 pub use content::{
-    disposition_name, parameter_value, path, percent_decoded, range_total, target_name,
-    without_port,
+    disposition_name, disposition_names, parameter_value, path, percent_decoded, range_total,
+    target_name, without_port,
 };
-pub use fields::{Field, Fields};
+pub use fields::{Field, Fields, head_fault};
 pub use framing::{Framing, FramingFault, OtherCoding};
 pub use head::{
     Outcome, RequestHead, ResponseHead, authority, parse_request, parse_response, unfold,

@@ -182,7 +182,8 @@ impl Findings<'_, '_> {
             return;
         };
         let was_coded = transfer.decoder.take().is_some();
-        let is_part = !was_coded && transfer.announced.is_some_and(|all| all > transfer.size);
+        let is_cut = !was_coded && transfer.announced.is_some_and(|all| all > transfer.size);
+        let is_part = transfer.is_part || is_cut;
         if is_part && is_complete && transfer.scanning.is_some() {
             // A signature may lie across the parts (RFC 9110 sec. 14.4), which come apart.
             self.on_unscanned(&transfer.name, "a part of a file");
@@ -516,6 +517,12 @@ impl Found for Findings<'_, '_> {
 
     fn invited(&mut self, cookie: &[u8], use_it: &mut dyn FnMut(&FileInfo<'_>)) {
         self.desk.invitations.find(cookie, use_it);
+    }
+
+    fn not_followed(&mut self, what: &'static str) {
+        if self.rule.inspect.scan.is_some() {
+            self.on_unscanned(b"", what);
+        }
     }
 
     fn malformed(&mut self, sender: Side, why: &'static str) {

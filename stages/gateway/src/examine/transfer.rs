@@ -32,6 +32,8 @@ pub(super) struct Transfer {
     /// Whether all of it came; known at its end.
     pub(super) is_complete: bool,
     is_until_close: bool,
+    /// Whether it is a part of a file of unknown length.
+    pub(super) is_part: bool,
     /// Bytes of memory that it was given.
     pub(super) memory: usize,
 }
@@ -64,6 +66,7 @@ impl Transfer {
             unscanned: None,
             is_complete: false,
             is_until_close: info.is_until_close,
+            is_part: info.is_part,
             memory: 0,
         }
     }

@@ -68,6 +68,8 @@ pub struct FileInfo<'a> {
     pub coding: Coding,
     /// Whether only the end of the connection ends it.
     pub is_until_close: bool,
+    /// Whether it is a part of a file of which nobody says how long it is.
+    pub is_part: bool,
 }
 
 /// A chat message. Absent texts are empty.
@@ -113,6 +115,10 @@ pub trait Found {
     fn invitation(&mut self, sender: Side, invitation: &Invitation<'_>);
     /// What was offered under this cookie: calls `use_it` where it is known.
     fn invited(&mut self, cookie: &[u8], use_it: &mut dyn FnMut(&FileInfo<'_>));
+    /// From here on the connection carries something that is not parsed; `what` is a short phrase.
+    fn not_followed(&mut self, what: &'static str) {
+        let _ = what;
+    }
     /// What comes is not what the protocol allows; `why` is a short phrase.
     fn malformed(&mut self, sender: Side, why: &'static str);
 }
@@ -165,6 +171,15 @@ impl Inspector {
             Self::EDonkey(inspector) => inspector.feed(sender, bytes, found),
             Self::BitTorrent(inspector) => inspector.feed(sender, bytes, found),
             Self::Opaque => found.text(sender, bytes),
+        }
+    }
+
+    /// Bytes that wait for the rest of what they belong to, where that can be many.
+    #[must_use]
+    pub const fn gathered(&self) -> usize {
+        match self {
+            Self::Http(inspector) => inspector.gathered(),
+            _ => 0,
         }
     }
 

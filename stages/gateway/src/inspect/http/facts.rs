@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use linkweir_proto::http1::{
-    Field, Fields, Framing, OtherCoding, disposition_name, parameter_value, range_total,
+    Field, Fields, Framing, OtherCoding, disposition_names, parameter_value, range_total,
 };
 
 use crate::inspect::Coding;
@@ -14,7 +14,8 @@ pub(super) struct Facts<'a> {
     /// Length of the body.
     pub framing: Framing,
     content: Coding,
-    disposition: &'a [u8],
+    /// The first and the last one.
+    dispositions: [&'a [u8]; 2],
     content_type: &'a [u8],
     range: &'a [u8],
     /// `X-Kazaa-Username`.
@@ -49,13 +50,21 @@ impl<'a> Facts<'a> {
             10 if field.is(b"x-kazaatag") => self.tag(value),
             11 if field.is(b"content-urn") => self.identifier = value,
             12 if field.is(b"content-type") => self.content_type = value,
-            13 if field.is(b"content-range") => self.range = value,
+            13 if field.is(b"content-range") => {
+                // Of two that differ none is sure.
+                let is_other = !self.range.is_empty() && self.range != value;
+                self.range = if is_other { b"?" } else { value };
+            }
             16 if field.is(b"content-encoding") => {
                 self.content = self.content.then(Coding::of(value));
             }
             16 if field.is(b"x-kazaa-username") => self.user = value,
-            19 if field.is(b"content-disposition") && self.disposition.is_empty() => {
-                self.disposition = value;
+            19 if field.is(b"content-disposition") => {
+                let [first, last] = &mut self.dispositions;
+                if first.is_empty() {
+                    *first = value;
+                }
+                *last = value;
             }
             22 if field.is(b"x-gnutella-content-urn") => self.identifier = value,
             14 | 17 => {
@@ -80,14 +89,17 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The name that the fields give the file.
-    pub(super) fn name(&self) -> Cow<'a, [u8]> {
-        let name = disposition_name(self.disposition);
-        if name.is_empty() {
-            Cow::Borrowed(self.title)
-        } else {
-            name
+    /// The names that the fields may give the file; the one that most clients take first.
+    pub(super) fn names(&self) -> Vec<Cow<'a, [u8]>> {
+        let [first, last] = self.dispositions;
+        let mut names = disposition_names(first);
+        if last != first {
+            names.extend(disposition_names(last));
         }
+        if names.is_empty() && !self.title.is_empty() {
+            names.push(Cow::Borrowed(self.title));
+        }
+        names
     }
 
     /// How the body is coded once its chunks are joined.
@@ -96,12 +108,11 @@ impl<'a> Facts<'a> {
             OtherCoding::None => Coding::Identity,
             OtherCoding::Gzip => Coding::Gzip,
             OtherCoding::Deflate => Coding::Deflate,
-            OtherCoding::Unknown => Coding::Other,
         };
         self.content.then(transfer)
     }
 
-    /// The length of the whole of which the body is a part.
+    /// The length of the whole of which the body is a part, where it says so.
     pub(super) fn range_total(&self) -> Option<u64> {
         range_total(self.range)
     }

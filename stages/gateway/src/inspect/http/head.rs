@@ -77,8 +77,8 @@ impl HeadBuffer {
         self.has_start
     }
 
-    #[cfg(test)]
-    pub(super) fn held_bytes(&self) -> usize {
+    /// Bytes on the heap.
+    pub(super) const fn held_bytes(&self) -> usize {
         self.gathered.capacity()
     }
 }

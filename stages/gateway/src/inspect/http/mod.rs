@@ -23,6 +23,7 @@ use super::{Found, Side};
 use body::{Body, Progress};
 use gnutella::Messages;
 use head::{Gather, HeadBuffer};
+use linkweir_proto::http1::head_fault;
 use pending::Pending;
 use start::Start;
 
@@ -123,7 +124,13 @@ impl HttpInspector {
 
     /// A whole head.
     fn message<F: Found>(&mut self, sender: Side, head: &[u8], found: &mut F) {
-        match Start::of(head) {
+        let start = Start::of(head);
+        if let Some(Start::Request(_) | Start::Response(_)) = start
+            && let Some(why) = head_fault(head)
+        {
+            return self.malformed(sender, why, found);
+        }
+        match start {
             Some(Start::Request(request)) => self.request(sender, head, &request, found),
             Some(Start::Response(response)) => self.response(sender, head, &response, found),
             Some(Start::Push(line)) => gnutella::push(sender, line, found),
@@ -169,6 +176,11 @@ impl HttpInspector {
             found.malformed(sender, why);
         }
         self.switch();
+    }
+
+    /// Bytes of heads that are not whole.
+    pub(super) const fn gathered(&self) -> usize {
+        self.client.head.held_bytes() + self.server.head.held_bytes()
     }
 
     /// Bytes on the heap.

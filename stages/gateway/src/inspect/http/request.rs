@@ -83,10 +83,9 @@ impl HttpInspector {
         let Some(body) = Body::new(length, form) else {
             return;
         };
-        let mut name = facts.name();
-        if name.is_empty() {
-            name = Cow::Borrowed(asked.name);
-        }
+        let mut names = facts.names().into_iter();
+        let name = names.next().unwrap_or(Cow::Borrowed(asked.name));
+        tell_others(sender, names, asked.host, found);
         let file = FileInfo {
             name: &name,
             announced_size: known(length),
@@ -96,9 +95,27 @@ impl HttpInspector {
             to: &[],
             coding,
             is_until_close: false,
+            is_part: false,
         };
         found.file_begin(sender, &file);
         self.stream(sender).state = State::Body(body);
+    }
+}
+
+/// Tells of the other names that a file may get.
+pub(super) fn tell_others<'a, F: Found>(
+    sender: Side,
+    names: impl Iterator<Item = Cow<'a, [u8]>>,
+    host: &[u8],
+    found: &mut F,
+) {
+    for name in names {
+        let file = FileInfo {
+            name: &name,
+            host,
+            ..FileInfo::default()
+        };
+        found.file_named(sender, &file);
     }
 }
 

@@ -7,7 +7,7 @@ use linkweir_proto::http1::{BodyLength, ResponseHead};
 use super::body::Body;
 use super::facts::Facts;
 use super::pending::{Asked, Kind};
-use super::request::known;
+use super::request::{known, tell_others};
 use super::{HttpInspector, State};
 use crate::inspect::{FileInfo, Found, Side};
 
@@ -32,13 +32,19 @@ impl HttpInspector {
         let request = asking.asked.pop().unwrap_or_default();
         let is_success = (200..300).contains(&response.status_code);
         match request.kind {
-            Kind::Connect if is_success => return self.switch(),
+            Kind::Connect if is_success => {
+                found.not_followed("what goes through a tunnel (CONNECT)");
+                return self.switch();
+            }
             // The proxy refuses: what follows is HTTP again.
             Kind::Connect if matches!(asking.state, State::Tunnel) => asking.state = State::Head,
             _ => {}
         }
         match response.status_code {
-            SWITCHING_PROTOCOLS if request.kind == Kind::Upgrade => return self.switch(),
+            SWITCHING_PROTOCOLS if request.kind == Kind::Upgrade => {
+                found.not_followed("another protocol (101)");
+                return self.switch();
+            }
             // What it means is the client's guess, and what follows would pass unseen.
             SWITCHING_PROTOCOLS => {
                 return self.malformed(sender, "another protocol that nobody asked for", found);
@@ -50,17 +56,12 @@ impl HttpInspector {
         let facts = Facts::of(head);
         match facts.framing.response(response.minor) {
             Ok(length) => {
-                let total = (response.status_code == PARTIAL_CONTENT)
-                    .then(|| facts.range_total())
-                    .flatten();
-                let announced_size = total.or_else(|| known(length));
-                self.response_body(
-                    sender,
-                    &facts,
-                    &request.asked(),
-                    (length, announced_size),
-                    found,
-                );
+                let mut size = (known(length), false);
+                if response.status_code == PARTIAL_CONTENT {
+                    let total = facts.range_total();
+                    size = (total.or(size.0), total.is_none());
+                }
+                self.response_body(sender, &facts, &request.asked(), (length, size), found);
             }
             Err(fault) => self.malformed(sender, fault.as_str(), found),
         }
@@ -71,16 +72,15 @@ impl HttpInspector {
         sender: Side,
         facts: &Facts<'_>,
         asked: &Asked<'_>,
-        (length, announced_size): (BodyLength, Option<u64>),
+        (length, (announced_size, is_part)): (BodyLength, (Option<u64>, bool)),
         found: &mut F,
     ) {
         let Some(body) = Body::new(length, None) else {
             return;
         };
-        let mut name = facts.name();
-        if name.is_empty() {
-            name = Cow::Borrowed(asked.name);
-        }
+        let mut names = facts.names().into_iter();
+        let name = names.next().unwrap_or(Cow::Borrowed(asked.name));
+        tell_others(sender, names, asked.host, found);
         let identifier = if asked.identifier.is_empty() {
             facts.identifier
         } else {
@@ -95,6 +95,7 @@ impl HttpInspector {
             to: asked.user,
             coding: facts.coding(),
             is_until_close: body.ends_with_connection(),
+            is_part,
         };
         found.file_begin(sender, &file);
         self.stream(sender).state = State::Body(body);
