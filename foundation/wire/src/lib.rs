@@ -23,7 +23,7 @@ pub mod tcp;
 pub mod time;
 pub mod udp;
 
-pub use decode::{decode, decode_plain};
+pub use decode::{decode, decode_outermost, decode_plain};
 pub use fault::{DecodeError, DecodeErrorKind, DecodeFaults, Layer};
 pub use fragments::{FragmentStats, Fragments, Joined};
 pub use link_type::LinkType;

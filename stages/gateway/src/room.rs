@@ -89,6 +89,26 @@ impl Room<'_> {
         });
     }
 
+    /// Tells of a connection that cannot be looked at before it was decided.
+    pub(crate) fn tell_undecided(&mut self, ends: Ends, is_blocked: bool, why: &str) {
+        let row = GatewayRow {
+            event: if is_blocked {
+                GatewayEventKind::Blocked
+            } else {
+                GatewayEventKind::Limit
+            },
+            action: if is_blocked { "reject" } else { "allow" },
+            ..GatewayRow::default()
+        };
+        let policy = Arc::clone(self.policy);
+        let text = GatewayText {
+            application: policy.name(Label::Unknown).as_bytes(),
+            detail: why.as_bytes(),
+            ..GatewayText::default()
+        };
+        self.desk(ends, true).tell(row, &text);
+    }
+
     /// Tells of a decision and counts it.
     pub(crate) fn decided(
         &mut self,

@@ -52,13 +52,16 @@ pub struct Stats {
     pub packets: u64,
     /// Their IP bytes.
     pub bytes: u64,
-    /// Packets that are neither TCP nor UDP, or did not decode: they pass.
+    /// Packets that are neither TCP nor UDP: they pass.
     pub strangers: u64,
+    /// Packets whose headers were not followed to their end: they pass or not as `fail` says, without a mark.
+    pub undecoded: u64,
     /// Packets with a wrong transport checksum: they pass untouched.
     pub bad_checksums: u64,
     /// Packets that wait now.
     pub held_packets: u64,
-    /// Payload bytes that wait now.
+    /// Payload bytes that are kept now: of packets that wait, of what has passed ahead of a gap, and of what
+    /// is not acknowledged.
     pub held_bytes: u64,
     /// The most packets that waited at once.
     pub peak_held_packets: u64,
@@ -70,10 +73,12 @@ pub struct Stats {
     pub retransmitted_while_held: u64,
     /// Packets dropped or passed unseen because no more could be held.
     pub over_limit: u64,
+    /// Connections that were ended because a segment was sent again with other bytes.
+    pub rewritten: u64,
     /// Segments dropped because their receiver ignores them (RFC 9293 sec. 3.10.7.4, RFC 7323 sec. 5,
     /// RFC 5961 sec. 5): they must not stand for the stream.
     pub implausible: u64,
-    /// Gaps that were not filled in time.
+    /// Receivers that acknowledged bytes which the gateway was not given.
     pub gaps: u64,
     /// Connections that are classified or inspected now.
     pub connections: u64,
@@ -118,6 +123,7 @@ impl Stats {
         self.packets += other.packets;
         self.bytes += other.bytes;
         self.strangers += other.strangers;
+        self.undecoded += other.undecoded;
         self.bad_checksums += other.bad_checksums;
         self.held_packets += other.held_packets;
         self.held_bytes += other.held_bytes;
@@ -126,6 +132,7 @@ impl Stats {
         self.duplicates += other.duplicates;
         self.retransmitted_while_held += other.retransmitted_while_held;
         self.over_limit += other.over_limit;
+        self.rewritten += other.rewritten;
         self.implausible += other.implausible;
         self.gaps += other.gaps;
         self.connections += other.connections;

@@ -4,6 +4,7 @@
 mod bed;
 mod bounds;
 mod deciding;
+mod evasion;
 mod handshake;
 mod holding;
 mod property;

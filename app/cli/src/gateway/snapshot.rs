@@ -103,12 +103,14 @@ impl Snapshot {
         }
         for (name, count) in [
             ("neither_tcp_nor_udp", stats.strangers),
+            ("undecoded", stats.undecoded),
             ("bad_checksum", stats.bad_checksums),
             ("out_of_order", stats.out_of_order),
             ("duplicate", stats.duplicates),
             ("retransmitted_while_held", stats.retransmitted_while_held),
             ("over_limit", stats.over_limit),
             ("implausible", stats.implausible),
+            ("rewritten", stats.rewritten),
             ("gap", stats.gaps),
             ("resumed_connections", stats.resumed),
             ("scan_timeouts", stats.scan_timeouts),

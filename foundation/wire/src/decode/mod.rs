@@ -54,6 +54,21 @@ pub fn decode(link: LinkType, frame: &[u8], wire_len: u32) -> Result<Packet<'_>,
     walk::walk(link, frame, wire_len)
 }
 
+/// Decodes a frame up to its outermost IP packet: what a tunnel carries is its payload.
+///
+/// For whoever treats packets as the kernel does on their way, which sees the tunnel. Otherwise as
+/// [`decode()`].
+///
+/// # Errors
+/// As those of [`decode()`].
+pub fn decode_outermost(
+    link: LinkType,
+    frame: &[u8],
+    wire_len: u32,
+) -> Result<Packet<'_>, DecodeError> {
+    walk::outermost(link, frame, wire_len)
+}
+
 /// The first IP fragment on the way of a frame.
 pub(crate) fn fragment(link: LinkType, frame: &[u8], wire_len: u32) -> Option<Fragment<'_>> {
     walk::fragment(link, frame, wire_len)

@@ -69,6 +69,7 @@ pub(super) struct Walk<'a> {
     pub(super) fragment: Option<Fragment<'a>>,
     tags: u8,
     pub(super) tunnels: u8,
+    most_tunnels: u8,
     fault: Option<DecodeError>,
     outer: Option<Packet<'a>>,
 }
@@ -91,7 +92,7 @@ impl<'a> Walk<'a> {
         at: Cursor<'_>,
     ) -> Result<(), DecodeError> {
         self.outer = Some(self.packet(carrier));
-        if self.tunnels == MAX_TUNNELS {
+        if self.tunnels == self.most_tunnels {
             return Err(at.error(layer, DecodeErrorKind::TooDeep));
         }
         self.tunnels = self.tunnels.saturating_add(1);
@@ -169,19 +170,33 @@ impl<'a> Walk<'a> {
 /// Decodes any frame. See [`decode`](super::decode()).
 #[inline(never)]
 pub(super) fn walk(link: LinkType, frame: &[u8], wire_len: u32) -> Result<Packet<'_>, DecodeError> {
-    Walk::new().run(link, frame, wire_len)
+    Walk::through(MAX_TUNNELS).run(link, frame, wire_len)
+}
+
+/// See [`decode_outermost`](super::decode_outermost).
+#[inline(never)]
+pub(super) fn outermost(
+    link: LinkType,
+    frame: &[u8],
+    wire_len: u32,
+) -> Result<Packet<'_>, DecodeError> {
+    let mut packet = Walk::through(0).run(link, frame, wire_len)?;
+    let is_tunnel = |fault: DecodeError| matches!(fault.kind, DecodeErrorKind::TooDeep);
+    packet.fault = packet.fault.filter(|fault| !is_tunnel(*fault));
+    Ok(packet)
 }
 
 /// The first IP fragment on the way of a frame; see [`Fragments`](crate::Fragments).
 pub(super) fn fragment(link: LinkType, frame: &[u8], wire_len: u32) -> Option<Fragment<'_>> {
-    let mut walk = Walk::new();
+    let mut walk = Walk::through(MAX_TUNNELS);
     // What is inside a part of a packet may well be wrong.
     let _packet = walk.run(link, frame, wire_len);
     walk.fragment
 }
 
 impl<'a> Walk<'a> {
-    const fn new() -> Self {
+    /// A walk through so many tunnels at most.
+    const fn through(most_tunnels: u8) -> Self {
         Self {
             network: Network::None,
             vlan: None,
@@ -189,6 +204,7 @@ impl<'a> Walk<'a> {
             fragment: None,
             tags: 0,
             tunnels: 0,
+            most_tunnels,
             fault: None,
             outer: None,
         }

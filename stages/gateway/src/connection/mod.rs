@@ -6,10 +6,10 @@ mod opening;
 mod plausible;
 mod recent;
 
-pub(crate) use half_open::HalfOpen;
+pub(crate) use half_open::{HalfOpen, Handshakes};
 pub(crate) use key::{Ends, Key, side_of_sender};
 pub(crate) use opening::{Classified, Opening};
-pub(crate) use plausible::Plausible;
+pub(crate) use plausible::{Plausible, Receiver};
 pub(crate) use recent::RecentDecisions;
 
 use linkweir_engine::effect::Decision;

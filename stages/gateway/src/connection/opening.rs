@@ -8,8 +8,14 @@ use linkweir_proto::tls::{MessageHeader, Parsed, RecordHeader, parse_client_hell
 
 use super::Ends;
 use crate::inspect::Side;
-use crate::policy::{Label, Policy};
+use crate::policy::{Action, Label, Policy};
 
+/// The content type of handshake messages (RFC 8446 sec. 5.1).
+const HANDSHAKE: u8 = 22;
+/// Datagrams that are looked at where a rule drops some: what comes first disguises nothing.
+const DATAGRAMS: u8 = 16;
+/// Bytes in which the name of a `ClientHello` is looked for where a rule asks for it: what a record has.
+const MOST_HELLO: usize = 1 << 14;
 /// Bytes that the packets after which a connection is unknown must have together.
 const ENOUGH_BYTES: usize = 128;
 
@@ -29,6 +35,8 @@ pub(crate) struct Opening {
     bytes: [Vec<u8>; 2],
     packets: u8,
     udp: UdpMemory,
+    /// What datagrams so far were, where a rule may drop what comes behind.
+    so_far: Option<(Label, Vec<u8>)>,
     quic: Option<Box<ClientInitials>>,
 }
 
@@ -86,6 +94,8 @@ impl Opening {
             // The name may still come.
             Verdict::Is(Application::Tls) => match server_name(client) {
                 None if !is_over => Classified::More,
+                // Where a rule asks for it, neither tiny segments nor what stands before it hide it.
+                None if policy.names_servers() && client.len() < MOST_HELLO => Classified::More,
                 name => is(Application::Tls, name.unwrap_or_default()),
             },
             Verdict::Is(application) | Verdict::Likely(application) => is(application, Vec::new()),
@@ -96,6 +106,39 @@ impl Opening {
 
     /// Takes a datagram.
     pub(crate) fn on_datagram(
+        &mut self,
+        side: Side,
+        bytes: &[u8],
+        ends: Ends,
+        policy: &Policy,
+    ) -> Classified {
+        let client = ends.client.0;
+        match self.look_at(side, bytes, ends, policy) {
+            Classified::Is(label, name)
+                if policy.rule(label, client, &name).action == Action::Allow
+                    && policy.may_stop(client) =>
+            {
+                // The next one is looked at as if it were the first.
+                self.bytes = Default::default();
+                self.udp = UdpMemory::default();
+                self.quic = None;
+                if self
+                    .so_far
+                    .as_ref()
+                    .is_none_or(|(label, _)| *label == Label::Unknown)
+                {
+                    self.so_far = Some((label, name));
+                }
+            }
+            other => return other,
+        }
+        match self.so_far.take_if(|_| self.packets >= DATAGRAMS) {
+            Some((label, name)) => Classified::Is(label, name),
+            None => Classified::More,
+        }
+    }
+
+    fn look_at(
         &mut self,
         side: Side,
         bytes: &[u8],
@@ -170,7 +213,7 @@ impl Opening {
         let name = parse_client_hello(client.hello())
             .seen()
             .map_or(&[][..], |hello| hello.server_name);
-        is(Application::Quic, name.to_vec())
+        is(Application::Quic, host(name))
     }
 }
 
@@ -219,10 +262,11 @@ fn server_name(stream: &[u8]) -> Option<Vec<u8>> {
     let mut rest = stream;
     // A hello may go over several records.
     while let Some((header, after)) = rest.split_first_chunk::<{ RecordHeader::LEN }>() {
-        let Some(record) = RecordHeader::parse(*header) else {
+        // Servers do not look at the minor version of the first records (RFC 8446 sec. 5.1).
+        let [HANDSHAKE, 3, _, high, low] = *header else {
             return Some(Vec::new());
         };
-        let len = usize::from(record.len);
+        let len = usize::from(u16::from_be_bytes([high, low]));
         message.extend_from_slice(after.get(..len).unwrap_or(after));
         rest = after.get(len..).unwrap_or_default();
         if is_whole(&message) {
@@ -230,13 +274,18 @@ fn server_name(stream: &[u8]) -> Option<Vec<u8>> {
         }
     }
     match parse_client_hello(&message) {
-        Parsed::Complete(hello) => Some(hello.server_name.to_vec()),
-        Parsed::Partial(hello) if !hello.server_name.is_empty() => Some(hello.server_name.to_vec()),
+        Parsed::Complete(hello) => Some(host(hello.server_name)),
+        Parsed::Partial(hello) if !hello.server_name.is_empty() => Some(host(hello.server_name)),
         Parsed::Partial(_) => None,
         // SSL 2, or the server's stream only.
         Parsed::Not if stream.is_empty() => None,
         Parsed::Not => Some(Vec::new()),
     }
+}
+
+/// A server name without the dot of the root, which servers leave out.
+fn host(name: &[u8]) -> Vec<u8> {
+    name.strip_suffix(b".").unwrap_or(name).to_vec()
 }
 
 fn is_whole(message: &[u8]) -> bool {
@@ -306,12 +355,14 @@ mod tests {
         let mut flow = vec![stun.clone(); 20];
         flow.push(hello);
         flow.extend(media);
-        let cases: [Case<'_>; 8] = [
+        let cases: [Case<'_>; 9] = [
             // Nothing depends on what goes on: no wait.
             (&[], (1, "stun", "default")),
             (&[("stun", Drop)], (1, "stun", "stun")),
             (&[("stun", Drop), ("dtls", Allow)], (1, "stun", "stun")),
-            (&[("tls", Drop)], (1, "stun", "default")),
+            // Of a rule that drops, 16 are looked at.
+            (&[("tls", Drop)], (16, "stun", "default")),
+            (&[("tls", Allow)], (1, "stun", "default")),
             (&[("dtls", Drop)], (21, "stun,dtls", "dtls")),
             (
                 &[("dtls", Allow), ("stun", Drop)],
@@ -327,5 +378,87 @@ mod tests {
         // It ends.
         let decided = decided(&policy(&[("dtls", Drop)]), &vec![stun; 80]);
         assert_eq!(decided, Some((64, "stun".to_owned(), "default".to_owned())));
+    }
+
+    #[test]
+    fn what_comes_first_disguises_nothing() {
+        use Action::{Allow, Drop};
+        let dns = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
+        let torrent = b"d1:ad2:id20:abcdefghij01234567899:info_hash20:mnopqrstuvwxyz123456e1:q9:get_peers1:t2:aa1:y1:qe".to_vec();
+        let ends = Ends {
+            server: (ENDS.server.0, 53),
+            ..ENDS
+        };
+        let after = |policy: &Policy, harmless: usize| {
+            let mut opening = Opening::default();
+            let flow = std::iter::repeat_n(&dns, harmless).chain(std::iter::repeat_n(&torrent, 3));
+            (1..).zip(flow).find_map(|(number, datagram)| {
+                match opening.on_datagram(Side::Client, datagram, ends, policy) {
+                    Classified::Is(label, _) => Some((number, policy.name(label).to_owned())),
+                    Classified::More => None,
+                }
+            })
+        };
+        let dropping = policy(&[("bittorrent", Drop)]);
+        for harmless in [0, 1, 8, 15] {
+            let expected = Some((harmless + 1, "bittorrent".to_owned()));
+            assert_eq!(after(&dropping, harmless), expected);
+        }
+        assert_eq!(after(&dropping, 16), Some((16, "dns".to_owned())));
+        assert_eq!(
+            after(&policy(&[("bittorrent", Allow)]), 1),
+            Some((1, "dns".to_owned()))
+        );
+    }
+
+    /// A `ClientHello` in records of this minor version, with an extension of so many bytes before the name.
+    fn hello(name: &str, before: usize, minor: u8) -> Vec<u8> {
+        let short = |length: usize| u16::try_from(length).expect("small").to_be_bytes();
+        let mut extensions = [&[0xFA, 0xFA][..], &short(before), &vec![0; before]].concat();
+        extensions.extend(
+            [
+                &[0, 0][..],
+                &short(name.len() + 5),
+                &short(name.len() + 3),
+                &[0],
+            ]
+            .concat(),
+        );
+        extensions.extend([&short(name.len())[..], name.as_bytes()].concat());
+        let mut body = [&[3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
+        body.extend([&short(extensions.len())[..], &extensions].concat());
+        let message = [&[1, 0][..], &short(body.len()), &body].concat();
+        [&[22, 3, minor][..], &short(message.len()), &message].concat()
+    }
+
+    #[test]
+    fn nothing_hides_a_server_name() {
+        let mut policy = policy(&[("tls", Action::Drop)]);
+        let mut rule = Rule::clone(&policy.rules[0]);
+        rule.server_names =
+            crate::policy::NamePatterns(vec![crate::policy::NamePattern::new("evil.test")]);
+        policy.rules = vec![Arc::new(rule)];
+        let odd = server_name(&hello("evil.test", 0, 0x99));
+        assert_eq!(odd.as_deref(), Some(&b"evil.test"[..]));
+        for (hello, segment) in [
+            (hello("evil.test", 0, 1), 1400),
+            (hello("evil.test", 0, 1), 1),
+            (hello("evil.test", 5000, 1), 1400),
+            (hello("evil.test", 5000, 1), 7),
+            (hello("evil.test.", 0, 1), 1400),
+        ] {
+            let mut opening = Opening::default();
+            let decided = hello.chunks(segment).find_map(|part| {
+                match opening.on_bytes(Side::Client, part, (40_000, 443), &policy) {
+                    Classified::Is(label, name) => Some((policy.name(label).to_owned(), name)),
+                    Classified::More => None,
+                }
+            });
+            assert_eq!(
+                decided,
+                Some(("tls".to_owned(), b"evil.test".to_vec())),
+                "{segment}"
+            );
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Memory for the looking at files: what waits for the scanner, and decoders.
+//! Memory for the looking at files: what waits for the scanner, and decoders. Heads that are not whole count
+//! with it.
 //!
 //! It is counted as it is taken. A file that stands still costs what came of it and no whole window, so
 //! that many of them leave room for others.
@@ -15,7 +16,7 @@ use crate::inspect::Side;
 const DECODER_BYTES: usize = 48 * 1024;
 
 /// Why a file cannot be looked at.
-const NO_MEMORY: &str = "no more memory for inspection (inspect-bytes)";
+pub(super) const NO_MEMORY: &str = "no more memory for inspection (inspect-bytes)";
 
 impl Findings<'_, '_> {
     fn has_memory(&self, more: usize) -> bool {
@@ -79,7 +80,9 @@ impl Findings<'_, '_> {
     }
 
     pub(super) fn wait_for(&mut self, sender: Side, file: u32, ticket: Option<Ticket>) {
-        let wait = ticket.map(|ticket| Waiting { ticket, file });
-        of(&mut self.state.waiting, sender).extend(wait);
+        if let Some(ticket) = ticket {
+            of(&mut self.state.waiting, sender).push(Waiting { ticket, file });
+            *of(&mut self.state.last_scans, sender) = Some(ticket);
+        }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) use desk::{Desk, Ids};
 
 use std::sync::Arc;
 
-use linkweir_engine::effect::{FileEnd, ScanReport};
+use linkweir_engine::effect::{FileEnd, ScanReport, Ticket};
 use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 
 use crate::inspect::{Inspector, Side};
@@ -24,6 +24,9 @@ use transfer::Transfer;
 
 /// Events of matches that one connection may cause where it goes on after them.
 const MOST_MATCHES: u8 = 16;
+/// Scans of one direction that may be awaited at once: on a line with a delay, windows come faster than their
+/// scans are done one after the other.
+const MOST_SCANS: usize = 4;
 /// Bytes of a host or server name that are kept.
 const MOST_HOST: usize = 255;
 /// File names without bytes that are remembered, so that each is told once.
@@ -37,7 +40,7 @@ pub(crate) enum Outcome {
     /// It passes when the next one comes: only the end of the connection ends the file, and the last
     /// packet must not go before the verdict.
     Lag,
-    /// It waits for a scan.
+    /// It is not looked at before a scan is done: enough of them are asked for.
     Wait,
     /// Nothing passes any more.
     Block(OnMatch),
@@ -49,6 +52,8 @@ pub(crate) struct Examination {
     pub(crate) rule: Arc<Rule>,
     pub(crate) application: Arc<str>,
     inspector: Inspector,
+    /// Bytes of memory that it was given for what it gathers.
+    gathered: usize,
     state: State,
 }
 
@@ -59,6 +64,8 @@ struct State {
     words: [Option<KeywordState>; 2],
     transfers: [Option<Box<Transfer>>; 2],
     waiting: [Vec<Waiting>; 2],
+    /// The last scans that were asked for.
+    last_scans: [Option<Ticket>; 2],
     /// Files that have ended and of which scans are outstanding.
     #[expect(clippy::vec_box, reason = "they move here as they are, and are large")]
     ended: [Vec<Box<Transfer>>; 2],
@@ -71,6 +78,8 @@ struct State {
     /// Hash of the last name that matched before its file began: the same file is not told twice.
     matched: Option<u64>,
     blocked: Option<OnMatch>,
+    /// Whether it was told that something passes unseen.
+    limit_told: bool,
 }
 
 /// The element of a side.
@@ -95,6 +104,7 @@ impl Examination {
             rule,
             application,
             inspector,
+            gathered: 0,
             state,
         }
     }
@@ -105,6 +115,25 @@ impl Examination {
         for side in [Side::Client, Side::Server] {
             self.findings(desk).cut_file(side);
             *of(&mut self.state.words, side) = None;
+        }
+        self.count_gathered(desk);
+    }
+
+    /// Counts what the inspector gathers. Where there is no memory for it, nothing is parsed any more.
+    fn count_gathered(&mut self, desk: &mut Desk<'_>) {
+        let now = self.inspector.gathered();
+        if now == self.gathered {
+            return;
+        }
+        *desk.memory = desk.memory.saturating_sub(self.gathered) + now;
+        self.gathered = now;
+        if *desk.memory <= desk.policy.limits.inspect_bytes {
+            return;
+        }
+        self.tell_limit(memory::NO_MEMORY, desk);
+        self.on_gap(desk);
+        if self.fails_closed() {
+            self.block(memory::NO_MEMORY, desk);
         }
     }
 
@@ -126,6 +155,7 @@ impl Examination {
             desk,
         };
         self.inspector.feed(sender, bytes, &mut findings);
+        self.count_gathered(desk);
         self.outcome(sender)
     }
 
@@ -147,7 +177,7 @@ impl Examination {
         if let Some(action) = self.state.blocked {
             return Outcome::Block(action);
         }
-        if !of(&mut self.state.waiting, sender).is_empty() {
+        if of(&mut self.state.waiting, sender).len() >= MOST_SCANS {
             return Outcome::Wait;
         }
         let is_lagging = of(&mut self.state.transfers, sender)
@@ -158,6 +188,18 @@ impl Examination {
         } else {
             Outcome::Pass
         }
+    }
+
+    /// The last scan that was asked for of what a side sends: a packet that was fed goes when it is done, and those
+    /// before it.
+    pub(crate) fn last_scan(&mut self, sender: Side) -> Option<Ticket> {
+        *of(&mut self.state.last_scans, sender)
+    }
+
+    /// The first scan that is awaited of what a side sends.
+    pub(crate) fn oldest_scan(&mut self, sender: Side) -> Option<Ticket> {
+        let waiting = of(&mut self.state.waiting, sender).iter();
+        waiting.map(|wait| wait.ticket).min()
     }
 
     /// Scans what came of a side's file so far. Whether there is anything to wait for.
@@ -177,6 +219,8 @@ impl Examination {
         for side in [Side::Client, Side::Server] {
             findings.abandon(side, blocked);
         }
+        self.inspector = Inspector::opaque();
+        self.count_gathered(desk);
     }
 
     /// Whether something could not be looked at and the rule lets nothing pass then.
@@ -191,7 +235,12 @@ impl Examination {
     }
 
     /// Tells that a bound was reached.
+    ///
+    /// Once: what follows is passed unseen as well.
     pub(crate) fn tell_limit(&mut self, which: &str, desk: &mut Desk<'_>) {
+        if std::mem::replace(&mut self.state.limit_told, true) {
+            return;
+        }
         let row = GatewayRow {
             event: GatewayEventKind::Limit,
             action: if self.fails_closed() {

@@ -1,36 +1,13 @@
-//! One direction of a connection: what comes next, and what waits.
+//! One direction of a connection: what comes next, what waits, and what its receiver has.
 
-use linkweir_engine::effect::{Answer, Verdict};
+use linkweir_engine::effect::{Answer, Ticket, Verdict};
 use linkweir_wire::{SeqNumber, Timestamp};
 use std::collections::VecDeque;
 
-/// Bounds of what is held by all streams together, and what is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Budget {
-    pub(crate) packets: usize,
-    pub(crate) bytes: usize,
-    pub(crate) most_packets: usize,
-    pub(crate) most_bytes: usize,
-    /// The most packets that were held at once.
-    pub(crate) peak_packets: usize,
-}
+use super::{Ahead, Budget, Source, Unacked};
 
-impl Budget {
-    pub(crate) const fn has_room(&self, bytes: usize) -> bool {
-        self.packets < self.most_packets && self.bytes.saturating_add(bytes) <= self.most_bytes
-    }
-
-    fn take(&mut self, bytes: usize) {
-        self.packets += 1;
-        self.bytes += bytes;
-        self.peak_packets = self.peak_packets.max(self.packets);
-    }
-
-    const fn give_back(&mut self, bytes: usize) {
-        self.packets = self.packets.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
-}
+/// Place of the first byte that is known: there is room before it.
+const FIRST: u64 = 1 << 32;
 
 /// A segment of the stream, as the packet has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +25,7 @@ pub(crate) struct Segment<'a> {
 impl Segment<'_> {
     fn end(&self) -> SeqNumber {
         let len = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
-        SeqNumber(
-            self.seq
-                .0
-                .wrapping_add(len)
-                .wrapping_add(u32::from(self.is_fin)),
-        )
+        self.seq + len.wrapping_add(u32::from(self.is_fin))
     }
 }
 
@@ -74,16 +46,15 @@ pub(crate) enum Place {
 
 /// A segment that waits, with what it brings.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct Queued {
     pub(crate) id: u32,
     pub(crate) mark: u32,
-    pub(crate) seq: SeqNumber,
-    pub(crate) payload: Box<[u8]>,
-    pub(crate) is_fin: bool,
-    pub(crate) since: Timestamp,
+    seq: SeqNumber,
+    payload: Box<[u8]>,
+    is_fin: bool,
 }
 
-impl Ahead {
+impl Queued {
     pub(crate) const fn segment(&self) -> Segment<'_> {
         Segment {
             id: self.id,
@@ -100,8 +71,27 @@ impl Ahead {
 struct Delivered {
     id: u32,
     mark: u32,
+    /// What its receiver can read when it has this one.
     end: SeqNumber,
+    /// The last scan of what that is.
+    scan: Option<Ticket>,
     since: Timestamp,
+}
+
+/// What came ahead of a gap that is filled now.
+#[derive(Debug)]
+pub(crate) struct Readable {
+    run: Vec<u8>,
+    skip: usize,
+    /// Whether the stream ends behind it.
+    pub(crate) is_fin: bool,
+}
+
+impl Readable {
+    /// The bytes that were not seen before.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.run.get(self.skip..).unwrap_or_default()
+    }
 }
 
 /// One direction of a TCP connection.
@@ -109,12 +99,20 @@ struct Delivered {
 pub(crate) struct Stream {
     /// Next byte for the inspector; nothing before the first segment.
     next: Option<SeqNumber>,
-    /// Next byte that its receiver can have: all before was let go.
+    /// Its place.
+    next_at: u64,
+    /// Next byte that its receiver can read: all before was let go.
     released: SeqNumber,
     delivered: VecDeque<Delivered>,
-    /// In the order of their sequence numbers.
-    ahead: VecDeque<Ahead>,
-    held_bytes: usize,
+    queue: VecDeque<Queued>,
+    ahead: Ahead,
+    unacked: Unacked,
+    /// Bytes of memory for all of it.
+    memory: usize,
+    /// Whose share of the budget that is.
+    source: Source,
+    /// Whether the last packet waits for the next one.
+    is_lagging: bool,
     /// Whether the end of the stream was delivered.
     pub(crate) is_finished: bool,
 }
@@ -122,11 +120,16 @@ pub(crate) struct Stream {
 impl Stream {
     /// A stream whose first byte has this number.
     pub(crate) fn starting_at(first: SeqNumber) -> Self {
-        Self {
-            next: Some(first),
-            released: first,
-            ..Self::default()
-        }
+        let mut stream = Self::default();
+        stream.start(first);
+        stream
+    }
+
+    fn start(&mut self, first: SeqNumber) {
+        self.next = Some(first);
+        self.next_at = FIRST;
+        self.released = first;
+        self.unacked = Unacked::at(FIRST);
     }
 
     /// Whether it is known where the stream is.
@@ -146,23 +149,35 @@ impl Stream {
 
     /// Whether a packet waits for anything.
     pub(crate) fn holds_any(&self) -> bool {
-        !self.delivered.is_empty() || !self.ahead.is_empty()
+        !self.delivered.is_empty() || !self.queue.is_empty()
     }
 
-    /// Packets that wait.
-    pub(crate) fn held_packets(&self) -> usize {
-        self.delivered.len() + self.ahead.len()
+    /// Whether segments wait in the queue.
+    pub(crate) fn has_queue(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// The place of a number.
+    fn place_of(&self, seq: SeqNumber) -> u64 {
+        let from_next = self.next.map_or(0, |next| i64::from(seq - next));
+        self.next_at.saturating_add_signed(from_next)
     }
 
     /// Where a segment stands. The first one of a stream that was met in its middle stands next.
     pub(crate) fn place(&mut self, segment: &Segment<'_>) -> Place {
+        if self.next.is_none() && (!segment.payload.is_empty() || segment.is_fin) {
+            self.start(segment.seq);
+        }
+        self.place_now(segment)
+    }
+
+    fn place_now(&self, segment: &Segment<'_>) -> Place {
+        let Some(next) = self.next else {
+            return Place::Control;
+        };
         if segment.payload.is_empty() && !segment.is_fin {
             return Place::Control;
         }
-        let next = *self.next.get_or_insert_with(|| {
-            self.released = segment.seq;
-            segment.seq
-        });
         let end = segment.end();
         if !end.after(next) {
             return if end.after(self.released) {
@@ -172,42 +187,140 @@ impl Stream {
             };
         }
         if segment.seq.after(next) {
-            let is_held = self
-                .ahead
-                .iter()
-                .any(|held| held.seq == segment.seq && held.segment().end() == end);
-            return if is_held { Place::Held } else { Place::Ahead };
+            return Place::Ahead;
         }
-        Place::Next(usize::try_from(next.0.wrapping_sub(segment.seq.0)).unwrap_or(0))
+        Place::Next(usize::try_from(next - segment.seq).unwrap_or(0))
     }
 
-    /// A segment that stands next has been delivered: it waits until [`Stream::release`].
-    pub(crate) fn deliver(&mut self, segment: &Segment<'_>, now: Timestamp, budget: &mut Budget) {
+    /// Whether a segment begins before the first byte that is known.
+    pub(crate) fn begins_before(&self, segment: &Segment<'_>) -> bool {
+        self.is_known() && !segment.payload.is_empty() && self.place_of(segment.seq) < FIRST
+    }
+
+    /// Whether a segment brings other bytes than one before it in the same place, as far as that is kept.
+    pub(crate) fn differs(&self, segment: &Segment<'_>) -> bool {
+        if self.next.is_none() {
+            return false;
+        }
+        let at = self.place_of(segment.seq);
+        self.unacked.differs(at, segment.payload)
+            || !self.ahead.is_empty() && self.ahead.differs(at, segment.payload, segment.is_fin)
+    }
+
+    /// Whether a segment lies in the queue already.
+    pub(crate) fn is_queued(&self, segment: &Segment<'_>) -> bool {
+        let mut queued = self.queue.iter().map(Queued::segment);
+        queued.any(|other| {
+            (other.seq, other.payload, other.is_fin)
+                == (segment.seq, segment.payload, segment.is_fin)
+        })
+    }
+
+    /// The receiver has all before `ack`. Returns whether that can be: it cannot have what is ahead of a gap
+    /// without the gap.
+    pub(crate) fn acknowledge(&mut self, ack: SeqNumber, budget: &mut Budget) -> bool {
+        let Some(next) = self.next else { return true };
+        let to = self.place_of(ack);
+        let freed = self.unacked.acknowledge(to);
+        self.memory -= freed;
+        budget.give_back(self.source, freed);
+        // An end that acknowledges what was never sent says nothing of the other.
+        !ack.after(next) || self.ahead.first().is_none_or(|first| to <= first)
+    }
+
+    /// A segment that stands next has been delivered: it waits until [`Stream::release`]. The first `skip` of
+    /// its bytes were there before.
+    pub(crate) fn deliver(
+        &mut self,
+        segment: &Segment<'_>,
+        skip: usize,
+        now: Timestamp,
+        budget: &mut Budget,
+    ) {
         let end = segment.end();
-        self.next = Some(end);
-        self.is_finished |= segment.is_fin;
-        budget.take(0);
+        self.go_on(
+            segment.payload.get(skip..).unwrap_or_default(),
+            segment.is_fin,
+            budget,
+        );
+        budget.hold(self.source);
         self.delivered.push_back(Delivered {
             id: segment.id,
             mark: segment.mark,
             end,
+            scan: None,
             since: now,
         });
     }
 
-    /// Lets go what was delivered, but for the last `keep` packets; each gets `mark` over its own.
+    /// The packet that was delivered last goes when this scan is done, and with it the one before that waited for it
+    /// alone.
+    pub(crate) fn wait_for(&mut self, scan: Option<Ticket>) {
+        let count = if self.is_lagging { 2 } else { 1 };
+        for packet in self.delivered.iter_mut().rev().take(count) {
+            packet.scan = scan;
+        }
+    }
+
+    /// These bytes come next, and the end of the stream maybe.
+    fn go_on(&mut self, bytes: &[u8], is_fin: bool, budget: &mut Budget) {
+        let len = bytes.len() + usize::from(is_fin);
+        self.next = self
+            .next
+            .map(|next| next + u32::try_from(len).unwrap_or(u32::MAX));
+        self.next_at += len as u64;
+        self.is_finished |= is_fin;
+        self.unacked.push(bytes);
+        self.memory += bytes.len();
+        budget.take(self.source, bytes.len());
+    }
+
+    /// What came ahead of a gap that is filled now, a part at a time: its receiver reads it with the packet
+    /// that was delivered last.
+    pub(crate) fn take_readable(&mut self, budget: &mut Budget) -> Option<Readable> {
+        if self.ahead.is_empty() || self.is_finished {
+            return None;
+        }
+        let before = self.ahead.memory();
+        let (run, skip) = self.ahead.pop(self.next_at).unwrap_or_default();
+        let bytes = run.get(skip..).unwrap_or_default();
+        let is_fin = self.ahead.ends_at(self.next_at + bytes.len() as u64);
+        if is_fin {
+            self.ahead = Ahead::default();
+        }
+        let freed = before - self.ahead.memory();
+        self.memory -= freed;
+        budget.give_back(self.source, freed);
+        if bytes.is_empty() && !is_fin {
+            return None;
+        }
+        self.go_on(bytes, is_fin, budget);
+        let next = self.next.unwrap_or_default();
+        match self.delivered.back_mut() {
+            Some(last) => last.end = next,
+            None => self.released = next,
+        }
+        Some(Readable { run, skip, is_fin })
+    }
+
+    /// Lets go what was delivered, but for the last `keep` packets and those that wait for the scan `awaited` or a later
+    /// one; each gets `mark` over its own.
     pub(crate) fn release(
         &mut self,
-        keep: usize,
+        (keep, awaited): (usize, Option<Ticket>),
         budget: &mut Budget,
         answers: &mut Vec<Answer>,
         mark: impl Fn(u32) -> Option<u32>,
     ) {
+        let is_done = |packet: &mut Delivered| {
+            awaited.is_none_or(|awaited| packet.scan.is_none_or(|scan| scan < awaited))
+        };
+        self.is_lagging = keep > 0;
         while self.delivered.len() > keep {
-            let Some(packet) = self.delivered.pop_front() else {
+            let Some(packet) = self.delivered.pop_front_if(is_done) else {
                 return;
             };
-            budget.give_back(0);
+            budget.release(self.source);
             self.released = packet.end;
             answers.push(Answer {
                 id: packet.id,
@@ -217,67 +330,73 @@ impl Stream {
         }
     }
 
-    /// Keeps a segment that cannot be delivered yet. Returns whether there was room.
-    pub(crate) fn hold(
+    /// Whether what a segment brings finds room, with this bound for the stream.
+    pub(crate) fn has_room(&self, bytes: usize, most_bytes: usize, budget: &Budget) -> bool {
+        self.memory.saturating_add(bytes) <= most_bytes && budget.has_room(self.source, bytes)
+    }
+
+    /// Keeps a segment behind what waits. Returns whether there was room.
+    pub(crate) fn enqueue(
         &mut self,
         segment: &Segment<'_>,
-        now: Timestamp,
         (most_packets, most_bytes): (usize, usize),
         budget: &mut Budget,
     ) -> bool {
         let bytes = segment.payload.len();
-        if self.held_packets() >= most_packets
-            || self.held_bytes.saturating_add(bytes) > most_bytes
-            || !budget.has_room(bytes)
+        if self.delivered.len() + self.queue.len() >= most_packets
+            || !self.has_room(bytes, most_bytes, budget)
         {
             return false;
         }
-        budget.take(bytes);
-        self.held_bytes += bytes;
-        let at = self
-            .ahead
-            .iter()
-            .rposition(|held| !held.seq.after(segment.seq))
-            .map_or(0, |at| at + 1);
-        self.ahead.insert(
-            at,
-            Ahead {
-                id: segment.id,
-                mark: segment.mark,
-                seq: segment.seq,
-                payload: segment.payload.into(),
-                is_fin: segment.is_fin,
-                since: now,
-            },
-        );
+        budget.hold(self.source);
+        budget.take(self.source, bytes);
+        self.memory += bytes;
+        self.queue.push_back(Queued {
+            id: segment.id,
+            mark: segment.mark,
+            seq: segment.seq,
+            payload: segment.payload.into(),
+            is_fin: segment.is_fin,
+        });
         true
     }
 
-    /// The first segment that waits, where nothing before it is missing any more.
-    pub(crate) fn take_ready(&mut self, budget: &mut Budget) -> Option<Ahead> {
-        let first = self.ahead.front()?;
-        if first.seq.after(self.next?) {
-            return None;
-        }
-        self.take_first(budget)
+    /// Whether the first segment of the queue comes next.
+    pub(crate) fn is_next_queued(&self) -> bool {
+        let place = self
+            .queue
+            .front()
+            .map(|queued| self.place_now(&queued.segment()));
+        matches!(place, Some(Place::Next(_)))
     }
 
-    /// The first segment that waits, whatever is missing.
-    pub(crate) fn take_first(&mut self, budget: &mut Budget) -> Option<Ahead> {
-        let first = self.ahead.pop_front()?;
-        self.held_bytes = self.held_bytes.saturating_sub(first.payload.len());
-        budget.give_back(first.payload.len());
+    /// The first segment of the queue.
+    pub(crate) fn dequeue(&mut self, budget: &mut Budget) -> Option<Queued> {
+        let first = self.queue.pop_front()?;
+        self.memory -= first.payload.len();
+        budget.release(self.source);
+        budget.give_back(self.source, first.payload.len());
         Some(first)
     }
 
-    /// Since when the segment that waits longest waits.
-    pub(crate) fn waits_since(&self) -> Option<Timestamp> {
-        self.ahead.iter().map(|held| held.since).min()
-    }
-
-    /// Whether a segment waits for what comes before it, or a packet to be let go.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.holds_any()
+    /// Keeps what a segment ahead of a gap brings, which passes. Returns whether there was room.
+    pub(crate) fn copy(
+        &mut self,
+        segment: &Segment<'_>,
+        most_bytes: usize,
+        budget: &mut Budget,
+    ) -> bool {
+        let before = self.ahead.memory();
+        let need = self.ahead.memory_with(segment.payload.len()) - before;
+        if !self.has_room(need, most_bytes, budget) {
+            return false;
+        }
+        let at = self.place_of(segment.seq);
+        self.ahead.insert(at, segment.payload, segment.is_fin);
+        let used = self.ahead.memory() - before;
+        self.memory += used;
+        budget.take(self.source, used);
+        true
     }
 
     /// Since when the packet that was delivered first waits to be let go.
@@ -285,14 +404,33 @@ impl Stream {
         self.delivered.front().map(|packet| packet.since)
     }
 
-    /// What is missing will not come: the stream goes on at the first segment that waits.
-    pub(crate) fn skip_gap(&mut self) {
-        if let Some(first) = self.ahead.front() {
-            self.next = Some(first.seq);
-        }
+    /// What is missing has passed unseen: the stream goes on behind it.
+    pub(crate) fn skip_gap(&mut self, budget: &mut Budget) {
+        let Some(first) = self.ahead.first() else {
+            return;
+        };
+        let gap = first.saturating_sub(self.next_at);
+        self.next = self
+            .next
+            .map(|next| next + u32::try_from(gap).unwrap_or(u32::MAX));
+        self.next_at = first;
+        let freed = self.unacked.len();
+        self.unacked = Unacked::at(first);
+        self.memory -= freed;
+        budget.give_back(self.source, freed);
     }
 
-    /// Answers everything that waits with one verdict.
+    /// The stream takes its share of the budget from this address.
+    pub(crate) fn join(&mut self, source: Source) {
+        self.source = source;
+    }
+
+    /// Whose share of the budget it takes.
+    pub(crate) const fn source(&self) -> Source {
+        self.source
+    }
+
+    /// Answers everything that waits with one verdict, and keeps nothing any more.
     pub(crate) fn answer_all(
         &mut self,
         verdict: Verdict,
@@ -308,14 +446,17 @@ impl Stream {
             });
         };
         while let Some(packet) = self.delivered.pop_front() {
-            budget.give_back(0);
+            budget.release(self.source);
             answer(packet.id, packet.mark);
             if verdict == Verdict::Accept {
                 self.released = packet.end;
             }
         }
-        while let Some(held) = self.take_first(budget) {
-            answer(held.id, held.mark);
+        while let Some(queued) = self.dequeue(budget) {
+            answer(queued.id, queued.mark);
         }
+        self.ahead = Ahead::default();
+        self.unacked = Unacked::default();
+        budget.give_back(self.source, std::mem::take(&mut self.memory));
     }
 }

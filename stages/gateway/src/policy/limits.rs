@@ -22,16 +22,15 @@ pub struct Limits {
     pub classify_packets: u8,
     /// Bytes of one direction after which a connection is unknown.
     pub classify_bytes: usize,
-    /// Packets held of one connection.
+    /// Packets held of one direction of a connection.
     pub held_packets: usize,
-    /// Payload bytes held of one connection.
+    /// Payload bytes kept of one direction of a connection: of packets that wait, of what has passed ahead
+    /// of a gap, and of what its receiver has not acknowledged.
     pub held_bytes: usize,
-    /// Packets held of all connections.
+    /// Packets held of all connections; one address may have as many as are free.
     pub total_held_packets: usize,
-    /// Payload bytes held of all connections.
+    /// Payload bytes kept of all connections; one address may have as many as are free.
     pub total_held_bytes: usize,
-    /// How long a packet waits for the ones before it, nanoseconds.
-    pub hold_timeout_ns: u64,
     /// How long an inspected connection may be silent, nanoseconds.
     pub idle_timeout_ns: u64,
     /// What happens at a bound of held packets.
@@ -51,10 +50,9 @@ impl Default for Limits {
             classify_packets: 8,
             classify_bytes: 2048,
             held_packets: 256,
-            held_bytes: 4 << 20,
+            held_bytes: 8 << 20,
             total_held_packets: 8192,
             total_held_bytes: 64 << 20,
-            hold_timeout_ns: 10_000_000_000,
             idle_timeout_ns: 300_000_000_000,
             at_limit: AtLimit::Drop,
             inspect_bytes: 256 << 20,

@@ -42,6 +42,13 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether a rule lets nothing pass that could not be looked at: then what cannot be classified must not
+    /// pass either, since the rule may be the one for it.
+    pub(crate) fn may_fail_closed(&self) -> bool {
+        let mut rules = self.rules.iter().chain([&self.default]);
+        rules.any(|rule| rule.fail == Fail::Closed)
+    }
+
     /// The rule for an application of a client.
     ///
     /// `server_name` is what TLS or QUIC asked for, empty where nothing did.
@@ -68,6 +75,20 @@ impl Policy {
         let may_become = |more: &&Application| more.includes(so_far);
         let mut all = Application::ALL.iter().filter(may_become);
         all.any(|more| !Arc::ptr_eq(rule(*more), rule(so_far)))
+    }
+
+    /// Whether a rule lets nothing pass of something that this client may send.
+    pub(crate) fn may_stop(&self, client: IpAddr) -> bool {
+        let stops = |rule: &&Arc<Rule>| matches!(rule.action, Action::Drop | Action::Reject);
+        let mut stopping = self.rules.iter().filter(stops);
+        stopping.any(|rule| rule.clients.holds(client))
+    }
+
+    /// Whether a rule asks for a server name.
+    pub(crate) fn names_servers(&self) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| !rule.server_names.0.is_empty())
     }
 
     /// Whether a rule names an application.

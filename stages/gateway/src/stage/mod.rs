@@ -1,5 +1,6 @@
 //! The door: packets, reports and time in, effects out.
 
+mod begin;
 mod ticks;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -7,24 +8,23 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use linkweir_engine::Effects;
-use linkweir_engine::effect::{Answer, Decision, Mark, QueuedPacket, Reset, Ticket, Verdict};
+use linkweir_engine::effect::{Decision, Mark, QueuedPacket, Ticket};
 use linkweir_record::GatewayKind;
 use linkweir_table::{Id, Table};
 use linkweir_wire::{
-    LinkType, Packet, SeqNumber, Tcp, TcpFlags, Timestamp, Transport, checksum, decode,
+    LinkType, Network, Packet, Tcp, TcpFlags, Timestamp, Transport, checksum, decode_outermost,
 };
 
-use crate::connection::{
-    Connection, Ends, HalfOpen, Key, Opening, Phase, RecentDecisions, decision_of, side_of_sender,
-};
-use crate::examine::{Examination, Ids};
+use crate::connection::{Connection, Ends, Handshakes, Key, Phase, RecentDecisions};
+use crate::examine::Ids;
 use crate::hold::{Budget, Segment};
-use crate::inspect::{Inspector, Side};
+use crate::inspect::Side;
 use crate::invitations::Invitations;
-use crate::policy::{Fail, Label, Policy};
+use crate::policy::{Label, Policy};
 use crate::room::Room;
 use crate::stats::{Labels, Stats};
 use crate::work::{Fate, Work};
+use begin::cut_in_the_middle;
 
 /// A scan that packets of a connection wait for.
 #[derive(Debug, Clone, Copy)]
@@ -40,15 +40,17 @@ struct Asked {
 pub struct GatewayStage {
     policy: Arc<Policy>,
     connections: Table<Connection>,
-    half_open: Table<HalfOpen>,
+    handshakes: Handshakes,
     recent: RecentDecisions,
     budget: Budget,
     ids: Ids,
     asked: HashMap<Ticket, Asked>,
     /// When the scans' time is up.
     deadlines: BTreeSet<(Timestamp, Ticket)>,
-    /// Connections in which a segment began to wait for another one, oldest first.
-    gaps: VecDeque<(Timestamp, Key, u32)>,
+    /// Connections in which a packet began to wait, oldest first.
+    waits: VecDeque<(Timestamp, Key, u32)>,
+    /// When somebody was told last of packets that did not decode.
+    undecoded_told: Option<Timestamp>,
     stats: Stats,
     labels: Labels,
     invitations: Arc<Invitations>,
@@ -68,17 +70,14 @@ impl GatewayStage {
         let limits = policy.limits;
         Self {
             connections: Table::with_capacity(limits.connections),
-            half_open: Table::with_capacity(limits.half_open),
+            handshakes: Handshakes::with_capacity(limits.half_open),
             recent: RecentDecisions::with_capacity(RECENT),
-            budget: Budget {
-                most_packets: limits.total_held_packets,
-                most_bytes: limits.total_held_bytes,
-                ..Budget::default()
-            },
+            budget: Budget::of(limits.total_held_packets, limits.total_held_bytes),
             ids: Ids::of_worker(worker),
             asked: HashMap::new(),
             deadlines: BTreeSet::new(),
-            gaps: VecDeque::new(),
+            waits: VecDeque::new(),
+            undecoded_told: None,
             stats: Stats::default(),
             labels: Labels::default(),
             invitations,
@@ -116,7 +115,7 @@ impl GatewayStage {
             held_bytes: self.budget.bytes as u64,
             peak_held_packets: self.budget.peak_packets as u64,
             connections: self.connections.len() as u64,
-            half_open: self.half_open.len() as u64,
+            half_open: self.handshakes.len() as u64,
             ..self.stats.clone()
         }
     }
@@ -131,13 +130,9 @@ impl GatewayStage {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let scan = self.deadlines.first().map(|(until, _)| *until);
-        let gap = self.gaps.front().map(|(since, _, _)| {
-            later(
-                *since,
-                ticks::LAG_NS.min(self.policy.limits.hold_timeout_ns),
-            )
-        });
-        match (scan, gap) {
+        let waits = self.waits.front();
+        let lag = waits.map(|(since, _, _)| later(*since, ticks::LAG_NS));
+        match (scan, lag) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -152,27 +147,63 @@ impl GatewayStage {
     ) {
         self.stats.packets += 1;
         self.stats.bytes += u64::from(packet.wire_len);
-        let decoded = decode(LinkType::RAW, packet.bytes, packet.wire_len);
-        match decoded {
-            // What a tunnel carries is its ends' affair: conntrack sees the tunnel.
-            Ok(decoded) if decoded.tunnels == 0 => match decoded.transport {
-                Transport::Tcp(tcp) => return self.on_tcp(packet, &decoded, &tcp, now, effects),
+        match decode_outermost(LinkType::RAW, packet.bytes, packet.wire_len) {
+            Ok(decoded) => match decoded.transport {
+                Transport::Tcp(tcp) => self.on_tcp(packet, &decoded, &tcp, now, effects),
                 Transport::Udp(udp) => {
                     let src = (decoded.network.src(), udp.src_port());
                     let dst = (decoded.network.dst(), udp.dst_port());
-                    return self.on_udp(packet, src, dst, udp.payload, now, effects);
+                    self.on_udp(packet, src, dst, udp.payload, now, effects);
                 }
-                _ => {}
+                Transport::Other(_) => {
+                    self.stats.strangers += 1;
+                    let mark = Mark {
+                        decision: Decision::Pass,
+                        rule: self.policy.default.number,
+                    };
+                    self.room(now, effects)
+                        .accept(packet.id, packet.mark, Some(mark));
+                }
+                Transport::Fragment | Transport::NotIp(_) => {
+                    self.on_undecoded(packet, now, effects);
+                }
             },
-            _ => {}
+            Err(_) => self.on_undecoded(packet, now, effects),
         }
-        self.stats.strangers += 1;
-        let mark = Mark {
-            decision: Decision::Pass,
-            rule: self.policy.default.number,
-        };
-        self.room(now, effects)
-            .accept(packet.id, packet.mark, Some(mark));
+    }
+
+    /// A packet that may be TCP or UDP, with headers that are not followed to their end: whoever gets it may
+    /// read it. It never gets a mark, which the kernel would keep with its connection.
+    fn on_undecoded(
+        &mut self,
+        packet: &QueuedPacket<'_>,
+        now: Timestamp,
+        effects: &mut Effects<GatewayKind>,
+    ) {
+        /// Whoever sends many gets one event of them all.
+        const PAUSE_NS: u64 = 1_000_000_000;
+        self.stats.undecoded += 1;
+        let is_closed = self.policy.may_fail_closed();
+        let is_due = |told: Timestamp| now.nanos_since(told) >= PAUSE_NS;
+        let is_told = self.undecoded_told.is_none_or(is_due);
+        if is_told {
+            self.undecoded_told = Some(now);
+        }
+        let mut room = self.room(now, effects);
+        if is_told {
+            let network = network_of(packet.bytes);
+            let ends = Ends::opened_by((network.src(), 0), (network.dst(), 0), Side::Client);
+            room.tell_undecided(
+                ends,
+                is_closed,
+                "headers that are not followed to their end",
+            );
+        }
+        if is_closed {
+            room.drop(packet.id);
+        } else {
+            room.accept(packet.id, packet.mark, None);
+        }
     }
 
     fn room<'a>(&'a mut self, now: Timestamp, effects: &'a mut Effects<GatewayKind>) -> Room<'a> {
@@ -231,178 +262,30 @@ impl GatewayStage {
         if is_syn {
             return self.on_handshake(key, hash, src, dst, packet, tcp, now, effects);
         }
-        let half = self.half_open.find(hash, |half| half.key == key);
-        if let Some(half) = half.and_then(|id| self.half_open.get_mut(id)) {
-            let is_client = half.ends.side(src) == Side::Client;
-            if is_client && flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::RST) {
-                half.on_client(tcp.ack());
-            } else if !is_client && half.is_disputed() && tcp.payload_len > 0 {
+        if let Some(half) = self.handshakes.find(&key, hash) {
+            let side = half.ends.side(src);
+            let has_payload = tcp.payload_len > 0;
+            if side == Side::Server && half.is_disputed() && has_payload {
                 // Its place is not known, and it comes again.
-                self.stats.implausible += 1;
-                return self.room(now, effects).drop(packet.id);
+                return self.drop_implausible(packet, now, effects);
+            }
+            let is_reset = flags.contains(TcpFlags::RST);
+            let from_client = side == Side::Client;
+            if (from_client || !has_payload) && !is_reset && half.on_segment(side, tcp) {
+                self.handshakes.complete(&key, hash);
             }
         }
         if tcp.payload_len == 0 {
             return self.room(now, effects).accept(packet.id, packet.mark, None);
         }
         let Some(id) = self.open(key, hash, src, dst, was, packet, now, effects) else {
-            if was.decision == Decision::Inspect {
+            let decision = self.recent.find(&key, hash, now).map(|mark| mark.decision);
+            if decision == Some(Decision::Reject) {
                 effects.resets.push(cut_in_the_middle(src, dst, tcp));
             }
             return;
         };
         self.on_known(id, hash, src, packet, tcp, now, effects);
-    }
-
-    /// Whether a SYN of a connection that is known opens another one between the same ports: the
-    /// kernel has no mark of it any more, or nothing was sent yet and the number is another.
-    fn begins_anew(&self, id: Id, seq: SeqNumber) -> bool {
-        self.connections.get(id).is_some_and(|conn| {
-            let [client, _] = &conn.streams;
-            let first = SeqNumber(seq.0.wrapping_add(1));
-            match conn.phase {
-                Phase::Inspected(_) => true,
-                Phase::Opening(_) => client.is_known() && client.released() != first,
-            }
-        })
-    }
-
-    /// A SYN, or the answer to one.
-    #[expect(clippy::too_many_arguments, reason = "what is known of one packet")]
-    fn on_handshake(
-        &mut self,
-        key: Key,
-        hash: u32,
-        src: (IpAddr, u16),
-        dst: (IpAddr, u16),
-        packet: &QueuedPacket<'_>,
-        tcp: &Tcp<'_>,
-        now: Timestamp,
-        effects: &mut Effects<GatewayKind>,
-    ) {
-        let first = SeqNumber(tcp.seq().0.wrapping_add(1));
-        let known = self.half_open.find(hash, |half| half.key == key);
-        if tcp.flags().contains(TcpFlags::ACK) {
-            let half = known.and_then(|id| self.half_open.get_mut(id));
-            let half = half.filter(|half| half.ends.side(src) == Side::Server);
-            if half.is_some_and(|half| !half.on_answer(first, tcp.ack())) {
-                self.stats.implausible += 1;
-                return self.room(now, effects).drop(packet.id);
-            }
-            return self.room(now, effects).accept(packet.id, packet.mark, None);
-        }
-        let ends = Ends::opened_by(src, dst, Side::Client);
-        let policy = Arc::clone(&self.policy);
-        if let Some(rule) = policy.rule_of_any(src.0) {
-            let mark = Mark {
-                decision: decision_of(rule.action),
-                rule: rule.number,
-            };
-            self.recent.remember(key, hash, mark, now);
-            let mut room = self.room(now, effects);
-            room.decided(ends, true, Label::Unknown, rule, b"");
-            return room.answer_decided(packet, mark);
-        }
-        if tcp.payload_len > 0 {
-            // TCP Fast Open (RFC 7413): without an answer the client goes on without data in its SYN.
-            let answer = Answer {
-                id: packet.id,
-                verdict: Verdict::Drop,
-                mark: None,
-            };
-            return effects.answers.push(answer);
-        }
-        if let Some(id) = known {
-            let half = self.half_open.get(id);
-            if half.is_some_and(|half| half.is_repeated_by(first)) {
-                // What was answered is still so.
-                return self.room(now, effects).accept(packet.id, packet.mark, None);
-            }
-            self.half_open.remove(id);
-        } else if self.half_open.is_full()
-            && let Some(oldest) = self.half_open.oldest().map(|(id, _)| id)
-        {
-            self.half_open.remove(oldest);
-        }
-        let half = HalfOpen::new(key, ends, first);
-        if self.half_open.insert(hash, half).is_err() {
-            // There is room: the oldest has left.
-        }
-        self.room(now, effects).accept(packet.id, packet.mark, None);
-    }
-
-    /// A connection from its first packet with payload on. `None` where the packet was answered.
-    #[expect(clippy::too_many_arguments, reason = "what is known of one packet")]
-    fn open(
-        &mut self,
-        key: Key,
-        hash: u32,
-        src: (IpAddr, u16),
-        dst: (IpAddr, u16),
-        was: Mark,
-        packet: &QueuedPacket<'_>,
-        now: Timestamp,
-        effects: &mut Effects<GatewayKind>,
-    ) -> Option<Id> {
-        let half = self.half_open.find(hash, |half| half.key == key);
-        let half = half.and_then(|id| self.half_open.remove(id));
-        let (ends, streams) = half.map_or_else(
-            || {
-                let side = side_of_sender(src.1, dst.1);
-                (Ends::opened_by(src, dst, side), Default::default())
-            },
-            |half| (half.ends, half.streams()),
-        );
-        let mut phase = Phase::Opening(Box::<Opening>::default());
-        if was.decision == Decision::Inspect {
-            // An inspected connection that is not known: this program was started again, or forgot it.
-            self.stats.resumed += 1;
-            let policy = Arc::clone(&self.policy);
-            let rule = policy.numbered(was.rule).unwrap_or(&policy.default);
-            if rule.fail == Fail::Closed {
-                let mark = Mark {
-                    decision: Decision::Reject,
-                    rule: was.rule,
-                };
-                self.recent.remember(key, hash, mark, now);
-                self.room(now, effects).answer_decided(packet, mark);
-                return None;
-            }
-            let name = policy.name(Label::Unknown).into();
-            let exam = Examination::new(Arc::clone(rule), name, Inspector::opaque(), b"");
-            phase = Phase::Inspected(Box::new(exam));
-        } else if half.is_none()
-            && let Some(rule) = Arc::clone(&self.policy).rule_of_any(ends.client.0)
-        {
-            let mark = Mark {
-                decision: decision_of(rule.action),
-                rule: rule.number,
-            };
-            self.recent.remember(key, hash, mark, now);
-            let mut room = self.room(now, effects);
-            room.decided(ends, key.is_tcp, Label::Unknown, rule, b"");
-            room.answer_decided(packet, mark);
-            return None;
-        }
-        if self.connections.is_full()
-            && let Some(oldest) = self.connections.oldest().map(|(id, _)| id)
-        {
-            self.stats.evicted += 1;
-            self.forget(oldest, now, effects);
-        }
-        let connection = Connection {
-            key,
-            ends,
-            phase,
-            label: Label::Unknown,
-            streams,
-            has_handshake: half.is_some_and(|half| half.is_answered()),
-            plausible: Default::default(),
-            early_packets: 0,
-            early_bytes: 0,
-            last: now,
-        };
-        self.connections.insert(hash, connection).ok()
     }
 
     /// A segment of a connection that is classified or inspected.
@@ -436,17 +319,26 @@ impl GatewayStage {
             if is_control || !is_whole {
                 return work.on_control(side, &segment, is_reset, is_whole);
             }
-            if work.is_inspected() && (segment.is_fin || !segment.payload.is_empty()) {
+            if flags.contains(TcpFlags::ACK) {
+                let fate = work.on_ack(side.other(), tcp.ack());
+                if fate != Fate::Kept {
+                    work.answer(&segment, fate);
+                    return fate;
+                }
+            }
+            let takes = work.takes(side, tcp);
+            if segment.is_fin || !segment.payload.is_empty() {
+                if !takes {
+                    work.drop_implausible(&segment);
+                    return Fate::Kept;
+                }
                 if flags.contains(TcpFlags::URG) {
                     return work.let_go_with(&segment, "urgent data, which receivers leave out");
                 }
-                if !work.takes(side, tcp, &segment) {
-                    return Fate::Kept;
-                }
             }
-            let had_gap = work.conn.stream(side).is_waiting();
+            let had_any = work.conn.stream(side).holds_any();
             let fate = work.on_segment(side, &segment);
-            if fate == Fate::Kept && !had_gap && work.conn.stream(side).is_waiting() {
+            if fate == Fate::Kept && !had_any && work.conn.stream(side).holds_any() {
                 work.begins_to_wait = true;
             }
             fate
@@ -515,7 +407,7 @@ impl GatewayStage {
         };
         let fate = work(&mut work_on);
         if work_on.begins_to_wait {
-            self.gaps.push_back((now, key, hash));
+            self.waits.push_back((now, key, hash));
         }
         let timeout = match &work_on.conn.phase {
             Phase::Inspected(exam) => exam.rule.inspect.scan.map_or(0, |scan| scan.timeout_ns),
@@ -538,7 +430,14 @@ impl GatewayStage {
             }
         }
         if let Fate::Over(mark) = fate {
-            self.connections.remove(id);
+            for stream in self
+                .connections
+                .remove(id)
+                .iter()
+                .flat_map(|conn| &conn.streams)
+            {
+                self.budget.leave(stream.source());
+            }
             if mark.decision != Decision::Undecided {
                 self.recent.remember(key, hash, mark, now);
             }
@@ -571,24 +470,17 @@ impl GatewayStage {
     }
 }
 
+/// The fixed header of an IP packet.
+fn network_of(packet: &[u8]) -> Network<'_> {
+    let network = match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.first_chunk().map(Network::V4),
+        Some(6) => packet.first_chunk().map(Network::V6),
+        _ => None,
+    };
+    network.unwrap_or(Network::None)
+}
+
 /// `nanos` after `time`.
 fn later(time: Timestamp, nanos: u64) -> Timestamp {
     Timestamp::from_nanos(time.as_nanos().saturating_add(nanos))
-}
-
-/// Ends a connection that is met in its middle and may not go on. The kernel's answer to the segment
-/// reaches its sender alone; the other end would wait for ever.
-fn cut_in_the_middle(src: (IpAddr, u16), dst: (IpAddr, u16), tcp: &Tcp<'_>) -> Reset {
-    let side = side_of_sender(src.1, dst.1);
-    let ends = Ends::opened_by(src, dst, side);
-    let (client_next, server_next) = match side {
-        Side::Client => (tcp.seq(), tcp.ack()),
-        Side::Server => (tcp.ack(), tcp.seq()),
-    };
-    Reset {
-        client: ends.address(Side::Client),
-        server: ends.address(Side::Server),
-        client_next,
-        server_next,
-    }
 }

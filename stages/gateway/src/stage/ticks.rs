@@ -6,7 +6,6 @@ use linkweir_record::GatewayKind;
 use linkweir_wire::Timestamp;
 
 use super::{GatewayStage, later};
-use crate::connection::Key;
 use crate::hold::Stream;
 
 /// How long a packet waits for the next one of a file that only the end of its connection ends.
@@ -47,59 +46,32 @@ impl GatewayStage {
             };
             self.on_report(&report, now, effects);
         }
-        self.end_gaps(now, effects);
+        self.end_lags(now, effects);
         self.end_silent(now, effects);
         self.recent.expire(now);
     }
 
-    fn end_gaps(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
-        let timeout = self.policy.limits.hold_timeout_ns;
-        while let Some((since, key, hash)) = self.gaps.front().copied() {
-            if later(since, LAG_NS.min(timeout)) > now {
+    /// Packets that wait for the next one of their file wait no longer.
+    fn end_lags(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
+        while let Some((since, key, hash)) = self.waits.front().copied() {
+            if later(since, LAG_NS) > now {
                 return;
             }
-            self.gaps.pop_front();
-            self.end_lag(&key, hash, now, effects);
+            self.waits.pop_front();
             let Some(id) = self.connections.find(hash, |conn| conn.key == key) else {
                 continue;
             };
-            // What waits now may have begun to wait later.
             let oldest = self.connections.get(id).and_then(|conn| {
-                let waits = conn.streams.iter().filter_map(|s| s.waits_since());
+                let waits = conn.streams.iter().filter_map(Stream::delivered_since);
                 waits.min()
             });
-            match oldest {
-                None => {}
-                // In the order of time, or nearly: it is looked at again then.
-                Some(other) if later(other, timeout) > now => self.gaps.push_back((now, key, hash)),
-                Some(_) => {
-                    self.with(id, hash, now, effects, |work| work.on_gap_timeout());
-                }
-            }
-        }
-    }
-
-    /// A packet that waits for the next of its file waits no longer.
-    fn end_lag(
-        &mut self,
-        key: &Key,
-        hash: u32,
-        now: Timestamp,
-        effects: &mut Effects<GatewayKind>,
-    ) {
-        let Some(id) = self.connections.find(hash, |conn| conn.key == *key) else {
-            return;
-        };
-        let oldest = self.connections.get(id).and_then(|conn| {
-            let waits = conn.streams.iter().filter_map(Stream::delivered_since);
-            waits.min()
-        });
-        match oldest {
-            Some(since) if later(since, LAG_NS) <= now => {
+            let Some(since) = oldest else { continue };
+            // In the order of time, or nearly: it is looked at again then.
+            self.waits.push_back((now, key, hash));
+            // What waits now may have begun to wait later.
+            if later(since, LAG_NS) <= now {
                 self.with(id, hash, now, effects, |work| work.on_lag_timeout());
             }
-            Some(_) => self.gaps.push_back((now, *key, hash)),
-            None => {}
         }
     }
 

@@ -163,34 +163,66 @@ impl Bed {
         self.packet(from, seq, TcpFlags::ACK | TcpFlags::FIN, &[]);
     }
 
+    /// An acknowledgment without payload at an offset of a side's stream: it has so many bytes of the other.
+    pub(super) fn ack(&mut self, from: Side, offset: usize, has: usize) {
+        let [seq, ack] = [(from, offset), (from.other(), has)].map(|(side, offset)| {
+            let offset = u32::try_from(offset).expect("small");
+            first(side).wrapping_add(1).wrapping_add(offset)
+        });
+        self.packet_with(from, seq, ack, TcpFlags::ACK, &[]);
+    }
+
     pub(super) fn packet(&mut self, from: Side, seq: u32, flags: TcpFlags, payload: &[u8]) {
-        let (src, dst) = match from {
-            Side::Client => (client(), server()),
-            Side::Server => (server(), client()),
-        };
-        let bytes = TcpFrame {
-            seq: SeqNumber(seq),
-            ack: SeqNumber(first(from.other()).wrapping_add(1)),
-            flags,
-            payload,
-            ..TcpFrame::new(src, dst)
-        }
-        .to_packet();
-        self.next_id += 1;
-        self.waiting.insert(
-            self.next_id,
-            Sent {
-                from,
-                seq,
-                payload: payload.to_vec(),
-                is_fin: flags.contains(TcpFlags::FIN),
-                mark: self.mark,
+        let ack = first(from.other()).wrapping_add(1);
+        self.packet_with(from, seq, ack, flags, payload);
+    }
+
+    fn packet_with(&mut self, from: Side, seq: u32, ack: u32, flags: TcpFlags, payload: &[u8]) {
+        self.segment(
+            from,
+            &TcpFrame {
+                seq: SeqNumber(seq),
+                ack: SeqNumber(ack),
+                flags,
+                payload,
+                ..segment(from)
             },
         );
+    }
+
+    /// Any segment of a side, as [`segment`] makes it.
+    pub(super) fn segment(&mut self, from: Side, frame: &TcpFrame<'_>) {
+        let sent = Sent {
+            from,
+            seq: frame.seq.0,
+            payload: frame.payload.to_vec(),
+            is_fin: frame.flags.contains(TcpFlags::FIN),
+            mark: self.mark,
+        };
+        self.queue(sent, &frame.to_packet());
+    }
+
+    /// Any IP packet of the server's; the answer to it.
+    pub(super) fn raw(&mut self, bytes: &[u8]) -> Option<Answer> {
+        let sent = Sent {
+            from: Side::Server,
+            seq: SERVER_FIRST,
+            payload: Vec::new(),
+            is_fin: false,
+            mark: self.mark,
+        };
+        self.queue(sent, bytes);
+        let id = self.next_id;
+        self.answers.iter().find(|answer| answer.id == id).copied()
+    }
+
+    fn queue(&mut self, sent: Sent, bytes: &[u8]) {
+        self.next_id += 1;
+        self.waiting.insert(self.next_id, sent);
         let packet = QueuedPacket {
             id: self.next_id,
             mark: self.mark,
-            bytes: &bytes,
+            bytes,
             wire_len: u32::try_from(bytes.len()).expect("a packet"),
             is_checksum_open: true,
         };
@@ -295,6 +327,20 @@ impl Bed {
     /// The decision that the kernel knows.
     pub(super) fn decision(&self) -> Decision {
         self.marks.read(self.mark).decision
+    }
+}
+
+/// The first segment with payload of a side, without any.
+pub(super) fn segment(from: Side) -> TcpFrame<'static> {
+    let (src, dst) = match from {
+        Side::Client => (client(), server()),
+        Side::Server => (server(), client()),
+    };
+    TcpFrame {
+        seq: SeqNumber(first(from).wrapping_add(1)),
+        ack: SeqNumber(first(from.other()).wrapping_add(1)),
+        flags: TcpFlags::ACK,
+        ..TcpFrame::new(src, dst)
     }
 }
 

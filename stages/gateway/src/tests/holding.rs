@@ -14,22 +14,155 @@ fn opened(window: usize) -> Bed {
 }
 
 #[test]
-fn segments_ahead_of_a_gap_wait_and_pass_in_order() {
+fn segments_ahead_of_a_gap_pass_and_the_one_that_fills_it_waits() {
     let mut bed = opened(1 << 20);
     let answer = response(b"0123456789");
     let (head, body) = answer.split_at(answer.len() - 10);
-    bed.send(Side::Server, head.len() + 5, &body[5..]);
-    assert_eq!(bed.unanswered(), 1);
-    // Another one of the same is not kept twice.
-    bed.send(Side::Server, head.len() + 5, &body[5..]);
-    assert_eq!(bed.unanswered(), 1);
+    for _ in 0..2 {
+        bed.send(Side::Server, head.len() + 5, &body[5..]);
+        assert_eq!(bed.unanswered(), 0);
+    }
     bed.send(Side::Server, head.len(), &body[..5]);
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.at_client.stream(), b"", "it can read nothing of it");
     bed.send(Side::Server, 0, head);
+    assert_eq!(
+        bed.unanswered(),
+        1,
+        "with it the client could read the file"
+    );
     bed.scan();
     assert_eq!(bed.unanswered(), 0);
     assert_eq!(bed.at_client.stream(), answer);
-    let stats = bed.stage.stats();
-    assert_eq!((stats.out_of_order, stats.retransmitted_while_held), (2, 1));
+    assert_eq!(bed.stage.stats().out_of_order, 3);
+}
+
+#[test]
+fn what_passed_ahead_of_a_gap_is_looked_at() {
+    let mut bed = opened(1 << 20);
+    let answer = response(VIRUS);
+    let (first, rest) = answer.split_at(10);
+    for (at, part) in rest.chunks(7).enumerate().collect::<Vec<_>>().iter().rev() {
+        bed.send(Side::Server, 10 + at * 7, part);
+    }
+    bed.fin(Side::Server, answer.len());
+    assert_eq!(bed.unanswered(), 0);
+    bed.send(Side::Server, 0, first);
+    bed.scan();
+    assert_eq!(bed.at_client.stream(), b"");
+    assert_eq!(bed.events_of(GatewayEventKind::Infected), 1);
+    assert_eq!(bed.decision(), Decision::Reject);
+}
+
+#[test]
+fn what_comes_behind_a_wait_keeps_its_order() {
+    let mut bed = opened(1000);
+    let answer = response(&[b'x'; 4000]);
+    bed.send(Side::Server, 0, &answer[..1500]);
+    assert_eq!(bed.unanswered(), 1, "a window is full");
+    let passed = bed.answers.len();
+    // The next, one ahead of a gap, one that came before, the next again.
+    let orders = [(1500, 1600), (1700, 1800), (20, 40), (1600, 1700)];
+    for (from, to) in orders {
+        bed.send(Side::Server, from, &answer[from..to]);
+    }
+    assert_eq!(bed.unanswered(), 4, "one of the first packet comes late");
+    bed.scan();
+    assert_eq!(bed.unanswered(), 0);
+    assert_eq!(bed.at_client.stream(), &answer[..1800]);
+    let ids: Vec<u32> = bed.answers[passed..]
+        .iter()
+        .map(|answer| answer.id)
+        .collect();
+    assert!(ids.iter().skip(1).is_sorted(), "{ids:?}");
+}
+
+#[test]
+fn what_is_sent_again_with_other_bytes_ends_the_connection() {
+    let answer = response(b"0123456789");
+    let mut other = answer.clone();
+    *other.last_mut().expect("a byte") = b'!';
+    let last = answer.len() - 1;
+    // Of what was let go, of what is held, of what has passed ahead of a gap.
+    let cases: [(&[(usize, usize)], bool); 3] = [
+        (&[(0, answer.len())], true),
+        (&[(0, answer.len())], false),
+        (&[(last - 2, answer.len())], false),
+    ];
+    for (sent, is_scanned) in cases {
+        let mut bed = opened(1 << 20);
+        for (from, to) in sent {
+            bed.send(Side::Server, *from, &answer[*from..*to]);
+        }
+        if is_scanned {
+            bed.scan();
+        }
+        bed.send(Side::Server, last - 1, &other[last - 1..]);
+        assert_eq!(bed.decision(), Decision::Reject);
+        assert_eq!(bed.resets.len(), 1);
+        assert_eq!(bed.events_of(GatewayEventKind::Blocked), 1);
+        assert_eq!((bed.stage.stats().rewritten, bed.unanswered()), (1, 0));
+    }
+}
+
+#[test]
+fn what_waits_in_two_forms_ends_the_connection() {
+    let mut bed = opened(1000);
+    let answer = response(&[b'x'; 9000]);
+    // As many scans are awaited as there may be.
+    for at in (0..4800).step_by(1200) {
+        bed.send(Side::Server, at, &answer[at..at + 1200]);
+    }
+    assert_eq!(bed.due.len(), 4);
+    bed.send(Side::Server, 4800, &answer[4800..4900]);
+    bed.send(Side::Server, 4800, &[b'y'; 100]);
+    assert_eq!(bed.unanswered(), 6);
+    bed.scan();
+    assert_eq!((bed.unanswered(), bed.stage.stats().rewritten), (0, 1));
+    assert_eq!(bed.decision(), Decision::Reject);
+}
+
+#[test]
+fn what_is_acknowledged_may_be_sent_again_in_any_form() {
+    let mut bed = opened(1 << 20);
+    let answer = response(b"0123456789");
+    bed.send(Side::Server, 0, &answer);
+    bed.scan();
+    bed.ack(Side::Client, REQUEST.len(), answer.len());
+    bed.ack(Side::Server, answer.len(), REQUEST.len());
+    // A keepalive of a byte that nobody reads.
+    bed.send(Side::Server, answer.len() - 1, b"!");
+    assert_eq!(bed.decision(), Decision::Inspect);
+    assert_eq!(bed.stage.stats().held_bytes, 0);
+}
+
+#[test]
+fn what_passed_unseen_is_told() {
+    for (fail, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
+        let mut bed = Bed::new(with_fail(fail));
+        bed.open();
+        bed.send(Side::Client, 0, REQUEST);
+        bed.send(Side::Server, 100, b"after a gap");
+        assert_eq!(bed.unanswered(), 0);
+        bed.advance(200_000_000_000);
+        assert_eq!(bed.events_of(GatewayEventKind::Limit), 0);
+        // The client has what the gateway was not given.
+        bed.ack(Side::Client, REQUEST.len(), 100 + 11);
+        assert_eq!(bed.decision() == Decision::Inspect, passes);
+        assert_eq!(bed.events_of(GatewayEventKind::Limit), 1);
+        assert_eq!(bed.unanswered(), 0);
+        assert_eq!(bed.stage.stats().gaps, 1);
+    }
+}
+
+#[test]
+fn nothing_comes_behind_the_end() {
+    let mut bed = opened(1 << 20);
+    bed.fin(Side::Server, 0);
+    bed.send(Side::Server, 0, &response(VIRUS));
+    bed.send(Side::Server, 1, &response(VIRUS));
+    assert_eq!(bed.at_client.stream(), b"");
+    assert_eq!(bed.stage.stats().implausible, 2);
 }
 
 #[test]
@@ -164,25 +297,11 @@ fn who_waits_for_an_acknowledgment_of_a_last_packet_gets_it() {
     bed.send(Side::Server, 0, answer);
     assert_eq!(bed.unanswered(), 1);
     bed.send(Side::Server, 0, answer);
+    assert_eq!(bed.unanswered(), 1);
+    // Before its verdict it does not go.
+    bed.scan();
     assert_eq!(bed.unanswered(), 0);
     assert_eq!(bed.at_client.stream(), answer);
-}
-
-#[test]
-fn a_gap_that_stays_is_given_up() {
-    for (fail, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
-        let mut bed = Bed::new(with_fail(fail));
-        bed.open();
-        bed.send(Side::Client, 0, REQUEST);
-        bed.send(Side::Server, 100, b"after a gap");
-        assert_eq!(bed.unanswered(), 1);
-        bed.advance(9_000_000_000);
-        assert_eq!(bed.unanswered(), 1);
-        bed.advance(2_000_000_000);
-        assert_eq!(bed.unanswered(), 0);
-        assert_eq!(bed.decision() == Decision::Inspect, passes);
-        assert_eq!(bed.events_of(GatewayEventKind::Limit), 1);
-    }
 }
 
 #[test]
@@ -254,17 +373,57 @@ fn what_follows_a_reset_does_not_pass_unseen() {
 }
 
 #[test]
-fn a_part_of_a_file_is_not_clean() {
-    for (fail, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
-        let mut bed = Bed::new(with_fail(fail));
-        bed.open();
-        bed.send(Side::Client, 0, REQUEST);
-        let part = b"HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\nContent-Range: bytes 0-3/9\r\n\r\nabcd";
-        bed.send(Side::Server, 0, part);
-        bed.scan();
-        assert_eq!(bed.events_of(GatewayEventKind::Unscanned), 1);
-        assert_eq!(bed.at_client.stream() == part, passes);
+fn what_cannot_be_scanned_is_not_clean() {
+    const GET: &str = "GET /a HTTP/1.1\r\nHost: a\r\n";
+    for (request, answer) in [
+        // Parts of a file, one that says of how much and others that do not.
+        (
+            GET,
+            "206 A\r\nContent-Length: 4\r\nContent-Range: bytes 0-3/9\r\n\r\nabcd",
+        ),
+        (
+            GET,
+            "206 A\r\nContent-Length: 4\r\nContent-Range: bytes 0-3/*\r\n\r\nabcd",
+        ),
+        (GET, "206 A\r\nContent-Length: 4\r\n\r\nabcd"),
+        (
+            GET,
+            "206 A\r\nContent-Range: bytes 0-3/9\r\nContent-Range: bytes 0-3/4\r\nContent-Length: 4\r\n\r\nabcd",
+        ),
+        // Another protocol, and a tunnel.
+        (
+            "GET /a HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\n",
+            "101 Switching Protocols\r\nUpgrade: h2c\r\n\r\nabcd",
+        ),
+        ("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n", "200 OK\r\n\r\nabcd"),
+    ] {
+        let (request, answer) = (format!("{request}\r\n"), format!("HTTP/1.1 {answer}"));
+        for (fail, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
+            let mut bed = Bed::new(with_fail(fail));
+            bed.open();
+            bed.send(Side::Client, 0, request.as_bytes());
+            bed.send(Side::Server, 0, answer.as_bytes());
+            bed.scan();
+            assert_eq!(bed.events_of(GatewayEventKind::Unscanned), 1, "{answer}");
+            assert_eq!(
+                bed.at_client.stream() == answer.as_bytes(),
+                passes,
+                "{answer}"
+            );
+        }
     }
+}
+
+#[test]
+fn a_whole_file_in_a_206_is_scanned() {
+    let mut bed = Bed::new(with_fail(Fail::Closed));
+    bed.open();
+    bed.send(Side::Client, 0, REQUEST);
+    let whole = b"HTTP/1.1 206 A\r\nContent-Length: 4\r\nContent-Range: bytes 0-3/4\r\n\r\nabcd";
+    bed.send(Side::Server, 0, whole);
+    bed.scan();
+    assert_eq!(bed.events_of(GatewayEventKind::Unscanned), 0);
+    assert_eq!(bed.at_client.stream(), whole);
 }
 
 /// What the audit says of a file rests on all scans of it, in whatever order the scanner answers.
@@ -294,4 +453,23 @@ fn a_file_is_told_when_the_last_scan_of_it_is_done() {
         assert_eq!(bed.unanswered(), 0);
         assert!(bed.at_client.stream().is_empty());
     }
+}
+
+/// A window goes when its own scan is done, and the next ones are scanned meanwhile.
+#[test]
+fn windows_are_scanned_at_once_and_go_in_their_order() {
+    let mut bed = opened(1000);
+    let answer = response(&[b'x'; 6000]);
+    for at in (0..4800).step_by(1200) {
+        bed.send(Side::Server, at, &answer[at..at + 1200]);
+    }
+    let asked = std::mem::take(&mut bed.due);
+    assert_eq!((asked.len(), bed.unanswered()), (4, 4));
+    let mut passed = Vec::new();
+    for at in [1, 0, 3, 2] {
+        bed.report(asked[at], ScanOutcome::Clean);
+        passed.push(bed.at_client.stream().len());
+    }
+    assert_eq!(passed, [0, 2400, 2400, 4800]);
+    assert_eq!(bed.unanswered(), 0);
 }

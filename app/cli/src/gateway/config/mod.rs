@@ -151,7 +151,10 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
             limits,
             signatures,
             rules,
-            default: Arc::new(Rule::any("default", 0, default)),
+            default: Arc::new(Rule {
+                fail,
+                ..Rule::any("default", 0, default)
+            }),
         }),
         settings,
         shapes,

@@ -135,7 +135,6 @@ pub(super) fn read_limits(section: Option<Section<'_, '_>>) -> Result<Limits, Wr
             default.total_held_packets,
         )?,
         total_held_bytes: section.bytes("total-held-bytes", default.total_held_bytes)?,
-        hold_timeout_ns: nanos(section.duration("hold-timeout", span(default.hold_timeout_ns))?),
         idle_timeout_ns: nanos(section.duration("idle-timeout", span(default.idle_timeout_ns))?),
         at_limit: section.choice(
             "at-limit",

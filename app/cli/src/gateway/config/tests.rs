@@ -26,7 +26,7 @@ mark-mask = 0xfff
 
 [limits]
 held-bytes = "2MiB"
-hold-timeout = "3s"
+idle-timeout = "3s"
 at-limit = "pass"
 
 [scanner.clamd]
@@ -67,8 +67,9 @@ fn a_policy_says_what_it_says() {
     assert!(!config.settings.is_fail_open);
     assert_eq!(config.policy.marks.mask(), 0xfff);
     assert_eq!(config.policy.default.action, Action::Drop);
+    assert_eq!(config.policy.default.fail, Fail::Closed);
     assert_eq!(config.policy.limits.held_bytes, 2 << 20);
-    assert_eq!(config.policy.limits.hold_timeout_ns, 3_000_000_000);
+    assert_eq!(config.policy.limits.idle_timeout_ns, 3_000_000_000);
     let [slow, look] = config.policy.rules.as_slice() else {
         panic!("two rules");
     };

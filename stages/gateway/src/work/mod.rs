@@ -1,16 +1,20 @@
 //! One packet, one report or one timeout of one connection.
 
+mod segments;
+
 use std::sync::Arc;
 
-use linkweir_engine::effect::{Answer, Decision, Mark, QueuedPacket, Reset, ScanReport, Verdict};
+use linkweir_engine::effect::{
+    Answer, Decision, Mark, QueuedPacket, Reset, ScanReport, Ticket, Verdict,
+};
 
 use linkweir_wire::Tcp;
 
-use crate::connection::{Classified, Connection, Opening, Phase, decision_of};
+use crate::connection::{Classified, Connection, Opening, Phase, Receiver, decision_of};
 use crate::examine::{Examination, Outcome};
-use crate::hold::{Place, Segment};
+use crate::hold::Segment;
 use crate::inspect::{Inspector, Side};
-use crate::policy::{Action, AtLimit, Label, OnMatch, Rule};
+use crate::policy::{Action, Label, OnMatch, Rule};
 use crate::room::Room;
 
 /// Whether the stage keeps a connection.
@@ -26,7 +30,7 @@ pub(crate) enum Fate {
 pub(crate) struct Work<'a, 'r> {
     pub(crate) conn: &'a mut Connection,
     pub(crate) room: &'a mut Room<'r>,
-    /// Set where a segment began to wait for one that is missing, or a packet for the next of its file.
+    /// Set where a packet began to wait.
     pub(crate) begins_to_wait: bool,
 }
 
@@ -37,59 +41,6 @@ impl Work<'_, '_> {
             Phase::Opening(_) => None,
             Phase::Inspected(exam) => Some(inspected(&exam.rule)),
         }
-    }
-
-    /// A segment of a side.
-    pub(crate) fn on_segment(&mut self, side: Side, segment: &Segment<'_>) -> Fate {
-        match self.conn.stream(side).place(segment) {
-            Place::Control => {
-                let mark = self.mark();
-                self.room.accept(segment.id, segment.mark, mark);
-            }
-            Place::Old => {
-                self.room.stats.duplicates += 1;
-                let mark = self.mark();
-                self.room.accept(segment.id, segment.mark, mark);
-            }
-            Place::Held => {
-                self.room.stats.retransmitted_while_held += 1;
-                self.room.drop(segment.id);
-                // Its sender waits for an acknowledgment and sends nothing new: what only waits for
-                // the next packet goes.
-                if self.outcome(side) == Outcome::Lag {
-                    self.release(side, 0);
-                }
-            }
-            // A connection that was met in its middle may be anybody's invention: nothing is held for it.
-            Place::Ahead
-                if !self.conn.has_handshake && matches!(self.conn.phase, Phase::Opening(_)) =>
-            {
-                self.room.stats.out_of_order += 1;
-                self.room.accept(segment.id, segment.mark, None);
-            }
-            Place::Ahead => {
-                // Behind a packet that waits for a scan, what comes in order is ahead too.
-                if self.outcome(side) != Outcome::Wait {
-                    self.room.stats.out_of_order += 1;
-                }
-                return self.hold(side, segment);
-            }
-            Place::Next(_) if !self.room.budget.has_room(0) => {
-                self.room.stats.over_limit += 1;
-                self.room.drop(segment.id);
-            }
-            Place::Next(_) if self.outcome(side) == Outcome::Wait => {
-                return self.hold(side, segment);
-            }
-            Place::Next(skip) => {
-                let fate = self.deliver(side, segment, skip);
-                if fate != Fate::Kept {
-                    return fate;
-                }
-                return self.pump(side);
-            }
-        }
-        Fate::Kept
     }
 
     /// A SYN or RST of a connection that is followed, or a segment of which the kernel copied only a part.
@@ -137,46 +88,50 @@ impl Work<'_, '_> {
     /// A packet that cannot be looked at, and with it its connection.
     pub(crate) fn let_go_with(&mut self, segment: &Segment<'_>, why: &str) -> Fate {
         let fate = self.let_go(why);
-        match fate {
-            Fate::Kept => {
-                let mark = self.mark();
-                self.room.accept(segment.id, segment.mark, mark);
-            }
-            Fate::Over(mark) => {
-                let verdict = match mark.decision {
-                    Decision::Drop | Decision::Reject => Verdict::Repeat,
-                    Decision::Undecided | Decision::Pass | Decision::Inspect => Verdict::Accept,
-                };
-                let mark = self.room.policy.marks.replace(segment.mark, mark);
-                self.room.effects.answers.push(Answer {
-                    id: segment.id,
-                    verdict,
-                    mark: Some(mark),
-                });
-            }
-        }
+        self.answer(segment, fate);
         fate
+    }
+
+    /// Answers a packet as what has become of its connection says.
+    pub(crate) fn answer(&mut self, segment: &Segment<'_>, fate: Fate) {
+        let (verdict, mark) = match fate {
+            Fate::Kept => (Verdict::Accept, self.mark()),
+            Fate::Over(mark) => match mark.decision {
+                Decision::Drop | Decision::Reject => (Verdict::Repeat, Some(mark)),
+                Decision::Undecided | Decision::Pass | Decision::Inspect => {
+                    (Verdict::Accept, Some(mark))
+                }
+            },
+        };
+        let marks = self.room.policy.marks;
+        self.room.effects.answers.push(Answer {
+            id: segment.id,
+            verdict,
+            mark: mark.map(|mark| marks.replace(segment.mark, mark)),
+        });
     }
 
     pub(crate) const fn is_inspected(&self) -> bool {
         matches!(self.conn.phase, Phase::Inspected(_))
     }
 
-    /// Whether the receiver takes a segment; one that it ignores is dropped here.
-    pub(crate) fn takes(&mut self, side: Side, tcp: &Tcp<'_>, segment: &Segment<'_>) -> bool {
-        let is_next = matches!(self.conn.stream(side).place(segment), Place::Next(_));
+    /// Whether the receiver takes a segment. One that it ignores is dropped where it carries anything.
+    pub(crate) fn takes(&mut self, side: Side, tcp: &Tcp<'_>) -> bool {
         let sent = self.conn.stream(side.other()).next();
+        let next = self.conn.stream(side).next();
         let [client, server] = &mut self.conn.plausible;
-        let plausible = match side {
-            Side::Client => client,
-            Side::Server => server,
+        let (own, other) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
         };
-        let takes = plausible.takes(tcp, sent, is_next);
-        if !takes {
-            self.room.stats.implausible += 1;
-            self.room.drop(segment.id);
-        }
-        takes
+        let edge = other.edge();
+        own.takes(tcp, Receiver { sent, next, edge })
+    }
+
+    /// Drops a segment that its receiver ignores, or that must not come.
+    pub(crate) fn drop_implausible(&mut self, segment: &Segment<'_>) {
+        self.room.stats.implausible += 1;
+        self.room.drop(segment.id);
     }
 
     /// Counts a packet: to its application, or to the connection while that is not known.
@@ -192,6 +147,14 @@ impl Work<'_, '_> {
         *sum += bytes;
     }
 
+    /// The first scan that packets of a side wait for.
+    fn awaited(&mut self, side: Side) -> Option<Ticket> {
+        match &mut self.conn.phase {
+            Phase::Opening(_) => None,
+            Phase::Inspected(exam) => exam.oldest_scan(side),
+        }
+    }
+
     fn outcome(&mut self, side: Side) -> Outcome {
         match &mut self.conn.phase {
             Phase::Opening(_) => Outcome::Pass,
@@ -199,70 +162,13 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Keeps a segment until it can be delivered.
-    fn hold(&mut self, side: Side, segment: &Segment<'_>) -> Fate {
-        let limits = self.room.policy.limits;
-        let most = (limits.held_packets, limits.held_bytes);
-        let now = self.room.now;
-        if self
-            .conn
-            .stream(side)
-            .hold(segment, now, most, self.room.budget)
-        {
-            return Fate::Kept;
-        }
-        self.room.stats.over_limit += 1;
-        match limits.at_limit {
-            AtLimit::Drop => {
-                self.room.drop(segment.id);
-                Fate::Kept
-            }
-            AtLimit::Pass => self.let_go("no more packets can be held"),
-        }
-    }
-
-    /// Gives a segment that stands next to the classifier or the inspector.
-    fn deliver(&mut self, side: Side, segment: &Segment<'_>, skip: usize) -> Fate {
-        let now = self.room.now;
-        self.conn
-            .stream(side)
-            .deliver(segment, now, self.room.budget);
-        let bytes = segment.payload.get(skip..).unwrap_or_default();
-        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
-        let ports = (ends.client.1, ends.server.1);
-        let outcome = match &mut self.conn.phase {
-            Phase::Opening(opening) => {
-                let classified = if bytes.is_empty() {
-                    Classified::More
-                } else {
-                    opening.on_bytes(side, bytes, ports, self.room.policy)
-                };
-                if let Classified::Is(label, server_name) = classified {
-                    return self.decide(side, label, &server_name, segment.is_fin);
-                }
-                Outcome::Pass
-            }
-            Phase::Inspected(exam) => {
-                let mut desk = self.room.desk(ends, is_tcp);
-                let mut outcome = exam.outcome(side);
-                if !bytes.is_empty() {
-                    outcome = exam.feed(side, bytes, &mut desk);
-                }
-                if segment.is_fin && !matches!(outcome, Outcome::Block(_)) {
-                    outcome = exam.finish(side, &mut desk);
-                }
-                outcome
-            }
-        };
-        self.apply(side, outcome)
-    }
-
     /// What follows for the packets of a side that were delivered.
     fn apply(&mut self, side: Side, outcome: Outcome) -> Fate {
         match outcome {
             Outcome::Pass => self.release(side, 0),
             Outcome::Lag => self.release(side, 1),
-            Outcome::Wait => {}
+            // What waits for none of the scans that are awaited goes.
+            Outcome::Wait => self.release(side, 0),
             Outcome::Block(action) => return self.block(action),
         }
         self.fate()
@@ -288,39 +194,14 @@ impl Work<'_, '_> {
             let new = marks.replace(old, mark?);
             (new != old).then_some(new)
         };
+        let awaited = self.awaited(side);
         let answers = &mut self.room.effects.answers;
         let [client, server] = &mut self.conn.streams;
         let stream = match side {
             Side::Client => client,
             Side::Server => server,
         };
-        stream.release(keep, self.room.budget, answers, new);
-    }
-
-    /// Delivers what waited for the segments before it, as far as nothing waits for a scan.
-    fn pump(&mut self, side: Side) -> Fate {
-        while self.outcome(side) != Outcome::Wait {
-            let Some(held) = self.conn.stream(side).take_ready(self.room.budget) else {
-                break;
-            };
-            let segment = held.segment();
-            match self.conn.stream(side).place(&segment) {
-                Place::Next(skip) => {
-                    let fate = self.deliver(side, &segment, skip);
-                    if fate != Fate::Kept {
-                        // The packet was delivered, and answered with the others.
-                        return fate;
-                    }
-                }
-                // What it brought came otherwise.
-                Place::Held => self.room.drop(held.id),
-                Place::Control | Place::Old | Place::Ahead => {
-                    let mark = self.mark();
-                    self.room.accept(held.id, held.mark, mark);
-                }
-            }
-        }
-        self.fate()
+        stream.release((keep, awaited), self.room.budget, answers, new);
     }
 
     /// The application is known, or will not be.
@@ -376,7 +257,7 @@ impl Work<'_, '_> {
         if is_fin && !matches!(outcome, Outcome::Block(_)) {
             outcome = exam.finish(side, &mut desk);
         }
-        self.apply(side, outcome)
+        self.read_on(side, outcome)
     }
 
     /// Nothing of the connection passes any more.
@@ -499,42 +380,23 @@ impl Work<'_, '_> {
             return Fate::Kept;
         };
         let outcome = exam.outcome(side);
-        let fate = self.apply(side, outcome);
-        if fate == Fate::Kept && outcome != Outcome::Wait {
+        let fate = self.read_on(side, outcome);
+        if fate == Fate::Kept {
             return self.pump(side);
         }
         fate
     }
 
-    /// A packet has waited long enough for the next one of its file: what came so far is scanned, and
-    /// then it goes.
-    pub(crate) fn on_lag_timeout(&mut self) -> Fate {
-        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
-        for side in [Side::Client, Side::Server] {
-            if self.outcome(side) != Outcome::Lag {
-                continue;
-            }
-            let Phase::Inspected(exam) = &mut self.conn.phase else {
-                return Fate::Kept;
-            };
-            if !exam.scan_now(side, &mut self.room.desk(ends, is_tcp)) {
-                self.release(side, 0);
-            }
-        }
-        Fate::Kept
-    }
-
-    /// What is missing before a held segment has not come in time.
-    pub(crate) fn on_gap_timeout(&mut self) -> Fate {
-        self.room.stats.gaps += 1;
-        self.let_go("a missing segment has not come")
-    }
-
     /// The stream cannot be followed any more: what waits passes unseen, or nothing does, as the rule
-    /// says. A connection that is not decided yet is what it looks like so far.
+    /// says. One that is not decided yet is unknown, unless a rule that lets nothing pass unseen may be for it.
     fn let_go(&mut self, why: &str) -> Fate {
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         let Phase::Inspected(exam) = &mut self.conn.phase else {
+            let is_closed = self.room.policy.may_fail_closed();
+            self.room.tell_undecided(ends, is_closed, why);
+            if is_closed {
+                return self.block(OnMatch::Reject);
+            }
             return self.decide(Side::Client, Label::Unknown, b"", false);
         };
         let mut desk = self.room.desk(ends, is_tcp);
@@ -545,8 +407,12 @@ impl Work<'_, '_> {
         }
         exam.on_gap(&mut desk);
         for side in [Side::Client, Side::Server] {
-            self.conn.stream(side).skip_gap();
-            let fate = self.pump(side);
+            self.conn.stream(side).skip_gap(self.room.budget);
+            let outcome = self.outcome(side);
+            let mut fate = self.read_on(side, outcome);
+            if fate == Fate::Kept {
+                fate = self.pump(side);
+            }
             if fate != Fate::Kept {
                 return fate;
             }

@@ -1,0 +1,211 @@
+//! How connections begin: handshakes, and the first payload.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use linkweir_engine::Effects;
+use linkweir_engine::effect::{Answer, Decision, Mark, QueuedPacket, Reset, Verdict};
+use linkweir_record::GatewayKind;
+use linkweir_table::Id;
+use linkweir_wire::{SeqNumber, Tcp, TcpFlags, Timestamp};
+
+use super::GatewayStage;
+use crate::connection::{
+    Connection, Ends, HalfOpen, Key, Opening, Phase, decision_of, side_of_sender,
+};
+use crate::examine::Examination;
+use crate::inspect::{Inspector, Side};
+use crate::policy::{Fail, Label};
+
+impl GatewayStage {
+    /// Whether a SYN of a connection that is known opens another one between the same ports: the
+    /// kernel has no mark of it any more, or nothing was sent yet and the number is another.
+    pub(super) fn begins_anew(&self, id: Id, seq: SeqNumber) -> bool {
+        self.connections.get(id).is_some_and(|conn| {
+            let [client, _] = &conn.streams;
+            let first = SeqNumber(seq.0.wrapping_add(1));
+            match conn.phase {
+                Phase::Inspected(_) => true,
+                Phase::Opening(_) => client.is_known() && client.released() != first,
+            }
+        })
+    }
+
+    /// A SYN, or the answer to one.
+    #[expect(clippy::too_many_arguments, reason = "what is known of one packet")]
+    pub(super) fn on_handshake(
+        &mut self,
+        key: Key,
+        hash: u32,
+        src: (IpAddr, u16),
+        dst: (IpAddr, u16),
+        packet: &QueuedPacket<'_>,
+        tcp: &Tcp<'_>,
+        now: Timestamp,
+        effects: &mut Effects<GatewayKind>,
+    ) {
+        let known = self.handshakes.find(&key, hash);
+        if tcp.flags().contains(TcpFlags::ACK) {
+            // Data in it neither (RFC 7413): its place is not sure, and it comes again.
+            let takes = known.is_none_or(|half| {
+                half.ends.side(src) == Side::Server && tcp.payload_len == 0 && half.on_answer(tcp)
+            });
+            if !takes {
+                return self.drop_implausible(packet, now, effects);
+            }
+            return self.room(now, effects).accept(packet.id, packet.mark, None);
+        }
+        if known.is_some_and(|half| half.ends.side(src) == Side::Server) {
+            // Both ends would open it (RFC 9293 sec. 3.5): without this one it is the client's.
+            return self.drop_implausible(packet, now, effects);
+        }
+        let ends = Ends::opened_by(src, dst, Side::Client);
+        let policy = Arc::clone(&self.policy);
+        if let Some(rule) = policy.rule_of_any(src.0) {
+            let mark = Mark {
+                decision: decision_of(rule.action),
+                rule: rule.number,
+            };
+            self.recent.remember(key, hash, mark, now);
+            let mut room = self.room(now, effects);
+            room.decided(ends, true, Label::Unknown, rule, b"");
+            return room.answer_decided(packet, mark);
+        }
+        if tcp.payload_len > 0 {
+            // TCP Fast Open (RFC 7413): without an answer the client goes on without data in its SYN.
+            let answer = Answer {
+                id: packet.id,
+                verdict: Verdict::Drop,
+                mark: None,
+            };
+            return effects.answers.push(answer);
+        }
+        let known = self.handshakes.find(&key, hash);
+        // What was answered is still so.
+        if known.is_none_or(|half| !half.is_repeated_by(tcp)) {
+            self.handshakes.begin(hash, HalfOpen::new(key, ends, tcp));
+        }
+        self.room(now, effects).accept(packet.id, packet.mark, None);
+    }
+
+    /// Drops a segment that its receiver ignores.
+    pub(super) fn drop_implausible(
+        &mut self,
+        packet: &QueuedPacket<'_>,
+        now: Timestamp,
+        effects: &mut Effects<GatewayKind>,
+    ) {
+        self.stats.implausible += 1;
+        self.room(now, effects).drop(packet.id);
+    }
+
+    /// A connection from its first packet with payload on. `None` where the packet was answered.
+    #[expect(clippy::too_many_arguments, reason = "what is known of one packet")]
+    pub(super) fn open(
+        &mut self,
+        key: Key,
+        hash: u32,
+        src: (IpAddr, u16),
+        dst: (IpAddr, u16),
+        was: Mark,
+        packet: &QueuedPacket<'_>,
+        now: Timestamp,
+        effects: &mut Effects<GatewayKind>,
+    ) -> Option<Id> {
+        let half = self.handshakes.take(&key, hash);
+        let (ends, mut streams) = half.map_or_else(
+            || {
+                let side = side_of_sender(src.1, dst.1);
+                (Ends::opened_by(src, dst, side), Default::default())
+            },
+            |half| (half.ends, half.streams()),
+        );
+        let has_handshake = half.is_some_and(|half| half.is_answered());
+        let mut phase = Phase::Opening(Box::<Opening>::default());
+        if was.decision == Decision::Inspect {
+            // An inspected connection that is not known: this program was started again, or forgot it.
+            self.stats.resumed += 1;
+            let policy = Arc::clone(&self.policy);
+            let rule = policy.numbered(was.rule).unwrap_or(&policy.default);
+            if rule.fail == Fail::Closed {
+                let mark = Mark {
+                    decision: Decision::Reject,
+                    rule: was.rule,
+                };
+                self.recent.remember(key, hash, mark, now);
+                self.room(now, effects).answer_decided(packet, mark);
+                return None;
+            }
+            let name = policy.name(Label::Unknown).into();
+            let exam = Examination::new(Arc::clone(rule), name, Inspector::opaque(), b"");
+            phase = Phase::Inspected(Box::new(exam));
+        } else if half.is_none()
+            && let Some(rule) = Arc::clone(&self.policy).rule_of_any(ends.client.0)
+        {
+            let mark = Mark {
+                decision: decision_of(rule.action),
+                rule: rule.number,
+            };
+            self.recent.remember(key, hash, mark, now);
+            let mut room = self.room(now, effects);
+            room.decided(ends, key.is_tcp, Label::Unknown, rule, b"");
+            room.answer_decided(packet, mark);
+            return None;
+        } else if key.is_tcp && !has_handshake {
+            // Nobody knows what came before.
+            self.stats.resumed += 1;
+            if self.policy.default.fail == Fail::Closed {
+                let mark = Mark {
+                    decision: Decision::Reject,
+                    rule: self.policy.default.number,
+                };
+                self.recent.remember(key, hash, mark, now);
+                let mut room = self.room(now, effects);
+                room.tell_undecided(ends, true, "the beginning of the connection was not seen");
+                room.answer_decided(packet, mark);
+                return None;
+            }
+        }
+        if self.connections.is_full()
+            && let Some(oldest) = self.connections.oldest().map(|(id, _)| id)
+        {
+            self.stats.evicted += 1;
+            self.forget(oldest, now, effects);
+        }
+        if key.is_tcp {
+            let [client, server] = &mut streams;
+            client.join(self.budget.join(ends.client.0));
+            server.join(self.budget.join(ends.server.0));
+        }
+        let connection = Connection {
+            key,
+            ends,
+            phase,
+            label: Label::Unknown,
+            streams,
+            has_handshake,
+            plausible: half.map(|half| half.plausible).unwrap_or_default(),
+            early_packets: 0,
+            early_bytes: 0,
+            last: now,
+        };
+        self.connections.insert(hash, connection).ok()
+    }
+}
+
+/// Ends a connection that is met in its middle and may not go on. The kernel's answer to the segment
+/// reaches its sender alone; the other end would wait for ever.
+pub(super) fn cut_in_the_middle(src: (IpAddr, u16), dst: (IpAddr, u16), tcp: &Tcp<'_>) -> Reset {
+    let side = side_of_sender(src.1, dst.1);
+    let ends = Ends::opened_by(src, dst, side);
+    let (client_next, server_next) = match side {
+        Side::Client => (tcp.seq(), tcp.ack()),
+        Side::Server => (tcp.ack(), tcp.seq()),
+    };
+    Reset {
+        client: ends.address(Side::Client),
+        server: ends.address(Side::Server),
+        client_next,
+        server_next,
+    }
+}
