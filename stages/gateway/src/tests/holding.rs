@@ -473,3 +473,20 @@ fn windows_are_scanned_at_once_and_go_in_their_order() {
     assert_eq!(passed, [0, 2400, 2400, 4800]);
     assert_eq!(bed.unanswered(), 0);
 }
+
+/// The packet that waits for the next one of its file has an older timestamp.
+#[test]
+fn a_retransmission_does_not_overtake_a_last_packet() {
+    let mut bed = opened(1 << 20);
+    let answer = b"HTTP/1.0 200 OK\r\n\r\nuntil the end, which comes later";
+    bed.send(Side::Server, 0, &answer[..30]);
+    bed.send(Side::Server, 30, &answer[30..]);
+    assert_eq!(bed.unanswered(), 1);
+    let passed = bed.answers.len();
+    bed.send(Side::Server, 0, &answer[..30]);
+    assert_eq!((bed.unanswered(), bed.due.len()), (2, 1));
+    bed.scan();
+    assert_eq!(bed.unanswered(), 0);
+    let ids = bed.answers[passed..].iter().map(|answer| answer.id);
+    assert!(ids.is_sorted());
+}
