@@ -209,16 +209,20 @@ pub(crate) fn give_up_privileges(keep: &Restrict) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a run needs once its input is open: of an interface the right to open it again, of files that to
-/// read those of others.
-pub(crate) fn of_run(is_live: bool, interface: Option<&str>, writable: Vec<PathBuf>) -> Restrict {
-    Restrict {
+/// Gives up what a run needs no more once its input is open. It keeps of an interface the right to open it again, of
+/// files that to read those of others.
+pub(crate) fn restrict_run(
+    is_live: bool,
+    interface: Option<&str>,
+    writable: Vec<PathBuf>,
+) -> anyhow::Result<()> {
+    give_up_privileges(&Restrict {
         writable,
         keep_read: !is_live,
         keep_net: interface.is_some(),
         keep_bpf: interface.is_some_and(|name| name.starts_with("xdp:")),
         ..Restrict::default()
-    }
+    })
 }
 
 /// A report as one of the sinks and, after the run, as a page.

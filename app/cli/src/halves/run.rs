@@ -15,7 +15,7 @@ use crate::conflicts;
 use crate::exit::{Exit, Wrong};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{self, AtEnd, Documents, give_up_privileges, of_run};
+use crate::outputs::{self, AtEnd, Documents, restrict_run};
 use crate::progress::Meter;
 use crate::signals::Signals;
 use crate::watch::{Viewer, Watcher};
@@ -61,13 +61,10 @@ fn extract<S: Source>(
     signals: Signals,
     meter: Meter,
 ) -> anyhow::Result<Exit> {
-    let folders = written(args).into_iter().map(|(_, path)| path);
+    let paths = written(args).into_iter().map(|(_, path)| path);
     // Before the outputs start threads, which are bound too.
-    give_up_privileges(&of_run(
-        args.is_live(),
-        args.input.interface.as_deref(),
-        outputs::written_folders(folders),
-    ))?;
+    let interface = args.input.interface.as_deref();
+    restrict_run(args.is_live(), interface, outputs::written_folders(paths))?;
     let mut outputs = open_outputs(args)?;
     let documents = open_documents(args)?;
     let mut stage = HalfStage::new(&HalvesConfig {

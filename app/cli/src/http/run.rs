@@ -20,7 +20,7 @@ use crate::args::Fanout;
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::{self, Documents, SharedReport, give_up_privileges, of_run};
+use crate::outputs::{self, Documents, SharedReport, restrict_run};
 use crate::progress::Meter;
 use crate::rings::rings;
 use crate::signals::Signals;
@@ -85,11 +85,8 @@ impl<'a> Job<'a> {
     ) -> anyhow::Result<Self> {
         let is_live = args.is_live();
         // Before the outputs start threads, which are bound too.
-        give_up_privileges(&of_run(
-            is_live,
-            args.input.interface.as_deref(),
-            written_folders(args),
-        ))?;
+        let interface = args.input.interface.as_deref();
+        restrict_run(is_live, interface, written_folders(args))?;
         let mut outputs = open_outputs(args)?;
         let documents = open_documents(args)?;
         if let Some(page) = &page {

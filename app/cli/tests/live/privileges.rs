@@ -44,8 +44,8 @@ fn threads(process: u32) -> Vec<Thread> {
 
 #[test]
 fn every_thread_has_given_up_its_privileges() {
-    let folder = tempdir().unwrap();
-    let Some(site) = Site::open(folder.path()) else {
+    let directory = tempdir().unwrap();
+    let Some(site) = Site::open(directory.path()) else {
         return;
     };
     // A broker that is never there: its client has threads all the same.

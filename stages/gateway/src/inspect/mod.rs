@@ -115,10 +115,9 @@ pub trait Found {
     fn invitation(&mut self, sender: Side, invitation: &Invitation<'_>);
     /// What was offered under this cookie: calls `use_it` where it is known.
     fn invited(&mut self, cookie: &[u8], use_it: &mut dyn FnMut(&FileInfo<'_>));
-    /// From here on the connection carries something that is not parsed; `what` is a short phrase.
-    fn not_followed(&mut self, what: &'static str) {
-        let _ = what;
-    }
+    /// From here on the connection carries something that is not parsed; `_what` is a short phrase. Whoever does not
+    /// judge by it leaves it.
+    fn not_followed(&mut self, _what: &'static str) {}
     /// What comes is not what the protocol allows; `why` is a short phrase.
     fn malformed(&mut self, sender: Side, why: &'static str);
 }
