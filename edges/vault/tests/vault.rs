@@ -47,7 +47,21 @@ impl Place {
     }
 
     fn start(&self) -> Vault {
-        Vault::start(self.options()).expect("starts")
+        start(self.options()).expect("starts")
+    }
+}
+
+/// Starts a vault. A program that a test beside this one is starting has the locks of all for a moment, also of vaults that have
+/// ended.
+fn start(options: VaultOptions) -> Result<Vault, VaultError> {
+    let begin = Instant::now();
+    loop {
+        match Vault::start(options.clone()) {
+            Err(VaultError::InUse(_)) if begin.elapsed() < Duration::from_secs(5) => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
     }
 }
 
@@ -275,7 +289,7 @@ fn names_stay_in_the_folder_and_replace_nothing() {
 #[test]
 fn what_is_too_long_is_a_beginning() {
     let place = Place::new();
-    let vault = Vault::start(VaultOptions {
+    let vault = start(VaultOptions {
         max_file_bytes: 10,
         ..place.options()
     })
@@ -307,7 +321,7 @@ fn what_is_too_long_is_a_beginning() {
 #[test]
 fn bytes_that_the_disk_is_too_slow_for_cut_the_file() {
     let place = Place::new();
-    let vault = Vault::start(VaultOptions {
+    let vault = start(VaultOptions {
         buffer_bytes: 100_000,
         ..place.options()
     })
@@ -332,7 +346,7 @@ fn a_full_folder_refuses_or_forgets_the_oldest() {
         fs::create_dir(&place.folder).expect("made");
         // What is there counts; what has no text beside it is not ours to delete.
         fs::write(place.folder.join("foreign"), vec![0; 10_000]).expect("written");
-        let vault = Vault::start(VaultOptions {
+        let vault = start(VaultOptions {
             max_total_bytes: 50_000,
             when_full,
             ..place.options()
@@ -368,7 +382,7 @@ fn a_full_folder_refuses_or_forgets_the_oldest() {
                 // And so do those that an earlier run has left.
                 drop(client);
                 drop(vault);
-                let vault = Vault::start(VaultOptions {
+                let vault = start(VaultOptions {
                     max_files: 3,
                     when_full,
                     ..place.options()
@@ -394,7 +408,7 @@ fn one_folder_can_be_both() {
         when_full: WhenFull::DeleteOldest,
         ..VaultOptions::new(&place.folder, place.folder.join("../files"))
     };
-    let mut vault = Vault::start(options.clone()).expect("starts");
+    let mut vault = start(options.clone()).expect("starts");
     let client = vault.client();
     whole(&client, 1, "virus", b"v", FileEnd::Quarantine);
     whole(&client, 2, "kept", b"k", FileEnd::Keep);
@@ -409,7 +423,7 @@ fn one_folder_can_be_both() {
     let before = lengths(&vault);
     drop(vault);
     // What is infected is no old file to make room with, in the next run either.
-    let vault = Vault::start(options).expect("starts");
+    let vault = start(options).expect("starts");
     assert_eq!(lengths(&vault), before, "counted once");
     whole(&vault.client(), 1, "new", &[0; 9_550], FileEnd::Keep);
     settled(&vault);
@@ -419,7 +433,7 @@ fn one_folder_can_be_both() {
 #[test]
 fn the_number_of_open_files_is_bounded() {
     let place = Place::new();
-    let vault = Vault::start(VaultOptions {
+    let vault = start(VaultOptions {
         max_open: 2,
         ..place.options()
     })
@@ -515,8 +529,7 @@ const VICTIM: &str = "LINKWEIR_VAULT_VICTIM";
 fn a_killed_run_leaves_what_the_next_one_completes() {
     if let Some(base) = std::env::var_os(VICTIM) {
         let base = PathBuf::from(base);
-        let vault =
-            Vault::start(VaultOptions::new(base.join("files"), base.join("bad"))).expect("starts");
+        let vault = start(VaultOptions::new(base.join("files"), base.join("bad"))).expect("starts");
         let client = vault.client();
         whole(&client, 1, "done", b"done", FileEnd::Keep);
         begin(&client, 2, "open");
@@ -563,7 +576,7 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
         fs::write(place.folder.join("half.json"), "{}\n").expect("written");
         fs::write(place.quarantine.join(".copy.partial"), "ha").expect("written");
         let written = fs::metadata(&hidden).expect("there").len();
-        let vault = Vault::start(VaultOptions {
+        let vault = start(VaultOptions {
             stale,
             ..place.options()
         })
@@ -633,7 +646,7 @@ fn no_permission_costs_files_and_not_the_run() {
     // The vault's thread has what the thread has that starts it: here no right over foreign modes.
     let vault = std::thread::spawn(move || {
         restrict.apply().expect("restricted");
-        Vault::start(options).expect("starts")
+        start(options).expect("starts")
     });
     let vault = vault.join().expect("no panic");
     let client = vault.client();
