@@ -14,21 +14,38 @@ fn version_of(record: &[u8]) -> Option<u8> {
     byte(record, 2)
 }
 
-/// The length of a TLS record whose header `bytes` begin with.
+/// A record of handshake messages.
+const HANDSHAKE: u8 = 22;
+
+/// The length of a TLS record whose header `bytes` begin with. Of a first one servers do not look at the minor version
+/// (RFC 8446 section 5.1).
 fn record(bytes: &[u8]) -> Option<(u8, usize)> {
     let &[kind, 3, minor, high, low] = bytes.first_chunk()? else {
         return None;
     };
     let length = u16::from_be_bytes([high, low]);
-    let is_sane = matches!(kind, 20..=24) && minor <= 4 && (1..=RECORD).contains(&length);
+    let is_sane = matches!(kind, 20..=24)
+        && (minor <= 4 || kind == HANDSHAKE)
+        && (1..=RECORD).contains(&length);
     is_sane.then_some((kind, usize::from(length)))
+}
+
+/// What is behind records of handshake messages that are empty, which servers pass over.
+fn behind_empty_records(mut own: &[u8]) -> &[u8] {
+    while let [HANDSHAKE, 3, _, 0, 0, rest @ ..] = own {
+        own = rest;
+    }
+    own
 }
 
 /// TLS: a hello, or where the beginning was not seen, two records in a row.
 pub(super) fn tls(view: &View<'_>) -> Verdict {
-    let own = view.own;
+    let own = behind_empty_records(view.own);
     if own.len() < 5 {
-        let may_become = matches!(own, [_] | [_, 3] | [_, 3, 0..=4, ..]);
+        let may_become = matches!(
+            own,
+            [] | [_] | [_, 3] | [_, 3, 0..=4, ..] | [HANDSHAKE, 3, ..]
+        );
         return if may_become {
             Verdict::More
         } else {
@@ -38,7 +55,7 @@ pub(super) fn tls(view: &View<'_>) -> Verdict {
     let Some((kind, length)) = record(own) else {
         return Verdict::No;
     };
-    if kind == 22 {
+    if kind == HANDSHAKE {
         let Some(message) = byte(own, 5) else {
             return Verdict::More;
         };

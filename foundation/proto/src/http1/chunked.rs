@@ -4,6 +4,9 @@ use memchr::memchr;
 
 use super::{MAX_HEAD, SectionEnd};
 
+/// Longest chunk, bytes.
+const MOST_CHUNK: u64 = i32::MAX as u64;
+
 /// What is next in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkPiece<'a> {
@@ -22,7 +25,7 @@ pub enum ChunkPiece<'a> {
 pub enum ChunkFault {
     /// No hexadecimal digit where a chunk size is due, or something behind it.
     Size,
-    /// A chunk size of more than 64 bits.
+    /// A chunk size of more than 31 bits: clients that count in 32 read another one.
     TooLarge,
     /// Data of a chunk that no line end follows.
     Unterminated,
@@ -36,7 +39,7 @@ impl ChunkFault {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Size => "chunk size that is no number",
-            Self::TooLarge => "chunk size beyond 64 bits",
+            Self::TooLarge => "chunk size beyond 31 bits",
             Self::Unterminated => "chunk longer than its size",
             Self::TooLong => "chunk extension or trailers beyond 64 KiB",
         }
@@ -113,8 +116,11 @@ impl ChunkedDecoder {
             match state {
                 State::Size { size, has_digit } => {
                     if let Some(digit) = char::from(first).to_digit(16) {
-                        let more = size.checked_mul(16).ok_or(ChunkFault::TooLarge)?;
-                        (*size, *has_digit) = (more | u64::from(digit), true);
+                        let more = (*size * 16) | u64::from(digit);
+                        if more > MOST_CHUNK {
+                            return Err(ChunkFault::TooLarge);
+                        }
+                        (*size, *has_digit) = (more, true);
                         *bytes = rest;
                         continue;
                     }

@@ -14,6 +14,9 @@ pub struct Field<'a> {
     pub is_folded: bool,
     /// Whether white space stands between name and colon, which a request must not have (sec. 5.1).
     pub has_blank_before_colon: bool,
+    /// Whether white space stands behind the value, or other than blanks and tabs before it: not all clients leave it out (RFC
+    /// 9110 sec. 5.5 says that it is no part of the value).
+    pub has_odd_blank: bool,
 }
 
 impl Field<'_> {
@@ -87,9 +90,12 @@ impl<'a> Iterator for Fields<'a> {
             };
             let (name, value) = whole.split_at_checked(colon)?;
             let trimmed = name.trim_ascii_end();
+            let raw = value.get(1..)?;
+            let value = raw.trim_ascii();
             return Some(Field {
                 name: trimmed,
-                value: value.get(1..)?.trim_ascii(),
+                value,
+                has_odd_blank: !value.is_empty() && has_odd_blank(raw),
                 is_folded,
                 has_blank_before_colon: trimmed.len() != name.len(),
             });
@@ -97,17 +103,22 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
+/// Whether the value of a field, with its line end, begins otherwise than with blanks and tabs, or ends in white space.
+fn has_odd_blank(raw: &[u8]) -> bool {
+    let line = raw.strip_suffix(b"\n").unwrap_or(raw);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    let first = line.iter().find(|byte| !is_blank(byte));
+    line.last().is_some_and(u8::is_ascii_whitespace) || first.is_some_and(u8::is_ascii_whitespace)
+}
+
 /// What in a whole head is no start line and no field line of HTTP, whatever the fields mean: some clients end a
 /// line at a CR alone, a text at a NUL, or the fields at a line without a colon (RFC 9112 sec. 2.2 and 5,
 /// RFC 9110 sec. 5.5). Nothing where all is well.
 #[must_use]
 pub fn head_fault(head: &[u8]) -> Option<&'static str> {
-    if memchr::memchr(0, head).is_some() {
-        return Some("NUL in a head");
-    }
-    let is_lone = |at: usize| head.get(at + 1) != Some(&b'\n');
-    if memchr::memchr_iter(b'\r', head).any(is_lone) {
-        return Some("CR without LF in a head");
+    if let Some(fault) = byte_fault(head, true) {
+        return Some(fault);
     }
     let mut lines = head.split(|byte| *byte == b'\n').skip(1);
     let mut is_first = true;
@@ -121,6 +132,18 @@ pub fn head_fault(head: &[u8]) -> Option<&'static str> {
         is_first = false;
     }
     None
+}
+
+/// The first byte that no head has, in a part of one: what comes behind such a byte is to some clients the body. A CR at the end of
+/// the part is looked at where the part `is_last`.
+#[must_use]
+pub fn byte_fault(part: &[u8], is_last: bool) -> Option<&'static str> {
+    memchr::memchr2_iter(0, b'\r', part).find_map(|at| match (part.get(at), part.get(at + 1)) {
+        (Some(0), _) => Some("NUL in a head"),
+        (_, Some(b'\n')) => None,
+        (_, None) if !is_last => None,
+        _ => Some("CR without LF in a head"),
+    })
 }
 
 #[cfg(test)]

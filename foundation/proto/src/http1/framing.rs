@@ -16,8 +16,8 @@ pub enum FramingFault {
     Both,
     /// `Transfer-Encoding` in HTTP/1.0 (sec. 6.1).
     OldVersion,
-    /// A length or transfer coding over several lines, or with white space before its colon:
-    /// servers do not agree on whether to read it (sec. 5.1, 5.2).
+    /// A length or transfer coding over several lines, or with white space before its colon, or a transfer coding with
+    /// white space behind it: servers and clients do not agree on whether to read it (sec. 5.1, 5.2).
     Disguised,
 }
 
@@ -74,7 +74,9 @@ impl Framing {
         } else {
             return false;
         }
-        self.is_disguised |= field.is_folded || field.has_blank_before_colon;
+        let is_coding = self.codings != Said::Nothing;
+        self.is_disguised |=
+            field.is_folded || field.has_blank_before_colon || is_coding && field.has_odd_blank;
         true
     }
 
@@ -115,6 +117,13 @@ impl Framing {
             (Said::This(_), _) if minor == 0 => Err(FramingFault::OldVersion),
             (Said::This(_), _) => Ok(BodyLength::Chunked),
         }
+    }
+
+    /// Whether a length and a transfer coding are there: by RFC 9112 sec. 6.3 the coding counts, to some clients the
+    /// length.
+    #[must_use]
+    pub fn has_both(&self) -> bool {
+        self.codings != Said::Nothing && self.length != Said::Nothing
     }
 
     /// The transfer coding that is left once chunks are joined.

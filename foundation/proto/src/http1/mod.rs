@@ -26,7 +26,7 @@ pub use content::{
     disposition_name, disposition_names, parameter_value, path, percent_decoded, range_total,
     target_name, without_port,
 };
-pub use fields::{Field, Fields, head_fault};
+pub use fields::{Field, Fields, byte_fault, head_fault};
 pub use framing::{Framing, FramingFault, OtherCoding};
 pub use head::{
     Outcome, RequestHead, ResponseHead, authority, parse_request, parse_response, unfold,
