@@ -23,7 +23,7 @@ pub mod workers;
 
 pub use batch::{Batch, Frame, FrameRef};
 pub use deal::{DealState, Port, deal};
-pub use effect::{Answer, Effects, QueuedPacket, Reset, Verdict};
+pub use effect::{Answer, Effects, OwnSegment, QueuedPacket, Reset, Verdict};
 pub use limit::Limit;
 pub use outputs::{Loss, NoOutput, Outputs};
 pub use route::{Parts, Router};

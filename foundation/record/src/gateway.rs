@@ -33,6 +33,9 @@ pub enum GatewayEventKind {
     Limit,
     /// A malformed message of an application; its inspection ends there.
     Malformed,
+    /// Packets passed that nobody looked at, because a queue of the kernel was full and fails open; `rule` is one
+    /// that was void meanwhile. It is about no connection.
+    Unseen,
 }
 
 impl GatewayEventKind {
@@ -48,6 +51,7 @@ impl GatewayEventKind {
         Self::File,
         Self::Limit,
         Self::Malformed,
+        Self::Unseen,
     ];
 
     /// The word in the `event` field.
@@ -64,7 +68,14 @@ impl GatewayEventKind {
             Self::File => "file",
             Self::Limit => "limit",
             Self::Malformed => "malformed",
+            Self::Unseen => "unseen",
         }
+    }
+
+    /// Whether it is about a connection, which has addresses and an application.
+    #[must_use]
+    pub const fn has_connection(self) -> bool {
+        !matches!(self, Self::Unseen)
     }
 }
 
@@ -75,7 +86,7 @@ pub struct GatewayRow {
     pub ts_ns: u64,
     /// What happened.
     pub event: GatewayEventKind,
-    /// Who opened the connection; IPv4 as the mapped address.
+    /// Who opened the connection, where the event is about one; IPv4 as the mapped address.
     pub client_ip: IpAddr,
     /// Who accepted it.
     pub server_ip: IpAddr,
@@ -96,7 +107,7 @@ pub struct GatewayRow {
     pub size: Option<u64>,
     /// Bytes that the protocol announced for the file.
     pub announced_size: Option<u64>,
-    /// Whether all of the file passed by.
+    /// Whether all of the file came from its sender; of one that was blocked its receiver has less.
     pub is_complete: Option<bool>,
     /// SHA-256 of the file as it passed by.
     pub sha256: Option<[u8; 32]>,
@@ -300,28 +311,37 @@ fn word(word: &'static str) -> Value<'static> {
     }
 }
 
+/// What a connection has.
+fn of_connection<'a>(event: &GatewayEvent<'_>, value: Value<'a>) -> Value<'a> {
+    if event.row.event.has_connection() {
+        value
+    } else {
+        Value::Null
+    }
+}
+
 columns!(FIELDS, read_column, v: GatewayEvent, {
     ts_ns: TimeNs, "ns since 1970", Some(156), "When it happened." => Value::TimeNs(v.row.ts_ns);
-    event: Word, "", None, "decided, blocked, keyword, file_name, infected, unscanned, message, file, limit or malformed." => Value::Word(v.row.event.as_str());
-    client_ip: Ip, "", Some(8), "Address that opened the connection." => Value::Ip(v.row.client_ip);
-    client_port: Port, "", Some(7), "Its port." => Value::Port(v.row.client_port);
-    server_ip: Ip, "", Some(12), "Address that accepted it." => Value::Ip(v.row.server_ip);
-    server_port: Port, "", Some(11), "Its port." => Value::Port(v.row.server_port);
+    event: Word, "", None, "decided, blocked, keyword, file_name, infected, unscanned, message, file, limit, malformed or unseen." => Value::Word(v.row.event.as_str());
+    client_ip: Ip, "", Some(8), "Address that opened the connection; null of unseen, which is about none." => of_connection(v, Value::Ip(v.row.client_ip));
+    client_port: Port, "", Some(7), "Its port." => of_connection(v, Value::Port(v.row.client_port));
+    server_ip: Ip, "", Some(12), "Address that accepted it." => of_connection(v, Value::Ip(v.row.server_ip));
+    server_port: Port, "", Some(11), "Its port." => of_connection(v, Value::Port(v.row.server_port));
     protocol: Word, "", Some(4), "tcp or udp." => word(v.row.protocol);
     application: Text, "", Some(96), "Application, unknown where no signature matched; several are joined by commas, as stun,dtls." => text(v.text.application);
-    rule: Text, "", None, "Rule of the policy that decided." => text(v.text.rule);
+    rule: Text, "", None, "Rule of the policy that decided; of unseen, one with fail = \"closed\"." => text(v.text.rule);
     action: Word, "", None, "allow, drop, reject or inspect: what is done." => word(v.row.action);
     sender: Word, "", None, "Who sent what the event is about: client or server." => word(v.row.sender_side);
     host: Text, "", Some(460), "Host field or TLS server name." => text(v.text.host);
     file_name: Text, "", None, "Name of the file as the protocol gave it." => text(v.text.file_name);
-    size: U64, "bytes", None, "Bytes of the file or message that passed by." => opt(v.row.size);
+    size: U64, "bytes", None, "Bytes of the file or message that came from its sender, without their coding." => opt(v.row.size);
     announced_size: U64, "bytes", None, "Bytes of the file as the protocol announced them." => opt(v.row.announced_size);
-    complete: Word, "", None, "Whether all of the file passed by: true or false." => match v.row.is_complete {
+    complete: Word, "", None, "Whether all of the file came from its sender: true or false. Of one that was blocked its receiver has less." => match v.row.is_complete {
         None => Value::Null,
         Some(true) => Value::Word("true"),
         Some(false) => Value::Word("false"),
     };
-    sha256: Text, "hexadecimal", None, "SHA-256 of the bytes of the file that passed by." => text(v.sha256);
+    sha256: Text, "hexadecimal", None, "SHA-256 of the bytes of the file that came from its sender, without their coding." => text(v.sha256);
     verdict: Word, "", None, "On a file: clean, infected, unscanned, blocked, or passed where it was not to be scanned." => word(v.row.verdict);
     detail: Text, "", None, "The keyword, the name of the virus, the pattern or the reason." => text(v.text.detail);
     from: Text, "", None, "Who sends the message or file, as the protocol names him." => text(v.text.from);

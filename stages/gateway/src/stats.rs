@@ -88,6 +88,8 @@ pub struct Stats {
     pub evicted: u64,
     /// Inspected connections that were met in their middle.
     pub resumed: u64,
+    /// Connections forgotten before they were decided: too little of them was seen.
+    pub undecided: u64,
     /// Scans asked for.
     pub scans: u64,
     /// Scans that did not answer in time.
@@ -139,6 +141,7 @@ impl Stats {
         self.half_open += other.half_open;
         self.evicted += other.evicted;
         self.resumed += other.resumed;
+        self.undecided += other.undecided;
         self.scans += other.scans;
         self.scan_timeouts += other.scan_timeouts;
         self.scan_wait_ns.merge(&other.scan_wait_ns);

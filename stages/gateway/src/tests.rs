@@ -8,3 +8,4 @@ mod evasion;
 mod handshake;
 mod holding;
 mod property;
+mod relay;

@@ -12,7 +12,7 @@ mod scan;
 
 pub use file::{FileEnd, FileId, FileOp, FileOrigin};
 pub use mark::{Decision, Mark, MarkLayout, MarkLayoutError};
-pub use packet::{Answer, QueuedPacket, Reset, Verdict};
+pub use packet::{Answer, OwnSegment, QueuedPacket, Reset, Verdict};
 pub use scan::{ScanChunk, ScanOutcome, ScanReport, Ticket};
 
 use linkweir_record::RecordKind;
@@ -24,6 +24,8 @@ pub struct Effects<K: RecordKind> {
     pub answers: Vec<Answer>,
     /// Connections to be reset at both ends.
     pub resets: Vec<Reset>,
+    /// Segments that are sent in the name of an end.
+    pub segments: Vec<OwnSegment>,
     /// Bytes to be scanned.
     pub scans: Vec<ScanChunk>,
     /// Scans nobody waits for any more.
@@ -39,6 +41,7 @@ impl<K: RecordKind> Default for Effects<K> {
         Self {
             answers: Vec::new(),
             resets: Vec::new(),
+            segments: Vec::new(),
             scans: Vec::new(),
             abandoned: Vec::new(),
             files: Vec::new(),

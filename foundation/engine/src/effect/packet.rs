@@ -44,6 +44,27 @@ pub struct Answer {
     pub mark: Option<u32>,
 }
 
+/// A segment that the gateway sends itself, in the name of one end to the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnSegment {
+    /// In whose name.
+    pub from: SocketAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// Number of its first byte.
+    pub seq: SeqNumber,
+    /// What it acknowledges.
+    pub ack: SeqNumber,
+    /// Its window, not shifted.
+    pub window: u16,
+    /// Its timestamp and the one that it echoes (RFC 7323 sec. 3), where the ends use them.
+    pub timestamps: Option<(u32, u32)>,
+    /// Its bytes.
+    pub payload: Vec<u8>,
+    /// Whether the stream ends with it.
+    pub is_fin: bool,
+}
+
 /// A TCP connection to be torn down: one RST to each end (RFC 9293 sec. 3.10.7), each with the
 /// sequence number that end expects (RFC 5961 sec. 3.2 ignores others).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ pub(crate) use opening::{Classified, Opening};
 pub(crate) use plausible::{Plausible, Receiver};
 pub(crate) use recent::RecentDecisions;
 
-use linkweir_engine::effect::Decision;
+use linkweir_engine::effect::{Decision, Mark};
 use linkweir_wire::Timestamp;
 
 use crate::examine::Examination;
@@ -25,6 +25,9 @@ use crate::policy::Label;
 pub(crate) enum Phase {
     /// Its first bytes are gathered.
     Opening(Box<Opening>),
+    /// It is the kernel's, with this mark, as soon as its receivers have acknowledged what it was decided by: what they drop
+    /// decides nothing.
+    Allowed(Mark),
     /// It is looked at.
     Inspected(Box<Examination>),
 }

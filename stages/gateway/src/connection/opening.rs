@@ -26,6 +26,8 @@ pub(crate) enum Classified {
     Is(Label, Vec<u8>),
     /// More bytes may decide.
     More,
+    /// A rule asks for what does not come.
+    Hidden(&'static str),
 }
 
 /// The first bytes of both sides.
@@ -58,7 +60,7 @@ impl Opening {
         &mut self,
         side: Side,
         bytes: &[u8],
-        (client_port, server_port): (u16, u16),
+        ends: Ends,
         policy: &Policy,
     ) -> Classified {
         self.packets = self.packets.saturating_add(1);
@@ -77,31 +79,37 @@ impl Opening {
         let [client, server] = self.bytes.each_ref().map(Vec::as_slice);
         let [looked_at, answered] =
             [client, server].map(|bytes| bytes.get(..most).unwrap_or(bytes));
-        match own_signature(policy, looked_at, answered, most) {
-            Verdicts::Is(at) => return Classified::Is(Label::Own(at), Vec::new()),
-            Verdicts::Open if !is_over => return Classified::More,
-            Verdicts::Open | Verdicts::No => {}
+        let own = own_signature(policy, looked_at, answered, most);
+        if let Verdicts::Is(at) = own {
+            return Classified::Is(Label::Own(at), Vec::new());
         }
         let verdict = classify_tcp(&linkweir_proto::application::Opening {
             client: looked_at,
             server: answered,
-            client_port,
-            server_port,
+            client_port: ends.client.1,
+            server_port: ends.server.1,
         });
-        match verdict {
-            // A field further down may say that it is FastTrack or Gnutella.
-            Verdict::Likely(_) if !is_over => Classified::More,
+        let classified = match verdict {
+            // A field further down may say that it is FastTrack or Gnutella: nothing depends on it where one rule inspects all
+            // of them, and nothing passes meanwhile.
+            Verdict::Likely(application)
+                if !is_over && !policy.inspects_alike(application, ends.client.0) =>
+            {
+                Classified::More
+            }
             // The name may still come.
             Verdict::Is(Application::Tls) => match server_name(client) {
                 None if !is_over => Classified::More,
                 // Where a rule asks for it, neither tiny segments nor what stands before it hide it.
                 None if policy.names_servers() && client.len() < MOST_HELLO => Classified::More,
+                None if policy.names_servers() => Classified::Hidden("a ClientHello beyond 16 KiB"),
                 name => is(Application::Tls, name.unwrap_or_default()),
             },
             Verdict::Is(application) | Verdict::Likely(application) => is(application, Vec::new()),
             Verdict::More if !is_over => Classified::More,
             Verdict::More | Verdict::No => hidden(policy, looked_at, answered, is_over),
-        }
+        };
+        own.may_change(classified, ends, policy, is_over)
     }
 
     /// Takes a datagram.
@@ -113,20 +121,18 @@ impl Opening {
         policy: &Policy,
     ) -> Classified {
         let client = ends.client.0;
+        let is_known = |(label, _): &(Label, Vec<u8>)| *label != Label::Unknown;
         match self.look_at(side, bytes, ends, policy) {
+            // What goes on behind something known says nothing of itself, as a QUIC connection does.
+            Classified::Is(Label::Unknown, _) if self.so_far.as_ref().is_some_and(is_known) => {
+                self.begin_again();
+            }
             Classified::Is(label, name)
                 if policy.rule(label, client, &name).action == Action::Allow
                     && policy.may_stop(client) =>
             {
-                // The next one is looked at as if it were the first.
-                self.bytes = Default::default();
-                self.udp = UdpMemory::default();
-                self.quic = None;
-                if self
-                    .so_far
-                    .as_ref()
-                    .is_none_or(|(label, _)| *label == Label::Unknown)
-                {
+                self.begin_again();
+                if !self.so_far.as_ref().is_some_and(is_known) {
                     self.so_far = Some((label, name));
                 }
             }
@@ -138,13 +144,14 @@ impl Opening {
         }
     }
 
-    fn look_at(
-        &mut self,
-        side: Side,
-        bytes: &[u8],
-        Ends { client, server }: Ends,
-        policy: &Policy,
-    ) -> Classified {
+    /// The next datagram is looked at as if it were the first.
+    fn begin_again(&mut self) {
+        self.bytes = Default::default();
+        self.udp = UdpMemory::default();
+        self.quic = None;
+    }
+
+    fn look_at(&mut self, side: Side, bytes: &[u8], ends: Ends, policy: &Policy) -> Classified {
         self.packets = self.packets.saturating_add(1);
         let enough = policy.limits.classify_packets;
         let is_over = self.packets >= enough;
@@ -158,11 +165,24 @@ impl Opening {
             kept.extend_from_slice(bytes.get(..most).unwrap_or(bytes));
         }
         let [looked_at, answered] = self.bytes.each_ref().map(Vec::as_slice);
-        match own_signature(policy, looked_at, answered, most) {
-            Verdicts::Is(at) => return Classified::Is(Label::Own(at), Vec::new()),
-            Verdicts::Open if !is_over => return Classified::More,
-            Verdicts::Open | Verdicts::No => {}
+        let own = own_signature(policy, looked_at, answered, most);
+        if let Verdicts::Is(at) = own {
+            return Classified::Is(Label::Own(at), Vec::new());
         }
+        let classified = self.known(side, bytes, ends, policy, is_over);
+        own.may_change(classified, ends, policy, is_over)
+    }
+
+    /// What a datagram says to the signatures of the program.
+    fn known(
+        &mut self,
+        side: Side,
+        bytes: &[u8],
+        Ends { client, server }: Ends,
+        policy: &Policy,
+        is_over: bool,
+    ) -> Classified {
+        let enough = policy.limits.classify_packets;
         if self.quic.is_some() {
             return self.on_quic(side, bytes, is_over);
         }
@@ -242,6 +262,29 @@ enum Verdicts {
     No,
 }
 
+impl Verdicts {
+    /// What is decided where a signature may still fit: what passes meanwhile must not pass a rule that looks, or that
+    /// lets nothing pass.
+    fn may_change(
+        &self,
+        classified: Classified,
+        ends: Ends,
+        policy: &Policy,
+        is_over: bool,
+    ) -> Classified {
+        match (self, &classified) {
+            (Self::Open, Classified::Is(label, name))
+                if !is_over
+                    && (*label == Label::Unknown
+                        || policy.rule(*label, ends.client.0, name).action == Action::Allow) =>
+            {
+                Classified::More
+            }
+            _ => classified,
+        }
+    }
+}
+
 fn own_signature(policy: &Policy, client: &[u8], server: &[u8], most: usize) -> Verdicts {
     use crate::policy::Fit;
     let mut all = Verdicts::No;
@@ -302,7 +345,7 @@ mod tests {
     use linkweir_engine::effect::MarkLayout;
 
     use super::*;
-    use crate::policy::{Action, Applications, Limits, Rule};
+    use crate::policy::{Action, Applications, Limits, Rule, Signature};
 
     const ENDS: Ends = Ends {
         client: (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000),
@@ -338,7 +381,7 @@ mod tests {
                     let rule = policy.rule(label, ENDS.client.0, &name);
                     Some((number, policy.name(label).to_owned(), rule.name.clone()))
                 }
-                Classified::More => None,
+                Classified::More | Classified::Hidden(_) => None,
             }
         })
     }
@@ -395,7 +438,7 @@ mod tests {
             (1..).zip(flow).find_map(|(number, datagram)| {
                 match opening.on_datagram(Side::Client, datagram, ends, policy) {
                     Classified::Is(label, _) => Some((number, policy.name(label).to_owned())),
-                    Classified::More => None,
+                    Classified::More | Classified::Hidden(_) => None,
                 }
             })
         };
@@ -409,6 +452,62 @@ mod tests {
             after(&policy(&[("bittorrent", Allow)]), 1),
             Some((1, "dns".to_owned()))
         );
+    }
+
+    #[test]
+    fn a_response_is_known_whatever_ends_its_lines() {
+        let policy = policy(&[("http", Action::Drop)]);
+        for end in ["\r\n\r\n", "\n\n", "\n\r\n", "\r\n\n"] {
+            let response = format!("HTTP/1.1 200 OK\nContent-Length: 4{end}body");
+            let mut opening = Opening::default();
+            let request = b"GET /a HTTP/1.1\r\nHost: a";
+            let first = opening.on_bytes(Side::Client, request, ENDS, &policy);
+            assert_eq!(first, Classified::More);
+            let second = opening.on_bytes(Side::Server, response.as_bytes(), ENDS, &policy);
+            assert_eq!(second, is(Application::Http, Vec::new()), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_signature_that_may_still_fit_keeps_nothing_from_a_rule_that_looks() {
+        let request = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+        for (action, waits) in [
+            (Action::Allow, true),
+            (Action::Inspect, false),
+            (Action::Drop, false),
+            (Action::Reject, false),
+        ] {
+            let mut policy = policy(&[("http", action)]);
+            policy.signatures.push(Signature {
+                name: "own".to_owned(),
+                client: Some("regex:joinlobby".parse().expect("a pattern")),
+                server: None,
+            });
+            let mut opening = Opening::default();
+            let first = opening.on_bytes(Side::Client, request, ENDS, &policy);
+            if !waits {
+                assert_eq!(first, is(Application::Http, Vec::new()), "{action:?}");
+                continue;
+            }
+            assert_eq!(first, Classified::More);
+            let second = opening.on_bytes(Side::Client, b"joinlobby", ENDS, &policy);
+            assert_eq!(second, Classified::Is(Label::Own(0), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn what_goes_on_in_a_known_flow_is_not_unknown() {
+        use Action::{Allow, Drop};
+        let dns = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
+        let mut strict = policy(&[("dns", Allow)]);
+        let mut rule = Rule::any("unknown", 2, Drop);
+        rule.applications = Applications::Of(vec![Label::Unknown]);
+        strict.rules.push(Arc::new(rule));
+        let flow = [vec![dns], vec![vec![0xA5; 60]; 40]].concat();
+        let expected = Some((16, "dns".to_owned(), "dns".to_owned()));
+        assert_eq!(decided(&strict, &flow), expected);
+        let (_, _, rule) = decided(&strict, &flow[1..]).expect("it is decided");
+        assert_eq!(rule, "unknown");
     }
 
     /// A `ClientHello` in records of this minor version, with an extension of so many bytes before the name.
@@ -449,9 +548,9 @@ mod tests {
         ] {
             let mut opening = Opening::default();
             let decided = hello.chunks(segment).find_map(|part| {
-                match opening.on_bytes(Side::Client, part, (40_000, 443), &policy) {
+                match opening.on_bytes(Side::Client, part, ENDS, &policy) {
                     Classified::Is(label, name) => Some((policy.name(label).to_owned(), name)),
-                    Classified::More => None,
+                    Classified::More | Classified::Hidden(_) => None,
                 }
             });
             assert_eq!(

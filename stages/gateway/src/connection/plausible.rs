@@ -22,6 +22,8 @@ pub(crate) struct Plausible {
     acks: Option<(SeqNumber, SeqNumber)>,
     /// What it can take: its newest acknowledgment and window.
     edge: Option<SeqNumber>,
+    /// Its newest window, as its segments have it.
+    window: u16,
     largest_window: u32,
     /// By how many bits its windows are shifted, where its handshake was seen.
     shift: Option<u8>,
@@ -73,6 +75,7 @@ impl Plausible {
             timestamp: options.timestamp,
             acks: (tcp.flags().contains(TcpFlags::ACK)).then(|| (tcp.ack(), tcp.ack())),
             edge: None,
+            window: tcp.window(),
             largest_window: window,
             shift: options.shift,
             is_signed: options.is_signed,
@@ -98,6 +101,34 @@ impl Plausible {
     /// Number behind the last byte that this end has room for.
     pub(crate) const fn edge(&self) -> Option<SeqNumber> {
         self.edge
+    }
+
+    /// Its newest timestamp.
+    pub(crate) const fn timestamp(&self) -> Option<u32> {
+        self.timestamp
+    }
+
+    /// What it has acknowledged.
+    pub(crate) fn newest_ack(&self) -> Option<SeqNumber> {
+        self.acks.map(|(_, newest)| newest)
+    }
+
+    /// Its newest window, as its segments have it.
+    pub(crate) const fn window(&self) -> u16 {
+        self.window
+    }
+
+    /// Number behind the last byte that it has room for, as a segment of it says.
+    pub(crate) fn edge_at(&self, ack: SeqNumber) -> SeqNumber {
+        ack + (u32::from(self.window) << self.shift.unwrap_or(0))
+    }
+
+    /// Somebody has acknowledged in its name: the other end may send as much more.
+    pub(crate) fn acknowledged(&mut self, ack: SeqNumber) {
+        let edge = self.edge_at(ack);
+        if self.edge.is_none_or(|known| edge.after(known)) {
+            self.edge = Some(edge);
+        }
     }
 
     /// Whether the receiver takes a segment; what it says of its sender is noted then.
@@ -143,6 +174,7 @@ impl Plausible {
         let newest = if ack.after(newest) { ack } else { newest };
         self.acks = Some((first, newest));
         let window = u32::from(tcp.window()) << self.shift.unwrap_or(LARGEST_SHIFT);
+        self.window = tcp.window();
         self.largest_window = self.largest_window.max(window);
         let edge = ack + window;
         if self.edge.is_none_or(|known| edge.after(known)) {

@@ -27,6 +27,8 @@ const MOST_MATCHES: u8 = 16;
 /// Scans of one direction that may be awaited at once: on a line with a delay, windows come faster than their
 /// scans are done one after the other.
 const MOST_SCANS: usize = 4;
+/// Why a file is not held until its verdict.
+const NO_ROOM: &str = "no room to hold the file until its verdict (held-bytes)";
 /// Bytes of a host or server name that are kept.
 const MOST_HOST: usize = 255;
 /// File names without bytes that are remembered, so that each is told once.
@@ -156,6 +158,55 @@ impl Examination {
         };
         self.inspector.feed(sender, bytes, &mut findings);
         self.count_gathered(desk);
+        self.outcome(sender)
+    }
+
+    /// How many of the next bytes of a side are counted and not read: of a body of which the rule wants to know nothing.
+    pub(crate) fn unread(&self, sender: Side) -> u64 {
+        let [client, server] = &self.state.transfers;
+        let transfer = match sender {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        if transfer.as_ref().is_some_and(|transfer| transfer.is_read()) {
+            return 0;
+        }
+        self.inspector.body_left(sender)
+    }
+
+    /// The first file of a side that is held until its verdict, by its number.
+    pub(crate) fn oldest_held(&mut self, sender: Side) -> Option<u32> {
+        let current = of(&mut self.state.transfers, sender).iter();
+        let current = current.filter(|file| file.scanning.is_some());
+        let ended = of(&mut self.state.ended, sender).iter();
+        let held = current.chain(ended).filter(|file| file.is_held);
+        held.map(|file| file.number).min()
+    }
+
+    /// Whether a file of a side that is held has come to its end.
+    pub(crate) fn awaits_verdict(&mut self, sender: Side) -> bool {
+        let mut ended = of(&mut self.state.ended, sender).iter();
+        ended.any(|file| file.is_held)
+    }
+
+    /// The last file of a side, as far as something of it is awaited, by its number.
+    pub(crate) fn newest_file(&mut self, sender: Side) -> Option<u32> {
+        let current = of(&mut self.state.transfers, sender).iter();
+        let ended = of(&mut self.state.ended, sender).iter();
+        current.chain(ended).map(|file| file.number).max()
+    }
+
+    /// There is no room for the files of a side that are held: they go as they come, or not at all.
+    pub(crate) fn hold_no_longer(&mut self, sender: Side, desk: &mut Desk<'_>) -> Outcome {
+        let current = of(&mut self.state.transfers, sender).iter_mut();
+        let ended = of(&mut self.state.ended, sender).iter_mut();
+        for file in current.chain(ended) {
+            file.is_held = false;
+        }
+        self.tell_limit(NO_ROOM, desk);
+        if self.fails_closed() {
+            self.block(NO_ROOM, desk);
+        }
         self.outcome(sender)
     }
 

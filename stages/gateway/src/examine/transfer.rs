@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::scanning::Scanning;
 use crate::inspect::{Decoder, FileInfo};
-use crate::policy::{KeywordState, Rule};
+use crate::policy::{Hold, KeywordState, Rule};
 
 /// Bytes of a name that are kept.
 const MOST_NAME: usize = 1024;
@@ -25,6 +25,8 @@ pub(super) struct Transfer {
     pub(super) words: Option<KeywordState>,
     pub(super) decoder: Option<Box<Decoder>>,
     pub(super) scanning: Option<Scanning>,
+    /// Whether nothing of it goes before its verdict.
+    pub(super) is_held: bool,
     pub(super) file: Option<FileId>,
     pub(super) stored: String,
     /// Why it was not scanned as it should have been.
@@ -61,6 +63,7 @@ impl Transfer {
                 .map(crate::policy::Keywords::start),
             decoder: None,
             scanning: rule.inspect.scan.map(Scanning::new),
+            is_held: (rule.inspect.scan).is_some_and(|scan| scan.hold == Hold::File),
             file: None,
             stored: String::new(),
             unscanned: None,
@@ -75,6 +78,15 @@ impl Transfer {
     pub(super) fn must_lag(&self) -> bool {
         let is_open = |scanning: &Scanning| !scanning.is_empty();
         self.is_until_close && self.scanning.as_ref().is_some_and(is_open)
+    }
+
+    /// Whether anything is to be found in its bytes.
+    pub(super) const fn is_read(&self) -> bool {
+        self.hash.is_some()
+            || self.words.is_some()
+            || self.decoder.is_some()
+            || self.scanning.is_some()
+            || self.file.is_some()
     }
 
     /// SHA-256 of the bytes so far, where it was asked for.

@@ -16,6 +16,7 @@
 
 mod ahead;
 mod budget;
+mod relay;
 mod stream;
 mod unacked;
 

@@ -1,10 +1,13 @@
 //! One direction of a connection: what comes next, what waits, and what its receiver has.
 
+use super::relay::Relay;
 use linkweir_engine::effect::{Answer, Ticket, Verdict};
 use linkweir_wire::{SeqNumber, Timestamp};
 use std::collections::VecDeque;
 
 use super::{Ahead, Budget, Source, Unacked};
+
+mod relayed;
 
 /// Place of the first byte that is known: there is room before it.
 const FIRST: u64 = 1 << 32;
@@ -113,6 +116,8 @@ pub(crate) struct Stream {
     source: Source,
     /// Whether the last packet waits for the next one.
     is_lagging: bool,
+    /// What the gateway brings itself, while it does.
+    relay: Option<Box<Relay>>,
     /// Whether the end of the stream was delivered.
     pub(crate) is_finished: bool,
 }
@@ -149,7 +154,12 @@ impl Stream {
 
     /// Whether a packet waits for anything.
     pub(crate) fn holds_any(&self) -> bool {
-        !self.delivered.is_empty() || !self.queue.is_empty()
+        !self.delivered.is_empty() || !self.queue.is_empty() || self.relay.is_some()
+    }
+
+    /// Whether the gateway brings to the receiver itself what comes.
+    pub(crate) const fn is_relayed(&self) -> bool {
+        self.relay.is_some()
     }
 
     /// Whether segments wait in the queue.
@@ -228,18 +238,24 @@ impl Stream {
         !ack.after(next) || self.ahead.first().is_none_or(|first| to <= first)
     }
 
+    /// Whether its receiver has all that was read of it.
+    pub(crate) const fn is_acknowledged(&self) -> bool {
+        self.unacked.len() == 0
+    }
+
     /// A segment that stands next has been delivered: it waits until [`Stream::release`]. The first `skip` of
-    /// its bytes were there before.
+    /// its bytes were there before; the next `unread` ones nobody reads.
     pub(crate) fn deliver(
         &mut self,
         segment: &Segment<'_>,
-        skip: usize,
+        (skip, unread): (usize, u64),
         now: Timestamp,
         budget: &mut Budget,
     ) {
         let end = segment.end();
         self.go_on(
             segment.payload.get(skip..).unwrap_or_default(),
+            unread,
             segment.is_fin,
             budget,
         );
@@ -263,16 +279,21 @@ impl Stream {
     }
 
     /// These bytes come next, and the end of the stream maybe.
-    fn go_on(&mut self, bytes: &[u8], is_fin: bool, budget: &mut Budget) {
+    fn go_on(&mut self, bytes: &[u8], unread: u64, is_fin: bool, budget: &mut Budget) {
         let len = bytes.len() + usize::from(is_fin);
         self.next = self
             .next
             .map(|next| next + u32::try_from(len).unwrap_or(u32::MAX));
         self.next_at += len as u64;
         self.is_finished |= is_fin;
-        self.unacked.push(bytes);
-        self.memory += bytes.len();
-        budget.take(self.source, bytes.len());
+        // What the gateway brings itself is needed, read or not.
+        let unread = if self.relay.is_some() { 0 } else { unread };
+        let unread = usize::try_from(unread).unwrap_or(usize::MAX);
+        let (unread, read) = bytes.split_at_checked(unread).unwrap_or((bytes, &[]));
+        self.unacked.skip(unread.len());
+        self.unacked.push(read);
+        self.memory += read.len();
+        budget.take(self.source, read.len());
     }
 
     /// What came ahead of a gap that is filled now, a part at a time: its receiver reads it with the packet
@@ -294,7 +315,7 @@ impl Stream {
         if bytes.is_empty() && !is_fin {
             return None;
         }
-        self.go_on(bytes, is_fin, budget);
+        self.go_on(bytes, 0, is_fin, budget);
         let next = self.next.unwrap_or_default();
         match self.delivered.back_mut() {
             Some(last) => last.end = next,
@@ -399,9 +420,11 @@ impl Stream {
         true
     }
 
-    /// Since when the packet that was delivered first waits to be let go.
+    /// Since when the packet that was delivered first waits to be let go, or the receiver has nothing new of what the gateway
+    /// brings.
     pub(crate) fn delivered_since(&self) -> Option<Timestamp> {
-        self.delivered.front().map(|packet| packet.since)
+        let relay = self.relay.as_ref().map(|relay| relay.since);
+        self.delivered.front().map(|packet| packet.since).or(relay)
     }
 
     /// What is missing has passed unseen: the stream goes on behind it.
@@ -456,6 +479,7 @@ impl Stream {
             answer(queued.id, queued.mark);
         }
         self.ahead = Ahead::default();
+        self.relay = None;
         self.unacked = Unacked::default();
         budget.give_back(self.source, std::mem::take(&mut self.memory));
     }

@@ -173,6 +173,15 @@ impl Inspector {
         }
     }
 
+    /// How many of the next bytes of a side are of a file and of nothing else, as far as is known.
+    #[must_use]
+    pub const fn body_left(&self, sender: Side) -> u64 {
+        match self {
+            Self::Http(inspector) => inspector.body_left(sender),
+            _ => 0,
+        }
+    }
+
     /// Bytes that wait for the rest of what they belong to, where that can be many.
     #[must_use]
     pub const fn gathered(&self) -> usize {

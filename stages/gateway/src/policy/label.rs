@@ -23,4 +23,28 @@ impl Label {
             _ => self == other,
         }
     }
+
+    /// Whether files in its connections are followed, so that they can be scanned and recorded.
+    #[must_use]
+    pub const fn has_files(self) -> bool {
+        matches!(
+            self,
+            Self::Known(
+                Application::Http
+                    | Application::FastTrack
+                    | Application::Gnutella
+                    | Application::MsnFtp
+            )
+        )
+    }
+
+    /// Whether names of files are read in its connections.
+    #[must_use]
+    pub const fn has_file_names(self) -> bool {
+        self.has_files()
+            || matches!(
+                self,
+                Self::Known(Application::Msn | Application::EDonkey | Application::BitTorrent)
+            )
+    }
 }

@@ -16,7 +16,7 @@ pub use label::Label;
 pub use limits::{AtLimit, Limits};
 pub use names::{NamePattern, NamePatterns};
 pub use networks::{Network, NetworkError, Networks};
-pub use rule::{Action, Applications, Fail, Inspect, OnMatch, Rule, ScanMode, ScanSettings};
+pub use rule::{Action, Applications, Fail, Hold, Inspect, OnMatch, Rule, ScanMode, ScanSettings};
 pub(crate) use signature::Fit;
 pub use signature::{Pattern, PatternError, Signature};
 
@@ -77,11 +77,38 @@ impl Policy {
         all.any(|more| !Arc::ptr_eq(rule(*more), rule(so_far)))
     }
 
+    /// Whether what looks like HTTP is inspected by one rule, whatever it turns out to be: a transfer of FastTrack or Gnutella
+    /// is HTTP too.
+    pub(crate) fn inspects_alike(&self, so_far: Application, client: IpAddr) -> bool {
+        const ALL: [Application; 3] = [
+            Application::Http,
+            Application::FastTrack,
+            Application::Gnutella,
+        ];
+        let rule = |application| self.rule(Label::Known(application), client, b"");
+        let first = rule(so_far);
+        first.action == Action::Inspect
+            && ALL.contains(&so_far)
+            && ALL.iter().all(|one| Arc::ptr_eq(rule(*one), first))
+    }
+
     /// Whether a rule lets nothing pass of something that this client may send.
     pub(crate) fn may_stop(&self, client: IpAddr) -> bool {
         let stops = |rule: &&Arc<Rule>| matches!(rule.action, Action::Drop | Action::Reject);
         let mut stopping = self.rules.iter().filter(stops);
         stopping.any(|rule| rule.clients.holds(client))
+    }
+
+    /// Whether some of what this client may send is not just allowed.
+    pub(crate) fn is_strict(&self, client: IpAddr) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.clients.holds(client));
+        rules.any(|rule| rule.action != Action::Allow) || self.default.action != Action::Allow
+    }
+
+    /// Whether a rule holds files until their verdict.
+    pub(crate) fn holds_files(&self) -> bool {
+        let mut scans = self.rules.iter().filter_map(|rule| rule.inspect.scan);
+        scans.any(|scan| scan.hold == Hold::File)
     }
 
     /// Whether a rule asks for a server name.

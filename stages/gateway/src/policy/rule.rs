@@ -66,6 +66,16 @@ pub enum ScanMode {
     File,
 }
 
+/// What waits for a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hold {
+    /// The packets of what is being scanned: a window, or the last one of a file.
+    #[default]
+    Packet,
+    /// The whole file. The gateway acknowledges it in the name of its receiver.
+    File,
+}
+
 /// How files are scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanSettings {
@@ -73,6 +83,8 @@ pub struct ScanSettings {
     pub mode: ScanMode,
     /// How long a packet waits for the scanner, nanoseconds.
     pub timeout_ns: u64,
+    /// What waits for the verdict.
+    pub hold: Hold,
 }
 
 /// What is looked at in a connection.

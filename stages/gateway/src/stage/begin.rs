@@ -17,6 +17,12 @@ use crate::examine::Examination;
 use crate::inspect::{Inspector, Side};
 use crate::policy::{Fail, Label};
 
+/// Why a connection is followed from its middle on.
+const NOT_SEEN: &str = "the beginning of the connection was not seen";
+/// Why no more than keywords are looked for in a connection.
+const FORGOTTEN: &str =
+    "silent beyond idle-timeout, or the gateway was started again: not followed any more";
+
 impl GatewayStage {
     /// Whether a SYN of a connection that is known opens another one between the same ports: the
     /// kernel has no mark of it any more, or nothing was sent yet and the number is another.
@@ -26,7 +32,9 @@ impl GatewayStage {
             let first = SeqNumber(seq.0.wrapping_add(1));
             match conn.phase {
                 Phase::Inspected(_) => true,
-                Phase::Opening(_) => client.is_known() && client.released() != first,
+                Phase::Opening(_) | Phase::Allowed(_) => {
+                    client.is_known() && client.released() != first
+                }
             }
         })
     }
@@ -127,6 +135,10 @@ impl GatewayStage {
             self.stats.resumed += 1;
             let policy = Arc::clone(&self.policy);
             let rule = policy.numbered(was.rule).unwrap_or(&policy.default);
+            let name = policy.name(Label::Unknown).into();
+            let mut exam = Examination::new(Arc::clone(rule), name, Inspector::opaque(), b"");
+            let mut room = self.room(now, effects);
+            exam.tell_limit(FORGOTTEN, &mut room.desk(ends, key.is_tcp));
             if rule.fail == Fail::Closed {
                 let mark = Mark {
                     decision: Decision::Reject,
@@ -136,8 +148,6 @@ impl GatewayStage {
                 self.room(now, effects).answer_decided(packet, mark);
                 return None;
             }
-            let name = policy.name(Label::Unknown).into();
-            let exam = Examination::new(Arc::clone(rule), name, Inspector::opaque(), b"");
             phase = Phase::Inspected(Box::new(exam));
         } else if half.is_none()
             && let Some(rule) = Arc::clone(&self.policy).rule_of_any(ends.client.0)
@@ -154,15 +164,16 @@ impl GatewayStage {
         } else if key.is_tcp && !has_handshake {
             // Nobody knows what came before.
             self.stats.resumed += 1;
-            if self.policy.default.fail == Fail::Closed {
+            let is_closed = self.policy.default.fail == Fail::Closed;
+            let mut room = self.room(now, effects);
+            room.tell_undecided(ends, is_closed, NOT_SEEN);
+            if is_closed {
                 let mark = Mark {
                     decision: Decision::Reject,
                     rule: self.policy.default.number,
                 };
                 self.recent.remember(key, hash, mark, now);
-                let mut room = self.room(now, effects);
-                room.tell_undecided(ends, true, "the beginning of the connection was not seen");
-                room.answer_decided(packet, mark);
+                self.room(now, effects).answer_decided(packet, mark);
                 return None;
             }
         }

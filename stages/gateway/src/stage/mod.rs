@@ -275,7 +275,9 @@ impl GatewayStage {
                 self.handshakes.complete(&key, hash);
             }
         }
-        if tcp.payload_len == 0 {
+        // The end of a connection that was inspected: what its sender thinks that the other end has, nobody brings.
+        let is_end = flags.contains(TcpFlags::FIN) && was.decision == Decision::Inspect;
+        if tcp.payload_len == 0 && !is_end {
             return self.room(now, effects).accept(packet.id, packet.mark, None);
         }
         let Some(id) = self.open(key, hash, src, dst, was, packet, now, effects) else {
@@ -327,6 +329,12 @@ impl GatewayStage {
                 }
             }
             let takes = work.takes(side, tcp);
+            if takes
+                && work.conn.stream(side.other()).is_relayed()
+                && let Some(fate) = work.on_receiver(side, tcp, &segment)
+            {
+                return fate;
+            }
             if segment.is_fin || !segment.payload.is_empty() {
                 if !takes {
                     work.drop_implausible(&segment);
@@ -411,7 +419,7 @@ impl GatewayStage {
         }
         let timeout = match &work_on.conn.phase {
             Phase::Inspected(exam) => exam.rule.inspect.scan.map_or(0, |scan| scan.timeout_ns),
-            Phase::Opening(_) => 0,
+            Phase::Opening(_) | Phase::Allowed(_) => 0,
         };
         let until = later(now, timeout);
         for ticket in self.tickets.drain(..) {

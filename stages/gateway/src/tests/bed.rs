@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use linkweir_engine::Effects;
 use linkweir_engine::effect::{
-    Answer, Decision, MarkLayout, QueuedPacket, Reset, ScanChunk, ScanOutcome, ScanReport, Ticket,
-    Verdict,
+    Answer, Decision, MarkLayout, OwnSegment, QueuedPacket, Reset, ScanChunk, ScanOutcome,
+    ScanReport, Ticket, Verdict,
 };
 use linkweir_proto::application::Application;
 use linkweir_record::gateway::GatewayEventKind;
@@ -17,7 +17,7 @@ use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
 
 use crate::inspect::Side;
 use crate::policy::{
-    Action, Applications, Inspect, Label, Limits, Policy, Rule, ScanMode, ScanSettings,
+    Action, Applications, Hold, Inspect, Label, Limits, Policy, Rule, ScanMode, ScanSettings,
 };
 use crate::{GatewayStage, Invitations};
 
@@ -58,6 +58,7 @@ pub(super) fn scanning(window: usize) -> Inspect {
                 tail: VIRUS.len(),
             },
             timeout_ns: 1_000_000_000,
+            hold: Hold::Packet,
         }),
         audit: true,
         ..Inspect::default()
@@ -83,6 +84,14 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
+    fn take(&mut self, at: u32, bytes: &[u8], is_fin: bool) {
+        for (offset, byte) in bytes.iter().enumerate() {
+            let offset = at.wrapping_add(u32::try_from(offset).expect("small"));
+            self.bytes.entry(offset).or_insert(*byte);
+        }
+        self.has_fin |= is_fin;
+    }
+
     /// The stream as far as it came without a hole.
     pub(super) fn stream(&self) -> Vec<u8> {
         let at = self.bytes.iter().enumerate();
@@ -102,6 +111,13 @@ pub(super) struct Bed {
     pub(super) at_client: Receiver,
     pub(super) answers: Vec<Answer>,
     pub(super) resets: Vec<Reset>,
+    /// What the gateway has acknowledged to client and server in the name of the other, and what it brings is lost where this
+    /// says so.
+    pub(super) acknowledged: [u32; 2],
+    pub(super) own: Vec<OwnSegment>,
+    /// Acknowledgments in the name of an end, to client and server.
+    pub(super) bare: [usize; 2],
+    pub(super) loses: fn(usize) -> bool,
     pub(super) events: GatewayBatch,
     scans: BTreeMap<Ticket, Vec<u8>>,
     pub(super) due: Vec<Ticket>,
@@ -122,6 +138,10 @@ impl Bed {
             at_client: Receiver::default(),
             answers: Vec::new(),
             resets: Vec::new(),
+            acknowledged: [0; 2],
+            own: Vec::new(),
+            bare: [0; 2],
+            loses: |_| false,
             events: GatewayBatch::default(),
             scans: BTreeMap::new(),
             due: Vec::new(),
@@ -253,14 +273,39 @@ impl Bed {
                     Side::Server => &mut self.at_client,
                 };
                 let at = sent.seq.wrapping_sub(first(sent.from)).wrapping_sub(1);
-                for (offset, byte) in sent.payload.iter().enumerate() {
-                    let offset = at.wrapping_add(u32::try_from(offset).expect("small"));
-                    receiver.bytes.entry(offset).or_insert(*byte);
-                }
-                receiver.has_fin |= sent.is_fin;
+                receiver.take(at, &sent.payload, sent.is_fin);
             }
         }
         self.resets.append(&mut self.effects.resets);
+        for own in std::mem::take(&mut self.effects.segments) {
+            let from = if own.from == client() {
+                Side::Client
+            } else {
+                Side::Server
+            };
+            let ack = own.ack.0.wrapping_sub(first(from.other())).wrapping_sub(1);
+            let [to_client, to_server] = &mut self.acknowledged;
+            let (receiver, acknowledged) = match from {
+                Side::Client => (&mut self.at_server, to_server),
+                Side::Server => (&mut self.at_client, to_client),
+            };
+            *acknowledged = ack.max(*acknowledged);
+            let number = self.own.len();
+            if own.payload.is_empty() && !own.is_fin {
+                let [to_client, to_server] = &mut self.bare;
+                *match from {
+                    Side::Client => to_server,
+                    Side::Server => to_client,
+                } += 1;
+            }
+            if !own.payload.is_empty() || own.is_fin {
+                let at = own.seq.0.wrapping_sub(first(from)).wrapping_sub(1);
+                if !(self.loses)(number) {
+                    receiver.take(at, &own.payload, own.is_fin);
+                }
+                self.own.push(own);
+            }
+        }
         for ScanChunk {
             ticket,
             bytes,

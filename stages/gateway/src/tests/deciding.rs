@@ -97,6 +97,11 @@ fn nothing_known_after_eight_packets_is_unknown() {
         assert_eq!(bed.decision(), Decision::Undecided, "after {at}");
         bed.send(Side::Client, at * 16, &[7; 16]);
     }
+    // Another rule drops: what decided has to arrive first.
+    assert_eq!(bed.events_of(GatewayEventKind::Decided), 1);
+    bed.ack(Side::Server, 0, 7 * 16);
+    assert_eq!(bed.decision(), Decision::Undecided);
+    bed.ack(Side::Server, 0, 8 * 16);
     assert_eq!(bed.decision(), Decision::Pass);
 }
 

@@ -180,21 +180,23 @@ fn without_its_beginning_a_connection_is_what_fail_says() {
         assert_eq!(bed.decision(), decision);
         assert_eq!(bed.resets.len(), usize::from(fail == Fail::Closed));
         assert_eq!(bed.stage.stats().resumed, 1);
+        let limits = usize::from(fail == Fail::Open);
+        assert_eq!(bed.events_of(GatewayEventKind::Limit), limits);
+        assert_eq!(bed.events_of(GatewayEventKind::Blocked), 1 - limits);
     }
 }
 
 #[test]
 fn what_comes_before_the_first_bytes_is_not_old() {
-    for (rule, passes) in [(Fail::Open, true), (Fail::Closed, false)] {
+    for (rule, events) in [(Fail::Open, (2, 0)), (Fail::Closed, (1, 1))] {
         let mut bed = Bed::new(rejecting(rule, Fail::Open));
         // The tail of a request, and then its head, of a connection whose handshake was pushed out.
         let (head, tail) = REQUEST.split_at(20);
         bed.send(Side::Client, head.len(), tail);
         bed.send(Side::Client, 0, head);
-        assert_eq!(bed.at_server.stream() == REQUEST, passes);
-        let events =
-            bed.events_of(GatewayEventKind::Limit) + bed.events_of(GatewayEventKind::Blocked);
-        assert_eq!(events, 1);
+        assert_eq!(bed.at_server.stream() == REQUEST, rule == Fail::Open);
+        let limits = bed.events_of(GatewayEventKind::Limit);
+        assert_eq!((limits, bed.events_of(GatewayEventKind::Blocked)), events);
     }
 }
 
@@ -303,4 +305,28 @@ fn a_decoy_that_looks_right_is_found_out_by_what_replaces_it() {
     assert_eq!(bed.decision(), Decision::Reject);
     assert_eq!(bed.stage.stats().rewritten, 1);
     assert_eq!(bed.events_of(GatewayEventKind::Blocked), 1);
+}
+
+#[test]
+fn a_decoy_decides_nothing_for_good() {
+    for side in [Side::Client, Side::Server] {
+        let mut bed = Bed::new(rejecting(Fail::Open, Fail::Open));
+        bed.open();
+        // It has too low a time to live for its way.
+        bed.send(side, 0, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n");
+        assert_eq!(bed.events_of(GatewayEventKind::Decided), 1);
+        assert_eq!(bed.decision(), Decision::Undecided);
+        bed.send(side, 0, REQUEST);
+        assert_eq!(bed.decision(), Decision::Reject);
+        assert_eq!(bed.stage.stats().rewritten, 1);
+        // One that arrives does.
+        let mut bed = Bed::new(rejecting(Fail::Open, Fail::Open));
+        bed.open();
+        let banner = b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n";
+        bed.send(side, 0, banner);
+        bed.send(side, banner.len(), b"more");
+        assert_eq!(bed.decision(), Decision::Undecided);
+        bed.ack(side.other(), 0, banner.len());
+        assert_eq!((bed.decision(), bed.unanswered()), (Decision::Pass, 0));
+    }
 }

@@ -252,6 +252,7 @@ fn a_connection_in_its_middle_is_reset_at_both_ends_or_goes_on() {
             bed.send(sender, REQUEST.len() + 13, b", and more");
             assert_eq!(bed.unanswered(), 0);
             assert_eq!(bed.stage.stats().resumed, 1);
+            assert_eq!(bed.events_of(GatewayEventKind::Limit), 1);
             assert_eq!(bed.decision() == Decision::Inspect, passes);
             assert_eq!(bed.resets.len(), usize::from(!passes));
             if let Some(reset) = bed.resets.first() {

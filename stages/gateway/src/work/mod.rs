@@ -1,5 +1,6 @@
 //! One packet, one report or one timeout of one connection.
 
+mod relay;
 mod segments;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use linkweir_wire::Tcp;
 
 use crate::connection::{Classified, Connection, Opening, Phase, Receiver, decision_of};
 use crate::examine::{Examination, Outcome};
-use crate::hold::Segment;
+use crate::hold::{Segment, Stream};
 use crate::inspect::{Inspector, Side};
 use crate::policy::{Action, Label, OnMatch, Rule};
 use crate::room::Room;
@@ -38,7 +39,7 @@ impl Work<'_, '_> {
     /// The mark of a connection that is not decided for good.
     fn mark(&self) -> Option<Mark> {
         match &self.conn.phase {
-            Phase::Opening(_) => None,
+            Phase::Opening(_) | Phase::Allowed(_) => None,
             Phase::Inspected(exam) => Some(inspected(&exam.rule)),
         }
     }
@@ -57,6 +58,9 @@ impl Work<'_, '_> {
                 segment,
                 "a packet is longer than what the kernel hands over",
             );
+        }
+        if is_reset && self.conn.stream(side).is_relayed_to(segment.seq) {
+            return self.end_relayed(segment);
         }
         let stream = self.conn.stream(side);
         // One that its receiver ignores (RFC 5961 sec. 3.2) must not end the inspection.
@@ -138,7 +142,7 @@ impl Work<'_, '_> {
     pub(crate) fn count(&mut self, bytes: u64) {
         let (packets, sum) = match self.conn.phase {
             Phase::Opening(_) => (&mut self.conn.early_packets, &mut self.conn.early_bytes),
-            Phase::Inspected(_) => {
+            Phase::Inspected(_) | Phase::Allowed(_) => {
                 let counts = self.room.labels.of(self.conn.label);
                 (&mut counts.packets, &mut counts.bytes)
             }
@@ -150,14 +154,14 @@ impl Work<'_, '_> {
     /// The first scan that packets of a side wait for.
     fn awaited(&mut self, side: Side) -> Option<Ticket> {
         match &mut self.conn.phase {
-            Phase::Opening(_) => None,
+            Phase::Opening(_) | Phase::Allowed(_) => None,
             Phase::Inspected(exam) => exam.oldest_scan(side),
         }
     }
 
     fn outcome(&mut self, side: Side) -> Outcome {
         match &mut self.conn.phase {
-            Phase::Opening(_) => Outcome::Pass,
+            Phase::Opening(_) | Phase::Allowed(_) => Outcome::Pass,
             Phase::Inspected(exam) => exam.outcome(side),
         }
     }
@@ -165,11 +169,12 @@ impl Work<'_, '_> {
     /// What follows for the packets of a side that were delivered.
     fn apply(&mut self, side: Side, outcome: Outcome) -> Fate {
         match outcome {
+            Outcome::Block(action) => return self.block(action),
+            _ if self.must_relay(side) => self.relay(side),
             Outcome::Pass => self.release(side, 0),
             Outcome::Lag => self.release(side, 1),
             // What waits for none of the scans that are awaited goes.
             Outcome::Wait => self.release(side, 0),
-            Outcome::Block(action) => return self.block(action),
         }
         self.fate()
     }
@@ -219,6 +224,11 @@ impl Work<'_, '_> {
                 decision: decision_of(rule.action),
                 rule: rule.number,
             };
+            let is_received = self.conn.streams.iter().all(Stream::is_acknowledged);
+            if rule.action == Action::Allow && !is_received && policy.is_strict(ends.client.0) {
+                self.conn.phase = Phase::Allowed(mark);
+                return self.read_on(side, Outcome::Pass);
+            }
             self.answer_all(mark);
             return Fate::Over(mark);
         }
@@ -322,14 +332,16 @@ impl Work<'_, '_> {
         match &mut self.conn.phase {
             Phase::Opening(opening) => {
                 match opening.on_datagram(side, bytes, ends, self.room.policy) {
-                    Classified::More => self.room.accept(packet.id, packet.mark, None),
+                    Classified::More | Classified::Hidden(_) => {
+                        self.room.accept(packet.id, packet.mark, None);
+                    }
                     Classified::Is(label, server_name) => {
                         return self.decide_datagram(side, packet, bytes, label, &server_name);
                     }
                 }
                 Fate::Kept
             }
-            Phase::Inspected(_) => self.inspect_datagram(side, packet, bytes),
+            Phase::Inspected(_) | Phase::Allowed(_) => self.inspect_datagram(side, packet, bytes),
         }
     }
 
@@ -397,11 +409,17 @@ impl Work<'_, '_> {
             if is_closed {
                 return self.block(OnMatch::Reject);
             }
+            if let Phase::Allowed(mark) = self.conn.phase {
+                self.answer_all(mark);
+                return Fate::Over(mark);
+            }
             return self.decide(Side::Client, Label::Unknown, b"", false);
         };
         let mut desk = self.room.desk(ends, is_tcp);
         exam.tell_limit(why, &mut desk);
-        if exam.fails_closed() {
+        // What the gateway has acknowledged itself nobody else would bring.
+        let is_relayed = self.conn.streams.iter().any(Stream::is_relayed);
+        if exam.fails_closed() || is_relayed {
             exam.block(why, &mut desk);
             return self.block(OnMatch::Reject);
         }
@@ -423,8 +441,15 @@ impl Work<'_, '_> {
     /// The stage forgets the connection: its table is full, or nothing came for long.
     pub(crate) fn forget(&mut self) -> Mark {
         let must_fail = match &self.conn.phase {
-            Phase::Opening(_) => false,
-            Phase::Inspected(exam) => exam.fails_closed() && self.conn.holds_any(),
+            Phase::Opening(_) => {
+                self.room.stats.undecided += 1;
+                false
+            }
+            Phase::Allowed(_) => false,
+            Phase::Inspected(exam) => {
+                exam.fails_closed() && self.conn.holds_any()
+                    || self.conn.streams.iter().any(Stream::is_relayed)
+            }
         };
         self.close();
         let mark = match self.mark() {

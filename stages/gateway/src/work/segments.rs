@@ -3,7 +3,7 @@
 use super::{Fate, Work};
 use crate::connection::{Classified, Phase};
 use crate::examine::Outcome;
-use crate::hold::{Place, Segment};
+use crate::hold::{Place, Segment, Stream};
 use crate::inspect::Side;
 use crate::policy::{AtLimit, OnMatch};
 use linkweir_wire::SeqNumber;
@@ -44,7 +44,16 @@ impl Work<'_, '_> {
     fn place(&mut self, side: Side, segment: &Segment<'_>, place: Place) -> Fate {
         let most_bytes = self.room.policy.limits.held_bytes;
         match place {
+            Place::Control if self.conn.stream(side).asks_what_came(segment) => {
+                self.acknowledge_again(side, segment);
+                return Fate::Kept;
+            }
             Place::Control => {}
+            Place::Old | Place::Held if self.conn.stream(side).is_relayed() => {
+                self.room.stats.duplicates += 1;
+                self.acknowledge_again(side, segment);
+                return Fate::Kept;
+            }
             Place::Held => {
                 self.on_held(side, segment);
                 return Fate::Kept;
@@ -52,16 +61,34 @@ impl Work<'_, '_> {
             Place::Old => self.room.stats.duplicates += 1,
             Place::Ahead => {
                 self.room.stats.out_of_order += 1;
+                let is_kept_whole = self.keeps_files_whole();
+                if is_kept_whole && !self.is_inspected() {
+                    // It comes again when what is before it is there, and the connection is decided.
+                    self.room.drop(segment.id);
+                    return Fate::Kept;
+                }
+                // What fills the gap must find room too, where it does not pass by itself.
+                let most_bytes = if is_kept_whole {
+                    most_bytes / 2
+                } else {
+                    most_bytes
+                };
                 let stream = self.conn.stream(side);
-                if !stream.copy(segment, most_bytes, self.room.budget) {
+                if !stream.copy(segment, most_bytes, self.room.budget) && !is_kept_whole {
                     return self.at_limit(segment);
+                }
+                if is_kept_whole {
+                    self.relay(side);
+                    self.room.drop(segment.id);
+                    return Fate::Kept;
                 }
             }
             Place::Next(skip) => {
                 let bytes = segment.payload.len();
                 let budget = &*self.room.budget;
                 if !self.conn.stream(side).has_room(bytes, most_bytes, budget) {
-                    return self.at_limit(segment);
+                    let given_up = self.hold_no_longer(side, segment);
+                    return given_up.unwrap_or_else(|| self.at_limit(segment));
                 }
                 return self.deliver(side, segment, skip);
             }
@@ -130,7 +157,7 @@ impl Work<'_, '_> {
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         match &mut self.conn.phase {
             Phase::Inspected(exam) => exam.block(WHY, &mut self.room.desk(ends, is_tcp)),
-            Phase::Opening(_) => self.room.tell_undecided(ends, true, WHY),
+            Phase::Opening(_) | Phase::Allowed(_) => self.room.tell_undecided(ends, true, WHY),
         }
         let fate = self.block(OnMatch::Reject);
         self.answer(segment, fate);
@@ -140,6 +167,12 @@ impl Work<'_, '_> {
     /// The receiver of what `side` sends has all before `ack`.
     pub(crate) fn on_ack(&mut self, side: Side, ack: SeqNumber) -> Fate {
         let can_be = self.conn.stream(side).acknowledge(ack, self.room.budget);
+        if let Phase::Allowed(mark) = self.conn.phase
+            && self.conn.streams.iter().all(Stream::is_acknowledged)
+        {
+            self.answer_all(mark);
+            return Fate::Over(mark);
+        }
         if can_be || !self.is_inspected() {
             return Fate::Kept;
         }
@@ -150,24 +183,34 @@ impl Work<'_, '_> {
     /// Gives a segment that stands next to the classifier or the inspector.
     fn deliver(&mut self, side: Side, segment: &Segment<'_>, skip: usize) -> Fate {
         let now = self.room.now;
+        let unread = match &self.conn.phase {
+            Phase::Opening(_) => 0,
+            Phase::Allowed(_) => u64::MAX,
+            Phase::Inspected(exam) => exam.unread(side),
+        };
+        let parts = (skip, unread);
         self.conn
             .stream(side)
-            .deliver(segment, skip, now, self.room.budget);
+            .deliver(segment, parts, now, self.room.budget);
         let bytes = segment.payload.get(skip..).unwrap_or_default();
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
-        let ports = (ends.client.1, ends.server.1);
         let outcome = match &mut self.conn.phase {
             Phase::Opening(opening) => {
                 let classified = if bytes.is_empty() {
                     Classified::More
                 } else {
-                    opening.on_bytes(side, bytes, ports, self.room.policy)
+                    opening.on_bytes(side, bytes, ends, self.room.policy)
                 };
-                if let Classified::Is(label, server_name) = classified {
-                    return self.decide(side, label, &server_name, segment.is_fin);
+                match classified {
+                    Classified::Is(label, server_name) => {
+                        return self.decide(side, label, &server_name, segment.is_fin);
+                    }
+                    Classified::Hidden(why) => return self.let_go(why),
+                    Classified::More => {}
                 }
                 Outcome::Pass
             }
+            Phase::Allowed(_) => Outcome::Pass,
             Phase::Inspected(exam) => {
                 let mut desk = self.room.desk(ends, is_tcp);
                 let mut outcome = exam.outcome(side);
@@ -186,7 +229,6 @@ impl Work<'_, '_> {
     /// Looks at what the receiver has behind what was delivered, before that is let go.
     pub(super) fn read_on(&mut self, side: Side, mut outcome: Outcome) -> Fate {
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
-        let ports = (ends.client.1, ends.server.1);
         while matches!(outcome, Outcome::Pass | Outcome::Lag) {
             let Some(readable) = self.conn.stream(side).take_readable(self.room.budget) else {
                 break;
@@ -194,11 +236,16 @@ impl Work<'_, '_> {
             match &mut self.conn.phase {
                 Phase::Opening(opening) => {
                     let bytes = readable.bytes();
-                    let classified = opening.on_bytes(side, bytes, ports, self.room.policy);
-                    if let Classified::Is(label, server_name) = classified {
-                        return self.decide(side, label, &server_name, readable.is_fin);
+                    let classified = opening.on_bytes(side, bytes, ends, self.room.policy);
+                    match classified {
+                        Classified::Is(label, server_name) => {
+                            return self.decide(side, label, &server_name, readable.is_fin);
+                        }
+                        Classified::Hidden(why) => return self.let_go(why),
+                        Classified::More => {}
                     }
                 }
+                Phase::Allowed(_) => {}
                 Phase::Inspected(exam) => {
                     let mut desk = self.room.desk(ends, is_tcp);
                     outcome = exam.feed(side, readable.bytes(), &mut desk);
@@ -247,8 +294,9 @@ impl Work<'_, '_> {
     pub(crate) fn on_lag_timeout(&mut self) -> Fate {
         for side in [Side::Client, Side::Server] {
             self.end_lag(side);
+            self.on_relay_time(side);
         }
-        Fate::Kept
+        self.fate()
     }
 
     /// What waits for the next packet of its file waits no longer: what came so far is scanned, and then it

@@ -49,6 +49,15 @@ impl Body {
         matches!(self.length, Length::UntilClose)
     }
 
+    /// How many of the next bytes are the file's and frame nothing.
+    pub(super) const fn left(&self) -> u64 {
+        match (&self.length, &self.form) {
+            (Length::Known(left), None) => *left,
+            (Length::UntilClose, None) => u64::MAX,
+            (Length::Chunked(_), _) | (_, Some(_)) => 0,
+        }
+    }
+
     /// Takes bytes; gives those behind the body.
     pub(super) fn feed<'a, F: Found>(
         &mut self,

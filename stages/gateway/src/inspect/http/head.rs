@@ -1,6 +1,6 @@
 //! Heads out of a stream: found where they lie, gathered where they are cut.
 
-use linkweir_proto::http1::{MAX_HEAD, SectionEnd};
+use linkweir_proto::http1::{MAX_HEAD, SectionEnd, byte_fault};
 
 use super::start;
 
@@ -29,7 +29,8 @@ pub(super) enum Gather {
 impl HeadBuffer {
     /// Takes the next bytes; says how many of them belong to the head or to empty lines before it
     /// (RFC 9112 sec. 2.2).
-    pub(super) fn push(&mut self, bytes: &[u8]) -> (Gather, usize) {
+    /// `asks` says whether it may be a request.
+    pub(super) fn push(&mut self, bytes: &[u8], asks: bool) -> (Gather, usize) {
         if self.gathered.is_empty() {
             let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
             let blank = bytes.iter().take_while(|byte| is_end(byte)).count();
@@ -50,12 +51,8 @@ impl HeadBuffer {
             return (Gather::Fault("head beyond 64 KiB"), bytes.len());
         }
         self.gathered.extend_from_slice(bytes);
-        let gather = if self.may_become_head(bytes) {
-            Gather::More
-        } else {
-            Gather::Fault(start::FAULT)
-        };
-        (gather, bytes.len())
+        let fault = self.fault(bytes.len(), asks);
+        (fault.map_or(Gather::More, Gather::Fault), bytes.len())
     }
 
     /// The head if it was gathered, else nothing. The next one may begin.
@@ -63,18 +60,30 @@ impl HeadBuffer {
         std::mem::take(self).gathered
     }
 
-    /// Looks at the start line, so that what is no head at all is not gathered up to the bound.
-    fn may_become_head(&mut self, new: &[u8]) -> bool {
-        if self.has_start {
-            return true;
+    /// What was gathered last, so many bytes, and a CR before them.
+    fn newest(&self, bytes: usize) -> &[u8] {
+        let from = self.gathered.len() - bytes;
+        let cr = from
+            .checked_sub(1)
+            .filter(|at| self.gathered.get(*at) == Some(&b'\r'));
+        self.gathered.get(cr.unwrap_or(from)..).unwrap_or_default()
+    }
+
+    /// What is wrong with what was gathered, of which so many bytes are new: what is no head at all is not gathered up to the
+    /// bound, and what follows an odd byte is to some clients the body and would pass as a head that does not end. The first
+    /// fault counts, however the head is cut.
+    fn fault(&mut self, new: usize, asks: bool) -> Option<&'static str> {
+        if !self.has_start {
+            let Some(feed) = memchr::memchr(b'\n', &self.gathered) else {
+                return start::fault_in(&self.gathered, false, asks);
+            };
+            let line = self.gathered.get(..=feed).unwrap_or_default();
+            if let Err(why) = start::Start::of(line, asks) {
+                return Some(why);
+            }
+            self.has_start = true;
         }
-        let Some(feed) = memchr::memchr(b'\n', new) else {
-            return start::may_begin(&self.gathered);
-        };
-        let end = self.gathered.len() - new.len() + feed + 1;
-        let line = self.gathered.get(..end).unwrap_or_default();
-        self.has_start = start::Start::of(line).is_some();
-        self.has_start
+        byte_fault(self.newest(new), false)
     }
 
     /// Bytes on the heap.

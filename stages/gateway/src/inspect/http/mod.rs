@@ -23,7 +23,7 @@ use super::{Found, Side};
 use body::{Body, Progress};
 use gnutella::Messages;
 use head::{Gather, HeadBuffer};
-use linkweir_proto::http1::head_fault;
+use linkweir_proto::http1::{byte_fault, head_fault};
 use pending::Pending;
 use start::Start;
 
@@ -34,6 +34,8 @@ pub struct HttpInspector {
     server: Stream,
     /// Something malformed has come: no further head is read.
     is_opaque: bool,
+    /// Who opened the connection offers a file: the other side asks for it.
+    is_pushed: bool,
 }
 
 /// What one side sends.
@@ -98,6 +100,11 @@ impl HttpInspector {
         }
     }
 
+    /// Whether a side sends requests.
+    const fn asks(&self, side: Side) -> bool {
+        matches!(side, Side::Client) || self.is_pushed
+    }
+
     const fn stream(&mut self, side: Side) -> &mut Stream {
         match side {
             Side::Client => &mut self.client,
@@ -107,7 +114,8 @@ impl HttpInspector {
 
     /// Bytes of a head, or empty lines before it; gives what is behind them.
     fn head<'a, F: Found>(&mut self, sender: Side, bytes: &'a [u8], found: &mut F) -> &'a [u8] {
-        let (gather, used) = self.stream(sender).head.push(bytes);
+        let asks = self.asks(sender);
+        let (gather, used) = self.stream(sender).head.push(bytes, asks);
         let (here, rest) = bytes.split_at_checked(used).unwrap_or((bytes, &[]));
         found.text(sender, here);
         match gather {
@@ -124,20 +132,24 @@ impl HttpInspector {
 
     /// A whole head.
     fn message<F: Found>(&mut self, sender: Side, head: &[u8], found: &mut F) {
-        let start = Start::of(head);
-        if let Some(Start::Request(_) | Start::Response(_)) = start
-            && let Some(why) = head_fault(head)
-        {
-            return self.malformed(sender, why, found);
-        }
+        let start = Start::of(head, self.asks(sender)).and_then(|start| {
+            let fault = match start {
+                Start::Request(_) | Start::Response(_) => head_fault(head),
+                Start::Push(_) | Start::Gnutella(_) => byte_fault(head, true),
+            };
+            fault.map_or(Ok(start), Err)
+        });
         match start {
-            Some(Start::Request(request)) => self.request(sender, head, &request, found),
-            Some(Start::Response(response)) => self.response(sender, head, &response, found),
-            Some(Start::Push(line)) => gnutella::push(sender, line, found),
-            Some(Start::Gnutella(handshake)) => {
+            Ok(Start::Request(request)) => self.request(sender, head, &request, found),
+            Ok(Start::Response(response)) => self.response(sender, head, &response, found),
+            Ok(Start::Push(line)) => {
+                self.is_pushed |= sender == Side::Client;
+                gnutella::push(sender, line, found);
+            }
+            Ok(Start::Gnutella(handshake)) => {
                 self.stream(sender).state = gnutella::after_handshake(handshake, head);
             }
-            None => self.malformed(sender, start::FAULT, found),
+            Err(why) => self.malformed(sender, why, found),
         }
     }
 
@@ -176,6 +188,18 @@ impl HttpInspector {
             found.malformed(sender, why);
         }
         self.switch();
+    }
+
+    /// How many of the next bytes of a side are of a body, and of that alone.
+    pub(super) const fn body_left(&self, sender: Side) -> u64 {
+        let stream = match sender {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        };
+        match &stream.state {
+            State::Body(body) => body.left(),
+            State::Head | State::Messages(_) | State::Tunnel | State::Text => 0,
+        }
     }
 
     /// Bytes of heads that are not whole.

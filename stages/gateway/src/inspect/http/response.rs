@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use linkweir_proto::http1::{BodyLength, ResponseHead};
+use linkweir_proto::http1::{BodyLength, FramingFault, ResponseHead};
 
 use super::body::Body;
 use super::facts::Facts;
@@ -55,6 +55,9 @@ impl HttpInspector {
         }
         let facts = Facts::of(head);
         match facts.framing.response(response.minor) {
+            Ok(_) if facts.framing.has_both() => {
+                self.malformed(sender, FramingFault::Both.as_str(), found);
+            }
             Ok(length) => {
                 let mut size = (known(length), false);
                 if response.status_code == PARTIAL_CONTENT {

@@ -1,7 +1,7 @@
 //! Start lines: of HTTP, and those that FastTrack and Gnutella put in their place.
 
 use linkweir_proto::http1::{
-    MAX_METHOD, Outcome, RequestHead, ResponseHead, parse_request, parse_response,
+    MAX_METHOD, Outcome, RequestHead, ResponseHead, byte_fault, parse_request, parse_response,
 };
 
 /// What a head that begins otherwise is called.
@@ -33,15 +33,20 @@ pub(super) enum Handshake {
 }
 
 impl<'a> Start<'a> {
-    /// Reads a head, or as much of it as is there with the whole of its start line.
-    pub(super) fn of(head: &'a [u8]) -> Option<Self> {
-        let end = memchr::memchr(b'\n', head)?;
-        let line = head.get(..end)?;
+    /// Reads a head, or as much of it as is there with the whole of its start line, or says why it is none. A side that does
+    /// not ask sends no request.
+    pub(super) fn of(head: &'a [u8], asks: bool) -> Result<Self, &'static str> {
+        let end = memchr::memchr(b'\n', head);
+        let line = end.and_then(|end| head.get(..end)).ok_or(FAULT)?;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         // A line that comes whole must not be more than one that comes in pieces.
-        if !may_begin(line) {
-            return None;
+        match fault_in(line, true, asks) {
+            Some(why) => Err(why),
+            None => Self::read(head, line).ok_or(FAULT),
         }
+    }
+
+    fn read(head: &'a [u8], line: &'a [u8]) -> Option<Self> {
         if line.starts_with(b"HTTP/") {
             return match parse_response(head) {
                 Outcome::Complete(head, _) | Outcome::Partial(head) => Some(Self::Response(head)),
@@ -87,9 +92,24 @@ fn handshake(rest: &[u8]) -> Option<Handshake> {
     })
 }
 
+/// What is wrong with a start line without its end, or with the beginning of one. The first fault counts.
+pub(super) fn fault_in(line: &[u8], is_whole: bool, asks: bool) -> Option<&'static str> {
+    if may_begin(line, asks) {
+        byte_fault(line, is_whole)
+    } else {
+        Some(FAULT)
+    }
+}
+
 /// Whether bytes without a line end may become a start line: a word of at most [`MAX_METHOD`] bytes
-/// and a blank.
-pub(super) fn may_begin(bytes: &[u8]) -> bool {
+/// and a blank; of a side that does not ask one of the others. Else what a client takes for the body of a response without
+/// a head, or behind a status that has none, would pass as a head that does not end.
+fn may_begin(bytes: &[u8], asks: bool) -> bool {
+    const OTHERS: [&[u8]; 5] = [b"HTTP/", b"GNUTELLA", b"GIVE ", b"GIV ", b"QUEUE "];
+    let begins = |word: &&[u8]| word.iter().zip(bytes).all(|(one, other)| one == other);
+    if !asks && !OTHERS.iter().any(begins) {
+        return false;
+    }
     let word = bytes
         .iter()
         .take(MAX_METHOD + 1)
@@ -121,23 +141,23 @@ mod tests {
             (b"AMETHODOF24BYTESISTOOBIG", false),
             (b"AMETHODOF24BYTESISTOOBIG /", false),
         ] {
-            assert_eq!(may_begin(bytes), may, "{}", bytes.escape_ascii());
+            assert_eq!(may_begin(bytes, true), may, "{}", bytes.escape_ascii());
         }
     }
 
     #[test]
     fn lines_of_every_kind() {
         assert!(matches!(
-            Start::of(b"GET / HTTP/1.1\r\n"),
-            Some(Start::Request(_))
+            Start::of(b"GET / HTTP/1.1\r\n", true),
+            Ok(Start::Request(_))
         ));
         assert!(matches!(
-            Start::of(b"HTTP/1.0 200 OK\n"),
-            Some(Start::Response(_))
+            Start::of(b"HTTP/1.0 200 OK\n", true),
+            Ok(Start::Response(_))
         ));
         assert_eq!(
-            Start::of(b"GIVE 123456789\r\n"),
-            Some(Start::Push(b"GIVE 123456789"))
+            Start::of(b"GIVE 123456789\r\n", true),
+            Ok(Start::Push(b"GIVE 123456789"))
         );
         for (line, want) in [
             (&b"GNUTELLA CONNECT/0.6\r\n"[..], Some(Handshake::Connect)),
@@ -148,7 +168,10 @@ mod tests {
             (b"GNUTELLAS\r\n", None),
             (b"GNUTELLA/0.6-and-so-on-and-on 200 OK\r\n", None),
         ] {
-            assert_eq!(Start::of(line), want.map(Start::Gnutella));
+            assert_eq!(
+                Start::of(line, true),
+                want.map(Start::Gnutella).ok_or(FAULT)
+            );
         }
         for line in [
             &b"GET /\r\n"[..],
@@ -157,7 +180,7 @@ mod tests {
             b"\n",
             b"GET / HTTP/1.1",
         ] {
-            assert_eq!(Start::of(line), None, "{}", line.escape_ascii());
+            assert_eq!(Start::of(line, true), Err(FAULT), "{}", line.escape_ascii());
         }
     }
 }

@@ -45,7 +45,7 @@ fn a_response_is_read_as_all_clients_read_it() {
     let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
     for (fields, body, want) in [
         (
-            "Transfer-Encoding: chunked\r\nContent-Length: 3",
+            "Transfer-Encoding: \t chunked",
             "2\r\nab\r\n0\r\n\r\n",
             "ab",
         ),
@@ -148,4 +148,68 @@ fn more_requests_than_are_kept() {
         [(Client, "more requests wait than are kept")]
     );
     assert_eq!(faults(&inspect(&[(Client, &request.repeat(128))])), []);
+}
+
+#[test]
+fn what_some_clients_take_for_a_body_is_no_head_that_does_not_end() {
+    let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    let cr = "CR without LF in a head";
+    for (response, why) in [
+        (&b"no head at all"[..], "no start line of HTTP/1"),
+        (
+            b"HTTP/1.1 304 Not Modified\r\n\r\nforbidden",
+            "no start line of HTTP/1",
+        ),
+        (
+            b"HTTP/1.1 199 Odd\r\n\r\nforbidden",
+            "no start line of HTTP/1",
+        ),
+        (b"HTTP/1.1 200 OK\r\r\nA: b\r\r\n\r\r\nforbidden", cr),
+        (b"HTTP/1.1 200 OK\r\nA: b\r\n\r\r\nforbidden", cr),
+        (b"HTTP/1.1 200 OK\rA: b\r\rforbidden", cr),
+    ] {
+        for cut in 1..response.len() {
+            let (first, second) = response.split_at(cut);
+            let found = inspect(&[(Client, get), (Server, first), (Server, second)]);
+            assert_eq!(
+                faults(&found),
+                [(Server, why)],
+                "{} at {cut}",
+                response.escape_ascii()
+            );
+        }
+    }
+    // Who was offered a file asks for it.
+    let found = inspect(&[
+        (Client, b"GIVE 12345678\r\n\r\n"),
+        (Server, b"GET /b HTTP/1.1\r\n\r\n"),
+    ]);
+    assert_eq!(faults(&found), []);
+}
+
+#[test]
+fn blanks_around_a_coding_and_lengths_beside_it_are_malformed() {
+    let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    let disguised = "length in a folded or disguised field";
+    for (fields, why) in [
+        ("Transfer-Encoding: chunked ", disguised),
+        ("Transfer-Encoding: chunked\t", disguised),
+        ("Transfer-Encoding: chunked\x0c", disguised),
+        ("Transfer-Encoding:\x0cchunked", disguised),
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: 3",
+            "both Content-Length and Transfer-Encoding",
+        ),
+        (
+            "Content-Length: 3\r\nTransfer-Encoding: chunked",
+            "both Content-Length and Transfer-Encoding",
+        ),
+    ] {
+        let response = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n2\r\nab\r\n0\r\n\r\n");
+        let found = inspect(&[(Client, get), (Server, response.as_bytes())]);
+        assert_eq!(faults(&found), [(Server, why)], "{fields}");
+    }
+    let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100000002\r\nab\r\n";
+    let found = inspect(&[(Client, get), (Server, response)]);
+    assert_eq!(faults(&found), [(Server, "chunk size beyond 31 bits")]);
 }
