@@ -10,7 +10,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use linkweir_engine::Reset;
+use linkweir_engine::{OwnSegment, Reset};
 use linkweir_sys::raw_ip::{IpVersion, RawIpSocket};
 use linkweir_wire::emit::TcpFrame;
 use linkweir_wire::{SeqNumber, TcpFlags};
@@ -37,6 +37,8 @@ fn hint(error: &io::Error) -> &'static str {
 pub struct ResetCounts {
     /// Packets sent: two for a connection.
     pub sent: u64,
+    /// Segments of files that were held until their verdict, and acknowledgments of them.
+    pub segments: u64,
     /// Packets that could not be sent: no route, dropped by a rule, no IPv6.
     pub failed: u64,
 }
@@ -87,24 +89,58 @@ impl ResetSender {
     /// Sends a reset to each end of a connection.
     pub fn send(&mut self, reset: &Reset) {
         for segment in both(reset) {
-            self.packet.clear();
-            segment.append_packet_to(&mut self.packet);
-            let socket = match IpVersion::of(segment.dst.ip()) {
-                IpVersion::V4 => Some(&self.v4),
-                IpVersion::V6 => self.v6.as_ref(),
-            };
-            let sent = match socket {
-                Some(socket) => socket.send(&self.packet, segment.dst),
-                None => Err(io::ErrorKind::Unsupported.into()),
-            };
-            match sent {
-                Ok(()) => self.counts.sent += 1,
-                Err(error) => {
-                    self.counts.failed += 1;
-                    self.last_error = Some(error);
-                }
+            if self.send_frame(&segment) {
+                self.counts.sent += 1;
             }
         }
+    }
+
+    /// Sends a segment in the name of an end.
+    pub fn send_segment(&mut self, segment: &OwnSegment) {
+        let mut options = Vec::new();
+        if let Some((value, echo)) = segment.timestamps {
+            options.extend([1, 1, 8, 10]);
+            options.extend(value.to_be_bytes());
+            options.extend(echo.to_be_bytes());
+        }
+        let mut flags = TcpFlags::ACK;
+        if !segment.payload.is_empty() {
+            flags = flags | TcpFlags::PSH;
+        }
+        if segment.is_fin {
+            flags = flags | TcpFlags::FIN;
+        }
+        let frame = TcpFrame {
+            seq: segment.seq,
+            ack: segment.ack,
+            flags,
+            window: segment.window,
+            options: &options,
+            payload: &segment.payload,
+            ..TcpFrame::new(plain(segment.from), plain(segment.to))
+        };
+        if self.send_frame(&frame) {
+            self.counts.segments += 1;
+        }
+    }
+
+    /// Whether it was sent; why not is kept.
+    fn send_frame(&mut self, frame: &TcpFrame<'_>) -> bool {
+        self.packet.clear();
+        frame.append_packet_to(&mut self.packet);
+        let socket = match IpVersion::of(frame.dst.ip()) {
+            IpVersion::V4 => Some(&self.v4),
+            IpVersion::V6 => self.v6.as_ref(),
+        };
+        let sent = match socket {
+            Some(socket) => socket.send(&self.packet, frame.dst),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        };
+        sent.map_err(|error| {
+            self.counts.failed += 1;
+            self.last_error = Some(error);
+        })
+        .is_ok()
     }
 
     /// What was counted.

@@ -3,7 +3,8 @@
 //! Source: `/proc/net/netfilter/nfnetlink_queue`, as `net/netfilter/nfnetlink_queue.c` of Linux writes
 //! it: nine numbers a line.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
 
 /// The table of the network namespace of the thread that reads; `/proc/net` would be that of the
 /// thread the process began with. Root may read it.
@@ -22,21 +23,46 @@ pub struct KernelQueue {
     pub copy_mode: u8,
     /// How many of its bytes.
     pub copy_range: u32,
-    /// Packets that came while the queue was full and were dropped (or passed, with fail-open).
+    /// Packets that came while the queue was full and were dropped. With fail-open they pass, and are not counted.
     pub queue_dropped: u32,
-    /// Packets for which the socket had no room: dropped.
+    /// Packets for which the socket had no room: dropped. With fail-open they pass, and are not counted.
     pub user_dropped: u32,
     /// The number the last packet got: how many there were, modulo 2^32.
     pub last_id: u32,
 }
 
+/// The table, held open: who opened it as root reads it also when it is root no more.
+#[derive(Debug)]
+pub struct QueueTable(File);
+
+impl QueueTable {
+    /// Opens that of this network namespace.
+    ///
+    /// # Errors
+    /// No queue was bound yet since the system came up (`NotFound`), or not root.
+    pub fn open() -> io::Result<Self> {
+        File::open(TABLE).map(Self)
+    }
+
+    /// All queues that somebody serves.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn read(&self) -> io::Result<Vec<KernelQueue>> {
+        let mut file = &self.0;
+        file.rewind()?;
+        let mut table = String::new();
+        file.read_to_string(&mut table)?;
+        Ok(table.lines().filter_map(parse_line).collect())
+    }
+}
+
 /// All queues of this network namespace that somebody serves.
 ///
 /// # Errors
-/// The table cannot be read: no queues in this kernel (`NotFound`), or not root.
+/// As [`QueueTable::open`].
 pub fn kernel_queues() -> io::Result<Vec<KernelQueue>> {
-    let table = std::fs::read_to_string(TABLE)?;
-    Ok(table.lines().filter_map(parse_line).collect())
+    QueueTable::open()?.read()
 }
 
 /// One of them; `None` where nobody serves it.

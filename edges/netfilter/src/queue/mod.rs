@@ -54,8 +54,8 @@ pub struct QueueCounts {
     pub packets: u64,
     /// Their bytes in the kernel.
     pub bytes: u64,
-    /// Packets, and other messages, for which the socket had no room: they were dropped. The
-    /// receive buffer is too small, or the reader too slow.
+    /// Packets, and other messages, for which the socket had no room: they were dropped, or passed with
+    /// fail-open. The receive buffer is too small, or the reader too slow.
     pub overruns: u64,
     /// Messages of the kernel that could not be read; a packet whose number could be read was given
     /// all the same, with the bytes that were good.

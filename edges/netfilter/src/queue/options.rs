@@ -12,10 +12,11 @@ pub struct QueueOptions {
     /// filled in; otherwise the kernel cuts them first, which costs seven tenths of the throughput
     /// and more.
     pub gso: bool,
-    /// Has packets pass unseen while the queue is full, in place of dropping them.
+    /// Has packets pass unseen while the queue or the socket is full, in place of dropping them. The kernel
+    /// counts those for which the queue had no room nowhere but at the rule that sent them, and they get no number.
     pub fail_open: bool,
-    /// Bytes of room at the socket. What finds none is dropped, and the usual 208 KiB are a few
-    /// packets.
+    /// Bytes of room at the socket. What finds none is dropped, or passes with `fail_open`; the usual
+    /// 208 KiB are a few packets.
     pub receive_buffer: u32,
 }
 

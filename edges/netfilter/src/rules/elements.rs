@@ -1,5 +1,5 @@
-//! Elements of our sets as the kernel tells them (`nf_tables`), without `nft`: a gateway that runs may start
-//! no program. Asking takes `CAP_NET_ADMIN`, which it keeps for its verdicts anyway.
+//! Elements of our sets, and what was queued, as the kernel tells them (`nf_tables`), without `nft`: a gateway
+//! that runs may start no program. Asking takes `CAP_NET_ADMIN`, which it keeps for its verdicts anyway.
 //!
 //! Source: `linux/netfilter/nf_tables.h`; comments as libnftnl writes them (`libnftnl/udata.h`).
 
@@ -17,8 +17,20 @@ const SUBSYSTEM: u8 = 10;
 const ELEMENTS: u16 = ((SUBSYSTEM as u16) << 8) | 12;
 /// `NFT_MSG_GETSETELEM`.
 const GET: u8 = 13;
+/// `NFT_MSG_NEWRULE`, with the subsystem: how rules are told.
+const RULES: u16 = ((SUBSYSTEM as u16) << 8) | 6;
+/// `NFT_MSG_GETRULE`.
+const GET_RULES: u8 = 7;
 /// `NFPROTO_INET`.
 const INET: u8 = 1;
+/// `NFPROTO_IPV4`, `NFPROTO_IPV6`: tables of iptables and of ip6tables.
+const IP_FAMILIES: [u8; 2] = [2, 10];
+/// `NFTA_RULE_TABLE`, `_CHAIN`, `_EXPRESSIONS`.
+const RULE_TABLE: u16 = 1;
+const RULE_CHAIN: u16 = 2;
+const RULE_EXPRESSIONS: u16 = 4;
+/// `NFTA_TARGET_NAME`.
+const TARGET_NAME: u16 = 1;
 /// `NFTA_SET_ELEM_LIST_TABLE`, `_SET`, `_ELEMENTS`.
 const LIST_TABLE: u16 = 1;
 const LIST_SET: u16 = 2;
@@ -77,25 +89,65 @@ pub(super) fn elements(
     table: &str,
     set: &str,
 ) -> Result<Option<Vec<Element>>, StandingError> {
+    ask(
+        socket,
+        (GET, INET),
+        [(LIST_TABLE, table), (LIST_SET, set)],
+        |part, all| {
+            let room = MOST_ELEMENTS - all.len();
+            all.extend(read(part).take(room));
+        },
+    )
+}
+
+/// Packets that rules of a chain of iptables and ip6tables have sent to queues since the chain was made; `None`
+/// where there is no such rule, also where iptables keeps its rules elsewhere (`iptables-legacy`).
+///
+/// A packet counts here whether or not a queue had room for it.
+pub(super) fn queued(
+    socket: &NetfilterSocket,
+    table: &str,
+    chain: &str,
+) -> Result<Option<u64>, StandingError> {
+    let mut counts = Vec::new();
+    for family in IP_FAMILIES {
+        let told = ask(
+            socket,
+            (GET_RULES, family),
+            [(RULE_TABLE, table), (RULE_CHAIN, chain)],
+            |part, all| all.extend(read_queued(part)),
+        );
+        counts.extend(told?.into_iter().flatten());
+    }
+    Ok((!counts.is_empty()).then(|| counts.iter().sum()))
+}
+
+/// Asks for what is told part by part; `None` where the kernel does not have it.
+fn ask<T>(
+    socket: &NetfilterSocket,
+    (message, family): (u8, u8),
+    names: [(u16, &str); 2],
+    read: impl Fn(&[u8], &mut Vec<T>),
+) -> Result<Option<Vec<T>>, StandingError> {
     let head = Request {
         subsystem: SUBSYSTEM,
-        message: GET,
+        message,
         flags: DUMP,
         sequence: 1,
-        family: INET,
+        family,
         resource: 0,
     };
     let mut request = Vec::new();
     append(&mut request, head, |body| {
-        // Names end with a zero (NLA_STRING).
-        body.put(LIST_TABLE, format!("{table}\0").as_bytes());
-        body.put(LIST_SET, format!("{set}\0").as_bytes());
+        for (kind, name) in names {
+            // Names end with a zero (NLA_STRING).
+            body.put(kind, format!("{name}\0").as_bytes());
+        }
     });
     for _ in 0..DUMPS {
         let mut all = Vec::new();
         let told = dump(socket, &request, |part| {
-            let room = MOST_ELEMENTS - all.len();
-            all.extend(read(part).take(room));
+            read(part, &mut all);
             Ok::<_, StandingError>(())
         });
         match told {
@@ -112,6 +164,31 @@ pub(super) fn elements(
         }
     }
     Err(StandingError::Unsteady)
+}
+
+/// What each rule counts in a part of a chain that sends packets to a queue; other rules are left out.
+fn read_queued(part: &[u8]) -> impl Iterator<Item = u64> {
+    Messages::new(part)
+        .flatten()
+        .filter(|message| message.kind == RULES && !message.is_cut)
+        .filter_map(|message| {
+            let mut attributes = message.attributes().flatten();
+            let (_, list) = attributes.find(|(kind, _)| *kind == RULE_EXPRESSIONS)?;
+            let expressions = || Attributes::new(list).flatten().map(|(_, one)| one);
+            expressions().any(is_queue).then_some(())?;
+            expressions().find_map(read_counter)
+        })
+        .map(|(packets, _)| packets)
+}
+
+/// Whether an expression is a queue: that of nft, or the target of iptables.
+fn is_queue(expression: &[u8]) -> bool {
+    let target = || find(find(expression, EXPRESSION_DATA)?, TARGET_NAME);
+    match find(expression, EXPRESSION_NAME) {
+        Some(b"queue\0") => true,
+        Some(b"target\0") => target().is_some_and(|name| name.starts_with(b"NFQUEUE\0")),
+        _ => false,
+    }
 }
 
 /// The elements in a part of a set; what cannot be read is left out.
@@ -243,6 +320,46 @@ mod tests {
         assert_eq!(read(&part()).collect::<Vec<_>>(), [counting, named]);
     }
 
+    /// Rules with these expressions, each counting one packet more than the one before.
+    fn rules(which: &[&[(u16, &[u8])]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (last, packets) in which.iter().zip(7_u64..) {
+            let numbers = nest(&[
+                (COUNTER_PACKETS, &packets.to_be_bytes()),
+                (COUNTER_BYTES, &[0; 8]),
+            ]);
+            let counter = nest(&[(EXPRESSION_NAME, b"counter\0"), (EXPRESSION_DATA, &numbers)]);
+            let list = nest(&[(1, &counter), (1, &nest(last))]);
+            let head = Request {
+                subsystem: SUBSYSTEM,
+                message: 6,
+                flags: 2,
+                sequence: 1,
+                family: 2,
+                resource: 0,
+            };
+            append(&mut out, head, |body| {
+                body.put(RULE_CHAIN, b"LINKWEIR-DECIDE\0");
+                body.put_nested(RULE_EXPRESSIONS, &list);
+            });
+        }
+        out
+    }
+
+    #[test]
+    fn what_was_queued_is_counted_whoever_made_the_rule() {
+        let target = nest(&[(TARGET_NAME, b"NFQUEUE\0"), (2, &[0, 0, 0, 3])]);
+        let mark = nest(&[(TARGET_NAME, b"CONNMARK\0")]);
+        let name = |name: &'static [u8]| (EXPRESSION_NAME, name);
+        let bytes = rules(&[
+            &[name(b"target\0"), (EXPRESSION_DATA, &mark)],
+            &[name(b"target\0"), (EXPRESSION_DATA, &target)],
+            &[name(b"queue\0")],
+            &[name(b"immediate\0")],
+        ]);
+        assert_eq!(read_queued(&bytes).collect::<Vec<_>>(), [8, 9]);
+    }
+
     #[test]
     fn a_comment_that_lies_about_its_length_is_none() {
         assert_eq!(read_comment(b"\0\x09http\0"), None);
@@ -255,10 +372,11 @@ mod tests {
         #[test]
         fn no_set_breaks_it(at in 0_usize..300, value: u8, cut in 0_usize..300) {
             let mut bytes = part();
+            bytes.extend(rules(&[&[(EXPRESSION_NAME, b"queue\0")]]));
             let at = at % bytes.len();
             bytes[at] = value;
-            let all = read(&bytes[..cut.min(bytes.len())]).count();
-            prop_assert!(all <= bytes.len() / 4);
+            let bytes = &bytes[..cut.min(bytes.len())];
+            prop_assert!(read(bytes).count() + read_queued(bytes).count() <= bytes.len() / 4);
         }
     }
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use linkweir_engine::effect::{Mark, MarkLayout};
 use linkweir_sys::netlink::NetfilterSocket;
 
-use super::elements::{Element, StandingError, elements};
+use super::elements::{Element, StandingError, elements, queued};
 use super::host::Host;
 use super::names;
 use super::plan::Plan;
 use super::sign::Sign;
-use super::table;
+use super::{table, xtables};
 
 /// What a rule has done since `up`, in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,21 @@ pub struct Standing {
     pub marks: MarkLayout,
     /// The rules' names and numbers: what [`super::assign_numbers`] goes on from.
     pub rules: BTreeMap<String, u16>,
+    /// The fingerprint of the plan that they were made of.
+    plan: u64,
     /// What decided connections have counted since `up`, by mark.
     pub counts: Vec<RuleCount>,
+    /// Packets that were sent to the queues, also those for which these had no room, since the rules were last
+    /// made or changed; `None` where iptables does not keep its rules in `nf_tables`.
+    pub queued: Option<u64>,
+}
+
+impl Standing {
+    /// Whether they were made of this plan.
+    #[must_use]
+    pub fn is_of(&self, plan: &Plan) -> bool {
+        self.plan == table::sign(plan).plan
+    }
 }
 
 /// What is up; `None` where nothing is. Whether all of it is there, only [`super::up`] tells.
@@ -48,7 +61,7 @@ pub fn standing() -> Result<Option<Standing>, StandingError> {
     };
     let first = kept.iter().find(|one| one.key == 0);
     let sign = first.and_then(|one| Sign::read(one.comment.as_deref()?));
-    let Some(Sign { marks, .. }) = sign else {
+    let Some(Sign { marks, plan }) = sign else {
         return Ok(None);
     };
     let rule = |one: &Element| {
@@ -67,7 +80,9 @@ pub fn standing() -> Result<Option<Standing>, StandingError> {
     Ok(Some(Standing {
         marks,
         rules: kept.iter().filter_map(rule).collect(),
+        plan,
         counts: traffic.into_iter().flatten().filter_map(count).collect(),
+        queued: queued(&socket, xtables::MANGLE, xtables::DECIDE)?,
     }))
 }
 

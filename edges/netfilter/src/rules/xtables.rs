@@ -21,7 +21,9 @@ use super::sign::{Made, Sign, fingerprint};
 use super::step::Step;
 
 const FORWARD: &str = "LINKWEIR-FORWARD";
-const DECIDE: &str = "LINKWEIR-DECIDE";
+/// The chain that sends packets to the queues, and its table.
+pub(super) const DECIDE: &str = "LINKWEIR-DECIDE";
+pub(super) const MANGLE: &str = "mangle";
 const SAVE: &str = "LINKWEIR-SAVE";
 const REJECT: &str = "LINKWEIR-REJECT";
 /// The names of all our chains.
@@ -205,7 +207,7 @@ fn filter(plan: &Plan, family: Family) -> Table {
 fn mangle(plan: &Plan, family: Family) -> Table {
     let mask = format!("{:#x}", plan.marks.mask());
     Table {
-        name: "mangle",
+        name: MANGLE,
         jumps: vec![
             Jump {
                 from: "FORWARD",

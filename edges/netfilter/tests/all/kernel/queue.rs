@@ -271,3 +271,46 @@ fn a_checksum_is_open_until_somebody_has_found_it_right() {
         service.end();
     }
 }
+
+/// What is known of packets that pass because there is no room, with `fail_open`: the rule has counted them; those for
+/// which the queue had no room got no number, those for which the socket had none are its overruns.
+#[test]
+fn what_passes_a_full_queue_is_counted_by_the_rule_alone() {
+    if !is_inside("kernel::queue::what_passes_a_full_queue_is_counted_by_the_rule_alone") {
+        return;
+    }
+    let lane = Lane::new();
+    rule("FORWARD -p udp -j NFQUEUE --queue-num 7");
+    let (mut client, mut server) = (lane.client(), lane.server());
+    let (from, to) = (Version::V4.client(5000), Version::V4.server(5001));
+    client.must(&format!("bind {from}"));
+    server.must(&format!("bind {to}"));
+    let open = QueueOptions {
+        fail_open: true,
+        ..QueueOptions::default()
+    };
+    let short = QueueOptions { max_len: 3, ..open };
+    let small = QueueOptions {
+        receive_buffer: 4096,
+        ..open
+    };
+    for (options, is_numbered) in [(short, false), (small, true)] {
+        let mut queue = Queue::open(7, &options).unwrap();
+        client.must(&format!("flood {to} 100"));
+        let mut passed = 0;
+        while server.ask("datagrams-nothing") != "error WouldBlock" {
+            passed += 1;
+        }
+        let table = kernel_queue(7).unwrap().unwrap();
+        assert_eq!((table.queue_dropped, table.user_dropped), (0, 0));
+        let mut seen = 0;
+        while let given @ 1.. = queue.receive(Duration::ZERO, |_| {}).unwrap() {
+            seen += given;
+        }
+        assert!(seen > 0 && passed > 0, "{seen} {passed}");
+        assert_eq!(seen + passed, 100);
+        let overruns = if is_numbered { passed } else { 0 };
+        assert_eq!(queue.counts().overruns, overruns as u64);
+        assert_eq!(table.last_id as usize, seen + overruns);
+    }
+}
