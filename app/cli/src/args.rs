@@ -206,7 +206,7 @@ pub(crate) struct ViewArgs {
     /// rtt|server rtt|handshake|throughput|duration, flows|resets|packets|bits rate (`/s`),
     /// retransmissions|resets|unanswered share, active flows, of server|client|name|application; of both:
     /// table fill; of a gateway: events|blocked|infected|keyword|unscanned rate (`/s`), and
-    /// decided|message|file|limit|malformed rate, of application|client|server, packets|bits rate; of all:
+    /// decided|message|file|limit|malformed|unseen rate, of application|client|server, packets|bits rate; of all:
     /// drops. A value needs samples: 20 for shares, mean and percentiles up to p95, 100 for p99, 1000 for
     /// p999, none for rates, unless the rule ends with `min N samples`. An interval with fewer is judged
     /// together with those before it, the last N (at least 10); with too few in all of these the rule has

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::{Context, anyhow};
 use linkweir_engine::{Loss, NoOutput, Outputs, Sink, SinkError};
 use linkweir_record::RecordKind;
-use linkweir_sink::human::counted;
+use linkweir_sink::human::{counted, thousands};
 use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
 use serde_json::{Map, Value};
@@ -105,15 +105,22 @@ pub(crate) struct Documents {
     pub(crate) summary: Option<AtEnd>,
 }
 
-/// The causes of losses that were told.
+/// The causes of losses that were told, and how many were lost then.
 #[derive(Debug, Default)]
-pub(crate) struct ToldLosses(Vec<Option<String>>);
+pub(crate) struct ToldLosses(Vec<(Option<String>, u64)>);
 
 impl ToldLosses {
-    /// Says why an output does not deliver everything, when that is first seen.
+    /// Says why an output does not deliver everything, when that is first seen, and again how much that is when
+    /// it is ten times as much.
     pub(crate) fn tell(&mut self, losses: &[Loss]) {
-        self.0.resize(self.0.len().max(losses.len()), None);
-        for (told, loss) in self.0.iter_mut().zip(losses) {
+        let all = self.0.len().max(losses.len());
+        self.0.resize(all, (None, 0));
+        for ((told, count), loss) in self.0.iter_mut().zip(losses) {
+            if loss.count >= 10 * (*count).max(1) {
+                *count = loss.count;
+                let (lost, where_to) = (thousands(loss.count), &loss.destination);
+                warn(&format!("not written to {where_to} so far: {lost}"));
+            }
             if loss.cause.is_none() || *told == loss.cause {
                 continue;
             }
@@ -180,7 +187,10 @@ pub(crate) fn are_shown(destinations: &[&str]) -> bool {
 /// The folders in which files will be made, and the devices and pipes that are written to.
 pub(crate) fn written_folders<'a>(outputs: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = outputs
-        .filter(|path| path.as_os_str() != "-" && !path.to_string_lossy().contains("://"))
+        .filter(|path| {
+            let name = path.to_string_lossy();
+            !is_stdout(&name) && !name.contains("://")
+        })
         .map(|path| match path.parent() {
             _ if path.exists() && !path.is_file() => path.to_owned(),
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -223,6 +233,16 @@ pub(crate) fn restrict_run(
         keep_bpf: interface.is_some_and(|name| name.starts_with("xdp:")),
         ..Restrict::default()
     })
+}
+
+/// The same for a command that reads files, or what others send to it, and nothing else: before it begins to.
+pub(crate) fn restrict_reader<'a>(
+    outputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>,
+) -> anyhow::Result<()> {
+    let mut writable = written_folders(outputs.into_iter().map(AsRef::as_ref));
+    // A folder that is not there is told by what is to be written there.
+    writable.retain(|folder| folder.exists());
+    restrict_run(false, None, writable)
 }
 
 /// A report as one of the sinks and, after the run, as a page.

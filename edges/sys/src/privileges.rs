@@ -1,13 +1,16 @@
 //! Giving up what a capture or a gateway needs no more once it is open.
 //!
-//! Four locks, each of which holds where another one is missing: capabilities are dropped, programs
-//! cannot give any back (`no_new_privs`), files can be made and changed only in the folders named
-//! (landlock), and system calls with which an intruder would go on (starting programs, tracing,
-//! mounting, loading code into the kernel) are refused (seccomp).
+//! Five locks, each of which holds where another one is missing: who the process is (a user of its own),
+//! capabilities are dropped, programs cannot give any back (`no_new_privs`), files can be made and changed
+//! only in the folders named (landlock), and system calls with which an intruder would go on (starting
+//! programs, tracing, mounting, loading code into the kernel), or all but those that a service makes, are
+//! refused (seccomp).
 //!
 //! All of them bind the calling thread and the threads it starts later, not those that run already.
 
-use std::collections::BTreeMap;
+mod account;
+mod calls;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +18,12 @@ use landlock::{
     ABI, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus,
 };
-use rustix::fs::{AtFlags, CWD};
+use rustix::fs::{Access, AtFlags, CWD, Mode, accessat};
+use rustix::process::umask;
 use rustix::thread::{CapabilitySet, CapabilitySets};
-use seccompiler::{SeccompAction, SeccompFilter, SeccompRule};
+
+pub use account::Account;
+pub use calls::Calls;
 
 /// What a process keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +40,10 @@ pub struct Restrict {
     /// Keeps `CAP_NET_ADMIN`: verdicts on queued packets and changes of connection marks, each of which
     /// is checked when it is made. Sockets that were opened with `CAP_NET_RAW` go on without it.
     pub keep_net_admin: bool,
+    /// Which system calls go through.
+    pub calls: Calls,
+    /// Whose process it is from then on; as before where it is nobody.
+    pub user: Option<Account>,
 }
 
 impl Restrict {
@@ -43,10 +53,13 @@ impl Restrict {
     /// folder that does not exist.
     ///
     /// # Errors
-    /// Where capabilities cannot be dropped.
+    /// Where capabilities cannot be dropped, or the user cannot be changed.
     pub fn apply(&self) -> io::Result<Vec<String>> {
         let mut undone = Vec::new();
         rustix::thread::set_no_new_privs(true)?;
+        if let Some(user) = &self.user {
+            user.enter()?;
+        }
         self.drop_capabilities(&mut undone)?;
         self.restrict_files(&mut undone);
         self.restrict_calls(&mut undone);
@@ -80,8 +93,11 @@ impl Restrict {
         // Kernels before 4.3 have no ambient set to clear.
         rustix::thread::clear_ambient_capability_set().ok();
         // An administrator writes to folders of others by a capability; it is kept where it is
-        // needed for that, and landlock limits it to those folders.
-        let override_access = CapabilitySet::DAC_OVERRIDE;
+        // needed for that, and landlock limits it to those folders. A user of its own has folders.
+        let override_access = match self.user {
+            Some(_) => CapabilitySet::empty(),
+            None => CapabilitySet::DAC_OVERRIDE,
+        };
         set(keep, keep | override_access)?;
         let foreign: Vec<String> = self
             .writable
@@ -89,7 +105,7 @@ impl Restrict {
             .filter(|path| path.exists() && !is_writable(path))
             .map(|path| path.display().to_string())
             .collect();
-        if !foreign.is_empty() && have.permitted.contains(override_access) {
+        if !foreign.is_empty() && have.permitted.intersects(override_access) {
             keep |= override_access;
             undone.push(format!(
                 "CAP_DAC_OVERRIDE is kept to write to {}, which belongs to somebody else",
@@ -135,82 +151,39 @@ impl Restrict {
     }
 
     fn restrict_calls(&self, undone: &mut Vec<String>) {
-        let mut refused = REFUSED.to_vec();
-        if !self.keep_bpf {
-            refused.push(libc::SYS_bpf);
-        }
-        // No condition on the arguments: always refused.
-        let rules: BTreeMap<i64, Vec<SeccompRule>> =
-            refused.into_iter().map(|call| (call, Vec::new())).collect();
-        let applied = std::env::consts::ARCH
-            .try_into()
-            .and_then(|machine| {
-                let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-                SeccompFilter::new(rules, SeccompAction::Allow, refuse, machine)
-            })
-            .and_then(seccompiler::BpfProgram::try_from)
-            .map_err(|error| error.to_string())
-            .and_then(|program| {
-                seccompiler::apply_filter(&program).map_err(|error| error.to_string())
-            });
-        if let Err(error) = applied {
-            undone.push(format!("system calls are not restricted: {error}"));
+        match calls::restrict(self.calls, self.keep_bpf) {
+            Ok(more) => undone.extend(more),
+            Err(error) => undone.push(format!("system calls are not restricted: {error}")),
         }
     }
 }
 
-/// Whether this thread may write there now.
-fn is_writable(path: &Path) -> bool {
-    rustix::fs::accessat(CWD, path, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+/// Whether this thread may write there now; in a folder that is to make files.
+#[must_use]
+pub fn is_writable(path: &Path) -> bool {
+    let mut wanted = Access::WRITE_OK;
+    if path.is_dir() {
+        wanted |= Access::EXEC_OK;
+    }
+    accessat(CWD, path, wanted, AtFlags::EACCESS).is_ok()
 }
 
-/// Calls that a capture never makes and an intruder would: other programs, other processes, other
-/// namespaces and roots, code in the kernel, keys, clocks.
-const REFUSED: [i64; 40] = [
-    libc::SYS_execve,
-    libc::SYS_execveat,
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_kcmp,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_setns,
-    libc::SYS_unshare,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_kexec_load,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_name_to_handle_at,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_keyctl,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_adjtimex,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_setuid,
-    libc::SYS_setgid,
-];
+/// Keeps others than the owner and its group from reading the files that this process makes from here on:
+/// they get mode 0640 at most, folders 0750. A mask that hides more stays.
+pub fn hide_new_files() {
+    let hidden = Mode::from_raw_mode(0o027);
+    // The mask can only be asked for by setting one.
+    let before = umask(Mode::from_raw_mode(0o077));
+    umask(before | hidden);
+}
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rustix::process::Uid;
+
     use super::*;
 
     /// The locks bind a thread, so a test gives up only its own.
@@ -319,6 +292,149 @@ mod tests {
                     .is_empty()
             );
             std::thread::spawn(|| ()).join().unwrap();
+        });
+    }
+    /// Calls that each go as far as the kernel: what they answer where nothing refuses them is another
+    /// error, or nothing.
+    fn refused(what: &str, done: libc::c_long) {
+        let error = io::Error::last_os_error();
+        assert!(
+            done == -1 && error.raw_os_error() == Some(libc::EPERM),
+            "{what}: {done}, {error}"
+        );
+    }
+
+    /// A call with numbers, of which none is an address that the kernel would write to.
+    fn call(number: libc::c_long, words: [i64; 4]) -> libc::c_long {
+        let [a, b, c, d] = words;
+        // SAFETY: it changes no memory; a copy of the process that it makes shares none.
+        unsafe { libc::syscall(number, a, b, c, d, 0) }
+    }
+
+    /// Signal 0: nothing that `kill` would do to a process.
+    fn kill_nothing(process: u32) -> libc::c_long {
+        call(libc::SYS_kill, [process.into(), 0, 0, 0])
+    }
+
+    #[test]
+    fn a_service_makes_only_calls_of_a_service() {
+        // No user and no capability stands in the way of these: the filter alone does.
+        let parent = std::os::unix::process::parent_id();
+        assert_eq!(kill_nothing(parent), 0);
+        let restrict = Restrict {
+            calls: Calls::OfService,
+            ..Restrict::default()
+        };
+        locked(restrict, move |undone| {
+            if undone.iter().any(|text| text.contains("system calls are")) {
+                println!("skipped: a_service_makes_only_calls_of_a_service: {undone:?}");
+                return;
+            }
+            refused("kill another", kill_nothing(parent));
+            assert_eq!(kill_nothing(std::process::id()), 0, "it may end itself");
+            let packets = [libc::AF_PACKET, libc::SOCK_RAW, 0, 0].map(i64::from);
+            let hosts = [libc::AF_VSOCK, libc::SOCK_STREAM, 0, 0].map(i64::from);
+            let key = [0, libc::TIOCSTI.cast_signed(), 0, 0];
+            for (what, number, words) in [
+                ("groups of processes", libc::SYS_setpgid, [0; 4]),
+                ("tracing", libc::SYS_ptrace, [0; 4]),
+                ("shared memory", libc::SYS_shmget, [0; 4]),
+                ("a file without a name", libc::SYS_memfd_create, [0; 4]),
+                ("another root", libc::SYS_chroot, [0; 4]),
+                ("what it is", libc::SYS_personality, [0xffff_ffff, 0, 0, 0]),
+                ("packets", libc::SYS_socket, packets),
+                ("virtual machines", libc::SYS_socket, hosts),
+                ("a key pressed", libc::SYS_ioctl, key),
+                ("limits", libc::SYS_prlimit64, [parent.into(), 0, 0, 0]),
+            ] {
+                refused(what, call(number, words));
+            }
+            // What it needs goes on.
+            std::thread::spawn(|| ()).join().unwrap();
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            std::net::TcpStream::connect(address).unwrap();
+            std::fs::read("/proc/self/status").unwrap();
+        });
+    }
+
+    /// A namespace of users would give back every capability; `unshare` is not the only way to one.
+    #[test]
+    fn only_threads_are_started() {
+        for calls in [Calls::NotRefused, Calls::OfService] {
+            let restrict = Restrict {
+                calls,
+                ..Restrict::default()
+            };
+            locked(restrict, move |undone| {
+                if undone.iter().any(|text| text.contains("system calls are")) {
+                    println!("skipped: only_threads_are_started needs seccomp: {undone:?}");
+                    return;
+                }
+                let signal = i64::from(libc::SIGCHLD);
+                for flags in [i64::from(libc::CLONE_NEWUSER) | signal, signal] {
+                    let done = call(libc::SYS_clone, [flags, 0, 0, 0]);
+                    if done == 0 {
+                        // SAFETY: ends the copy alone.
+                        unsafe { libc::_exit(0) };
+                    }
+                    refused("clone", done);
+                }
+                let done = call(libc::SYS_clone3, [0; 4]);
+                let error = io::Error::last_os_error();
+                assert_eq!((done, error.raw_os_error()), (-1, Some(libc::ENOSYS)));
+            });
+        }
+    }
+
+    #[test]
+    fn another_user_reads_no_secrets() {
+        let user = Account::named("nobody").unwrap().unwrap();
+        assert_eq!(Account::named("no such user").unwrap(), None);
+        assert_eq!(Account::named("a\0b").unwrap(), None);
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, "text").unwrap();
+        let theirs = folder.path().join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        if user.own(&theirs).is_err() || user.acting(|| ()).is_err() {
+            println!("skipped: another_user_reads_no_secrets needs root and the user");
+            return;
+        }
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&secret, Permissions::from_mode(0o640)).unwrap();
+        let read = || std::fs::read(&secret).map_err(|error| error.kind());
+        let denied = Err(io::ErrorKind::PermissionDenied);
+        let had = rustix::thread::capabilities(None).unwrap();
+        assert_eq!(user.acting(read).unwrap(), denied);
+        assert!(user.acting(|| is_writable(&theirs)).unwrap());
+        assert!(!user.acting(|| is_writable(folder.path())).unwrap());
+        // It is who it was.
+        assert_eq!(read(), Ok(b"text".to_vec()));
+        assert_eq!(rustix::thread::capabilities(None).unwrap(), had);
+
+        let restrict = Restrict {
+            writable: vec![theirs.clone(), folder.path().to_owned()],
+            keep_net_admin: true,
+            user: Some(user),
+            ..Restrict::default()
+        };
+        let (secret, above) = (secret.clone(), folder.path().join("above"));
+        locked(restrict, move |_| {
+            let read = std::fs::read(&secret).map_err(|error| error.kind());
+            assert_eq!(read, denied);
+            let sets = rustix::thread::capabilities(None).unwrap();
+            assert_eq!(sets.effective, had.permitted & CapabilitySet::NET_ADMIN);
+            assert_eq!(sets.permitted, sets.effective);
+            std::fs::write(theirs.join("a"), "text").unwrap();
+            let made = std::fs::write(above, "text").map_err(|error| error.kind());
+            assert_eq!(made, Err(io::ErrorKind::PermissionDenied));
+            for done in [
+                rustix::thread::set_thread_res_uid(None, Uid::ROOT, None),
+                rustix::thread::set_thread_groups(&[]),
+            ] {
+                done.unwrap_err();
+            }
         });
     }
 }

@@ -18,12 +18,20 @@ pub(crate) use args::ArchiveArgs;
 use args::ArchiveCommand;
 
 use crate::exit::{Exit, Wrong};
+use crate::outputs::restrict_reader;
 
 /// Runs the command.
 pub(crate) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     match &args.command {
-        ArchiveCommand::Plot(args) => plot::run(args),
-        ArchiveCommand::Dump(args) => dump::run(args),
+        ArchiveCommand::Plot(args) => {
+            restrict_reader([&args.output])?;
+            plot::run(args)
+        }
+        ArchiveCommand::Dump(args) => {
+            restrict_reader([&args.output])?;
+            dump::run(args)
+        }
+        // It may start rrdtool.
         ArchiveCommand::ExportRrd(args) => export::run(args),
     }
 }

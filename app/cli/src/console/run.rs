@@ -12,6 +12,7 @@ use linkweir_wire::Timestamp;
 use super::args::{ConsoleArgs, Since, Subject};
 use crate::args::ViewArgs;
 use crate::exit::{Exit, Wrong, warn};
+use crate::outputs::restrict_reader;
 use crate::progress::wall_clock;
 use crate::signals::Signals;
 use crate::sketches;
@@ -38,6 +39,8 @@ fn run_of<K: Viewed + Mergeable>(mut args: ConsoleArgs) -> anyhow::Result<Exit> 
         args.view.console = Some("127.0.0.1:8080".to_owned());
     }
     let address = sketches::address(&args.from)?;
+    // Before the client of the broker starts its threads, which are bound too.
+    restrict_reader(&[] as &[&str])?;
     let topics = [address.topic.as_str()];
     let open = match args.since {
         Since::Now => Consumer::from_end,

@@ -18,7 +18,7 @@ use linkweir_wire::{LinkType, Transport, decode, decode_plain};
 use serde_json::{Value, json};
 
 use super::args::FeedArgs;
-use super::run::account;
+use super::run::{account, restrict};
 use super::{page, summary};
 use crate::exit::{Exit, say, warn};
 use crate::input::{self, Opened};
@@ -40,7 +40,9 @@ pub(super) fn run(args: &FeedArgs, destination: &Path, signals: &Signals) -> any
     let summary = AtEnd::open("--summary", args.summary.as_deref(), args.existing())?;
     let mut spread = Spread::new();
     let mut report = RunReport::default();
-    let outcome = match input::open(&args.input, 1, signals)? {
+    let opened = input::open(&args.input, 1, signals)?;
+    restrict(args)?;
+    let outcome = match opened {
         Opened::Files(files) => spread.read(*files, args, signals, &mut report),
         Opened::Live(sources) => {
             let source = sources.into_iter().next().context("no interface")?;

@@ -14,7 +14,6 @@ use linkweir_feed::{
 };
 use linkweir_http::{GroupsConfig, TransactionGroups};
 use linkweir_sink::human::counted;
-use linkweir_sys::privileges::Restrict;
 
 use super::args::{By, FeedArgs, Full};
 use super::histogram;
@@ -24,7 +23,7 @@ use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::input::{self, Opened};
 use crate::interfaces;
-use crate::outputs::AtEnd;
+use crate::outputs::{self, AtEnd};
 use crate::progress::now;
 use crate::signals::Signals;
 
@@ -54,10 +53,8 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
     };
     let summary = AtEnd::open("--summary", args.summary.as_deref(), args.existing())?;
     let opened = input::open(&args.input, 1, &signals)?;
-    if matches!(opened, Opened::Live(_)) {
-        // Before the feeder starts its thread, which is bound too.
-        give_up_privileges(args)?;
-    }
+    // Before the feeder starts its thread, which is bound too.
+    restrict(args)?;
     let feeder = Feeder::open(&options).map_err(|error| match error {
         FeedError::Io { .. } => anyhow!(error),
         other => anyhow!(Wrong(other.to_string())),
@@ -95,26 +92,13 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
     Ok(job.conclude(&ended, outcome, summary))
 }
 
-/// A live feed has opened its interface: it keeps what it needs to open it again.
-fn give_up_privileges(args: &FeedArgs) -> anyhow::Result<()> {
-    let interface = args.input.interface.as_deref().unwrap_or_default();
-    let summary = args.summary.as_deref().filter(|path| *path != "-");
-    let folder = |path: &str| {
-        let parent = Path::new(path)
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty());
-        parent.unwrap_or_else(|| Path::new(".")).to_path_buf()
-    };
-    let restrict = Restrict {
-        writable: summary.map(folder).into_iter().collect(),
-        keep_net: true,
-        keep_bpf: interface.starts_with("xdp:"),
-        ..Restrict::default()
-    };
-    for undone in restrict.apply().context("give up privileges")? {
-        warn(&undone);
-    }
-    Ok(())
+/// Once its input is open: a live feed keeps what it needs to open its interface again.
+pub(super) fn restrict(args: &FeedArgs) -> anyhow::Result<()> {
+    let interface = args.input.interface.as_deref();
+    let written = args.summary.iter().map(Path::new);
+    let written = written.chain(args.histogram.as_deref());
+    let folders = outputs::written_folders(written);
+    outputs::restrict_run(interface.is_some(), interface, folders)
 }
 
 fn check_conflicts(args: &FeedArgs) -> anyhow::Result<()> {

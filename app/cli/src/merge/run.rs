@@ -18,6 +18,7 @@ use crate::outputs;
 
 /// Runs the command.
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
+    outputs::restrict_reader(args.sketch.iter().chain(&args.summary))?;
     let files = files(&args.sketches)?;
     check_outputs(args, &files)?;
     let sketch = open("--sketch", args.sketch.as_deref(), args)?;

@@ -27,14 +27,31 @@ pub(crate) use args::ModelArgs;
 use args::{ModelCommand, SpanArgs};
 
 use crate::exit::{Exit, Wrong};
+use crate::outputs::restrict_reader;
 
 /// Runs the command.
 pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<Exit> {
+    restrict_reader(args.command.written())?;
     match &args.command {
         ModelCommand::Sessions(args) => sessions::run(args),
         ModelCommand::Fit(args) => fit::run(args),
         ModelCommand::Simulate(args) => simulate::run(args),
         ModelCommand::Check(args) => check::run(args),
+    }
+}
+
+impl ModelCommand {
+    /// What it writes.
+    fn written(&self) -> Vec<&Path> {
+        match self {
+            Self::Sessions(args) => {
+                let summary = args.summary.as_deref();
+                summary.into_iter().chain([args.write.as_path()]).collect()
+            }
+            Self::Fit(args) => vec![&args.output],
+            Self::Simulate(args) => vec![&args.write],
+            Self::Check(args) => args.plot.as_deref().into_iter().collect(),
+        }
     }
 }
 

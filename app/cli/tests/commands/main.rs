@@ -32,6 +32,7 @@ mod load_words;
 mod media;
 mod merge;
 mod model;
+mod privileges;
 mod settings;
 mod shards;
 mod signals;

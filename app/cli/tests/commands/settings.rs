@@ -127,6 +127,63 @@ fn a_bad_expression_of_a_policy_is_shown_as_it_stands() {
 }
 
 #[test]
+fn a_policy_says_what_passes_before_a_rule_decides() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("gateway.toml");
+    let check = |policy: &str| {
+        std::fs::write(&path, policy).unwrap();
+        run(&["gateway", "check", "--config", path.to_str().unwrap()]).exits(0)
+    };
+    let notes = |ran: &Ran| ran.stdout.matches("\nnote: ").count();
+    let rule = |application: &str, action: &str| {
+        format!("[[rule]]\nname = \"r\"\napplication = \"{application}\"\naction = \"{action}\"\n")
+    };
+    assert_eq!(notes(&check(&rule("unknown", "allow"))), 0);
+    assert_eq!(notes(&check(&rule("http", "drop"))), 0);
+    let strict = check(&rule("unknown", "drop"));
+    assert!(
+        strict.stdout.contains("note: rule `r` is for `unknown`"),
+        "{}",
+        strict.stdout
+    );
+    let signature = "[[signature]]\nname = \"own\"\nclient = \"regex:join\"\n";
+    let expression = check(&format!("{signature}{}", rule("own", "drop")));
+    assert!(
+        expression
+            .stdout
+            .contains("note: signature `own` is a regular"),
+        "{}",
+        expression.stdout
+    );
+    assert_eq!(notes(&check(&signature.replace("regex:", "text:"))), 0);
+    let scanner = "[scanner.clamd]\naddress = \"/run/clamd\"\n";
+    let looks = |application: &str, what: &str| {
+        check(&format!(
+            "{scanner}{}{what}\n",
+            rule(application, "inspect")
+        ))
+    };
+    let warnings = |ran: &Ran| ran.stdout.matches("\nwarning: ").count();
+    for (application, what, count) in [
+        ("http", "scan = \"clamd\"", 0),
+        ("smtp", "scan = \"clamd\"", 1),
+        ("edonkey", "file-names = \"*.exe\"", 0),
+        ("ssh", "file-names = \"*.exe\"", 1),
+        (
+            "smtp",
+            "file-names = \"*.exe\"\nscan = { hold = \"file\" }",
+            2,
+        ),
+    ] {
+        assert_eq!(
+            warnings(&looks(application, what)),
+            count,
+            "{application}, {what}"
+        );
+    }
+}
+
+#[test]
 fn manual_pages() {
     let folder = tempdir().unwrap();
     let inside = folder.path().join("man/man1");

@@ -207,3 +207,43 @@ pub fn golden(name: &str, text: &str) {
         );
     }
 }
+
+/// What the kernel says of one thread.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Thread {
+    pub name: String,
+    pub uid: u32,
+    pub capabilities: u64,
+    pub permitted: u64,
+    pub no_new_privileges: String,
+    pub seccomp: String,
+}
+
+/// All threads of a process; none where it has ended.
+pub fn threads(process: u32) -> Vec<Thread> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else {
+        return Vec::new();
+    };
+    let read = |task: &Path| {
+        // One may end meanwhile.
+        let text = std::fs::read_to_string(task.join("status")).ok()?;
+        let field = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name));
+            let value = line
+                .and_then(|line| line.split_once(':'))
+                .map(|(_, value)| value.trim());
+            value.unwrap_or_default().to_owned()
+        };
+        let uids = field("Uid");
+        Some(Thread {
+            name: field("Name"),
+            uid: uids.split_whitespace().nth(1).unwrap().parse().unwrap(),
+            capabilities: u64::from_str_radix(&field("CapEff"), 16).unwrap(),
+            permitted: u64::from_str_radix(&field("CapPrm"), 16).unwrap(),
+            no_new_privileges: field("NoNewPrivs"),
+            seccomp: field("Seccomp"),
+        })
+    };
+    let paths = tasks.filter_map(|task| Some(task.ok()?.path()));
+    paths.filter_map(|path| read(&path)).collect()
+}

@@ -1,9 +1,8 @@
 //! What threads of a run may still do.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
+use crate::common::threads;
 use crate::traffic::Site;
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{interface, until};
@@ -11,36 +10,6 @@ use tempfile::tempdir;
 
 /// `CAP_NET_RAW` alone: to open the interface again.
 const NET_RAW: u64 = 1 << 13;
-
-/// What the kernel says of one thread.
-#[derive(Debug, PartialEq, Eq)]
-struct Thread {
-    name: String,
-    capabilities: u64,
-    no_new_privileges: String,
-    seccomp: String,
-}
-
-fn threads(process: u32) -> Vec<Thread> {
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
-    let read = |task: &Path| {
-        let text = fs::read_to_string(task.join("status")).unwrap_or_default();
-        let field = |name: &str| {
-            let line = text.lines().find(|line| line.starts_with(name));
-            let value = line
-                .and_then(|line| line.split_once(':'))
-                .map(|(_, value)| value.trim());
-            value.unwrap_or_default().to_owned()
-        };
-        Thread {
-            name: field("Name"),
-            capabilities: u64::from_str_radix(&field("CapEff"), 16).unwrap(),
-            no_new_privileges: field("NoNewPrivs"),
-            seccomp: field("Seccomp"),
-        }
-    };
-    tasks.map(|task| read(&task.unwrap().path())).collect()
-}
 
 #[test]
 fn every_thread_has_given_up_its_privileges() {
