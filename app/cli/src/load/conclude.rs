@@ -23,6 +23,9 @@ use crate::exit::{Exit, Wrong, say, warn};
 use crate::outputs;
 use crate::screen;
 
+/// Among the counts beside the sessions: how often the next hop came to have another hardware address.
+const NEXT_HOP_MOVED: &str = "next_hop_moved";
+
 /// What the run is, for the head of its reports.
 pub(super) fn header(
     args: &LoadArgs,
@@ -317,8 +320,16 @@ fn warn_of(figures: &Figures) {
     if figures.planned == 0 {
         warn("the schedule had no session in this time: longer, or at a higher rate?");
     }
+    let moves = figures.tcp.get(NEXT_HOP_MOVED).copied().unwrap_or(0);
     let unanswered = figures.failed.of(Failure::ConnectTimeout);
-    if unanswered > 0 && unanswered * 20 >= figures.planned {
+    if unanswered > 0 && moves > 0 {
+        warn(&format!(
+            "{} never got a SYN ACK, and the next hop came to have another hardware address ({}): is somebody \
+             else there who takes its address (ARP or neighbour discovery)?",
+            counted(unanswered, "session"),
+            counted(moves, "time")
+        ));
+    } else if unanswered > 0 && unanswered * 20 >= figures.planned {
         warn(&format!(
             "{} never got a SYN ACK: does the server have a route back to the clients? \
              With more than about 1000 clients on its own link its neighbour table is full (Linux: \
@@ -335,6 +346,7 @@ fn add_counts(runner: &mut Runner<'_>, port: PortCounts) {
     let frames = runner.stage.frame_counts();
     let overflow = runner.stage.overflows();
     let stats = runner.stage.session_stats();
+    let moved = runner.stage.neighbour_counts().moved;
     let figures: &mut Figures = runner.stage.measure().figures_mut();
     figures
         .tcp
@@ -344,6 +356,7 @@ fn add_counts(runner: &mut Runner<'_>, port: PortCounts) {
         ("malformed_frames", frames.malformed),
         ("requests_sent_again", stats.retries),
         ("idle_connections_closed", stats.idle_closed),
+        (NEXT_HOP_MOVED, moved),
     ];
     figures
         .tcp

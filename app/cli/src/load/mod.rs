@@ -32,7 +32,7 @@ use self::pcap::Pcap;
 use self::records::Records;
 use self::report::Files;
 use self::roles::{Link, terms};
-use self::run::Runner;
+use self::run::{Runner, ToldMoves};
 use self::table::Table;
 use self::target::Target;
 use crate::conflicts;
@@ -66,14 +66,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     let stop = || signals.stop();
     let files = Files::open(&args.output)?;
     if args.roles.role == Role::Controller {
-        conclude::may_control(args)?;
-        let link = Link::open(&args.roles, &terms(args)?, &stop)?;
-        return conclude::control(
-            args,
-            &target,
-            link.context("a controller has workers")?,
-            files,
-        );
+        return control(args, &target, files, &stop);
     }
     let work = schedule::read(args, &target)?;
     let interface = args.link.interface.as_deref().unwrap_or_default();
@@ -129,6 +122,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         spin: Duration::from_micros(args.sending.spin_us.into()),
         duration: args.schedule.duration,
         drain: args.schedule.drain,
+        moves: ToldMoves::default(),
     };
     runner.resolve(interface, next_hop)?;
     if !args.output.quiet {
@@ -145,6 +139,20 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     };
     let played = runner.play(begin);
     conclude::conclude(args, &header, runner, played, files)
+}
+
+/// A controller sends nothing: it waits for its workers, and reports for them.
+fn control(
+    args: &LoadArgs,
+    target: &Target,
+    files: Files,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<Exit> {
+    conclude::may_control(args)?;
+    outputs::restrict_reader(written(args).into_iter().map(|(_, path)| path))?;
+    let link = Link::open(&args.roles, &terms(args)?, stop)?;
+    let link = link.context("a controller has workers")?;
+    conclude::control(args, target, link, files)
 }
 
 fn open_pcap(args: &LoadArgs) -> anyhow::Result<Option<Pcap>> {

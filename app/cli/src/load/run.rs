@@ -26,6 +26,8 @@ const RESOLVE: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(20);
 /// How long the last connections may take to close when all sessions are over.
 const CLOSING: Duration = Duration::from_secs(1);
+/// How often it is told at most that the next hop has moved.
+const TELL: Duration = Duration::from_secs(1);
 /// Records that are handed over at a time.
 const RECORDS: usize = 1024;
 
@@ -49,6 +51,34 @@ pub(super) struct Runner<'a> {
     /// How long the schedule is, where that is known.
     pub(super) duration: Option<Duration>,
     pub(super) drain: Duration,
+    pub(super) moves: ToldMoves,
+}
+
+/// Moves of the next hop that were told.
+#[derive(Debug, Default)]
+pub(super) struct ToldMoves {
+    count: u64,
+    next: Timestamp,
+}
+
+impl ToldMoves {
+    /// Says where the next hop has moved to, unless it has just been said.
+    pub(super) fn tell(&mut self, stage: &LoadStage<Sampler>, time: Timestamp) {
+        let count = stage.neighbour_counts().moved;
+        let Some(moved) = stage.last_move().filter(|_| count > self.count) else {
+            return;
+        };
+        if time < self.next {
+            return;
+        }
+        (self.count, self.next) = (count, time + TELL);
+        let again = if count > 1 {
+            format!(" ({count} moves so far)")
+        } else {
+            String::new()
+        };
+        warn(&format!("{moved}{again}"));
+    }
 }
 
 impl Runner<'_> {
@@ -106,6 +136,7 @@ impl Runner<'_> {
                 return self.send();
             }
             self.look();
+            self.moves.tell(&self.stage, time);
             let nap = time + NAP;
             let wake = self.stage.next_deadline().map_or(nap, |due| due.min(nap));
             self.receive(wake, self.spin)?;

@@ -11,6 +11,7 @@ mod ndp;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use linkweir_wire::Timestamp;
@@ -52,6 +53,26 @@ pub struct NeighbourCounts {
     pub moved: u64,
 }
 
+/// A next hop that came to have another hardware address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// The next hop.
+    pub address: IpAddr,
+    /// Its hardware address until then.
+    pub from: [u8; 6],
+    /// Its hardware address since then.
+    pub to: [u8; 6],
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mac = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
+        let Self { address, from, to } = *self;
+        let (from, to) = (mac(from), mac(to));
+        write!(f, "next hop {address} is now at {to}; it was at {from}")
+    }
+}
+
 /// The neighbours on the link.
 #[derive(Debug, Clone, Default)]
 pub struct Neighbours {
@@ -59,6 +80,7 @@ pub struct Neighbours {
     /// Remote addresses in order, with the place of their hop.
     routes: Vec<(IpAddr, usize)>,
     counts: NeighbourCounts,
+    last_move: Option<Moved>,
 }
 
 impl Neighbours {
@@ -126,6 +148,12 @@ impl Neighbours {
     #[must_use]
     pub const fn counts(&self) -> NeighbourCounts {
         self.counts
+    }
+
+    /// The last time that a next hop came to have another hardware address.
+    #[must_use]
+    pub const fn last_move(&self) -> Option<Moved> {
+        self.last_move
     }
 
     /// When [`on_tick`](Self::on_tick) has something to do.
@@ -323,8 +351,13 @@ impl Neighbours {
     /// Takes the hardware address of a next hop; others are not kept.
     fn learn(&mut self, address: IpAddr, mac: [u8; 6], now: Timestamp) {
         if let Some(hop) = self.hops.iter_mut().find(|hop| hop.address == address) {
-            if hop.mac.is_some_and(|old| old != mac) {
+            if let Some(from) = hop.mac.filter(|old| *old != mac) {
                 self.counts.moved += 1;
+                self.last_move = Some(Moved {
+                    address,
+                    from,
+                    to: mac,
+                });
             }
             hop.heard(mac, now);
         }

@@ -404,6 +404,9 @@ fn a_standby_that_takes_over_is_followed() {
         "confirmed"
     );
     assert_eq!(net.neighbours.counts().moved, 2);
+    let moved = net.neighbours.last_move().unwrap();
+    assert_eq!((moved.from, moved.to), (SERVER_MAC, OTHER_MAC));
+    assert!(moved.to_string().starts_with("next hop fd00::1 is now at "));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use linkweir_wire::{LinkType, Packet, Timestamp, Transport, checksum, decode};
 use crate::arrivals::{RateSource, Schedule};
 use crate::frames::Frames;
 use crate::measure::{Figures, Measure, Options};
-use crate::neighbours::{NeighbourCounts, NeighbourState, Neighbours};
+use crate::neighbours::{Moved, NeighbourCounts, NeighbourState, Neighbours};
 use crate::outcome::{Failure, Observer as _};
 use crate::path::{DelayLine, Fate, Paths, take_apart};
 use crate::population::Population;
@@ -503,6 +503,12 @@ impl<R: RateSource> LoadStage<R> {
     #[must_use]
     pub const fn neighbour_counts(&self) -> NeighbourCounts {
         self.neighbours.counts()
+    }
+
+    /// The last time that the next hop came to have another hardware address.
+    #[must_use]
+    pub const fn last_move(&self) -> Option<Moved> {
+        self.neighbours.last_move()
     }
 
     /// Frames that were lost because the delay lines were full: not by the emulated lines.

@@ -259,3 +259,49 @@ fn wrong_words_are_told_before_anything_is_sent() {
     }
     assert_eq!(site.net.counter(Place::Server, "TcpInSegs"), Some(0));
 }
+
+/// Somebody takes the address of the next hop, and the frames go elsewhere from then on.
+#[test]
+fn a_next_hop_that_moves_is_told() {
+    let Some(site) = Site::open(&[]) else { return };
+    let words = "--clients 10.128.1.0/24 --arrivals constant:50 --sessions 5";
+    let still = site.load("still", &url("/small"), words);
+    assert_eq!(still.count("tcp.next_hop_moved"), 0);
+    assert!(!still.stderr.contains("next hop"), "{}", still.stderr);
+
+    let words = "--clients 10.128.0.0/24 --arrivals constant:50 --sessions 40 --timeout 700ms \
+                 --drain 1s --max-failed 100";
+    let mut load = site.load_command(0, "moved", &url("/small"), words);
+    let running = Running::start(&mut load).unwrap();
+    assert!(until(PATIENCE, || site.nginx.visits().len() > 10));
+    let server = |program: &str, words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        site.net.must(Place::Server, program, &words).unwrap();
+    };
+    // The kernel announces the one address (a gratuitous ARP), and not that it has the other again.
+    let address = server_mac(&site);
+    for (notify, mac) in [(1, "02:00:00:00:00:77"), (0, address.as_str())] {
+        let setting = format!("net.ipv4.conf.{SERVING}.arp_notify={notify}");
+        server("sysctl", &format!("-q -w {setting}"));
+        server("ip", &format!("link set dev {SERVING} address {mac}"));
+    }
+    let load = site.loaded("moved", running);
+    let told = format!("next hop {SERVER} is now at 02:00:00:00:00:77; it was at {address}");
+    assert!(load.stderr.contains(&told), "{}", load.stderr);
+    assert!(load.count("tcp.next_hop_moved") >= 1);
+    assert!(load.count("failed.connect_timeout") > 0, "{}", load.stderr);
+    let why = "never got a SYN ACK, and the next hop came to have another hardware address";
+    assert!(load.stderr.contains(why), "{}", load.stderr);
+}
+
+fn server_mac(site: &Site) -> String {
+    let mut ip = site.net.command(Place::Server, "ip");
+    let output = ip
+        .args(["-o", "link", "show", "dev", SERVING])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut words = text.split_whitespace();
+    words.find(|word| *word == "link/ether").unwrap();
+    words.next().unwrap().to_owned()
+}
