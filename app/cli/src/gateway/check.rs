@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use anyhow::Context;
-use linkweir_gateway::policy::{Applications, Fail, Rule, ScanMode};
+use linkweir_gateway::policy::{Action, Applications, Fail, Hold, Label, Pattern, Rule, ScanMode};
 
-use linkweir_sink::human::scaled;
+use linkweir_sink::human::{counted, scaled};
 
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
 use super::table::lines;
 use super::try_out;
 use crate::exit::Exit;
+use crate::outputs::restrict_reader;
 
 /// Runs the command.
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
+    restrict_reader(&args.write)?;
     let config = GatewayConfig::read(&args.file.config, &BTreeMap::new())?;
     if !args.read.is_empty() {
         return try_out::run(args, &config);
@@ -93,10 +96,12 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
         [] => "all".to_owned(),
         some => some.join(" "),
     };
+    let queues = match settings.queues().into_inner() {
+        (first, last) if first == last => format!("queue {first}"),
+        (first, last) => format!("queues {first} to {last}"),
+    };
     let mut all = vec![format!(
-        "interfaces {interfaces}; queues {} to {}; without the gateway traffic {}{}",
-        settings.queues().start(),
-        settings.queues().end(),
+        "interfaces {interfaces}; {queues}; without the gateway traffic {}{}",
         if settings.is_fail_open {
             "passes"
         } else {
@@ -109,11 +114,13 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
     )];
     all.extend(lines(&head, &rows));
     all.extend(unreachable(config));
+    all.extend(passes_undecided(config));
+    all.extend(without_files(config));
     all.push(format!(
-        "{}: {} rules, {} signatures: right",
+        "{}: {}, {}: right",
         config.path.display(),
-        policy.rules.len(),
-        policy.signatures.len(),
+        counted(policy.rules.len() as u64, "rule"),
+        counted(policy.signatures.len() as u64, "signature"),
     ));
     all
 }
@@ -127,12 +134,16 @@ fn looks_at(rule: &Rule) -> String {
     if !inspect.file_names.0.is_empty() {
         parts.push(format!("{} names", inspect.file_names.0.len()));
     }
-    match inspect.scan.map(|scan| scan.mode) {
-        Some(ScanMode::Window { bytes, .. }) => {
-            parts.push(format!("viruses ({} KiB windows)", bytes.div_ceil(1024)));
-        }
-        Some(ScanMode::File) => parts.push("viruses (files)".to_owned()),
-        None => {}
+    if let Some(scan) = inspect.scan {
+        let what = match scan.mode {
+            ScanMode::Window { bytes, .. } => format!("{} KiB windows", bytes.div_ceil(1024)),
+            ScanMode::File => "files".to_owned(),
+        };
+        let held = match scan.hold {
+            Hold::Packet => "",
+            Hold::File => ", held until the verdict",
+        };
+        parts.push(format!("viruses ({what}{held})"));
     }
     for (is_on, word) in [
         (inspect.audit, "audit"),
@@ -144,6 +155,76 @@ fn looks_at(rule: &Rule) -> String {
         }
     }
     parts.join(", ")
+}
+
+/// Rules that decide only after packets have passed.
+fn passes_undecided(config: &GatewayConfig) -> Vec<String> {
+    let policy = &config.policy;
+    let most = format!(
+        "{} packets or {} bytes of a direction may pass before",
+        policy.limits.classify_packets, policy.limits.classify_bytes
+    );
+    let mut said = Vec::new();
+    for signature in &policy.signatures {
+        let patterns = [&signature.client, &signature.server];
+        let mut patterns = patterns.into_iter().flatten();
+        if patterns.any(|pattern| matches!(pattern, Pattern::Regex(_))) {
+            said.push(format!(
+                "note: signature `{}` is a regular expression, which further bytes may fit: {most} a connection that is allowed otherwise, or unknown, is decided; one that another rule inspects, drops or rejects is decided at once",
+                signature.name
+            ));
+        }
+    }
+    let strict = policy.rules.iter().chain([&policy.default]);
+    for rule in strict.filter(|rule| rule.action != Action::Allow) {
+        let is_for_unknown = match &rule.applications {
+            Applications::Any => Arc::ptr_eq(rule, &policy.default),
+            Applications::Of(labels) => labels.contains(&Label::Unknown),
+        };
+        if is_for_unknown {
+            let keywords = match rule.inspect.keywords {
+                Some(_) => "; a keyword in them is told, and what follows is blocked",
+                None => "",
+            };
+            said.push(format!(
+                "note: rule `{}` is for `unknown`: {most} a connection is known to be that{keywords}",
+                rule.name
+            ));
+        }
+    }
+    said
+}
+
+/// Rules that look for files in applications whose files are not followed.
+fn without_files(config: &GatewayConfig) -> Vec<String> {
+    let policy = &config.policy;
+    let mut said = Vec::new();
+    for rule in &policy.rules {
+        let Applications::Of(labels) = &rule.applications else {
+            continue;
+        };
+        let without = |has: fn(Label) -> bool| {
+            let names: Vec<&str> = (labels.iter().filter(|label| !has(**label)))
+                .map(|label| policy.name(*label))
+                .collect();
+            names.join(", ")
+        };
+        let inspect = &rule.inspect;
+        let (names, files) = (without(Label::has_file_names), without(Label::has_files));
+        if !inspect.file_names.0.is_empty() && !names.is_empty() {
+            said.push(format!(
+                "warning: rule `{}`: `file-names` finds nothing in {names}: no names of files are read there",
+                rule.name
+            ));
+        }
+        if (inspect.scan.is_some() || inspect.record) && !files.is_empty() {
+            said.push(format!(
+                "warning: rule `{}`: nothing of {files} is scanned or recorded: files are not followed there",
+                rule.name
+            ));
+        }
+    }
+    said
 }
 
 /// Rules that never decide, because an earlier one fits everything that they fit.

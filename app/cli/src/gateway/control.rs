@@ -49,6 +49,15 @@ impl Offer {
     }
 }
 
+/// Refuses to run beside a gateway that answers there. Whoever asks must be allowed to talk to any.
+pub(super) fn must_be_free(path: &Path) -> anyhow::Result<()> {
+    if UnixStream::connect(path).is_ok() {
+        let shown = path.display();
+        return Err(anyhow!("a gateway runs already: {shown} answers"));
+    }
+    Ok(())
+}
+
 /// The socket of a running gateway; gone when dropped.
 #[derive(Debug)]
 pub(super) struct Control {
@@ -57,16 +66,9 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Listens; the socket of a gateway that was killed is replaced.
+    /// Listens, in a folder that is there; the socket of a gateway that was killed is replaced.
     pub(super) fn listen(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
-        if UnixStream::connect(path).is_ok() {
-            return Err(anyhow!("a gateway runs already: {shown} answers"));
-        }
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("{} (the gateway needs root)", folder.display()))?;
-        }
         match std::fs::symlink_metadata(path) {
             Ok(there) if there.file_type().is_socket() => {
                 std::fs::remove_file(path).with_context(|| shown.to_string())?;

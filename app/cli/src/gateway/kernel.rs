@@ -6,7 +6,7 @@ use std::io::Write as _;
 use anyhow::{Context, anyhow};
 use linkweir_console::gateway::KernelCount;
 use linkweir_netfilter::conntrack;
-use linkweir_netfilter::rules::{self, Host, Up};
+use linkweir_netfilter::rules::{self, Host, Standing, Up};
 use linkweir_sink::human::counted;
 
 use super::args::{ConfigArgs, DownArgs, UpArgs};
@@ -23,12 +23,14 @@ pub(super) fn standing_numbers() -> Option<BTreeMap<String, u16>> {
     }
 }
 
-/// What the kernel has counted since `up`, by rule, also rules that had nothing; empty where nothing is up
-/// or the kernel cannot be asked.
-pub(super) fn counts_by_rule() -> BTreeMap<String, KernelCount> {
-    let Ok(Some(standing)) = rules::standing() else {
-        return BTreeMap::new();
-    };
+/// Whether what is up was made of another policy: the kernel then decides otherwise than the gateway says, also
+/// about what passes without it. No where it cannot be asked.
+pub(super) fn is_of_another_policy(config: &GatewayConfig) -> bool {
+    matches!(rules::standing(), Ok(Some(standing)) if !standing.is_of(&config.plan()))
+}
+
+/// What the kernel has counted since `up`, by rule, also rules that had nothing.
+pub(super) fn counts_by_rule(standing: &Standing) -> BTreeMap<String, KernelCount> {
     let names: BTreeMap<u16, &str> = (standing.rules.iter())
         .map(|(name, number)| (*number, name.as_str()))
         .collect();

@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod config;
 mod control;
+mod folders;
 mod kernel;
 mod notify;
 mod run;
@@ -12,6 +13,7 @@ mod snapshot;
 mod status;
 mod table;
 mod try_out;
+mod unseen;
 mod watchdog;
 mod worker;
 
@@ -20,9 +22,12 @@ pub(crate) use args::GatewayArgs;
 use args::GatewayCommand;
 
 use crate::exit::Exit;
+use linkweir_sys::privileges::hide_new_files;
 
 /// Runs the command.
 pub(crate) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
+    // Events tell who wrote what to whom.
+    hide_new_files();
     match &args.command {
         GatewayCommand::Check(args) => check::run(args),
         GatewayCommand::Up(args) => kernel::up(args),

@@ -9,26 +9,31 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linkweir_console::gateway::GatewayStatus;
-use linkweir_engine::{Outputs, RunReport};
-use linkweir_gateway::Invitations;
+use linkweir_engine::{Loss, Outputs, RunReport};
+use linkweir_gateway::policy::{Action, Fail};
+use linkweir_netfilter::stats::QueueTable;
 use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
-use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
+use linkweir_record::{
+    GatewayBatch, GatewayEventKind, GatewayKind, GatewayRow, GatewayText, RecordBatch as _,
+};
 use linkweir_scan::{Scanner, ScannerOptions};
 use linkweir_sink::OutputOptions;
-use linkweir_sys::privileges::Restrict;
+use linkweir_sink::human::{counted, span};
+use linkweir_sys::privileges::{Account, Calls, Restrict};
 use linkweir_vault::{Vault, VaultOptions, WhenFull};
 use linkweir_wire::Timestamp;
 
 use super::args::RunArgs;
 use super::config::{GatewayConfig, RecordSettings, ScannerSettings};
-use super::control::{Asked, Control, Offer};
-use super::kernel::{standing_numbers, undecided};
+use super::control::{self, Asked, Control, Offer};
+use super::folders::{self, vault_folders};
+use super::kernel::{is_of_another_policy, standing_numbers, undecided};
 use super::notify::Notifier;
 use super::shared::{PolicyBoard, Shared, Watched};
 use super::snapshot::Snapshot;
 use super::status::to_screen;
 use super::watchdog;
-use super::worker::{Clock, Worker};
+use super::worker::{self, Clock};
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn, warn_lines};
 use crate::outputs::{self, AtEnd, ToldLosses};
@@ -54,20 +59,19 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let numbers = standing.clone().unwrap_or_default();
     let config = GatewayConfig::read(&args.file.config, &numbers)?;
+    if is_of_another_policy(&config) {
+        warn(
+            "THE RULES OF THE KERNEL ARE OF ANOTHER POLICY: they say what passes without the gateway, and what is shaped; run \
+             `linkweir gateway reload`, or `down` and `up`",
+        );
+    }
     let origin = Offer::of(&args.file.config, BTreeMap::new());
-    let control = Control::listen(&config.settings.control)?;
-    let existing = args.output.store.files.existing(true);
-    let summary = AtEnd::open("--summary", args.output.summary.as_deref(), existing)?;
-    let shared = Arc::new(Shared {
-        policy: PolicyBoard::new(Arc::clone(&config.policy)),
-        workers: config
-            .settings
-            .queues()
-            .map(|_| Watched::default())
-            .collect(),
-        stop: AtomicBool::new(false),
-        asked: AtomicU64::new(0),
-    });
+    control::must_be_free(&config.settings.control)?;
+    let user = args.user.as_deref().map(folders::account).transpose()?;
+    let folders = folders::written(args, &config);
+    folders::make(&folders, user.as_ref())?;
+    let (control, summary) = open_files(args, &config, &folders, user.as_ref())?;
+    let shared = share(&config);
     let queues = open_queues(&config)?;
     // From here on nothing passes by; what did so before has no mark.
     let undecided = standing.map_or(0, |_| undecided(&config));
@@ -76,7 +80,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .iter()
         .map(|_| ResetSender::open(None))
         .collect::<Result<Vec<_>, _>>()?;
-    give_up_privileges(args, &config)?;
+    let queue_table = QueueTable::open().ok();
+    give_up_privileges(folders, user)?;
     // They may start threads, which are bound too.
     let mut outputs = open_outputs(args)?;
     let scanner = config.scanner.as_ref().map(start_scanner).transpose()?;
@@ -93,26 +98,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let (sender, events) = sync_channel(WAITING_BATCHES);
     let clock = Clock::start();
-    let invitations = Arc::new(Invitations::default());
-    let mut threads = Vec::new();
-    for (number, (queue, resets)) in queues.into_iter().zip(resets).enumerate() {
-        let waker = queue.waker();
-        let worker = Worker {
-            number,
-            queue,
-            resets,
-            scanner: scanner
-                .as_ref()
-                .map(|scanner| scanner.client(move || waker.wake())),
-            vault: vault.as_ref().map(Vault::client),
-            events: sender.clone(),
-            invitations: Arc::clone(&invitations),
-            shared: Arc::clone(&shared),
-            clock,
-        };
-        let thread = std::thread::Builder::new().name(format!("queue {number}"));
-        threads.push(thread.spawn(move || worker.run())?);
-    }
+    let offered = (scanner.as_ref(), vault.as_ref());
+    let queues = queues.into_iter().zip(resets);
+    let mut threads = worker::start(queues, offered, &sender, &shared, clock)?;
     drop(sender);
     let watched = Arc::clone(&shared);
     let patience = config.settings.watchdog;
@@ -121,7 +109,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .spawn(move || watchdog::watch(&watched, patience, &notifier))?;
     let mut running = Running {
         args,
-        snapshot: Snapshot::new(&config, Arc::clone(&shared), scanner, vault, undecided),
+        snapshot: Snapshot::new(
+            &config,
+            Arc::clone(&shared),
+            queue_table,
+            scanner,
+            vault,
+            undecided,
+        ),
         config,
         numbers,
         control: Some(control),
@@ -139,7 +134,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     };
     running.write(&events);
     running.shared.stop();
-    for thread in threads.into_iter().chain([dog]) {
+    threads.push(dog);
+    for thread in threads {
         if thread.join().is_err() {
             warn("a thread of the gateway has panicked");
         }
@@ -147,6 +143,35 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     // What the workers said last.
     running.write(&events);
     running.conclude(summary)
+}
+
+/// Opens what the user owns. What the user may not do is said before a packet waits.
+fn open_files(
+    args: &RunArgs,
+    config: &GatewayConfig,
+    folders: &[PathBuf],
+    user: Option<&Account>,
+) -> anyhow::Result<(Control, Option<AtEnd>)> {
+    folders::acting(user, || {
+        if let Some(user) = user {
+            folders::check(user, folders, config)?;
+        }
+        let control = Control::listen(&config.settings.control)?;
+        let existing = args.output.store.files.existing(true);
+        let summary = AtEnd::open("--summary", args.output.summary.as_deref(), existing)?;
+        Ok((control, summary))
+    })
+}
+
+/// What the threads have in common.
+fn share(config: &GatewayConfig) -> Arc<Shared> {
+    let workers = config.settings.queues().map(|_| Watched::default());
+    Arc::new(Shared {
+        policy: PolicyBoard::new(Arc::clone(&config.policy)),
+        workers: workers.collect(),
+        stop: AtomicBool::new(false),
+        asked: AtomicU64::new(0),
+    })
 }
 
 fn start_view(
@@ -205,6 +230,8 @@ impl Running<'_> {
                 self.tick();
             }
             if self.signals.stop() || self.shared.is_stopping() {
+                // The last look while the queues are there.
+                self.show();
                 self.shared.stop();
                 // The workers end, and with them the channel.
                 while let Ok(batch) = events.recv() {
@@ -223,9 +250,11 @@ impl Running<'_> {
 
     fn tick(&mut self) {
         let _goes_on = self.outputs.flush();
-        self.losses.tell(&self.outputs.losses());
+        let losses = self.lost();
+        self.losses.tell(&losses);
         let status = self.show();
         self.tell_of_scanner(status);
+        self.tell_of_unseen(false);
         self.snapshot
             .take_notices()
             .iter()
@@ -265,19 +294,32 @@ impl Running<'_> {
         clippy::disallowed_methods,
         reason = "the writer's thread waits, no packet does"
     )]
-    fn state_now(&self) -> GatewayStatus {
+    fn state_now(&mut self) -> GatewayStatus {
         let question = self.shared.ask();
         self.wakers.iter().for_each(Waker::wake);
         let asked = progress::now();
         while !self.shared.is_answered(question) && asked.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
+        self.state()
+    }
+
+    /// The state as it was last reported.
+    fn state(&mut self) -> GatewayStatus {
+        self.snapshot.set_losses(&self.outputs.losses());
         self.snapshot.take()
+    }
+
+    /// What outputs have lost, and recorded files.
+    fn lost(&self) -> Vec<Loss> {
+        let mut losses = self.outputs.losses();
+        losses.extend(self.snapshot.lost_files());
+        losses
     }
 
     /// The state as it was last reported, to the screen and the console too.
     fn show(&mut self) -> GatewayStatus {
-        let status = self.snapshot.take();
+        let status = self.state();
         let report = self.report(&status);
         self.view.tick(&report);
         self.view.show_status(status.clone());
@@ -299,6 +341,45 @@ impl Running<'_> {
             (Some(false), true) => warn(&format!("clamd at {} answers", scanner.address)),
             _ => {}
         }
+    }
+
+    /// Tells of packets that passed unseen, with the rules that were to let nothing pass unseen.
+    fn tell_of_unseen(&mut self, is_end: bool) {
+        let Some(spell) = self.snapshot.take_unseen(is_end) else {
+            return;
+        };
+        let nanos = u64::try_from(spell.lasted().as_nanos()).unwrap_or(u64::MAX);
+        let what = format!(
+            "{} passed unseen in {}: a queue of the kernel was full",
+            counted(spell.packets, "packet"),
+            span(nanos)
+        );
+        let policy = self.shared.policy.get();
+        let rules = policy.rules.iter().filter(|rule| rule.fail == Fail::Closed);
+        let mut void: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
+        if void.is_empty() {
+            warn(&what);
+            void.push("");
+        } else {
+            warn(&format!("{what}; void meanwhile: {}", void.join(", ")));
+        }
+        let row = GatewayRow {
+            ts_ns: self.clock.now().as_nanos(),
+            event: GatewayEventKind::Unseen,
+            action: Action::Allow.as_str(),
+            ..GatewayRow::default()
+        };
+        let mut batch = GatewayBatch::default();
+        for rule in void {
+            let text = GatewayText {
+                rule: rule.as_bytes(),
+                detail: what.as_bytes(),
+                ..GatewayText::default()
+            };
+            batch.push(row, &text);
+        }
+        self.snapshot.count_unseen_events(batch.len() as u64);
+        self.take(&batch);
     }
 
     /// Whether a policy could be taken: nothing changes.
@@ -363,23 +444,25 @@ impl Running<'_> {
             losses: self.outputs.losses(),
             ..RunReport::default()
         };
-        report.drops.kernel = lost_packets(status);
+        report.drops.kernel = status.lost_packets();
         report
     }
 
     fn conclude(mut self, document: Option<AtEnd>) -> anyhow::Result<Exit> {
-        let status = self.show();
-        let undelivered = self.view.finish(&self.report(&status));
-        let ended = self.outputs.finish();
-        let mut losses = self.outputs.losses();
-        self.losses.tell(&losses);
-        losses.extend(undelivered);
+        self.show();
+        self.tell_of_unseen(true);
         self.snapshot.finish();
         self.snapshot
             .take_notices()
             .iter()
             .for_each(|notice| warn(notice));
-        let status = self.snapshot.take();
+        let status = self.show();
+        let undelivered = self.view.finish(&self.report(&status));
+        let ended = self.outputs.finish();
+        let mut losses = self.lost();
+        self.losses.tell(&losses);
+        losses.extend(undelivered);
+        let status = self.state();
         if let Some(document) = document {
             let report = RunReport {
                 losses: losses.clone(),
@@ -401,16 +484,11 @@ impl Running<'_> {
         if !lost.is_empty() {
             warn(&format!("lost: {}", screen::lost(lost, 6)));
         }
-        if lost_packets(&status) + status.events_lost > 0 {
+        if status.lost_packets() + status.events_lost > 0 {
             exit = exit.max(Exit::DataLost);
         }
         Ok(exit)
     }
-}
-
-fn lost_packets(status: &GatewayStatus) -> u64 {
-    let queues = status.queues.iter();
-    queues.map(|queue| queue.dropped + queue.user_dropped).sum()
 }
 
 /// The summary: what all commands have, and the status under the key of the stage.
@@ -423,7 +501,7 @@ fn summary(status: &GatewayStatus, report: &RunReport) -> serde_json::Value {
         "elapsed_s": status.uptime_s,
         "dropped": {
             "kernel": report.drops.kernel,
-            "queue": status.events_lost,
+            "queue": status.events_lost - status.not_written.values().sum::<u64>(),
             "sink": outputs::by_name(&report.losses),
         },
         "decode_errors": {},
@@ -484,53 +562,36 @@ fn start_vault(settings: &RecordSettings) -> anyhow::Result<Vault> {
     Ok(Vault::start(options)?)
 }
 
-/// The folder of files that are kept or still come, and that of infected ones. One is made in the
-/// other where only one is named.
-fn vault_folders(settings: &RecordSettings) -> Option<(PathBuf, PathBuf)> {
-    match (&settings.folder, &settings.quarantine) {
-        (Some(folder), Some(quarantine)) => Some((folder.clone(), quarantine.clone())),
-        (Some(folder), None) => Some((folder.clone(), folder.join("quarantine"))),
-        (None, Some(quarantine)) => Some((quarantine.join("passing"), quarantine.clone())),
-        (None, None) => None,
-    }
-}
-
-/// The folders in which files will be made.
-fn written_folders(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
-    let named = args.output.write.iter().filter(|to| !to.contains("://"));
-    let named = named.chain(&args.output.summary).map(Path::new);
-    let mut folders = outputs::written_folders(named);
-    folders.extend(config.settings.control.parent().map(|folder| {
-        let here = folder.as_os_str().is_empty();
-        if here {
-            PathBuf::from(".")
-        } else {
-            folder.to_owned()
-        }
-    }));
-    folders.extend(
-        vault_folders(&config.record)
-            .into_iter()
-            .flat_map(|(a, b)| [a, b]),
-    );
-    folders.extend(
-        config
-            .scanner
-            .iter()
-            .filter_map(|scanner| scanner.spool.clone()),
-    );
-    folders
-}
-
 /// What was needed to open the queues and sockets is not needed to serve them.
-fn give_up_privileges(args: &RunArgs, config: &GatewayConfig) -> anyhow::Result<()> {
-    let folders = written_folders(args, config);
-    for folder in &folders {
-        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    }
+fn give_up_privileges(folders: Vec<PathBuf>, user: Option<Account>) -> anyhow::Result<()> {
     outputs::give_up_privileges(&Restrict {
         writable: folders,
         keep_net_admin: true,
+        calls: Calls::OfService,
+        user,
         ..Restrict::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link in a folder of its own is neither beyond its rights nor outside its folders.
+    #[test]
+    fn a_gateway_makes_only_calls_of_a_service() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().to_owned();
+        let given_up = std::thread::spawn(move || {
+            let link = |name: &str| std::os::unix::fs::symlink("/", at.join(name));
+            link("before").unwrap();
+            give_up_privileges(vec![at.clone()], None).unwrap();
+            std::fs::write(at.join("file"), "text").unwrap();
+            assert_eq!(
+                link("after").unwrap_err().kind(),
+                std::io::ErrorKind::PermissionDenied
+            );
+        });
+        given_up.join().unwrap();
+    }
 }

@@ -8,16 +8,19 @@ use std::time::Instant;
 use linkweir_console::gateway::{
     ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus, VaultStatus,
 };
+use linkweir_engine::Loss;
 use linkweir_gateway::Stats;
-use linkweir_netfilter::stats::kernel_queues;
+use linkweir_netfilter::rules;
+use linkweir_netfilter::stats::{KernelQueue, QueueTable};
 use linkweir_record::GatewayEventKind;
 use linkweir_scan::Scanner;
 use linkweir_sketch::LogLinear;
-use linkweir_vault::Vault;
+use linkweir_vault::{LossCause, Losses, Vault};
 
 use super::config::GatewayConfig;
 use super::kernel::counts_by_rule;
 use super::shared::Shared;
+use super::unseen::{Counted, Spell, Unseen};
 use crate::progress;
 
 /// Where the numbers come from.
@@ -29,16 +32,24 @@ pub(super) struct Snapshot {
     began: Instant,
     reloads: AtomicU64,
     shared: Arc<Shared>,
+    /// `None` where it cannot be read.
+    queue_table: Option<QueueTable>,
     scanner: Option<Scanner>,
     vault: Option<Vault>,
     /// Connections without a decision when it began.
     undecided: u64,
+    unseen: Unseen,
+    /// Events that were told of them.
+    unseen_events: u64,
+    /// Events that did not reach an output, by output.
+    not_written: BTreeMap<String, u64>,
 }
 
 impl Snapshot {
     pub(super) fn new(
         config: &GatewayConfig,
         shared: Arc<Shared>,
+        queue_table: Option<QueueTable>,
         scanner: Option<Scanner>,
         vault: Option<Vault>,
         undecided: u64,
@@ -55,10 +66,49 @@ impl Snapshot {
             began: progress::now(),
             reloads: AtomicU64::new(0),
             shared,
+            queue_table,
             scanner,
             vault,
             undecided,
+            unseen: Unseen::default(),
+            unseen_events: 0,
+            not_written: BTreeMap::new(),
         }
+    }
+
+    /// What each output has lost.
+    pub(super) fn set_losses(&mut self, losses: &[Loss]) {
+        self.not_written.clear();
+        for loss in losses {
+            // Two may have one name.
+            *self
+                .not_written
+                .entry(loss.destination.clone())
+                .or_insert(0) += loss.count;
+        }
+    }
+
+    /// A time in which packets passed unseen, once it is over; at the end of the run any.
+    pub(super) fn take_unseen(&mut self, is_end: bool) -> Option<Spell> {
+        self.unseen.take(self.began.elapsed(), is_end)
+    }
+
+    /// So many events told of it.
+    pub(super) fn count_unseen_events(&mut self, count: u64) {
+        self.unseen_events += count;
+    }
+
+    /// Files that were not recorded as they should have been, where any were to be. One that is longer than
+    /// files may be is cut as the settings say.
+    pub(super) fn lost_files(&self) -> Option<Loss> {
+        let status = self.vault.as_ref()?.status();
+        let lost = status.lost.iter();
+        let lost = lost.filter(|(cause, _)| *cause != LossCause::FileLimit);
+        Some(Loss {
+            destination: "recorded files".to_owned(),
+            count: lost.map(|(_, loss)| loss.files).sum(),
+            ..Loss::default()
+        })
     }
 
     pub(super) fn count_reload(&self) {
@@ -82,7 +132,12 @@ impl Snapshot {
     }
 
     /// The state now.
-    pub(super) fn take(&self) -> GatewayStatus {
+    pub(super) fn take(&mut self) -> GatewayStatus {
+        // The order matters: see `Counted`.
+        let numbered_before = numbered(&self.queues());
+        let standing = rules::standing().ok().flatten();
+        let queues = self.queues();
+        let mut overruns = 0;
         let mut stats = Stats::default();
         let mut events_lost = 0;
         let mut counts = BTreeMap::new();
@@ -94,12 +149,14 @@ impl Snapshot {
             let report = worker.report();
             stats.merge(&report.stats);
             events_lost += report.events_lost;
+            overruns += report.queue.overruns;
             add("queue_overruns", report.queue.overruns);
             add("queue_malformed", report.queue.malformed);
             add("answers_refused", report.queue.refused_answers);
             add("answers_not_sent", report.queue.send_errors);
             add("resets_sent", report.resets.sent);
             add("resets_failed", report.resets.failed);
+            add("relayed_segments", report.resets.segments);
         }
         for (name, count) in [
             ("neither_tcp_nor_udp", stats.strangers),
@@ -113,10 +170,25 @@ impl Snapshot {
             ("rewritten", stats.rewritten),
             ("gap", stats.gaps),
             ("resumed_connections", stats.resumed),
+            ("undecided_connections", stats.undecided),
             ("scan_timeouts", stats.scan_timeouts),
         ] {
             add(name, count);
         }
+        // A queue that is closed, as all are at the end, numbers nothing.
+        if self.is_fail_open && queues.len() == self.shared.workers.len() {
+            let counted = Counted {
+                numbered_before,
+                queued: standing.as_ref().and_then(|standing| standing.queued),
+                numbered: numbered(&queues),
+                overruns,
+            };
+            self.unseen.look(&counted, self.began.elapsed());
+        }
+        let count_of = |event: GatewayEventKind| match event {
+            GatewayEventKind::Unseen => self.unseen_events,
+            _ => stats.events_of(event),
+        };
         let events = GatewayEventKind::ALL.iter();
         GatewayStatus {
             program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -126,7 +198,7 @@ impl Snapshot {
             reloads: self.reloads.load(Ordering::Relaxed),
             fail: if self.is_fail_open { "open" } else { "closed" }.to_owned(),
             applications: applications(&stats),
-            rules: counts_by_rule(),
+            rules: standing.as_ref().map(counts_by_rule).unwrap_or_default(),
             packets: stats.packets,
             bytes: stats.bytes,
             connections: stats.connections,
@@ -138,10 +210,12 @@ impl Snapshot {
             },
             counts,
             events: events
-                .map(|event| (event.as_str().to_owned(), stats.events_of(*event)))
+                .map(|event| (event.as_str().to_owned(), count_of(*event)))
                 .collect(),
-            events_lost,
-            queues: self.queues(),
+            unseen: self.unseen.total(),
+            events_lost: events_lost + self.not_written.values().sum::<u64>(),
+            not_written: self.not_written.clone(),
+            queues: queues.iter().map(queue_status).collect(),
             scanner: self
                 .scanner
                 .as_ref()
@@ -151,22 +225,16 @@ impl Snapshot {
     }
 
     /// The kernel's own numbers, where they can be read.
-    fn queues(&self) -> Vec<QueueStatus> {
+    fn queues(&self) -> Vec<KernelQueue> {
         let last = usize::from(self.first_queue) + self.shared.workers.len();
         let is_ours =
             |number: u16| (self.first_queue..).contains(&number) && usize::from(number) < last;
-        let queues = kernel_queues().unwrap_or_default();
+        let table = self.queue_table.as_ref();
+        let mut queues = table
+            .and_then(|table| table.read().ok())
+            .unwrap_or_default();
+        queues.retain(|queue| is_ours(queue.number));
         queues
-            .into_iter()
-            .filter(|queue| is_ours(queue.number))
-            .map(|queue| QueueStatus {
-                number: queue.number,
-                waiting: queue.waiting.into(),
-                dropped: queue.queue_dropped.into(),
-                user_dropped: queue.user_dropped.into(),
-                total: queue.last_id.into(),
-            })
-            .collect()
     }
 
     fn scanner(&self, scanner: &Scanner, stats: &Stats) -> ScannerStatus {
@@ -187,6 +255,22 @@ impl Snapshot {
             latency_us: latency(&stats.scan_wait_ns),
             last_error: status.last_error,
         }
+    }
+}
+
+/// How many packets queues have numbered, modulo 2^32.
+fn numbered(queues: &[KernelQueue]) -> u32 {
+    let last = queues.iter().map(|queue| queue.last_id);
+    last.fold(0, u32::wrapping_add)
+}
+
+fn queue_status(queue: &KernelQueue) -> QueueStatus {
+    QueueStatus {
+        number: queue.number,
+        waiting: queue.waiting.into(),
+        dropped: queue.queue_dropped.into(),
+        user_dropped: queue.user_dropped.into(),
+        total: queue.last_id.into(),
     }
 }
 
@@ -225,11 +309,14 @@ fn vault(vault: &Vault) -> VaultStatus {
         quarantined: status.quarantined,
         bytes: status.total_bytes,
         open: status.open as u64,
-        dropped_bytes: status
-            .lost
-            .iter()
-            .map(|(cause, loss)| (cause.as_str().to_owned(), loss.bytes))
-            .collect(),
+        lost_files: by_cause(&status.lost, |loss| loss.files),
+        dropped_bytes: by_cause(&status.lost, |loss| loss.bytes),
         last_error: status.last_error,
     }
+}
+
+fn by_cause(lost: &Losses, what: fn(linkweir_vault::Loss) -> u64) -> BTreeMap<String, u64> {
+    let lost = lost.iter();
+    lost.map(|(cause, loss)| (cause.as_str().to_owned(), what(loss)))
+        .collect()
 }

@@ -59,25 +59,7 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
             times => format!(", loaded again {times} times"),
         },
     ));
-    let lost: u64 = status
-        .queues
-        .iter()
-        .map(|q| q.dropped + q.user_dropped)
-        .sum();
-    let lost_events = status.events_lost;
-    say(&format!(
-        "  lost         {}",
-        if lost + lost_events == 0 {
-            "none".to_owned()
-        } else {
-            let causes = [
-                (lost, format!("{} by the kernel", counted(lost, "packet"))),
-                (lost_events, counted(lost_events, "event")),
-            ];
-            let causes = causes.into_iter().filter(|(count, _)| *count > 0);
-            causes.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
-        }
-    ));
+    say(&format!("  lost         {}", lost(status)));
     say(&format!(
         "  looked at    {}, {}; {} now, {} forgotten",
         counted(status.packets, "packet"),
@@ -114,11 +96,12 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
     }
     if let Some(vault) = &status.vault {
         say(&format!(
-            "  files        {} kept, {}, {} in quarantine, {} not kept",
+            "  files        {} kept, {}, {} in quarantine, {} not kept, {} not recorded whole",
             thousands(vault.kept),
             counted(vault.parts, "part"),
             thousands(vault.quarantined),
             counted(vault.dropped_bytes.values().sum(), "byte"),
+            counted(vault.lost_files.values().sum(), "file"),
         ));
     }
     for table in [queues(status), applications(status), rule_counts(status)] {
@@ -127,6 +110,36 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         }
     }
     text
+}
+
+/// What was lost, by cause.
+fn lost(status: &GatewayStatus) -> String {
+    let unseen = status.unseen;
+    let dropped = status.lost_packets() - unseen;
+    let written = status.not_written.iter();
+    let written: Vec<_> = written.filter(|(_, count)| **count > 0).collect();
+    let without_room = status.events_lost - written.iter().map(|(_, count)| **count).sum::<u64>();
+    let mut causes = Vec::new();
+    for (count, thing, how) in [
+        (dropped, "packet", " dropped by the kernel"),
+        (unseen, "packet", " unseen (a queue was full)"),
+        (without_room, "event", " without room"),
+    ] {
+        if count > 0 {
+            causes.push(format!("{}{how}", counted(count, thing)));
+        }
+    }
+    for (output, count) in written {
+        causes.push(format!(
+            "{} not written to {output}",
+            counted(*count, "event")
+        ));
+    }
+    if causes.is_empty() {
+        "none".to_owned()
+    } else {
+        causes.join(", ")
+    }
 }
 
 fn scanner_line(scanner: &ScannerStatus) -> String {

@@ -14,7 +14,7 @@ use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
 use linkweir_sink::OutputOptions;
-use linkweir_sink::human::thousands;
+use linkweir_sink::human::{counted, thousands};
 use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, decode};
 
 use super::args::CheckArgs;
@@ -25,6 +25,8 @@ use crate::outputs::{self, ToldLosses};
 use crate::progress;
 use crate::signals::Signals;
 
+/// How far packets of a capture may be out of order, nanoseconds.
+const MOST_BACK_NS: u64 = 10_000_000_000;
 /// Connections whose mark is remembered.
 const MOST: usize = 1 << 22;
 
@@ -175,7 +177,10 @@ impl Trial {
         ) {
             return;
         }
-        self.last = self.last.max(time);
+        // Captures may be of other days: what comes from an earlier one is not of the time of the later.
+        if time.nanos_since(self.last) > 0 || self.last.nanos_since(time) > MOST_BACK_NS {
+            self.last = time;
+        }
         self.next_id = self.next_id.wrapping_add(1);
         let id = self.next_id;
         self.waiting.insert(id, key);
@@ -201,6 +206,7 @@ impl Trial {
             }
         }
         self.effects.resets.clear();
+        self.effects.segments.clear();
     }
 
     fn put_away(&mut self) {
@@ -276,6 +282,15 @@ fn result(stats: &Stats) -> Vec<String> {
         .collect();
     if !events.is_empty() {
         all.push(format!("  events: {}", events.join(", ")));
+    }
+    if stats.undecided > 0 {
+        all.push(format!(
+            "  undecided at the end: {}, of which the capture has too little",
+            counted(stats.undecided, "connection")
+        ));
+    }
+    if stats.packets == 0 {
+        all.push("  no packet of TCP or UDP was read".to_owned());
     }
     all
 }

@@ -1,17 +1,19 @@
 //! One thread for one queue of the kernel: packets to the stage, its effects to the world.
 
 use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, TrySendError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linkweir_engine::Effects;
 use linkweir_gateway::{GatewayStage, Invitations};
 use linkweir_netfilter::{Queue, QueueError, ResetSender};
 use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
-use linkweir_scan::ScanClient;
-use linkweir_vault::VaultClient;
+use linkweir_scan::{ScanClient, Scanner};
+use linkweir_vault::{Vault, VaultClient};
 use linkweir_wire::Timestamp;
 
 use super::shared::{Shared, Watched};
@@ -44,22 +46,50 @@ impl Clock {
     }
 }
 
+/// Starts a thread for each queue, with what it answers resets by.
+pub(super) fn start(
+    queues: impl Iterator<Item = (Queue, ResetSender)>,
+    (scanner, vault): (Option<&Scanner>, Option<&Vault>),
+    events: &SyncSender<GatewayBatch>,
+    shared: &Arc<Shared>,
+    clock: Clock,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let invitations = Arc::new(Invitations::default());
+    let start = |(number, (queue, resets)): (usize, (Queue, ResetSender))| {
+        let waker = queue.waker();
+        let worker = Worker {
+            number,
+            queue,
+            resets,
+            scanner: scanner.map(|scanner| scanner.client(move || waker.wake())),
+            vault: vault.map(Vault::client),
+            events: events.clone(),
+            invitations: Arc::clone(&invitations),
+            shared: Arc::clone(shared),
+            clock,
+        };
+        let thread = std::thread::Builder::new().name(format!("queue {number}"));
+        thread.spawn(move || worker.run())
+    };
+    queues.enumerate().map(start).collect()
+}
+
 /// What a worker works with.
-pub(super) struct Worker {
-    pub(super) number: usize,
-    pub(super) queue: Queue,
-    pub(super) resets: ResetSender,
-    pub(super) scanner: Option<ScanClient>,
-    pub(super) vault: Option<VaultClient>,
-    pub(super) events: SyncSender<GatewayBatch>,
-    pub(super) invitations: Arc<Invitations>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) clock: Clock,
+struct Worker {
+    number: usize,
+    queue: Queue,
+    resets: ResetSender,
+    scanner: Option<ScanClient>,
+    vault: Option<VaultClient>,
+    events: SyncSender<GatewayBatch>,
+    invitations: Arc<Invitations>,
+    shared: Arc<Shared>,
+    clock: Clock,
 }
 
 impl Worker {
     /// Serves the queue until the run stops.
-    pub(super) fn run(mut self) {
+    fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let Some(watched) = shared.workers.get(self.number) else {
             return;
@@ -136,6 +166,9 @@ impl Worker {
         }
         for reset in effects.resets.drain(..) {
             self.resets.send(&reset);
+        }
+        for segment in effects.segments.drain(..) {
+            self.resets.send_segment(&segment);
         }
         if let Some(scanner) = &self.scanner {
             effects

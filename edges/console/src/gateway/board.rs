@@ -40,16 +40,12 @@ impl StatusBoard {
 /// The counters that every run has, out of those of a gateway. How many connections the table can hold
 /// is not known here: its capacity is 0.
 fn report(status: &GatewayStatus, now: Timestamp) -> RunReport {
-    let kernel = status.queues.iter().fold(0_u64, |sum, queue| {
-        sum.saturating_add(queue.dropped)
-            .saturating_add(queue.user_dropped)
-    });
     RunReport {
         packets: status.packets,
         bytes: status.bytes,
         last: Some(now),
         drops: Drops {
-            kernel,
+            kernel: status.lost_packets(),
             ..Drops::default()
         },
         fill: TableFill {

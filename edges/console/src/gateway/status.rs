@@ -39,14 +39,28 @@ pub struct GatewayStatus {
     pub counts: BTreeMap<String, u64>,
     /// Events by kind.
     pub events: BTreeMap<String, u64>,
-    /// Records that no output took.
+    /// Packets that passed unseen because a queue of the kernel was full and fails open.
+    pub unseen: u64,
+    /// Events that found no room, or did not reach an output, of all outputs together.
     pub events_lost: u64,
+    /// Events that did not reach an output, by output.
+    pub not_written: BTreeMap<String, u64>,
     /// The kernel's queues.
     pub queues: Vec<QueueStatus>,
     /// The scanner, where there is one.
     pub scanner: Option<ScannerStatus>,
     /// Recorded files, where any are kept.
     pub vault: Option<VaultStatus>,
+}
+
+impl GatewayStatus {
+    /// Packets that came to a queue and were not seen: dropped by the kernel, or passed.
+    #[must_use]
+    pub fn lost_packets(&self) -> u64 {
+        let queues = self.queues.iter();
+        let dropped = queues.map(|queue| queue.dropped.saturating_add(queue.user_dropped));
+        dropped.fold(self.unseen, u64::saturating_add)
+    }
 }
 
 /// One application.
@@ -157,6 +171,8 @@ pub struct VaultStatus {
     pub bytes: u64,
     /// Files being written.
     pub open: u64,
+    /// Files that were not recorded, or only in part, by cause.
+    pub lost_files: BTreeMap<String, u64>,
     /// Bytes that were not kept, by cause.
     pub dropped_bytes: BTreeMap<String, u64>,
     /// The last thing that went wrong.

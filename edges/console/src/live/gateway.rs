@@ -97,8 +97,10 @@ impl GatewayKeyed {
             }
             GatewayEventKind::Message => self.messages += 1,
             GatewayEventKind::File => self.files += 1,
-            GatewayEventKind::Unscanned | GatewayEventKind::Limit | GatewayEventKind::Malformed => {
-            }
+            GatewayEventKind::Unscanned
+            | GatewayEventKind::Limit
+            | GatewayEventKind::Malformed
+            | GatewayEventKind::Unseen => {}
         }
         self.bytes = self.bytes.saturating_add(event.row.size.unwrap_or(0));
     }
@@ -118,9 +120,9 @@ pub struct GatewayScratch {
     finding: Vec<u8>,
 }
 
-/// The application of an event, which has one or is of none that is known.
+/// The application of an event, which has one or is of none that is known; empty where it is about no connection.
 pub(super) const fn application<'a>(event: &GatewayEvent<'a>) -> &'a [u8] {
-    if event.text.application.is_empty() {
+    if event.text.application.is_empty() && event.row.event.has_connection() {
         b"unknown"
     } else {
         event.text.application
@@ -181,7 +183,9 @@ impl Kind for GatewayKind {
         scratch: &mut GatewayScratch,
     ) {
         counts.all.count(view);
-        counts.applications.record(application(view));
+        if view.row.event.has_connection() {
+            counts.applications.record(application(view));
+        }
         if !view.text.rule.is_empty() {
             counts.rules.record(view.text.rule);
         }
@@ -212,8 +216,8 @@ impl Kind for GatewayKind {
         numbers.count(view);
     }
 
-    fn has_keys(_view: &GatewayEvent<'_>) -> bool {
-        true
+    fn has_keys(view: &GatewayEvent<'_>) -> bool {
+        view.row.event.has_connection()
     }
 
     fn count_keys(

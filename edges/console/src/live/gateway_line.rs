@@ -25,14 +25,17 @@ fn short(text: &[u8]) -> String {
 /// The line of an event.
 pub(super) fn line(view: &GatewayEvent<'_>) -> GatewayLine {
     let (row, text) = (view.row, &view.text);
-    let socket = |address, port| address_text(&socket_key(address, port));
+    let socket = |address, port| {
+        let has_one = row.event.has_connection();
+        has_one.then(|| address_text(&socket_key(address, port)))
+    };
     GatewayLine {
         t_ms: row.ts_ns / 1_000_000,
         event: row.event.as_str(),
         application: short(application(view)),
         rule: short(text.rule),
-        client: socket(row.client_ip, row.client_port),
-        server: socket(row.server_ip, row.server_port),
+        client: socket(row.client_ip, row.client_port).unwrap_or_default(),
+        server: socket(row.server_ip, row.server_port).unwrap_or_default(),
         protocol: row.protocol,
         action: row.action,
         verdict: row.verdict,

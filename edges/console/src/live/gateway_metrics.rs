@@ -165,8 +165,13 @@ fn sums(out: &mut Exposition, status: &GatewayStatus) {
         ),
         (
             "linkweir_gateway_lost_events_total",
-            "Events that no output took.",
+            "Events that found no room, or did not reach an output, of all outputs together.",
             status.events_lost,
+        ),
+        (
+            "linkweir_gateway_unseen_packets_total",
+            "Packets that passed unseen because a queue of the kernel was full and fails open.",
+            status.unseen,
         ),
     ] {
         out.single(name, "counter", help, count);
@@ -361,6 +366,15 @@ fn files(out: &mut Exposition, vault: &VaultStatus) {
         "gauge",
         "Files that are being written.",
         vault.open,
+    );
+    out.by_label(
+        (
+            "linkweir_gateway_vault_lost_files_total",
+            "counter",
+            "Files that were not recorded, or only in part, by cause.",
+        ),
+        "cause",
+        words(&vault.lost_files),
     );
     out.by_label(
         (

@@ -213,19 +213,23 @@ impl Shown for GatewayKind {
 
     fn said(event: &GatewayLine) -> (String, Tone) {
         let tone = match (event.event, event.action) {
-            ("infected" | "blocked", _) => Tone::Bad,
+            ("infected" | "blocked" | "unseen", _) => Tone::Bad,
             ("keyword" | "file_name" | "unscanned" | "limit" | "malformed", _)
             | (_, "drop" | "reject") => Tone::Doubtful,
             _ => Tone::Fine,
         };
-        let mut line = format!(
-            "{} {:<9} {} {} > {}",
-            clock(event.t_ms),
-            event.event,
-            event.application,
-            event.client,
-            event.server
-        );
+        let mut line = format!("{} {:<9}", clock(event.t_ms), event.event);
+        if !event.client.is_empty() {
+            let ends = [
+                " ",
+                &event.application,
+                " ",
+                &event.client,
+                " > ",
+                &event.server,
+            ];
+            line.extend(ends);
+        }
         let what = if event.message.is_empty() {
             &event.file_name
         } else {

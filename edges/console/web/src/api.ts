@@ -189,6 +189,7 @@ export interface VaultStatus {
   quarantined: number;
   bytes: number;
   open: number;
+  lost_files: Counts;
   dropped_bytes: Counts;
   last_error: string | null;
 }
@@ -209,7 +210,9 @@ export interface GatewayStatus {
   held: { packets: number; bytes: number; peak_packets: number };
   counts: Counts;
   events: Counts;
+  unseen: number;
   events_lost: number;
+  not_written: Counts;
   queues: readonly { number: number; waiting: number; dropped: number; user_dropped: number; total: number }[];
   scanner: ScannerStatus | null;
   vault: VaultStatus | null;

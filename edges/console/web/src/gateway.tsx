@@ -221,6 +221,7 @@ function State({ status }: { status: GatewayStatus }) {
           { name: "To user space", value: `${format.counted(status.packets, "packet")}, ${bytes(status.bytes)}` },
           { name: "Held now", value: `${format.counted(held.packets, "packet")}, ${bytes(held.bytes)}; at most ${format.count(held.peak_packets)}` },
           { name: "Forgotten", value: status.evicted === 0 ? "no connection" : format.counted(status.evicted, "connection"), ...(status.evicted > 0 ? { level: "warn" } : {}) },
+          { name: "Passed unseen", value: status.unseen === 0 ? "nothing" : format.counted(status.unseen, "packet"), ...(status.unseen > 0 ? { level: "bad" } : {}) },
           { name: "Events lost", value: status.events_lost === 0 ? "none" : format.count(status.events_lost), ...(status.events_lost > 0 ? { level: "bad" } : {}) },
           { name: "Out of the ordinary", value: odd === 0 ? "nothing" : causes(status.counts) },
         ]}

@@ -22,7 +22,7 @@ function people(event: GatewayEvent): string {
 }
 
 function level(event: GatewayEvent): "bad" | "warn" | "quiet" | undefined {
-  if (event.event === "infected" || event.event === "blocked") return "bad";
+  if (event.event === "infected" || event.event === "blocked" || event.event === "unseen") return "bad";
   if (["keyword", "file_name", "unscanned", "limit", "malformed"].includes(event.event)) return "warn";
   if (event.action === "drop" || event.action === "reject") return "warn";
   return event.event === "decided" ? "quiet" : undefined;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use linkweir_gateway::policy::{
-    Action, Applications, Fail, Inspect, Keywords, Label, NamePattern, NamePatterns, Network,
-    Networks, OnMatch, Pattern, Rule, Signature,
+    Action, Applications, Fail, Hold, Inspect, Keywords, Label, NamePattern, NamePatterns, Network,
+    Networks, OnMatch, Pattern, Rule, ScanSettings, Signature,
 };
 use linkweir_proto::application::Application;
 
-use super::section::{Section, Word};
+use super::section::{Section, Word, nearest};
 use super::{RecordSettings, ScannerSettings, read_list};
 use crate::exit::Wrong;
 
@@ -28,7 +28,7 @@ pub(super) fn read_signatures(sections: Vec<Section<'_, '_>>) -> Result<Vec<Sign
     for mut section in sections {
         let place = section.place();
         let Some(name) = section.word("name")? else {
-            return Err(section.wrong("a signature has a `name`"));
+            return Err(section.wrong("a signature needs a `name`"));
         };
         let is_taken = all.iter().any(|one| one.name == name.text)
             || Application::from_name(&name.text).is_some()
@@ -48,7 +48,8 @@ pub(super) fn read_signatures(sections: Vec<Section<'_, '_>>) -> Result<Vec<Sign
         };
         let (client, server) = (pattern("client")?, pattern("server")?);
         if client.is_none() && server.is_none() {
-            let what = "a signature has a pattern: `client`, `server` or both";
+            section.no_others()?;
+            let what = "a signature needs a pattern: `client`, `server` or both";
             return Err(section.wrong(what));
         }
         all.push(Signature {
@@ -96,7 +97,7 @@ impl<'a> Reader<'a> {
     pub(super) fn rule(&mut self, mut section: Section<'_, '_>) -> Result<ReadRule, Wrong> {
         let place = section.place();
         let Some(name) = section.word("name")? else {
-            return Err(section.wrong("a rule has a `name`"));
+            return Err(section.wrong("a rule needs a `name`"));
         };
         if name.text.is_empty() || name.text == "default" || !self.names.insert(name.text.clone()) {
             return Err(place.wrong(&name.at, format!("the name `{}` is taken", name.text)));
@@ -184,15 +185,10 @@ impl<'a> Reader<'a> {
         let mut all: Vec<&str> = Application::ALL.iter().map(|one| one.as_str()).collect();
         all.extend(self.signatures.iter().map(|one| one.name.as_str()));
         all.sort_unstable();
-        let lower = name.to_ascii_lowercase();
-        let alike = all.iter().map(|one| (strsim::jaro(&lower, one), one));
-        // As clap does for flags.
-        let alike = alike.filter(|(alike, _)| *alike > 0.7);
-        let nearest = alike.max_by(|(one, _), (other, _)| one.total_cmp(other));
-        let there = nearest.map_or_else(
-            || "there".to_owned(),
-            |(_, one)| format!("did you mean `{one}`? There"),
-        );
+        let there = match nearest(name, &[&all[..], &["unknown"]].concat()) {
+            Some(one) => format!("did you mean `{one}`? There"),
+            None => "there".to_owned(),
+        };
         format!(
             "no application is called `{name}`; {there} are * unknown {}",
             all.join(" ")
@@ -219,17 +215,7 @@ impl<'a> Reader<'a> {
                 .0
                 .extend(list.iter().map(|text| NamePattern::new(text)));
         }
-        let scan = match section.word("scan")? {
-            None => None,
-            Some(word) if word.text == "clamd" => match self.scanner {
-                Some(scanner) => Some(scanner.scan),
-                None => {
-                    let what = "no scanner of this name: add [scanner.clamd] with its address";
-                    return Err(place.wrong(&word.at, what));
-                }
-            },
-            Some(word) => return Err(place.wrong(&word.at, "`scan` must be clamd")),
-        };
+        let scan = self.scan(section)?;
         let keywords = (!words.is_empty())
             .then(|| Keywords::new(words))
             .transpose()
@@ -251,6 +237,7 @@ impl<'a> Reader<'a> {
                 ],
             )?,
         };
+        section.no_others()?;
         let wrong = |what: &str| place.wrong(&name.at, format!("rule `{}`: {what}", name.text));
         let looks = inspect.keywords.is_some()
             || !inspect.file_names.0.is_empty()
@@ -277,6 +264,42 @@ impl<'a> Reader<'a> {
                 "keywords, file-names, scan, audit and record need action = \"inspect\"",
             )),
         }
+    }
+
+    /// `scan = "clamd"`, or `scan = { with = "clamd", hold = "file" }`.
+    fn scan(&self, section: &mut Section<'_, '_>) -> Result<Option<ScanSettings>, Wrong> {
+        let place = section.place();
+        let (word, at, hold) = if section.is_table("scan") {
+            let Some(mut scan) = section.section("scan")? else {
+                return Ok(None);
+            };
+            let at = scan.at.clone();
+            let word = scan.word("with")?;
+            let holds = [("packet", Hold::Packet), ("file", Hold::File)];
+            let hold = scan.choice("hold", Hold::Packet, &holds)?;
+            scan.end()?;
+            (word, at, hold)
+        } else {
+            let Some(word) = section.word("scan")? else {
+                return Ok(None);
+            };
+            let at = word.at.clone();
+            (Some(word), at, Hold::Packet)
+        };
+        if let Some(word) = word
+            && word.text != "clamd"
+        {
+            let what = "`scan` must be \"clamd\", or { hold = \"file\" }";
+            return Err(place.wrong(&word.at, what));
+        }
+        let Some(scanner) = self.scanner else {
+            let what = "no scanner of this name: add [scanner.clamd] with its address";
+            return Err(place.wrong(&at, what));
+        };
+        Ok(Some(ScanSettings {
+            hold,
+            ..scanner.scan
+        }))
     }
 }
 

@@ -53,6 +53,15 @@ pub(super) struct Section<'a, 'i> {
 
 type Result<T> = std::result::Result<T, Wrong>;
 
+/// The word that is most like another, if any is, as clap does for flags.
+pub(super) fn nearest<'a>(word: &str, all: &[&'a str]) -> Option<&'a str> {
+    let lower = word.to_ascii_lowercase();
+    let alike = all.iter().map(|one| (strsim::jaro(&lower, one), *one));
+    let alike = alike.filter(|(alike, _)| *alike > 0.7);
+    let nearest = alike.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    nearest.map(|(_, one)| one)
+}
+
 impl<'a, 'i> Section<'a, 'i> {
     pub(super) fn new(place: Place<'a>, table: Spanned<DeTable<'i>>) -> Self {
         Self {
@@ -79,13 +88,22 @@ impl<'a, 'i> Section<'a, 'i> {
 
     /// Every key has been asked for: another one is an error.
     pub(super) fn end(self) -> Result<()> {
+        self.no_others()
+    }
+
+    /// As [`Section::end`], before something is said that a misspelt key may be the reason of.
+    pub(super) fn no_others(&self) -> Result<()> {
         let Some(key) = self.table.keys().next() else {
             return Ok(());
         };
-        let mut known = self.known;
+        let mut known = self.known.clone();
         known.sort_unstable();
+        let there = match nearest(key.get_ref(), &known) {
+            Some(one) => format!("did you mean `{one}`? There"),
+            None => "there".to_owned(),
+        };
         let what = format!(
-            "unknown key `{}`; there are {}",
+            "unknown key `{}`; {there} are {}",
             key.get_ref(),
             known.join(", ")
         );
@@ -212,6 +230,12 @@ impl<'a, 'i> Section<'a, 'i> {
     /// A path, relative to the file.
     pub(super) fn path(&mut self, key: &'static str) -> Result<Option<PathBuf>> {
         Ok(self.word(key)?.map(|word| self.place.resolve(&word.text)))
+    }
+
+    /// Whether a value is a table.
+    pub(super) fn is_table(&self, key: &str) -> bool {
+        let value = self.table.get(key).map(Spanned::get_ref);
+        matches!(value, Some(DeValue::Table(_)))
     }
 
     /// A table in the table; an empty one where there is none.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linkweir_engine::effect::MarkLayout;
-use linkweir_gateway::policy::{AtLimit, Limits, ScanMode, ScanSettings};
+use linkweir_gateway::policy::{AtLimit, Hold, Limits, ScanMode, ScanSettings};
 use linkweir_netfilter::rules::Network;
 use linkweir_scan::Address;
 
@@ -219,6 +219,7 @@ impl ScannerSettings {
             scan: ScanSettings {
                 mode,
                 timeout_ns: nanos(timeout),
+                hold: Hold::Packet,
             },
         };
         section.end()?;

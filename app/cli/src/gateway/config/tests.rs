@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use linkweir_gateway::policy::{Action, Applications, Fail, Label, OnMatch, ScanMode};
+use linkweir_gateway::policy::{Action, Applications, Fail, Hold, Label, OnMatch, ScanMode};
 use linkweir_proto::application::Application;
 
 use super::section::Place;
@@ -93,6 +93,35 @@ fn a_policy_says_what_it_says() {
     let plan = config.plan();
     assert_eq!(plan.check(), Ok(()));
     assert_eq!(plan.rules.len(), 2);
+}
+
+#[test]
+fn a_scan_may_hold_the_file() {
+    let scan = |words: &str| {
+        let text = FULL.replace("scan = \"clamd\"", &format!("scan = {words}"));
+        let rule = read(&text)?.policy.rules.last().cloned();
+        Ok::<_, String>(
+            rule.and_then(|rule| rule.inspect.scan)
+                .map(|scan| scan.hold),
+        )
+    };
+    for (words, hold) in [
+        ("\"clamd\"", Hold::Packet),
+        ("{}", Hold::Packet),
+        ("{ hold = \"file\" }", Hold::File),
+        ("{ with = \"clamd\", hold = \"packet\" }", Hold::Packet),
+    ] {
+        assert_eq!(scan(words), Ok(Some(hold)), "{words}");
+    }
+    for (words, wrong) in [
+        ("{ hold = \"all\" }", "packet or file"),
+        ("{ with = \"other\" }", "must be \"clamd\""),
+        ("{ holds = \"file\" }", "unknown key `holds`"),
+        ("7", "a text in quotes"),
+    ] {
+        let said = scan(words).expect_err(words);
+        assert!(said.contains(wrong), "{words}: {said}");
+    }
 }
 
 #[test]
