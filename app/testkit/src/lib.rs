@@ -4,13 +4,14 @@
 //! and responses; [`capture_writer`] writes frames as files of every format, [`memory`] pushes them
 //! through a stage; [`anomalies`] are TCP connections of which it is known what the network did to
 //! them, [`many_flows`] a capture of very many connections, [`parts`] packets in IP fragments; [`netns`] joins two network namespaces
-//! for traffic that is live, [`gateway`] three of them in a row, [`load`] those of generators of load
+//! for traffic that is live, [`gateway`] three of them in a row, [`attack`] what hostile ends send through it, [`load`] those of generators of load
 //! and their server; `kafka` is a real broker; [`peers`] speak the protocols of old file sharing and
 //! chat; [`real_captures`] are those beside the repository; [`temporary`] folders do not outlive a
 //! program that is killed.
 #![forbid(unsafe_code)]
 
 pub mod anomalies;
+pub mod attack;
 pub mod capture_writer;
 pub mod clamd;
 pub mod conversation;

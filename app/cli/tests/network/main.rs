@@ -11,14 +11,17 @@ mod common;
 
 /// `linkweir gateway` between real hosts.
 mod gateway {
+    mod accounts;
     mod applications;
+    mod attacks;
     mod bittorrent;
     mod content;
     mod crowd;
     mod files;
     mod kernel;
+    mod privileges;
     mod scan;
-    mod site;
+    pub(crate) mod site;
 }
 /// `linkweir load` between real hosts.
 mod load {
@@ -30,3 +33,4 @@ mod load {
     mod site;
     mod truth;
 }
+mod privileges;

@@ -193,6 +193,9 @@ impl Net {
             if !links.has_offloads {
                 self.namespace(place).switch_offloads_off(interface)?;
             }
+            // The kernel takes the larger of this and that of all.
+            let setting = format!("net.ipv6.conf.{interface}.accept_dad=0");
+            self.must(place, "sysctl", &["-q", "-w", &setting])?;
             let words = ["link", "set", interface, "mtu", &mtu, "up"];
             self.must(place, "ip", &words)?;
         }

@@ -13,6 +13,8 @@
 //! chat --connect ADDRESS --as HANDLE (--to HANDLE | --answer) [--say TEXT].. [--hear COUNT]
 //!      [--offer FILE --listen ADDRESS | --accept FILE]
 //!      [--reply TEXT [--then COUNT]]     said when so many were heard; then so many more
+//! attack --role ROLE --rows NUMBER,.. --out FOLDER [--list FILE]    an end of the rows of `attack`, or of a list
+//! attack http --out FILE        the server of `attack::http`; the file is made when it listens
 //! idle --connect ADDRESS --path PATH --count COUNT           HTTP connections that stay
 //!
 //! --split OFFSET,..   what is sent is cut at these offsets of the stream
@@ -38,8 +40,11 @@ mod talk;
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
+use std::path::PathBuf;
 
 use options::Options;
+
+use crate::clamd::EICAR;
 
 /// All came.
 pub const COMPLETE: u8 = 0;
@@ -73,6 +78,10 @@ pub fn run(words: &[String]) -> u8 {
         ["fetch", "edonkey"] => edonkey::fetch(&options),
         ["fetch", "raw"] => raw::fetch(&options),
         ["chat"] => msn::chat(&options),
+        ["attack", "http"] => options
+            .get::<PathBuf>("out")
+            .and_then(|ready| crate::attack::http::serve(&EICAR, &ready)),
+        ["attack"] => attack(&options),
         ["idle"] => idle::hold(&options),
         _ => Err(ErrorKind::InvalidInput.into()),
     };
@@ -83,6 +92,16 @@ pub fn run(words: &[String]) -> u8 {
             code(&error)
         }
     }
+}
+
+/// One of the four programs of [`crate::attack`].
+fn attack(options: &Options) -> io::Result<()> {
+    let [role, rows]: [String; 2] = [options.get("role")?, options.get("rows")?];
+    let rows: Result<Vec<usize>, _> = rows.split(',').map(str::parse).collect();
+    let rows = rows.map_err(|_| ErrorKind::InvalidInput)?;
+    let out: PathBuf = options.get("out")?;
+    let list: Option<PathBuf> = options.find("list")?;
+    crate::attack::play(&role, list.as_deref(), &rows, &out)
 }
 
 fn code(error: &io::Error) -> u8 {

@@ -107,6 +107,42 @@ fn at_every_offset_around_the_windows_end_by_http() {
 }
 
 #[test]
+fn of_a_file_that_is_held_nothing_arrives_before_its_verdict() {
+    let Some((site, clamd)) = open() else { return };
+    let long = noise(6 << 20);
+    site.nginx.put("clean", &long).unwrap();
+    let too_long = noise(10 << 20);
+    site.nginx.put("too-long", &too_long).unwrap();
+    site.nginx.put("infected", &infected(100)).unwrap();
+    for window in ["32KiB", "file"] {
+        let policy = policy(&clamd, window, "")
+            .replace("scan = \"clamd\"", "scan = { hold = \"file\" }")
+            .replace("[[rule]]", "max-scan = \"25MiB\"\n[[rule]]");
+        let gateway = site.gateway(&policy);
+        for way in ["plain", "chunked"] {
+            let (code, out) = site.curl(0, &url(&format!("{way}/infected")), "out", &[]);
+            assert_eq!(code, CURL_RESET, "{window}, {way}");
+            assert_eq!(fs::read(&out).unwrap_or_default(), b"", "{window}, {way}");
+            let (code, out) = site.curl(0, &url(&format!("{way}/clean")), "out", &[]);
+            assert_eq!(code, 0, "{window}, {way}");
+            same(&out, &long);
+        }
+        // More than may be held, which the rule says passes as it comes.
+        let (code, out) = site.curl(0, &url("plain/too-long"), "out", &[]);
+        assert_eq!(code, 0, "{window}");
+        same(&out, &too_long);
+        let events = gateway.end();
+        assert_eq!(events.of("infected").len(), 2, "{window}");
+        assert_eq!(events.of("limit").len(), 1, "{window}");
+        let clean = events
+            .of("file")
+            .into_iter()
+            .filter(|event| event["verdict"] == "clean");
+        assert_eq!(clean.count(), 3, "{window}");
+    }
+}
+
+#[test]
 fn by_the_transfers_of_file_sharing() {
     let Some((site, clamd)) = open() else { return };
     let gateway = site.gateway(&policy(&clamd, "32KiB", ""));

@@ -156,7 +156,19 @@ impl Site {
 
     /// The same with more words for `run`.
     pub(crate) fn gateway_with(&self, policy: &str, words: &[&str]) -> Gateway<'_> {
+        self.gateway_changed(policy, |text| text, words)
+    }
+
+    /// The same with the text of the configuration changed once it is whole.
+    pub(crate) fn gateway_changed(
+        &self,
+        policy: &str,
+        change: impl FnOnce(String) -> String,
+        words: &[&str],
+    ) -> Gateway<'_> {
         let config = self.configure("gateway.toml", policy);
+        let text = change(fs::read_to_string(&config).unwrap());
+        fs::write(&config, text).unwrap();
         let up = self.linkweir(&["up", "--config", &config]).output();
         succeeded("up", &up.unwrap());
         let mut gateway = Gateway {
@@ -228,13 +240,21 @@ impl Gateway<'_> {
         for queue in self.site.net.queues() {
             assert_eq!((queue.dropped, queue.user_dropped), (0, 0), "{queue:?}");
         }
+        let (code, said, events) = self.ended();
+        assert_eq!(code, 0, "gateway run: {said}");
+        events
+    }
+
+    /// Ends it and takes its rules out; gives its exit code, what it said and its events.
+    pub(crate) fn ended(self) -> (i32, String, Events) {
         let output = self.running.finish().unwrap();
-        succeeded("run", &output);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let words = ["down", "--config", &self.config];
         succeeded("down", &self.site.linkweir(&words).output().unwrap());
         let text = fs::read_to_string(self.site.path("events.jsonl")).unwrap_or_default();
         let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        Events(events.collect())
+        let code = output.status.code().unwrap_or(-1);
+        (code, said, Events(events.collect()))
     }
 }
 

@@ -1,0 +1,109 @@
+//! The honest ends: programs on the TCP of the kernel, which write down what they read.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use linkweir_sys::wait::{monotonic_ns, readable};
+
+use super::Part;
+
+/// How long a connection may be silent.
+const SILENCE: Duration = Duration::from_secs(3);
+/// How long a client waits for an answer to its SYN, and a server for a client.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Longest that an end reads altogether.
+const LONGEST: Duration = Duration::from_secs(10);
+const REQUEST: &[u8] = b"GET /file HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// Clients that ask hostile servers.
+pub(super) fn ask(parts: &[Part], is_ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    is_ready()?;
+    thread::scope(|scope| {
+        for part in parts {
+            scope.spawn(move || {
+                // What breaks a connection is what the rows are about.
+                let asked = TcpStream::connect_timeout(&part.server, PATIENCE)
+                    .and_then(|mut stream| stream.write_all(REQUEST).map(|()| stream))
+                    .and_then(|stream| read(stream, part, false));
+                drop(asked);
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Servers that hostile clients ask.
+pub(super) fn serve(parts: &[Part], is_ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let (by_udp, by_tcp): (Vec<&Part>, Vec<&Part>) =
+        parts.iter().partition(|part| part.row.has_datagrams());
+    let addresses: BTreeSet<SocketAddr> = by_udp.iter().map(|part| part.server).collect();
+    let sockets: io::Result<Vec<_>> = addresses.into_iter().map(UdpSocket::bind).collect();
+    let sockets = sockets?;
+    let listeners: io::Result<Vec<_>> = by_tcp
+        .into_iter()
+        .map(|part| TcpListener::bind(part.server).map(|listener| (part, listener)))
+        .collect();
+    let listeners = listeners?;
+    is_ready()?;
+    thread::scope(|scope| {
+        for socket in &sockets {
+            // One that fails has read less.
+            scope.spawn(|| drop(read_datagrams(socket, &by_udp)));
+        }
+        for (part, listener) in listeners {
+            scope.spawn(move || {
+                // A client that never came is what a row may be about.
+                if readable(&listener, PATIENCE).is_ok_and(|came| came) {
+                    let served = listener
+                        .accept()
+                        .and_then(|(stream, _)| read(stream, part, true));
+                    drop(served);
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Writes each datagram to what is of its client, until silence.
+fn read_datagrams(socket: &UdpSocket, parts: &[&Part]) -> io::Result<()> {
+    socket.set_read_timeout(Some(SILENCE))?;
+    let local = socket.local_addr()?;
+    let mut buffer = [0; 65_536];
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer)?;
+        let is_of = |part: &&&Part| part.server == local && part.client_port == from.port();
+        if let Some(part) = parts.iter().find(is_of) {
+            let mut out = File::options().create(true).append(true).open(&part.out)?;
+            out.write_all(buffer.get(..length).unwrap_or_default())?;
+        }
+    }
+}
+
+/// Reads until the end, a reset or silence; answers a head.
+fn read(mut stream: TcpStream, part: &Part, answers: bool) -> io::Result<()> {
+    stream.set_read_timeout(Some(SILENCE))?;
+    let mut out = File::create(&part.out)?;
+    let end = monotonic_ns().saturating_add(u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX));
+    let mut buffer = [0; 65_536];
+    let mut last = Vec::new();
+    while monotonic_ns() < end {
+        let length = stream.read(&mut buffer)?;
+        let came = buffer.get(..length).unwrap_or_default();
+        if came.is_empty() {
+            break;
+        }
+        out.write_all(came)?;
+        last.extend(came);
+        if answers && last.ends_with(b"\r\n\r\n") {
+            stream.write_all(ANSWER)?;
+        }
+        last.drain(..last.len().saturating_sub(3));
+    }
+    Ok(())
+}
