@@ -10,6 +10,7 @@ mod between;
 mod cost;
 mod download;
 mod far;
+mod flood;
 mod latency;
 mod many;
 mod part;
@@ -141,6 +142,9 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
     }
     if plan.wants(Part::Many) {
         bars.extend(many::run(&rounds, &site)?);
+    }
+    if plan.wants(Part::Flood) {
+        bars.extend(flood::run(&rounds, &site)?);
     }
     drop(site);
     if plan.wants(Part::Cable) {

@@ -19,16 +19,19 @@ pub(super) enum Part {
     Many,
     /// A line with a latency, loss and reordering.
     Far,
+    /// Requests while somebody floods.
+    Flood,
 }
 
 impl Part {
-    const OTHERS: [(&'static str, Self); 6] = [
+    const OTHERS: [(&'static str, Self); 7] = [
         ("cable", Self::Cable),
         ("sweep", Self::Sweep),
         ("slow-scan", Self::SlowScan),
         ("shape", Self::Shape),
         ("many", Self::Many),
         ("far", Self::Far),
+        ("flood", Self::Flood),
     ];
 
     /// The part of a word.
