@@ -47,6 +47,7 @@ install: build ## install the binary, manual pages, completions and systemd unit
 	"$(TARGET)/release/linkweir" completions zsh >"$(SHARE)/zsh/site-functions/_linkweir"
 	"$(TARGET)/release/linkweir" completions fish >"$(SHARE)/fish/vendor_completions.d/linkweir.fish"
 	install -m 644 packaging/*.toml "$(SHARE)/doc/linkweir/examples"
+	install -D -m 644 packaging/sysusers.d/linkweir.conf "$(DESTDIR)$(PREFIX)/lib/sysusers.d/linkweir.conf"
 	for unit in packaging/systemd/*.service; do \
 		sed 's|/usr/bin/linkweir|$(PREFIX)/bin/linkweir|' "$$unit" >"$(UNITS)/$${unit##*/}" || exit 1; \
 	done
@@ -55,7 +56,8 @@ uninstall: ## remove what `make install` put there
 	rm -f "$(DESTDIR)$(PREFIX)/bin/linkweir" "$(SHARE)"/man/man1/linkweir.1 "$(SHARE)"/man/man1/linkweir-*.1 \
 		"$(SHARE)/bash-completion/completions/linkweir" "$(SHARE)/zsh/site-functions/_linkweir" \
 		"$(SHARE)/fish/vendor_completions.d/linkweir.fish" \
-		"$(UNITS)/linkweir-gateway.service" "$(UNITS)/linkweir-http@.service" "$(UNITS)/linkweir-flows@.service"
+		"$(UNITS)/linkweir-gateway.service" "$(UNITS)/linkweir-http@.service" "$(UNITS)/linkweir-flows@.service" \
+		"$(DESTDIR)$(PREFIX)/lib/sysusers.d/linkweir.conf"
 	rm -rf "$(SHARE)/doc/linkweir"
 
 deb: setup-deb ## build the Debian package, into out/package

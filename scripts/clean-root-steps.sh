@@ -58,6 +58,10 @@ try_package() {
         /usr/lib/systemd/system/linkweir-http@lo.service /usr/lib/systemd/system/linkweir-flows@lo.service
     [ -z "$(find /etc/systemd /etc/init.d /etc/rc?.d -name '*linkweir*')" ] || fail "a service is enabled"
 
+    step "the gateway has a user of its own"
+    getent passwd linkweir || fail "no user linkweir"
+    getent group linkweir || fail "no group linkweir"
+
     step "what the laboratory misses is named"
     linkweir lab web >/tmp/said 2>&1 && fail "it ran without a web server"
     cat /tmp/said

@@ -54,7 +54,10 @@ const HOUSE: &[(&str, May)] = &[
     ("app/lab", May::Everything),
     ("app/testkit", May::Everything),
     // The keyword automaton alone.
-    ("benches/gateway", May::FoundationAnd(&["linkweir-gateway"])),
+    (
+        "benches/gateway",
+        May::FoundationAnd(&["linkweir-gateway", "linkweir-sys"]),
+    ),
     // Traffic from the testkit, captures for the oracle, a model that a bench fits.
     ("benches/instructions", May::Everything),
     ("benches/suite", May::Everything),
