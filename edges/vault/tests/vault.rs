@@ -47,13 +47,13 @@ impl Place {
     }
 
     fn start(&self) -> Vault {
-        start(self.options()).expect("starts")
+        start(&self.options()).expect("starts")
     }
 }
 
 /// Starts a vault. A program that a test beside this one is starting has the locks of all for a moment, also of vaults that have
 /// ended.
-fn start(options: VaultOptions) -> Result<Vault, VaultError> {
+fn start(options: &VaultOptions) -> Result<Vault, VaultError> {
     let begin = Instant::now();
     loop {
         match Vault::start(options.clone()) {
@@ -289,7 +289,7 @@ fn names_stay_in_the_folder_and_replace_nothing() {
 #[test]
 fn what_is_too_long_is_a_beginning() {
     let place = Place::new();
-    let vault = start(VaultOptions {
+    let vault = start(&VaultOptions {
         max_file_bytes: 10,
         ..place.options()
     })
@@ -321,7 +321,7 @@ fn what_is_too_long_is_a_beginning() {
 #[test]
 fn bytes_that_the_disk_is_too_slow_for_cut_the_file() {
     let place = Place::new();
-    let vault = start(VaultOptions {
+    let vault = start(&VaultOptions {
         buffer_bytes: 100_000,
         ..place.options()
     })
@@ -346,7 +346,7 @@ fn a_full_folder_refuses_or_forgets_the_oldest() {
         fs::create_dir(&place.folder).expect("made");
         // What is there counts; what has no text beside it is not ours to delete.
         fs::write(place.folder.join("foreign"), vec![0; 10_000]).expect("written");
-        let vault = start(VaultOptions {
+        let vault = start(&VaultOptions {
             max_total_bytes: 50_000,
             when_full,
             ..place.options()
@@ -382,7 +382,7 @@ fn a_full_folder_refuses_or_forgets_the_oldest() {
                 // And so do those that an earlier run has left.
                 drop(client);
                 drop(vault);
-                let vault = start(VaultOptions {
+                let vault = start(&VaultOptions {
                     max_files: 3,
                     when_full,
                     ..place.options()
@@ -408,7 +408,7 @@ fn one_folder_can_be_both() {
         when_full: WhenFull::DeleteOldest,
         ..VaultOptions::new(&place.folder, place.folder.join("../files"))
     };
-    let mut vault = start(options.clone()).expect("starts");
+    let mut vault = start(&options).expect("starts");
     let client = vault.client();
     whole(&client, 1, "virus", b"v", FileEnd::Quarantine);
     whole(&client, 2, "kept", b"k", FileEnd::Keep);
@@ -423,7 +423,7 @@ fn one_folder_can_be_both() {
     let before = lengths(&vault);
     drop(vault);
     // What is infected is no old file to make room with, in the next run either.
-    let vault = start(options).expect("starts");
+    let vault = start(&options).expect("starts");
     assert_eq!(lengths(&vault), before, "counted once");
     whole(&vault.client(), 1, "new", &[0; 9_550], FileEnd::Keep);
     settled(&vault);
@@ -433,7 +433,7 @@ fn one_folder_can_be_both() {
 #[test]
 fn the_number_of_open_files_is_bounded() {
     let place = Place::new();
-    let vault = start(VaultOptions {
+    let vault = start(&VaultOptions {
         max_open: 2,
         ..place.options()
     })
@@ -529,7 +529,8 @@ const VICTIM: &str = "LINKWEIR_VAULT_VICTIM";
 fn a_killed_run_leaves_what_the_next_one_completes() {
     if let Some(base) = std::env::var_os(VICTIM) {
         let base = PathBuf::from(base);
-        let vault = start(VaultOptions::new(base.join("files"), base.join("bad"))).expect("starts");
+        let vault =
+            start(&VaultOptions::new(base.join("files"), base.join("bad"))).expect("starts");
         let client = vault.client();
         whole(&client, 1, "done", b"done", FileEnd::Keep);
         begin(&client, 2, "open");
@@ -576,7 +577,7 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
         fs::write(place.folder.join("half.json"), "{}\n").expect("written");
         fs::write(place.quarantine.join(".copy.partial"), "ha").expect("written");
         let written = fs::metadata(&hidden).expect("there").len();
-        let vault = start(VaultOptions {
+        let vault = start(&VaultOptions {
             stale,
             ..place.options()
         })
@@ -646,7 +647,7 @@ fn no_permission_costs_files_and_not_the_run() {
     // The vault's thread has what the thread has that starts it: here no right over foreign modes.
     let vault = std::thread::spawn(move || {
         restrict.apply().expect("restricted");
-        start(options).expect("starts")
+        start(&options).expect("starts")
     });
     let vault = vault.join().expect("no panic");
     let client = vault.client();
