@@ -3,7 +3,7 @@
 
     spark-submit linkweir_spark.py --work DIR --out DIR [--totals FILE] CAPTURE...
 
-The job gives the records and totals of one `linkweir http -r CAPTURE...`, in four stages:
+The job gives the records and totals of `linkweir http --workers 2 -r CAPTURE...`, in four stages:
 
 1. One task per capture file: `linkweir halves` reduces it to rows that an HTTP measurement would look
    at, a Parquet file in the working folder.
@@ -408,7 +408,7 @@ def list_captures(paths: list[str]) -> list[str]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="linkweir_spark.py",
-        description="HTTP transactions of captures on a Spark cluster: records and totals of one `linkweir http -r CAPTURE...`.",
+        description="HTTP transactions of captures on a Spark cluster: records and totals of `linkweir http --workers 2 -r CAPTURE...`.",
         epilog="Exit codes: 0 done; 1 done, but captures were damaged or skipped; 2 wrong usage; 3 failed.",
     )
     parser.add_argument("captures", nargs="+", metavar="CAPTURE", help="file, or folder of files; one trace in this order; every machine must see it")
