@@ -254,24 +254,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::message::AttributeWriter;
 
     /// Attributes as bytes.
     fn nest(all: &[(u16, &[u8])]) -> Vec<u8> {
-        let mut out = Vec::new();
-        let head = Request {
-            subsystem: 0,
-            message: 0,
-            flags: 0,
-            sequence: 0,
-            family: 0,
-            resource: 0,
-        };
-        append(&mut out, head, |body| {
+        let whole = message(0, 0, |body| {
             for (kind, value) in all {
                 body.put(*kind, value);
             }
         });
-        out.split_off(20)
+        whole[20..].to_vec()
+    }
+
+    /// A message of the kernel with these attributes.
+    fn message(message: u8, family: u8, fill: impl FnOnce(&mut AttributeWriter<'_>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        let head = Request {
+            subsystem: SUBSYSTEM,
+            message,
+            flags: 2,
+            sequence: 1,
+            family,
+            resource: 0,
+        };
+        append(&mut out, head, fill);
+        out
     }
 
     fn part() -> Vec<u8> {
@@ -289,20 +296,10 @@ mod tests {
         ]);
         let keyless = nest(&[(USERDATA, b"\0\x02x\0")]);
         let list = nest(&[(1, &counting), (1, &named), (1, &keyless)]);
-        let mut out = Vec::new();
-        let head = Request {
-            subsystem: SUBSYSTEM,
-            message: 12,
-            flags: 2,
-            sequence: 1,
-            family: INET,
-            resource: 0,
-        };
-        append(&mut out, head, |body| {
+        message(12, INET, |body| {
             body.put(LIST_TABLE, b"linkweir\0");
             body.put_nested(LIST_ELEMENTS, &list);
-        });
-        out
+        })
     }
 
     #[test]
@@ -330,18 +327,10 @@ mod tests {
             ]);
             let counter = nest(&[(EXPRESSION_NAME, b"counter\0"), (EXPRESSION_DATA, &numbers)]);
             let list = nest(&[(1, &counter), (1, &nest(last))]);
-            let head = Request {
-                subsystem: SUBSYSTEM,
-                message: 6,
-                flags: 2,
-                sequence: 1,
-                family: 2,
-                resource: 0,
-            };
-            append(&mut out, head, |body| {
+            out.extend(message(6, 2, |body| {
                 body.put(RULE_CHAIN, b"LINKWEIR-DECIDE\0");
                 body.put_nested(RULE_EXPRESSIONS, &list);
-            });
+            }));
         }
         out
     }

@@ -60,6 +60,16 @@ impl Ends<'_> {
         self.has = has;
         self.bed.advance(50_000_000);
     }
+
+    /// Goes on for so many rounds; in each `every`-th what found no room comes again.
+    fn go_again(&mut self, rounds: usize, every: usize) {
+        for round in 1..=rounds {
+            if round % every == 0 {
+                self.sent = (self.bed.acknowledged[1] as usize).max(self.has);
+            }
+            self.go(true);
+        }
+    }
 }
 
 fn ends<'a>(bed: &'a mut Bed, stream: &'a [u8], is_fin: bool) -> Ends<'a> {
@@ -175,13 +185,7 @@ fn a_file_without_room_is_what_fail_says() {
         policy.limits.held_bytes = 50_000;
         let mut bed = Bed::new(policy);
         let mut ends = ends(&mut bed, &stream, false);
-        for round in 0..600 {
-            if round % 40 == 39 {
-                // What found no room comes again.
-                ends.sent = (ends.bed.acknowledged[1] as usize).max(ends.has);
-            }
-            ends.go(true);
-        }
+        ends.go_again(600, 40);
         assert_eq!(
             bed.at_client.stream() == stream,
             arrives,
@@ -295,13 +299,7 @@ fn files_that_wait_for_their_receiver_make_the_next_one_wait() {
     policy.limits.held_bytes = 50_000;
     let mut bed = Bed::new(policy);
     let mut ends = ends(&mut bed, &stream, false);
-    for round in 0..400 {
-        if round % 20 == 19 {
-            // What found no room comes again.
-            ends.sent = (ends.bed.acknowledged[1] as usize).max(ends.has);
-        }
-        ends.go(true);
-    }
+    ends.go_again(400, 20);
     assert!(
         bed.at_client.stream() == stream,
         "{}",
