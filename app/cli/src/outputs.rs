@@ -184,22 +184,22 @@ pub(crate) fn are_shown(destinations: &[&str]) -> bool {
     destinations.iter().any(|to| is_stdout(to)) && std::io::stdout().is_terminal()
 }
 
-/// The folders in which files will be made, and the devices and pipes that are written to.
-pub(crate) fn written_folders<'a>(outputs: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = outputs
+/// The directories in which files will be made, and the devices and pipes that are written to.
+pub(crate) fn written_directories<'a>(outputs: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let mut directories: Vec<PathBuf> = outputs
         .filter(|path| {
             let name = path.to_string_lossy();
             !is_stdout(&name) && !name.contains("://")
         })
         .map(|path| match path.parent() {
             _ if path.exists() && !path.is_file() => path.to_owned(),
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            Some(directory) if !directory.as_os_str().is_empty() => directory.to_owned(),
             _ => PathBuf::from("."),
         })
         .collect();
-    folders.sort();
-    folders.dedup();
-    folders
+    directories.sort();
+    directories.dedup();
+    directories
 }
 
 /// Gives up everything but `keep`, and says what could not be done.
@@ -239,9 +239,9 @@ pub(crate) fn restrict_run(
 pub(crate) fn restrict_reader<'a>(
     outputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>,
 ) -> anyhow::Result<()> {
-    let mut writable = written_folders(outputs.into_iter().map(AsRef::as_ref));
-    // A folder that is not there is told by what is to be written there.
-    writable.retain(|folder| folder.exists());
+    let mut writable = written_directories(outputs.into_iter().map(AsRef::as_ref));
+    // A directory that is not there is told by what is to be written there.
+    writable.retain(|directory| directory.exists());
     restrict_run(false, None, writable)
 }
 

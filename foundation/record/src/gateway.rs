@@ -154,7 +154,7 @@ pub struct GatewayText<'a> {
     pub message: &'a [u8],
     /// Host or TLS server name.
     pub host: &'a [u8],
-    /// Name under which the file is kept in the folder of the rule.
+    /// Name under which the file is kept in the directory of the rule.
     pub stored: &'a [u8],
 }
 
@@ -347,7 +347,7 @@ columns!(FIELDS, read_column, v: GatewayEvent, {
     from: Text, "", None, "Who sends the message or file, as the protocol names him." => text(v.text.from);
     to: Text, "", None, "Who gets it." => text(v.text.to);
     message: Text, "", None, "Text of a chat message." => text(v.text.message);
-    stored: Text, "", None, "Name under which the file is kept in the folder for recorded files or the quarantine." => text(v.text.stored);
+    stored: Text, "", None, "Name under which the file is kept in the directory for recorded files or the quarantine." => text(v.text.stored);
 });
 
 impl RecordKind for GatewayKind {

@@ -10,7 +10,7 @@ use linkweir_sink::report::FlowReport;
 use super::args::FlowsArgs;
 use super::conclude::Ended;
 use super::setup::{
-    check_conflicts, open_documents, open_outputs, settings, written, written_folders,
+    check_conflicts, open_documents, open_outputs, settings, written, written_directories,
 };
 use crate::exit::{Exit, warn};
 use crate::input::{self, Opened};
@@ -69,7 +69,7 @@ impl<'a> Job<'a> {
         let is_live = args.is_live();
         // Before the outputs start threads, which are bound too.
         let interface = args.input.interface.as_deref();
-        restrict_run(is_live, interface, written_folders(args))?;
+        restrict_run(is_live, interface, written_directories(args))?;
         let mut outputs = open_outputs(args)?;
         let documents = open_documents(args)?;
         let page = args.output.report.as_ref().map(|_| SharedReport::default());

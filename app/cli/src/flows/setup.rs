@@ -168,8 +168,8 @@ pub(crate) fn written(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
 }
 
 /// The folders in which files will be made, and the devices and pipes that are written to.
-pub(crate) fn written_folders(args: &FlowsArgs) -> Vec<PathBuf> {
-    outputs::written_folders(written(args).into_iter().map(|(_, path)| path))
+pub(crate) fn written_directories(args: &FlowsArgs) -> Vec<PathBuf> {
+    outputs::written_directories(written(args).into_iter().map(|(_, path)| path))
 }
 
 /// Refuses outputs that would replace an input or one another.

@@ -153,7 +153,7 @@ pub(crate) struct RunArgs {
     pub(crate) view: ViewArgs,
 
     /// Serve the queues as this user, who needs to read the policy and to write where files are made;
-    /// folders that are missing are made and given to it [default: who starts it].
+    /// directories that are missing are made and given to it [default: who starts it].
     #[arg(long, value_name = "NAME", value_hint = ValueHint::Username, help_heading = "Privileges")]
     pub(crate) user: Option<String>,
 }

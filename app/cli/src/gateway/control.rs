@@ -66,7 +66,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Listens, in a folder that is there; the socket of a gateway that was killed is replaced.
+    /// Listens, in a directory that is there; the socket of a gateway that was killed is replaced.
     pub(super) fn listen(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
         match std::fs::symlink_metadata(path) {

@@ -4,7 +4,7 @@ mod args;
 mod check;
 mod config;
 mod control;
-mod folders;
+mod directories;
 mod kernel;
 mod notify;
 mod run;

@@ -26,7 +26,7 @@ use linkweir_wire::Timestamp;
 use super::args::RunArgs;
 use super::config::{GatewayConfig, RecordSettings, ScannerSettings};
 use super::control::{self, Asked, Control, Offer};
-use super::folders::{self, vault_folders};
+use super::directories::{self, vault_directories};
 use super::kernel::{is_of_another_policy, standing_numbers, undecided};
 use super::notify::Notifier;
 use super::shared::{PolicyBoard, Shared, Watched};
@@ -67,10 +67,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let origin = Offer::of(&args.file.config, BTreeMap::new());
     control::must_be_free(&config.settings.control)?;
-    let user = args.user.as_deref().map(folders::account).transpose()?;
-    let folders = folders::written(args, &config);
-    folders::make(&folders, user.as_ref())?;
-    let (control, summary) = open_files(args, &config, &folders, user.as_ref())?;
+    let user = args.user.as_deref().map(directories::account).transpose()?;
+    let directories = directories::written(args, &config);
+    directories::make(&directories, user.as_ref())?;
+    let (control, summary) = open_files(args, &config, &directories, user.as_ref())?;
     let shared = share(&config);
     let queues = open_queues(&config)?;
     // From here on nothing passes by; what did so before has no mark.
@@ -81,7 +81,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         .map(|_| ResetSender::open(None))
         .collect::<Result<Vec<_>, _>>()?;
     let queue_table = QueueTable::open().ok();
-    give_up_privileges(folders, user)?;
+    give_up_privileges(directories, user)?;
     // They may start threads, which are bound too.
     let mut outputs = open_outputs(args)?;
     let scanner = config.scanner.as_ref().map(start_scanner).transpose()?;
@@ -149,12 +149,12 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
 fn open_files(
     args: &RunArgs,
     config: &GatewayConfig,
-    folders: &[PathBuf],
+    directories: &[PathBuf],
     user: Option<&Account>,
 ) -> anyhow::Result<(Control, Option<AtEnd>)> {
-    folders::acting(user, || {
+    directories::acting(user, || {
         if let Some(user) = user {
-            folders::check(user, folders, config)?;
+            directories::check(user, directories, config)?;
         }
         let control = Control::listen(&config.settings.control)?;
         let existing = args.output.store.files.existing(true);
@@ -548,7 +548,7 @@ fn start_scanner(settings: &ScannerSettings) -> anyhow::Result<Scanner> {
 }
 
 fn start_vault(settings: &RecordSettings) -> anyhow::Result<Vault> {
-    let (folder, quarantine) = vault_folders(settings).context("no folder for files")?;
+    let (folder, quarantine) = vault_directories(settings).context("no directory for files")?;
     let options = VaultOptions {
         max_file_bytes: settings.max_file,
         max_total_bytes: settings.max_total,
@@ -563,9 +563,9 @@ fn start_vault(settings: &RecordSettings) -> anyhow::Result<Vault> {
 }
 
 /// What was needed to open the queues and sockets is not needed to serve them.
-fn give_up_privileges(folders: Vec<PathBuf>, user: Option<Account>) -> anyhow::Result<()> {
+fn give_up_privileges(directories: Vec<PathBuf>, user: Option<Account>) -> anyhow::Result<()> {
     outputs::give_up_privileges(&Restrict {
-        writable: folders,
+        writable: directories,
         keep_net_admin: true,
         calls: Calls::OfService,
         user,
@@ -577,7 +577,7 @@ fn give_up_privileges(folders: Vec<PathBuf>, user: Option<Account>) -> anyhow::R
 mod tests {
     use super::*;
 
-    /// A link in a folder of its own is neither beyond its rights nor outside its folders.
+    /// A link in a directory of its own is neither beyond its rights nor outside its directories.
     #[test]
     fn a_gateway_makes_only_calls_of_a_service() {
         let folder = tempfile::tempdir().unwrap();

@@ -64,7 +64,11 @@ fn extract<S: Source>(
     let paths = written(args).into_iter().map(|(_, path)| path);
     // Before the outputs start threads, which are bound too.
     let interface = args.input.interface.as_deref();
-    restrict_run(args.is_live(), interface, outputs::written_folders(paths))?;
+    restrict_run(
+        args.is_live(),
+        interface,
+        outputs::written_directories(paths),
+    )?;
     let mut outputs = open_outputs(args)?;
     let documents = open_documents(args)?;
     let mut stage = HalfStage::new(&HalvesConfig {

@@ -14,7 +14,7 @@ use super::conclude::Ended;
 #[cfg(feature = "parquet")]
 use super::halves::HalvesSource;
 use super::setup::{
-    check_conflicts, open_documents, open_outputs, settings, written, written_folders,
+    check_conflicts, open_documents, open_outputs, settings, written, written_directories,
 };
 use crate::args::Fanout;
 use crate::exit::{Exit, warn};
@@ -86,7 +86,7 @@ impl<'a> Job<'a> {
         let is_live = args.is_live();
         // Before the outputs start threads, which are bound too.
         let interface = args.input.interface.as_deref();
-        restrict_run(is_live, interface, written_folders(args))?;
+        restrict_run(is_live, interface, written_directories(args))?;
         let mut outputs = open_outputs(args)?;
         let documents = open_documents(args)?;
         if let Some(page) = &page {

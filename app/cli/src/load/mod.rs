@@ -54,7 +54,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         );
         return Err(anyhow!(Wrong(what)));
     }
-    for folder in written_folders(args) {
+    for folder in written_directories(args) {
         if !folder.exists() {
             return Err(anyhow!(
                 "{}: no such directory to write to",
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     clients::keep_the_kernel_out(args, interface, &target)?;
     let pcap = open_pcap(args)?;
     outputs::give_up_privileges(&Restrict {
-        writable: written_folders(args),
+        writable: written_directories(args),
         ..Restrict::default()
     })?;
     // It has a thread, which is bound too.
@@ -239,6 +239,6 @@ fn written(args: &LoadArgs) -> Vec<(&'static str, &Path)> {
         .collect()
 }
 
-fn written_folders(args: &LoadArgs) -> Vec<std::path::PathBuf> {
-    outputs::written_folders(written(args).into_iter().map(|(_, path)| path))
+fn written_directories(args: &LoadArgs) -> Vec<std::path::PathBuf> {
+    outputs::written_directories(written(args).into_iter().map(|(_, path)| path))
 }

@@ -95,7 +95,7 @@ impl Transfer {
     }
 }
 
-/// A name that is safe in a folder: letters, digits, `.`, `-` and `_`, no dot first, at most 100 bytes.
+/// A name that is safe in a directory: letters, digits, `.`, `-` and `_`, no dot first, at most 100 bytes.
 pub(super) fn safe_name(name: &[u8]) -> String {
     let letters = name.iter().take(100).map(|&byte| {
         let is_safe = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');

@@ -245,11 +245,13 @@ impl<'a> Reader<'a> {
             || inspect.audit
             || inspect.record;
         if inspect.record && self.record.folder.is_none() {
-            return Err(wrong("`record` needs a folder: [record] folder = \"...\""));
+            return Err(wrong(
+                "`record` needs a directory: [record] folder = \"...\"",
+            ));
         }
         if inspect.quarantine && self.record.quarantine.is_none() {
             return Err(wrong(
-                "`quarantine` needs a folder: [record] quarantine = \"...\"",
+                "`quarantine` needs a directory: [record] quarantine = \"...\"",
             ));
         }
         if inspect.quarantine && inspect.scan.is_none() {

@@ -1,4 +1,4 @@
-//! The folders in which the gateway makes files, and the user who may write there.
+//! The directories in which the gateway makes files, and the user who may write there.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,42 +11,42 @@ use super::config::{GatewayConfig, RecordSettings};
 use crate::exit::Wrong;
 use crate::outputs;
 
-/// The folder of files that are kept or still come, and that of infected ones. One is made in the
+/// The directory of files that are kept or still come, and that of infected ones. One is made in the
 /// other where only one is named.
-pub(super) fn vault_folders(settings: &RecordSettings) -> Option<(PathBuf, PathBuf)> {
+pub(super) fn vault_directories(settings: &RecordSettings) -> Option<(PathBuf, PathBuf)> {
     match (&settings.folder, &settings.quarantine) {
-        (Some(folder), Some(quarantine)) => Some((folder.clone(), quarantine.clone())),
-        (Some(folder), None) => Some((folder.clone(), folder.join("quarantine"))),
+        (Some(directory), Some(quarantine)) => Some((directory.clone(), quarantine.clone())),
+        (Some(directory), None) => Some((directory.clone(), directory.join("quarantine"))),
         (None, Some(quarantine)) => Some((quarantine.join("passing"), quarantine.clone())),
         (None, None) => None,
     }
 }
 
-/// The folders in which files will be made, and the devices and pipes that are written to.
+/// The directories in which files will be made, and the devices and pipes that are written to.
 pub(super) fn written(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
     let named = args.output.write.iter().filter(|to| !to.contains("://"));
     let named = named.chain(&args.output.summary).map(Path::new);
-    let mut folders = outputs::written_folders(named);
-    folders.extend(config.settings.control.parent().map(|folder| {
-        let here = folder.as_os_str().is_empty();
+    let mut directories = outputs::written_directories(named);
+    directories.extend(config.settings.control.parent().map(|directory| {
+        let here = directory.as_os_str().is_empty();
         if here {
             PathBuf::from(".")
         } else {
-            folder.to_owned()
+            directory.to_owned()
         }
     }));
-    folders.extend(
-        vault_folders(&config.record)
+    directories.extend(
+        vault_directories(&config.record)
             .into_iter()
             .flat_map(|(a, b)| [a, b]),
     );
-    folders.extend(
+    directories.extend(
         config
             .scanner
             .iter()
             .filter_map(|scanner| scanner.spool.clone()),
     );
-    folders
+    directories
 }
 
 /// The user that is to serve the queues.
@@ -69,16 +69,16 @@ pub(super) fn acting<T>(
     }
 }
 
-/// Makes the folders that are missing, those between them too. A user gets what it may not make itself.
-pub(super) fn make(folders: &[PathBuf], user: Option<&Account>) -> anyhow::Result<()> {
-    for folder in folders {
-        // A folder that the user may change is no place for root to give anything away in.
-        let made = acting(user, || Ok(make_all(folder)))?;
+/// Makes the directories that are missing, those between them too. A user gets what it may not make itself.
+pub(super) fn make(directories: &[PathBuf], user: Option<&Account>) -> anyhow::Result<()> {
+    for directory in directories {
+        // A directory that the user may change is no place for root to give anything away in.
+        let made = acting(user, || Ok(make_all(directory)))?;
         let made = match (made, user) {
-            (Err(_), Some(user)) => give(folder, user),
+            (Err(_), Some(user)) => give(directory, user),
             (made, _) => made,
         };
-        made.with_context(|| folder.display().to_string())?;
+        made.with_context(|| directory.display().to_string())?;
     }
     Ok(())
 }
@@ -90,20 +90,20 @@ fn make_all(path: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(path)
 }
 
-/// Makes a folder for somebody else.
-fn give(folder: &Path, user: &Account) -> std::io::Result<()> {
-    let missing = folder.ancestors().take_while(|path| !path.exists());
+/// Makes a directory for somebody else.
+fn give(directory: &Path, user: &Account) -> std::io::Result<()> {
+    let missing = directory.ancestors().take_while(|path| !path.exists());
     let missing: Vec<&Path> = missing
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
-    std::fs::create_dir_all(folder)?;
+    std::fs::create_dir_all(directory)?;
     missing.iter().try_for_each(|path| user.own(path))
 }
 
 /// Whether a user can do what the gateway does until its end; called as that user.
 pub(super) fn check(
     user: &Account,
-    folders: &[PathBuf],
+    directories: &[PathBuf],
     config: &GatewayConfig,
 ) -> anyhow::Result<()> {
     let name = user.name();
@@ -113,9 +113,9 @@ pub(super) fn check(
             "{shown}: the user `{name}` cannot read it, as a reload must: {error}"
         ))));
     }
-    match folders.iter().find(|folder| !is_writable(folder)) {
-        Some(folder) => {
-            let shown = folder.display();
+    match directories.iter().find(|directory| !is_writable(directory)) {
+        Some(directory) => {
+            let shown = directory.display();
             Err(anyhow!(Wrong(format!(
                 "{shown}: the user `{name}` cannot write there; `chown {name} {shown}`, or name another place"
             ))))
