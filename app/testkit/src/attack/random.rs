@@ -24,7 +24,7 @@ const TURNS_OF_V6: [&str; 4] = ["discard", "routing", "dstopt 1", "dstopt 17"];
 
 /// Random numbers, always the same of a seed: `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014).
 #[derive(Debug)]
-struct Chance(u64);
+pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
     fn next(&mut self) -> u64 {
@@ -36,14 +36,20 @@ impl Chance {
     }
 
     /// A number below this one.
-    fn below(&mut self, end: usize) -> usize {
+    pub(super) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end.max(1)).unwrap_or(u64::MAX);
         usize::try_from(self.next() % end).unwrap_or(0)
     }
 
-    fn one<'a>(&mut self, all: &[&'a str]) -> &'a str {
+    pub(super) fn one<'a>(&mut self, all: &[&'a str]) -> &'a str {
         let at = self.below(all.len());
         all.get(at).copied().unwrap_or_default()
+    }
+
+    /// So many small letters.
+    pub(super) fn letters(&mut self, count: usize) -> String {
+        let letter = |_| char::from(b'a' + u8::try_from(self.below(26)).unwrap_or(0));
+        (0..count).map(letter).collect()
     }
 }
 
@@ -163,12 +169,10 @@ fn request(chance: &mut Chance, is_honest: bool) -> String {
     format!("GET /{name} HTTP/1.1\r\nHost: a.test\r\nX-Text: {field}\r\nConnection: close\r\n\r\n")
 }
 
-/// Small letters, with what is forbidden somewhere in them.
+/// Letters, with what is forbidden somewhere in them.
 fn text(chance: &mut Chance, forbidden: &str, is_honest: bool) -> String {
     let length = 30 + chance.below(600);
-    let mut text: String = (0..length)
-        .map(|_| char::from(b'a' + u8::try_from(chance.below(26)).unwrap_or(0)))
-        .collect();
+    let mut text = chance.letters(length);
     if !is_honest {
         let at = chance.below(length);
         text.insert_str(at, forbidden);

@@ -14,7 +14,8 @@
 //!      [--offer FILE --listen ADDRESS | --accept FILE]
 //!      [--reply TEXT [--then COUNT]]     said when so many were heard; then so many more
 //! attack --role ROLE --rows NUMBER,.. --out FOLDER [--list FILE]    an end of the rows of `attack`, or of a list
-//! attack http --out FILE        the server of `attack::http`; the file is made when it listens
+//! attack http --out FILE [--seed NUMBER --count NUMBER]    the server of `attack::http`, or of what chance makes; the file
+//!                               is made when it listens
 //! idle --connect ADDRESS --path PATH --count COUNT           HTTP connections that stay
 //!
 //! --split OFFSET,..   what is sent is cut at these offsets of the stream
@@ -44,6 +45,7 @@ use std::path::PathBuf;
 
 use options::Options;
 
+use crate::attack;
 use crate::clamd::EICAR;
 
 /// All came.
@@ -78,10 +80,8 @@ pub fn run(words: &[String]) -> u8 {
         ["fetch", "edonkey"] => edonkey::fetch(&options),
         ["fetch", "raw"] => raw::fetch(&options),
         ["chat"] => msn::chat(&options),
-        ["attack", "http"] => options
-            .get::<PathBuf>("out")
-            .and_then(|ready| crate::attack::http::serve(&EICAR, &ready)),
-        ["attack"] => attack(&options),
+        ["attack", "http"] => attack_http(&options),
+        ["attack"] => attack_segments(&options),
         ["idle"] => idle::hold(&options),
         _ => Err(ErrorKind::InvalidInput.into()),
     };
@@ -95,13 +95,22 @@ pub fn run(words: &[String]) -> u8 {
 }
 
 /// One of the four programs of [`crate::attack`].
-fn attack(options: &Options) -> io::Result<()> {
+fn attack_segments(options: &Options) -> io::Result<()> {
     let [role, rows]: [String; 2] = [options.get("role")?, options.get("rows")?];
     let rows: Result<Vec<usize>, _> = rows.split(',').map(str::parse).collect();
     let rows = rows.map_err(|_| ErrorKind::InvalidInput)?;
     let out: PathBuf = options.get("out")?;
     let list: Option<PathBuf> = options.find("list")?;
-    crate::attack::play(&role, list.as_deref(), &rows, &out)
+    attack::play(&role, list.as_deref(), &rows, &out)
+}
+
+fn attack_http(options: &Options) -> io::Result<()> {
+    let ready: PathBuf = options.get("out")?;
+    let all = match options.find("seed")? {
+        Some(seed) => attack::http::random(seed, options.get("count")?, &EICAR),
+        None => attack::http::techniques(&EICAR),
+    };
+    attack::http::serve(&all, &ready)
 }
 
 fn code(error: &io::Error) -> u8 {

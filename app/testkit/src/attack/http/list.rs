@@ -4,6 +4,8 @@ use super::Technique;
 use super::spellings::{CHUNK_SIZES, CHUNKS, GZIP, LENGTHS, STATUS_LINES, TRANSFER_ENCODINGS};
 use crate::attack::coding;
 
+/// More bytes than a response has.
+const WHOLE: usize = usize::MAX;
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 /// How a body hides what is forbidden.
@@ -48,6 +50,7 @@ impl List<'_> {
             response,
             expected: None,
             resumed: None,
+            piece: WHOLE,
         });
     }
 
@@ -73,7 +76,7 @@ impl List<'_> {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", BODY.len());
         self.push("a harmless file", &head, BODY);
         if let Some(technique) = self.all.last_mut() {
-            technique.expected = Some(BODY);
+            technique.expected = Some(BODY.to_vec());
         }
     }
 
@@ -338,6 +341,7 @@ impl List<'_> {
                 expected: None,
                 response: [whole.as_bytes(), first].concat(),
                 resumed: Some([resumed.as_bytes(), second].concat()),
+                piece: WHOLE,
             });
         }
     }

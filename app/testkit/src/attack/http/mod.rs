@@ -11,9 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 mod list;
+mod random;
 mod spellings;
 
 pub use list::techniques;
+pub use random::random;
 
 /// The port of the first technique; each has its own, on every address.
 const FIRST_PORT: u16 = 10_000;
@@ -28,11 +30,13 @@ pub struct Technique {
     /// Family and spelling.
     pub name: String,
     /// What its reader must get.
-    pub expected: Option<&'static [u8]>,
+    pub expected: Option<Vec<u8>>,
     /// What is answered.
     response: Vec<u8>,
     /// What is answered to a request for a part, where that is something else.
     resumed: Option<Vec<u8>>,
+    /// Bytes that are sent at once.
+    piece: usize,
 }
 
 /// The port of a technique.
@@ -41,12 +45,11 @@ pub fn port(technique: usize) -> u16 {
     FIRST_PORT.saturating_add(u16::try_from(technique).unwrap_or(u16::MAX))
 }
 
-/// Answers at the port of each technique, on every address, until it is killed. Creates `ready` when it listens.
+/// Answers at the port of each of these, on every address, until it is killed. Creates `ready` when it listens.
 ///
 /// # Errors
 /// A port is in use.
-pub fn serve(forbidden: &[u8], ready: &Path) -> io::Result<()> {
-    let all = techniques(forbidden);
+pub fn serve(all: &[Technique], ready: &Path) -> io::Result<()> {
     let listen = |number| TcpListener::bind((Ipv6Addr::UNSPECIFIED, port(number)));
     let listeners: io::Result<Vec<_>> = (0..all.len()).map(listen).collect();
     let listeners = listeners?;
@@ -87,7 +90,11 @@ impl Technique {
         }
         let asks_for_part = head.windows(8).any(|field| field == b"\r\nRange:");
         let resumed = self.resumed.as_ref().filter(|_| asks_for_part);
-        stream.write_all(resumed.unwrap_or(&self.response))?;
+        let answer = resumed.unwrap_or(&self.response);
+        stream.set_nodelay(true)?;
+        for piece in answer.chunks(self.piece.max(1)) {
+            stream.write_all(piece)?;
+        }
         stream.shutdown(Shutdown::Write)?;
         io::copy(&mut stream, &mut io::sink()).map(|_| ())
     }

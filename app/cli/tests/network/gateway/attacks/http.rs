@@ -57,6 +57,8 @@ fn tried(
         let lines: Vec<String> = own.map(|pair| line(site, between, *pair)).collect();
         if !lines.is_empty() {
             let folder = format!("{}-{name}", between.name());
+            // Of those before.
+            drop(fs::remove_dir_all(site.path(&folder)));
             fs::create_dir_all(site.path(&folder)).unwrap();
             let list = site.put(&format!("{folder}.list"), lines.concat().as_bytes());
             let mut command = CLIENTS[client].command(site, &list);
@@ -83,7 +85,7 @@ fn tried(
             between,
             arrived: has(&EICAR),
             told: told(of_it),
-            is_served: all[technique].expected.is_none_or(has),
+            is_served: all[technique].expected.as_deref().is_none_or(has),
         }
     };
     pairs.iter().map(outcome).collect()
@@ -108,15 +110,10 @@ fn line(site: &Site, between: Between, pair: Pair) -> String {
     )
 }
 
-#[test]
-fn responses_that_clients_read_in_different_ways() {
-    let clamd = match Clamd::start() {
-        Ok(clamd) => clamd,
-        Err(error) => return skipped(&error.to_string()),
-    };
-    let Some(site) = Site::open(&["ip"]) else {
-        return;
-    };
+/// A scanner, and the two ends with an address of the server for each client.
+fn open() -> Option<(Clamd, Site)> {
+    let clamd = Clamd::start().map_err(|error| skipped(&error.to_string()));
+    let (clamd, site) = (clamd.ok()?, Site::open(&["ip"])?);
     for client in 0..CLIENTS.len() {
         for (technique, length) in [(0, 24), (1, 64)] {
             let address = format!("{}/{length}", address(client, technique));
@@ -125,25 +122,48 @@ fn responses_that_clients_read_in_different_ways() {
             site.net.must(Place::Server, "ip", &words).unwrap();
         }
     }
-    let ready = site.path("ready");
-    let words = ["attack", "http", "--out", ready.to_str().unwrap()];
-    let _server = site.serve(Place::Server, &words);
-    assert!(until(PATIENCE, || ready.exists()), "no server");
+    Some((clamd, site))
+}
 
-    let all = http::techniques(&EICAR);
+/// The server, of the list or of so many that chance makes.
+fn serve(site: &Site, chance: Option<(u64, usize)>) -> Running {
+    let ready = site.path("ready");
+    drop(fs::remove_file(&ready));
+    let mut words = vec!["attack", "http", "--out", ready.to_str().unwrap()];
+    let chance = chance.map(|(seed, count)| [seed.to_string(), count.to_string()]);
+    if let Some([seed, count]) = &chance {
+        words.extend(["--seed", seed, "--count", count]);
+    }
+    let server = site.serve(Place::Server, &words);
+    assert!(until(PATIENCE, || ready.exists()), "no server");
+    server
+}
+
+/// The clients that try these techniques.
+fn pairs(is_long: bool, techniques: &[usize]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (client, one) in CLIENTS.iter().enumerate() {
-        if !is_long_run() && !one.is_of_every_run {
+        if !is_long && !one.is_of_every_run {
             continue;
         }
         if !one.is_there() {
             skipped(&format!("{} is not installed", one.name));
             continue;
         }
-        let techniques = 0..all.len();
-        let some = techniques.filter(|number| is_long_run() || all[*number].is_of_every_run());
-        pairs.extend(some.map(|technique| (client, technique)));
+        pairs.extend(techniques.iter().map(|technique| (client, *technique)));
     }
+    pairs
+}
+
+#[test]
+fn responses_that_clients_read_in_different_ways() {
+    let Some((clamd, site)) = open() else {
+        return;
+    };
+    let _server = serve(&site, None);
+    let all = http::techniques(&EICAR);
+    let some = (0..all.len()).filter(|number| is_long_run() || all[*number].is_of_every_run());
+    let mut pairs = pairs(is_long_run(), &some.collect::<Vec<_>>());
     let mut outcomes = Vec::new();
     if is_long_run() {
         outcomes = tried(&site, &clamd, Between::Nothing, &all, &pairs);
@@ -161,4 +181,21 @@ fn responses_that_clients_read_in_different_ways() {
     }
     let names: Vec<String> = all.into_iter().map(|technique| technique.name).collect();
     judge(&names, &outcomes);
+}
+
+/// Responses that chance makes, as [`super::by_chance`] says.
+#[test]
+fn responses_by_chance() {
+    let Some((clamd, site)) = open() else {
+        return;
+    };
+    super::by_chance(24, |seed, count, is_of_every_run| {
+        let _server = serve(&site, Some((seed, count)));
+        let all = http::random(seed, count, &EICAR);
+        let pairs = pairs(!is_of_every_run, &(0..count).collect::<Vec<_>>());
+        let ways = [Between::CLOSED, Between::OPEN].into_iter();
+        let outcomes = ways.flat_map(|between| tried(&site, &clamd, between, &all, &pairs));
+        let outcomes = outcomes.collect();
+        (all.into_iter().map(|one| one.name).collect(), outcomes)
+    });
 }

@@ -15,6 +15,34 @@ fn is_long_run() -> bool {
     std::env::var_os("LINKWEIR_ATTACKS").is_some_and(|which| which == "all")
 }
 
+/// Plays attacks that chance makes: always the same `few`, or as many hundreds of others as `LINKWEIR_ATTACKS_HUNDREDS` says,
+/// from the seed `LINKWEIR_ATTACKS_SEED` on. `play` gets a seed, a number of attacks, and whether every run has them; it gives
+/// their names and what became of them. What fails has its seed in the message.
+#[expect(clippy::print_stdout, reason = "what a long run is for")]
+fn by_chance(few: usize, play: impl Fn(u64, usize, bool) -> (Vec<String>, Vec<Outcome>)) {
+    let asked = |name| std::env::var(name).ok();
+    let asked = |name| asked(name).map(|number| number.parse::<u64>().unwrap());
+    let seed = asked("LINKWEIR_ATTACKS_SEED");
+    let Some(hundreds) = asked("LINKWEIR_ATTACKS_HUNDREDS") else {
+        let (names, outcomes) = play(seed.unwrap_or(1), few, true);
+        return fail_with(&faults(&names, &outcomes));
+    };
+    let first = seed.unwrap_or_else(|| u64::from(std::process::id()) << 32);
+    let mut wrong = Vec::new();
+    let (mut tried, mut passed) = (0, 0);
+    for seed in first..first + hundreds {
+        let (names, outcomes) = play(seed, 100, false);
+        tried += outcomes.len();
+        passed += outcomes.iter().filter(|one| one.arrived).count();
+        wrong.extend(faults(&names, &outcomes));
+        println!(
+            "seed {seed}: {tried} tried, {passed} passed with their event, {} faults",
+            wrong.len()
+        );
+    }
+    fail_with(&wrong);
+}
+
 /// What stands between the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
@@ -46,7 +74,7 @@ struct Outcome {
     between: Between,
     /// Whether the honest end has what is forbidden.
     arrived: bool,
-    /// The events of its connections that tell of something.
+    /// The events of its connections that tell of something: kind and detail.
     told: Vec<String>,
     /// Whether what must arrive did, where anything must.
     is_served: bool,
@@ -76,11 +104,12 @@ const TELLING: [&str; 7] = [
     "malformed",
 ];
 
-/// What was told of these connections, each kind once.
+/// What was told of these connections, kind and detail, each once.
 fn told<'a>(events: impl Iterator<Item = &'a serde_json::Value>) -> Vec<String> {
-    let kinds = events.filter_map(|event| event["event"].as_str());
-    let kinds = kinds.filter(|kind| TELLING.contains(kind));
-    once(kinds.map(str::to_owned))
+    let texts = events.map(|event| ["event", "detail"].map(|field| event[field].as_str()));
+    let texts = texts.map(|texts| texts.map(Option::unwrap_or_default));
+    let texts = texts.filter(|[kind, _]| TELLING.contains(kind));
+    once(texts.map(|[kind, detail]| format!("{kind}: {detail}")))
 }
 
 fn once(words: impl Iterator<Item = String>) -> Vec<String> {
@@ -90,52 +119,62 @@ fn once(words: impl Iterator<Item = String>) -> Vec<String> {
     words
 }
 
-/// Prints the table of a long run, a line for each technique: the ways in which what is forbidden arrives, and the
-/// events. Fails where one is not held.
-#[expect(clippy::print_stdout, reason = "what a long run is for")]
+/// What is wrong behind a gateway, but for what the documents say that it passes.
+fn faults(names: &[String], outcomes: &[Outcome]) -> Vec<String> {
+    let faults = outcomes.iter().filter_map(|outcome| {
+        let name = &names[outcome.number];
+        let is_documented = name.ends_with("(a documented limit)");
+        let fault = outcome.fault().filter(|_| !is_documented)?;
+        let (between, way) = (outcome.between.name(), &outcome.way);
+        let told = outcome.told.join(", ");
+        Some(format!("{name}, {between} {way}: {fault} ({told})"))
+    });
+    faults.collect()
+}
+
+/// Prints the table of a long run. Fails where an attack is not held.
 fn judge(names: &[String], outcomes: &[Outcome]) {
-    let mut faults = Vec::new();
-    let mut table = String::new();
-    for (number, name) in names.iter().enumerate() {
-        let of_it = outcomes.iter().filter(|outcome| outcome.number == number);
-        let of_it: Vec<&Outcome> = of_it.collect();
-        if of_it.is_empty() {
-            continue;
-        }
-        table += name;
-        for between in Between::ALL {
-            let of_it = of_it.iter().filter(|one| one.between == between);
-            let of_it: Vec<_> = of_it.collect();
-            let arrived = of_it.iter().filter(|one| one.arrived);
-            let ways = once(arrived.map(|one| one.way.clone())).join(" ");
-            let ways = if ways.is_empty() { "-" } else { &ways };
-            let told = once(of_it.iter().flat_map(|one| one.told.clone())).join(", ");
-            let told = if told.is_empty() {
-                told
-            } else {
-                format!(" ({told})")
-            };
-            table += &format!(" | {} {ways}{told}", between.name());
-            for one in of_it {
-                // What the documents say that it passes is in the table all the same.
-                let fault = one
-                    .fault()
-                    .filter(|_| !name.ends_with("(a documented limit)"));
-                faults.extend(fault.map(|fault| {
-                    let told = one.told.join(", ");
-                    format!("{name}, {} {}: {fault} ({told})", between.name(), one.way)
-                }));
-            }
-        }
-        table += "\n";
-    }
     if is_long_run() {
-        println!("{table}");
+        print_table(names, outcomes);
     }
+    fail_with(&faults(names, outcomes));
+}
+
+fn fail_with(faults: &[String]) {
     assert!(
         faults.is_empty(),
         "{} faults\n{}",
         faults.len(),
         faults.join("\n")
     );
+}
+
+/// A line for each technique: the ways in which what is forbidden arrives, and the events.
+#[expect(clippy::print_stdout, reason = "what a long run is for")]
+fn print_table(names: &[String], outcomes: &[Outcome]) {
+    for (number, name) in names.iter().enumerate() {
+        let of_it = outcomes.iter().filter(|outcome| outcome.number == number);
+        let of_it: Vec<&Outcome> = of_it.collect();
+        if of_it.is_empty() {
+            continue;
+        }
+        let mut line = name.clone();
+        for between in Between::ALL {
+            let of_it = of_it.iter().filter(|one| one.between == between);
+            let of_it: Vec<_> = of_it.collect();
+            let arrived = of_it.iter().filter(|one| one.arrived);
+            let ways = once(arrived.map(|one| one.way.clone())).join(" ");
+            let ways = if ways.is_empty() { "-" } else { &ways };
+            let told = of_it.iter().flat_map(|one| &one.told);
+            let kinds = told.filter_map(|told| told.split(':').next());
+            let told = once(kinds.map(str::to_owned)).join(", ");
+            let told = if told.is_empty() {
+                told
+            } else {
+                format!(" ({told})")
+            };
+            line += &format!(" | {} {ways}{told}", between.name());
+        }
+        println!("{line}");
+    }
 }

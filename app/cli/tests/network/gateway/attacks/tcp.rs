@@ -115,36 +115,22 @@ fn segments_that_no_honest_stack_sends() {
     judge(&names, &outcomes);
 }
 
-/// Rows that chance makes: always the same few, or as many hundreds of others as `LINKWEIR_ATTACKS_HUNDREDS` says, from the seed
-/// `LINKWEIR_ATTACKS_SEED` on. What fails has its script in the message, with the seed.
+/// Rows that chance makes, as [`super::by_chance`] says.
 #[test]
 fn segments_by_chance() {
     let Some(site) = Site::open(&["ip"]) else {
         return;
     };
     attack::set_up(&site.net).unwrap();
-    let asked = |name| std::env::var(name).ok();
-    let asked = |name| asked(name).map(|number| number.parse::<u64>().expect("a number"));
-    let seed = asked("LINKWEIR_ATTACKS_SEED");
-    let (first, batches, count) = match asked("LINKWEIR_ATTACKS_HUNDREDS") {
-        None => (seed.unwrap_or(1), 1, 12),
-        Some(hundreds) => {
-            let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) << 32);
-            (seed, hundreds, 100)
-        }
-    };
-    for seed in first..first + batches {
+    super::by_chance(12, |seed, count, _| {
         let text = attack::random(seed, count);
         let list = site.put("list", text.as_bytes());
-        let rows: Vec<(usize, Row)> = attack::rows(&text)
-            .unwrap()
-            .into_iter()
-            .enumerate()
-            .collect();
+        let rows = attack::rows(&text).unwrap().into_iter().enumerate();
+        let rows: Vec<(usize, Row)> = rows.collect();
         let scripts: Vec<String> = text.split_terminator("\n\n").map(str::to_owned).collect();
         assert_eq!(scripts.len(), rows.len());
-        let mut outcomes = played(&site, Between::CLOSED, Some(&list), &rows);
-        outcomes.extend(played(&site, Between::OPEN, Some(&list), &rows));
-        judge(&scripts, &outcomes);
-    }
+        let ways = [Between::CLOSED, Between::OPEN].into_iter();
+        let outcomes = ways.flat_map(|between| played(&site, between, Some(&list), &rows));
+        (scripts, outcomes.collect())
+    });
 }
