@@ -111,6 +111,9 @@ impl List<'_> {
             }
             let head = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
             self.push(&format!("chunked in HTTP/1.0, {form:?}"), head, &body);
+            let head = format!("\r\n{CHUNKED}");
+            let name = format!("chunked behind an empty line, {form:?}");
+            self.push(&name, &head, &body);
         }
     }
 

@@ -4,6 +4,8 @@ use linkweir_proto::http1::{MAX_HEAD, SectionEnd, byte_fault};
 
 use super::start;
 
+const BLANK: &str = "an empty line before a response";
+
 /// A head that is under way.
 #[derive(Debug, Default)]
 pub(super) struct HeadBuffer {
@@ -12,6 +14,8 @@ pub(super) struct HeadBuffer {
     end: SectionEnd,
     /// Its start line is there and is one.
     has_start: bool,
+    /// Empty lines came before it.
+    has_blank: bool,
 }
 
 /// What became of bytes.
@@ -27,15 +31,18 @@ pub(super) enum Gather {
 }
 
 impl HeadBuffer {
-    /// Takes the next bytes; says how many of them belong to the head or to empty lines before it
-    /// (RFC 9112 sec. 2.2).
-    /// `asks` says whether it may be a request.
+    /// Takes the next bytes; says how many of them belong to the head or to empty lines before it. `asks` says whether it may be
+    /// a request: servers pass over empty lines (RFC 9112 sec. 2.2), but clients do or take all that follows for a body.
     pub(super) fn push(&mut self, bytes: &[u8], asks: bool) -> (Gather, usize) {
         if self.gathered.is_empty() {
             let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
             let blank = bytes.iter().take_while(|byte| is_end(byte)).count();
             if blank > 0 {
+                self.has_blank = true;
                 return (Gather::More, blank);
+            }
+            if self.has_blank && !asks {
+                return (Gather::Fault(BLANK), bytes.len());
             }
         }
         let room = MAX_HEAD - self.gathered.len();

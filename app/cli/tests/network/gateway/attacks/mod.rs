@@ -34,7 +34,11 @@ fn by_chance(few: usize, play: impl Fn(u64, usize, bool) -> (Vec<String>, Vec<Ou
         let (names, outcomes) = play(seed, 100, false);
         tried += outcomes.len();
         passed += outcomes.iter().filter(|one| one.arrived).count();
-        wrong.extend(faults(&names, &outcomes));
+        let faults = faults(&names, &outcomes);
+        for fault in &faults {
+            println!("{fault}");
+        }
+        wrong.extend(faults);
         println!(
             "seed {seed}: {tried} tried, {passed} passed with their event, {} faults",
             wrong.len()

@@ -102,6 +102,28 @@ fn a_response_that_clients_read_in_different_ways_is_malformed() {
 }
 
 #[test]
+fn an_empty_line_before_a_response_is_malformed() {
+    let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
+    // Behind the last one it is of no matter.
+    for blank in [&b"\r\n"[..], b"\n"] {
+        let found = inspect(&[(Client, get), (Server, response), (Server, blank)]);
+        assert_eq!(faults(&found), []);
+        for before in [&b""[..], response] {
+            let found = inspect(&[
+                (Client, get),
+                (Client, get),
+                (Server, before),
+                (Server, blank),
+                (Server, response),
+            ]);
+            let why = "an empty line before a response";
+            assert_eq!(faults(&found), [(Server, why)]);
+        }
+    }
+}
+
+#[test]
 fn chunks_that_are_none_end_the_file_and_the_inspection() {
     let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
