@@ -113,8 +113,8 @@ fn has_odd_blank(raw: &[u8]) -> bool {
 }
 
 /// What in a whole head is no start line and no field line of HTTP, whatever the fields mean: some clients end a
-/// line at a CR alone, a text at a NUL, or the fields at a line without a colon (RFC 9112 sec. 2.2 and 5,
-/// RFC 9110 sec. 5.5). Nothing where all is well.
+/// line at a CR alone, a text at a NUL, or the fields at a line without a colon or with a name that is none (RFC 9112 sec. 2.2
+/// and 5, RFC 9110 sec. 5.5). Nothing where all is well.
 #[must_use]
 pub fn head_fault(head: &[u8]) -> Option<&'static str> {
     if let Some(fault) = byte_fault(head, true) {
@@ -126,8 +126,13 @@ pub fn head_fault(head: &[u8]) -> Option<&'static str> {
         match line {
             [b' ' | b'\t', ..] if is_first => return Some("a field that begins with white space"),
             [b' ' | b'\t', ..] => {}
-            _ if memchr::memchr(b':', line).is_none() => return Some("a line without a colon"),
-            _ => {}
+            _ => match memchr::memchr(b':', line).and_then(|colon| line.get(..colon)) {
+                None => return Some("a line without a colon"),
+                Some(name) if !name.iter().all(u8::is_ascii_graphic) => {
+                    return Some("an invalid field name");
+                }
+                Some(_) => {}
+            },
         }
         is_first = false;
     }
@@ -202,6 +207,14 @@ mod tests {
             (
                 "HTTP/1.1 200 OK\r\nno colon\r\nX: a\r\n\r\n",
                 Some("a line without a colon"),
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nX : a\r\n\r\n",
+                Some("an invalid field name"),
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nX\u{e9}: a\r\n\r\n",
+                Some("an invalid field name"),
             ),
             (
                 "HTTP/1.1 200 OK\r\n X: a\r\n\r\n",

@@ -59,6 +59,14 @@ impl Site {
         self.folder.path().join(name)
     }
 
+    /// A directory of that name, without what was in one before.
+    pub(crate) fn empty(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        drop(fs::remove_dir_all(&path));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
     /// Writes a file that peers may send.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(name);

@@ -114,6 +114,12 @@ impl List<'_> {
             let head = format!("\r\n{CHUNKED}");
             let name = format!("chunked behind an empty line, {form:?}");
             self.push(&name, &head, &body);
+            for field in ["X : y", "X\u{e9}: y", ": y"] {
+                let head =
+                    format!("HTTP/1.1 200 OK\r\n{field}\r\nTransfer-Encoding: chunked\r\n\r\n");
+                let name = format!("chunked behind the field {field}, {form:?}");
+                self.push(&name, &head, &body);
+            }
         }
     }
 

@@ -57,9 +57,7 @@ fn tried(
         let lines: Vec<String> = own.map(|pair| line(site, between, *pair)).collect();
         if !lines.is_empty() {
             let folder = format!("{}-{name}", between.name());
-            // Of those before.
-            drop(fs::remove_dir_all(site.path(&folder)));
-            fs::create_dir_all(site.path(&folder)).unwrap();
+            site.empty(&folder);
             let list = site.put(&format!("{folder}.list"), lines.concat().as_bytes());
             let mut command = CLIENTS[client].command(site, &list);
             command.stdout(Stdio::null()).stderr(Stdio::null());

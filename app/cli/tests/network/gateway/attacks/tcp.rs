@@ -27,8 +27,7 @@ fn played(
     list: Option<&Path>,
     rows: &[(usize, Row)],
 ) -> Vec<Outcome> {
-    let folder = site.path(between.name());
-    fs::create_dir_all(&folder).unwrap();
+    let folder = site.empty(between.name());
     let gateway = match between {
         Between::Nothing => None,
         Between::Gateway { fail } => Some(site.gateway(&policy(fail))),
