@@ -6,7 +6,7 @@ use crate::attack::coding;
 use crate::attack::random::Chance;
 
 /// Fields that say nothing of the body, or what only some clients take for something.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 18] = [
     "X: y",
     "Connection: close",
     "Connection: keep-alive",
@@ -19,6 +19,12 @@ const FIELDS: [&str; 12] = [
     " X: y",
     "X: y\r\n z",
     "Upgrade: x",
+    "X\u{e9}: y",
+    "X\x7f: y",
+    "From x",
+    "Content-Encoding: identity",
+    "TE: chunked",
+    "Trailer: X",
 ];
 /// Fields that nobody minds.
 const HARMLESS_FIELDS: [&str; 5] = [
@@ -144,7 +150,13 @@ fn hostile(chance: &mut Chance, forbidden: &[u8]) -> Vec<u8> {
         fields.push(field.replace('N', &length.to_string()));
     }
     for _ in 0..chance.below(4) {
-        fields.push(chance.one(&FIELDS).to_owned());
+        let field = match chance.below(8) {
+            0 => chance.one(TRANSFER_ENCODINGS).to_owned(),
+            1 => chance.one(LENGTHS).replace('N', &wire.len().to_string()),
+            2 => chance.one(GZIP).to_owned(),
+            _ => chance.one(&FIELDS).to_owned(),
+        };
+        fields.push(field);
     }
     let mut head = often(chance, "HTTP/1.1 200 OK", STATUS_LINES).to_owned();
     while !fields.is_empty() {
