@@ -391,6 +391,11 @@ fn what_cannot_be_scanned_is_not_clean() {
             GET,
             "206 A\r\nContent-Range: bytes 0-3/9\r\nContent-Range: bytes 0-3/4\r\nContent-Length: 4\r\n\r\nabcd",
         ),
+        // To some clients this is the last response.
+        (
+            GET,
+            "103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd",
+        ),
         // Another protocol, and a tunnel.
         (
             "GET /a HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\n",

@@ -134,6 +134,11 @@ fn hostile(chance: &mut Chance, forbidden: &[u8]) -> Vec<u8> {
     let wire = match is_chunked {
         true if chance.below(8) == 0 => [b"5;", forbidden, b"\r\nhello\r\n0\r\n\r\n"].concat(),
         true => chunks(chance, &body),
+        // Behind a head that has no body to some clients, and to others has.
+        false if chance.below(8) == 0 => {
+            let field = [b"HTTP/1.1 200 OK\r\nX: ", forbidden].concat();
+            [&field, &b"\r\nContent-Length: 0\r\n\r\n"[..]].concat()
+        }
         false => body.clone(),
     };
     if is_chunked {

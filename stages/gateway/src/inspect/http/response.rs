@@ -11,6 +11,7 @@ use super::request::{known, tell_others};
 use super::{HttpInspector, State};
 use crate::inspect::{FileInfo, Found, Side};
 
+const CONTINUE: u16 = 100;
 const SWITCHING_PROTOCOLS: u16 = 101;
 const PARTIAL_CONTENT: u16 = 206;
 
@@ -26,6 +27,9 @@ impl HttpInspector {
         found: &mut F,
     ) {
         if response.is_interim() {
+            if response.status_code != CONTINUE {
+                found.not_followed("what comes after an interim response other than 100");
+            }
             return;
         }
         let asking = self.stream(sender.other());
