@@ -72,7 +72,7 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                 clients,
                 rule.action.as_str().to_owned(),
                 shape,
-                looks_at(rule),
+                looks_at(rule, policy.limits.held_bytes),
                 if rule.fail == Fail::Closed {
                     "closed"
                 } else {
@@ -125,7 +125,7 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
     all
 }
 
-fn looks_at(rule: &Rule) -> String {
+fn looks_at(rule: &Rule, held_bytes: usize) -> String {
     let inspect = &rule.inspect;
     let mut parts = Vec::new();
     if let Some(keywords) = &inspect.keywords {
@@ -140,8 +140,11 @@ fn looks_at(rule: &Rule) -> String {
             ScanMode::File => "files".to_owned(),
         };
         let held = match scan.hold {
-            Hold::Packet => "",
-            Hold::File => ", held until the verdict",
+            Hold::Packet => String::new(),
+            Hold::File => format!(
+                ", held until the verdict up to {} KiB",
+                held_bytes.div_ceil(1024)
+            ),
         };
         parts.push(format!("viruses ({what}{held})"));
     }

@@ -132,7 +132,7 @@ impl Examination {
         if *desk.memory <= desk.policy.limits.inspect_bytes {
             return;
         }
-        self.tell_limit(memory::NO_MEMORY, desk);
+        self.tell_limit(memory::NO_MEMORY, self.fails_closed(), desk);
         self.on_gap(desk);
         if self.fails_closed() {
             self.block(memory::NO_MEMORY, desk);
@@ -203,7 +203,7 @@ impl Examination {
         for file in current.chain(ended) {
             file.is_held = false;
         }
-        self.tell_limit(NO_ROOM, desk);
+        self.tell_limit(NO_ROOM, self.fails_closed(), desk);
         if self.fails_closed() {
             self.block(NO_ROOM, desk);
         }
@@ -285,20 +285,16 @@ impl Examination {
         findings.block(OnMatch::Reject, why.as_bytes());
     }
 
-    /// Tells that a bound was reached.
+    /// Tells that a bound was reached, and whether the connection ends with it.
     ///
     /// Once: what follows is passed unseen as well.
-    pub(crate) fn tell_limit(&mut self, which: &str, desk: &mut Desk<'_>) {
+    pub(crate) fn tell_limit(&mut self, which: &str, is_blocked: bool, desk: &mut Desk<'_>) {
         if std::mem::replace(&mut self.state.limit_told, true) {
             return;
         }
         let row = GatewayRow {
             event: GatewayEventKind::Limit,
-            action: if self.fails_closed() {
-                "reject"
-            } else {
-                "allow"
-            },
+            action: if is_blocked { "reject" } else { "allow" },
             ..GatewayRow::default()
         };
         let text = GatewayText {

@@ -138,8 +138,9 @@ impl GatewayStage {
             let name = policy.name(Label::Unknown).into();
             let mut exam = Examination::new(Arc::clone(rule), name, Inspector::opaque(), b"");
             let mut room = self.room(now, effects);
-            exam.tell_limit(FORGOTTEN, &mut room.desk(ends, key.is_tcp));
-            if rule.fail == Fail::Closed {
+            let is_closed = rule.fail == Fail::Closed;
+            exam.tell_limit(FORGOTTEN, is_closed, &mut room.desk(ends, key.is_tcp));
+            if is_closed {
                 let mark = Mark {
                     decision: Decision::Reject,
                     rule: was.rule,

@@ -416,10 +416,11 @@ impl Work<'_, '_> {
             return self.decide(Side::Client, Label::Unknown, b"", false);
         };
         let mut desk = self.room.desk(ends, is_tcp);
-        exam.tell_limit(why, &mut desk);
         // What the gateway has acknowledged itself nobody else would bring.
         let is_relayed = self.conn.streams.iter().any(Stream::is_relayed);
-        if exam.fails_closed() || is_relayed {
+        let is_blocked = exam.fails_closed() || is_relayed;
+        exam.tell_limit(why, is_blocked, &mut desk);
+        if is_blocked {
             exam.block(why, &mut desk);
             return self.block(OnMatch::Reject);
         }

@@ -162,17 +162,30 @@ impl<'a, 'i> Section<'a, 'i> {
         default: u64,
         range: Range<u64>,
     ) -> Result<u64> {
+        self.number_as(key, default, range, Ok::<_, Wrong>)
+    }
+
+    /// A whole number in a range that something reads.
+    pub(super) fn number_as<T, E: Display>(
+        &mut self,
+        key: &'static str,
+        default: u64,
+        range: Range<u64>,
+        read: impl Fn(u64) -> std::result::Result<T, E>,
+    ) -> Result<T> {
         let Some(value) = self.take(key) else {
-            return Ok(default);
+            return read(default).map_err(|error| self.wrong(error));
         };
+        let at = value.span();
         let number = value.get_ref().as_integer();
         let number = number.and_then(|n| u64::from_str_radix(n.as_str(), n.radix()).ok());
-        number.filter(|n| range.contains(n)).ok_or_else(|| {
+        let Some(number) = number.filter(|n| range.contains(n)) else {
             let (least, most) = (range.start, range.end - 1);
             let what =
                 format!("`{key}` must be a whole number from {least} to {most}, without quotes");
-            self.place.wrong(&value.span(), what)
-        })
+            return Err(self.place.wrong(&at, what));
+        };
+        read(number).map_err(|error| self.place.wrong(&at, error))
     }
 
     /// A text that something reads.

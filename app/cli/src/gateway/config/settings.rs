@@ -36,16 +36,13 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(super) fn read(section: &mut Section<'_, '_>) -> Result<Self, Wrong> {
-        let first = section.number("first-queue", 0, 0..65_536)?;
-        let count = section.number("queues", 1, 1..65)?;
-        let last = first + count - 1;
-        let (Ok(first_queue), Ok(queue_count), Ok(_)) = (
-            u16::try_from(first),
-            u16::try_from(count),
-            u16::try_from(last),
-        ) else {
-            return Err(section.wrong(format!("the last queue would be {last}; 65535 is the last")));
-        };
+        let first_queue = section.number_as("first-queue", 0, 0..65_536, u16::try_from)?;
+        let queue_count = section.number_as("queues", 1, 1..65, |count| {
+            let last = u64::from(first_queue) + count - 1;
+            let wrong = format!("the last queue would be {last}; 65535 is the last");
+            u16::try_from(last).map_err(|_| wrong)?;
+            u16::try_from(count).map_err(|error| error.to_string())
+        })?;
         let words = section.words("protocols")?;
         let place = section.place();
         for word in &words {
@@ -59,8 +56,9 @@ impl Settings {
             exclude.push(network(&word.text).map_err(|what| place.wrong(&word.at, what))?);
         }
         let mask = u64::from(MarkLayout::default().mask());
-        let mask = section.number("mark-mask", mask, 0..1 << 32)?;
-        let marks = MarkLayout::from_mask(u32::try_from(mask).unwrap_or(0));
+        let marks = section.number_as("mark-mask", mask, 0..1 << 32, |mask| {
+            MarkLayout::from_mask(u32::try_from(mask).unwrap_or(0))
+        })?;
         Ok(Self {
             first_queue,
             queue_count,
@@ -76,7 +74,7 @@ impl Settings {
             has_udp: has("udp"),
             has_ipv6: section.flag("ipv6", true)?,
             is_fail_open: section.choice("fail", true, &[("open", true), ("closed", false)])?,
-            marks: marks.map_err(|error| section.wrong(error))?,
+            marks,
             control: section.path("control")?.unwrap_or_else(|| CONTROL.into()),
             watchdog: section.duration("watchdog", Duration::from_secs(3))?,
         })

@@ -154,7 +154,14 @@ fn a_fault_is_told_with_its_line_and_column() {
             "gateway.toml:2:8: `fail` must be open or closed, not `maybe`",
         ),
         ("[gateway\n".to_owned(), "gateway.toml:1:9:"),
-        ("[gateway]\nmark-mask = 0x7\n".to_owned(), "12 bits"),
+        (
+            "[gateway]\nmark-mask = 0x7\n".to_owned(),
+            "gateway.toml:2:13: a mark mask has exactly 12 bits",
+        ),
+        (
+            "[gateway]\nfirst-queue = 65535\nqueues = 2\n".to_owned(),
+            "gateway.toml:3:10: the last queue would be 65536",
+        ),
         (
             "[gate]\n".to_owned(),
             "gateway.toml:1:2: unknown key `gate`",
