@@ -25,6 +25,11 @@ fn holding(window: usize, fail: Fail) -> Policy {
     policy
 }
 
+/// Requests that the client sends at once, for as many files as a test has.
+const FILES: usize = 4;
+/// Their bytes.
+const ASKED: usize = FILES * REQUEST.len();
+
 /// A sender that sends as long as twenty segments are not acknowledged, and a receiver that acknowledges what it has.
 struct Ends<'a> {
     bed: &'a mut Bed,
@@ -55,7 +60,7 @@ impl Ends<'_> {
         // What comes behind a hole is answered too.
         for _ in 0..if has == self.has { 4 } else { 1 } {
             let end = has + usize::from(self.bed.at_client.has_fin && has == self.stream.len());
-            self.bed.ack(Side::Client, REQUEST.len(), end);
+            self.bed.ack(Side::Client, ASKED, end);
         }
         self.has = has;
         self.bed.advance(50_000_000);
@@ -74,7 +79,7 @@ impl Ends<'_> {
 
 fn ends<'a>(bed: &'a mut Bed, stream: &'a [u8], is_fin: bool) -> Ends<'a> {
     bed.open();
-    bed.send(Side::Client, 0, REQUEST);
+    bed.send(Side::Client, 0, &REQUEST.repeat(FILES));
     Ends {
         bed,
         stream,
@@ -271,7 +276,7 @@ fn windows_and_signs_of_life_are_answered() {
     // The client asks.
     bed.packet(
         Side::Client,
-        CLIENT_FIRST.wrapping_add(u32::try_from(REQUEST.len()).expect("small")),
+        CLIENT_FIRST.wrapping_add(u32::try_from(ASKED).expect("small")),
         TcpFlags::ACK,
         &[],
     );
@@ -280,9 +285,7 @@ fn windows_and_signs_of_life_are_answered() {
     bed.segment(
         Side::Client,
         &TcpFrame {
-            seq: SeqNumber(
-                CLIENT_FIRST.wrapping_add(1 + u32::try_from(REQUEST.len()).expect("small")),
-            ),
+            seq: SeqNumber(CLIENT_FIRST.wrapping_add(1 + u32::try_from(ASKED).expect("small"))),
             window: 3000,
             ..segment(Side::Client)
         },

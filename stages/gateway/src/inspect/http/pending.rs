@@ -112,6 +112,11 @@ impl Pending {
         self.0.pop_front()
     }
 
+    /// Whether no request waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
         let texts: usize = self.0.iter().map(|waiting| waiting.text.len()).sum();

@@ -17,8 +17,6 @@ const PARTIAL_CONTENT: u16 = 206;
 
 impl HttpInspector {
     /// A response of a side.
-    ///
-    /// One that nobody asked for is read as the answer to a `GET`.
     pub(super) fn response<F: Found>(
         &mut self,
         sender: Side,
@@ -26,6 +24,10 @@ impl HttpInspector {
         response: &ResponseHead<'_>,
         found: &mut F,
     ) {
+        if self.stream(sender.other()).asked.is_empty() {
+            // To some clients it is the body that the one before it has: a 304 with a length, for example.
+            return self.malformed(sender, "a response that nobody asked for", found);
+        }
         if response.is_interim() {
             if response.status_code != CONTINUE {
                 found.not_followed("what comes after an interim response other than 100");

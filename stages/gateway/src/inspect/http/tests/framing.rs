@@ -123,6 +123,20 @@ fn an_empty_line_before_a_response_is_malformed() {
 }
 
 #[test]
+fn a_response_that_nobody_asked_for_is_malformed() {
+    let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+    let first = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n";
+    for second in ["100 Continue", "200 OK"] {
+        let second = format!("HTTP/1.1 {second}\r\nX: what some clients take for a body\r\n\r\n");
+        let found = inspect(&[(Client, get), (Server, first), (Server, second.as_bytes())]);
+        assert_eq!(
+            faults(&found),
+            [(Server, "a response that nobody asked for")]
+        );
+    }
+}
+
+#[test]
 fn chunks_that_are_none_end_the_file_and_the_inspection() {
     let get = b"GET /a.bin HTTP/1.1\r\nHost: a\r\n\r\n";
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -312,6 +312,7 @@ fn bodies_are_not_copied() {
     let endless = [&b"HTTP/1.0 200 OK\r\n\r\n"[..], &page].concat();
     let (mut inspector, mut copies) = (HttpInspector::default(), Copies::default());
     for response in [&known, &chunked, &endless] {
+        inspector.feed(Client, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &mut copies);
         for piece in response.chunks(1448) {
             copies.input = place(piece);
             inspector.feed(Server, piece, &mut copies);

@@ -30,8 +30,9 @@ fn kazaa_sends_a_song() {
         ..asked
     };
     assert_eq!(files(&found.server), [(song, b"ID3..".to_vec(), true)]);
-    // A response alone has the hash of its tag.
-    let found = inspect(&[(Server, response)]);
+    // Where it is asked for by its place, the hash is that of the response's tag.
+    let request = b"GET /12/a_song.mp3 HTTP/1.1\r\nHost: 10.1.2.3:1214\r\n\r\n";
+    let found = inspect(&[(Client, request), (Server, response)]);
     assert_eq!(
         files(&found.server)[0].0.identifier,
         "vX5rPyocTV5vcIGSo7TF1uf4CRI="
