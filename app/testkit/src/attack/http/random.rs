@@ -133,6 +133,9 @@ fn hostile(chance: &mut Chance, forbidden: &[u8]) -> Vec<u8> {
     let is_chunked = kind < 4;
     let wire = match is_chunked {
         true if chance.below(8) == 0 => [b"5;", forbidden, b"\r\nhello\r\n0\r\n\r\n"].concat(),
+        true if chance.below(8) == 0 => {
+            [b"5\r\nhello\r\n0\r\nX: ", forbidden, b"\r\n\r\n"].concat()
+        }
         true => chunks(chance, &body),
         // Behind a head that has no body to some clients, and to others has.
         false if chance.below(8) == 0 => {
@@ -159,6 +162,7 @@ fn hostile(chance: &mut Chance, forbidden: &[u8]) -> Vec<u8> {
             0 => chance.one(TRANSFER_ENCODINGS).to_owned(),
             1 => chance.one(LENGTHS).replace('N', &wire.len().to_string()),
             2 => chance.one(GZIP).to_owned(),
+            3 => format!("X: {}", String::from_utf8_lossy(forbidden)),
             _ => chance.one(&FIELDS).to_owned(),
         };
         fields.push(field);
