@@ -17,7 +17,7 @@
 //!   fill N                      so many bytes more, as fast as they are acknowledged
 //!   wait syn|synack|ack|request|data|reset
 //!   expect "TEXT"               the honest end reads this, with or without what inspects
-//!   forbid "TEXT" | N           this must not pass, or so many bytes, in place of what must not in other rows
+//!   forbid "TEXT" | N           this must not pass, or what must not in other rows where so many bytes came in all
 //! ```
 //! Words behind a segment change it:
 //!
@@ -108,6 +108,8 @@ pub(super) enum Forbidden {
     /// One of [`FORBIDDEN`].
     Usual,
     Text(Vec<u8>),
+    /// The same, where so many bytes came in all.
+    UsualWithin(usize),
     /// So many bytes, whatever they are.
     Length(usize),
 }
@@ -123,8 +125,10 @@ impl Row {
     #[must_use]
     pub fn has_passed(&self, came: &[u8]) -> bool {
         let has = |text: &[u8]| came.windows(text.len()).any(|window| window == text);
+        let has_usual = || FORBIDDEN.iter().any(|text| has(text.as_bytes()));
         match &self.forbidden {
-            Forbidden::Usual => FORBIDDEN.iter().any(|text| has(text.as_bytes())),
+            Forbidden::Usual => has_usual(),
+            Forbidden::UsualWithin(length) => came.len() >= *length && has_usual(),
             Forbidden::Text(text) => has(text),
             Forbidden::Length(length) => came.len() >= *length,
         }
@@ -390,7 +394,7 @@ impl Words {
             "forbid" => {
                 row.forbidden = match self.text() {
                     Some(text) => Forbidden::Text(text),
-                    None => Forbidden::Length(self.number()?),
+                    None => Forbidden::UsualWithin(self.number()?),
                 };
                 return Some(());
             }
