@@ -175,7 +175,7 @@ with ThreadPoolExecutor(4) as pool:
 
 /// A page fetches, and shows what it got.
 const CHROMIUM: &str = r#"
-import base64, json, re, subprocess, sys
+import base64, json, subprocess, sys
 
 PAGE = """<pre></pre><script>
 const lines = LINES;
@@ -198,9 +198,10 @@ listed = sys.argv[1]
 with open(listed) as lines, open(listed + ".html", "w") as page:
     page.write(PAGE.replace("LINES", json.dumps([line.split() for line in lines])))
 words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-web-security", "--dump-dom"]
-words += ["--explicitly-allowed-ports=10080", "--virtual-time-budget=60000", "--user-data-dir=" + listed + ".profile"]
+words += ["--explicitly-allowed-ports=10080", "--virtual-time-budget=100000000", "--user-data-dir=" + listed + ".profile"]
 shown = subprocess.run([*words, "file://" + listed + ".html"], stdout=subprocess.PIPE, timeout=240).stdout.decode()
-for path, text in re.findall(r"(/\S+) ([A-Za-z0-9+/=]+)\n", shown.partition("</pre>")[0]):
+for line in shown.partition("<pre>")[2].partition("</pre>")[0].splitlines():
+    path, _, text = line.partition(" ")
     with open(path, "wb") as out:
         out.write(base64.b64decode(text))
 "#;
