@@ -31,8 +31,9 @@ pub(crate) fn open<K: RecordKind>(
 ) -> anyhow::Result<Outputs<K>> {
     let mut outputs = Outputs::default();
     for destination in destinations {
-        let sink = open_sink(destination, format, options.clone()).map_err(refused)?;
-        outputs.add(*destination, sink);
+        let (to, options) = ((*destination).to_owned(), options.clone());
+        let open = move || open_sink(&to, format, options.clone());
+        outputs.open(*destination, open).map_err(refused)?;
     }
     Ok(outputs)
 }
@@ -105,27 +106,38 @@ pub(crate) struct Documents {
     pub(crate) summary: Option<AtEnd>,
 }
 
-/// The causes of losses that were told, and how many were lost then.
+/// The losses of each output as they were last reported.
 #[derive(Debug, Default)]
-pub(crate) struct ToldLosses(Vec<(Option<String>, u64)>);
+pub(crate) struct ToldLosses(Vec<ToldLoss>);
+
+#[derive(Debug, Clone, Default)]
+struct ToldLoss {
+    cause: Option<String>,
+    count: u64,
+    has_failed: bool,
+}
 
 impl ToldLosses {
-    /// Says why an output does not deliver everything, when that is first seen, and again how much that is when
-    /// it is ten times as much.
+    /// Says why an output does not deliver everything, when that is first seen, again how much that is when
+    /// it is ten times as much, and when one that had failed is written again.
     pub(crate) fn tell(&mut self, losses: &[Loss]) {
         let all = self.0.len().max(losses.len());
-        self.0.resize(all, (None, 0));
-        for ((told, count), loss) in self.0.iter_mut().zip(losses) {
-            if loss.count >= 10 * (*count).max(1) {
-                *count = loss.count;
-                let (lost, where_to) = (thousands(loss.count), &loss.destination);
-                warn(&format!("not written to {where_to} so far: {lost}"));
+        self.0.resize(all, ToldLoss::default());
+        for (told, loss) in self.0.iter_mut().zip(losses) {
+            let (lost, destination) = (thousands(loss.count), &loss.destination);
+            if told.has_failed && !loss.has_failed {
+                warn(&format!("{destination} is written again; not written so far: {lost}"));
+                told.count = told.count.max(loss.count);
+            } else if loss.count >= 10 * told.count.max(1) {
+                told.count = loss.count;
+                warn(&format!("not written to {destination} so far: {lost}"));
             }
-            if loss.cause.is_none() || *told == loss.cause {
+            told.has_failed = loss.has_failed;
+            if told.cause == loss.cause {
                 continue;
             }
-            told.clone_from(&loss.cause);
-            let why = loss.cause.as_deref().unwrap_or_default();
+            told.cause.clone_from(&loss.cause);
+            let Some(why) = &loss.cause else { continue };
             let then = if loss.has_failed {
                 "; nothing more is written there"
             } else {

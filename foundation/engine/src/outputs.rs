@@ -1,9 +1,9 @@
 //! The destinations of a run's records. Each fails alone: what happens to one is no matter of the others.
 
-use linkweir_record::RecordKind;
+use linkweir_record::{RecordBatch as _, RecordKind};
 use thiserror::Error;
 
-use crate::seams::{Sink, SinkError};
+use crate::seams::{Sink, SinkError, SinkLosses};
 
 /// No output takes records any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -37,15 +37,22 @@ enum State {
     Failed(String),
 }
 
+/// Opens a destination, also again.
+type Open<K> = Box<dyn FnMut() -> Result<Box<dyn Sink<K>>, SinkError>>;
+
 struct Output<K> {
     /// `None`: what the run itself looks at, and no destination of the user.
     name: Option<String>,
     sink: Box<dyn Sink<K>>,
     state: State,
+    /// `None`: one that has failed stays so.
+    open: Option<Open<K>>,
+    /// What was lost before it was opened again.
+    lost_before: u64,
 }
 
-/// The outputs of a run. One that fails is given up and counts from then on what it does not get; the
-/// others go on. Calls give an error when none is left.
+/// The outputs of a run. One that fails is given up and counts from then on what it does not get, until it
+/// can be opened again; the others go on. Calls give an error when none is left.
 pub struct Outputs<K>(Vec<Output<K>>);
 
 impl<K> Default for Outputs<K> {
@@ -62,19 +69,38 @@ impl<K: RecordKind> std::fmt::Debug for Outputs<K> {
 }
 
 impl<K: RecordKind> Outputs<K> {
-    /// Adds a destination of the user.
+    /// Opens a destination of the user. Where it fails, [`Outputs::rotate`] tries to open it again.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    pub fn open(
+        &mut self,
+        name: impl Into<String>,
+        mut open: impl FnMut() -> Result<Box<dyn Sink<K>>, SinkError> + 'static,
+    ) -> Result<(), SinkError> {
+        let sink = open()?;
+        self.push(Some(name.into()), sink, Some(Box::new(open)));
+        Ok(())
+    }
+
+    /// Adds a destination of the user that is open.
     pub fn add(&mut self, name: impl Into<String>, sink: Box<dyn Sink<K>>) {
-        self.push(Some(name.into()), sink);
+        self.push(Some(name.into()), sink, None);
     }
 
     /// Adds what looks at the records without being a destination: a report, live statistics.
     pub fn add_observer(&mut self, sink: Box<dyn Sink<K>>) {
-        self.push(None, sink);
+        self.push(None, sink, None);
     }
 
-    fn push(&mut self, name: Option<String>, sink: Box<dyn Sink<K>>) {
-        let state = State::Open;
-        self.0.push(Output { name, sink, state });
+    fn push(&mut self, name: Option<String>, sink: Box<dyn Sink<K>>, open: Option<Open<K>>) {
+        self.0.push(Output {
+            name,
+            sink,
+            state: State::Open,
+            open,
+            lost_before: 0,
+        });
     }
 
     /// Gives all records of a batch to every output.
@@ -99,12 +125,18 @@ impl<K: RecordKind> Outputs<K> {
         self.each(|sink| sink.flush())
     }
 
-    /// Starts new files.
+    /// Starts new files; opens again what has failed.
     ///
     /// # Errors
     /// Where no output is left.
     pub fn rotate(&mut self) -> Result<(), NoOutput> {
-        self.each(|sink| sink.rotate())
+        for output in &mut self.0 {
+            match output.state {
+                State::Failed(_) => output.reopen(),
+                _ => output.with(|sink| sink.rotate()),
+            }
+        }
+        self.check()
     }
 
     /// Completes all that have not failed.
@@ -127,7 +159,7 @@ impl<K: RecordKind> Outputs<K> {
             };
             Some(Loss {
                 destination,
-                count: lost.count,
+                count: output.lost_before + lost.count,
                 cause,
                 has_failed,
             })
@@ -158,7 +190,25 @@ impl<K: RecordKind> Outputs<K> {
     }
 }
 
-impl<K> Output<K> {
+impl<K: RecordKind> Output<K> {
+    /// Opens it again after a failure; where that fails too, it stays as it is.
+    fn reopen(&mut self) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        let missed = Missed(self.sink.losses().count);
+        // The old one goes first: it may hold what the new one needs, such as the lock of its file.
+        self.sink = Box::new(missed);
+        match open() {
+            Ok(sink) => {
+                self.sink = sink;
+                self.lost_before += missed.0;
+                self.state = State::Open;
+            }
+            Err(error) => self.state = State::Failed(error.to_string()),
+        }
+    }
+
     /// Acts on an output that is open.
     fn with(&mut self, act: impl FnOnce(&mut dyn Sink<K>) -> Result<(), SinkError>) {
         if !matches!(self.state, State::Open) {
@@ -172,15 +222,44 @@ impl<K> Output<K> {
     }
 }
 
+/// Stands for an output that has failed and could not be opened again: the records that are lost so far.
+#[derive(Debug, Clone, Copy)]
+struct Missed(u64);
+
+impl<K: RecordKind> Sink<K> for Missed {
+    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
+        Sink::<K>::miss(self, batch);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn miss(&mut self, batch: &K::Batch) {
+        self.0 += batch.len() as u64;
+    }
+
+    fn losses(&self) -> SinkLosses {
+        SinkLosses {
+            count: self.0,
+            first: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    use linkweir_record::{HttpBatch, HttpKind, RecordBatch as _};
+    use linkweir_record::{HttpBatch, HttpKind};
 
     use super::*;
-    use crate::seams::SinkLosses;
 
     /// What was done with an output, and what it answers.
     #[derive(Default)]
@@ -252,6 +331,32 @@ mod tests {
         assert_eq!(first.cause, Some(full().to_string()));
         assert!(first.has_failed && !second.has_failed);
         assert_eq!((second.destination.as_str(), second.count), ("b", 0));
+    }
+
+    #[test]
+    fn one_that_has_failed_is_opened_again_with_new_files() {
+        let log: Rc<RefCell<Log>> = Rc::default();
+        let opened: Rc<RefCell<Vec<Option<fn() -> SinkError>>>> = Rc::default();
+        let mut outputs = Outputs::<HttpKind>::default();
+        let (sinks, answers) = (Rc::clone(&log), Rc::clone(&opened));
+        let open = move || match answers.borrow_mut().pop().flatten() {
+            Some(error) => Err(error()),
+            None => Ok(Box::new(Logged(Rc::clone(&sinks))) as Box<dyn Sink<HttpKind>>),
+        };
+        outputs.open("a", open).unwrap();
+        let batch = HttpBatch::default();
+        log.borrow_mut().refuses = Some(full);
+        assert_eq!(outputs.write(&batch), Err(NoOutput::Failed));
+        assert_eq!(outputs.write(&batch), Err(NoOutput::Failed));
+        log.borrow_mut().refuses = None;
+        opened.borrow_mut().push(Some(full));
+        assert_eq!(outputs.rotate(), Err(NoOutput::Failed), "still full");
+        assert!(outputs.losses()[0].has_failed);
+        log.borrow_mut().missed = 0;
+        assert_eq!(outputs.rotate(), Ok(()));
+        outputs.write(&batch).unwrap();
+        let [loss] = outputs.losses().try_into().unwrap();
+        assert_eq!((loss.count, loss.cause, loss.has_failed), (1, None, false));
     }
 
     #[test]

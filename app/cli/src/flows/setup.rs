@@ -99,18 +99,14 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
         )));
     }
     let mut outputs = Outputs::default();
+    let format = output.format;
     for destination in destinations {
-        let sink = match output.format {
-            Some(FlowFormat::Tstat) if !destination.contains("://") => {
-                open_tstat(Path::new(destination), tree)
-            }
-            format => open_sink(
-                destination,
-                format.and_then(FlowFormat::lines),
-                options.clone(),
-            ),
+        let (to, options) = (destination.to_owned(), options.clone());
+        let open = move || match format {
+            Some(FlowFormat::Tstat) if !to.contains("://") => open_tstat(Path::new(&to), tree),
+            format => open_sink(&to, format.and_then(FlowFormat::lines), options.clone()),
         };
-        outputs.add(destination, sink.map_err(refused)?);
+        outputs.open(destination, open).map_err(refused)?;
     }
     if let Some(folder) = &output.histograms {
         let sink = open_histograms(folder, tree).map_err(refused)?;

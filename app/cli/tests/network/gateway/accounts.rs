@@ -118,6 +118,33 @@ fn events_that_are_not_written_are_told_while_it_runs() {
     assert_eq!(events.of("decided").len(), 12);
 }
 
+/// An output on a disk that was full, and has room again.
+#[test]
+fn an_output_that_failed_is_written_again_after_a_hangup() {
+    let Some(site) = Site::open(&[]) else { return };
+    let again = site.path("again.jsonl");
+    std::os::unix::fs::symlink("/dev/full", &again).unwrap();
+    let policy = format!("{WEB}action = \"allow\"\n");
+    let gateway = site.gateway_with(&policy, &["-w", "again.jsonl"]);
+    site.nginx.put("small", b"small").unwrap();
+    let fetch = || assert_eq!(site.curl(0, &url("plain/small"), "out", &[]).0, 0);
+    let lost = || json_of(&gateway)["events_lost"].as_u64().unwrap();
+    fetch();
+    assert!(until(PATIENCE, || lost() == 1), "{}", json_of(&gateway));
+    fs::remove_file(&again).unwrap();
+    gateway.running.signal("HUP").unwrap();
+    let partial = site.path(".again.jsonl.partial");
+    assert!(until(PATIENCE, || partial.exists()), "not opened");
+    fetch();
+    let (code, said, _) = gateway.ended();
+    assert_eq!(code, 1, "{said}");
+    let back = "again.jsonl is written again; not written so far: 1";
+    assert!(said.contains(back), "{said}");
+    let written = fs::read_to_string(&again).unwrap();
+    assert_eq!(written.lines().count(), 1, "{written}");
+    assert!(written.contains("\"event\":\"decided\""), "{written}");
+}
+
 /// Folders that hold as much as they may.
 #[test]
 fn recordings_that_are_not_kept_are_told_and_change_the_exit_code() {
