@@ -126,7 +126,9 @@ impl ToldLosses {
         for (told, loss) in self.0.iter_mut().zip(losses) {
             let (lost, destination) = (thousands(loss.count), &loss.destination);
             if told.has_failed && !loss.has_failed {
-                warn(&format!("{destination} is written again; not written so far: {lost}"));
+                warn(&format!(
+                    "{destination} is written again; not written so far: {lost}"
+                ));
                 told.count = told.count.max(loss.count);
             } else if loss.count >= 10 * told.count.max(1) {
                 told.count = loss.count;

@@ -1,4 +1,68 @@
 //! The traits that join the floors: what gives frames, what works on them, what takes records.
+//!
+//! A source of one batch, a stage that makes a record of each frame, and a sink that counts them:
+//!
+//! ```
+//! use std::{cell::Cell, rc::Rc};
+//! use linkweir_engine::{
+//!     Batch, Directive, FrameRef, Limit, Outputs, Run, Sink, SinkError, Source, SourceError, SourceEvent, Stage,
+//! };
+//! use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch as _, http::Text};
+//! use linkweir_wire::{LinkType, Timestamp};
+//!
+//! struct Twice { frames: Vec<FrameRef>, is_done: bool }
+//!
+//! impl Source for Twice {
+//!     fn next_event(&mut self) -> Result<SourceEvent<'_>, SourceError> {
+//!         if std::mem::replace(&mut self.is_done, true) {
+//!             return Ok(SourceEvent::End);
+//!         }
+//!         Ok(SourceEvent::Batch(Batch::new(b"framewire", &self.frames)))
+//!     }
+//! }
+//!
+//! struct EachFrame;
+//!
+//! impl Stage for EachFrame {
+//!     type Record = HttpKind;
+//!     type Parcel = std::convert::Infallible;
+//!     fn accept(&mut self, parcel: Self::Parcel, _: &mut HttpBatch) { match parcel {} }
+//!     fn on_batch(&mut self, batch: &Batch<'_>, out: &mut HttpBatch) {
+//!         for frame in batch.frames() {
+//!             let time = Some(frame.timestamp.as_nanos());
+//!             let row = HttpRow { request_ts_ns: time, ..HttpRow::default() };
+//!             out.push(row, &Text { uri: frame.bytes, ..Text::default() });
+//!         }
+//!     }
+//!     fn on_tick(&mut self, _: Timestamp, _: &mut HttpBatch) {}
+//!     fn next_deadline(&self) -> Option<Timestamp> { None }
+//!     fn finish(&mut self, _: &mut HttpBatch) -> bool { true }
+//! }
+//!
+//! struct Count(Rc<Cell<usize>>);
+//!
+//! impl Sink<HttpKind> for Count {
+//!     fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
+//!         self.0.set(self.0.get() + batch.len());
+//!         Ok(())
+//!     }
+//!     fn flush(&mut self) -> Result<(), SinkError> { Ok(()) }
+//!     fn finish(&mut self) -> Result<(), SinkError> { Ok(()) }
+//! }
+//!
+//! let frame = |offset, captured_len| FrameRef {
+//!     timestamp: Timestamp::ZERO, offset, captured_len, wire_len: 60, link: LinkType::ETHERNET, interface: 0,
+//! };
+//! let source = Twice { frames: vec![frame(0, 5), frame(5, 4)], is_done: false };
+//! let count = Rc::default();
+//! let mut outputs = Outputs::default();
+//! outputs.add("count", Box::new(Count(Rc::clone(&count))));
+//! let run = Run::new(&mut EachFrame, &mut outputs, Limit::default());
+//! let (report, ended) = run.drive(source, |_, _| Directive::Continue);
+//! ended?;
+//! assert_eq!((report.packets, report.bytes, count.get()), (2, 120, 2));
+//! # Ok::<(), linkweir_engine::RunError>(())
+//! ```
 
 use linkweir_record::RecordKind;
 use linkweir_wire::Timestamp;
