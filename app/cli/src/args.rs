@@ -385,7 +385,7 @@ pub(crate) fn applications() -> String {
     let mut names: Vec<&str> = Application::ALL.iter().map(|one| one.as_str()).collect();
     names.sort_unstable();
     let mut text =
-        "Applications (anything else is unknown; http is HTTP/2 too; a rule for stun or for dtls fits\n  stun,dtls):"
+        "Applications (anything else is unknown; of http, HTTP/2 is known but not inspected; a rule for\n  stun or for dtls fits stun,dtls):"
             .to_owned();
     let mut column = usize::MAX;
     for name in names {

@@ -195,10 +195,11 @@ impl Queue {
             let text = format!("longer than {} bytes, the longest scan", limits.scan_bytes);
             Some(Failure::new(FailureCause::TooLong, text))
         } else if is_full {
-            Some(Failure::new(
-                FailureCause::QueueFull,
-                "the scanner's queue is full",
-            ))
+            let text = format!(
+                "no room for it in the {} bytes that wait for the scanner (`memory`)",
+                limits.memory_bytes
+            );
+            Some(Failure::new(FailureCause::QueueFull, text))
         } else {
             None
         };

@@ -57,7 +57,8 @@
 //! let count = Rc::default();
 //! let mut outputs = Outputs::default();
 //! outputs.add("count", Box::new(Count(Rc::clone(&count))));
-//! let run = Run::new(&mut EachFrame, &mut outputs, Limit::default());
+//! let mut stage = EachFrame;
+//! let run = Run::new(&mut stage, &mut outputs, Limit::default());
 //! let (report, ended) = run.drive(source, |_, _| Directive::Continue);
 //! ended?;
 //! assert_eq!((report.packets, report.bytes, count.get()), (2, 120, 2));

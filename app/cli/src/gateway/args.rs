@@ -78,18 +78,23 @@ pub(crate) struct ConfigFile {
 
 /// Checks a policy, shows what it says, and tries it on captures.
 ///
-/// A fault is told with its line and column. With `-r` the packets of captures go through the policy
+/// Errors are reported with line and column. With `-r` the packets of captures go through the policy
 /// as they would through the kernel's queue (nothing is scanned or kept): what would be allowed,
 /// dropped, found.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linkweir gateway check --config gateway.toml
   linkweir gateway check --config gateway.toml -r capture.pcap -w events.jsonl
+  linkweir gateway check --example >gateway.toml
 
 Exit codes: 0 the policy is right; 1 a capture is damaged, or one of several outputs failed; 2 the policy is wrong; 3 an input or output failed")]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) file: ConfigFile,
+
+    /// Print an example policy with every key and its default, and exit.
+    #[arg(long, exclusive = true)]
+    pub(crate) example: bool,
 
     /// Capture to try the policy on; may be given several times.
     #[arg(short = 'r', long = "read", value_name = "PATH", value_hint = ValueHint::AnyPath)]
@@ -129,8 +134,9 @@ pub(crate) struct UpArgs {
 
 /// Serves the queues of the kernel until a signal.
 ///
-/// Events (`gateway_event`) go to `-w` like any records. SIGHUP loads the policy again and begins new
-/// output files; a run that ends lets go what it holds.
+/// Events (`gateway_event`, see `linkweir schema gateway_event`) go to `-w` like any records. SIGHUP begins new output
+/// files and loads the policy again, without the kernel's part (rates, numbers of new rules): `linkweir gateway
+/// reload` changes both. A run that ends lets go what it holds.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linkweir gateway run --config gateway.toml -w /var/log/linkweir/events.jsonl --rotate 1d
@@ -214,7 +220,8 @@ pub(crate) struct StatusArgs {
   linkweir gateway reload --config gateway.toml
   linkweir gateway check --config new.toml && cp new.toml gateway.toml && linkweir gateway reload --config gateway.toml
 
-Exit codes: 0 done; 2 the policy is wrong (the old one stays); 3 no gateway runs, or a rule failed")]
+Exit codes: 0 done; 2 the policy is wrong (the old one stays); 3 no gateway runs, it cannot take the policy without a new
+start (the old one stays), or a rule of the kernel failed")]
 pub(crate) struct ConfigArgs {
     #[command(flatten)]
     pub(crate) file: ConfigFile,

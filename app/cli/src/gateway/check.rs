@@ -14,10 +14,17 @@ use super::config::GatewayConfig;
 use super::table::lines;
 use super::try_out;
 use crate::exit::Exit;
-use crate::outputs::restrict_reader;
+use crate::outputs::{print, restrict_reader};
+
+/// The policy of the package, with every key.
+const EXAMPLE: &str = include_str!("../../../../packaging/gateway.toml");
 
 /// Runs the command.
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
+    if args.example {
+        print(EXAMPLE)?;
+        return Ok(Exit::Done);
+    }
     restrict_reader(&args.write)?;
     let config = GatewayConfig::read(&args.file.config, &BTreeMap::new())?;
     if !args.read.is_empty() {
@@ -137,11 +144,12 @@ fn looks_at(rule: &Rule, held_bytes: usize) -> String {
     if let Some(scan) = inspect.scan {
         let what = match scan.mode {
             ScanMode::Window { bytes, .. } => format!("{} KiB windows", bytes.div_ceil(1024)),
-            ScanMode::File => "files".to_owned(),
+            ScanMode::File => "whole files".to_owned(),
         };
-        let held = match scan.hold {
-            Hold::Packet => String::new(),
-            Hold::File => format!(
+        let held = match (scan.hold, scan.mode) {
+            (Hold::Packet, ScanMode::Window { .. }) => ", last packet of each held".to_owned(),
+            (Hold::Packet, ScanMode::File) => ", only the last packet held".to_owned(),
+            (Hold::File, _) => format!(
                 ", held until the verdict up to {} KiB",
                 held_bytes.div_ceil(1024)
             ),
@@ -254,4 +262,37 @@ fn unreachable(config: &GatewayConfig) -> Vec<String> {
         }
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_a_policy_with_its_defaults_too() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("gateway.toml");
+        // What is commented out begins `# key = ` or `# [table]`.
+        let all = EXAMPLE.lines().map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.starts_with('[') => rest,
+            Some(rest)
+                if rest
+                    .split_once(" = ")
+                    .is_some_and(|(key, _)| !key.contains(' ')) =>
+            {
+                rest
+            }
+            _ => line,
+        });
+        let all: Vec<&str> = all.collect();
+        for text in [EXAMPLE.to_owned(), all.join("\n")] {
+            std::fs::write(&path, &text).expect("written");
+            let config = GatewayConfig::read(&path, &BTreeMap::new()).expect("a policy");
+            assert_eq!(config.policy.rules.len(), 4);
+            let is_whole = text != EXAMPLE;
+            assert_eq!(config.policy.signatures.len(), usize::from(is_whole));
+            let downloads = config.policy.rules.last().expect("a rule");
+            assert_eq!(downloads.inspect.keywords.is_some(), is_whole);
+        }
+    }
 }

@@ -261,10 +261,7 @@ impl Running<'_> {
             .for_each(|notice| warn(notice));
         if self.signals.take_rotate() {
             let _goes_on = self.outputs.rotate();
-            let numbers = self.numbers.clone();
-            if let Err(error) = self.reload(&numbers) {
-                warn_lines(&format!("the policy stays as it was: {error:#}"));
-            }
+            self.reload_alone();
         }
         if let Some(control) = self.control.take() {
             control.serve(|asked| match asked {
@@ -419,9 +416,21 @@ impl Running<'_> {
         ];
         match changes.iter().find(|(is_new, _)| *is_new) {
             Some((_, what)) => Err(anyhow!(
-                "{what} needs a new start of the gateway: the policy stays as it was"
+                "a change of {what} needs a new start of the gateway"
             )),
             None => Ok(new),
+        }
+    }
+
+    /// Loads the policy again without the kernel's part, and says what that leaves undone.
+    fn reload_alone(&mut self) {
+        let (numbers, before) = (self.numbers.clone(), self.config.plan());
+        match self.reload(&numbers) {
+            Err(error) => warn_lines(&format!("the policy stays as it was: {error:#}")),
+            Ok(()) if self.config.plan() == before => say("linkweir: the policy was loaded again"),
+            Ok(()) => warn(
+                "the policy was loaded again; its new rules and rates are the kernel's only after `linkweir gateway reload`",
+            ),
         }
     }
 

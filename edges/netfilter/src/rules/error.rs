@@ -46,7 +46,7 @@ pub enum RulesError {
     /// Rules are there, for another policy, or only a part of them.
     #[error(
         "rules of another policy, or a part of them, are there already ({0} differ); \
-         `linkweir gateway reload` changes them, `linkweir gateway down` removes them"
+         `linkweir gateway reload` changes them where a gateway runs, `linkweir gateway down` removes them"
     )]
     Other(String),
     /// Nothing is there that could be changed.

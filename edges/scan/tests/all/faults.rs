@@ -385,7 +385,7 @@ fn a_full_queue_fails_what_does_not_fit() {
     assert!(
         refused
             .iter()
-            .all(|report| why(&report.outcome) == "the scanner's queue is full")
+            .all(|report| why(&report.outcome).starts_with("no room for it in the 100000 bytes"))
     );
     assert!(refused.iter().all(|report| report.ticket >= Ticket(3)));
     assert!(scanner.status().waiting_bytes <= 100_000);

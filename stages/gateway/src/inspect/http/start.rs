@@ -7,6 +7,9 @@ use linkweir_proto::http1::{
 /// What a head that begins otherwise is called.
 pub(super) const FAULT: &str = "no start line of HTTP/1";
 
+/// What the preface of HTTP/2 (RFC 9113 sec. 3.4) is called.
+const HTTP2: &str = "HTTP/2, which is not inspected";
+
 /// A head, by its start line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start<'a> {
@@ -42,7 +45,10 @@ impl<'a> Start<'a> {
         // A line that comes whole must not be more than one that comes in pieces.
         match fault_in(line, true, asks) {
             Some(why) => Err(why),
-            None => Self::read(head, line).ok_or(FAULT),
+            None => Self::read(head, line).ok_or(match line {
+                b"PRI * HTTP/2.0" => HTTP2,
+                _ => FAULT,
+            }),
         }
     }
 
