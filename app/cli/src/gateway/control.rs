@@ -2,10 +2,11 @@
 //! answers. Only who owns the gateway may connect (mode 0600).
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -15,6 +16,8 @@ use crate::exit::Wrong;
 
 /// Bytes of the longest line that asks.
 const MAX_LINE: u64 = 1 << 20;
+/// Who is answered in one go: each may take its time, and events wait meanwhile.
+const MAX_SERVED: usize = 4;
 /// How long one side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -51,11 +54,35 @@ impl Offer {
 
 /// Refuses to run beside a gateway that answers there. Whoever asks must be allowed to talk to any.
 pub(super) fn must_be_free(path: &Path) -> anyhow::Result<()> {
-    if UnixStream::connect(path).is_ok() {
-        let shown = path.display();
-        return Err(anyhow!("a gateway runs already: {shown} answers"));
+    let shown = path.display();
+    match connect(path) {
+        Ok(_) => Err(anyhow!("a gateway runs already: {shown} answers")),
+        // What a gateway left that was killed, or what is no socket.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound
+            ) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(anyhow!(
+            "{shown}: {error}: it may be the socket of another program; `control` names another path"
+        )),
     }
-    Ok(())
+}
+
+/// Connects to a socket whose owner may have stopped with a full backlog.
+fn connect(path: &Path) -> std::io::Result<UnixStream> {
+    let (sender, connected) = channel();
+    let path = path.to_owned();
+    // A call of its own thread is all that ends in time.
+    let thread = std::thread::spawn(move || sender.send(UnixStream::connect(path)).is_ok());
+    let stream = connected
+        .recv_timeout(PATIENCE)
+        .map_err(|_| std::io::Error::from(ErrorKind::TimedOut))?;
+    thread.join().ok();
+    stream
 }
 
 /// The socket of a running gateway; gone when dropped.
@@ -92,7 +119,10 @@ impl Control {
 
     /// Answers who asks now, if anybody.
     pub(super) fn serve(&self, mut answer: impl FnMut(Asked) -> Result<String, String>) {
-        while let Ok((stream, _)) = self.listener.accept() {
+        for _ in 0..MAX_SERVED {
+            let Ok((stream, _)) = self.listener.accept() else {
+                return;
+            };
             // Who asks and goes away before the answer has no need of it.
             serve_one(&stream, &mut answer).ok();
         }
@@ -139,7 +169,7 @@ fn serve_one(
 /// Asks a running gateway.
 fn ask(path: &Path, line: &str) -> anyhow::Result<String> {
     let shown = path.display();
-    let stream = UnixStream::connect(path).with_context(|| {
+    let stream = connect(path).with_context(|| {
         format!("no gateway answers at {shown} (is `linkweir gateway run` up?)")
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;

@@ -72,12 +72,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     directories::make(&directories, user.as_ref())?;
     let (control, summary) = open_files(args, &config, &directories, user.as_ref())?;
     let shared = share(&config);
-    let queues = open_queues(&config)?;
-    // From here on nothing passes by; what did so before has no mark.
-    let undecided = standing.map_or(0, |_| undecided(&config));
-    let wakers = queues.iter().map(Queue::waker).collect();
-    let resets = queues
-        .iter()
+    let resets = config
+        .settings
+        .queues()
         .map(|_| ResetSender::open(None))
         .collect::<Result<Vec<_>, _>>()?;
     let queue_table = QueueTable::open().ok();
@@ -93,6 +90,11 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if let Some(live) = view.sink() {
         outputs.add_observer(live);
     }
+    // Last, since packets wait from here on: whatever came before may have taken its time.
+    let queues = open_queues(&config)?;
+    // What passed by before has no mark.
+    let undecided = standing.map_or(0, |_| undecided(&config));
+    let wakers = queues.iter().map(Queue::waker).collect();
     if !args.output.quiet {
         say_ready(&config);
     }

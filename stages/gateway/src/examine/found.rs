@@ -214,8 +214,17 @@ impl Findings<'_, '_> {
             .extract_if(.., is_scanned)
             .collect();
         for transfer in scanned {
-            let (verdict, is_complete) = (verdict_of(&transfer), transfer.is_complete);
+            let (verdict, is_complete) = (self.verdict_of(&transfer), transfer.is_complete);
             self.conclude(sender, transfer, verdict, is_complete);
+        }
+    }
+
+    /// The verdict on a file for which no scan is outstanding.
+    fn verdict_of(&self, transfer: &Transfer) -> &'static str {
+        match (&self.rule.inspect.scan, &transfer.unscanned) {
+            (None, _) => "passed",
+            (Some(_), Some(_)) => "unscanned",
+            (Some(_), None) => "clean",
         }
     }
 
@@ -230,6 +239,15 @@ impl Findings<'_, '_> {
         let ended = of(&mut self.state.ended, sender).iter_mut();
         let current = of(&mut self.state.transfers, sender).iter_mut();
         ended.chain(current).find(|file| file.number == number)
+    }
+
+    /// What follows of a file would wait for the scanner as long, and be unscanned all the same.
+    fn scan_no_further(&mut self, sender: Side, number: u32) {
+        let current = of(&mut self.state.transfers, sender);
+        if let Some(mut transfer) = current.take_if(|file| file.number == number) {
+            self.stop_scanning(&mut transfer);
+            *of(&mut self.state.transfers, sender) = Some(transfer);
+        }
     }
 
     /// Takes the file of this number, ended or not.
@@ -264,7 +282,7 @@ impl Findings<'_, '_> {
             let verdict = if is_blocked {
                 "blocked"
             } else {
-                verdict_of(&transfer)
+                self.verdict_of(&transfer)
             };
             self.conclude(sender, transfer, verdict, false);
         }
@@ -353,6 +371,10 @@ impl Findings<'_, '_> {
                 if let Some(transfer) = self.file_of(side, wait.file) {
                     transfer.unscanned.get_or_insert_with(|| why.clone());
                 }
+                let timeout = self.rule.inspect.scan.map(|scan| scan.timeout_ns);
+                if timeout.is_some_and(|timeout| report.latency_ns >= timeout) {
+                    self.scan_no_further(side, wait.file);
+                }
             }
         }
         self.conclude_scanned(side);
@@ -364,15 +386,6 @@ impl Findings<'_, '_> {
 fn hash_of(sender: Side, name: &[u8]) -> u64 {
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     hasher.hash_one((sender, name))
-}
-
-/// The verdict on a file for which no scan is outstanding.
-fn verdict_of(transfer: &Transfer) -> &'static str {
-    match (&transfer.scanning, &transfer.unscanned) {
-        (None, _) => "passed",
-        (Some(_), Some(_)) => "unscanned",
-        (Some(_), None) => "clean",
-    }
 }
 
 impl Found for Findings<'_, '_> {

@@ -54,9 +54,7 @@ impl Findings<'_, '_> {
         };
         let others = transfer.memory.saturating_sub(scanning.memory());
         if !self.has_memory(scanning.growth(plain.len())) {
-            self.desk.effects.abandoned.extend(scanning.abandoned());
-            transfer.scanning = None;
-            self.count_memory(transfer, others);
+            self.stop_scanning(transfer);
             self.on_unscanned(&transfer.name, NO_MEMORY);
             transfer.unscanned = Some(NO_MEMORY.to_owned());
             return;
@@ -65,6 +63,15 @@ impl Findings<'_, '_> {
         let now = others + scanning.memory();
         self.count_memory(transfer, now);
         self.wait_for(sender, transfer.number, ticket);
+    }
+
+    /// Nothing more of a file goes to the scanner.
+    pub(super) fn stop_scanning(&mut self, transfer: &mut Transfer) {
+        if let Some(mut scanning) = transfer.scanning.take() {
+            self.desk.effects.abandoned.extend(scanning.abandoned());
+            let others = transfer.memory.saturating_sub(scanning.memory());
+            self.count_memory(transfer, others);
+        }
     }
 
     /// Scans what came of a side's file so far. Whether there is anything to wait for.

@@ -16,8 +16,10 @@ pub(super) const SEGMENT: u64 = 1200;
 const FIRST_WINDOW: u64 = 10 * SEGMENT;
 /// Acknowledgments of the same byte after which it is sent again.
 const DUPLICATES: u8 = 3;
-/// After which time what is not acknowledged is sent again, nanoseconds.
-const PATIENCE_NS: u64 = 500_000_000;
+/// After which time what is not acknowledged is sent again first, nanoseconds; then after twice as long (RFC 6298 sec. 5.5).
+const TIMEOUT_NS: u64 = 500_000_000;
+/// How often that is doubled.
+const MAX_DOUBLED: u8 = 4;
 /// How often some bytes go where the verdict is awaited, nanoseconds.
 const TRICKLE_NS: u64 = 2_000_000_000;
 /// How many.
@@ -43,8 +45,12 @@ pub(super) struct Relay {
     pub(super) advertised: u16,
     /// Up to here is sent again what the receiver misses.
     recovers_to: u64,
-    /// Since when nothing new was acknowledged.
+    /// Since when nothing new was acknowledged, or sent again.
     pub(super) since: Timestamp,
+    /// How often in a row something was sent again.
+    timeouts: u8,
+    /// When the sender brought something new last, or the receiver acknowledged something new.
+    moved: Timestamp,
     trickled: Timestamp,
     /// Files by their numbers, and the packet in which each has begun by its first place.
     files: VecDeque<(u32, u64)>,
@@ -71,6 +77,8 @@ impl Relay {
             advertised: 0,
             recovers_to: 0,
             since: now,
+            timeouts: 0,
+            moved: now,
             trickled: now,
             files: VecDeque::new(),
             scans: VecDeque::new(),
@@ -81,13 +89,14 @@ impl Relay {
     }
 
     /// What came up to `end` has begun this file, if no other had.
-    pub(super) fn note_file(&mut self, newest: Option<u32>, end: u64) {
+    pub(super) fn note_file(&mut self, newest: Option<u32>, end: u64, now: Timestamp) {
         let last = self.files.back().map(|(number, _)| *number);
         if let Some(newest) = newest.filter(|newest| last.is_none_or(|last| last < *newest)) {
             self.files.push_back((newest, self.seen));
         }
         if end > self.seen {
             self.before = self.seen;
+            self.moved = now;
         }
         self.seen = end;
     }
@@ -152,7 +161,9 @@ impl Relay {
             self.unacked = to;
             self.next = self.next.max(to);
             self.duplicates = 0;
+            self.timeouts = 0;
             self.since = now;
+            self.moved = now;
             return to < self.recovers_to;
         }
         if to < self.unacked || !is_bare || !is_same_edge || self.next == self.unacked {
@@ -164,6 +175,11 @@ impl Relay {
             self.lose();
         }
         is_lost
+    }
+
+    /// For how long neither end has moved it on, nanoseconds.
+    pub(super) const fn still_for(&self, now: Timestamp) -> u64 {
+        now.nanos_since(self.moved)
     }
 
     fn lose(&mut self) {
@@ -182,11 +198,13 @@ impl Relay {
         let is_under_way = self.next > self.unacked;
         if !is_under_way && self.free <= self.next {
             self.since = now;
+            self.timeouts = 0;
         }
-        if now.nanos_since(self.since) < PATIENCE_NS {
+        if now.nanos_since(self.since) < TIMEOUT_NS << self.timeouts {
             return false;
         }
         self.since = now;
+        self.timeouts = (self.timeouts + 1).min(MAX_DOUBLED);
         if is_under_way {
             self.lose();
         } else {
@@ -234,6 +252,9 @@ mod tests {
         assert!(!relay.on_time(at(400), 1 << 20, false));
         assert!(relay.on_time(at(503), 1 << 20, false));
         assert!(!relay.on_time(at(504), 1 << 20, false));
+        assert!(!relay.on_time(at(1502), 1 << 20, false), "twice as long");
+        assert!(relay.on_time(at(1503), 1 << 20, false));
+        assert_eq!(relay.still_for(at(1503)), 1_500_000_000);
     }
 
     #[test]
@@ -257,9 +278,9 @@ mod tests {
             relay.free
         };
         relay.note_scan(Some(Ticket(1)));
-        relay.note_file(Some(1), 30_000);
+        relay.note_file(Some(1), 30_000, at(0));
         relay.note_scan(Some(Ticket(2)));
-        relay.note_file(Some(1), 60_000);
+        relay.note_file(Some(1), 60_000, at(0));
         relay.note_clean(Some(Ticket(1)));
         assert_eq!(
             trickle(&mut relay, KEPT_BACK + 90_000),

@@ -39,10 +39,11 @@ impl GatewayStage {
             let ticket = *ticket;
             self.stats.scan_timeouts += 1;
             effects.abandoned.push(ticket);
+            let since = self.asked.get(&ticket).map_or(now, |asked| asked.since);
             let report = ScanReport {
                 ticket,
                 outcome: ScanOutcome::Failed("the scanner did not answer in time".to_owned()),
-                latency_ns: 0,
+                latency_ns: now.nanos_since(since),
             };
             self.on_report(&report, now, effects);
         }

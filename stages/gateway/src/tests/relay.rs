@@ -310,3 +310,75 @@ fn files_that_wait_for_their_receiver_make_the_next_one_wait() {
     );
     assert_eq!(bed.events_of(GatewayEventKind::Limit), 0);
 }
+
+#[test]
+fn a_client_that_goes_away_leaves_nothing() {
+    let stream = response(&vec![b'x'; 50_000]);
+    let mut bed = Bed::new(holding(1 << 20, Fail::Open));
+    let mut ends = ends(&mut bed, &stream[..20_000], false);
+    ends.go(true);
+    // Its end says that it has nothing yet; the server must hear what it believes to have arrived.
+    bed.fin(Side::Client, ASKED);
+    assert!(bed.at_server.has_fin);
+    let fin = bed.own.iter().rfind(|segment| segment.is_fin);
+    let fin = fin.expect("the gateway's own").clone();
+    assert_eq!(fin.ack.0, SERVER_FIRST + 1 + 20_000);
+    // The server has it, and so has the client.
+    bed.ack(Side::Server, 20_000, ASKED + 1);
+    let all = u32::try_from(ASKED + 1).expect("small");
+    assert_eq!(bed.acknowledged[0], all);
+    let end = CLIENT_FIRST.wrapping_add(1 + all);
+    // Its program is gone: what comes is answered with a reset, by the number of what it was acknowledged.
+    bed.packet(Side::Client, end, TcpFlags::RST, &[]);
+    assert_eq!((bed.resets.len(), bed.unanswered()), (1, 0));
+    assert_eq!(bed.stage.stats().held_bytes, 0);
+}
+
+#[test]
+fn ends_that_are_silent_lose_what_is_held() {
+    let stream = response(&vec![b'x'; 50_000]);
+    let mut policy = holding(1 << 20, Fail::Open);
+    policy.limits.idle_timeout_ns = 10_000_000_000;
+    let mut bed = Bed::new(policy);
+    let mut ends = ends(&mut bed, &stream, false);
+    while ends.bed.own.is_empty() {
+        ends.go(true);
+    }
+    assert!(ends.has < stream.len(), "it is on its way");
+    let brought = bed.own.len();
+    for second in 0..10 {
+        assert_eq!(bed.resets.len(), 0, "{second}");
+        bed.advance(1_000_000_000);
+    }
+    bed.advance(2_000_000_000);
+    assert_eq!((bed.resets.len(), bed.unanswered()), (1, 0));
+    assert!(bed.own.len() - brought < 10, "it waits longer each time");
+    assert_eq!(bed.events_of(GatewayEventKind::Limit), 1);
+    assert_eq!(bed.stage.stats().held_bytes, 0);
+}
+
+#[test]
+fn a_scanner_that_hangs_delays_an_open_file_once() {
+    let stream = response(&vec![b'x'; 200_000]);
+    for hold in [Hold::Packet, Hold::File] {
+        let mut policy = holding(8000, Fail::Open);
+        let rule = std::sync::Arc::get_mut(&mut policy.rules[0]).expect("nobody else has it");
+        if let Some(scan) = &mut rule.inspect.scan {
+            scan.hold = hold;
+        }
+        let mut bed = Bed::new(policy);
+        let mut ends = ends(&mut bed, &stream, false);
+        let mut rounds = 0;
+        while ends.has < stream.len() && rounds < 200 {
+            ends.go(false);
+            rounds += 1;
+        }
+        assert!(
+            rounds < 80,
+            "{hold:?}: {rounds} times 50 ms, the timeout is 1 s"
+        );
+        assert_eq!(bed.at_client.stream(), stream);
+        assert!(bed.events_of(GatewayEventKind::Unscanned) >= 1);
+        assert!(bed.due.len() <= 8, "{hold:?}: {} scans", bed.due.len());
+    }
+}

@@ -59,7 +59,7 @@ impl Work<'_, '_> {
                 "a packet is longer than what the kernel hands over",
             );
         }
-        if is_reset && self.conn.stream(side).is_relayed_to(segment.seq) {
+        if is_reset && self.resets_relayed(side, segment) {
             return self.end_relayed(segment);
         }
         let stream = self.conn.stream(side);

@@ -11,9 +11,10 @@ use linkweir_engine::effect::{Decision, Mark, OwnSegment};
 use linkweir_wire::{SeqNumber, Tcp};
 
 impl Work<'_, '_> {
-    /// Whether the gateway brings what a side sends.
+    /// Whether the gateway brings what a side sends. Also where it brings what the other side sends: the side acknowledges with its
+    /// packets what the other end believes to have arrived long ago, and would drop them (RFC 5961 sec. 5.2).
     pub(super) fn must_relay(&mut self, side: Side) -> bool {
-        self.conn.stream(side).is_relayed() || self.holds_file(side)
+        self.conn.streams.iter().any(Stream::is_relayed) || self.holds_file(side)
     }
 
     fn holds_file(&mut self, side: Side) -> bool {
@@ -57,7 +58,7 @@ impl Work<'_, '_> {
         };
         stream.relay(edge, now, self.room.budget, answers);
         if let Phase::Inspected(exam) = &mut self.conn.phase {
-            stream.note(exam.newest_file(side), exam.last_scan(side));
+            stream.note(exam.newest_file(side), exam.last_scan(side), now);
         }
         self.acknowledge(side);
         self.bring(side, false);
@@ -88,14 +89,26 @@ impl Work<'_, '_> {
             }
             (None, Outcome::Wait | Outcome::Block(_)) => {}
         }
-        let released = self.conn.stream(side.other()).released();
-        let ack = self.plausible(side).newest_ack().unwrap_or(released);
+        let ack = self.own_ack(side);
         let mut again = again;
         while let Some((seq, bytes, is_fin)) = self.conn.stream(side).next_own(again) {
             again = false;
             self.send(side, seq, ack, bytes, is_fin);
         }
         self.conn.stream(side).end_relay();
+    }
+
+    /// What segments of the gateway in the name of a side acknowledge: what the side has acknowledged, or the gateway for it.
+    fn own_ack(&mut self, side: Side) -> SeqNumber {
+        let other = self.conn.stream(side.other());
+        let (released, vouched) = (other.released(), other.vouched());
+        let is_relayed = other.is_relayed();
+        let own = self.plausible(side).newest_ack().unwrap_or(released);
+        if is_relayed && vouched.after(own) {
+            vouched
+        } else {
+            own
+        }
     }
 
     fn send(&mut self, from: Side, seq: SeqNumber, ack: SeqNumber, payload: Vec<u8>, is_fin: bool) {
@@ -131,8 +144,18 @@ impl Work<'_, '_> {
             .on_receiver(ack, edge, is_bare, now);
         let vouched = self.conn.stream(sender).vouched();
         self.bring(sender, misses);
-        if !is_bare || !ack.before(vouched) {
+        if !is_bare {
             return None;
+        }
+        if !ack.before(vouched) {
+            if !self.conn.stream(side).is_relayed() {
+                return None;
+            }
+            // Its number is that of bytes which the gateway still has.
+            self.room.drop(segment.id);
+            let seq = self.conn.stream(side).released();
+            self.send(side, seq, ack, Vec::new(), false);
+            return Some(self.fate());
         }
         // Its sender has an acknowledgment that says more, but for the window.
         self.room.drop(segment.id);
@@ -191,8 +214,16 @@ impl Work<'_, '_> {
         Some(Fate::Kept)
     }
 
-    /// The sender resets a connection whose receiver does not have what the gateway has acknowledged: that one gets a reset with
-    /// the number that it expects.
+    /// Whether a side resets a connection of which the gateway brings something: its own stream, of which the other end has less
+    /// than was acknowledged, or what it gets, with its next number or the one that the gateway acknowledges there.
+    pub(super) fn resets_relayed(&mut self, side: Side, segment: &Segment<'_>) -> bool {
+        self.conn.stream(side).is_relayed_to(segment.seq)
+            || self.conn.stream(side.other()).is_relayed()
+                && (self.own_ack(side.other()) == segment.seq
+                    || self.conn.stream(side).next() == Some(segment.seq))
+    }
+
+    /// One end resets a connection whose ends do not have the same of it: the other gets a reset with the number that it expects.
     pub(super) fn end_relayed(&mut self, segment: &Segment<'_>) -> Fate {
         self.room.drop(segment.id);
         let rule = self.mark().map_or(0, |mark| mark.rule);
@@ -203,6 +234,18 @@ impl Work<'_, '_> {
         self.close();
         self.answer_all(mark);
         Fate::Over(mark)
+    }
+
+    /// Neither end has moved on for long what the gateway brings. `None` where one has.
+    pub(super) fn end_still(&mut self) -> Option<Fate> {
+        let now = self.room.now;
+        let relays = self
+            .conn
+            .streams
+            .iter()
+            .filter_map(|stream| stream.still_for(now));
+        let is_still = relays.min()? > self.room.policy.limits.idle_timeout_ns;
+        is_still.then(|| self.let_go("neither end has gone on with a held file"))
     }
 
     /// Time has passed for what the gateway brings.

@@ -292,6 +292,9 @@ impl Work<'_, '_> {
 
     /// A packet has waited long enough for the next one of its file.
     pub(crate) fn on_lag_timeout(&mut self) -> Fate {
+        if let Some(fate) = self.end_still() {
+            return fate;
+        }
         for side in [Side::Client, Side::Server] {
             self.end_lag(side);
             self.on_relay_time(side);

@@ -145,6 +145,33 @@ fn an_output_that_failed_is_written_again_after_a_hangup() {
     assert!(written.contains("\"event\":\"decided\""), "{written}");
 }
 
+/// An output that nobody reads: its opening waits, and no packet with it.
+#[test]
+fn a_pipe_without_a_reader_holds_up_no_traffic() {
+    let Some(site) = Site::open(&["mkfifo"]) else { return };
+    let policy = format!("{WEB}action = \"allow\"\n");
+    drop(site.gateway(&policy).end());
+    let pipe = site.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let config = site.configure("gateway.toml", &policy);
+    let up = ["up", "--config", &config];
+    assert!(site.linkweir(&up).status().unwrap().success());
+    let running = site.run(&config, "other.jsonl", &["-w", "pipe"]);
+    let opened = || site.path(".other.jsonl.partial").exists();
+    assert!(until(PATIENCE, opened));
+    pause(Duration::from_millis(300));
+    site.nginx.put("small", b"small").unwrap();
+    assert_eq!(site.curl(0, &url("plain/small"), "out", &[]).0, 0);
+    // The first signal asks; the second ends what waits.
+    running.signal("TERM").unwrap();
+    pause(Duration::from_millis(700));
+    let output = running.finish().unwrap();
+    assert!(!output.status.success());
+    let down = ["down", "--config", &config];
+    assert!(site.linkweir(&down).status().unwrap().success());
+}
+
 /// Folders that hold as much as they may.
 #[test]
 fn recordings_that_are_not_kept_are_told_and_change_the_exit_code() {

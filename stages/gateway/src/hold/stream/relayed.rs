@@ -61,6 +61,12 @@ impl Stream {
         self.is_relayed() && segment.seq.before(self.vouched())
     }
 
+    /// For how long the sender has brought nothing new and the receiver has acknowledged nothing new of what the gateway
+    /// brings, nanoseconds; `None` where it brings nothing.
+    pub(crate) fn still_for(&self, now: Timestamp) -> Option<u64> {
+        Some(self.relay.as_ref()?.still_for(now))
+    }
+
     /// Whether something that may go has not arrived.
     pub(crate) fn has_let_go(&self) -> bool {
         let relay = self.relay.as_ref();
@@ -68,10 +74,10 @@ impl Stream {
     }
 
     /// What came since this was called last has begun this file, if no other had begun before, and this scan was asked for.
-    pub(crate) fn note(&mut self, newest: Option<u32>, scan: Option<Ticket>) {
+    pub(crate) fn note(&mut self, newest: Option<u32>, scan: Option<Ticket>, now: Timestamp) {
         if let Some(relay) = &mut self.relay {
             relay.note_scan(scan);
-            relay.note_file(newest, self.next_at);
+            relay.note_file(newest, self.next_at, now);
         }
     }
 
