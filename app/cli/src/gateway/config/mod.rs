@@ -178,7 +178,11 @@ pub(super) fn control_path(path: &Path) -> PathBuf {
 /// Reads a file of keywords or patterns: one a line; empty lines and those that begin with `#` are not
 /// counted.
 pub(super) fn read_list(path: &Path) -> anyhow::Result<Vec<String>> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let shown = || path.display().to_string();
+    // The running gateway reads it too, for a reload: a pipe could keep it waiting.
+    let is_file = std::fs::metadata(path).with_context(shown)?.is_file();
+    anyhow::ensure!(is_file, "{}: not a regular file", shown());
+    let text = read_text(path)?;
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())

@@ -233,6 +233,18 @@ fn a_fault_is_told_with_its_line_and_column() {
 }
 
 #[test]
+fn a_list_is_a_file_of_a_bounded_length() {
+    for (list, wrong) in [
+        ("/dev/zero", "not a regular file"),
+        ("/nowhere/words", "No such file"),
+    ] {
+        let text = FULL.replace("[[rule]]", &format!("[[rule]]\nkeywords-file = \"{list}\""));
+        let error = read(&text).expect_err(list);
+        assert!(error.contains(wrong), "{error}");
+    }
+}
+
+#[test]
 fn a_policy_that_allows_everything_says_so() {
     for empty in ["", "# nothing yet\n"] {
         let error = read(empty).unwrap_err();
