@@ -61,27 +61,29 @@ fn what_passes_a_full_queue_is_told_with_the_rules_that_were_void() {
     gateway.running.signal("CONT").unwrap();
     let is_told = || json_of(&gateway)["events"]["unseen"] == 2;
     assert!(until(PATIENCE, is_told), "{}", json_of(&gateway));
-    // As many as a queue holds waited.
-    assert_eq!(json_of(&gateway)["unseen"], 236);
+    // As many as a queue holds waited, and what the worker had taken before it stopped.
+    let unseen = json_of(&gateway)["unseen"].as_u64().unwrap();
+    assert!((228..=236).contains(&unseen), "{unseen}");
     let screen = gateway.status();
-    assert!(screen.contains("236 packets unseen"), "{screen}");
-    let is_shown = || metric(&site, "linkweir_gateway_unseen_packets_total ") == Some(236);
+    assert!(
+        screen.contains(&format!("{unseen} packets unseen")),
+        "{screen}"
+    );
+    let is_shown = || metric(&site, "linkweir_gateway_unseen_packets_total ") == Some(unseen);
     assert!(until(PATIENCE, is_shown));
     assert_eq!(
         metric(&site, "linkweir_dropped_total{cause=\"kernel\"}"),
-        Some(236)
+        Some(unseen)
     );
     let (code, said, events) = gateway.ended();
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("236 packets passed unseen in "), "{said}");
+    let passed = format!("{unseen} packets passed unseen in ");
+    assert!(said.contains(&passed), "{said}");
     assert!(said.contains("void meanwhile: http, gnutella"), "{said}");
     for rule in ["http", "gnutella"] {
         let event = events.one("unseen", "rule", rule);
         let detail = event["detail"].as_str().unwrap();
-        assert!(
-            detail.starts_with("236 packets passed unseen in "),
-            "{detail}"
-        );
+        assert!(detail.starts_with(&passed), "{detail}");
         assert_eq!(event["client_ip"], Value::Null);
         assert_eq!(event["server_port"], Value::Null);
     }
@@ -148,7 +150,9 @@ fn an_output_that_failed_is_written_again_after_a_hangup() {
 /// An output that nobody reads: its opening waits, and no packet with it.
 #[test]
 fn a_pipe_without_a_reader_holds_up_no_traffic() {
-    let Some(site) = Site::open(&["mkfifo"]) else { return };
+    let Some(site) = Site::open(&["mkfifo"]) else {
+        return;
+    };
     let policy = format!("{WEB}action = \"allow\"\n");
     drop(site.gateway(&policy).end());
     let pipe = site.path("pipe");
