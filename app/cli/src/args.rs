@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
+pub(crate) use linkweir_cli::files::OverwriteArgs;
 use linkweir_proto::application::Application;
-use linkweir_sink::{Existing, Format, OutputOptions, Partition, Rotation};
+use linkweir_sink::{Format, OutputOptions, Partition, Rotation};
 
 use crate::archive::ArchiveArgs;
 #[cfg(feature = "kafka")]
@@ -295,22 +296,6 @@ pub(crate) struct RecordArgs {
     /// Write no records: only count.
     #[arg(long, conflicts_with = "write", help_heading = "Output")]
     pub(crate) no_output: bool,
-}
-
-/// What becomes of files that exist.
-#[derive(Debug, Clone, Copy, Default, Args)]
-pub(crate) struct OverwriteArgs {
-    /// Replace output files that exist [default: a run over files refuses them; a run on live traffic, and
-    /// `load`, write to `NAME.1`, `NAME.2` and so on].
-    #[arg(long, help_heading = "Output")]
-    pub(crate) overwrite: bool,
-}
-
-impl OverwriteArgs {
-    /// What goes for the outputs of a run; `is_live` where it cannot be repeated.
-    pub(crate) const fn existing(self, is_live: bool) -> Existing {
-        Existing::of(self.overwrite, is_live)
-    }
 }
 
 /// What destinations that keep or carry many records want to know.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use linkweir_capture::files_below;
 
-use crate::outputs::is_stdout;
+use crate::files::is_stdout;
 
 /// A destination that is a regular file, or will be one.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +44,10 @@ impl Spot {
 
 /// Refuses outputs that would replace one another or one of `inputs` (a directory stands for its
 /// files). Outputs and inputs come with the flag that named them.
-pub(crate) fn check(outputs: &[(&str, &Path)], inputs: &[(&str, &Path)]) -> Result<(), String> {
+///
+/// # Errors
+/// The message that says which two are one file.
+pub fn check(outputs: &[(&str, &Path)], inputs: &[(&str, &Path)]) -> Result<(), String> {
     check_stdout(outputs)?;
     let mut taken: Vec<(&str, Spot)> = Vec::new();
     for (flag, path) in inputs {

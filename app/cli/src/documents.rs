@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::CommandFactory;
+pub(crate) use linkweir_cli::files::command_line;
 
 use crate::args::{Cli, CompletionArgs, ManArgs};
 use crate::exit::Exit;
@@ -59,18 +60,6 @@ fn shown() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
         .subcommands(for_people.cloned())
-}
-
-/// The words of the command line; long lists are cut.
-pub(crate) fn command_line() -> String {
-    let words: Vec<String> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(500) {
-        Some((end, _)) => format!("{} ...", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
 }
 
 #[cfg(test)]

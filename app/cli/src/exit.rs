@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// How a run ended (the same for all commands).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// Done.
     Done = 0,
     /// Done, but data was lost: drops, truncated or corrupt input.
@@ -23,7 +23,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Says something on standard error; that it cannot be said is no reason to fail.
-pub(crate) fn say(text: &str) {
+pub fn say(text: &str) {
     let mut stderr = std::io::stderr().lock();
     if writeln!(stderr, "{text}").is_err() {
         // Nobody listens.
@@ -34,12 +34,12 @@ pub(crate) fn say(text: &str) {
 const LONGEST: usize = 4096;
 
 /// A message with names from outside in it: nothing in it may act on a terminal or begin a line.
-pub(crate) fn warn(text: &str) {
+pub fn warn(text: &str) {
     say(&format!("linkweir: {}", safe(text)));
 }
 
 /// A message of several lines, such as an error with the line of the file that it is about.
-pub(crate) fn warn_lines(text: &str) {
+pub fn warn_lines(text: &str) {
     say(&format!("linkweir: {}", safe_lines(text)));
 }
 
@@ -50,7 +50,7 @@ fn safe_lines(text: &str) -> String {
 }
 
 /// A text that may be shown: controls escaped, and cut where it is too long.
-pub(crate) fn safe(text: &str) -> String {
+pub fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len().min(LONGEST));
     for letter in text.chars() {
         if safe.len() >= LONGEST {
@@ -69,7 +69,7 @@ pub(crate) fn safe(text: &str) -> String {
 }
 
 /// Prints what clap has to say: help and versions on standard output, errors on standard error.
-pub(crate) fn usage(error: &clap::Error) -> Exit {
+pub fn usage(error: &clap::Error) -> Exit {
     let printed = error.print();
     if error.use_stderr() {
         Exit::Usage
@@ -81,7 +81,7 @@ pub(crate) fn usage(error: &clap::Error) -> Exit {
 }
 
 /// A run that could not be done.
-pub(crate) fn failure(error: &anyhow::Error) -> Exit {
+pub fn failure(error: &anyhow::Error) -> Exit {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         // Many say themselves what caused them.
@@ -105,7 +105,7 @@ pub(crate) fn failure(error: &anyhow::Error) -> Exit {
 
 /// Marks an error as one of the command line or configuration.
 #[derive(Debug)]
-pub(crate) struct Wrong(pub(crate) String);
+pub struct Wrong(pub String);
 
 impl std::fmt::Display for Wrong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,17 +1,15 @@
 //! `linkweir`: measures, controls and generates network traffic.
 //!
 //! This crate is glue: it reads the command line, opens sources and sinks, runs a stage between
-//! them and says how it went. Only here is the clock asked.
+//! them and says how it went.
 #![forbid(unsafe_code)]
 
 mod archive;
 mod args;
 mod config;
-mod conflicts;
 #[cfg(feature = "kafka")]
 mod console;
 mod documents;
-mod exit;
 mod feed;
 mod flows;
 mod gateway;
@@ -25,23 +23,21 @@ mod load;
 mod merge;
 mod model;
 mod outputs;
-mod panics;
 mod picture;
 mod progress;
 mod rings;
 mod schema;
 mod screen;
-mod signals;
 #[cfg(feature = "kafka")]
 mod sketches;
 mod totals;
-mod units;
 mod view;
 mod watch;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use linkweir_cli::{conflicts, exit, panics, signals, units};
 
 use crate::args::{Cli, Command};
 

@@ -5,7 +5,8 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
+pub(crate) use linkweir_cli::files::{document, document_at, is_stdout, print, refused};
 use linkweir_engine::{Loss, NoOutput, Outputs, Sink, SinkError};
 use linkweir_record::RecordKind;
 use linkweir_sink::human::{counted, thousands};
@@ -13,15 +14,7 @@ use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
 use serde_json::{Map, Value};
 
-use crate::exit::{Exit, Wrong, warn};
-
-/// An output that is refused is wrong usage; one that fails is not.
-pub(crate) fn refused(error: SinkError) -> anyhow::Error {
-    match error {
-        SinkError::Refused { .. } => anyhow!(Wrong(error.to_string())),
-        other => other.into(),
-    }
-}
+use crate::exit::{Exit, warn};
 
 /// Opens destinations of records.
 pub(crate) fn open<K: RecordKind>(
@@ -36,24 +29,6 @@ pub(crate) fn open<K: RecordKind>(
         outputs.open(*destination, open).map_err(refused)?;
     }
     Ok(outputs)
-}
-
-/// Opens a document that is the work of a command.
-pub(crate) fn document(destination: &str, existing: Existing) -> anyhow::Result<Document> {
-    Document::open(destination, existing, warn).map_err(refused)
-}
-
-/// The same for a path.
-pub(crate) fn document_at(path: &Path, existing: Existing) -> anyhow::Result<Document> {
-    let name = path.to_str();
-    let name = name.ok_or_else(|| anyhow!(Wrong(format!("{path:?}: the name is no UTF-8"))))?;
-    document(name, existing)
-}
-
-/// Writes a text to standard output; that nobody reads it any more is no failure.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let out = document("-", Existing::Refuse)?;
-    out.write_whole(text.as_bytes()).context("standard output")
 }
 
 /// A document that a run writes when it ends, beside its records.
@@ -186,11 +161,6 @@ pub(crate) fn destinations(named: &[String], nowhere: bool) -> Vec<&str> {
         [] => vec!["-"],
         named => named.iter().map(String::as_str).collect(),
     }
-}
-
-/// Whether a destination is standard output.
-pub(crate) fn is_stdout(destination: &str) -> bool {
-    matches!(destination, "-" | "/dev/stdout")
 }
 
 /// Whether records that go there are shown on a terminal: no progress belongs between them.

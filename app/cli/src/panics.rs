@@ -3,7 +3,7 @@
 use std::{panic, process};
 
 /// Makes every panic end the program, but for those that a library of columns is guarded from.
-pub(crate) fn end_the_program() {
+pub fn end_the_program() {
     let tell = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if is_guarded() {

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+pub(crate) use linkweir_cli::clock::{now, wall_clock};
 use linkweir_engine::{Progress, RunReport};
 use linkweir_sink::human::{counted, thousands};
 
@@ -22,26 +23,6 @@ pub(crate) struct Meter {
     shown: Instant,
     bar: Option<ProgressBar>,
     wanted: bool,
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the binary is where the clock is asked"
-)]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-/// Nanoseconds since the epoch.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the binary is where the clock is asked"
-)]
-pub(crate) fn wall_clock() -> u64 {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Meter {

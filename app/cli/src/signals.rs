@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Whether the process was asked to finish.
-pub(crate) fn is_stopping() -> bool {
+pub fn is_stopping() -> bool {
     STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What was asked of the process since it started.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Signals {
+pub struct Signals {
     stop: Arc<AtomicBool>,
     rotate: Arc<AtomicBool>,
     report: Arc<AtomicBool>,
@@ -32,7 +32,10 @@ impl Signals {
     ///
     /// The first SIGINT or SIGTERM asks to finish; one that comes half a second later or more kills, as
     /// it would have without us.
-    pub(crate) fn install() -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// The kernel refuses a handler.
+    pub fn install() -> anyhow::Result<Self> {
         let signals = Self::default();
         ask_to_stop(&[SIGINT, SIGTERM], &signals.stop, PATIENCE).context("signals")?;
         signal_hook::flag::register(SIGHUP, Arc::clone(&signals.rotate)).context("signals")?;
@@ -42,22 +45,22 @@ impl Signals {
     }
 
     /// The flag that is set when the run is to finish, for those who wait elsewhere.
-    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
     /// Whether to finish.
-    pub(crate) fn stop(&self) -> bool {
+    pub fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Whether new files were asked for since the last look.
-    pub(crate) fn take_rotate(&self) -> bool {
+    pub fn take_rotate(&self) -> bool {
         self.rotate.load(Ordering::Relaxed) && self.rotate.swap(false, Ordering::Relaxed)
     }
 
     /// Whether a line of progress was asked for since the last look.
-    pub(crate) fn take_report(&self) -> bool {
+    pub fn take_report(&self) -> bool {
         self.report.load(Ordering::Relaxed) && self.report.swap(false, Ordering::Relaxed)
     }
 }

@@ -8,7 +8,10 @@ use linkweir_http::PortSet;
 const MAX_WORKERS: usize = 256;
 
 /// A size: `65536`, `256KiB`, `1MB`.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// It is not a valid size, or zero.
+pub fn size(text: &str) -> Result<u64, String> {
     let at = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
@@ -37,7 +40,10 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// A span of time: `60s`, `500ms`, `1h30m`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// It is not a valid span of time, or zero.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let span = humantime::parse_duration(text).map_err(|error| {
         format!("{error}; give a number with a unit, such as 60s, 500ms or 1h30m")
     })?;
@@ -50,11 +56,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A moment, nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) u64);
+pub struct Moment(pub u64);
 
 /// A moment of the command line: `2026-11-14`, `2026-11-14 12:00`, `2026-11-14T12:00:00Z` or seconds
 /// since 1970.
-pub(crate) fn moment(text: &str) -> Result<Moment, String> {
+///
+/// # Errors
+/// It is not a valid time, or before 1970.
+pub fn moment(text: &str) -> Result<Moment, String> {
     const FORM: &str = "give a time such as 2026-11-14, '2026-11-14 12:00' (UTC) or 1794657600";
     if let Ok(seconds) = text.parse::<u64>() {
         let nanos = seconds.checked_mul(1_000_000_000).ok_or(FORM)?;
@@ -74,7 +83,10 @@ pub(crate) fn moment(text: &str) -> Result<Moment, String> {
 }
 
 /// A number above zero: `2.35`.
-pub(crate) fn positive(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// It is not a number, or not above zero.
+pub fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
         _ => Err("give a number above zero".to_owned()),
@@ -82,7 +94,10 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// A number of threads: `4`, or `auto` for one a core.
-pub(crate) fn workers(text: &str) -> Result<usize, String> {
+///
+/// # Errors
+/// It is neither `auto` nor a number from 1 to 256.
+pub fn workers(text: &str) -> Result<usize, String> {
     if text == "auto" {
         return Ok(std::thread::available_parallelism().map_or(1, usize::from));
     }
@@ -93,7 +108,10 @@ pub(crate) fn workers(text: &str) -> Result<usize, String> {
 }
 
 /// A list of ports: `80,8080,8000-8100`.
-pub(crate) fn ports(text: &str) -> Result<PortSet, String> {
+///
+/// # Errors
+/// It is not a valid list of ports.
+pub fn ports(text: &str) -> Result<PortSet, String> {
     let mut set = PortSet::new();
     for part in text.split(',').map(str::trim) {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
