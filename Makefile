@@ -7,6 +7,8 @@ PREFIX ?= /usr/local
 OUT ?= out/demo
 # More words for the demo's `linkweir lab web`, as LAB='--rate 300 --duration 5s'.
 LAB ?=
+# The program, and the laboratory, which it starts and which stands beside it.
+PROGRAMS = --package linkweir --package linkweir-lab
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test try test-cluster build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
@@ -21,25 +23,25 @@ help: ## this list
 # The build of the tests: quick to make, and quick enough to show. `make install` optimises fully.
 demo: setup-demo ## install what is missing, build, measure the bundled capture, run the laboratory; out/demo
 	@echo "demo: compiling linkweir and its libraries as for tests: about 4 minutes on 2 cores the first time"
-	cargo build --locked --package linkweir
+	cargo build --locked $(PROGRAMS)
 	@scripts/demo.sh "$(TARGET)/debug/linkweir" "$(OUT)" $(LAB)
 
 test: setup-test ## install what the tests need, run all of them
 	cargo xtask test
 
 try: setup-build ## build nearly as fast as a release, in less time, and measure the bundled capture
-	cargo build --profile dev-fast --locked --package linkweir
+	cargo build --profile dev-fast --locked $(PROGRAMS)
 	@mkdir -p "$(OUT)"
 	"$(TARGET)/dev-fast/linkweir" http -r app/testkit/captures/nginx-demo.pcap.gz --summary "$(OUT)/try.json" -w "$(OUT)/try.txt" --overwrite
 
 test-cluster: setup-cluster ## run the Spark job on a cluster of two workers, compare with one process (minutes, 1 GB)
 	LINKWEIR_CLUSTER=1 cargo test --package linkweir --locked --test services cluster -- --nocapture
 
-build: setup-build ## build the release binary
-	cargo build --release --locked --package linkweir
+build: setup-build ## build the release binaries
+	cargo build --release --locked $(PROGRAMS)
 
-install: build ## install the binary, manual pages, completions and systemd units (PREFIX=/usr/local, DESTDIR)
-	install -D -m 755 "$(TARGET)/release/linkweir" "$(DESTDIR)$(PREFIX)/bin/linkweir"
+install: build ## install the binaries, manual pages, completions and systemd units (PREFIX=/usr/local, DESTDIR)
+	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(TARGET)/release/linkweir" "$(TARGET)/release/linkweir-lab"
 	install -d "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" \
 		"$(SHARE)/fish/vendor_completions.d" "$(SHARE)/doc/linkweir/examples" "$(UNITS)"
 	"$(TARGET)/release/linkweir" man "$(SHARE)/man/man1"
@@ -53,7 +55,7 @@ install: build ## install the binary, manual pages, completions and systemd unit
 	done
 
 uninstall: ## remove what `make install` put there
-	rm -f "$(DESTDIR)$(PREFIX)/bin/linkweir" "$(SHARE)"/man/man1/linkweir.1 "$(SHARE)"/man/man1/linkweir-*.1 \
+	rm -f "$(DESTDIR)$(PREFIX)/bin/linkweir" "$(DESTDIR)$(PREFIX)/bin/linkweir-lab" "$(SHARE)"/man/man1/linkweir.1 "$(SHARE)"/man/man1/linkweir-*.1 \
 		"$(SHARE)/bash-completion/completions/linkweir" "$(SHARE)/zsh/site-functions/_linkweir" \
 		"$(SHARE)/fish/vendor_completions.d/linkweir.fish" \
 		"$(UNITS)/linkweir-gateway.service" "$(UNITS)/linkweir-http@.service" "$(UNITS)/linkweir-flows@.service" \

@@ -10,7 +10,7 @@ registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
 # Crates with something else in them: C libraries, fonts. Without their texts the program may not be handed on.
 foreign="libz-sys rdkafka-sys zstd-sys ring noto-sans-mono-bitmap"
 
-tree=$(cargo tree --locked --offline --package linkweir --edges normal --prefix none --format '{p}|{l}')
+tree=$(cargo tree --locked --offline --package linkweir --package linkweir-lab --edges normal --prefix none --format '{p}|{l}')
 # Not those of the workspace, which have a path.
 crates=$(printf '%s\n' "$tree" | sed 's/ (\*)$//; s/ (proc-macro)//' | grep -v ' (/' | sort -u)
 

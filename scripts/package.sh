@@ -12,7 +12,7 @@ target=${CARGO_TARGET_DIR:-target}
 out=out/package
 linkweir=$target/release/linkweir
 
-cargo build --release --locked --package linkweir
+cargo build --release --locked --package linkweir --package linkweir-lab
 rm -rf "$out"
 mkdir -p "$out/completions"
 "$linkweir" man "$out/man"

@@ -14,6 +14,8 @@ enum May {
     Only(&'static [&'static str]),
     /// Every crate of the foundation, and the crates named.
     FoundationAnd(&'static [&'static str]),
+    /// Every crate but those named.
+    EverythingBut(&'static [&'static str]),
     /// Every crate.
     Everything,
 }
@@ -50,7 +52,8 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/scan", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/vault", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/console", May::FoundationAnd(&["linkweir-sys"])),
-    ("app/cli", May::Everything),
+    // What users install has no peers of the tests in it.
+    ("app/cli", May::EverythingBut(&["linkweir-lab", TESTKIT])),
     ("app/lab", May::Everything),
     ("app/testkit", May::Everything),
     // The keyword automaton alone.
@@ -154,6 +157,7 @@ fn faults(members: &[Member]) -> Vec<String> {
         for (import, only_in_tests) in &member.imports {
             let allowed = match may {
                 May::Everything => true,
+                May::EverythingBut(named) => !named.contains(&import.as_str()),
                 May::FoundationAnd(named) => {
                     in_foundation(import) || named.contains(&import.as_str())
                 }
@@ -205,6 +209,15 @@ mod tests {
         assert!(faults(&in_tests).is_empty());
         let in_code = [member("foundation/wire", &[(TESTKIT, false)])];
         assert_eq!(faults(&in_code).len(), 1);
+    }
+
+    #[test]
+    fn the_program_has_no_peers_of_the_tests_in_it() {
+        assert!(faults(&[member("app/cli", &[(TESTKIT, true)])]).is_empty());
+        for import in [TESTKIT, "linkweir-lab"] {
+            let members = [member("app/cli", &[(import, false)])];
+            assert_eq!(faults(&members).len(), 1, "{import}");
+        }
     }
 
     #[test]

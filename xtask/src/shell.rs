@@ -65,12 +65,17 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
+/// The program, and the laboratory beside it.
+const PROGRAMS: [&str; 4] = ["--package", "linkweir", "--package", "linkweir-lab"];
+
 /// Builds the program as the tests have built it, and says where it is: for what it says, not how fast.
 ///
 /// # Errors
 /// The build fails.
 pub fn built_binary() -> Result<PathBuf> {
-    if !passes(cargo().args(["build", "--quiet", "--package", "linkweir"]))? {
+    let mut build = cargo();
+    build.args(["build", "--quiet"]).args(PROGRAMS);
+    if !passes(&mut build)? {
         bail!("the build failed");
     }
     Ok(target_dir().join("debug/linkweir"))
@@ -82,7 +87,7 @@ pub fn built_binary() -> Result<PathBuf> {
 /// The build fails.
 pub fn release_binary() -> Result<PathBuf> {
     let mut build = cargo();
-    build.args(["build", "--release", "--package", "linkweir"]);
+    build.args(["build", "--release"]).args(PROGRAMS);
     if !passes(&mut build)? {
         bail!("the release build failed");
     }

@@ -42,7 +42,7 @@ const LANES: &[(&str, &str, Lane)] = &[
     ("linkweir-testkit", "lib", Lane::Waiting),
     ("linkweir", "live", Lane::Alone(2)),
     ("linkweir", "network", Lane::Alone(5)),
-    ("linkweir", "lab", Lane::Alone(2)),
+    ("linkweir-lab", "lab", Lane::Alone(2)),
 ];
 
 /// A test program.
@@ -448,15 +448,15 @@ mod tests {
     #[test]
     fn cargo_names_programs() {
         let message = serde_json::json!({
-            "package_id": "path+file:///x/app/cli#linkweir@0.1.0", "manifest_path": "/x/app/cli/Cargo.toml",
+            "package_id": "path+file:///x/app/lab#linkweir-lab@0.1.0", "manifest_path": "/x/app/lab/Cargo.toml",
             "target": { "kind": ["test"], "name": "lab", "test": true }, "profile": { "test": true }, "executable": "/x/t/lab-1",
         });
         let lab = program(&message).unwrap();
         assert_eq!(
             (lab.title().as_str(), lab.lane()),
-            ("linkweir lab", Lane::Alone(2))
+            ("linkweir-lab lab", Lane::Alone(2))
         );
-        assert_eq!(lab.folder, Path::new("/x/app/cli"));
+        assert_eq!(lab.folder, Path::new("/x/app/lab"));
         assert!(program(&serde_json::json!({ "reason": "build-finished" })).is_none());
     }
 }

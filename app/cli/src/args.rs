@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub(crate) use linkweir_cli::files::OverwriteArgs;
+use linkweir_cli::lab::LabArgs;
 use linkweir_proto::application::Application;
 use linkweir_sink::{Format, OutputOptions, Partition, Rotation};
 
@@ -18,9 +19,6 @@ use crate::flows::FlowsArgs;
 use crate::gateway::GatewayArgs;
 use crate::halves::HalvesArgs;
 use crate::http::HttpArgs;
-use crate::lab::args::LabArgs;
-use crate::lab::line::LineArgs;
-use crate::lab::peer::PeerArgs;
 use crate::load::args::LoadArgs;
 use crate::merge::MergeArgs;
 use crate::model::ModelArgs;
@@ -55,10 +53,6 @@ pub(crate) enum Command {
     Load(Box<LoadArgs>),
     Model(ModelArgs),
     Lab(LabArgs),
-    #[command(hide = true)]
-    LabLine(LineArgs),
-    #[command(hide = true)]
-    LabPeer(PeerArgs),
     Archive(ArchiveArgs),
     #[cfg(feature = "kafka")]
     Console(Box<ConsoleArgs>),

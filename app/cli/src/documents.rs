@@ -77,6 +77,5 @@ mod tests {
             names.contains(&"lab") && names.contains(&"flows"),
             "{names:?}"
         );
-        assert!(!names.contains(&"lab-peer"), "{names:?}");
     }
 }

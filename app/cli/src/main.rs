@@ -18,7 +18,6 @@ mod http;
 mod input;
 mod interfaces;
 mod key_file;
-mod lab;
 mod load;
 mod merge;
 mod model;
@@ -37,7 +36,7 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::Parser;
-use linkweir_cli::{conflicts, exit, panics, signals, units};
+use linkweir_cli::{conflicts, exit, lab, panics, signals, units};
 
 use crate::args::{Cli, Command};
 
@@ -58,10 +57,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Flows(args) => flows::run(&args),
         Command::Gateway(args) => gateway::run(&args),
         Command::Model(args) => model::run(&args),
-        Command::Lab(args) => lab::run(&args),
-        Command::LabLine(args) => lab::line::run(&args),
-        // Its exit codes are its own.
-        Command::LabPeer(args) => return lab::peer::run(&args),
+        Command::Lab(_) => lab::start(),
         Command::Load(args) => load::run(&args),
         Command::Archive(args) => archive::run(&args),
         #[cfg(feature = "kafka")]

@@ -112,7 +112,16 @@ impl<'a> Ground<'a> {
 
     /// A command of linkweir in a namespace.
     pub(crate) fn linkweir(&self, place: Place, words: &[&str]) -> Command {
-        let mut command = self.command(place, &self.order.binary);
+        self.ours(place, &self.order.linkweir, words)
+    }
+
+    /// A part of the laboratory as a process in a namespace.
+    pub(crate) fn part(&self, place: Place, words: &[&str]) -> Command {
+        self.ours(place, &self.order.lab, words)
+    }
+
+    fn ours(&self, place: Place, program: &Path, words: &[&str]) -> Command {
+        let mut command = self.command(place, program);
         command.args(words).env("LC_ALL", "C");
         command
     }

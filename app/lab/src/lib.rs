@@ -45,8 +45,10 @@ use scenario::Kind;
 /// What is wanted of a run.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// The program whose commands are at work: `linkweir` itself.
-    pub binary: PathBuf,
+    /// The program whose commands are at work: `linkweir`.
+    pub linkweir: PathBuf,
+    /// The laboratory's own program, which has a command for each part that is a process of its own.
+    pub lab: PathBuf,
     /// What is done.
     pub scenario: Scenario,
     /// Names all random numbers of the run.

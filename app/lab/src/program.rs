@@ -40,7 +40,17 @@ impl Program {
         name: &str,
         words: &[&str],
     ) -> Result<Self, LabError> {
-        Self::start_with(ground, place, name, words, false)
+        Self::start_with(ground, name, ground.linkweir(place, words), false)
+    }
+
+    /// The same for a part of the laboratory.
+    pub(crate) fn start_part(
+        ground: &Ground<'_>,
+        place: Place,
+        name: &str,
+        words: &[&str],
+    ) -> Result<Self, LabError> {
+        Self::start_with(ground, name, ground.part(place, words), false)
     }
 
     /// The same for one that has a page, where pages are wanted.
@@ -50,19 +60,18 @@ impl Program {
         name: &str,
         words: &[&str],
     ) -> Result<Self, LabError> {
-        Self::start_with(ground, place, name, words, ground.order.has_consoles)
+        let command = ground.linkweir(place, words);
+        Self::start_with(ground, name, command, ground.order.has_consoles)
     }
 
     fn start_with(
         ground: &Ground<'_>,
-        place: Place,
         name: &str,
-        words: &[&str],
+        mut command: Command,
         has_console: bool,
     ) -> Result<Self, LabError> {
         let summary = ground.path(&format!("{name}.json"));
         let said = ground.path(&format!("{name}.err"));
-        let mut command = ground.linkweir(place, words);
         command.arg("-q").arg("--summary").arg(&summary);
         let console = if has_console {
             Some(inherit_console(&mut command).map_err(|error| LabError::program(name, error))?)

@@ -7,7 +7,7 @@
 //! for traffic that is live, [`gateway`] three of them in a row, [`attack`] what hostile ends send through it, [`load`] those of generators of load
 //! and their server; `kafka` is a real broker; [`peers`] speak the protocols of old file sharing and
 //! chat; [`real_captures`] are those beside the repository; [`temporary`] folders do not outlive a
-//! program that is killed.
+//! program that is killed; [`ran`] is how a program of ours ended.
 #![forbid(unsafe_code)]
 
 pub mod anomalies;
@@ -25,6 +25,7 @@ mod namespace;
 pub mod netns;
 pub mod parts;
 pub mod peers;
+pub mod ran;
 pub mod real_captures;
 mod running;
 pub mod script;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{demo, ended, http, linkweir, run};
+use linkweir_testkit::ran;
 use serde_json::Value;
 
 /// `zeek-cut` in awk, by nothing but the header.
@@ -299,4 +300,22 @@ fn descriptors_are_written_as_they_are() {
         .unwrap();
     let ran = ended(output).exits(0);
     assert_eq!(ran.lines().len(), 800);
+}
+
+#[test]
+fn a_missing_laboratory_is_named() {
+    // The program alone in a directory, where cargo's own is: a link is enough.
+    let alone = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let program = alone.path().join("linkweir");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_linkweir"), &program).unwrap();
+    let run = |words: &[&str]| ended(ran::command(&program).args(words).output().unwrap());
+    let missing = alone.path().join("linkweir-lab is missing");
+    let _said = run(&["lab", "--list"])
+        .exits(3)
+        .says(missing.to_str().unwrap())
+        .says("make install");
+    // What it can say itself it says.
+    let help = run(&["lab", "--help"]).exits(0).stdout;
+    assert!(help.contains("linkweir lab loss"), "{help}");
+    let _said = run(&["lab", "--lits"]).exits(2).says("--list");
 }

@@ -16,64 +16,19 @@ use std::process::{Command, Stdio};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{Source, SourceEvent};
 use linkweir_testkit::capture_writer::{CapturedFrame, PcapVariant, pcap};
+use linkweir_testkit::ran;
+pub use linkweir_testkit::ran::{Ran, ended, skipped};
 use linkweir_wire::LinkType;
 use serde_json::Value;
 
-/// How a run of the binary ended.
-#[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl Ran {
-    /// The same, where it ended with this code.
-    #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{}", self.stderr);
-        self
-    }
-
-    /// The same, where standard error says this.
-    #[track_caller]
-    pub fn says(self, text: &str) -> Self {
-        assert!(
-            self.stderr.contains(text),
-            "no `{text}` in: {}",
-            self.stderr
-        );
-        self
-    }
-
-    pub fn lines(&self) -> Vec<&str> {
-        self.stdout.lines().collect()
-    }
-}
-
 /// The binary, with nothing of the surroundings that changes what it prints.
 pub fn linkweir() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linkweir"));
-    command
-        .env_remove("COLUMNS")
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
+    ran::command(env!("CARGO_BIN_EXE_linkweir"))
 }
 
 /// Runs the binary with words; paths and texts alike.
 pub fn run<S: AsRef<std::ffi::OsStr>>(words: &[S]) -> Ran {
     ended(linkweir().args(words).output().unwrap())
-}
-
-pub fn ended(output: std::process::Output) -> Ran {
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
 }
 
 /// Runs `linkweir http -q -r PATH` with further words.
@@ -161,11 +116,6 @@ pub fn summary(path: &Path, words: &[&str]) -> Value {
         .chain(["-w", "/dev/null", "--summary", "-"])
         .collect();
     serde_json::from_str(&http(path, &words).exits(0).stdout).unwrap()
-}
-
-/// Says loudly that a test did not do its work.
-pub fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
 }
 
 /// Whether a program can be started.

@@ -31,7 +31,7 @@ impl Line {
         let delay = format!("{}ns", harm.delay.as_nanos());
         let seed = ground.order.seed.to_string();
         let words = [
-            "lab-line",
+            "line",
             "--between",
             ends.near,
             "--and",
@@ -45,7 +45,7 @@ impl Line {
             "--seed",
             &seed,
         ];
-        let mut program = Program::start(ground, Place::Client, "line", &words)?;
+        let mut program = Program::start_part(ground, Place::Client, "line", &words)?;
         let id = program.id();
         // A socket at each end.
         ground.wait("the line", PATIENCE, || {

@@ -41,7 +41,7 @@ impl Peer {
     ) -> Result<Self, LabError> {
         let said = ground.path(&format!("{name}.said"));
         let file = File::create(&said).map_err(LabError::file(&said))?;
-        let mut command = ground.linkweir(place, &["lab-peer"]);
+        let mut command = ground.part(place, &["peer"]);
         command.args(words).stdout(file).stderr(Stdio::null());
         let running =
             Running::start(&mut command).map_err(|error| LabError::program(name, error))?;

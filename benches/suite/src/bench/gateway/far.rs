@@ -116,15 +116,9 @@ fn lay(
     if summary.exists() {
         std::fs::remove_file(&summary)?;
     }
-    let mut line = site.net().command(Place::Server, &rounds.programs.linkweir);
-    line.args([
-        "lab-line",
-        "--quiet",
-        "--between",
-        ends.near,
-        "--and",
-        ends.far,
-    ]);
+    let lab = rounds.programs.linkweir.with_file_name("linkweir-lab");
+    let mut line = site.net().command(Place::Server, lab);
+    line.args(["line", "--quiet", "--between", ends.near, "--and", ends.far]);
     line.args(["--loss", loss, "--reorder", late, "--delay", LATE]);
     line.args(["--latency", LATENCY, "--seed", &round.to_string()]);
     line.arg("--summary").arg(summary);

@@ -1,11 +1,10 @@
 //! Findings as the report page takes them.
 
+use linkweir_cli::files;
 use linkweir_lab::Findings;
 use linkweir_lab::findings::{self, Row, Rule, Table, Unit};
 use linkweir_sink::report::plot::{self, Marks, Plot, Scale, Series};
 use linkweir_sink::report::{LabMark, LabReport, LabRow, LabTable};
-
-use crate::documents;
 
 /// The page.
 pub(super) fn html(name: &str, findings: &Findings) -> String {
@@ -16,7 +15,7 @@ pub(super) fn html(name: &str, findings: &Findings) -> String {
         plots: findings.pictures.iter().map(picture).collect(),
         notes: findings.notes.clone(),
         is_interrupted: findings.interrupted,
-        command_line: documents::command_line(),
+        command_line: files::command_line(),
         program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
     }
     .render()

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Ran, run, skipped};
+use crate::run;
+use linkweir_testkit::ran::{Ran, skipped};
 use serde_json::Value;
 
 /// A scenario with other values, kept in a folder; `None`, and a loud word, where it cannot be.

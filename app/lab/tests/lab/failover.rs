@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{run, skipped};
+use crate::run;
+use linkweir_testkit::ran::skipped;
 use serde_json::Value;
 
 fn json(path: &Path) -> Value {

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use crate::common::skipped;
 use linkweir_testkit::netns::{Running, until};
+use linkweir_testkit::ran::skipped;
 use tempfile::TempDir;
 
 /// How long the start, the load or the end may take on a busy machine.
@@ -50,7 +50,7 @@ impl Lab {
     /// word, where that user cannot run the binary.
     fn start(who: Who, words: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let binary = env!("CARGO_BIN_EXE_linkweir");
+        let binary = &crate::linkweir();
         let mut command = match who {
             Who::Us => Command::new(binary),
             Who::Nobody => {
@@ -176,7 +176,7 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-fn as_nobody(binary: &str) -> Command {
+fn as_nobody(binary: &Path) -> Command {
     let id = NOBODY.to_string();
     let mut command = Command::new("setpriv");
     command.args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"]);

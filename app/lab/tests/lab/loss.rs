@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{run, skipped};
+use crate::run;
+use linkweir_testkit::ran::{self, ended, skipped};
 use serde_json::Value;
 
 fn json(path: &Path) -> Value {
@@ -84,7 +85,9 @@ fn what_is_lost_is_sent_again_and_everybody_counts_it() {
 
 #[test]
 fn the_line_is_no_command_for_users() {
-    let help = run(&["--help"]).exits(0).stdout;
-    assert!(!help.contains("lab-line"), "{help}");
-    run(&["lab-line", "--between", "lo"]).exits(2).says("--and");
+    let lab = |words: &[&str]| ended(ran::command(crate::LAB).args(words).output().unwrap());
+    let help = lab(&["--help"]).exits(0).stdout;
+    assert_eq!(help, run(&["lab", "--help"]).exits(0).stdout);
+    assert!(!help.contains("Commands:"), "{help}");
+    lab(&["line", "--between", "lo"]).exits(2).says("--and");
 }

@@ -5,8 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::args::LabArgs;
-use crate::conflicts;
+use linkweir_cli::conflicts;
+use linkweir_cli::lab::LabArgs;
 
 /// Refuses a directory that cannot be written, and files that would replace one another.
 pub(super) fn check(args: &LabArgs) -> Result<(), String> {
@@ -18,11 +18,11 @@ pub(super) fn check(args: &LabArgs) -> Result<(), String> {
         .collect();
     if let Some(path) = &args.keep {
         let why = |error: io::Error| format!("--keep {}: {error}", path.display());
-        folder(&existing(path)).map_err(why)?;
+        can_write(&existing(path)).map_err(why)?;
         // Logs would go on where an earlier run's ended.
         if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(format!(
-                "--keep {}: not empty; a run keeps its files in a folder of its own",
+                "--keep {}: not empty; a run keeps its files in a directory of its own",
                 path.display()
             ));
         }
@@ -30,8 +30,8 @@ pub(super) fn check(args: &LabArgs) -> Result<(), String> {
     conflicts::check(&files, &[])
 }
 
-/// Only who has written a file knows that it can be.
-fn folder(path: &Path) -> io::Result<()> {
+/// Tries it: nothing else tells for sure.
+fn can_write(path: &Path) -> io::Result<()> {
     let probe = path.join(format!(".linkweir-{}", std::process::id()));
     OpenOptions::new()
         .write(true)
@@ -40,7 +40,7 @@ fn folder(path: &Path) -> io::Result<()> {
     fs::remove_file(&probe)
 }
 
-/// The folder in which a new one will be made: the last that is there.
+/// The directory in which a new one will be made: the last that is there.
 fn existing(path: &Path) -> PathBuf {
     let all = path.ancestors().filter(|path| !path.as_os_str().is_empty());
     let there = all.map(Path::to_path_buf).find(|path| path.exists());

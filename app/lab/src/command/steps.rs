@@ -5,10 +5,9 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use linkweir_cli::clock::now;
+use linkweir_cli::exit::{say, warn};
 use linkweir_lab::Step;
-
-use crate::exit::{say, warn};
-use crate::progress::now;
 
 /// How often the line is drawn.
 const EVERY: Duration = Duration::from_millis(200);

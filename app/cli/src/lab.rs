@@ -1,12 +1,21 @@
-//! The command line of `lab`.
+//! `lab`: its command line, which `linkweir-lab` has too, and the start of that program.
 
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
+use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueHint};
 
-use crate::args::OverwriteArgs;
+use crate::exit::Exit;
+use crate::files::OverwriteArgs;
 use crate::units;
+
+/// The program beside `linkweir`.
+const PROGRAM: &str = "linkweir-lab";
 
 /// Runs all systems against one another, and says where they disagree.
 ///
@@ -22,55 +31,56 @@ use crate::units;
     after_help = AFTER_HELP,
     after_long_help = AFTER_HELP,
 )]
-pub(crate) struct LabArgs {
+pub struct LabArgs {
     /// Name of a scenario, or path of one in a file.
     #[arg(value_name = "SCENARIO", default_value = "web", value_hint = ValueHint::FilePath)]
-    pub(crate) scenario: String,
+    pub scenario: String,
 
     /// List the scenarios that come with the program.
     #[arg(long)]
-    pub(crate) list: bool,
+    pub list: bool,
 
     /// Print the scenario's file, and run nothing.
     #[arg(long, conflicts_with = "list")]
-    pub(crate) print: bool,
+    pub print: bool,
 
     /// Sessions start during this time [default: as the scenario says].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
-    pub(crate) duration: Option<Duration>,
+    pub duration: Option<Duration>,
 
     /// Mean sessions per second; `overload` finds its own [default: as the scenario says].
     #[arg(long, value_name = "RATE", value_parser = units::positive)]
-    pub(crate) rate: Option<f64>,
+    pub rate: Option<f64>,
 
     /// Names all random numbers: the same seed gives the same schedule.
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
+    pub seed: u64,
 
-    /// Keep everything that is written (records, logs, policies) in this folder, which is new or empty
+    /// Keep everything that is written (records, logs, policies) in this directory, which is new or empty
     /// [default: a temporary one, which goes with the run].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) keep: Option<PathBuf>,
+    pub keep: Option<PathBuf>,
 
     /// Write what was found as one JSON object; `-` is standard output.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    pub(crate) summary: Option<String>,
+    pub summary: Option<String>,
 
     /// Write a self-contained HTML page with the tables and plots.
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
-    pub(crate) report: Option<String>,
+    pub report: Option<String>,
 
+    /// What becomes of files that exist.
     #[command(flatten)]
-    pub(crate) files: OverwriteArgs,
+    pub files: OverwriteArgs,
 
     /// No web pages while it runs. Else each of the commands serves its page on loopback, and its
     /// address is printed.
     #[arg(long)]
-    pub(crate) no_console: bool,
+    pub no_console: bool,
 
     /// Print the tables alone.
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -83,3 +93,29 @@ Exit codes:
   1  done, but the witnesses disagree by more than the stated tolerance
   2  wrong command line or scenario
   3  a program is missing or failed, or the kernel allows no namespaces";
+
+/// Becomes `linkweir-lab`, which stands beside this program, with the words behind `lab`. Returns only where
+/// that fails.
+///
+/// # Errors
+/// It is missing, or cannot be started.
+pub fn start() -> anyhow::Result<Exit> {
+    let own = std::env::current_exe().context("the path of this program")?;
+    let program = own.with_file_name(PROGRAM);
+    let mut words = std::env::args_os();
+    // Reports show the command line as it was written.
+    let name: OsString = words
+        .by_ref()
+        .take(2)
+        .collect::<Vec<_>>()
+        .join(OsStr::new(" "));
+    let error = Command::new(&program).arg0(name).args(words).exec();
+    let path = program.display();
+    match error.kind() {
+        ErrorKind::NotFound => Err(anyhow!(
+            "{path} is missing, which is the laboratory; \
+             `make install` and the Debian package put it there, `cargo build --package {PROGRAM}` in a checkout"
+        )),
+        _ => Err(error).with_context(|| path.to_string()),
+    }
+}

@@ -1,24 +1,22 @@
-//! `linkweir lab`.
+//! The command: what is asked for is run, what was found is printed and written.
 
-pub(crate) mod args;
 pub(crate) mod line;
-pub(crate) mod peer;
 mod places;
 mod report;
 mod steps;
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use linkweir_cli::exit::{Exit, Wrong, say};
+use linkweir_cli::files;
+use linkweir_cli::lab::LabArgs;
+use linkweir_cli::signals::Signals;
 use linkweir_lab::{Findings, LabError, Order, Scenario};
 use linkweir_sink::Document;
 
-use self::args::LabArgs;
-use self::steps::Steps;
-use crate::exit::{Exit, Wrong, say};
-use crate::outputs;
-use crate::signals::Signals;
+use steps::Steps;
 
 /// Runs the command.
 pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
@@ -41,8 +39,10 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
     // A terminal that is gone is a reason to finish.
     signal_hook::flag::register(signal_hook::consts::SIGHUP, signals.stop_flag())
         .context("signals")?;
+    let lab = std::env::current_exe().context("the path of this program")?;
     let order = Order {
-        binary: std::env::current_exe().context("the path of this program")?,
+        linkweir: beside(&lab)?,
+        lab,
         scenario,
         seed: args.seed,
         has_consoles: !args.no_console,
@@ -62,6 +62,18 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
     }
 }
 
+/// The program whose commands are at work.
+fn beside(lab: &Path) -> anyhow::Result<PathBuf> {
+    let linkweir = lab.with_file_name("linkweir");
+    match linkweir.is_file() {
+        true => Ok(linkweir),
+        false => Err(anyhow!(
+            "{} is missing: the laboratory runs its commands",
+            linkweir.display()
+        )),
+    }
+}
+
 /// What is written when the run ends.
 struct Files {
     report: Option<Document>,
@@ -71,7 +83,7 @@ struct Files {
 impl Files {
     fn open(args: &LabArgs) -> anyhow::Result<Self> {
         let open = |flag: &'static str, named: Option<&String>| {
-            let file = named.map(|name| outputs::document(name, args.files.existing(false)));
+            let file = named.map(|name| files::document(name, args.files.existing(false)));
             file.transpose().context(flag)
         };
         Ok(Self {
@@ -120,7 +132,7 @@ fn show(findings: &Findings, is_taken: bool) -> anyhow::Result<()> {
         say(text.trim_end());
         return Ok(());
     }
-    outputs::print(&text)
+    files::print(&text)
 }
 
 fn list() -> anyhow::Result<Exit> {
@@ -129,7 +141,7 @@ fn list() -> anyhow::Result<Exit> {
         let title = title.strip_prefix(&format!("{name}: ")).unwrap_or(&title);
         text.push_str(&format!("{name:18}{title}\n"));
     }
-    outputs::print(&text)?;
+    files::print(&text)?;
     Ok(Exit::Done)
 }
 
@@ -141,7 +153,7 @@ fn print(name: &str) -> anyhow::Result<Exit> {
             std::fs::read_to_string(Path::new(name))?
         }
     };
-    outputs::print(&text)?;
+    files::print(&text)?;
     Ok(Exit::Done)
 }
 

@@ -1,20 +1,17 @@
-//! `linkweir lab-line`: the lossy line of the laboratory, a process of its own in its namespace.
+//! The lossy line of the laboratory, a process of its own in its namespace.
 
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use linkweir_cli::exit::Exit;
+use linkweir_cli::files;
+use linkweir_cli::signals::Signals;
+use linkweir_cli::units;
 use linkweir_lab::line::{self, Harm, Options};
 use linkweir_sink::Existing;
 
-use crate::exit::Exit;
-use crate::outputs;
-use crate::signals::Signals;
-use crate::units;
-
 /// A line between two interfaces that loses some TCP segments and lets some come late, until a signal.
-///
-/// `linkweir lab` starts it; it is no part of what users and scripts may rely on.
 #[derive(Debug, Args)]
 pub(crate) struct LineArgs {
     /// One end.
@@ -56,7 +53,7 @@ pub(crate) struct LineArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &LineArgs) -> anyhow::Result<Exit> {
-    let summary = outputs::document(&args.summary, Existing::Refuse).context("--summary")?;
+    let summary = files::document(&args.summary, Existing::Refuse).context("--summary")?;
     let signals = Signals::install()?;
     let options = Options {
         between: [args.between.clone(), args.and.clone()],
