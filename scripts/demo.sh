@@ -4,7 +4,7 @@
 #
 #   scripts/demo.sh PATH_OF_LINKWEIR OUTPUT_FOLDER [WORDS_FOR_THE_LABORATORY]...
 #
-# Exit: that of the laboratory: 1 where its witnesses disagree.
+# Exit: that of the laboratory: 1 where a check failed.
 set -eu
 cd "$(dirname "$0")/.."
 

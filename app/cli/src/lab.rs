@@ -17,12 +17,12 @@ use crate::units;
 /// The program beside `linkweir`.
 const PROGRAM: &str = "linkweir-lab";
 
-/// Runs all systems against one another, and says where they disagree.
+/// Runs all systems against one another, and reports where they disagree.
 ///
 /// In network namespaces of its own (as root, or as an ordinary user in a user namespace): emulated
 /// clients, a gateway, a web server, and `linkweir http` and `linkweir flows` between them. At the end
-/// stands one table: what was sent beside what each of them saw, their differences, and what these may
-/// be. Nothing of the machine's own network is touched, and nothing stays.
+/// one table shows what was sent beside what each of them saw, the differences and their tolerances.
+/// Nothing of the machine's own network is touched, and nothing stays.
 ///
 /// Scenarios are files: `--list` names those that come with the program, `--print` prints one, to be
 /// changed and run as `linkweir lab ./mine.toml`.
@@ -89,8 +89,8 @@ Examples:
   linkweir lab loss --duration 5s --report loss.html
 
 Exit codes:
-  0  done, no disagreement, or interrupted
-  1  done, but the witnesses disagree by more than the stated tolerance
+  0  done, all checks passed, or interrupted
+  1  done, but observers differ by more than the stated tolerance
   2  wrong command line or scenario
   3  a program is missing or failed, or the kernel allows no namespaces";
 

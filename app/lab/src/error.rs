@@ -1,11 +1,11 @@
-//! Why a run came to no findings.
+//! Why a run came to no report.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use linkweir_testkit::gateway;
 
-/// Why a run came to no findings.
+/// Why a run came to no report.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A scenario's file cannot be read, or says what it may not.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
+use crate::testbed::Testbed;
 
 /// Kernel queues, a thread each.
 pub(crate) const QUEUES: usize = 1;
@@ -21,10 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The beginning of a policy: the table `[gateway]` with what the laboratory decides. Keys of its own
 /// may follow before the next table.
-pub(crate) fn head(ground: &Ground<'_>) -> String {
+pub(crate) fn head(testbed: &Testbed<'_>) -> String {
     format!(
         "[gateway]\ninterfaces = [\"lan0\", \"wan0\"]\nqueues = {QUEUES}\ncontrol = \"{}\"\n",
-        ground.path("gateway.sock").display()
+        testbed.path("gateway.sock").display()
     )
 }
 
@@ -37,30 +37,30 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     /// Installs the rules of a policy and starts it; returns when it serves its queues.
-    pub(crate) fn start(ground: &Ground<'_>, policy: &str) -> Result<Self, LabError> {
-        Self::start_as(ground, policy, "gateway", EVENTS)
+    pub(crate) fn start(testbed: &Testbed<'_>, policy: &str) -> Result<Self, LabError> {
+        Self::start_as(testbed, policy, "gateway", EVENTS)
     }
 
     /// The same under another name, with its events elsewhere.
     pub(crate) fn start_as(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         policy: &str,
         name: &str,
         events: &str,
     ) -> Result<Self, LabError> {
-        ground.put(POLICY, policy.as_bytes())?;
-        command(ground, &["up", "--config", POLICY])?;
-        Self::run(ground, name, events)
+        testbed.put(POLICY, policy.as_bytes())?;
+        command(testbed, &["up", "--config", POLICY])?;
+        Self::run(testbed, name, events)
     }
 
     /// Starts the process alone, where the rules are there; `events` is where its events go.
-    pub(crate) fn run(ground: &Ground<'_>, name: &str, events: &str) -> Result<Self, LabError> {
+    pub(crate) fn run(testbed: &Testbed<'_>, name: &str, events: &str) -> Result<Self, LabError> {
         let words = ["gateway", "run", "--config", POLICY, "-w", events];
-        let mut program = Program::start_seen(ground, Place::Gateway, name, &words)?;
+        let mut program = Program::start_seen(testbed, Place::Gateway, name, &words)?;
         // It answers once its queues are open. The kernel's own list of queues is for root alone to read.
         let status = ["status", "--config", POLICY];
-        ground.wait("the gateway's queues", PATIENCE, || {
-            program.has_ended() || command(ground, &status).is_ok()
+        testbed.wait("the gateway's queues", PATIENCE, || {
+            program.has_ended() || command(testbed, &status).is_ok()
         })?;
         program.must_run()?;
         Ok(Self { program })
@@ -72,18 +72,18 @@ impl Gateway {
     }
 
     /// Ends it and takes its rules away.
-    pub(crate) fn finish(self, ground: &Ground<'_>) -> Result<Ended, LabError> {
+    pub(crate) fn finish(self, testbed: &Testbed<'_>) -> Result<Ended, LabError> {
         let ended = self.program.finish()?;
-        command(ground, &["down"])?;
+        command(testbed, &["down"])?;
         Ok(ended)
     }
 }
 
 /// A command that ends, as `linkweir gateway up`.
-pub(crate) fn command(ground: &Ground<'_>, words: &[&str]) -> Result<(), LabError> {
+pub(crate) fn command(testbed: &Testbed<'_>, words: &[&str]) -> Result<(), LabError> {
     let words = [&["gateway"], words].concat();
     let name = format!("linkweir {}", words.join(" "));
-    let mut command = ground.linkweir(Place::Gateway, &words);
+    let mut command = testbed.linkweir(Place::Gateway, &words);
     let output = command
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

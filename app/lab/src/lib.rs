@@ -2,22 +2,21 @@
 //! command of `linkweir` at work on the same traffic, so that each checks the others.
 //!
 //! A [`Scenario`] is a file: what kind of experiment it is, and its figures. [`run`] builds the
-//! [ground](mod@ground), starts the programs, and gives [`Findings`]: tables in which every witness has
-//! a column, each row with what the witnesses may differ by, and curves.
+//! [testbed](mod@testbed), starts the programs, and gives [`Report`]: tables in which every observer has
+//! a column, each row with what the observers may differ by, and curves.
 //!
 //! Nothing of it touches the machine's own interfaces, and nothing stays: the namespaces have no names
 //! and live as long as pipes of ours, what runs in them is killed with the thread that started it, and
 //! the folder is removed by a process that waits for our end.
 #![forbid(unsafe_code)]
 
-pub mod findings;
+pub mod report;
 pub mod scenario;
 
 mod curves;
 mod error;
 pub mod failover;
 mod gateway;
-mod ground;
 pub mod line;
 pub mod overload;
 pub mod p2p;
@@ -25,6 +24,7 @@ mod program;
 mod records;
 pub mod regenerate;
 mod scanner;
+mod testbed;
 pub mod traffic;
 mod urgent;
 mod watch;
@@ -36,11 +36,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use error::LabError;
-pub use findings::Findings;
+pub use report::Report;
 pub use scenario::Scenario;
 
-use ground::Ground;
 use scenario::Kind;
+use testbed::Testbed;
 
 /// What is wanted of a run.
 #[derive(Debug, Clone)]
@@ -76,23 +76,23 @@ pub struct Step<'a> {
 ///
 /// # Errors
 /// A program is missing, the kernel does not allow namespaces, or a command failed.
-pub fn run(order: &Order, tell: &mut dyn FnMut(Step<'_>)) -> Result<Findings, LabError> {
+pub fn run(order: &Order, tell: &mut dyn FnMut(Step<'_>)) -> Result<Report, LabError> {
     order.scenario.check()?;
-    let mut ground = Ground::new(order, tell)?;
-    let mut findings = match &order.scenario.kind {
-        Kind::Traffic(settings) => traffic::run(settings, &mut ground)?,
-        Kind::Regenerate(settings) => regenerate::run(settings, &mut ground)?,
-        Kind::Overload(settings) => overload::run(settings, &mut ground)?,
-        Kind::Failover(settings) => failover::run(settings, &mut ground)?,
-        Kind::P2p(settings) => p2p::run(settings, &mut ground)?,
+    let mut testbed = Testbed::new(order, tell)?;
+    let mut report = match &order.scenario.kind {
+        Kind::Traffic(settings) => traffic::run(settings, &mut testbed)?,
+        Kind::Regenerate(settings) => regenerate::run(settings, &mut testbed)?,
+        Kind::Overload(settings) => overload::run(settings, &mut testbed)?,
+        Kind::Failover(settings) => failover::run(settings, &mut testbed)?,
+        Kind::P2p(settings) => p2p::run(settings, &mut testbed)?,
     };
-    findings.begin_with("scenario", &order.scenario.title);
-    findings.begin_with("seed", &order.seed.to_string());
+    report.begin_with("scenario", &order.scenario.title);
+    report.begin_with("seed", &order.seed.to_string());
     if order.stop.load(Ordering::Relaxed) {
         let why =
             "The run was ended early: what was to be sent later is not there, and may differ.";
-        findings.notes.push(why.to_owned());
-        findings.interrupted = true;
+        report.notes.push(why.to_owned());
+        report.interrupted = true;
     }
-    Ok(findings)
+    Ok(report)
 }

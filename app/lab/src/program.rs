@@ -13,7 +13,7 @@ use linkweir_testkit::netns::{Running, until};
 use serde_json::Value;
 
 use crate::LabError;
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 /// How long a program may take to end once it was asked to.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,43 +35,43 @@ impl Program {
     /// Starts a command of linkweir. `words` begin with its name; what they do not say is `-q` and the
     /// summary.
     pub(crate) fn start(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         place: Place,
         name: &str,
         words: &[&str],
     ) -> Result<Self, LabError> {
-        Self::start_with(ground, name, ground.linkweir(place, words), false)
+        Self::start_with(testbed, name, testbed.linkweir(place, words), false)
     }
 
     /// The same for a part of the laboratory.
     pub(crate) fn start_part(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         place: Place,
         name: &str,
         words: &[&str],
     ) -> Result<Self, LabError> {
-        Self::start_with(ground, name, ground.part(place, words), false)
+        Self::start_with(testbed, name, testbed.part(place, words), false)
     }
 
     /// The same for one that has a page, where pages are wanted.
     pub(crate) fn start_seen(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         place: Place,
         name: &str,
         words: &[&str],
     ) -> Result<Self, LabError> {
-        let command = ground.linkweir(place, words);
-        Self::start_with(ground, name, command, ground.order.has_consoles)
+        let command = testbed.linkweir(place, words);
+        Self::start_with(testbed, name, command, testbed.order.has_consoles)
     }
 
     fn start_with(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         name: &str,
         mut command: Command,
         has_console: bool,
     ) -> Result<Self, LabError> {
-        let summary = ground.path(&format!("{name}.json"));
-        let said = ground.path(&format!("{name}.err"));
+        let summary = testbed.path(&format!("{name}.json"));
+        let said = testbed.path(&format!("{name}.err"));
         command.arg("-q").arg("--summary").arg(&summary);
         let console = if has_console {
             Some(inherit_console(&mut command).map_err(|error| LabError::program(name, error))?)
@@ -115,11 +115,11 @@ impl Program {
     }
 
     /// Waits until it ends by itself; asks it to end when the run is to finish early.
-    pub(crate) fn wait(self, ground: &Ground<'_>, patience: Duration) -> Result<Ended, LabError> {
+    pub(crate) fn wait(self, testbed: &Testbed<'_>, patience: Duration) -> Result<Ended, LabError> {
         let mut program = self;
         let mut is_asked = false;
         let has_ended = until(patience + PATIENCE, || {
-            if ground.is_stopped() && !is_asked {
+            if testbed.is_stopped() && !is_asked {
                 is_asked = true;
                 program.signal("INT");
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use linkweir_testkit::clamd::Clamd;
 
 use crate::LabError;
-use crate::ground::{Ground, has};
+use crate::testbed::{Testbed, has};
 
 /// What is said where it is not.
 pub(crate) const MISSING: &str =
@@ -20,11 +20,11 @@ pub(crate) struct Scanner {
 
 impl Scanner {
     /// Starts it; `None` where it is not installed.
-    pub(crate) fn start(ground: &mut Ground<'_>) -> Result<Option<Self>, LabError> {
+    pub(crate) fn start(testbed: &mut Testbed<'_>) -> Result<Option<Self>, LabError> {
         if !has("clamd") {
             return Ok(None);
         }
-        ground.tell("clamd");
+        testbed.tell("clamd");
         let clamd = Clamd::start().map_err(|error| LabError::program("clamd", error))?;
         Ok(Some(Self { clamd }))
     }

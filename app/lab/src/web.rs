@@ -7,7 +7,7 @@ use linkweir_testkit::load::log::Visit;
 use linkweir_testkit::load::{Nginx, Settings};
 
 use crate::LabError;
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 /// nginx at the server, port 80.
 pub(crate) struct Web {
@@ -17,10 +17,10 @@ pub(crate) struct Web {
 
 impl Web {
     /// Starts it.
-    pub(crate) fn start(ground: &Ground<'_>, settings: &Settings) -> Result<Self, LabError> {
-        let folder = ground.path("web");
+    pub(crate) fn start(testbed: &Testbed<'_>, settings: &Settings) -> Result<Self, LabError> {
+        let folder = testbed.path("web");
         let listen = [format!("{SERVER}:80 backlog=65535")];
-        let command = |program: &str| ground.command(Place::Server, program);
+        let command = |program: &str| testbed.command(Place::Server, program);
         let nginx = Nginx::start_at(command, &listen, &folder, settings)
             .map_err(|error| LabError::program("nginx", error))?;
         Ok(Self { nginx, folder })

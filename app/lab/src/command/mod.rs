@@ -1,8 +1,8 @@
 //! The command: what is asked for is run, what was found is printed and written.
 
 pub(crate) mod line;
+mod page;
 mod places;
-mod report;
 mod steps;
 
 use std::io::IsTerminal as _;
@@ -13,7 +13,7 @@ use linkweir_cli::exit::{Exit, Wrong, say};
 use linkweir_cli::files;
 use linkweir_cli::lab::LabArgs;
 use linkweir_cli::signals::Signals;
-use linkweir_lab::{Findings, LabError, Order, Scenario};
+use linkweir_lab::{LabError, Order, Report, Scenario};
 use linkweir_sink::Document;
 
 use steps::Steps;
@@ -50,10 +50,10 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
         stop: signals.stop_flag(),
     };
     let steps = Steps::start(args.quiet);
-    let findings = linkweir_lab::run(&order, &mut |step| steps.tell(step));
+    let report = linkweir_lab::run(&order, &mut |step| steps.tell(step));
     steps.clear();
-    match findings {
-        Ok(findings) => conclude(args, &findings, &steps, files),
+    match report {
+        Ok(report) => conclude(args, &report, &steps, files),
         Err(LabError::Stopped) => {
             say("linkweir: ended before anything was measured");
             Ok(Exit::Done)
@@ -93,24 +93,19 @@ impl Files {
     }
 }
 
-fn conclude(
-    args: &LabArgs,
-    findings: &Findings,
-    steps: &Steps,
-    files: Files,
-) -> anyhow::Result<Exit> {
-    show(findings, args.summary.as_deref() == Some("-"))?;
+fn conclude(args: &LabArgs, report: &Report, steps: &Steps, files: Files) -> anyhow::Result<Exit> {
+    show(report, args.summary.as_deref() == Some("-"))?;
     if let Some(file) = files.report {
-        let page = report::html(&args.scenario, findings);
+        let page = page::html(&args.scenario, report);
         file.write_whole(page.as_bytes()).context("--report")?;
     }
     steps.conclude(args.report.as_deref());
     if let Some(file) = files.summary {
-        let summary = serde_json::json!({ "lab": findings, "agree": findings.agree() });
+        let summary = serde_json::json!({ "lab": report, "agree": report.agree() });
         file.write_json(&summary).context("--summary")?;
     }
     // Who ends it early knows that what was to be sent later is missing.
-    Ok(if findings.agree() || findings.interrupted {
+    Ok(if report.agree() || report.interrupted {
         Exit::Done
     } else {
         Exit::DataLost
@@ -118,15 +113,15 @@ fn conclude(
 }
 
 /// Prints the tables where nothing else is printed, in colours where somebody looks who wants them.
-fn show(findings: &Findings, is_taken: bool) -> anyhow::Result<()> {
+fn show(report: &Report, is_taken: bool) -> anyhow::Result<()> {
     let is_seen = match is_taken {
         true => std::io::stderr().is_terminal(),
         false => std::io::stdout().is_terminal(),
     };
     let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let text = match is_seen && !wants_none {
-        true => format!("{findings:#}"),
-        false => findings.to_string(),
+        true => format!("{report:#}"),
+        false => report.to_string(),
     };
     if is_taken {
         say(text.trim_end());

@@ -6,7 +6,7 @@ use super::outage::Outage;
 use super::part::Part;
 use super::records::{self, Session};
 use super::settings::Settings;
-use super::taken::{Account, Lives};
+use super::taken::{Lives, Observations};
 use super::{Field, sessions};
 use crate::LabError;
 use crate::gateway::{self, Gateway};
@@ -20,9 +20,9 @@ const RINGS: [&str; 2] = ["64MiB", "256KiB"];
 /// Runs it.
 pub(super) fn run(settings: &Settings, field: &mut Field<'_, '_>) -> Result<(), LabError> {
     field
-        .ground
+        .testbed
         .tell("feeders: one consumer killed, one asked to end, and both started again");
-    let ground = &*field.ground;
+    let testbed = &*field.testbed;
     let part = Part {
         number: 0,
         name: "consumer killed",
@@ -30,19 +30,19 @@ pub(super) fn run(settings: &Settings, field: &mut Field<'_, '_>) -> Result<(), 
     };
     let policy = format!(
         "{}\n[[rule]]\nname = \"web\"\napplication = \"http\"\naction = \"allow\"\n",
-        gateway::head(ground)
+        gateway::head(testbed)
     );
-    let gateway = Gateway::start(ground, &policy)?;
+    let gateway = Gateway::start(testbed, &policy)?;
     let mut feeders = Vec::new();
     let mut first = Vec::new();
     for ring in RINGS {
         feeders.push(feeder(field, part, ring)?);
         first.push(consumers(field, part, ring, 1)?);
     }
-    let load = part.load(ground, settings)?;
+    let load = part.load(testbed, settings)?;
     let mut asked = Vec::new();
     let (outage, second) = Outage::of(
-        ground,
+        testbed,
         settings,
         first,
         |first| {
@@ -56,24 +56,28 @@ pub(super) fn run(settings: &Settings, field: &mut Field<'_, '_>) -> Result<(), 
             again.into_iter().collect::<Result<Vec<_>, _>>()
         },
     )?;
-    let load = Part::wait(ground, settings, load)?;
+    let load = Part::wait(testbed, settings, load)?;
     let visits = field.served(part, load.count("load/responses"));
-    let all: Vec<Session> = records::read(ground, part, "load.jsonl")?;
+    let all: Vec<Session> = records::read(testbed, part, "load.jsonl")?;
     let mut tables = Vec::new();
     let lives = feeders.into_iter().zip(asked).zip(second).zip(RINGS);
     for (((feeder, asked), second), ring) in lives {
         // The feeder ends when its consumers have read everything, and they end with it.
         let feeder = feeder.finish()?;
-        let [one, other] = second.map(|program| program.wait(ground, settings.after));
+        let [one, other] = second.map(|program| program.wait(testbed, settings.after));
         let lives = Lives {
             asked: asked?,
             after_asked: one?,
             after_killed: other?,
         };
         let files = [(0, 1), (0, 2), (1, 1), (1, 2)].map(|(number, life)| {
-            records::read(ground, part, &format!("{}.jsonl", name(ring, number, life)))
+            records::read(
+                testbed,
+                part,
+                &format!("{}.jsonl", name(ring, number, life)),
+            )
         });
-        let account = Account {
+        let observations = Observations {
             title: part.name,
             load: &load,
             ring,
@@ -82,16 +86,16 @@ pub(super) fn run(settings: &Settings, field: &mut Field<'_, '_>) -> Result<(), 
             records: files.into_iter().collect::<Result<Vec<_>, _>>()?.concat(),
             visits: &visits,
         };
-        tables.extend(account.tables());
+        tables.extend(observations.tables());
     }
-    gateway.finish(ground)?;
-    sessions::account(&mut field.sessions, part, &[&load]);
-    sessions::facts(field.findings, part, &outage, &all, |_| true);
+    gateway.finish(testbed)?;
+    sessions::outcomes(&mut field.sessions, part, &[&load]);
+    sessions::facts(field.report, part, &outage, &all, |_| true);
     field
-        .findings
+        .report
         .pictures
         .extend(sessions::picture(part, &outage, &all));
-    field.findings.tables.extend(tables);
+    field.report.tables.extend(tables);
     Ok(())
 }
 
@@ -117,8 +121,8 @@ fn feeder(field: &Field<'_, '_>, part: Part, ring: &str) -> Result<Program, LabE
         ring,
     ];
     let name = part.file(&format!("feed-{ring}"));
-    let mut feeder = Program::start(field.ground, Place::Gateway, &name, &words)?;
-    is_capturing(field.ground, &mut feeder)?;
+    let mut feeder = Program::start(field.testbed, Place::Gateway, &name, &words)?;
+    is_capturing(field.testbed, &mut feeder)?;
     Ok(feeder)
 }
 
@@ -133,7 +137,7 @@ fn consumers(
         let (name, from) = (name(ring, number, life), format!("{}/{number}", feed(ring)));
         let records = part.file(&format!("{name}.jsonl"));
         let words = ["http", "--feed", &from, "-w", &records];
-        Program::start(field.ground, Place::Gateway, &part.file(&name), &words)
+        Program::start(field.testbed, Place::Gateway, &part.file(&name), &words)
     };
     Ok([start(0)?, start(1)?])
 }

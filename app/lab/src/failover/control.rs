@@ -1,7 +1,7 @@
 //! The gateway is killed in the middle, and started again: once where its rules fail open, once where
 //! they fail closed.
 
-use super::judged::{Account, Carried};
+use super::judged::{Carried, Observations};
 use super::outage::Outage;
 use super::part::{Part, Planted};
 use super::records::{self, Session};
@@ -10,8 +10,8 @@ use super::wire::Wire;
 use super::{Field, KEYWORD, kernel, sessions};
 use crate::LabError;
 use crate::gateway::{self, Gateway};
-use crate::ground::Ground;
 use crate::scanner::Scanner;
+use crate::testbed::Testbed;
 
 /// What happens to traffic while there is no gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,38 +54,40 @@ pub(super) fn run(
     fail: Fail,
 ) -> Result<(), LabError> {
     let part = fail.part();
-    field.ground.tell(part.name);
-    let ground = &*field.ground;
-    let policy = policy(ground, part, scanner, fail);
-    let gateway = Gateway::start_as(ground, &policy, &part.file("gateway-1"), &events(part, 1))?;
-    let wire = Wire::watch(ground, part)?;
-    let load = part.load(ground, settings)?;
+    field.testbed.tell(part.name);
+    let testbed = &*field.testbed;
+    let policy = policy(testbed, part, scanner, fail);
+    let gateway = Gateway::start_as(testbed, &policy, &part.file("gateway-1"), &events(part, 1))?;
+    let wire = Wire::watch(testbed, part)?;
+    let load = part.load(testbed, settings)?;
     let kinds: &[Planted] = match scanner {
         Some(_) => &[Planted::Keyword, Planted::Virus],
         None => &[Planted::Keyword],
     };
-    let carriers = kinds.iter().map(|kind| part.carry(ground, settings, *kind));
+    let carriers = kinds
+        .iter()
+        .map(|kind| part.carry(testbed, settings, *kind));
     let carriers = carriers.collect::<Result<Vec<_>, _>>()?;
-    let (outage, gateway) = Outage::of(ground, settings, gateway, drop, || {
-        Gateway::run(ground, &part.file("gateway-2"), &events(part, 2))
+    let (outage, gateway) = Outage::of(testbed, settings, gateway, drop, || {
+        Gateway::run(testbed, &part.file("gateway-2"), &events(part, 2))
     })?;
-    let load = Part::wait(ground, settings, load)?;
+    let load = Part::wait(testbed, settings, load)?;
     let mut carried = Vec::new();
     for (kind, carrier) in kinds.iter().zip(carriers) {
         carried.push(Carried {
             kind: *kind,
-            load: Part::wait(ground, settings, carrier)?,
-            sessions: records::read(ground, part, &format!("{}.jsonl", kind.name()))?,
+            load: Part::wait(testbed, settings, carrier)?,
+            sessions: records::read(testbed, part, &format!("{}.jsonl", kind.name()))?,
         });
     }
     let loads: Vec<_> = carried.iter().map(|one| &one.load).chain([&load]).collect();
     let expected = loads.iter().map(|load| load.count("load/responses")).sum();
     let visits = field.served(part, expected);
     let (http, flows) = wire.finish()?;
-    let known = kernel::connections(ground, part);
-    let gateway = gateway.finish(ground)?;
-    let all: Vec<Session> = records::read(ground, part, "load.jsonl")?;
-    let account = Account {
+    let known = kernel::connections(testbed, part);
+    let gateway = gateway.finish(testbed)?;
+    let all: Vec<Session> = records::read(testbed, part, "load.jsonl")?;
+    let observations = Observations {
         part,
         fail,
         settings,
@@ -95,25 +97,28 @@ pub(super) fn run(
         carried: &carried,
         visits: &visits,
         http: &http,
-        transactions: records::read(ground, part, "http.jsonl")?,
+        transactions: records::read(testbed, part, "http.jsonl")?,
         flows: &flows,
-        connections: records::read(ground, part, "flows.jsonl")?,
+        connections: records::read(testbed, part, "flows.jsonl")?,
         known,
         gateway: &gateway,
         events: [
-            records::read(ground, part, "events-1.jsonl")?,
-            records::read(ground, part, "events-2.jsonl")?,
+            records::read(testbed, part, "events-1.jsonl")?,
+            records::read(testbed, part, "events-2.jsonl")?,
         ],
     };
-    let (tables, picture) = (account.tables(), sessions::picture(part, &outage, &all));
-    sessions::account(&mut field.sessions, part, &loads);
+    let (tables, picture) = (
+        observations.tables(),
+        sessions::picture(part, &outage, &all),
+    );
+    sessions::outcomes(&mut field.sessions, part, &loads);
     let is_hit = |one: &Session| fail == Fail::Open || part.is_guest(one.client_ip);
-    sessions::facts(field.findings, part, &outage, &all, is_hit);
-    field.findings.pictures.extend(picture);
-    field.findings.tables.extend(tables);
-    if account.known.is_none() {
+    sessions::facts(field.report, part, &outage, &all, is_hit);
+    field.report.pictures.extend(picture);
+    field.report.tables.extend(tables);
+    if observations.known.is_none() {
         let why = "the kernel has no /proc/net/nf_conntrack: what it knows of connections is not compared";
-        field.findings.notes.push(why.to_owned());
+        field.report.notes.push(why.to_owned());
     }
     Ok(())
 }
@@ -124,7 +129,7 @@ fn events(part: Part, life: u32) -> String {
 }
 
 /// Guests and carriers are inspected, everybody else is told apart.
-fn policy(ground: &Ground<'_>, part: Part, scanner: Option<&Scanner>, fail: Fail) -> String {
+fn policy(testbed: &Testbed<'_>, part: Part, scanner: Option<&Scanner>, fail: Fail) -> String {
     let table = scanner.map(Scanner::policy).unwrap_or_default();
     let scan = if scanner.is_some() {
         "scan = \"clamd\"\n"
@@ -136,7 +141,7 @@ fn policy(ground: &Ground<'_>, part: Part, scanner: Option<&Scanner>, fail: Fail
          [[rule]]\nname = \"guests\"\napplication = \"http\"\nclients = [\"{}\", \"{}\"]\n\
          action = \"inspect\"\nkeywords = [\"{KEYWORD}\"]\non-match = \"reject\"\n{scan}\n\
          [[rule]]\nname = \"web\"\napplication = \"http\"\naction = \"allow\"\n",
-        gateway::head(ground),
+        gateway::head(testbed),
         fail.word(),
         part.guests(),
         part.carriers()

@@ -9,8 +9,8 @@ use super::outage::Outage;
 use super::part::{Part, Planted};
 use super::records::{Ends, Event, Flow, Session, Transaction};
 use super::settings::Settings;
-use crate::findings::{Rule, Table};
 use crate::program::Ended;
+use crate::report::{Rule, Table};
 
 /// Events are written ten times a second; a killed gateway takes those of the last time with it.
 /// Twice that: nobody promises it when the machine is busy.
@@ -24,7 +24,7 @@ pub(super) struct Carried {
 }
 
 /// Everything that was said.
-pub(super) struct Account<'a> {
+pub(super) struct Observations<'a> {
     pub(super) part: Part,
     pub(super) fail: Fail,
     pub(super) settings: &'a Settings,
@@ -50,7 +50,7 @@ pub(super) fn count(number: usize) -> Option<u64> {
     u64::try_from(number).ok()
 }
 
-impl Account<'_> {
+impl Observations<'_> {
     /// Its tables.
     pub(super) fn tables(&self) -> [Table; 4] {
         [
@@ -129,7 +129,7 @@ impl Account<'_> {
         let lost = [self.load, self.http, self.flows].map(|ended| Some(ended.sum("dropped")));
         let [load, http, flows] = lost;
         table.count(
-            "lost by a witness",
+            "losses of observers",
             Rule::AtMost(0.0),
             &[load, None, http, flows, None],
         );

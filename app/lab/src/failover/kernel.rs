@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::part::Part;
 use super::records::Ends;
 use crate::LabError;
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 use linkweir_testkit::gateway::Place;
 
@@ -16,18 +16,18 @@ const MEMORY: u32 = 180;
 const MASK: u32 = 0x0fff_0000;
 
 /// Has the kernel remember connections until they are counted.
-pub(super) fn remember(ground: &Ground<'_>) -> Result<(), LabError> {
+pub(super) fn remember(testbed: &Testbed<'_>) -> Result<(), LabError> {
     for state in ["close", "close_wait", "last_ack", "time_wait", "fin_wait"] {
         let setting = format!("net.netfilter.nf_conntrack_tcp_timeout_{state}={MEMORY}");
-        ground.set(Place::Gateway, &setting)?;
+        testbed.set(Place::Gateway, &setting)?;
     }
     Ok(())
 }
 
 /// The connections of a part and the gateway's bits of their marks; `None` where the kernel has no such
 /// table.
-pub(super) fn connections(ground: &Ground<'_>, part: Part) -> Option<BTreeMap<Ends, u32>> {
-    let table = ground.net.table("nf_conntrack");
+pub(super) fn connections(testbed: &Testbed<'_>, part: Part) -> Option<BTreeMap<Ends, u32>> {
+    let table = testbed.net.table("nf_conntrack");
     if table.is_empty() {
         return None;
     }

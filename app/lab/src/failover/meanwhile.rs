@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::control::Fail;
-use super::judged::{Account, Carried, count};
+use super::judged::{Carried, Observations, count};
 use super::records::{Ends, Flow, Session};
-use crate::findings::{Rule, Table};
+use crate::report::{Rule, Table};
 
-impl Account<'_> {
+impl Observations<'_> {
     pub(super) fn meanwhile(&self) -> Table {
-        let mut table = Table::new(&self.title("while it was dead"), &["load", "http", "flows"]);
+        let mut table = Table::new(&self.title("outage"), &["load", "http", "flows"]);
         // What fails open goes on, what fails closed stops.
         let rule = match self.fail {
             Fail::Open => Rule::AtLeast(1.0),
@@ -86,8 +86,8 @@ impl Account<'_> {
 
     pub(super) fn planted(&self) -> Table {
         let mut table = Table::new(
-            &self.title("planted"),
-            &["sent", "stopped", "told of", "arrived"],
+            &self.title("planted transfers"),
+            &["sent", "stopped", "reported", "arrived"],
         );
         for carried in self.carried {
             self.one_kind(&mut table, carried);
@@ -111,7 +111,7 @@ impl Account<'_> {
             told.count()
         };
         table.count(
-            &format!("{name}: sent; stopped, of these told of; arrived"),
+            &format!("{name}: sent; stopped, of these reported; arrived"),
             Rule::Shown,
             &[
                 count(carried.sessions.len()),
@@ -121,7 +121,7 @@ impl Account<'_> {
             ],
         );
         table.count(
-            &format!("{name}: told of, and arrived"),
+            &format!("{name}: reported, and arrived"),
             Rule::AtMost(0.0),
             &[None, None, None, count(told_of(&arrived))],
         );
@@ -131,7 +131,7 @@ impl Account<'_> {
         let untold = untold.filter(|one| !told.contains(&one.ends())).count();
         let lost = (self.settings.planted * super::judged::UNWRITTEN_S).ceil() + 1.0;
         table.count(
-            &format!("{name}: stopped by a gateway, and not told of"),
+            &format!("{name}: stopped by a gateway, and not reported"),
             Rule::AtMost(lost),
             &[None, count(untold), None, None],
         );

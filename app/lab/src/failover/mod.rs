@@ -25,11 +25,11 @@ use linkweir_testkit::clamd::EICAR;
 use linkweir_testkit::load as servers;
 use linkweir_testkit::load::log::Visit;
 
-use crate::findings::Table;
-use crate::ground::{Ground, need};
+use crate::report::Table;
 use crate::scanner::{self, Scanner};
+use crate::testbed::{Testbed, need};
 use crate::web::Web;
-use crate::{Findings, LabError};
+use crate::{LabError, Report};
 use control::Fail;
 use part::Part;
 pub use settings::Settings;
@@ -43,29 +43,29 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 /// Where the failures happen, and what was found so far.
 struct Field<'a, 'g> {
-    ground: &'a mut Ground<'g>,
+    testbed: &'a mut Testbed<'g>,
     web: Web,
-    findings: &'a mut Findings,
+    report: &'a mut Report,
     /// What became of the sessions of each failure.
     sessions: Table,
 }
 
 /// Runs it.
-pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
+pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Report, LabError> {
     need(&["nft", "tc"])?;
-    ground.tell("the web server");
-    let web = Web::start(ground, &servers::Settings::default())?;
+    testbed.tell("the web server");
+    let web = Web::start(testbed, &servers::Settings::default())?;
     let around = |what: &[u8]| [&vec![b'.'; AROUND], what, &vec![b'.'; AROUND]].concat();
     web.put("file", &vec![b'f'; part::FILE])?;
     web.put(part::Planted::Keyword.name(), &around(KEYWORD.as_bytes()))?;
     web.put(part::Planted::Virus.name(), &around(&EICAR))?;
     for cidr in part::ALL {
-        ground.route(cidr)?;
+        testbed.route(cidr)?;
     }
-    kernel::remember(ground)?;
-    let mut scanner = Scanner::start(ground)?;
-    let mut findings = Findings::default();
-    findings.fact(
+    kernel::remember(testbed)?;
+    let mut scanner = Scanner::start(testbed)?;
+    let mut report = Report::default();
+    report.fact(
         "sessions",
         format!(
             "Poisson, {} a second for {:?} for each failure",
@@ -74,9 +74,9 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         ),
     );
     let mut field = Field {
-        ground,
+        testbed,
         web,
-        findings: &mut findings,
+        report: &mut report,
         sessions: Table::new("sessions", &["planned", "ended", "completed", "failed"]),
     };
     // First, while the kernel knows no connections that others left behind: they would be announced too.
@@ -84,12 +84,12 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
     control::run(settings, &mut field, scanner.as_ref(), Fail::Closed)?;
     match &mut scanner {
         Some(scanner) => scan::run(settings, &mut field, scanner)?,
-        None => field.findings.notes.push(scanner::MISSING.to_owned()),
+        None => field.report.notes.push(scanner::MISSING.to_owned()),
     }
     consumer::run(settings, &mut field)?;
     let sessions = field.sessions;
-    findings.tables.insert(0, sessions);
-    Ok(findings)
+    report.tables.insert(0, sessions);
+    Ok(report)
 }
 
 impl Field<'_, '_> {
@@ -102,7 +102,7 @@ impl Field<'_, '_> {
             all
         };
         let is_there = || u64::try_from(visits().len()).is_ok_and(|lines| lines >= expected);
-        drop(self.ground.wait("the log", SETTLE, is_there));
+        drop(self.testbed.wait("the log", SETTLE, is_there));
         visits()
     }
 }

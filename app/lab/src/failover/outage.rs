@@ -6,7 +6,7 @@ use linkweir_testkit::netns::{until, wall_clock_ns};
 
 use super::settings::Settings;
 use crate::LabError;
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 /// Moments of an outage, nanoseconds since 1970.
 #[derive(Debug, Clone, Copy)]
@@ -24,17 +24,17 @@ pub(super) struct Outage {
 impl Outage {
     /// Kills something when all has gone well for a while, and has it started again.
     pub(super) fn of<T, U>(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         settings: &Settings,
         victim: T,
         kill: impl FnOnce(T),
         again: impl FnOnce() -> Result<U, LabError>,
     ) -> Result<(Self, U), LabError> {
-        pause(ground, settings.before)?;
+        pause(testbed, settings.before)?;
         let killed = wall_clock_ns();
         kill(victim);
         let gone = wall_clock_ns();
-        pause(ground, settings.dead)?;
+        pause(testbed, settings.dead)?;
         let started = wall_clock_ns();
         let again = again()?;
         let outage = Self {
@@ -79,8 +79,8 @@ pub(super) const fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-fn pause(ground: &Ground<'_>, span: Duration) -> Result<(), LabError> {
-    if until(span, || ground.is_stopped()) {
+fn pause(testbed: &Testbed<'_>, span: Duration) -> Result<(), LabError> {
+    if until(span, || testbed.is_stopped()) {
         return Err(LabError::Stopped);
     }
     Ok(())

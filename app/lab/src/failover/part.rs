@@ -7,8 +7,8 @@ use linkweir_testkit::gateway::Place;
 
 use super::settings::Settings;
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
+use crate::testbed::Testbed;
 use crate::web::url;
 
 /// Everybody's addresses, for the gateway's routes: clients and guests, and those who carry what is
@@ -75,26 +75,26 @@ impl Part {
     /// Starts the sessions.
     pub(super) fn load(
         self,
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         settings: &Settings,
     ) -> Result<Program, LabError> {
-        self.load_of(ground, settings, SCRIPT)
+        self.load_of(testbed, settings, SCRIPT)
     }
 
     /// Starts sessions of a script in httperf's format.
     pub(super) fn load_of(
         self,
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         settings: &Settings,
         script: &str,
     ) -> Result<Program, LabError> {
-        let script = ground.put(&self.file("script"), script.as_bytes())?;
+        let script = testbed.put(&self.file("script"), script.as_bytes())?;
         let script = script.display().to_string();
         let clients = format!("{},{}", self.clients(), self.guests());
         let arrivals = format!("poisson:{}", settings.rate);
         let words = ["--script", &script];
         self.generate(
-            ground,
+            testbed,
             settings,
             ("load", "/small"),
             &clients,
@@ -107,7 +107,7 @@ impl Part {
     /// dead.
     pub(super) fn carry(
         self,
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         settings: &Settings,
         kind: Planted,
     ) -> Result<Program, LabError> {
@@ -115,7 +115,7 @@ impl Part {
         let arrivals = format!("constant:{}", settings.planted);
         let path = format!("/{}", kind.name());
         self.generate(
-            ground,
+            testbed,
             settings,
             (kind.name(), &path),
             &clients,
@@ -126,7 +126,7 @@ impl Part {
 
     fn generate(
         self,
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         settings: &Settings,
         (name, path): (&str, &str),
         clients: &str,
@@ -135,7 +135,7 @@ impl Part {
     ) -> Result<Program, LabError> {
         let duration = format!("{}ms", settings.duration().as_millis());
         let drain = format!("{}s", DRAIN.as_secs());
-        let (seed, url) = (ground.order.seed.to_string(), url(path));
+        let (seed, url) = (testbed.order.seed.to_string(), url(path));
         let (name, records) = (self.file(name), self.file(&format!("{name}.jsonl")));
         let words = [
             "load",
@@ -161,16 +161,16 @@ impl Part {
             "-w",
             &records,
         ];
-        Program::start(ground, Place::Client, &name, &[&words, more].concat())
+        Program::start(testbed, Place::Client, &name, &[&words, more].concat())
     }
 
     /// Waits until a generator has ended.
     pub(super) fn wait(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         settings: &Settings,
         load: Program,
     ) -> Result<Ended, LabError> {
-        load.wait(ground, settings.duration() + DRAIN)
+        load.wait(testbed, settings.duration() + DRAIN)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the witnesses wrote, read back: also by those who were killed.
+//! What the observers wrote, read back: also by those who were killed.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 
 use super::part::Part;
 use crate::LabError;
-use crate::ground::Ground;
 use crate::records;
+use crate::testbed::Testbed;
 
 /// A connection: address and port of its client. The server has one of each.
 pub(super) type Ends = (IpAddr, u16);
@@ -90,23 +90,23 @@ impl Event {
 
 /// The records of a file of a part, in a file that is complete or that a killed program left.
 pub(super) fn read<R: DeserializeOwned>(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     part: Part,
     name: &str,
 ) -> Result<Vec<R>, LabError> {
     let name = part.file(name);
-    let complete = ground.path(&name);
+    let complete = testbed.path(&name);
     let path = if complete.exists() {
         complete
     } else {
-        partial(ground, &name)
+        partial(testbed, &name)
     };
     all(&path)
 }
 
 /// What a killed program left of an output.
-fn partial(ground: &Ground<'_>, name: &str) -> PathBuf {
-    ground.path(&format!(".{name}.partial"))
+fn partial(testbed: &Testbed<'_>, name: &str) -> PathBuf {
+    testbed.path(&format!(".{name}.partial"))
 }
 
 fn all<R: DeserializeOwned>(path: &Path) -> Result<Vec<R>, LabError> {

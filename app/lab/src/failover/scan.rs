@@ -13,10 +13,10 @@ use super::records::{self, Ends, Event, Session};
 use super::settings::Settings;
 use super::{Field, sessions};
 use crate::LabError;
-use crate::findings::{Rule, Table};
 use crate::gateway::{self, Gateway};
-use crate::ground::Ground;
+use crate::report::{Rule, Table};
 use crate::scanner::Scanner;
+use crate::testbed::Testbed;
 
 /// Files in turn: one that fits into a packet, and one of several.
 const SCRIPT: &str = "/small\n\n/file\n";
@@ -35,48 +35,48 @@ pub(super) fn run(
         name: "clamd killed",
         files: "clamd",
     };
-    field.ground.tell(part.name);
-    let ground = &*field.ground;
-    let policy = policy(ground, part, scanner);
+    field.testbed.tell(part.name);
+    let testbed = &*field.testbed;
+    let policy = policy(testbed, part, scanner);
     let gateway = Gateway::start_as(
-        ground,
+        testbed,
         &policy,
         &part.file("gateway"),
         &part.file("events.jsonl"),
     )?;
-    let load = part.load_of(ground, settings, SCRIPT)?;
-    let carrier = part.carry(ground, settings, Planted::Virus)?;
+    let load = part.load_of(testbed, settings, SCRIPT)?;
+    let carrier = part.carry(testbed, settings, Planted::Virus)?;
     let clamd = &mut scanner.clamd;
-    let (outage, ()) = Outage::of(ground, settings, (), |()| clamd.kill(), || Ok(()))?;
+    let (outage, ()) = Outage::of(testbed, settings, (), |()| clamd.kill(), || Ok(()))?;
     let started = clamd.restart();
     started.map_err(|error| LabError::program("clamd", error))?;
     // The gateway tries again, less and less often: two seconds apart in the end.
-    ground.wait("the gateway's scanner", PATIENCE, || has_scanner(ground))?;
+    testbed.wait("the gateway's scanner", PATIENCE, || has_scanner(testbed))?;
     let outage = outage.until_now();
-    let load = Part::wait(ground, settings, load)?;
-    let carrier = Part::wait(ground, settings, carrier)?;
-    let gateway = gateway.finish(ground)?;
-    let account = Account {
+    let load = Part::wait(testbed, settings, load)?;
+    let carrier = Part::wait(testbed, settings, carrier)?;
+    let gateway = gateway.finish(testbed)?;
+    let observations = Observations {
         part,
         outage: &outage,
-        sessions: records::read(ground, part, "load.jsonl")?,
-        carried: records::read(ground, part, "virus.jsonl")?,
-        events: records::read(ground, part, "events.jsonl")?,
+        sessions: records::read(testbed, part, "load.jsonl")?,
+        carried: records::read(testbed, part, "virus.jsonl")?,
+        events: records::read(testbed, part, "events.jsonl")?,
     };
-    let table = account.table(gateway.count("gateway/events/unscanned"));
-    sessions::account(&mut field.sessions, part, &[&load, &carrier]);
+    let table = observations.table(gateway.count("gateway/events/unscanned"));
+    sessions::outcomes(&mut field.sessions, part, &[&load, &carrier]);
     let is_hit = |one: &Session| part.is_guest(one.client_ip);
-    sessions::facts(field.findings, part, &outage, &account.sessions, is_hit);
-    let picture = sessions::picture(part, &outage, &account.sessions);
-    field.findings.pictures.extend(picture);
-    field.findings.tables.push(table);
+    sessions::facts(field.report, part, &outage, &observations.sessions, is_hit);
+    let picture = sessions::picture(part, &outage, &observations.sessions);
+    field.report.pictures.extend(picture);
+    field.report.tables.push(table);
     Ok(())
 }
 
 /// Whether the gateway says that the scanner answers.
-fn has_scanner(ground: &Ground<'_>) -> bool {
+fn has_scanner(testbed: &Testbed<'_>) -> bool {
     let words = ["gateway", "status", "--json", "--config", "gateway.toml"];
-    let output = ground.linkweir(Place::Gateway, &words).output();
+    let output = testbed.linkweir(Place::Gateway, &words).output();
     let status = output
         .ok()
         .and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
@@ -85,7 +85,7 @@ fn has_scanner(ground: &Ground<'_>) -> bool {
 }
 
 /// Guests and carriers fail closed, clients open.
-fn policy(ground: &Ground<'_>, part: Part, scanner: &Scanner) -> String {
+fn policy(testbed: &Testbed<'_>, part: Part, scanner: &Scanner) -> String {
     let rule = |name: &str, clients: &[String], fail: &str| {
         format!(
             "[[rule]]\nname = \"{name}\"\napplication = \"http\"\nclients = {clients:?}\n\
@@ -94,7 +94,7 @@ fn policy(ground: &Ground<'_>, part: Part, scanner: &Scanner) -> String {
     };
     format!(
         "{}{}\n{}{}",
-        gateway::head(ground),
+        gateway::head(testbed),
         scanner.policy(),
         rule("closed", &[part.guests(), part.carriers()], "closed"),
         rule("open", &[part.clients()], "open")
@@ -102,7 +102,7 @@ fn policy(ground: &Ground<'_>, part: Part, scanner: &Scanner) -> String {
 }
 
 /// Everything that was said.
-struct Account<'a> {
+struct Observations<'a> {
     part: Part,
     outage: &'a Outage,
     sessions: Vec<Session>,
@@ -114,7 +114,7 @@ fn count(number: usize) -> Option<u64> {
     u64::try_from(number).ok()
 }
 
-impl Account<'_> {
+impl Observations<'_> {
     /// Connections with an event.
     fn told(&self, event: &str) -> BTreeSet<Ends> {
         let events = self.events.iter().filter(|one| one.event == event);
@@ -137,7 +137,7 @@ impl Account<'_> {
                 .iter()
                 .filter(|one| unscanned.contains(&one.ends()));
             table.count(
-                &format!("{name}: sent; arrived and blocked; told of as unscanned"),
+                &format!("{name}: sent; arrived and blocked; reported as unscanned"),
                 Rule::Shown,
                 &[
                     count(sessions.len()),

@@ -3,14 +3,14 @@
 use super::outage::{Outage, seconds};
 use super::part::Part;
 use super::records::Session;
-use crate::findings::{Axis, Curve, Findings, Picture, Rule, Table, Unit};
 use crate::program::Ended;
+use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
 
 /// Width of a bin of the curves, nanoseconds.
 const BIN: u64 = 200_000_000;
 
 /// Planned sessions end once each, by cause.
-pub(super) fn account(table: &mut Table, part: Part, loads: &[&Ended]) {
+pub(super) fn outcomes(table: &mut Table, part: Part, loads: &[&Ended]) {
     let sum = |way: &str| loads.iter().map(|load| load.count(way)).sum::<u64>();
     let failed: u64 = loads.iter().map(|load| load.sum("load/failed")).sum();
     let ended = sum("load/completed") + failed;
@@ -53,7 +53,7 @@ fn causes(loads: &[&Ended]) -> Vec<String> {
 
 /// How long it was away, and when sessions went on, of those that `is_hit` says depend on it.
 pub(super) fn facts(
-    findings: &mut Findings,
+    report: &mut Report,
     part: Part,
     outage: &Outage,
     sessions: &[Session],
@@ -67,7 +67,7 @@ pub(super) fn facts(
         .map(|one| one.ended_ts_ns)
         .min();
     let after = |moment: u64| format!("{:.3} s", seconds(moment.saturating_sub(outage.started)));
-    findings.fact(
+    report.fact(
         part.name,
         format!(
             "dead for {:.3} s; served {} after it was started again; the first session begun then was complete {}",

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use linkweir_testkit::load::log::Visit;
 
 use super::records::{Ends, Transaction};
-use crate::findings::{Rule, Table};
 use crate::program::Ended;
+use crate::report::{Rule, Table};
 
 /// What consumers found that could say so: the one that was killed could not.
 pub(super) struct Lives {
@@ -19,7 +19,7 @@ pub(super) struct Lives {
 }
 
 /// Everything about one feeder.
-pub(super) struct Account<'a> {
+pub(super) struct Observations<'a> {
     /// What failed.
     pub(super) title: &'static str,
     /// Size of its rings.
@@ -33,7 +33,7 @@ pub(super) struct Account<'a> {
     pub(super) visits: &'a [Visit],
 }
 
-impl Account<'_> {
+impl Observations<'_> {
     /// Its tables.
     pub(super) fn tables(&self) -> [Table; 2] {
         [self.packets(), self.transactions()]
@@ -87,8 +87,8 @@ impl Account<'_> {
 
     fn transactions(&self) -> Table {
         let title = format!("{}: transactions, rings of {}", self.title, self.ring);
-        let witnesses = ["load", "nginx", "recorded", "announced", "missing"];
-        let mut table = Table::new(&title, &witnesses);
+        let observers = ["load", "nginx", "recorded", "announced", "missing"];
+        let mut table = Table::new(&title, &observers);
         let served = self.visits.iter().map(|one| (one.client, one.port));
         let served: BTreeSet<Ends> = served.collect();
         let of = |is_whole: bool| -> BTreeSet<Ends> {

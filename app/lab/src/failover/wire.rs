@@ -2,8 +2,8 @@
 
 use super::part::Part;
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
+use crate::testbed::Testbed;
 use crate::watch::watch;
 
 /// `linkweir http` and `linkweir flows`.
@@ -14,8 +14,8 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Starts both, and waits until they capture.
-    pub(super) fn watch(ground: &Ground<'_>, part: Part) -> Result<Self, LabError> {
-        let start = |command: &str| watch(ground, &part.file(command), command);
+    pub(super) fn watch(testbed: &Testbed<'_>, part: Part) -> Result<Self, LabError> {
+        let start = |command: &str| watch(testbed, &part.file(command), command);
         Ok(Self {
             http: start("http")?,
             flows: start("flows")?,

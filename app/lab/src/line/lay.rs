@@ -13,8 +13,8 @@ use linkweir_testkit::gateway::Place;
 
 use super::Harm;
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
+use crate::testbed::Testbed;
 
 /// How long it may take until it runs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,12 +24,12 @@ pub(crate) struct Line(Program);
 
 impl Line {
     /// Moves the clients in front of a line, and starts it.
-    pub(crate) fn lay(ground: &mut Ground<'_>, harm: Harm) -> Result<Self, LabError> {
-        let ends = ground.net.put_before_line(Place::Client)?;
-        ground.clients = ends.host;
+    pub(crate) fn lay(testbed: &mut Testbed<'_>, harm: Harm) -> Result<Self, LabError> {
+        let ends = testbed.net.put_before_line(Place::Client)?;
+        testbed.clients = ends.host;
         let (loss, reorder) = (harm.loss.to_string(), harm.reorder.to_string());
         let delay = format!("{}ns", harm.delay.as_nanos());
-        let seed = ground.order.seed.to_string();
+        let seed = testbed.order.seed.to_string();
         let words = [
             "line",
             "--between",
@@ -45,11 +45,11 @@ impl Line {
             "--seed",
             &seed,
         ];
-        let mut program = Program::start_part(ground, Place::Client, "line", &words)?;
+        let mut program = Program::start_part(testbed, Place::Client, "line", &words)?;
         let id = program.id();
         // A socket at each end.
-        ground.wait("the line", PATIENCE, || {
-            program.has_ended() || ground.net.packet_sockets_of(Place::Client, id) >= 2
+        testbed.wait("the line", PATIENCE, || {
+            program.has_ended() || testbed.net.packet_sockets_of(Place::Client, id) >= 2
         })?;
         program.must_run()?;
         Ok(Self(program))

@@ -2,7 +2,7 @@
 //! does.
 //!
 //! It takes whole frames from each interface and gives them to the other. Only TCP segments come to
-//! harm: a lost answer of ARP would be felt, but no witness could account for it. The kernel's own
+//! harm: a lost answer of ARP would be felt, but no observer could explain it. The kernel's own
 //! emulator (`netem`) is not in every kernel, and does not say what it did to which kind of segment.
 
 mod counts;

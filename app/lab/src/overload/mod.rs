@@ -33,11 +33,11 @@ use std::time::Duration;
 
 use linkweir_testkit::load as servers;
 
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 use crate::urgent::go_first;
 use crate::watch::{watch, watch_with};
 use crate::web::Web;
-use crate::{Findings, LabError};
+use crate::{LabError, Report};
 use play::{Job, Played, Player};
 pub use settings::Settings;
 
@@ -70,30 +70,30 @@ impl Pair {
 }
 
 /// Runs it.
-pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
-    ground.tell("the web server");
+pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Report, LabError> {
+    testbed.tell("the web server");
     let server = servers::Settings {
         work: settings.work,
         ..servers::Settings::default()
     };
-    let web = Web::start(ground, &server)?;
-    go_first(ground, web.id());
-    ground.route(play::CLIENTS)?;
-    let model = ground.put("model.json", MODEL.as_bytes())?;
+    let web = Web::start(testbed, &server)?;
+    go_first(testbed, web.id());
+    testbed.route(play::CLIENTS)?;
+    let model = testbed.put("model.json", MODEL.as_bytes())?;
     let model = model.display().to_string();
-    let http = watch_with(ground, "http", "http", &["--ttlb"])?;
-    let flows = watch(ground, "flows", "flows")?;
+    let http = watch_with(testbed, "http", "http", &["--ttlb"])?;
+    let flows = watch(testbed, "flows", "flows")?;
     for (name, page) in [("http", http.console), ("flows", flows.console)] {
         if let Some(address) = page {
-            ground.tell(&format!("watch {name}: http://{address}/"));
+            testbed.tell(&format!("watch {name}: http://{address}/"));
         }
     }
 
-    let mut player = Player::new(ground, &web);
-    player.ground.tell("the server's limit");
+    let mut player = Player::new(testbed, &web);
+    player.testbed.tell("the server's limit");
     let (limit, volley) = limit::find(&mut player)?;
     player
-        .ground
+        .testbed
         .tell(&format!("it answers {limit:.0} a second"));
     let far = pair(&mut player, settings, &model, "far", settings.far * limit)?;
     let realised = rate(&far.mmpp, settings);
@@ -118,7 +118,7 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
     }
     near.sort_by(|a, b| a.used().total_cmp(&b.used()));
 
-    ground.tell("the last frames");
+    testbed.tell("the last frames");
     let mut near = near.into_iter();
     let judged = near.next();
     let is_quiet = judged.as_ref().is_some_and(|pair| settings.is_quiet(pair));
@@ -130,12 +130,12 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         .map(|run| run.load.count("load/responses"))
         .sum();
     // What the log lacks in the end is a finding.
-    drop(ground.wait("the log", SETTLE, || {
+    drop(testbed.wait("the log", SETTLE, || {
         u64::try_from(web.visits().len()).is_ok_and(|lines| lines >= expected)
     }));
     let (http, flows) = (http.finish()?, flows.finish()?);
-    let seen = seen::read(ground, &runs, &web.visits())?;
-    let account = tables::Account {
+    let seen = seen::read(testbed, &runs, &web.visits())?;
+    let observations = tables::Observations {
         settings,
         limit,
         runs: &runs,
@@ -144,9 +144,9 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         http: &http,
         flows: &flows,
     };
-    let mut findings = account.findings();
-    findings.pictures = pictures::all(&seen);
-    Ok(findings)
+    let mut report = observations.report();
+    report.pictures = pictures::all(&seen);
+    Ok(report)
 }
 
 impl Settings {
@@ -168,7 +168,7 @@ fn pair(
     let until = format!("{}ms", duration.as_millis());
     let bin = format!("{}ns", settings.model_bin.as_nanos());
     player
-        .ground
+        .testbed
         .tell(&format!("{wanted:.0} sessions a second, MMPP"));
     let mmpp = player.play(Job {
         name: format!("{name}-mmpp"),
@@ -180,7 +180,7 @@ fn pair(
     })?;
     let realised = rate(&mmpp, settings);
     player
-        .ground
+        .testbed
         .tell(&format!("{realised:.0} sessions a second, constant"));
     let constant = player.play(Job {
         name: format!("{name}-constant"),

@@ -2,7 +2,7 @@
 
 use super::seen::Seen;
 use crate::curves::{complementary, means_over_time};
-use crate::findings::{Axis, Curve, Picture, Unit};
+use crate::report::{Axis, Curve, Picture, Unit};
 
 /// What a point over time is the mean of, seconds.
 const STEP_S: f64 = 0.1;

@@ -6,8 +6,8 @@ use linkweir_testkit::gateway::Place;
 
 use super::core::Core;
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
+use crate::testbed::Testbed;
 use crate::urgent::go_first;
 use crate::web::{Web, url};
 
@@ -42,17 +42,17 @@ pub(super) struct Played {
     number: u8,
 }
 
-/// All runs, each with clients of its own, so that every witness can tell them apart.
+/// All runs, each with clients of its own, so that every observer can tell them apart.
 pub(super) struct Player<'a, 'b> {
-    pub(super) ground: &'a mut Ground<'b>,
+    pub(super) testbed: &'a mut Testbed<'b>,
     pub(super) web: &'a Web,
     runs: u8,
 }
 
 impl<'a, 'b> Player<'a, 'b> {
-    pub(super) const fn new(ground: &'a mut Ground<'b>, web: &'a Web) -> Self {
+    pub(super) const fn new(testbed: &'a mut Testbed<'b>, web: &'a Web) -> Self {
         Self {
-            ground,
+            testbed,
             web,
             runs: 0,
         }
@@ -68,7 +68,7 @@ impl<'a, 'b> Player<'a, 'b> {
         );
         let (records, seed) = (
             format!("{}.jsonl", job.name),
-            self.ground.order.seed.to_string(),
+            self.testbed.order.seed.to_string(),
         );
         let url = url("/work");
         let mut words = vec![
@@ -96,9 +96,9 @@ impl<'a, 'b> Player<'a, 'b> {
         ];
         words.extend(job.words.iter().map(String::as_str));
         let before = Core::of(self.web.id());
-        let load = Program::start(self.ground, Place::Client, &job.name, &words)?;
-        go_first(self.ground, load.id());
-        let load = load.wait(self.ground, job.duration + DRAIN)?;
+        let load = Program::start(self.testbed, Place::Client, &job.name, &words)?;
+        go_first(self.testbed, load.id());
+        let load = load.wait(self.testbed, job.duration + DRAIN)?;
         let core = Core::of(self.web.id());
         Ok(Played {
             name: job.name,

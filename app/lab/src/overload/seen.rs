@@ -1,4 +1,4 @@
-//! What the witnesses saw of each run.
+//! What the observers saw of each run.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::play::Played;
 use crate::LabError;
-use crate::ground::Ground;
 use crate::records;
+use crate::testbed::Testbed;
 
 /// Fields of `load_session`.
 #[derive(Debug, Deserialize)]
@@ -55,18 +55,18 @@ pub(super) struct Seen {
 
 /// Reads all records.
 pub(super) fn read(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     runs: &[Played],
     visits: &[Visit],
 ) -> Result<Vec<Seen>, LabError> {
     let mut seen = Vec::new();
     for run in runs {
-        let path = ground.path(&format!("{}.jsonl", run.name));
+        let path = testbed.path(&format!("{}.jsonl", run.name));
         let mut one = of_generator(&path)?;
         one.served = count(visits.iter().filter(|visit| run.is_of(visit.client)));
         seen.push(one);
     }
-    records::each(&ground.path("http.jsonl"), |one: Transaction| {
+    records::each(&testbed.path("http.jsonl"), |one: Transaction| {
         let run = runs
             .iter()
             .zip(&mut seen)
@@ -76,7 +76,7 @@ pub(super) fn read(
             seen.wire.push(seconds(nanos));
         }
     })?;
-    records::each(&ground.path("flows.jsonl"), |one: Flow| {
+    records::each(&testbed.path("flows.jsonl"), |one: Flow| {
         let run = runs
             .iter()
             .zip(&mut seen)

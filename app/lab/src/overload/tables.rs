@@ -1,12 +1,12 @@
-//! The rows of the paper's table, and what each witness says.
+//! The rows of the paper's table, and what each observer says.
 
 use super::play::Played;
 use super::queue;
 use super::seen::Seen;
 use super::settings::Settings;
 use crate::curves::quantile;
-use crate::findings::{Findings, Rule, Table, Unit};
 use crate::program::Ended;
+use crate::report::{Report, Rule, Table, Unit};
 
 /// What the clocks of two readers of the same frames may differ by, seconds.
 const CLOCKS_S: f64 = 50e-6;
@@ -16,7 +16,7 @@ const JUDGED: usize = 4;
 const COLUMNS: [&str; JUDGED] = ["far: MMPP", "far: constant", "near: MMPP", "near: constant"];
 
 /// Everything that was said: first the four runs of the table, then others.
-pub(super) struct Account<'a> {
+pub(super) struct Observations<'a> {
     pub(super) settings: &'a Settings,
     pub(super) limit: f64,
     pub(super) runs: &'a [Played],
@@ -27,23 +27,23 @@ pub(super) struct Account<'a> {
     pub(super) flows: &'a Ended,
 }
 
-impl Account<'_> {
+impl Observations<'_> {
     /// The tables.
-    pub(super) fn findings(&self) -> Findings {
-        let mut findings = Findings::default();
+    pub(super) fn report(&self) -> Report {
+        let mut report = Report::default();
         let settings = self.settings;
-        findings.fact(
+        report.fact(
             "the server's limit",
             format!("{:.0} answers in a second of its processor", self.limit),
         );
-        findings.fact(
+        report.fact(
             "arrivals",
             format!(
                 "MMPP `web` in bins of {:?} and constant at its realised mean, {:?} each, at {} and {} of the limit",
                 settings.model_bin, settings.duration, settings.far, settings.near
             ),
         );
-        findings.tables = vec![
+        report.tables = vec![
             self.counts(),
             self.losses(),
             self.as_client(),
@@ -52,25 +52,25 @@ impl Account<'_> {
             self.contrast(),
             self.machine(),
         ];
-        findings.notes.push(
+        report.notes.push(
             "Response time of the client: from when the schedule wanted the request to the last byte of its \
              answer. Of the wire: from the first segment of the request to that last byte. The \
              gateway's kernel passes the frames on; linkweir gateway does not run here."
                 .to_owned(),
         );
         if !self.is_quiet {
-            findings.notes.push(format!(
+            report.notes.push(format!(
                 "NOT JUDGED near the limit: beside the other programs of this machine the server was at its limit \
                  with constant gaps too; less than {:.0} % of its core was left in each try.",
                 50.0 * (1.0 - settings.near)
             ));
         }
-        findings
+        report
     }
 
     fn counts(&self) -> Table {
-        let witnesses = ["planned", "completed", "nginx", "http", "flows"];
-        let mut table = Table::new("sessions of one request", &witnesses);
+        let observers = ["planned", "completed", "nginx", "http", "flows"];
+        let mut table = Table::new("sessions of one request", &observers);
         for (run, seen) in self.runs.iter().zip(self.seen) {
             let cells = [
                 run.planned(),
@@ -85,7 +85,7 @@ impl Account<'_> {
     }
 
     fn losses(&self) -> Table {
-        let mut table = Table::new("lost by a witness", &["load", "http", "flows"]);
+        let mut table = Table::new("losses of observers", &["load", "http", "flows"]);
         let load = self.runs.iter().map(|run| run.load.sum("dropped")).sum();
         let [http, flows] = [self.http, self.flows].map(|ended| ended.sum("dropped"));
         let dropped = [load, http, flows].map(Some);
@@ -145,7 +145,7 @@ impl Account<'_> {
     }
 
     fn machine(&self) -> Table {
-        let mut table = Table::new("the machine", &COLUMNS);
+        let mut table = Table::new("machine load", &COLUMNS);
         let busy = self.of_runs(|run, _| run.busy());
         table.row("the server's core is busy", Unit::Part, Rule::Shown, &busy);
         let denied = self.of_runs(|run, _| run.denied());

@@ -10,7 +10,7 @@ use super::peer::{Peer, Said};
 use super::policy::{FOR_GUEST, GUEST, KEYWORD, MEMBER};
 use super::settings::Settings;
 use crate::LabError;
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 /// The first port of a peer: nobody's.
 const PORT: u16 = 21_000;
@@ -112,10 +112,14 @@ impl Act {
     }
 
     /// Starts its peers.
-    pub(super) fn begin(self, ground: &Ground<'_>, settings: &Settings) -> Result<Begun, LabError> {
+    pub(super) fn begin(
+        self,
+        testbed: &Testbed<'_>,
+        settings: &Settings,
+    ) -> Result<Begun, LabError> {
         let name = format!("{}-{}", self.application, self.number);
-        let sent = ground.put(&name, &self.content(ground.order.seed, settings))?;
-        let came = ground.path(&format!("{name}.came"));
+        let sent = testbed.put(&name, &self.content(testbed.order.seed, settings))?;
+        let came = testbed.path(&format!("{name}.came"));
         let server = if self.client == GUEST {
             FOR_GUEST
         } else {
@@ -123,7 +127,7 @@ impl Act {
         };
         let at = SocketAddr::new(server, PORT + self.number);
         if self.application == "msn" {
-            return self.converse(ground, at, (sent, came));
+            return self.converse(testbed, at, (sent, came));
         }
         let protocol = match self.application {
             "unknown" => "raw",
@@ -133,12 +137,12 @@ impl Act {
         let (theirs, ours) = (format!("{name}-server"), format!("{name}-client"));
         let (other, own) = if self.is_pushed() {
             let words = ["fetch", protocol, "--listen", &address, "--out", &out];
-            let other = Peer::listening(ground, Place::Server, &theirs, &words)?;
+            let other = Peer::listening(testbed, Place::Server, &theirs, &words)?;
             let words = ["serve", protocol, "--push", &address, "--file", &file];
-            (other, Peer::start(ground, Place::Client, &ours, &words)?)
+            (other, Peer::start(testbed, Place::Client, &ours, &words)?)
         } else {
             let words = ["serve", protocol, "--listen", &address, "--file", &file];
-            let other = Peer::listening(ground, Place::Server, &theirs, &words)?;
+            let other = Peer::listening(testbed, Place::Server, &theirs, &words)?;
             let words = ["fetch", protocol, "--connect", &address, "--out", &out];
             let size = settings.file_bytes.to_string();
             let more: &[&str] = match protocol {
@@ -147,7 +151,7 @@ impl Act {
                 _ => &[],
             };
             let words = [&words[..], more].concat();
-            (other, Peer::start(ground, Place::Client, &ours, &words)?)
+            (other, Peer::start(testbed, Place::Client, &ours, &words)?)
         };
         Ok(Begun {
             act: self,
@@ -161,14 +165,14 @@ impl Act {
     /// Two talk, and a file goes from the one at the server to the one at the client.
     fn converse(
         self,
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         at: SocketAddr,
         (sent, came): (PathBuf, PathBuf),
     ) -> Result<Begun, LabError> {
         let name = format!("msn-{}", self.number);
         let (address, file, out) = (at.to_string(), text(&sent), text(&came));
         let words = ["serve", "msn", "--listen", &address];
-        let board = Peer::listening(ground, Place::Server, &format!("{name}-board"), &words)?;
+        let board = Peer::listening(testbed, Place::Server, &format!("{name}-board"), &words)?;
         let says: Vec<&str> = MESSAGES.iter().flat_map(|text| ["--say", *text]).collect();
         let all = MESSAGES.len().to_string();
         let secret = format!("all of {KEYWORD} is in it");
@@ -186,10 +190,10 @@ impl Act {
         let begin = ["chat", "--connect", &address];
         let bob = ["--as", "bob@example.test", "--answer"];
         let words = [&begin[..], &bob, &theirs].concat();
-        let bob = Peer::start(ground, Place::Server, &format!("{name}-bob"), &words)?;
+        let bob = Peer::start(testbed, Place::Server, &format!("{name}-bob"), &words)?;
         let alice = ["--as", "alice@example.test", "--to", "bob@example.test"];
         let words = [&begin[..], &alice, &ours].concat();
-        let own = Peer::start(ground, Place::Client, &format!("{name}-alice"), &words)?;
+        let own = Peer::start(testbed, Place::Client, &format!("{name}-alice"), &words)?;
         Ok(Begun {
             act: self,
             others: vec![bob, board],
@@ -212,14 +216,14 @@ impl Act {
 
 impl Begun {
     /// Waits until the peers have ended.
-    pub(super) fn end(self, ground: &Ground<'_>) -> Result<Outcome, LabError> {
-        let own = self.own.wait(ground)?;
+    pub(super) fn end(self, testbed: &Testbed<'_>) -> Result<Outcome, LabError> {
+        let own = self.own.wait(testbed)?;
         let is_whole = self.act.fate == Fate::Arrives;
         let mut others = self.others.into_iter();
         let other = match others.next() {
             // The last bytes of a push or a conversation may be under way to it.
             Some(peer) if is_whole && (self.board.is_some() || self.act.is_pushed()) => {
-                peer.wait(ground)?
+                peer.wait(testbed)?
             }
             Some(peer) => peer.kill(),
             None => Said::default(),

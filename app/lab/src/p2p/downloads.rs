@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::settings::Settings;
 use crate::LabError;
 use crate::curves::quantile;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
 use crate::records;
+use crate::testbed::Testbed;
 use crate::web::url;
 
 /// Who downloads.
@@ -22,7 +22,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// Starts them; they begin at a constant rate for this time. `name` is where their records go.
 pub(super) fn start(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     settings: &Settings,
     name: &str,
     duration: Duration,
@@ -32,7 +32,7 @@ pub(super) fn start(
         format!("{}ms", duration.as_millis()),
         format!("{}s", DRAIN.as_secs()),
     );
-    let (seed, out) = (ground.order.seed.to_string(), format!("{name}.jsonl"));
+    let (seed, out) = (testbed.order.seed.to_string(), format!("{name}.jsonl"));
     let words = [
         "load",
         &url,
@@ -55,7 +55,7 @@ pub(super) fn start(
         "-w",
         &out,
     ];
-    Program::start(ground, Place::Client, name, &words)
+    Program::start(testbed, Place::Client, name, &words)
 }
 
 /// Fields of `load_session`.
@@ -76,12 +76,12 @@ impl Downloads {
     /// Waits for the last one.
     pub(super) fn end(
         program: Program,
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         duration: Duration,
     ) -> Result<Self, LabError> {
-        let load = program.wait(ground, duration + DRAIN)?;
+        let load = program.wait(testbed, duration + DRAIN)?;
         let mut times = Vec::new();
-        let path = ground.path(&format!("{}.jsonl", load.name));
+        let path = testbed.path(&format!("{}.jsonl", load.name));
         records::each(&path, |session: Session| {
             // Far below 2^53 nanoseconds.
             times.extend(session.service_time_ns.map(|time| time as f64 / 1e9));

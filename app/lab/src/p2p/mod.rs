@@ -7,15 +7,15 @@
 mod act;
 mod arrived;
 mod downloads;
+mod observers;
 mod peer;
 mod picture;
 mod policy;
 mod rate;
+mod recorded;
 mod settings;
 mod tables;
-mod told;
 mod torrent;
-mod witnesses;
 
 use std::time::Duration;
 
@@ -23,16 +23,16 @@ use linkweir_testkit::gateway::{Place, Torrent};
 use linkweir_testkit::load as servers;
 
 use crate::gateway::Gateway;
-use crate::ground::{Ground, need};
 use crate::scanner::{self, Scanner};
+use crate::testbed::{Testbed, need};
 use crate::web::Web;
-use crate::{Findings, LabError};
+use crate::{LabError, Report};
 use act::{Fate, Outcome};
 use downloads::Downloads;
+use observers::Observers;
+use recorded::Recorded;
 pub use settings::Settings;
-use told::Told;
 use torrent::Download;
-use witnesses::Witnesses;
 
 /// How long downloads go on alone.
 const ALONE: Duration = Duration::from_secs(2);
@@ -49,80 +49,83 @@ pub fn speak(words: &[String]) -> u8 {
 }
 
 /// Runs it.
-pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
+pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Report, LabError> {
     need(&[&Torrent::NEEDED[..], &["nft", "tc", "sha256sum"]].concat())?;
-    ground.tell("the web server");
-    let web = Web::start(ground, &servers::Settings::default())?;
-    let content = act::noise(ground.order.seed, settings.download_bytes);
+    testbed.tell("the web server");
+    let web = Web::start(testbed, &servers::Settings::default())?;
+    let content = act::noise(testbed.order.seed, settings.download_bytes);
     web.put(downloads::PATH.trim_start_matches('/'), &content)?;
-    ground.route(downloads::CLIENTS)?;
-    give_the_guest_an_address(ground)?;
+    testbed.route(downloads::CLIENTS)?;
+    give_the_guest_an_address(testbed)?;
     let scanner = match settings.infected {
         0 => None,
-        _ => Scanner::start(ground)?,
+        _ => Scanner::start(testbed)?,
     };
-    ground.tell("the gateway");
-    let gateway = Gateway::start(ground, &policy::policy(ground, settings, scanner.as_ref()))?;
-    let witnesses = Witnesses::start(ground)?;
-    let pages: Vec<_> = witnesses.consoles().chain(gateway.console()).collect();
+    testbed.tell("the gateway");
+    let gateway = Gateway::start(
+        testbed,
+        &policy::policy(testbed, settings, scanner.as_ref()),
+    )?;
+    let observers = Observers::start(testbed)?;
+    let pages: Vec<_> = observers.consoles().chain(gateway.console()).collect();
     for (name, address) in pages {
-        ground.tell(&format!("watch {name}: http://{address}/"));
+        testbed.tell(&format!("watch {name}: http://{address}/"));
     }
-    ground.tell("a torrent is offered");
-    let mut torrent = Download::offer(ground, settings)?;
+    testbed.tell("a torrent is offered");
+    let mut torrent = Download::offer(testbed, settings)?;
 
-    ground.tell("downloads alone");
-    let alone = downloads::start(ground, settings, "alone", ALONE)?;
-    let alone = Downloads::end(alone, ground, ALONE)?;
-    ground.tell(&format!(
+    testbed.tell("downloads alone");
+    let alone = downloads::start(testbed, settings, "alone", ALONE)?;
+    let alone = Downloads::end(alone, testbed, ALONE)?;
+    testbed.tell(&format!(
         "the torrent at {} kbit/s, downloads beside it, and peers",
         settings.shape_kbit
     ));
-    torrent.begin(ground)?;
+    torrent.begin(testbed)?;
     let duration = settings.duration + BEGINNING;
-    let beside = downloads::start(ground, settings, "beside", duration)?;
-    let outcomes = peers(ground, settings, scanner.is_some())?;
-    let torrent = torrent.end(ground, settings)?;
-    let beside = Downloads::end(beside, ground, duration)?;
+    let beside = downloads::start(testbed, settings, "beside", duration)?;
+    let outcomes = peers(testbed, settings, scanner.is_some())?;
+    let torrent = torrent.end(testbed, settings)?;
+    let beside = Downloads::end(beside, testbed, duration)?;
 
-    ground.tell("the last frames");
+    testbed.tell("the last frames");
     let expected = alone.load.count("load/responses") + beside.load.count("load/responses");
     let served = || {
         let visits = web.visits();
         u64::try_from(visits.len()).unwrap_or(u64::MAX)
     };
     // What the log lacks in the end is a finding.
-    drop(ground.wait("the log", SETTLE, || served() >= expected));
-    let seen = witnesses.finish()?;
-    let gateway = gateway.finish(ground)?;
-    let told = Told::read(ground)?;
+    drop(testbed.wait("the log", SETTLE, || served() >= expected));
+    let seen = observers.finish()?;
+    let gateway = gateway.finish(testbed)?;
+    let recorded = Recorded::read(testbed)?;
     let files = outcomes.iter().filter_map(|one| one.file.as_ref());
     let files = files.chain([&torrent.file]);
     let hashes = arrived::hashes(files.flat_map(|(sent, came)| [sent.as_path(), came.as_path()]))?;
-    let account = tables::Account {
+    let observations = tables::Observations {
         settings,
         outcomes: &outcomes,
         torrent: &torrent,
         alone: &alone,
         beside: &beside,
         served: served(),
-        told: &told,
+        recorded: &recorded,
         seen: &seen,
         gateway: &gateway,
         hashes: &hashes,
     };
-    let mut findings = account.findings();
-    let picture = picture::rates(&told.before, settings.shape());
-    findings.pictures.push(picture);
+    let mut report = observations.report();
+    let picture = picture::rates(&recorded.before, settings.shape());
+    report.pictures.push(picture);
     if settings.infected > 0 && scanner.is_none() {
-        findings.notes.push(scanner::MISSING.to_owned());
+        report.notes.push(scanner::MISSING.to_owned());
     }
-    Ok(findings)
+    Ok(report)
 }
 
 /// What is to wait in vain waits while the others go on, one after the other.
 fn peers(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     settings: &Settings,
     has_scanner: bool,
 ) -> Result<Vec<Outcome>, LabError> {
@@ -130,29 +133,29 @@ fn peers(
     let mut outcomes = Vec::new();
     for act in act::acts(settings, has_scanner) {
         let is_dropped = act.fate == Fate::Dropped;
-        let begun = act.begin(ground, settings)?;
+        let begun = act.begin(testbed, settings)?;
         if is_dropped {
             waiting.push(begun);
         } else {
-            outcomes.push(begun.end(ground)?);
+            outcomes.push(begun.end(testbed)?);
         }
     }
     for begun in waiting {
-        outcomes.push(begun.end(ground)?);
+        outcomes.push(begun.end(testbed)?);
     }
     Ok(outcomes)
 }
 
 /// The kernel of the clients takes the guest's address for what goes to a second one of the server.
-fn give_the_guest_an_address(ground: &Ground<'_>) -> Result<(), LabError> {
+fn give_the_guest_an_address(testbed: &Testbed<'_>) -> Result<(), LabError> {
     let server = policy::FOR_GUEST.to_string();
     let prefix = format!("{server}/24");
-    ground.net.must(
+    testbed.net.must(
         Place::Server,
         "ip",
         &["addr", "add", &prefix, "dev", "srv0"],
     )?;
     let source = policy::GUEST.to_string();
     let words = ["route", "add", &server, "via", "10.88.1.1", "src", &source];
-    Ok(ground.net.must(Place::Client, "ip", &words)?)
+    Ok(testbed.net.must(Place::Client, "ip", &words)?)
 }

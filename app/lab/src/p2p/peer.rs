@@ -10,7 +10,7 @@ use linkweir_testkit::gateway::Place;
 use linkweir_testkit::netns::Running;
 
 use crate::LabError;
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 /// How long a peer may take for all that it does.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,14 +34,14 @@ impl Peer {
     /// Starts one; its words are those of `linkweir_testkit::peers`, and what it says goes to the file
     /// `NAME.said`.
     pub(super) fn start(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         place: Place,
         name: &str,
         words: &[&str],
     ) -> Result<Self, LabError> {
-        let said = ground.path(&format!("{name}.said"));
+        let said = testbed.path(&format!("{name}.said"));
         let file = File::create(&said).map_err(LabError::file(&said))?;
-        let mut command = ground.part(place, &["peer"]);
+        let mut command = testbed.part(place, &["peer"]);
         command.args(words).stdout(file).stderr(Stdio::null());
         let running =
             Running::start(&mut command).map_err(|error| LabError::program(name, error))?;
@@ -50,13 +50,13 @@ impl Peer {
 
     /// The same for one that listens: returns when it does.
     pub(super) fn listening(
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         place: Place,
         name: &str,
         words: &[&str],
     ) -> Result<Self, LabError> {
-        let mut peer = Self::start(ground, place, name, words)?;
-        ground.wait(name, PATIENCE, || {
+        let mut peer = Self::start(testbed, place, name, words)?;
+        testbed.wait(name, PATIENCE, || {
             peer.has_ended() || peer.text().contains("listening ")
         })?;
         if peer.has_ended() {
@@ -66,8 +66,8 @@ impl Peer {
     }
 
     /// Waits until it ends by itself.
-    pub(super) fn wait(mut self, ground: &Ground<'_>) -> Result<Said, LabError> {
-        ground.wait("a peer", PATIENCE, || self.has_ended())?;
+    pub(super) fn wait(mut self, testbed: &Testbed<'_>) -> Result<Said, LabError> {
+        testbed.wait("a peer", PATIENCE, || self.has_ended())?;
         let status = self.running.ended();
         let code = status.ok().flatten().and_then(|status| status.code());
         Ok(Said {

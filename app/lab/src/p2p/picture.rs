@@ -1,7 +1,7 @@
 //! Rates over time.
 
-use super::told::Flows;
-use crate::findings::{Axis, Curve, Picture, Unit};
+use super::recorded::Flows;
+use crate::report::{Axis, Curve, Picture, Unit};
 
 /// Width of a bin, seconds: that of the records.
 const BIN: f64 = 0.25;

@@ -6,8 +6,8 @@ use linkweir_testkit::gateway::client;
 
 use super::settings::Settings;
 use crate::gateway;
-use crate::ground::Ground;
 use crate::scanner::Scanner;
+use crate::testbed::Testbed;
 
 /// What nobody may say in a conversation.
 pub(super) const KEYWORD: &str = "project aurora";
@@ -21,7 +21,7 @@ pub(super) const FOR_GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 88, 2, 3));
 /// The policy: one application is dropped, one is rejected for a guest, one is shaped; files are scanned,
 /// conversations are searched. What has no rule passes.
 pub(super) fn policy(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     settings: &Settings,
     scanner: Option<&Scanner>,
 ) -> String {
@@ -66,7 +66,7 @@ name = \"web\"
 application = \"http\"
 action = \"allow\"
 ",
-        gateway::head(ground),
+        gateway::head(testbed),
         settings.shape_kbit
     )
 }

@@ -8,21 +8,21 @@ use linkweir_testkit::peers;
 
 use super::act::{Fate, Outcome};
 use super::downloads::{Downloads, PATH};
+use super::observers::Seen;
 use super::policy::{GUEST, MEMBER};
 use super::rate::steady;
+use super::recorded::Recorded;
 use super::settings::Settings;
-use super::told::Told;
 use super::torrent::{self, CONTENT, Downloaded};
-use super::witnesses::Seen;
-use crate::findings::{Findings, Rule, Table, Unit};
 use crate::program::Ended;
+use crate::report::{Report, Rule, Table, Unit};
 
 /// What rates of the same transfer may be apart, a part of the largest: bins of a quarter of a second at
 /// the edges, and the queue of the shaper (200 ms) of which one side sees the end and the other the
 /// beginning.
 const RATES: f64 = 0.05;
 /// Everything that was said.
-pub(super) struct Account<'a> {
+pub(super) struct Observations<'a> {
     pub(super) settings: &'a Settings,
     pub(super) outcomes: &'a [Outcome],
     pub(super) torrent: &'a Downloaded,
@@ -30,16 +30,16 @@ pub(super) struct Account<'a> {
     pub(super) beside: &'a Downloads,
     /// Requests of the downloads in the log of nginx.
     pub(super) served: u64,
-    pub(super) told: &'a Told,
+    pub(super) recorded: &'a Recorded,
     pub(super) seen: &'a Seen,
     pub(super) gateway: &'a Ended,
     pub(super) hashes: &'a BTreeMap<PathBuf, String>,
 }
 
-impl Account<'_> {
+impl Observations<'_> {
     /// The tables.
-    pub(super) fn findings(&self) -> Findings {
-        let mut findings = Findings::default();
+    pub(super) fn report(&self) -> Report {
+        let mut report = Report::default();
         let settings = self.settings;
         let tables = [
             self.connections(),
@@ -49,23 +49,23 @@ impl Account<'_> {
             self.beside(),
             self.losses(),
         ];
-        findings.tables.extend(tables);
-        findings.fact(
+        report.tables.extend(tables);
+        report.fact(
             "shaped",
             format!(
                 "BitTorrent, to {}",
                 Unit::BitsPerSecond.text(settings.shape())
             ),
         );
-        findings.notes.push(format!(
+        report.notes.push(format!(
             "Rates are those of the middle of the transfer. Content is what full frames have of it, {} \
              of {} bytes: so much of the configured rate is expected.",
             torrent::PAYLOAD,
             torrent::FRAME
         ));
-        findings.fact("dropped", "eDonkey");
-        findings.fact("rejected", format!("FastTrack of {GUEST}"));
-        findings
+        report.fact("dropped", "eDonkey");
+        report.fact("rejected", format!("FastTrack of {GUEST}"));
+        report
     }
 
     fn with(&self, application: &str, fate: Fate) -> impl Iterator<Item = &Outcome> {
@@ -82,31 +82,31 @@ impl Account<'_> {
     }
 
     fn connections(&self) -> Table {
-        let witnesses = ["peers", "flows before", "gateway", "flows behind"];
-        let mut table = Table::new("connections, by application", &witnesses);
-        let told = self.told;
+        let observers = ["peers", "flows before", "gateway", "flows behind"];
+        let mut table = Table::new("connections, by application", &observers);
+        let recorded = self.recorded;
         for name in ["fasttrack", "gnutella", "msn", "msnftp", "unknown"] {
             let client = Some(MEMBER);
             let cells = [
                 self.opened(name, MEMBER),
-                told.before.connections(name, client),
-                told.decided(name, client),
-                told.behind.connections(name, client),
+                recorded.before.connections(name, client),
+                recorded.decided(name, client),
+                recorded.behind.connections(name, client),
             ];
             table.count(name, Rule::Same, &cells.map(Some));
         }
         let bittorrent = [
             self.torrent.opened,
-            told.before.connections("bittorrent", None),
-            told.decided("bittorrent", None),
-            told.behind.connections("bittorrent", None),
+            recorded.before.connections("bittorrent", None),
+            recorded.decided("bittorrent", None),
+            recorded.behind.connections("bittorrent", None),
         ];
         table.count("bittorrent", Rule::Same, &bittorrent.map(Some));
         let cells = [
             self.downloads("load/connections"),
-            told.before.connections("http", None),
-            told.decided("http", None),
-            told.behind.connections("http", None),
+            recorded.before.connections("http", None),
+            recorded.decided("http", None),
+            recorded.behind.connections("http", None),
         ];
         table.count("http", Rule::Same, &cells.map(Some));
         let mut refused = 0;
@@ -116,8 +116,8 @@ impl Account<'_> {
             let client = Some(GUEST);
             let cells = [
                 opened,
-                told.before.connections(name, client),
-                told.decided(name, client),
+                recorded.before.connections(name, client),
+                recorded.decided(name, client),
             ];
             let [peers, before, decided] = cells.map(Some);
             table.count(
@@ -126,7 +126,7 @@ impl Account<'_> {
                 &[peers, before, decided, None],
             );
         }
-        let bare = told.behind.connections("unknown", Some(GUEST));
+        let bare = recorded.behind.connections("unknown", Some(GUEST));
         table.count(
             "refused: handshakes without content",
             Rule::Same,
@@ -138,7 +138,7 @@ impl Account<'_> {
         let cells = [
             number(said) + self.torrent.opened + self.downloads("load/connections"),
             flows(&self.seen.before),
-            told.all_decided(),
+            recorded.all_decided(),
             flows(&self.seen.behind),
         ];
         table.count("all", Rule::Same, &cells.map(Some));
@@ -146,7 +146,7 @@ impl Account<'_> {
     }
 
     fn transfers(&self) -> Table {
-        let mut table = Table::new("what became of it", &["sent", "peers", "gateway"]);
+        let mut table = Table::new("outcomes", &["sent", "peers", "gateway"]);
         for name in ["fasttrack", "gnutella", "msn", "unknown"] {
             let sent = count(self.with(name, Fate::Arrives));
             let arrived = count(
@@ -183,11 +183,11 @@ impl Account<'_> {
             &[
                 Some(talks().map(|one| number(one.said)).sum()),
                 Some(talks().map(|one| number(one.heard)).sum()),
-                Some(self.told.messages),
+                Some(self.recorded.messages),
             ],
         );
-        let caught = |event: &str, name: &str| self.told.found(event, name);
-        let done = |name: &str, what: &str| self.told.done(name, GUEST, what);
+        let caught = |event: &str, name: &str| self.recorded.found(event, name);
+        let done = |name: &str, what: &str| self.recorded.done(name, GUEST, what);
         let refused = [
             (
                 "gnutella",
@@ -255,20 +255,20 @@ impl Account<'_> {
             .and_then(|(sent, _)| self.hashes.get(sent));
         sent.is_some_and(|hash| {
             let key = (application.to_owned(), hash.clone());
-            self.told.files.contains(&key)
+            self.recorded.files.contains(&key)
         })
     }
 
     fn requests(&self) -> Table {
-        let mut table = Table::new("requests in it", &["sent", "nginx", "http"]);
-        let told = self.told;
+        let mut table = Table::new("HTTP requests", &["sent", "nginx", "http"]);
+        let recorded = self.recorded;
         table.count(
             "downloads",
             Rule::Same,
             &[
                 Some(self.downloads("load/requests")),
                 Some(self.served),
-                Some(told.requests(PATH)),
+                Some(recorded.requests(PATH)),
             ],
         );
         for (name, begin) in [("fasttrack", "/.hash="), ("gnutella", "/get/")] {
@@ -277,15 +277,15 @@ impl Account<'_> {
             table.count(
                 &format!("{name}: transfers"),
                 Rule::Same,
-                &[Some(sent), None, Some(told.requests(begin))],
+                &[Some(sent), None, Some(recorded.requests(begin))],
             );
         }
         table
     }
 
     fn shaping(&self) -> Table {
-        let witnesses = ["configured", "tc", "flows before", "flows behind", "aria2"];
-        let mut table = Table::new("rates", &witnesses);
+        let observers = ["configured", "tc", "flows before", "flows behind", "aria2"];
+        let mut table = Table::new("rates", &observers);
         let shape = self.settings.shape();
         let unit = Unit::BitsPerSecond;
         table.row(
@@ -301,8 +301,8 @@ impl Account<'_> {
             &[
                 Some(shape * CONTENT),
                 None,
-                steady(&self.told.before.counts("bittorrent")),
-                steady(&self.told.behind.counts("bittorrent")),
+                steady(&self.recorded.before.counts("bittorrent")),
+                steady(&self.recorded.behind.counts("bittorrent")),
                 steady(&self.torrent.blocks),
             ],
         );
@@ -341,10 +341,10 @@ impl Account<'_> {
         table
     }
 
-    /// What no witness may have lost.
+    /// What no observer may have lost.
     fn losses(&self) -> Table {
-        let witnesses = ["flows before", "gateway", "flows behind", "http"];
-        let mut table = Table::new("lost by a witness", &witnesses);
+        let observers = ["flows before", "gateway", "flows behind", "http"];
+        let mut table = Table::new("losses of observers", &observers);
         let all = [
             &self.seen.before,
             self.gateway,

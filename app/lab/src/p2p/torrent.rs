@@ -12,7 +12,7 @@ use super::act::noise;
 use super::rate::Count;
 use super::settings::Settings;
 use crate::LabError;
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 /// Bytes of TCP payload in a full frame of Ethernet with timestamps.
 pub(super) const PAYLOAD: f64 = 1448.0;
@@ -48,11 +48,11 @@ pub(super) struct Downloaded {
 
 impl Download {
     /// Offers it.
-    pub(super) fn offer(ground: &Ground<'_>, settings: &Settings) -> Result<Self, LabError> {
-        let content = noise(!ground.order.seed, length(settings));
-        let torrent = Torrent::seed(&ground.net, &ground.path(""), &content)
+    pub(super) fn offer(testbed: &Testbed<'_>, settings: &Settings) -> Result<Self, LabError> {
+        let content = noise(!testbed.order.seed, length(settings));
+        let torrent = Torrent::seed(&testbed.net, &testbed.path(""), &content)
             .map_err(|error| LabError::program("the torrent", error))?;
-        let folder = ground.path("leech");
+        let folder = testbed.path("leech");
         fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
         Ok(Self {
             torrent,
@@ -63,12 +63,12 @@ impl Download {
     }
 
     /// Begins to fetch it.
-    pub(super) fn begin(&mut self, ground: &Ground<'_>) -> Result<(), LabError> {
-        let path = ground.path("classes");
+    pub(super) fn begin(&mut self, testbed: &Testbed<'_>) -> Result<(), LabError> {
+        let path = testbed.path("classes");
         let file = File::create(&path).map_err(LabError::file(&path))?;
         let script =
             format!("while date +%s.%N; do tc -s class show dev {LAN}; sleep {PERIOD}; done");
-        let mut classes = ground.command(Place::Gateway, "sh");
+        let mut classes = testbed.command(Place::Gateway, "sh");
         classes
             .args(["-c", &script])
             .stdout(file)
@@ -77,7 +77,7 @@ impl Download {
             result.map_err(|error| LabError::program("aria2c", error))
         };
         self.classes = Some(started(Running::start(&mut classes))?);
-        let mut fetch = self.torrent.fetch(&ground.net, &self.folder);
+        let mut fetch = self.torrent.fetch(&testbed.net, &self.folder);
         self.fetch = Some(started(Running::start(&mut fetch))?);
         Ok(())
     }
@@ -85,26 +85,26 @@ impl Download {
     /// Waits until all of it is there.
     pub(super) fn end(
         mut self,
-        ground: &Ground<'_>,
+        testbed: &Testbed<'_>,
         settings: &Settings,
     ) -> Result<Downloaded, LabError> {
         if let Some(fetch) = &mut self.fetch {
-            ground.wait("the torrent", settings.duration + PATIENCE, || {
+            testbed.wait("the torrent", settings.duration + PATIENCE, || {
                 !matches!(fetch.ended(), Ok(None))
             })?;
         }
         self.classes = None;
         let read = |path: PathBuf| fs::read_to_string(&path).map_err(LabError::file(&path));
         let log = read(self.folder.join("log"))?;
-        let other = read(ground.path("seed/log"))?;
+        let other = read(testbed.path("seed/log"))?;
         Ok(Downloaded {
             opened: opened(&log, "10.88.2.") + opened(&other, "10.88.1."),
             file: (
-                ground.path("seed/shared.bin"),
+                testbed.path("seed/shared.bin"),
                 self.folder.join("shared.bin"),
             ),
             blocks: blocks(&log),
-            shaped: shaped(&read(ground.path("classes"))?),
+            shaped: shaped(&read(testbed.path("classes"))?),
         })
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::moments::Moments;
 use super::{FIT_LAGS, command};
 use crate::LabError;
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 /// Its figures, by the equations of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -39,14 +39,14 @@ pub(super) fn all_lags() -> Vec<usize> {
 
 impl Checked {
     /// Asks it, and lets it draw `check.svg`.
-    pub(super) fn of(ground: &Ground<'_>, model: &Path, counts: &Path) -> Result<Self, LabError> {
+    pub(super) fn of(testbed: &Testbed<'_>, model: &Path, counts: &Path) -> Result<Self, LabError> {
         let (model, counts) = (model.display().to_string(), counts.display().to_string());
-        let (lags, plot) = (FIT_LAGS.to_string(), ground.path("check.svg"));
+        let (lags, plot) = (FIT_LAGS.to_string(), testbed.path("check.svg"));
         let plot = plot.display().to_string();
         let words = [
             "model", "check", &model, &counts, "--lags", &lags, "--plot", &plot, "--json",
         ];
-        let text = command(ground, &words)?;
+        let text = command(testbed, &words)?;
         let document: Document = serde_json::from_slice(&text)
             .map_err(|error| LabError::program("linkweir model check", error))?;
         Ok(document.equations)

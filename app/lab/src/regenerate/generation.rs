@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use super::settings::Settings;
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
 use crate::records;
+use crate::testbed::Testbed;
 use crate::urgent::go_first;
 use crate::watch::watch;
 use crate::web::{Web, url};
@@ -73,43 +73,43 @@ struct Session {
 impl Generation {
     /// Plays it, and counts.
     pub(super) fn play(
-        ground: &mut Ground<'_>,
+        testbed: &mut Testbed<'_>,
         web: &Web,
         settings: &Settings,
         play: &Play<'_>,
     ) -> Result<Self, LabError> {
         let before = lines(web);
-        let http = watch(ground, &format!("{}-http", play.name), "http")?;
+        let http = watch(testbed, &format!("{}-http", play.name), "http")?;
         if let Some(address) = http.console {
-            ground.tell(&format!("watch http: http://{address}/"));
+            testbed.tell(&format!("watch http: http://{address}/"));
         }
-        ground.tell_of(
+        testbed.tell_of(
             &format!("the {} generation is sent and recorded", play.name),
             settings.duration,
         );
         let name = format!("{}-load", play.name);
-        let load = load(ground, settings, play, &name)?;
-        go_first(ground, load.id());
-        let load = load.wait(ground, settings.duration + DRAIN)?;
+        let load = load(testbed, settings, play, &name)?;
+        go_first(testbed, load.id());
+        let load = load.wait(testbed, settings.duration + DRAIN)?;
         let expected = before + load.count("load/responses");
         // What the log lacks in the end is a finding.
-        drop(ground.wait("the log", SETTLE, || lines(web) >= expected));
+        drop(testbed.wait("the log", SETTLE, || lines(web) >= expected));
         let http = http.finish()?;
-        let records = ground.path(&format!("{}.jsonl", http.name));
-        let list = ground.path(&format!("{}-starts.csv", play.name));
-        let found = sessions(ground, settings, play.name, &records, &list)?;
+        let records = testbed.path(&format!("{}.jsonl", http.name));
+        let list = testbed.path(&format!("{}-starts.csv", play.name));
+        let found = sessions(testbed, settings, play.name, &records, &list)?;
         let grid = Grid {
             begin_ns: load.count("schedule_begin_ts_ns"),
             bin: settings.bin,
             bins: settings.bins(),
         };
         let mut planned = Vec::new();
-        records::each(&ground.path(&format!("{name}.jsonl")), |one: Session| {
+        records::each(&testbed.path(&format!("{name}.jsonl")), |one: Session| {
             planned.push(one.planned_ts_ns);
         })?;
         let counts = grid.count(&read_starts(&list)?);
         let text: String = counts.iter().map(|count| format!("{count}\n")).collect();
-        let path = ground.put(
+        let path = testbed.put(
             &format!("{}-counts.csv", play.name),
             format!("count\n{text}").as_bytes(),
         )?;
@@ -138,12 +138,12 @@ fn lines(web: &Web) -> u64 {
 
 /// Starts the generator.
 fn load(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     settings: &Settings,
     play: &Play<'_>,
     name: &str,
 ) -> Result<Program, LabError> {
-    let script = ground.put("script", SCRIPT.as_bytes())?;
+    let script = testbed.put("script", SCRIPT.as_bytes())?;
     let (script, url) = (script.display().to_string(), url("/small"));
     let (clients, arrivals) = (
         format!("{}/{}", play.clients, 32 - bits(settings)),
@@ -178,7 +178,7 @@ fn load(
         "-w",
         &records,
     ];
-    Program::start(ground, Place::Client, name, &words)
+    Program::start(testbed, Place::Client, name, &words)
 }
 
 /// Bits of an address that tell the clients apart.
@@ -197,7 +197,7 @@ pub(super) fn clients(settings: &Settings) -> u32 {
 
 /// Finds the sessions of records by `linkweir model sessions`: a list of when they begin.
 fn sessions(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     settings: &Settings,
     name: &str,
     records: &Path,
@@ -215,7 +215,7 @@ fn sessions(
         &list,
     ];
     let name = format!("{name}-sessions");
-    Program::start(ground, Place::Client, &name, &words)?.wait(ground, SETTLE)
+    Program::start(testbed, Place::Client, &name, &words)?.wait(testbed, SETTLE)
 }
 
 /// Reads that list: moments, ns since 1970.

@@ -29,9 +29,9 @@ use std::path::{Path, PathBuf};
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::load as servers;
 
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 use crate::web::Web;
-use crate::{Findings, LabError};
+use crate::{LabError, Report};
 use generation::{Generation, Play};
 use model::Model;
 pub use settings::Settings;
@@ -48,12 +48,12 @@ const FIT_LAGS: usize = 30;
 const SOURCES: &str = "1";
 
 /// Runs it.
-pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
-    let seed = ground.order.seed;
-    ground.tell("the web server");
-    let web = Web::start(ground, &servers::Settings::default())?;
-    ground.route(generation::CLIENTS)?;
-    let known = ground.path("known.json");
+pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Report, LabError> {
+    let seed = testbed.order.seed;
+    testbed.tell("the web server");
+    let web = Web::start(testbed, &servers::Settings::default())?;
+    testbed.route(generation::CLIENTS)?;
+    let known = testbed.path("known.json");
     let bin_s = settings.bin.as_secs_f64();
     let text = model::faster(MODEL, bin_s, settings.rate * bin_s, settings.changes)
         .map_err(|error| LabError::program("the model that comes with the program", error))?;
@@ -64,40 +64,40 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         seed,
         clients: Ipv4Addr::new(10, 16, 0, 0),
     };
-    let first = Generation::play(ground, &web, settings, &first)?;
+    let first = Generation::play(testbed, &web, settings, &first)?;
 
-    ground.tell("a model is fitted to the record");
-    let fitted = ground.path("fitted.json");
-    fit(ground, settings, &first.path, &fitted)?;
+    testbed.tell("a model is fitted to the record");
+    let fitted = testbed.path("fitted.json");
+    fit(testbed, settings, &first.path, &fitted)?;
     let second = Play {
         name: "second",
         model: &fitted,
         seed: seed.wrapping_add(1),
         clients: Ipv4Addr::new(10, 24, 0, 0),
     };
-    let second = Generation::play(ground, &web, settings, &second)?;
+    let second = Generation::play(testbed, &web, settings, &second)?;
 
-    ground.tell("how far paths of the models are from them");
-    let check = check::Checked::of(ground, &fitted, &second.path)?;
+    testbed.tell("how far paths of the models are from them");
+    let check = check::Checked::of(testbed, &fitted, &second.path)?;
     let lags = check::all_lags();
     let models = [Model::read(&known)?, Model::read(&fitted)?].map(|model| model.moments(&lags));
-    let account = tables::Account {
+    let observations = tables::Observations {
         settings,
-        known: &spread(ground, settings, &known, seed.wrapping_add(2))?,
-        fitted: &spread(ground, settings, &fitted, seed.wrapping_add(3))?,
+        known: &spread(testbed, settings, &known, seed.wrapping_add(2))?,
+        fitted: &spread(testbed, settings, &fitted, seed.wrapping_add(3))?,
         first: &first,
         second: &second,
         check: &check,
         models: &models,
     };
-    let mut findings = account.findings();
-    findings.pictures = pictures::all(&account, &lags);
-    Ok(findings)
+    let mut report = observations.report();
+    report.pictures = pictures::all(&observations, &lags);
+    Ok(report)
 }
 
 /// `linkweir model fit`.
 fn fit(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     settings: &Settings,
     counts: &Path,
     model: &Path,
@@ -121,12 +121,12 @@ fn fit(
         "-o",
         &model,
     ];
-    command(ground, &words).map(drop)
+    command(testbed, &words).map(drop)
 }
 
 /// Draws a long path of a model, and says how far its parts are from it.
 fn spread(
-    ground: &Ground<'_>,
+    testbed: &Testbed<'_>,
     settings: &Settings,
     model: &Path,
     seed: u64,
@@ -148,15 +148,15 @@ fn spread(
         "-w",
         &drawn_word,
     ];
-    command(ground, &words)?;
+    command(testbed, &words)?;
     let long = spread::read_counts(&drawn)?;
     Ok(Spread::new(&Model::read(model)?, &long, bins, &LAGS))
 }
 
 /// A command of linkweir that ends by itself: what it writes.
-fn command(ground: &Ground<'_>, words: &[&str]) -> Result<Vec<u8>, LabError> {
+fn command(testbed: &Testbed<'_>, words: &[&str]) -> Result<Vec<u8>, LabError> {
     let name = words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
-    let output = ground.linkweir(Place::Client, words).output();
+    let output = testbed.linkweir(Place::Client, words).output();
     let output = output.map_err(|error| LabError::program(&name, error))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,14 +1,14 @@
 //! Autocovariances and histograms, side by side.
 
 use super::moments::{Histogram, Moments};
-use super::tables::Account;
-use crate::findings::{Axis, Curve, Picture, Unit};
+use super::tables::Observations;
+use crate::report::{Axis, Curve, Picture, Unit};
 
 /// All of them; `lags` are those of the models' moments.
-pub(super) fn all(account: &Account<'_>, lags: &[usize]) -> Vec<Picture> {
-    let [known, fitted] = account.models;
-    let bin_s = account.settings.bin.as_secs_f64();
-    let (first, second) = (&account.first.counts, &account.second.counts);
+pub(super) fn all(observations: &Observations<'_>, lags: &[usize]) -> Vec<Picture> {
+    let [known, fitted] = observations.models;
+    let bin_s = observations.settings.bin.as_secs_f64();
+    let (first, second) = (&observations.first.counts, &observations.second.counts);
     let of = |counts: &[u64]| Moments::of(counts, lags);
     let covariances = [
         ("known model", known.clone()),
@@ -17,9 +17,9 @@ pub(super) fn all(account: &Account<'_>, lags: &[usize]) -> Vec<Picture> {
         ("second capture", of(second)),
     ];
     let histograms = [
-        ("known model", account.known.histogram.clone()),
+        ("known model", observations.known.histogram.clone()),
         ("first capture", Histogram::of(first)),
-        ("fitted model", account.fitted.histogram.clone()),
+        ("fitted model", observations.fitted.histogram.clone()),
         ("second capture", Histogram::of(second)),
     ];
     let curve = |name: &str, points| Curve {

@@ -6,13 +6,13 @@ use super::moments::{Histogram, Moments};
 use super::settings::Settings;
 use super::spread::{MARGIN, PATHS, Spread};
 use super::{FIT_LAGS, LAGS};
-use crate::findings::{Findings, Rule, Table, Unit};
+use crate::report::{Report, Rule, Table, Unit};
 
 /// What two programs that compute the same figure may differ by: the rounding of sums.
 const ROUNDING: f64 = 1e-6;
 
 /// Everything that was said.
-pub(super) struct Account<'a> {
+pub(super) struct Observations<'a> {
     pub(super) settings: &'a Settings,
     pub(super) known: &'a Spread,
     pub(super) fitted: &'a Spread,
@@ -23,19 +23,19 @@ pub(super) struct Account<'a> {
     pub(super) models: &'a [Moments; 2],
 }
 
-impl Account<'_> {
+impl Observations<'_> {
     /// The tables.
-    pub(super) fn findings(&self) -> Findings {
-        let mut findings = Findings::default();
+    pub(super) fn report(&self) -> Report {
+        let mut report = Report::default();
         let settings = self.settings;
-        findings.fact(
+        report.fact(
             "known model",
             format!(
                 "MMPP `web` with {} sessions/s in bins of {:?}, changing {} times as often",
                 settings.rate, settings.bin, settings.changes
             ),
         );
-        findings.fact(
+        report.fact(
             "clients",
             format!(
                 "{}, one session each; a session ends where a client is silent for {:?}",
@@ -43,7 +43,7 @@ impl Account<'_> {
                 settings.timeout
             ),
         );
-        findings.tables = vec![
+        report.tables = vec![
             self.counts(),
             self.losses(),
             self.generation("known model and its capture", self.known, self.first),
@@ -52,7 +52,7 @@ impl Account<'_> {
             self.circle(),
             self.arithmetic(),
         ];
-        findings.notes.push(format!(
+        report.notes.push(format!(
             "Autocovariances are of sessions in bins of {:?}, lags in bins. A capture may be {MARGIN} times as \
              far from its model as the farthest of {PATHS} simulated paths of the same length; two \
              generations, as far as both together.",
@@ -60,13 +60,13 @@ impl Account<'_> {
         ));
         for (name, one) in [("first", self.first), ("second", self.second)] {
             if !one.is_punctual(settings.bin) {
-                findings.notes.push(format!(
+                report.notes.push(format!(
                     "NOT JUDGED: the capture of the {name} generation. This machine was too busy to send it on \
                      time, so it is not a path of its model; the schedule is."
                 ));
             }
         }
-        findings
+        report
     }
 
     /// A model, the path of it that the schedule took, and what was captured of that.
@@ -89,8 +89,8 @@ impl Account<'_> {
     }
 
     fn counts(&self) -> Table {
-        let witnesses = ["planned", "load", "nginx", "http", "model sessions"];
-        let mut table = Table::new("generations", &witnesses);
+        let observers = ["planned", "load", "nginx", "http", "model sessions"];
+        let mut table = Table::new("generations", &observers);
         for (name, one) in [("first", self.first), ("second", self.second)] {
             let sessions = [
                 Some(one.load.count("load/planned")),
@@ -113,7 +113,7 @@ impl Account<'_> {
     }
 
     fn losses(&self) -> Table {
-        let mut table = Table::new("lost by a witness", &["load", "http"]);
+        let mut table = Table::new("losses of observers", &["load", "http"]);
         for (name, one) in [("first", self.first), ("second", self.second)] {
             let dropped = [&one.load, &one.http].map(|ended| Some(ended.sum("dropped")));
             table.count(name, Rule::AtMost(0.0), &dropped);
@@ -124,10 +124,7 @@ impl Account<'_> {
     /// The fitted model is nearer to the record than the model that the record is a path of may be:
     /// it was made for it.
     fn fit(&self) -> Table {
-        let mut table = Table::new(
-            "first capture and model fitted to it",
-            &["capture", "model"],
-        );
+        let mut table = Table::new("first capture and fitted model", &["capture", "model"]);
         let capture = Moments::of(&self.first.counts, &LAGS);
         let columns = [&capture, &self.fitted.moments];
         rows(&mut table, &columns, &self.known.tolerances);
@@ -142,13 +139,13 @@ impl Account<'_> {
     }
 
     fn circle(&self) -> Table {
-        let witnesses = [
+        let observers = [
             "known model",
             "first capture",
             "fitted model",
             "second capture",
         ];
-        let mut table = Table::new("the whole circle", &witnesses);
+        let mut table = Table::new("models and captures", &observers);
         let first = Moments::of(&self.first.counts, &LAGS);
         let second = Moments::of(&self.second.counts, &LAGS);
         let both = self.known.tolerances.iter().zip(&self.fitted.tolerances);

@@ -1,11 +1,11 @@
 //! Load through the gateway, while everybody counts.
 
 mod losses;
+mod observers;
 mod planted;
 mod settings;
 mod tables;
 mod times;
-mod witnesses;
 
 use std::fs;
 use std::iter;
@@ -14,16 +14,16 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::load as servers;
 
-use crate::findings::Rule;
 use crate::gateway::{self, Gateway};
-use crate::ground::{Ground, need};
 use crate::line::Line;
 use crate::program::Program;
+use crate::report::Rule;
+use crate::testbed::{Testbed, need};
 use crate::web::{Web, url};
-use crate::{Findings, LabError};
+use crate::{LabError, Report};
+use observers::Observers;
 use planted::Planted;
 pub use settings::Settings;
-use witnesses::Witnesses;
 
 /// The model that comes with the program: two days of the World Cup 1998 log. Source: fitted by
 /// `cargo xtask bench model`.
@@ -41,61 +41,61 @@ const SETTLE: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// Runs it.
-pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findings, LabError> {
+pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Report, LabError> {
     need(&["nft", "tc"])?;
-    ground.tell("the web server");
-    let web = Web::start(ground, &servers::Settings::default())?;
+    testbed.tell("the web server");
+    let web = Web::start(testbed, &servers::Settings::default())?;
     web.put("file", &vec![b'f'; FILE])?;
-    let planted = Planted::plan(settings, ground, &web)?;
+    let planted = Planted::plan(settings, testbed, &web)?;
     for cidr in [&settings.clients, &settings.guests, planted::CLIENTS] {
-        ground.route(cidr)?;
+        testbed.route(cidr)?;
     }
-    ground.tell("the gateway");
-    let gateway = Gateway::start(ground, &policy(ground, settings, &planted))?;
-    let witnesses = Witnesses::start(ground)?;
-    for (name, address) in witnesses.consoles().chain(gateway.console()) {
-        ground.tell(&format!("watch {name}: http://{address}/"));
+    testbed.tell("the gateway");
+    let gateway = Gateway::start(testbed, &policy(testbed, settings, &planted))?;
+    let observers = Observers::start(testbed)?;
+    for (name, address) in observers.consoles().chain(gateway.console()) {
+        testbed.tell(&format!("watch {name}: http://{address}/"));
     }
 
-    let line = settings.line.map(|line| Line::lay(ground, line.into()));
+    let line = settings.line.map(|line| Line::lay(testbed, line.into()));
     let line = line.transpose()?;
     let (server, lost_before) = (
-        losses::Server::read(ground)?,
-        losses::Undelivered::read(ground),
+        losses::Server::read(testbed)?,
+        losses::Undelivered::read(testbed),
     );
     let sessions = format!(
         "sessions: {:.0} a second for {:?}, from {} and, inspected, {}",
         settings.rate, settings.duration, settings.clients, settings.guests
     );
-    ground.tell_of(&sessions, settings.duration);
-    let load = load(settings, ground)?;
-    let carriers = planted.send(ground)?;
-    let load = load.wait(ground, settings.duration + DRAIN)?;
+    testbed.tell_of(&sessions, settings.duration);
+    let load = load(settings, testbed)?;
+    let carriers = planted.send(testbed)?;
+    let load = load.wait(testbed, settings.duration + DRAIN)?;
     let carriers = carriers
         .into_iter()
-        .map(|carrier| carrier.wait(ground, SETTLE))
+        .map(|carrier| carrier.wait(testbed, SETTLE))
         .collect::<Result<Vec<_>, _>>()?;
     let (at_end, open) = (
-        losses::Server::read(ground)?,
-        ground.net.open_connections(Place::Server),
+        losses::Server::read(testbed)?,
+        testbed.net.open_connections(Place::Server),
     );
-    ground.tell("the last frames");
+    testbed.tell("the last frames");
     let expected = load.count("load/responses");
     // What the log lacks in the end is a finding.
-    drop(ground.wait("the log", SETTLE, || {
+    drop(testbed.wait("the log", SETTLE, || {
         u64::try_from(web.visits().len()).is_ok_and(|lines| lines >= expected)
     }));
 
     // Nor what the server's kernel still wants to say.
-    drop(ground.wait("the server", LAST_WORDS, || {
-        ground.net.open_connections(Place::Server) == 0
+    drop(testbed.wait("the server", LAST_WORDS, || {
+        testbed.net.open_connections(Place::Server) == 0
     }));
-    let counted = losses::Server::read(ground)?;
-    let undelivered = losses::Undelivered::read(ground).since(lost_before);
-    let seen = witnesses.finish()?;
+    let counted = losses::Server::read(testbed)?;
+    let undelivered = losses::Undelivered::read(testbed).since(lost_before);
+    let seen = observers.finish()?;
     let line = line.map(Line::finish).transpose()?;
-    let gateway = gateway.finish(ground)?;
-    let account = tables::Account {
+    let gateway = gateway.finish(testbed)?;
+    let observations = tables::Observations {
         settings,
         load: &load,
         carriers: &carriers,
@@ -104,12 +104,12 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         seen: &seen,
         gateway: &gateway,
     };
-    let mut findings = account.findings();
-    let again = losses::Witnesses {
+    let mut report = observations.report();
+    let again = losses::Observations {
         loads: iter::once(&load).chain(&carriers).collect(),
         http: &seen.http,
         gateway: &gateway,
-        flows: losses::Flows::read(ground)?,
+        flows: losses::Flows::read(testbed)?,
         server: counted.since(&server),
         unheard: losses::Unheard {
             server: counted.since(&at_end),
@@ -117,20 +117,20 @@ pub(crate) fn run(settings: &Settings, ground: &mut Ground<'_>) -> Result<Findin
         },
         undelivered,
     };
-    findings.tables.extend(again.tables(line.as_ref()));
+    report.tables.extend(again.tables(line.as_ref()));
     // How long a client waits behind a line is the work of one more process; and where the generator
     // says INVALID, the machine had no time for anybody.
-    let apart = if settings.line.is_some() || account.invalid().is_some() {
+    let apart = if settings.line.is_some() || observations.invalid().is_some() {
         Rule::Shown
     } else {
         Rule::Within(times::APART_S)
     };
-    times::compare(ground, &mut findings, apart)?;
-    Ok(findings)
+    times::compare(testbed, &mut report, apart)?;
+    Ok(report)
 }
 
 /// What is inspected is that of the guests, and of those who carry what is planted.
-fn policy(ground: &Ground<'_>, settings: &Settings, planted: &Planted) -> String {
+fn policy(testbed: &Testbed<'_>, settings: &Settings, planted: &Planted) -> String {
     let (scanner, scan) = planted.scanner().map_or_else(Default::default, |scanner| {
         (scanner.policy(), "scan = \"clamd\"\n")
     });
@@ -140,7 +140,7 @@ fn policy(ground: &Ground<'_>, settings: &Settings, planted: &Planted) -> String
          action = \"inspect\"\nkeywords = [\"{}\"]\non-match = \"reject\"\n{scan}\
          fail = \"closed\"\n\n\
          [[rule]]\nname = \"web\"\napplication = \"http\"\naction = \"allow\"\n",
-        gateway::head(ground),
+        gateway::head(testbed),
         settings.guests,
         planted::CLIENTS,
         planted::KEYWORD
@@ -148,10 +148,10 @@ fn policy(ground: &Ground<'_>, settings: &Settings, planted: &Planted) -> String
 }
 
 /// Starts the generator.
-fn load(settings: &Settings, ground: &Ground<'_>) -> Result<Program, LabError> {
-    let script = ground.put("script", SCRIPT.as_bytes())?;
+fn load(settings: &Settings, testbed: &Testbed<'_>) -> Result<Program, LabError> {
+    let script = testbed.put("script", SCRIPT.as_bytes())?;
     let model = match settings.model.as_str() {
-        "web" => ground.put("model.json", MODEL.as_bytes())?,
+        "web" => testbed.put("model.json", MODEL.as_bytes())?,
         path if fs::metadata(path).is_ok_and(|file| !file.is_file()) => {
             return Err(LabError::program(path, "a model is a file"));
         }
@@ -163,7 +163,7 @@ fn load(settings: &Settings, ground: &Ground<'_>) -> Result<Program, LabError> {
         format!("{}ns", settings.model_bin.as_nanos()),
         format!("{}s", DRAIN.as_secs()),
     );
-    let (script, seed) = (script.display().to_string(), ground.order.seed.to_string());
+    let (script, seed) = (script.display().to_string(), testbed.order.seed.to_string());
     let clients = format!("{},{}", settings.clients, settings.guests);
     // In figures of their own.
     let guests = format!("guests:{}:ttl=64", settings.guests);
@@ -172,7 +172,7 @@ fn load(settings: &Settings, ground: &Ground<'_>) -> Result<Program, LabError> {
         "load",
         &url,
         "-i",
-        ground.clients,
+        testbed.clients,
         "--gateway",
         "10.88.1.1",
         "--clients",
@@ -196,5 +196,5 @@ fn load(settings: &Settings, ground: &Ground<'_>) -> Result<Program, LabError> {
         "-w",
         "load.jsonl",
     ];
-    Program::start(ground, Place::Client, "load", &words)
+    Program::start(testbed, Place::Client, "load", &words)
 }

@@ -5,9 +5,9 @@ use linkweir_testkit::gateway::Place;
 
 use super::settings::Settings;
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::Program;
 use crate::scanner::{self, Scanner};
+use crate::testbed::Testbed;
 use crate::web::{Web, url};
 
 /// Who fetches them.
@@ -34,7 +34,7 @@ impl Planted {
     /// Puts the files where the server finds them, and starts clamd where it is installed.
     pub(super) fn plan(
         settings: &Settings,
-        ground: &mut Ground<'_>,
+        testbed: &mut Testbed<'_>,
         web: &Web,
     ) -> Result<Self, LabError> {
         let around = |what: &[u8]| [&vec![b'.'; AROUND], what, &vec![b'.'; AROUND]].concat();
@@ -49,7 +49,7 @@ impl Planted {
         if settings.planted_viruses == 0 {
             return Ok(planted);
         }
-        planted.scanner = Scanner::start(ground)?;
+        planted.scanner = Scanner::start(testbed)?;
         if planted.scanner.is_some() {
             planted.viruses = settings.planted_viruses;
         } else {
@@ -64,7 +64,7 @@ impl Planted {
     }
 
     /// Has them fetched.
-    pub(super) fn send(&self, ground: &Ground<'_>) -> Result<Vec<Program>, LabError> {
+    pub(super) fn send(&self, testbed: &Testbed<'_>) -> Result<Vec<Program>, LabError> {
         let kinds = [
             ("keyword", self.keywords, "10.31.0.0/25"),
             ("virus", self.viruses, "10.31.0.128/25"),
@@ -73,12 +73,12 @@ impl Planted {
         wanted
             .map(|(name, count, clients)| {
                 let (url, count) = (url(&format!("/{name}")), count.to_string());
-                let (rate, seed) = (format!("constant:{RATE}"), ground.order.seed.to_string());
+                let (rate, seed) = (format!("constant:{RATE}"), testbed.order.seed.to_string());
                 let words = [
                     "load",
                     &url,
                     "-i",
-                    ground.clients,
+                    testbed.clients,
                     "--gateway",
                     "10.88.1.1",
                     "--clients",
@@ -98,7 +98,7 @@ impl Planted {
                     "--format",
                     "text",
                 ];
-                Program::start(ground, Place::Client, name, &words)
+                Program::start(testbed, Place::Client, name, &words)
             })
             .collect()
     }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use linkweir_testkit::load::log::Visit;
 use serde_json::Value;
 
+use super::observers::Seen;
 use super::settings::Settings;
-use super::witnesses::Seen;
-use crate::findings::{Findings, Rule, Table, Unit};
 use crate::program::Ended;
+use crate::report::{Report, Rule, Table, Unit};
 
 /// Everything that was said.
-pub(super) struct Account<'a> {
+pub(super) struct Observations<'a> {
     pub(super) settings: &'a Settings,
     pub(super) load: &'a Ended,
     /// The generators of what is planted.
@@ -23,35 +23,35 @@ pub(super) struct Account<'a> {
     pub(super) gateway: &'a Ended,
 }
 
-impl Account<'_> {
+impl Observations<'_> {
     /// The tables.
-    pub(super) fn findings(&self) -> Findings {
-        let mut findings = Findings::default();
+    pub(super) fn report(&self) -> Report {
+        let mut report = Report::default();
         let settings = self.settings;
-        findings.fact(
+        report.fact(
             "arrivals",
             format!(
                 "MMPP `{}`, {} sessions/s for {:?}",
                 settings.model, settings.rate, settings.duration
             ),
         );
-        findings.fact(
+        report.fact(
             "clients",
             format!("{}, guests {}", settings.clients, settings.guests),
         );
         let addresses: BTreeSet<_> = self.visits.iter().map(|visit| visit.client).collect();
-        findings.fact("client addresses that nginx saw", addresses.len());
-        findings.tables = vec![
+        report.fact("client addresses that nginx saw", addresses.len());
+        report.tables = vec![
             self.sessions(),
             self.traffic(),
             self.codes(),
             self.planted(),
             self.losses(),
         ];
-        findings.tables.retain(|table| !table.rows.is_empty());
-        findings.notes.extend(self.without.map(str::to_owned));
-        findings.notes.extend(self.invalid());
-        findings
+        report.tables.retain(|table| !table.rows.is_empty());
+        report.notes.extend(self.without.map(str::to_owned));
+        report.notes.extend(self.invalid());
+        report
     }
 
     /// What the generator says against its own run: times are then those of this machine.
@@ -171,7 +171,7 @@ impl Account<'_> {
     }
 
     fn planted(&self) -> Table {
-        let mut table = Table::new("planted", &["sent", "arrived", "caught"]);
+        let mut table = Table::new("planted transfers", &["sent", "arrived", "caught"]);
         for carrier in self.carriers {
             let name = &carrier.name;
             let event = if name == "virus" { "infected" } else { name };
@@ -192,9 +192,9 @@ impl Account<'_> {
         table
     }
 
-    /// What no witness may have lost.
+    /// What no observer may have lost.
     fn losses(&self) -> Table {
-        let mut table = Table::new("lost by a witness", &["load", "http", "flows", "gateway"]);
+        let mut table = Table::new("losses of observers", &["load", "http", "flows", "gateway"]);
         let dropped = [self.load, &self.seen.http, &self.seen.flows, self.gateway]
             .map(|ended| Some(ended.sum("dropped")));
         table.count("packets and records", Rule::AtMost(0.0), &dropped);
@@ -220,7 +220,7 @@ mod tests {
 
     /// Two sessions of one request each and a keyword, as everybody saw them; `requests` is what http
     /// says.
-    fn findings(requests: u64, arrived: u64) -> Findings {
+    fn report(requests: u64, arrived: u64) -> Report {
         let settings = Settings {
             duration: Duration::from_secs(1),
             rate: 1.0,
@@ -244,7 +244,7 @@ mod tests {
                 "status_codes": { "200": responses },
             }})
         };
-        let account = Account {
+        let observations = Observations {
             settings: &settings,
             load: &ended("load", load(2, 2)),
             carriers: &[ended("keyword", load(1, arrived))],
@@ -269,26 +269,26 @@ mod tests {
                 }}),
             ),
         };
-        account.findings()
+        observations.report()
     }
 
     #[test]
     fn what_all_saw_alike_agrees() {
-        let findings = findings(3, 0);
-        assert!(findings.agree(), "{findings}");
-        assert!(findings.compared().0 >= 7, "{findings}");
+        let report = report(3, 0);
+        assert!(report.agree(), "{report}");
+        assert!(report.compared().0 >= 7, "{report}");
     }
 
     #[test]
     fn a_request_that_one_missed_is_told() {
-        let findings = findings(2, 0);
-        assert_eq!(findings.compared().1, 1, "{findings}");
-        assert!(findings.to_string().contains("DISAGREEMENT in 1 of"));
+        let report = report(2, 0);
+        assert_eq!(report.compared().1, 1, "{report}");
+        assert!(report.to_string().contains("\n1 of "));
     }
 
     #[test]
     fn a_keyword_that_arrives_is_told() {
-        let findings = findings(3, 1);
-        assert!(!findings.agree(), "{findings}");
+        let report = report(3, 1);
+        assert!(!report.agree(), "{report}");
     }
 }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use crate::LabError;
 use crate::curves::{complementary, quantile};
-use crate::findings::{Axis, Curve, Findings, Picture, Rule, Table, Unit};
-use crate::ground::Ground;
 use crate::records::{self, Flow, Session, Transaction};
+use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
+use crate::testbed::Testbed;
 
 /// Whoever is further away waits longer; but the clocks of two readers of the same frames may differ by
 /// this, and the middle one of all waits must not be farther apart than [`APART_S`].
@@ -36,11 +36,11 @@ struct Read {
 
 /// Adds what the records say: rows and curves. `apart` is for the middle ones.
 pub(super) fn compare(
-    ground: &Ground<'_>,
-    findings: &mut Findings,
+    testbed: &Testbed<'_>,
+    report: &mut Report,
     apart: Rule,
 ) -> Result<(), LabError> {
-    let read = Read::from(ground)?;
+    let read = Read::from(testbed)?;
     let complete = |times: &&Times| times.client.and(times.wire).and(times.flow).is_some();
     let joined: Vec<&Times> = read.times.values().filter(complete).collect();
     let part = |pick: fn(&Times) -> Option<f64>| {
@@ -53,18 +53,18 @@ pub(super) fn compare(
         part(|times| times.wire),
         part(|times| times.flow),
     ];
-    findings
+    report
         .tables
         .push(table(read.times.len(), joined.len(), &parts, apart));
-    findings.pictures.push(ccdf(&parts));
-    findings.pictures.push(arrivals(&read.starts));
+    report.pictures.push(ccdf(&parts));
+    report.pictures.push(arrivals(&read.starts));
     Ok(())
 }
 
 impl Read {
-    fn from(ground: &Ground<'_>) -> Result<Self, LabError> {
+    fn from(testbed: &Testbed<'_>) -> Result<Self, LabError> {
         let mut read = Self::default();
-        records::each(&ground.path("load.jsonl"), |one: Session| {
+        records::each(&testbed.path("load.jsonl"), |one: Session| {
             read.starts.extend(one.started_ts_ns);
             if let (Some(port), Some(wait)) = (one.client_port, one.first_byte_ns) {
                 let times = read.times.entry((one.client_ip, port)).or_default();
@@ -73,7 +73,7 @@ impl Read {
         })?;
         // The first request of each connection.
         let mut first: HashMap<Socket, u64> = HashMap::new();
-        records::each(&ground.path("http.jsonl"), |one: Transaction| {
+        records::each(&testbed.path("http.jsonl"), |one: Transaction| {
             let socket = (one.client_ip, one.client_port);
             let (Some(times), Some(at), Some(wait)) = (
                 read.times.get_mut(&socket),
@@ -88,7 +88,7 @@ impl Read {
                 times.wire = Some(from_nanos(wait));
             }
         })?;
-        records::each(&ground.path("flows.jsonl"), |flow: Flow| {
+        records::each(&testbed.path("flows.jsonl"), |flow: Flow| {
             let socket = (flow.c_ip, flow.c_port);
             if let (Some(times), Some(asked), Some(answered)) =
                 (read.times.get_mut(&socket), flow.c_first, flow.s_first)

@@ -1,4 +1,4 @@
-//! What the page of the laboratory shows: what several witnesses say of the same things, as text, and
+//! What the page of the laboratory shows: the figures of several observers for the same quantities, as text, and
 //! curves.
 
 use super::plot::Plot;
@@ -24,23 +24,23 @@ pub struct LabReport {
     pub program: String,
 }
 
-/// What several witnesses say.
+/// The figures of several observers.
 #[derive(Debug, Clone, Default)]
 pub struct LabTable {
     /// What it is about.
     pub title: String,
-    /// The witnesses, one for each cell of a row.
-    pub witnesses: Vec<String>,
-    /// What they say.
+    /// The observers, one for each cell of a row.
+    pub observers: Vec<String>,
+    /// The quantities.
     pub rows: Vec<LabRow>,
 }
 
-/// What they say of one thing. All figures are text with their units.
+/// Their figures for one quantity. All figures are text with their units.
 #[derive(Debug, Clone)]
 pub struct LabRow {
-    /// The thing.
+    /// The quantity.
     pub what: String,
-    /// A figure of each witness; `None` of one that cannot know.
+    /// A figure of each observer; `None` of one that cannot know.
     pub cells: Vec<Option<String>>,
     /// The largest less the smallest, where it matters.
     pub difference: Option<String>,

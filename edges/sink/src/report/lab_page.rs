@@ -67,21 +67,21 @@ impl LabReport {
                 "interrupted",
                 "–",
                 "Interrupted",
-                format!("{} of {} as they should be", all - wrong, rows(all)),
+                format!("{} of {} passed", all - wrong, checks(all)),
             ),
             (all, 0) => (
                 "agrees",
                 "✓",
-                "No disagreement",
-                format!("{} as they should be", rows(all)),
+                "All checks passed",
+                format!("{}: the figures agree within the tolerance", checks(all)),
             ),
             (all, wrong) => (
                 "differs",
                 "✗",
-                "Disagreement",
+                "Checks failed",
                 format!(
-                    "in {wrong} of {}: the figures differ by more than they may",
-                    rows(all)
+                    "{wrong} of {}: the figures differ by more than the tolerance",
+                    checks(all)
                 ),
             ),
         };
@@ -131,7 +131,7 @@ impl LabTable {
         };
         let rows = self.rows.iter();
         let mut width = longest(&mut rows.clone().map(|row| row.what.as_str()));
-        for (column, name) in self.witnesses.iter().enumerate() {
+        for (column, name) in self.observers.iter().enumerate() {
             let cells = rows
                 .clone()
                 .filter_map(|row| row.cells.get(column)?.as_deref());
@@ -151,8 +151,8 @@ impl LabTable {
         let mut out = String::from(
             "<div class=\"scroll\"><table class=\"lab\"><thead><tr><th scope=\"col\"></th>",
         );
-        let witnesses = self.witnesses.iter().map(String::as_str);
-        for name in witnesses.chain(["difference", "tolerance", ""]) {
+        let observers = self.observers.iter().map(String::as_str);
+        for name in observers.chain(["difference", "tolerance", ""]) {
             push(
                 &mut out,
                 format_args!("<th scope=\"col\">{}</th>", escape(name)),
@@ -160,7 +160,7 @@ impl LabTable {
         }
         out.push_str("</tr></thead><tbody>\n");
         for row in &self.rows {
-            row.html(self.witnesses.len(), &mut out);
+            row.html(self.observers.len(), &mut out);
         }
         out.push_str("</tbody></table></div>\n");
         out
@@ -168,8 +168,8 @@ impl LabTable {
 }
 
 impl LabRow {
-    /// A line of a table with so many witnesses; those who say nothing at its end have cells too.
-    fn html(&self, witnesses: usize, out: &mut String) {
+    /// A line of a table with so many observers; those without a figure at its end have cells too.
+    fn html(&self, observers: usize, out: &mut String) {
         let (class, mark) = match self.mark {
             LabMark::Agrees => ("agrees", "✓ ok"),
             LabMark::Differs => ("differs", DIFFERS),
@@ -188,7 +188,7 @@ impl LabRow {
             ),
         );
         let silent = std::iter::repeat(&None);
-        for cell in self.cells.iter().chain(silent).take(witnesses) {
+        for cell in self.cells.iter().chain(silent).take(observers) {
             match cell {
                 Some(figure) => push(out, format_args!("<td>{}</td>", escape(figure))),
                 None => out.push_str("<td class=\"silent\">–</td>"),
@@ -206,10 +206,10 @@ impl LabRow {
     }
 }
 
-fn rows(count: usize) -> String {
+fn checks(count: usize) -> String {
     match count {
-        1 => "1 row".to_owned(),
-        count => format!("{count} rows"),
+        1 => "1 check".to_owned(),
+        count => format!("{count} checks"),
     }
 }
 
@@ -239,7 +239,7 @@ mod tests {
             facts: vec![("seed".to_owned(), "<7>".to_owned())],
             tables: vec![LabTable {
                 title: "traffic".to_owned(),
-                witnesses: vec!["load".to_owned(), "nginx".to_owned()],
+                observers: vec!["load".to_owned(), "nginx".to_owned()],
                 rows,
             }],
             program: "linkweir 1".to_owned(),
@@ -264,7 +264,7 @@ mod tests {
             "<tr class=\"shown\"><th scope=\"row\">seen</th><td>5</td><td class=\"silent\">–</td>\
              <td class=\"rule\"></td><td class=\"rule\">none</td><td class=\"mark\"></td></tr>",
             "<dt>seed</dt><dd>&lt;7&gt;</dd>",
-            "<b>Disagreement</b><span>in 1 of 2 rows: the figures differ by more than they may</span>\
+            "<b>Checks failed</b><span>1 of 2 checks: the figures differ by more than the tolerance</span>\
              <ul><li>traffic: requests</li></ul>",
         ] {
             assert!(html.contains(line), "{line}\nin: {html}");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_interrupted_is_no_disagreement() {
+    fn what_was_interrupted_has_not_failed() {
         let html = LabReport {
             is_interrupted: true,
             ..report(vec![row(
@@ -283,10 +283,10 @@ mod tests {
         }
         .render();
         assert!(
-            html.contains("<b>Interrupted</b><span>0 of 1 row as they should be</span>"),
+            html.contains("<b>Interrupted</b><span>0 of 1 check passed</span>"),
             "{html}"
         );
-        assert!(!html.contains("Disagreement"));
+        assert!(!html.contains("Checks failed"));
     }
 
     #[test]
@@ -304,7 +304,10 @@ mod tests {
             report(rows.collect()).verdict()
         };
         let good = verdict(&[LabMark::Agrees, LabMark::Shown]);
-        assert!(good.contains("No disagreement</b><span>1 row as"), "{good}");
+        assert!(
+            good.contains("All checks passed</b><span>1 check:"),
+            "{good}"
+        );
         assert!(!good.contains("<ul>"));
         // Where nothing was compared, nothing is known.
         let none = verdict(&[LabMark::Shown]);
@@ -317,7 +320,7 @@ mod tests {
         let mut report = report(vec![row(wild, &[Some(wild)], LabMark::Differs)]);
         report.notes = vec![wild.to_owned()];
         report.command_line = wild.to_owned();
-        report.tables[0].witnesses[0] = wild.to_owned();
+        report.tables[0].observers[0] = wild.to_owned();
         report.plots = vec![Plot {
             title: wild.to_owned(),
             x: Axis::new(wild, Scale::Log, Unit::Seconds),
@@ -345,7 +348,7 @@ mod tests {
         report.notes = vec!["The generator says INVALID".to_owned()];
         let html = report.render();
         let at = |text: &str| html.find(text).unwrap();
-        assert!(at("No disagreement") < at("says INVALID"));
+        assert!(at("All checks passed") < at("says INVALID"));
         assert!(at("says INVALID") < at("<h2>traffic</h2>"));
     }
 

@@ -1,4 +1,4 @@
-//! What three of the witnesses have counted: the server's kernel, `linkweir flows` and the line.
+//! What three of the observers have counted: the server's kernel, `linkweir flows` and the line.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use linkweir_testkit::gateway::Place;
 use serde::Deserialize;
 
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::Ended;
 use crate::records;
+use crate::testbed::Testbed;
 
 /// What the server's kernel counts. Source: RFC 4022; the others are Linux's (`snmp_counter.rst`).
 pub(super) const COUNTERS: [&str; 5] = [
@@ -24,10 +24,10 @@ pub(super) const COUNTERS: [&str; 5] = [
 pub(in crate::traffic) struct Server(pub(super) BTreeMap<&'static str, u64>);
 
 impl Server {
-    /// As they stand. A counter that the kernel does not have is an error: it would be nobody's witness.
-    pub(in crate::traffic) fn read(ground: &Ground<'_>) -> Result<Self, LabError> {
+    /// As they stand. A counter that the kernel does not have is an error: nobody else counts it.
+    pub(in crate::traffic) fn read(testbed: &Testbed<'_>) -> Result<Self, LabError> {
         let read = |name: &'static str| {
-            let count = ground.net.counter(Place::Server, name);
+            let count = testbed.net.counter(Place::Server, name);
             let missing = || LabError::program("the server's kernel", format!("no counter {name}"));
             Ok((name, count.ok_or_else(missing)?))
         };
@@ -91,9 +91,9 @@ pub(in crate::traffic) struct Flows {
 
 impl Flows {
     /// Those of all records.
-    pub(in crate::traffic) fn read(ground: &Ground<'_>) -> Result<Self, LabError> {
+    pub(in crate::traffic) fn read(testbed: &Testbed<'_>) -> Result<Self, LabError> {
         let mut sums = Self::default();
-        records::each(&ground.path("flows.jsonl"), |flow| sums.add(&flow))?;
+        records::each(&testbed.path("flows.jsonl"), |flow| sums.add(&flow))?;
         Ok(sums)
     }
 

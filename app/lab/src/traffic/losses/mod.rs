@@ -1,4 +1,4 @@
-//! What was lost, and what was sent again because of it, as each witness knows it.
+//! What was lost, and what was sent again because of it, as each observer knows it.
 //!
 //! The probe stands between the gateway and the server, the line between the clients and the gateway.
 //! So everything that the server sends passes the probe before it can be lost, and what the clients send
@@ -13,9 +13,9 @@ mod tests;
 
 use linkweir_testkit::gateway::Place;
 
-use crate::findings::{Rule, Table, Unit};
-use crate::ground::Ground;
 use crate::program::Ended;
+use crate::report::{Rule, Table, Unit};
+use crate::testbed::Testbed;
 use counted::Way;
 pub(super) use counted::{Flows, Server};
 
@@ -36,11 +36,11 @@ pub(super) struct Undelivered {
 
 impl Undelivered {
     /// Until now, with what was sent before the other ends were up.
-    pub(super) fn read(ground: &Ground<'_>) -> Self {
+    pub(super) fn read(testbed: &Testbed<'_>) -> Self {
         Self {
-            clients: ground.net.undelivered(Place::Client),
-            gateway: ground.net.undelivered(Place::Gateway),
-            server: ground.net.undelivered(Place::Server),
+            clients: testbed.net.undelivered(Place::Client),
+            gateway: testbed.net.undelivered(Place::Gateway),
+            server: testbed.net.undelivered(Place::Server),
         }
     }
 
@@ -68,8 +68,8 @@ pub(super) struct Unheard {
     pub(super) open: u64,
 }
 
-/// Those who know something of it.
-pub(super) struct Witnesses<'a> {
+/// What every observer counted.
+pub(super) struct Observations<'a> {
     /// All generators.
     pub(super) loads: Vec<&'a Ended>,
     pub(super) http: &'a Ended,
@@ -80,7 +80,7 @@ pub(super) struct Witnesses<'a> {
     pub(super) undelivered: Undelivered,
 }
 
-impl Witnesses<'_> {
+impl Observations<'_> {
     /// The tables that there are with a line and without.
     pub(super) fn tables(&self, line: Option<&Ended>) -> Vec<Table> {
         let mut tables = vec![self.retransmissions()];
@@ -226,7 +226,7 @@ impl Witnesses<'_> {
     /// Whatever is sent again either makes up for a loss or arrives twice.
     fn reasons(&self, line: &Ended) -> Table {
         let names = ["sent again", "lost or twice there"];
-        let mut table = Table::new("why it was sent again", &names);
+        let mut table = Table::new("causes of retransmission", &names);
         let load = |what: &str| self.load(what);
         let (up, down) = (Way::of(line, "forth"), Way::of(line, "back"));
         // After the end of a connection too. What found no room is as good as lost.

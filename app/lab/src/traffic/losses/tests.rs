@@ -80,7 +80,7 @@ impl Run {
     /// The rows that disagree.
     fn wrong(self) -> Vec<String> {
         let load = ended(self.load);
-        let witnesses = Witnesses {
+        let observations = Observations {
             loads: vec![&load],
             http: &ended(self.http),
             gateway: &ended(Value::Null),
@@ -95,7 +95,7 @@ impl Run {
                 ..Undelivered::default()
             },
         };
-        let tables = witnesses.tables(Some(&ended(self.line)));
+        let tables = observations.tables(Some(&ended(self.line)));
         assert_eq!(tables.len(), 3);
         let rows = tables.into_iter().flat_map(|table| table.rows);
         rows.filter(|row| !row.agrees())

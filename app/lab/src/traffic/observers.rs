@@ -6,14 +6,14 @@ use std::time::Duration;
 use linkweir_testkit::gateway::{Place, WAN};
 
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
+use crate::testbed::Testbed;
 
 /// How long they may take until they capture.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `linkweir http` and `linkweir flows`.
-pub(super) struct Witnesses {
+pub(super) struct Observers {
     http: Program,
     flows: Program,
 }
@@ -24,23 +24,23 @@ pub(super) struct Seen {
     pub(super) flows: Ended,
 }
 
-impl Witnesses {
+impl Observers {
     /// Starts both, and waits until they capture.
-    pub(super) fn start(ground: &Ground<'_>) -> Result<Self, LabError> {
+    pub(super) fn start(testbed: &Testbed<'_>) -> Result<Self, LabError> {
         let words = ["http", "-i", WAN, "-w", "http.jsonl"];
-        let http = Program::start_seen(ground, Place::Gateway, "http", &words)?;
+        let http = Program::start_seen(testbed, Place::Gateway, "http", &words)?;
         let words = ["flows", "-i", WAN, "-w", "flows.jsonl"];
-        let flows = Program::start_seen(ground, Place::Gateway, "flows", &words)?;
-        let mut witnesses = Self { http, flows };
-        let both = [&mut witnesses.http, &mut witnesses.flows];
+        let flows = Program::start_seen(testbed, Place::Gateway, "flows", &words)?;
+        let mut observers = Self { http, flows };
+        let both = [&mut observers.http, &mut observers.flows];
         for program in both {
             let id = program.id();
-            ground.wait("the capture", PATIENCE, || {
-                program.has_ended() || ground.net.packet_sockets_of(Place::Gateway, id) > 0
+            testbed.wait("the capture", PATIENCE, || {
+                program.has_ended() || testbed.net.packet_sockets_of(Place::Gateway, id) > 0
             })?;
             program.must_run()?;
         }
-        Ok(witnesses)
+        Ok(observers)
     }
 
     /// Where their pages are.

@@ -1,4 +1,4 @@
-//! The ground: namespaces of the clients, the gateway and the server, and a folder for everything that
+//! The testbed: namespaces of the clients, the gateway and the server, and a folder for everything that
 //! is written.
 //!
 //! ```text
@@ -28,7 +28,7 @@ use linkweir_testkit::temporary::TemporaryFolder;
 use crate::{LabError, Order, Step};
 
 /// Where everything happens.
-pub(crate) struct Ground<'a> {
+pub(crate) struct Testbed<'a> {
     /// The namespaces.
     pub(crate) net: Net,
     pub(crate) order: &'a Order,
@@ -38,7 +38,7 @@ pub(crate) struct Ground<'a> {
     tell: &'a mut dyn FnMut(Step<'_>),
 }
 
-impl<'a> Ground<'a> {
+impl<'a> Testbed<'a> {
     /// Makes the namespaces, with links as on a cable: no offloads.
     pub(crate) fn new(
         order: &'a Order,
@@ -51,7 +51,7 @@ impl<'a> Ground<'a> {
             ..Links::default()
         };
         let net = Net::with(links)?;
-        let ground = Self {
+        let testbed = Self {
             net,
             order,
             clients: "cli0",
@@ -63,9 +63,9 @@ impl<'a> Ground<'a> {
             "net.core.somaxconn=65535",
             "net.ipv4.tcp_max_syn_backlog=65535",
         ] {
-            ground.set(Place::Server, setting)?;
+            testbed.set(Place::Server, setting)?;
         }
-        Ok(ground)
+        Ok(testbed)
     }
 
     /// Says what is done next.

@@ -1,20 +1,20 @@
-//! Findings as the report page takes them.
+//! The report as a page.
 
 use linkweir_cli::files;
-use linkweir_lab::Findings;
-use linkweir_lab::findings::{self, Row, Rule, Table, Unit};
+use linkweir_lab::Report;
+use linkweir_lab::report::{self, Row, Rule, Table, Unit};
 use linkweir_sink::report::plot::{self, Marks, Plot, Scale, Series};
 use linkweir_sink::report::{LabMark, LabReport, LabRow, LabTable};
 
 /// The page.
-pub(super) fn html(name: &str, findings: &Findings) -> String {
+pub(super) fn html(name: &str, report: &Report) -> String {
     LabReport {
         title: format!("Laboratory: {name}"),
-        facts: findings.facts.clone(),
-        tables: findings.tables.iter().map(table).collect(),
-        plots: findings.pictures.iter().map(picture).collect(),
-        notes: findings.notes.clone(),
-        is_interrupted: findings.interrupted,
+        facts: report.facts.clone(),
+        tables: report.tables.iter().map(table).collect(),
+        plots: report.pictures.iter().map(picture).collect(),
+        notes: report.notes.clone(),
+        is_interrupted: report.interrupted,
         command_line: files::command_line(),
         program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),
     }
@@ -24,7 +24,7 @@ pub(super) fn html(name: &str, findings: &Findings) -> String {
 fn table(table: &Table) -> LabTable {
     LabTable {
         title: table.title.clone(),
-        witnesses: table.witnesses.clone(),
+        observers: table.observers.clone(),
         rows: table.rows.iter().map(row).collect(),
     }
 }
@@ -45,7 +45,7 @@ fn row(row: &Row) -> LabRow {
     }
 }
 
-fn picture(picture: &findings::Picture) -> Plot {
+fn picture(picture: &report::Picture) -> Plot {
     let curves = picture.curves.iter();
     Plot {
         title: picture.title.clone(),
@@ -63,7 +63,7 @@ fn picture(picture: &findings::Picture) -> Plot {
 }
 
 /// What the plot does not write at its figures stands in the name.
-fn axis(axis: &findings::Axis) -> plot::Axis {
+fn axis(axis: &report::Axis) -> plot::Axis {
     let scale = if axis.is_logarithmic {
         Scale::Log
     } else {
@@ -84,9 +84,9 @@ fn axis(axis: &findings::Axis) -> plot::Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linkweir_lab::findings::{Axis, Curve, Picture};
+    use linkweir_lab::report::{Axis, Curve, Picture};
 
-    fn findings() -> Findings {
+    fn report() -> Report {
         let mut table = Table::new("traffic", &["load", "nginx"]);
         table.count("sessions", Rule::Same, &[Some(1000), Some(999)]);
         table.row(
@@ -101,7 +101,7 @@ mod tests {
             unit,
             is_logarithmic,
         };
-        Findings {
+        Report {
             tables: vec![table],
             pictures: vec![Picture {
                 title: "Rate".to_owned(),
@@ -112,19 +112,19 @@ mod tests {
                     points: vec![(0.1, 5.0), (1.0, 7.0)],
                 }],
             }],
-            ..Findings::default()
+            ..Report::default()
         }
     }
 
     #[test]
     fn the_page_has_the_words_of_the_table() {
-        let html = html("web", &findings());
+        let html = html("web", &report());
         for text in [
             "<h1>Laboratory: web</h1>",
             "<td>1,000</td><td>999</td><td class=\"rule\">1</td><td class=\"rule\">none</td>",
             // A row that is compared and has one figure disagrees.
             "<td>12.000 ms</td><td class=\"silent\">–</td><td class=\"rule\"></td><td class=\"rule\">50.000 ms</td>",
-            "in 2 of 2 rows",
+            "2 of 2 checks",
             ">sessions per second</text>",
         ] {
             assert!(html.contains(text), "{text}\nin: {html}");
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn an_axis_keeps_its_scale() {
-        let plot = picture(&findings().pictures[0]);
+        let plot = picture(&report().pictures[0]);
         assert_eq!((plot.x.scale, plot.y.scale), (Scale::Log, Scale::Linear));
         assert_eq!(plot.series[0].points.len(), 2);
     }

@@ -1,4 +1,5 @@
-//! What a run found: tables of what every witness says, and curves.
+//! What a run found: tables with a column for each observer, and curves. As JSON its keys are a format for
+//! others: they stay as they are.
 
 mod text;
 
@@ -6,7 +7,7 @@ use serde::Serialize;
 
 /// What a run found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Findings {
+pub struct Report {
     /// What was run: names and values.
     pub facts: Vec<(String, String)>,
     /// What was found.
@@ -20,25 +21,26 @@ pub struct Findings {
     pub interrupted: bool,
 }
 
-/// What several witnesses say of the same things.
+/// The figures of several observers for the same quantities.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
     /// What it is about.
     pub title: String,
-    /// The witnesses, one for each cell of a row.
-    pub witnesses: Vec<String>,
-    /// What they say.
+    /// The observers, one for each cell of a row.
+    #[serde(rename = "witnesses")]
+    pub observers: Vec<String>,
+    /// The quantities.
     pub rows: Vec<Row>,
 }
 
-/// What the witnesses say of one thing.
+/// The figures of the observers for one quantity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The thing.
+    /// The quantity.
     pub what: String,
     /// What the figures are.
     pub unit: Unit,
-    /// A figure of each witness; `None` of one that cannot know.
+    /// A figure of each observer; `None` of one that cannot know.
     pub cells: Vec<Option<f64>>,
     /// What they may differ by.
     pub rule: Rule,
@@ -74,7 +76,7 @@ pub enum Rule {
     Within(f64),
     /// This part of the largest figure, from the largest to the smallest.
     WithinPart(f64),
-    /// Each is at least as large as the one on its right, but for so much in the row's unit.
+    /// Each is at least as large as the one on its right, with this slack in the row's unit.
     Falling(f64),
     /// Each is at most this.
     AtMost(f64),
@@ -117,7 +119,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-impl Findings {
+impl Report {
     /// Whether all rows are as they should be.
     #[must_use]
     pub fn agree(&self) -> bool {
@@ -151,10 +153,10 @@ impl Findings {
 impl Table {
     /// One without rows.
     #[must_use]
-    pub fn new(title: &str, witnesses: &[&str]) -> Self {
+    pub fn new(title: &str, observers: &[&str]) -> Self {
         Self {
             title: title.to_owned(),
-            witnesses: witnesses.iter().map(|name| (*name).to_owned()).collect(),
+            observers: observers.iter().map(|name| (*name).to_owned()).collect(),
             rows: Vec::new(),
         }
     }
@@ -184,7 +186,7 @@ impl Table {
 }
 
 impl Row {
-    /// What the witnesses say who say anything.
+    /// The figures that there are.
     fn figures(&self) -> impl Iterator<Item = f64> + '_ {
         self.cells.iter().copied().flatten()
     }
@@ -275,11 +277,11 @@ mod tests {
         table.count("same", Rule::Same, &[Some(1), Some(1)]);
         table.count("not", Rule::Same, &[Some(1), Some(2)]);
         table.count("shown", Rule::Shown, &[Some(1), Some(2)]);
-        let findings = Findings {
+        let report = Report {
             tables: vec![table],
-            ..Findings::default()
+            ..Report::default()
         };
-        assert_eq!(findings.compared(), (2, 1));
-        assert!(!findings.agree());
+        assert_eq!(report.compared(), (2, 1));
+        assert!(!report.agree());
     }
 }

@@ -1,8 +1,8 @@
-//! Findings as a person reads them on a terminal: `{}` is plain, `{:#}` has colours.
+//! Report as a person reads them on a terminal: `{}` is plain, `{:#}` has colours.
 
 use std::fmt;
 
-use super::{Findings, Row, Rule, Table, Unit};
+use super::{Report, Row, Rule, Table, Unit};
 
 /// Between columns.
 const GAP: &str = "  ";
@@ -14,7 +14,7 @@ const GREEN: &str = "32";
 const RED: &str = "1;31";
 const BOLD: &str = "1";
 
-impl fmt::Display for Findings {
+impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.facts.iter().map(|(name, _)| name.chars().count());
         let width = width.max().unwrap_or(0);
@@ -29,18 +29,16 @@ impl fmt::Display for Findings {
             writeln!(f, "\n{note}")?;
         }
         let (compared, wrong) = self.compared();
+        let passed = compared - wrong;
         let (colour, verdict) = if self.interrupted {
-            let some = format!(
-                "{} of {compared} rows are as they should be",
-                compared - wrong
-            );
-            (BOLD, format!("Interrupted: {some}."))
+            (
+                BOLD,
+                format!("Interrupted: {passed} of {compared} checks passed."),
+            )
         } else if wrong == 0 {
-            let all = format!("{compared} of {compared} rows are as they should be");
-            (GREEN, format!("No disagreement: {all}."))
+            (GREEN, format!("All {compared} checks passed."))
         } else {
-            let some = format!("DISAGREEMENT in {wrong} of {compared} rows.");
-            (RED, some)
+            (RED, format!("{wrong} of {compared} checks failed."))
         };
         writeln!(f, "\n{}", painted(f, colour, &verdict))
     }
@@ -95,7 +93,7 @@ fn marked(f: &fmt::Formatter<'_>, line: &str, mark: &str, colour: &str) -> Strin
 
 fn head(table: &Table) -> Vec<String> {
     let mut cells = vec![table.title.clone()];
-    cells.extend(table.witnesses.iter().cloned());
+    cells.extend(table.observers.iter().cloned());
     cells.extend(["difference", "tolerance", ""].map(str::to_owned));
     cells
 }
@@ -127,7 +125,7 @@ impl Row {
             Rule::Same => "none".to_owned(),
             Rule::Within(tolerance) => text(tolerance),
             Rule::WithinPart(part) => Unit::Part.text(part),
-            Rule::Falling(tolerance) => format!("falls, but for {}", text(tolerance)),
+            Rule::Falling(tolerance) => format!("non-increasing (slack {})", text(tolerance)),
             Rule::AtMost(limit) => format!("at most {}", text(limit)),
             Rule::AtLeast(limit) => format!("at least {}", text(limit)),
             Rule::Shown => String::new(),
@@ -196,27 +194,27 @@ mod tests {
         let mut table = Table::new("what", &["load", "nginx"]);
         table.count("sessions", Rule::Same, &[Some(1000), Some(999)]);
         table.count("seen", Rule::Shown, &[None, Some(5)]);
-        let findings = Findings {
+        let report = Report {
             facts: vec![("seed".to_owned(), "1".to_owned())],
             tables: vec![table],
-            ..Findings::default()
+            ..Report::default()
         };
         let expected = "seed  1\n\n\
             what       load  nginx  difference  tolerance\n\
             sessions  1,000    999           1       none  DIFFERS\n\
             seen          -      5\n\n\
-            DISAGREEMENT in 1 of 1 rows.\n";
-        assert_eq!(findings.to_string(), expected);
+            1 of 1 checks failed.\n";
+        assert_eq!(report.to_string(), expected);
 
-        let interrupted = Findings {
+        let interrupted = Report {
             interrupted: true,
-            ..findings.clone()
+            ..report.clone()
         };
-        let verdict = "Interrupted: 0 of 1 rows are as they should be.\n";
-        let said = expected.replace("DISAGREEMENT in 1 of 1 rows.\n", verdict);
+        let verdict = "Interrupted: 0 of 1 checks passed.\n";
+        let said = expected.replace("1 of 1 checks failed.\n", verdict);
         assert_eq!(interrupted.to_string(), said);
 
-        let coloured = format!("{findings:#}");
+        let coloured = format!("{report:#}");
         assert!(
             coloured.contains("none  \x1b[1;31mDIFFERS\x1b[0m\n"),
             "{coloured}"

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
+use super::observers::{BEFORE, BEHIND};
 use super::policy::KEYWORD;
 use super::rate::{Count, summed};
-use super::witnesses::{BEFORE, BEHIND};
 use crate::LabError;
 use crate::gateway::EVENTS;
-use crate::ground::Ground;
 use crate::records;
+use crate::testbed::Testbed;
 
 /// Fields of `gateway_event`.
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ pub(super) struct Flows {
 
 /// What all records say.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Recorded {
     pub(super) before: Flows,
     pub(super) behind: Flows,
     decided: BTreeMap<(String, IpAddr, String), u64>,
@@ -64,19 +64,19 @@ pub(super) struct Told {
     uris: Vec<String>,
 }
 
-impl Told {
+impl Recorded {
     /// Reads them.
-    pub(super) fn read(ground: &Ground<'_>) -> Result<Self, LabError> {
-        let mut told = Self {
-            before: Flows::read(ground, BEFORE)?,
-            behind: Flows::read(ground, BEHIND)?,
+    pub(super) fn read(testbed: &Testbed<'_>) -> Result<Self, LabError> {
+        let mut recorded = Self {
+            before: Flows::read(testbed, BEFORE)?,
+            behind: Flows::read(testbed, BEHIND)?,
             ..Self::default()
         };
-        records::each(&ground.path(EVENTS), |event: Event| told.take(event))?;
-        records::each(&ground.path("http.jsonl"), |one: Transaction| {
-            told.uris.extend(one.uri);
+        records::each(&testbed.path(EVENTS), |event: Event| recorded.take(event))?;
+        records::each(&testbed.path("http.jsonl"), |one: Transaction| {
+            recorded.uris.extend(one.uri);
         })?;
-        Ok(told)
+        Ok(recorded)
     }
 
     fn take(&mut self, event: Event) {
@@ -139,9 +139,9 @@ impl Told {
 }
 
 impl Flows {
-    fn read(ground: &Ground<'_>, name: &str) -> Result<Self, LabError> {
+    fn read(testbed: &Testbed<'_>, name: &str) -> Result<Self, LabError> {
         let mut flows = Self::default();
-        records::each(&ground.path(&format!("{name}.jsonl")), |flow: Flow| {
+        records::each(&testbed.path(&format!("{name}.jsonl")), |flow: Flow| {
             flows.take(flow);
         })?;
         Ok(flows)

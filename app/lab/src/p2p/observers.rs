@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use linkweir_testkit::gateway::{LAN, Place, WAN};
 
 use crate::LabError;
-use crate::ground::Ground;
 use crate::program::{Ended, Program};
+use crate::testbed::Testbed;
 use crate::watch::is_capturing;
 
 /// Records of `flows` before the gateway.
@@ -18,7 +18,7 @@ pub(super) const BEHIND: &str = "flows-behind";
 const PERIOD: &str = "250ms";
 
 /// `linkweir flows` at both sides, and `linkweir http` behind.
-pub(super) struct Witnesses {
+pub(super) struct Observers {
     programs: [(&'static str, Program); 3],
 }
 
@@ -29,29 +29,29 @@ pub(super) struct Seen {
     pub(super) http: Ended,
 }
 
-impl Witnesses {
+impl Observers {
     /// Starts all, and waits until they capture.
-    pub(super) fn start(ground: &Ground<'_>) -> Result<Self, LabError> {
+    pub(super) fn start(testbed: &Testbed<'_>) -> Result<Self, LabError> {
         let flows = |name: &str, interface: &str| {
             let out = format!("{name}.jsonl");
             let words = ["flows", "-i", interface, "--periodic", PERIOD, "-w", &out];
-            Program::start_seen(ground, Place::Gateway, name, &words)
+            Program::start_seen(testbed, Place::Gateway, name, &words)
         };
         let words = ["http", "-i", WAN, "-w", "http.jsonl"];
-        let mut witnesses = Self {
+        let mut observers = Self {
             programs: [
                 ("flows before the gateway", flows(BEFORE, LAN)?),
                 ("flows behind it", flows(BEHIND, WAN)?),
                 (
                     "http",
-                    Program::start_seen(ground, Place::Gateway, "http", &words)?,
+                    Program::start_seen(testbed, Place::Gateway, "http", &words)?,
                 ),
             ],
         };
-        for (_, program) in &mut witnesses.programs {
-            is_capturing(ground, program)?;
+        for (_, program) in &mut observers.programs {
+            is_capturing(testbed, program)?;
         }
-        Ok(witnesses)
+        Ok(observers)
     }
 
     /// Where their pages are.
