@@ -1,13 +1,12 @@
 //! The gateway of a scenario: its policy, its rules in the kernel, and its process.
 
 use std::net::SocketAddr;
-use std::process::Stdio;
 use std::time::Duration;
 
 use linkweir_testkit::gateway::Place;
 
-use crate::LabError;
-use crate::program::{Ended, Program};
+use crate::error::LabError;
+use crate::program::{Ended, Program, output};
 use crate::testbed::Testbed;
 
 /// Kernel queues, a thread each.
@@ -81,19 +80,5 @@ impl Gateway {
 
 /// A command that ends, as `linkweir gateway up`.
 pub(crate) fn command(testbed: &Testbed<'_>, words: &[&str]) -> Result<(), LabError> {
-    let words = [&["gateway"], words].concat();
-    let name = format!("linkweir {}", words.join(" "));
-    let mut command = testbed.linkweir(Place::Gateway, &words);
-    let output = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(|error| LabError::program(&*name, error))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(LabError::program(
-        name,
-        String::from_utf8_lossy(&output.stderr),
-    ))
+    output(testbed, Place::Gateway, &[&["gateway"], words].concat()).map(drop)
 }

@@ -24,51 +24,22 @@ mod program;
 mod records;
 pub mod regenerate;
 mod scanner;
+mod settings;
 mod testbed;
 pub mod traffic;
 mod urgent;
 mod watch;
 mod web;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 pub use error::LabError;
 pub use report::Report;
 pub use scenario::Scenario;
+pub use testbed::{Order, Step};
 
 use scenario::Kind;
 use testbed::Testbed;
-
-/// What is wanted of a run.
-#[derive(Debug, Clone)]
-pub struct Order {
-    /// The program whose commands are at work: `linkweir`.
-    pub linkweir: PathBuf,
-    /// The laboratory's own program, which has a command for each part that is a process of its own.
-    pub lab: PathBuf,
-    /// What is done.
-    pub scenario: Scenario,
-    /// Names all random numbers of the run.
-    pub seed: u64,
-    /// Whether the commands serve their pages on loopback while they run.
-    pub has_consoles: bool,
-    /// Where everything is written and stays; none is a folder that goes with the run.
-    pub keep: Option<PathBuf>,
-    /// Set when the run is to finish early.
-    pub stop: Arc<AtomicBool>,
-}
-
-/// What is done next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step<'a> {
-    /// In words.
-    pub what: &'a str,
-    /// How long it takes, where that is known.
-    pub takes: Option<Duration>,
-}
 
 /// Runs a scenario; `tell` hears of every step.
 ///
@@ -76,17 +47,21 @@ pub struct Step<'a> {
 ///
 /// # Errors
 /// A program is missing, the kernel does not allow namespaces, or a command failed.
-pub fn run(order: &Order, tell: &mut dyn FnMut(Step<'_>)) -> Result<Report, LabError> {
-    order.scenario.check()?;
+pub fn run(
+    scenario: &Scenario,
+    order: &Order,
+    tell: &mut dyn FnMut(Step<'_>),
+) -> Result<Report, LabError> {
+    scenario.check()?;
     let mut testbed = Testbed::new(order, tell)?;
-    let mut report = match &order.scenario.kind {
+    let mut report = match &scenario.kind {
         Kind::Traffic(settings) => traffic::run(settings, &mut testbed)?,
         Kind::Regenerate(settings) => regenerate::run(settings, &mut testbed)?,
         Kind::Overload(settings) => overload::run(settings, &mut testbed)?,
         Kind::Failover(settings) => failover::run(settings, &mut testbed)?,
         Kind::P2p(settings) => p2p::run(settings, &mut testbed)?,
     };
-    report.begin_with("scenario", &order.scenario.title);
+    report.begin_with("scenario", &scenario.title);
     report.begin_with("seed", &order.seed.to_string());
     if order.stop.load(Ordering::Relaxed) {
         let why =

@@ -12,7 +12,7 @@ use linkweir_testkit::gateway::Place;
 use linkweir_testkit::netns::{Running, until};
 use serde_json::Value;
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::testbed::Testbed;
 
 /// How long a program may take to end once it was asked to.
@@ -175,6 +175,25 @@ impl Program {
             said => format!("{how}: {said}"),
         };
         LabError::program(format!("linkweir {}", self.name), why)
+    }
+}
+
+/// Runs a command of linkweir that ends by itself: what it wrote.
+pub(crate) fn output(
+    testbed: &Testbed<'_>,
+    place: Place,
+    words: &[&str],
+) -> Result<Vec<u8>, LabError> {
+    let words_shown = words.iter().take(2).copied().collect::<Vec<_>>();
+    let name = format!("linkweir {}", words_shown.join(" "));
+    let output = testbed.linkweir(place, words).output();
+    let output = output.map_err(|error| LabError::program(&*name, error))?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(LabError::program(
+            name,
+            String::from_utf8_lossy(&output.stderr),
+        )),
     }
 }
 

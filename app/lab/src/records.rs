@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::LabError;
+use crate::error::LabError;
 
 /// Fields of `load_session`.
 #[derive(Debug, Clone, Deserialize)]

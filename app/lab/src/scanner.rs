@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use linkweir_testkit::clamd::Clamd;
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::testbed::{Testbed, has};
 
 /// What is said where it is not.

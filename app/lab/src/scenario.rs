@@ -7,9 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
-use crate::{LabError, failover, overload, p2p, regenerate, traffic};
+use crate::error::LabError;
+use crate::{failover, overload, p2p, regenerate, traffic};
 
 /// What comes with the program: name and text.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -198,13 +199,6 @@ fn located(text: &str, error: &toml::de::Error) -> String {
         .count()
         + 1;
     format!("line {line}, column {column}: {}", error.message())
-}
-
-/// A time with its unit, as `20s`.
-pub(crate) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(from)?;
-    humantime::parse_duration(&text)
-        .map_err(|error| de::Error::custom(format!("`{text}`: {error}; for example `20s`")))
 }
 
 #[cfg(test)]

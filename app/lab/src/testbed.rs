@@ -18,14 +18,40 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linkweir_testkit::gateway::{Links, Net, Place, client};
 use linkweir_testkit::netns::until;
 use linkweir_testkit::temporary::TemporaryFolder;
 
-use crate::{LabError, Order, Step};
+use crate::error::LabError;
+
+/// What is wanted of a run.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The program whose commands are at work: `linkweir`.
+    pub linkweir: PathBuf,
+    /// The laboratory's own program, which has a command for each part that is a process of its own.
+    pub lab: PathBuf,
+    /// Names all random numbers of the run.
+    pub seed: u64,
+    /// Whether the commands serve their pages on loopback while they run.
+    pub has_consoles: bool,
+    /// Where everything is written and stays; none is a folder that goes with the run.
+    pub keep: Option<PathBuf>,
+    /// Set when the run is to finish early.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What is done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step<'a> {
+    /// In words.
+    pub what: &'a str,
+    /// How long it takes, where that is known.
+    pub takes: Option<Duration>,
+}
 
 /// Where everything happens.
 pub(crate) struct Testbed<'a> {

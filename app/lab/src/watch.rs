@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linkweir_testkit::gateway::{Place, WAN};
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::program::Program;
 use crate::testbed::Testbed;
 

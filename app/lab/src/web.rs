@@ -6,7 +6,7 @@ use linkweir_testkit::gateway::{Place, SERVER};
 use linkweir_testkit::load::log::Visit;
 use linkweir_testkit::load::{Nginx, Settings};
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::testbed::Testbed;
 
 /// nginx at the server, port 80.

@@ -43,14 +43,13 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<Exit> {
     let order = Order {
         linkweir: beside(&lab)?,
         lab,
-        scenario,
         seed: args.seed,
         has_consoles: !args.no_console,
         keep: args.keep.clone(),
         stop: signals.stop_flag(),
     };
     let steps = Steps::start(args.quiet);
-    let report = linkweir_lab::run(&order, &mut |step| steps.tell(step));
+    let report = linkweir_lab::run(&scenario, &order, &mut |step| steps.tell(step));
     steps.clear();
     match report {
         Ok(report) => conclude(args, &report, &steps, files),

@@ -2,13 +2,14 @@
 
 use linkweir_testkit::gateway::{Place, WAN};
 
+use super::field::Field;
 use super::outage::Outage;
 use super::part::Part;
 use super::records::{self, Session};
+use super::sessions;
 use super::settings::Settings;
 use super::taken::{Lives, Observations};
-use super::{Field, sessions};
-use crate::LabError;
+use crate::error::LabError;
 use crate::gateway::{self, Gateway};
 use crate::program::Program;
 use crate::watch::is_capturing;

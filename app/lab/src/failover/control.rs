@@ -1,50 +1,18 @@
 //! The gateway is killed in the middle, and started again: once where its rules fail open, once where
 //! they fail closed.
 
+use super::field::{Field, KEYWORD};
 use super::judged::{Carried, Observations};
 use super::outage::Outage;
-use super::part::{Part, Planted};
+use super::part::{Fail, Part, Planted};
 use super::records::{self, Session};
 use super::settings::Settings;
 use super::wire::Wire;
-use super::{Field, KEYWORD, kernel, sessions};
-use crate::LabError;
+use super::{kernel, sessions};
+use crate::error::LabError;
 use crate::gateway::{self, Gateway};
 use crate::scanner::Scanner;
 use crate::testbed::Testbed;
-
-/// What happens to traffic while there is no gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fail {
-    /// It passes.
-    Open,
-    /// It does not.
-    Closed,
-}
-
-impl Fail {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Closed => "closed",
-        }
-    }
-
-    const fn part(self) -> Part {
-        match self {
-            Self::Open => Part {
-                number: 1,
-                name: "gateway killed, fails open",
-                files: "open",
-            },
-            Self::Closed => Part {
-                number: 2,
-                name: "gateway killed, fails closed",
-                files: "closed",
-            },
-        }
-    }
-}
 
 /// Runs it.
 pub(super) fn run(

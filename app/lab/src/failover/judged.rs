@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linkweir_testkit::load::log::Visit;
 
-use super::control::Fail;
 use super::outage::Outage;
-use super::part::{Part, Planted};
+use super::part::{Fail, Part, Planted};
 use super::records::{Ends, Event, Flow, Session, Transaction};
 use super::settings::Settings;
 use crate::program::Ended;

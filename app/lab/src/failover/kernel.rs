@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::part::Part;
 use super::records::Ends;
-use crate::LabError;
+use crate::error::LabError;
 use crate::testbed::Testbed;
 
 use linkweir_testkit::gateway::Place;

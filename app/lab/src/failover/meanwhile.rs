@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::control::Fail;
 use super::judged::{Carried, Observations, count};
+use super::part::Fail;
 use super::records::{Ends, Flow, Session};
 use crate::report::{Rule, Table};
 

@@ -7,6 +7,7 @@
 
 mod consumer;
 mod control;
+mod field;
 mod judged;
 mod kernel;
 mod meanwhile;
@@ -19,36 +20,21 @@ mod settings;
 mod taken;
 mod wire;
 
-use std::time::Duration;
-
 use linkweir_testkit::clamd::EICAR;
 use linkweir_testkit::load as servers;
-use linkweir_testkit::load::log::Visit;
 
+use crate::error::LabError;
+use crate::report::Report;
 use crate::report::Table;
 use crate::scanner::{self, Scanner};
 use crate::testbed::{Testbed, need};
 use crate::web::Web;
-use crate::{LabError, Report};
-use control::Fail;
-use part::Part;
+use field::{Field, KEYWORD};
+use part::Fail;
 pub use settings::Settings;
 
-/// What the policy looks for.
-const KEYWORD: &str = "project aurora";
-/// What is around it, bytes on each side: it lies beyond the first segment, and before the end.
+/// What is around a keyword or virus, bytes on each side: it lies beyond the first segment, and before the end.
 const AROUND: usize = 4000;
-/// How long the last lines of a log may take.
-const SETTLE: Duration = Duration::from_secs(5);
-
-/// Where the failures happen, and what was found so far.
-struct Field<'a, 'g> {
-    testbed: &'a mut Testbed<'g>,
-    web: Web,
-    report: &'a mut Report,
-    /// What became of the sessions of each failure.
-    sessions: Table,
-}
 
 /// Runs it.
 pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Report, LabError> {
@@ -90,19 +76,4 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let sessions = field.sessions;
     report.tables.insert(0, sessions);
     Ok(report)
-}
-
-impl Field<'_, '_> {
-    /// The requests of a part that the server has answered: at least so many, where they come in time.
-    /// What the log lacks in the end is a finding.
-    fn served(&self, part: Part, expected: u64) -> Vec<Visit> {
-        let visits = || {
-            let mut all = self.web.visits();
-            all.retain(|visit| part.has(visit.client));
-            all
-        };
-        let is_there = || u64::try_from(visits().len()).is_ok_and(|lines| lines >= expected);
-        drop(self.testbed.wait("the log", SETTLE, is_there));
-        visits()
-    }
 }

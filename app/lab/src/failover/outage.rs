@@ -5,7 +5,7 @@ use std::time::Duration;
 use linkweir_testkit::netns::{until, wall_clock_ns};
 
 use super::settings::Settings;
-use crate::LabError;
+use crate::error::LabError;
 use crate::testbed::Testbed;
 
 /// Moments of an outage, nanoseconds since 1970.

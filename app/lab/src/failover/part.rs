@@ -6,7 +6,7 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 
 use super::settings::Settings;
-use crate::LabError;
+use crate::error::LabError;
 use crate::program::{Ended, Program};
 use crate::testbed::Testbed;
 use crate::web::url;
@@ -171,6 +171,41 @@ impl Part {
         load: Program,
     ) -> Result<Ended, LabError> {
         load.wait(testbed, settings.duration() + DRAIN)
+    }
+}
+
+/// What happens to traffic while there is no gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fail {
+    /// It passes.
+    Open,
+    /// It does not.
+    Closed,
+}
+
+impl Fail {
+    /// As a policy has it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// Whose traffic it is.
+    pub(super) const fn part(self) -> Part {
+        match self {
+            Self::Open => Part {
+                number: 1,
+                name: "gateway killed, fails open",
+                files: "open",
+            },
+            Self::Closed => Part {
+                number: 2,
+                name: "gateway killed, fails closed",
+                files: "closed",
+            },
+        }
     }
 }
 

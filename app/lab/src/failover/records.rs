@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::part::Part;
-use crate::LabError;
+use crate::error::LabError;
 use crate::records;
 use crate::testbed::Testbed;
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 use serde_json::Value;
 
+use super::field::Field;
 use super::outage::Outage;
 use super::part::{Part, Planted};
 use super::records::{self, Ends, Event, Session};
+use super::sessions;
 use super::settings::Settings;
-use super::{Field, sessions};
-use crate::LabError;
+use crate::error::LabError;
 use crate::gateway::{self, Gateway};
 use crate::report::{Rule, Table};
 use crate::scanner::Scanner;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::scenario::duration;
+use crate::settings::duration;
 
 /// Parts killed while sessions go on.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -1,7 +1,7 @@
 //! Those who look at the wire behind the gateway.
 
 use super::part::Part;
-use crate::LabError;
+use crate::error::LabError;
 use crate::program::{Ended, Program};
 use crate::testbed::Testbed;
 use crate::watch::watch;

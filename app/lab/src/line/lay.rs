@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use linkweir_testkit::gateway::Place;
 
-use super::Harm;
-use crate::LabError;
+use super::way::Harm;
+use crate::error::LabError;
 use crate::program::{Ended, Program};
 use crate::testbed::Testbed;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::play::{Job, Played, Player};
-use crate::LabError;
+use crate::error::LabError;
 
 /// Sessions of the volley.
 const SESSIONS: u32 = 600;

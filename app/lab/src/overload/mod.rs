@@ -33,11 +33,12 @@ use std::time::Duration;
 
 use linkweir_testkit::load as servers;
 
+use crate::error::LabError;
+use crate::report::Report;
 use crate::testbed::Testbed;
 use crate::urgent::go_first;
 use crate::watch::{watch, watch_with};
 use crate::web::Web;
-use crate::{LabError, Report};
 use play::{Job, Played, Player};
 pub use settings::Settings;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 
 use super::core::Core;
-use crate::LabError;
+use crate::error::LabError;
 use crate::program::{Ended, Program};
 use crate::testbed::Testbed;
 use crate::urgent::go_first;

@@ -7,7 +7,7 @@ use linkweir_testkit::load::log::Visit;
 use serde::Deserialize;
 
 use super::play::Played;
-use crate::LabError;
+use crate::error::LabError;
 use crate::records;
 use crate::testbed::Testbed;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::scenario::duration;
+use crate::settings::duration;
 
 /// Constant and correlated arrivals, far from the server's limit and near it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

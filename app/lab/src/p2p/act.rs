@@ -9,7 +9,7 @@ use linkweir_testkit::gateway::{Place, SERVER};
 use super::peer::{Peer, Said};
 use super::policy::{FOR_GUEST, GUEST, KEYWORD, MEMBER};
 use super::settings::Settings;
-use crate::LabError;
+use crate::error::LabError;
 use crate::testbed::Testbed;
 
 /// The first port of a peer: nobody's.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::LabError;
+use crate::error::LabError;
 
 /// The SHA-256 of each file that is there, in hexadecimal digits as records have it.
 pub(super) fn hashes<'a>(

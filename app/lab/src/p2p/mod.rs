@@ -22,11 +22,12 @@ use std::time::Duration;
 use linkweir_testkit::gateway::{Place, Torrent};
 use linkweir_testkit::load as servers;
 
+use crate::error::LabError;
 use crate::gateway::Gateway;
+use crate::report::Report;
 use crate::scanner::{self, Scanner};
 use crate::testbed::{Testbed, need};
 use crate::web::Web;
-use crate::{LabError, Report};
 use act::{Fate, Outcome};
 use downloads::Downloads;
 use observers::Observers;

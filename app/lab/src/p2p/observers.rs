@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use linkweir_testkit::gateway::{LAN, Place, WAN};
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::program::{Ended, Program};
 use crate::testbed::Testbed;
 use crate::watch::is_capturing;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::netns::Running;
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::testbed::Testbed;
 
 /// How long a peer may take for all that it does.

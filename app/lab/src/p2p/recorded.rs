@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::observers::{BEFORE, BEHIND};
 use super::policy::KEYWORD;
 use super::rate::{Count, summed};
-use crate::LabError;
+use crate::error::LabError;
 use crate::gateway::EVENTS;
 use crate::records;
 use crate::testbed::Testbed;

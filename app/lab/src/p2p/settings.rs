@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::scenario::duration;
+use crate::settings::duration;
 
 /// Peers of file sharing and chat through the gateway.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

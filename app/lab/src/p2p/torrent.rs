@@ -11,7 +11,7 @@ use linkweir_testkit::netns::Running;
 use super::act::noise;
 use super::rate::Count;
 use super::settings::Settings;
-use crate::LabError;
+use crate::error::LabError;
 use crate::testbed::Testbed;
 
 /// Bytes of TCP payload in a full frame of Ethernet with timestamps.

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use linkweir_testkit::gateway::Place;
 use serde::Deserialize;
 
-use super::moments::Moments;
-use super::{FIT_LAGS, command};
-use crate::LabError;
+use super::moments::{FIT_LAGS, Moments};
+use crate::error::LabError;
+use crate::program::output;
 use crate::testbed::Testbed;
 
 /// Its figures, by the equations of the model.
@@ -46,7 +47,7 @@ impl Checked {
         let words = [
             "model", "check", &model, &counts, "--lags", &lags, "--plot", &plot, "--json",
         ];
-        let text = command(testbed, &words)?;
+        let text = output(testbed, Place::Client, &words)?;
         let document: Document = serde_json::from_slice(&text)
             .map_err(|error| LabError::program("linkweir model check", error))?;
         Ok(document.equations)

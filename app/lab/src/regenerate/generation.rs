@@ -10,7 +10,7 @@ use linkweir_testkit::gateway::Place;
 use serde::Deserialize;
 
 use super::settings::Settings;
-use crate::LabError;
+use crate::error::LabError;
 use crate::program::{Ended, Program};
 use crate::records;
 use crate::testbed::Testbed;

@@ -29,20 +29,19 @@ use std::path::{Path, PathBuf};
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::load as servers;
 
+use crate::error::LabError;
+use crate::program::output;
+use crate::report::Report;
 use crate::testbed::Testbed;
 use crate::web::Web;
-use crate::{LabError, Report};
 use generation::{Generation, Play};
 use model::Model;
+use moments::{FIT_LAGS, LAGS};
 pub use settings::Settings;
 use spread::{PATHS, Spread};
 
 /// The model that comes with the program.
 const MODEL: &str = include_str!("../../scenarios/web.model.json");
-/// Lags at which autocovariances are compared, bins; 0 is the variance.
-const LAGS: [usize; 6] = [0, 1, 2, 4, 8, 16];
-/// Lags over which the model is fitted and checked, bins.
-const FIT_LAGS: usize = 30;
 /// Sources with a memory of the fitted model, as many as the known one has. Left to itself the fit takes
 /// what a path of half a minute has by chance for another time scale.
 const SOURCES: &str = "1";
@@ -121,7 +120,7 @@ fn fit(
         "-o",
         &model,
     ];
-    command(testbed, &words).map(drop)
+    output(testbed, Place::Client, &words).map(drop)
 }
 
 /// Draws a long path of a model, and says how far its parts are from it.
@@ -148,19 +147,7 @@ fn spread(
         "-w",
         &drawn_word,
     ];
-    command(testbed, &words)?;
+    output(testbed, Place::Client, &words)?;
     let long = spread::read_counts(&drawn)?;
     Ok(Spread::new(&Model::read(model)?, &long, bins, &LAGS))
-}
-
-/// A command of linkweir that ends by itself: what it writes.
-fn command(testbed: &Testbed<'_>, words: &[&str]) -> Result<Vec<u8>, LabError> {
-    let name = words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
-    let output = testbed.linkweir(Place::Client, words).output();
-    let output = output.map_err(|error| LabError::program(&name, error))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(LabError::program(format!("linkweir {name}"), said));
-    }
-    Ok(output.stdout)
 }

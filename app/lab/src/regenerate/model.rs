@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::moments::Moments;
-use crate::LabError;
+use crate::error::LabError;
 
 /// Steps in which a chain forgets where it began, at most.
 const STEPS: u32 = 1_000_000;

@@ -2,6 +2,11 @@
 
 use std::collections::BTreeMap;
 
+/// Lags at which autocovariances are compared, bins; 0 is the variance.
+pub(super) const LAGS: [usize; 6] = [0, 1, 2, 4, 8, 16];
+/// Lags over which the model is fitted and checked, bins.
+pub(super) const FIT_LAGS: usize = 30;
+
 /// Mean of counts, and their autocovariances at the lags that were asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Moments {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::scenario::duration;
+use crate::settings::duration;
 
 /// Traffic recorded, a model fitted to the record, and that model played and recorded again.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

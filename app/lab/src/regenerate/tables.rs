@@ -2,10 +2,9 @@
 
 use super::check::{self, Checked};
 use super::generation::{Generation, clients};
-use super::moments::{Histogram, Moments};
+use super::moments::{FIT_LAGS, Histogram, LAGS, Moments};
 use super::settings::Settings;
 use super::spread::{MARGIN, PATHS, Spread};
-use super::{FIT_LAGS, LAGS};
 use crate::report::{Report, Rule, Table, Unit};
 
 /// What two programs that compute the same figure may differ by: the rounding of sums.

@@ -14,13 +14,14 @@ use std::time::Duration;
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::load as servers;
 
+use crate::error::LabError;
 use crate::gateway::{self, Gateway};
 use crate::line::Line;
 use crate::program::Program;
+use crate::report::Report;
 use crate::report::Rule;
 use crate::testbed::{Testbed, need};
 use crate::web::{Web, url};
-use crate::{LabError, Report};
 use observers::Observers;
 use planted::Planted;
 pub use settings::Settings;
@@ -47,7 +48,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let web = Web::start(testbed, &servers::Settings::default())?;
     web.put("file", &vec![b'f'; FILE])?;
     let planted = Planted::plan(settings, testbed, &web)?;
-    for cidr in [&settings.clients, &settings.guests, planted::CLIENTS] {
+    for cidr in [&settings.clients, &settings.guests, settings::CARRIERS] {
         testbed.route(cidr)?;
     }
     testbed.tell("the gateway");
@@ -142,7 +143,7 @@ fn policy(testbed: &Testbed<'_>, settings: &Settings, planted: &Planted) -> Stri
          [[rule]]\nname = \"web\"\napplication = \"http\"\naction = \"allow\"\n",
         gateway::head(testbed),
         settings.guests,
-        planted::CLIENTS,
+        settings::CARRIERS,
         planted::KEYWORD
     )
 }

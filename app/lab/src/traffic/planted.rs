@@ -4,14 +4,12 @@ use linkweir_testkit::clamd::EICAR;
 use linkweir_testkit::gateway::Place;
 
 use super::settings::Settings;
-use crate::LabError;
+use crate::error::LabError;
 use crate::program::Program;
 use crate::scanner::{self, Scanner};
 use crate::testbed::Testbed;
 use crate::web::{Web, url};
 
-/// Who fetches them.
-pub(super) const CLIENTS: &str = "10.31.0.0/24";
 /// What the policy looks for.
 pub(super) const KEYWORD: &str = "project aurora";
 /// What is around it, bytes on each side: it lies beyond the first segment, and before the end.

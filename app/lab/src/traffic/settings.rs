@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::line::Harm;
-use crate::scenario::duration;
+use crate::settings::duration;
 
 /// Load through the gateway.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -53,7 +53,9 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Fewest addresses of clients.
 const FEWEST: u32 = 256;
 /// What the laboratory itself has.
-const TAKEN: [&str; 2] = ["10.88.0.0/16", super::planted::CLIENTS];
+const TAKEN: [&str; 2] = ["10.88.0.0/16", CARRIERS];
+/// Who fetches what is planted.
+pub(super) const CARRIERS: &str = "10.31.0.0/24";
 
 impl Settings {
     /// What no run can do, in words.

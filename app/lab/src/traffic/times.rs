@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use crate::LabError;
 use crate::curves::{complementary, quantile};
+use crate::error::LabError;
 use crate::records::{self, Flow, Session, Transaction};
 use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
 use crate::testbed::Testbed;

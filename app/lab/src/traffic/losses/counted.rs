@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linkweir_testkit::gateway::Place;
 use serde::Deserialize;
 
-use crate::LabError;
+use crate::error::LabError;
 use crate::program::Ended;
 use crate::records;
 use crate::testbed::Testbed;
