@@ -41,11 +41,11 @@ fn main() {
             let views: Vec<_> = batch.views().collect();
             file.extend(&views).unwrap();
             if file.has_groups() {
-                written.extend(file.take_groups());
+                written.extend(file.take_groups().unwrap());
             }
         }
         file.close_group().unwrap();
-        written.extend(file.take_groups());
+        written.extend(file.take_groups().unwrap());
         written.extend(file.footer().unwrap());
     });
     println!(

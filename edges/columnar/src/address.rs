@@ -42,7 +42,7 @@ impl Addresses {
 }
 
 /// Appends the canonical text of an address (RFC 5952); an IPv4-mapped one as IPv4.
-pub(crate) fn push_address(out: &mut String, address: IpAddr) {
+fn push_address(out: &mut String, address: IpAddr) {
     match address.to_canonical() {
         IpAddr::V4(address) => push_v4(out, address),
         IpAddr::V6(address) => {
@@ -72,7 +72,7 @@ fn push_v4(out: &mut String, address: Ipv4Addr) {
 /// The bits of an address as one number: the last ones, which tell hosts of a network apart, mixed with
 /// the others.
 #[inline]
-pub(crate) fn folded(bits: u128) -> u64 {
+fn folded(bits: u128) -> u64 {
     let [high, low] =
         [bits >> 64, bits & u128::from(u64::MAX)].map(|half| u64::try_from(half).unwrap_or(0));
     high.rotate_left(32) ^ low
@@ -80,7 +80,7 @@ pub(crate) fn folded(bits: u128) -> u64 {
 
 /// The slot of a number in a memory with so many slots, a power of two above 1.
 #[inline]
-pub(crate) fn slot(bits: u64, slots: usize) -> usize {
+fn slot(bits: u64, slots: usize) -> usize {
     // Fibonacci hashing: the highest bits of the product depend on all others.
     let mixed = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - slots.trailing_zeros());
     usize::try_from(mixed).unwrap_or(0)

@@ -1,18 +1,20 @@
 //! Records as a Parquet file whose every row group can be the last one.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use linkweir_record::RecordKind;
+use linkweir_record::{FieldType, RecordKind};
 use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{
     FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData,
 };
-use parquet::schema::types::SchemaDescPtr;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::schema::types::{ColumnPath, SchemaDescPtr};
 
+use crate::columns::Columns;
 use crate::error::ColumnarError;
-use crate::row_group::RowGroup;
-use crate::schema::{metadata_of, schema_of};
+use crate::schema::metadata_of;
 
 /// Rows of a row group: what readers of Parquet take as one piece of work.
 const GROUP_ROWS: usize = 131_072;
@@ -21,18 +23,21 @@ const GROUP_ROWS: usize = 131_072;
 /// complete.
 const GROUP_BYTES: usize = 64 << 20;
 
-/// Rows after which the size of the row group is looked at.
+/// Rows that are encoded at once: few enough that they stay in the second-level cache.
 const BATCH_ROWS: usize = 4096;
+
+/// Bytes of text that are encoded at once.
+const BATCH_BYTES: usize = 4 << 20;
 
 /// The version of pages: the first, which every reader knows; encodings of the second are known by
 /// all that read our types.
-const VERSION: i32 = 1;
+const VERSION: WriterVersion = WriterVersion::PARQUET_1_0;
+
+/// Zstandard's level: the next ones take more time than they save bytes.
+const LEVEL: i32 = 1;
 
 /// Who made the file, as its footer says.
 const CREATED_BY: &str = concat!("linkweir version ", env!("CARGO_PKG_VERSION"));
-
-/// What a file begins with.
-const MAGIC: &[u8] = b"PAR1";
 
 /// Turns records into the bytes of a Parquet file: row groups, each of which is followed by a footer
 /// that makes a complete file of what came before.
@@ -42,16 +47,15 @@ const MAGIC: &[u8] = b"PAR1";
 /// over the footer, and a new footer after it.
 #[derive(Debug)]
 pub struct ParquetFile<K> {
-    group: RowGroup,
+    /// Records that are not encoded yet.
+    columns: Columns<K>,
+    /// The open row group, and the bytes of complete ones that were not taken. Its own footer is never
+    /// written.
+    writer: ArrowWriter<Vec<u8>>,
     schema: SchemaDescPtr,
     metadata: Vec<KeyValue>,
-    /// Row groups that are complete.
-    complete: Vec<RowGroupMetaData>,
-    /// Their bytes that were not taken, and how many were.
-    bytes: Vec<u8>,
-    taken_bytes: u64,
+    /// Row groups whose bytes were taken.
     taken_groups: usize,
-    kind: PhantomData<fn(K)>,
 }
 
 impl<K: RecordKind> ParquetFile<K> {
@@ -60,20 +64,24 @@ impl<K: RecordKind> ParquetFile<K> {
     /// # Errors
     /// None that is known: a schema that Parquet refuses would be one.
     pub fn new() -> Result<Self, ColumnarError> {
-        let schema = Arc::new(ArrowSchemaConverter::new().convert(&schema_of::<K>())?);
+        let columns = Columns::with_capacity(BATCH_ROWS);
+        let schema = ArrowSchemaConverter::new().convert(columns.schema())?;
         let metadata = metadata_of::<K>()
             .into_iter()
             .map(|(key, value)| KeyValue::new(key, value))
             .collect();
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties::<K>()?)
+            .with_parquet_schema(schema.clone())
+            .with_skip_arrow_metadata(true);
+        let writer =
+            ArrowWriter::try_new_with_options(Vec::new(), columns.schema().clone(), options)?;
         Ok(Self {
-            group: RowGroup::new::<K>(Arc::clone(&schema))?,
-            schema,
+            columns,
+            writer,
+            schema: Arc::new(schema),
             metadata,
-            complete: Vec::new(),
-            bytes: MAGIC.to_vec(),
-            taken_bytes: 0,
             taken_groups: 0,
-            kind: PhantomData,
         })
     }
 
@@ -83,13 +91,28 @@ impl<K: RecordKind> ParquetFile<K> {
     /// [`ColumnarError`], for none of our own reasons.
     pub fn extend(&mut self, mut views: &[K::View<'_>]) -> Result<(), ColumnarError> {
         while !views.is_empty() {
-            let room = BATCH_ROWS.min(GROUP_ROWS - self.group.rows());
+            let batch = BATCH_ROWS.min(GROUP_ROWS.saturating_sub(self.writer.in_progress_rows()));
+            let room = batch.saturating_sub(self.columns.rows());
             let (now, later) = views.split_at_checked(room).unwrap_or((views, &[]));
-            self.group.extend::<K>(now)?;
+            self.columns.extend(now);
             views = later;
-            if self.group.rows() >= GROUP_ROWS || self.group.bytes() >= GROUP_BYTES {
-                self.close_group()?;
+            if self.columns.rows() >= batch || self.columns.text_bytes() >= BATCH_BYTES {
+                self.encode()?;
+                if self.writer.in_progress_rows() >= GROUP_ROWS
+                    || self.writer.in_progress_size() >= GROUP_BYTES
+                {
+                    self.writer.flush()?;
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Encodes what has been collected.
+    fn encode(&mut self) -> Result<(), ColumnarError> {
+        if self.columns.rows() > 0 {
+            let batch = self.columns.finish()?;
+            self.writer.write(&batch)?;
         }
         Ok(())
     }
@@ -99,34 +122,31 @@ impl<K: RecordKind> ParquetFile<K> {
     /// # Errors
     /// [`ColumnarError`], for none of our own reasons.
     pub fn close_group(&mut self) -> Result<(), ColumnarError> {
-        if self.waiting_rows() > 0 {
-            let ordinal = self.complete.len();
-            let group = self
-                .group
-                .close(&mut self.bytes, self.taken_bytes, ordinal)?;
-            self.complete.push(group);
-        }
-        Ok(())
+        self.encode()?;
+        Ok(self.writer.flush()?)
     }
 
     /// Records that wait for the end of their row group.
     #[must_use]
-    pub const fn waiting_rows(&self) -> usize {
-        self.group.rows()
+    pub fn waiting_rows(&self) -> usize {
+        self.columns.rows() + self.writer.in_progress_rows()
     }
 
     /// Whether a row group is complete and not yet taken.
     #[must_use]
-    pub const fn has_groups(&self) -> bool {
-        self.complete.len() > self.taken_groups
+    pub fn has_groups(&self) -> bool {
+        self.writer.flushed_row_groups().len() > self.taken_groups
     }
 
     /// The bytes of the row groups that were completed since the last call, the first time behind
     /// the first bytes of the file.
-    pub fn take_groups(&mut self) -> Vec<u8> {
-        self.taken_groups = self.complete.len();
-        self.taken_bytes += self.bytes.len() as u64;
-        std::mem::take(&mut self.bytes)
+    ///
+    /// # Errors
+    /// [`ColumnarError`], for none of our own reasons.
+    pub fn take_groups(&mut self) -> Result<Vec<u8>, ColumnarError> {
+        self.writer.sync()?;
+        self.taken_groups = self.writer.flushed_row_groups().len();
+        Ok(std::mem::take(self.writer.inner_mut()))
     }
 
     /// The footer of a file that ends with the row groups taken so far.
@@ -134,10 +154,10 @@ impl<K: RecordKind> ParquetFile<K> {
     /// # Errors
     /// [`ColumnarError`], for none of our own reasons.
     pub fn footer(&self) -> Result<Vec<u8>, ColumnarError> {
-        let groups = self.complete.clone();
+        let groups = self.writer.flushed_row_groups().to_vec();
         let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
         let file = FileMetaData::new(
-            VERSION,
+            VERSION.as_num(),
             rows,
             Some(CREATED_BY.to_owned()),
             Some(self.metadata.clone()),
@@ -152,6 +172,40 @@ impl<K: RecordKind> ParquetFile<K> {
     /// About how many bytes the open row group will have.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
-        self.group.bytes()
+        self.writer.in_progress_size() + self.columns.text_bytes()
     }
 }
+
+/// How the columns of a kind are encoded: compression, dictionaries, statistics.
+fn properties<K: RecordKind>() -> Result<WriterProperties, ColumnarError> {
+    let mut builder = WriterProperties::builder()
+        .set_writer_version(VERSION)
+        .set_created_by(CREATED_BY.to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
+        // Row groups are closed by us.
+        .set_max_row_group_row_count(None)
+        .set_offset_index_disabled(true)
+        // Smallest and largest values help to skip row groups where they grow with the file: times.
+        .set_statistics_enabled(EnabledStatistics::None);
+    for field in K::fields() {
+        let column = ColumnPath::from(field.name);
+        builder = match field.kind {
+            FieldType::TimeNs | FieldType::TimeMillis => builder
+                .set_column_statistics_enabled(column.clone(), EnabledStatistics::Chunk)
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED),
+            FieldType::SpanNs => builder
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED),
+            // Hashes and sequence numbers: nearly all different.
+            FieldType::U32 => builder
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::PLAIN),
+            _ => builder,
+        };
+    }
+    Ok(builder.build())
+}
+
+#[cfg(test)]
+mod tests;

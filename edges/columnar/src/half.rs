@@ -399,7 +399,7 @@ mod tests {
         let mut file = ParquetFile::<HalfKind>::new().unwrap();
         file.extend(&views).unwrap();
         file.close_group().unwrap();
-        let mut bytes = file.take_groups();
+        let mut bytes = file.take_groups().unwrap();
         bytes.extend(file.footer().unwrap());
         bytes
     }

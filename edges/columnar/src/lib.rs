@@ -12,7 +12,6 @@ mod error;
 mod file;
 mod guard;
 mod half;
-mod row_group;
 mod schema;
 mod select;
 mod stream;

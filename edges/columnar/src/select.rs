@@ -332,7 +332,7 @@ mod tests {
         let mut file = ParquetFile::<HttpKind>::new().unwrap();
         file.extend(&views).unwrap();
         file.close_group().unwrap();
-        let mut bytes = file.take_groups();
+        let mut bytes = file.take_groups().unwrap();
         bytes.extend(file.footer().unwrap());
         assert_eq!(Form::of(&bytes), Some(Form::Parquet));
         let mut kept = tempfile::tempfile().unwrap();

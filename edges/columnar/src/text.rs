@@ -4,29 +4,23 @@
 //! a backslash that is followed by `x` and two hexadecimal digits. The original bytes are had back by
 //! replacing every `\xHH` by that byte. Control characters stay as they are.
 
-/// The text where it is taken as it is: the usual case.
-#[inline]
-pub(crate) fn as_it_is(bytes: &[u8]) -> Option<&str> {
-    // No early exit: vectorises.
-    let has_backslash = bytes.iter().fold(false, |has, byte| has | (*byte == b'\\'));
-    let text = std::str::from_utf8(bytes).ok();
-    text.filter(|_| !has_backslash)
-}
-
 /// The text, which stands in `scratch` where it is not taken as it is.
 #[inline]
 pub(crate) fn valid<'a>(bytes: &'a [u8], scratch: &'a mut String) -> &'a str {
-    as_it_is(bytes).unwrap_or_else(|| escaped(bytes, scratch))
+    // No early exit: vectorises.
+    let has_backslash = bytes.iter().fold(false, |has, byte| has | (*byte == b'\\'));
+    match std::str::from_utf8(bytes) {
+        // The usual case.
+        Ok(text) if !has_backslash => text,
+        _ => {
+            scratch.clear();
+            escape(bytes, scratch);
+            scratch
+        }
+    }
 }
 
-/// A text that is not taken as it is, in `scratch`.
 #[cold]
-pub(crate) fn escaped<'a>(bytes: &[u8], scratch: &'a mut String) -> &'a str {
-    scratch.clear();
-    escape(bytes, scratch);
-    scratch
-}
-
 fn escape(bytes: &[u8], out: &mut String) {
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid();

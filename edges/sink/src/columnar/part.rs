@@ -123,7 +123,7 @@ pub(crate) struct ParquetPart<K> {
 impl<K: RecordKind> ParquetPart<K> {
     /// Writes all row groups that are complete, with a footer that makes a whole file of them.
     fn save(&mut self, output: &mut Output) -> Result<(), SinkError> {
-        let groups = self.file.take_groups();
+        let groups = encoded(output, self.file.take_groups())?;
         let footer = encoded(output, self.file.footer())?;
         self.footed.append(output, groups, footer)?;
         self.saved = self.given - self.file.waiting_rows() as u64;

@@ -7,7 +7,7 @@ use super::row::{Row, Series};
 /// Bytes of an HTTP record of a real capture in Parquet, at most.
 const PARQUET_BYTES: f64 = 60.0;
 /// Records in a second of a core, into Parquet.
-const PARQUET_RATE: f64 = 1e6;
+const PARQUET_RATE: f64 = 0.6e6;
 /// Records in a second on the clock, into a broker of this machine.
 const KAFKA_RATE: f64 = 3e5;
 /// What a record may cost more where there are ten times as many.
@@ -84,7 +84,7 @@ mod tests {
         let missed = of_rates(
             "alone",
             &[
-                series(Row::Parquet, &[1100.0], 1),
+                series(Row::Parquet, &[1700.0], 1),
                 series(Row::Kafka, &[1700.0], 1),
             ],
         );

@@ -1,4 +1,4 @@
-//! Files compared with streams of the same records, which another encoder writes.
+//! Files compared with streams of the same records, which the library for Arrow streams writes.
 
 use std::fs::File;
 use std::io::{Cursor, Write};
@@ -92,13 +92,13 @@ fn write(batch: &HttpBatch, chance: &mut Chance) -> File {
             file.close_group().unwrap();
         }
         if file.has_groups() {
-            kept.write_all(&file.take_groups()).unwrap();
+            kept.write_all(&file.take_groups().unwrap()).unwrap();
         }
         rest = later;
     }
     file.close_group().unwrap();
     assert_eq!(file.waiting_rows(), 0);
-    kept.write_all(&file.take_groups()).unwrap();
+    kept.write_all(&file.take_groups().unwrap()).unwrap();
     kept.write_all(&file.footer().unwrap()).unwrap();
     kept
 }
@@ -154,7 +154,7 @@ fn a_full_dictionary_is_followed_by_values_without_keys() {
     file.extend(&views).unwrap();
     file.close_group().unwrap();
     let mut kept = tempfile::tempfile().unwrap();
-    kept.write_all(&file.take_groups()).unwrap();
+    kept.write_all(&file.take_groups().unwrap()).unwrap();
     kept.write_all(&file.footer().unwrap()).unwrap();
     let options = ArrowReaderOptions::new().with_encoding_stats_as_mask(false);
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(kept, options).unwrap();
