@@ -1,14 +1,13 @@
 #!/bin/sh
 # Prints the licences of all crates that the program is linked with: their names and terms, then the
-# texts that come with their sources, those of the C libraries inside them too, and those in
-# packaging/licenses that a crate should have brought. The sources must have been fetched, as they are
-# after a build. Exit 1 where a library that is not Rust has no text.
+# texts that come with their sources, those of the C libraries inside them too. The sources must have been
+# fetched, as they are after a build. Exit 1 where a library that is not Rust has no text.
 set -eu
 cd "$(dirname "$0")/.."
 
 registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
-# Crates with something else in them: C libraries, fonts. Without their texts the program may not be handed on.
-foreign="libz-sys rdkafka-sys zstd-sys ring noto-sans-mono-bitmap"
+# Crates with something else in them: C libraries. Without their texts the program may not be handed on.
+foreign="libz-sys rdkafka-sys zstd-sys ring"
 
 tree=$(cargo tree --locked --offline --package linkweir --package linkweir-lab --edges normal --prefix none --format '{p}|{l}')
 # Not those of the workspace, which have a path.
@@ -47,11 +46,6 @@ printf '%s\n' "$crates" | while IFS='|' read -r crate terms; do
 $texts
 END
     done
-    if [ -f "packaging/licenses/$name.txt" ]; then
-        printf '\n==== %s: %s\n\n' "$crate" "packaging/licenses/$name.txt"
-        cat "packaging/licenses/$name.txt"
-        found=yes deep=yes
-    fi
     [ -n "$found" ] || printf '\n==== %s: no text comes with it; its terms: %s\n' "$crate" "$terms"
     case " $foreign " in *" $name "*)
         [ -n "$deep" ] || {

@@ -19,7 +19,7 @@ Exit codes:
 
 const PLOT_HELP: &str = "Examples:
   linkweir archive plot link.lwa -o link.svg
-  linkweir archive plot link.lwa --series bitrate_tcp --span week -o week.png
+  linkweir archive plot link.lwa --series bitrate_tcp --span week -o week.svg
 
 Exit codes:
   0  done
@@ -36,16 +36,6 @@ Exit codes:
   1  done, but rows of the archive are damaged and left out
   2  wrong usage: no such series or level
   3  the file is no archive or cannot be read, or the output failed";
-
-const EXPORT_HELP: &str = "Examples:
-  linkweir archive export-rrd link.lwa rrds/ --series tcp_rtt_avg --series bitrate_tcp
-  linkweir archive export-rrd link.lwa unix:/run/rrdcached.sock
-
-Exit codes:
-  0  done
-  1  done, but rows of the archive are damaged and left out, or values were refused
-  2  wrong usage: no such series
-  3  the file is no archive or cannot be read, or rrdtool or rrdcached is not there";
 
 /// Reads an archive back: the file of constant size that `linkweir flows --archive` keeps.
 ///
@@ -64,7 +54,6 @@ pub(crate) struct ArchiveArgs {
 pub(crate) enum ArchiveCommand {
     Plot(PlotArgs),
     Dump(DumpArgs),
-    ExportRrd(ExportArgs),
 }
 
 /// Draws a series over the last hour, day, week and month: one direction up, the other down.
@@ -78,7 +67,7 @@ pub(crate) struct PlotArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 
-    /// Picture to write, .svg or .png by its ending; `-` is standard output, as SVG.
+    /// Picture to write: an SVG file (.svg); `-` is standard output.
     #[arg(short = 'o', long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
@@ -159,28 +148,6 @@ pub(crate) struct DumpArgs {
     /// List the series with their units and the levels with their rows, and end.
     #[arg(long)]
     pub(crate) list: bool,
-}
-
-/// Makes rrdtool files from an archive: NAME.avg.rrd, NAME.prc95.rrd and so on, with the same ladder.
-///
-/// Statistics of distributions: avg, min, max, stdev, hit (values), prc50, prc95, prc99; of counters:
-/// avg, min, max of the steps, per second. Each time comes from the finest rows that still hold it.
-/// The data source is `value`. Files that are there keep what they have and get what is later.
-#[derive(Debug, Args)]
-#[command(after_help = EXPORT_HELP)]
-pub(crate) struct ExportArgs {
-    /// The archive.
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-
-    /// Folder for the files, made by the program rrdtool; or the socket of rrdcached.
-    #[arg(value_name = "DIR|unix:SOCKET", value_hint = ValueHint::AnyPath)]
-    pub(crate) destination: String,
-
-    /// Only this series: a name (`tcp_rtt_avg_in`), or one without its ending for all of them
-    /// (`tcp_rtt_avg`, `tcp`); may be repeated [default: all].
-    #[arg(long, value_name = "NAME")]
-    pub(crate) series: Vec<String>,
 }
 
 /// A time to draw.

@@ -2,7 +2,6 @@
 
 mod args;
 mod dump;
-mod export;
 mod figure;
 mod panel;
 mod plot;
@@ -31,8 +30,6 @@ pub(crate) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
             restrict_reader([&args.output])?;
             dump::run(args)
         }
-        // It may start rrdtool.
-        ArchiveCommand::ExportRrd(args) => export::run(args),
     }
 }
 

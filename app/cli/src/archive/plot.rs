@@ -14,14 +14,14 @@ use super::select::{View, named, views};
 use super::{conclude, figure, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
 use crate::outputs;
-use crate::picture::Format;
+use crate::picture::{check_name, svg};
 
 const HOUR: u64 = 3600 * 1_000_000_000;
 const DISTRIBUTION: [Curve; 3] = [AVERAGE, P95, P99];
 const COUNTER: [Curve; 2] = [AVERAGE, LARGEST];
 
 pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
-    let format = Format::of(&args.output)?;
+    check_name(&args.output)?;
     keeps(&args.file, &args.output)?;
     let output = outputs::document_at(&args.output, args.files.existing(false))?;
     let mut reader = open(&args.file)?;
@@ -31,8 +31,7 @@ pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
     let until = human::moment(end);
     let subtitle = format!("{name}, until {until}; times are UTC");
     let scene = figure::draw(&title(&args.series), &subtitle, &style, &panels);
-    let picture = format.document(&scene)?;
-    output.write_whole(&picture)?;
+    output.write_whole(svg::document(&scene).as_bytes())?;
     Ok(conclude(&args.file, missed))
 }
 

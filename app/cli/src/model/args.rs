@@ -341,7 +341,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "PERCENT", value_parser = units::positive, help_heading = "Limits")]
     pub(crate) max_mean_error: Option<f64>,
 
-    /// Draw histograms and autocovariance into this file; its ending says as what: .svg, .png or .html.
+    /// Draw histograms and autocovariance into this file; its ending says as what: .svg or .html.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) plot: Option<PathBuf>,
 

@@ -18,7 +18,7 @@ use super::simulate::read_model;
 use super::{keeps, wrong};
 use crate::exit::{Exit, warn};
 use crate::outputs;
-use crate::picture::Format;
+use crate::picture::{check_name, svg};
 
 /// Counts beyond this have no bar.
 const MOST_COUNT: u32 = 65_535;
@@ -201,7 +201,7 @@ fn figure(args: &CheckArgs, model: &Model, series: &Series, check: &Check) -> Fi
 
 /// What a figure is drawn as.
 enum Form {
-    Picture(Format),
+    Picture,
     Page,
 }
 
@@ -216,17 +216,19 @@ impl Drawing {
         let is_page = path
             .extension()
             .is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
-        let form = match is_page {
-            true => Form::Page,
-            false => Form::Picture(Format::of(path)?),
+        let form = if is_page {
+            Form::Page
+        } else {
+            check_name(path)?;
+            Form::Picture
         };
         let file = outputs::document_at(path, existing)?;
         Ok(Self { form, file })
     }
 
     fn write(self, figure: &Figure, check: &Check) -> anyhow::Result<()> {
-        let bytes = match &self.form {
-            Form::Picture(format) => format.document(&figure.scene())?,
+        let text = match &self.form {
+            Form::Picture => svg::document(&figure.scene()),
             Form::Page => {
                 let cards = [
                     (format!("{:.4}", check.mean_counted), "mean of the counts"),
@@ -236,10 +238,10 @@ impl Drawing {
                     (percent(check.autocovariance.theil), "Theil's coefficient"),
                     (check.lags.to_string(), "lags compared"),
                 ];
-                page(figure, &cards).into_bytes()
+                page(figure, &cards)
             }
         };
-        self.file.write_whole(&bytes)?;
+        self.file.write_whole(text.as_bytes())?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A picture as a list of shapes, drawn as SVG and as PNG alike.
+//! A picture as a list of shapes, drawn as SVG.
 
 /// A colour, and how much of it (0 to 1).
 #[derive(Debug, Clone, Copy, PartialEq)]

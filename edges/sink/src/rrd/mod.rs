@@ -18,7 +18,7 @@ use linkweir_record::flow::{FlowBatch, FlowKind};
 use linkweir_sketch::Step;
 
 pub use series::{Series, Statistic, stock};
-pub use store::{LADDER, Past, RrdFile, RrdStore};
+use store::{RrdFile, RrdStore};
 
 /// Steps that wait for a shard: with more, the oldest is written without it. Two hours of Tstat's
 /// steps; memory is what is bounded here.
@@ -131,13 +131,12 @@ impl RrdSink {
                     start_s,
                     step_s: self.step_s,
                     heartbeat_s: self.step_s.saturating_mul(2),
-                    archives: &LADDER,
                 });
             }
         }
         for (file, series) in &self.series {
             let value = series.value(step.written(series.id).as_deref());
-            self.store.update(file, &[(end_s, value)], Past::Lost);
+            self.store.update(file, end_s, value);
         }
         self.are_created |= self.store.commit();
         self.written = Some(number);

@@ -19,15 +19,11 @@ use linkweir_engine::{SinkError, SinkLosses};
 
 /// Tstat's ladder: steps per row and rows of each archive in a file. With steps of five minutes: 50
 /// hours of 5 minutes, 14 days of 30 minutes, 64 days of 2 hours, 797 days of days.
-pub const LADDER: [(u32, u32); 4] = [(1, 600), (6, 700), (24, 775), (288, 797)];
+const LADDER: [(u32, u32); 4] = [(1, 600), (6, 700), (24, 775), (288, 797)];
 
 /// Commands that are on their way at a time: their answers fit the buffer of a socket, so neither
 /// side waits for the other to read.
 const CHUNK: usize = 200;
-
-/// Values in a command: their text stays below the longest line of rrdcached, 4,096 bytes, however
-/// many digits they have.
-const VALUES_PER_LINE: usize = 40;
 
 /// The longest wait for an answer. A disk that is slow is no fault; a program that hangs is.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,13 +35,8 @@ const MAX_LINE: u64 = 4_096;
 enum Order {
     /// Make a file, unless it is there.
     Create(String),
-    /// Write values: the file, `time:value`s, how many there are.
-    Update {
-        file: String,
-        values: String,
-        count: u64,
-        past: Past,
-    },
+    /// Write a value: the file, `time:value`.
+    Update { file: String, value: String },
 }
 
 impl Order {
@@ -53,35 +44,24 @@ impl Order {
     const fn values(&self) -> u64 {
         match self {
             Self::Create(_) => 0,
-            Self::Update { count, .. } => *count,
+            Self::Update { .. } => 1,
         }
     }
 }
 
-/// What becomes of values that are not later than what a file has already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Past {
-    /// They are lost, and counted so.
-    Lost,
-    /// They are left out: the file has them.
-    LeftOut,
-}
-
 /// A round-robin file to be made.
 #[derive(Debug, Clone, Copy)]
-pub struct RrdFile<'a> {
+pub(super) struct RrdFile<'a> {
     /// Its name, in the folder or in that of the daemon.
-    pub name: &'a str,
+    pub(super) name: &'a str,
     /// Name of its one data source, a gauge: at most 19 letters, digits and `_`.
-    pub source: &'a str,
+    pub(super) source: &'a str,
     /// Before its first value, seconds since the epoch.
-    pub start_s: u64,
+    pub(super) start_s: u64,
     /// Length of a step, seconds.
-    pub step_s: u64,
+    pub(super) step_s: u64,
     /// The longest time that one value stands for, seconds.
-    pub heartbeat_s: u64,
-    /// Steps per row and rows of each archive of averages.
-    pub archives: &'a [(u32, u32)],
+    pub(super) heartbeat_s: u64,
 }
 
 #[derive(Debug)]
@@ -98,7 +78,7 @@ enum Place {
 /// counted ([`RrdStore::losses`]), and the run goes on; a daemon that went away is looked for once in
 /// each commit.
 #[derive(Debug)]
-pub struct RrdStore {
+pub(super) struct RrdStore {
     destination: String,
     place: Place,
     /// `None` after a failure.
@@ -114,7 +94,7 @@ impl RrdStore {
     /// # Errors
     /// [`SinkError::Refused`] where rrdtool is not installed; [`SinkError::Io`] where the system
     /// refuses.
-    pub fn open(destination: &str) -> Result<Self, SinkError> {
+    pub(super) fn open(destination: &str) -> Result<Self, SinkError> {
         let io = |source| SinkError::Io {
             destination: destination.to_owned(),
             source,
@@ -146,8 +126,8 @@ impl RrdStore {
         })
     }
 
-    /// Orders a file with one gauge, unless it exists.
-    pub fn create(&mut self, file: &RrdFile<'_>) {
+    /// Orders a file with one gauge and Tstat's archives of averages, unless it exists.
+    pub(super) fn create(&mut self, file: &RrdFile<'_>) {
         use std::fmt::Write as _;
         let RrdFile {
             name,
@@ -155,41 +135,31 @@ impl RrdStore {
             start_s,
             step_s,
             heartbeat_s,
-            archives,
         } = file;
         let mut line =
             format!("{name} -O -b {start_s} -s {step_s} DS:{source}:GAUGE:{heartbeat_s}:U:U");
-        for (steps, rows) in *archives {
+        for (steps, rows) in LADDER {
             // Writing to a string does not fail.
             write!(line, " RRA:AVERAGE:0.5:{steps}:{rows}").ok();
         }
         self.orders.push_back(Order::Create(line));
     }
 
-    /// Orders values with the times at which they end, seconds since the epoch, increasing; `None` is
-    /// "unknown".
-    pub fn update(&mut self, file: &str, values: &[(u64, Option<f64>)], past: Past) {
-        use std::fmt::Write as _;
-        for part in values.chunks(VALUES_PER_LINE) {
-            let mut values = String::new();
-            for (at_s, value) in part {
-                match value.filter(|value| value.is_finite()) {
-                    Some(value) => write!(values, " {at_s}:{value}").ok(),
-                    None => write!(values, " {at_s}:U").ok(),
-                };
-            }
-            self.orders.push_back(Order::Update {
-                file: file.to_owned(),
-                values,
-                count: part.len() as u64,
-                past,
-            });
-        }
+    /// Orders a value of the time that ends at `at_s`, seconds since the epoch; `None` is "unknown".
+    pub(super) fn update(&mut self, file: &str, at_s: u64, value: Option<f64>) {
+        let value = match value.filter(|value| value.is_finite()) {
+            Some(value) => format!("{at_s}:{value}"),
+            None => format!("{at_s}:U"),
+        };
+        self.orders.push_back(Order::Update {
+            file: file.to_owned(),
+            value,
+        });
     }
 
     /// Carries out what was ordered; says whether the other side is there. What it refuses is
     /// counted.
-    pub fn commit(&mut self) -> bool {
+    pub(super) fn commit(&mut self) -> bool {
         let mut may_reconnect = true;
         while !self.orders.is_empty() {
             let Some(stream) = &mut self.stream else {
@@ -243,12 +213,12 @@ impl RrdStore {
 
     /// Values that were not written, and the first reason.
     #[must_use]
-    pub fn losses(&self) -> SinkLosses {
+    pub(super) fn losses(&self) -> SinkLosses {
         self.losses.clone()
     }
 
     /// Commits, and ends the program where there is one.
-    pub fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.commit();
         self.end();
     }
@@ -327,10 +297,7 @@ impl Refusals {
                 line.split(' ').next().unwrap_or_default(),
                 answer.contains("File exists"),
             ),
-            Some(Order::Update { file, past, .. }) => (
-                file.as_str(),
-                *past == Past::LeftOut && answer.contains("illegal attempt to update"),
-            ),
+            Some(Order::Update { file, .. }) => (file.as_str(), false),
             None => ("", false),
         };
         if is_none {
@@ -366,15 +333,7 @@ fn by_tool(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result<R
     for order in orders {
         match order {
             Order::Create(line) => lines.extend(["create ", line, "\n"]),
-            Order::Update {
-                file, values, past, ..
-            } => {
-                let skip = match past {
-                    Past::Lost => "",
-                    Past::LeftOut => " -s",
-                };
-                lines.extend(["update ", file, skip, values, "\n"]);
-            }
+            Order::Update { file, value } => lines.extend(["update ", file, " ", value, "\n"]),
         }
     }
     stream.get_mut().write_all(lines.as_bytes())?;
@@ -401,7 +360,7 @@ fn by_daemon(stream: &mut BufReader<UnixStream>, orders: &[Order]) -> io::Result
     for order in orders {
         match order {
             Order::Create(line) => lines.extend(["CREATE ", line, "\n"]),
-            Order::Update { file, values, .. } => lines.extend(["UPDATE ", file, values, "\n"]),
+            Order::Update { file, value } => lines.extend(["UPDATE ", file, " ", value, "\n"]),
         }
     }
     lines.push_str(".\n");

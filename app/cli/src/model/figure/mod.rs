@@ -187,7 +187,7 @@ impl Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Format;
+    use crate::picture::svg::document;
 
     fn figure() -> Figure {
         Figure {
@@ -202,8 +202,7 @@ mod tests {
     }
 
     fn svg(figure: &Figure) -> String {
-        let format = Format::of(std::path::Path::new("x.svg")).unwrap();
-        String::from_utf8(format.document(&figure.scene()).unwrap()).unwrap()
+        document(&figure.scene())
     }
 
     #[test]
