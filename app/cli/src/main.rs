@@ -22,7 +22,6 @@ mod load;
 mod merge;
 mod model;
 mod outputs;
-mod picture;
 mod progress;
 mod rings;
 mod schema;

@@ -31,6 +31,18 @@ pub(crate) fn open<K: RecordKind>(
     Ok(outputs)
 }
 
+/// Refuses a name of a picture that does not end in `.svg`; standard output takes SVG.
+pub(crate) fn check_svg(path: &Path) -> anyhow::Result<()> {
+    let is_svg = path
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+    if is_svg || path == Path::new("-") {
+        return Ok(());
+    }
+    let message = format!("{}: a picture ends in .svg", path.display());
+    Err(Wrong(message).into())
+}
+
 /// A document that a run writes when it ends, beside its records.
 #[derive(Debug)]
 pub(crate) struct AtEnd {

@@ -2,8 +2,6 @@
 
 mod args;
 mod dump;
-mod figure;
-mod panel;
 mod plot;
 mod select;
 

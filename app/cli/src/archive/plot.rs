@@ -4,44 +4,145 @@
 //! flows, one direction positive and the other negative; rows of 5 minutes in the hourly plot, of 30
 //! minutes in the daily and weekly one, of 2 hours in the monthly one.
 
+use std::time::Duration;
+
 use linkweir_sink::archive::ArchiveFile;
 use linkweir_sink::human;
+use linkweir_sink::report::plot::{self, Axis, Marks, Plot, Row, Series, Sheet, Unit};
 use linkweir_sketch::archive::{ReadFault, Reader, Reading};
 
-use super::args::{PlotArgs, Span, Way};
-use super::panel::{AVERAGE, Curve, LARGEST, P95, P99, Panel, Point, Style};
+use super::args::{PlotArgs, Scale, Span, Way};
 use super::select::{View, named, views};
-use super::{conclude, figure, keeps, open, unreadable, wrong};
+use super::{conclude, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
-use crate::outputs;
-use crate::picture::{check_name, svg};
+use crate::outputs::{self, check_svg};
 
 const HOUR: u64 = 3600 * 1_000_000_000;
-const DISTRIBUTION: [Curve; 3] = [AVERAGE, P95, P99];
-const COUNTER: [Curve; 2] = [AVERAGE, LARGEST];
+/// What is drawn of a row, in the order of [`Point::values`].
+const DISTRIBUTION: [&str; 3] = ["average", "95th percentile", "99th percentile"];
+const COUNTER: [&str; 2] = ["average", "largest step"];
 
 pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
-    check_name(&args.output)?;
+    check_svg(&args.output)?;
     keeps(&args.file, &args.output)?;
     let output = outputs::document_at(&args.output, args.files.existing(false))?;
     let mut reader = open(&args.file)?;
-    let (panels, style, missed) = panels(&mut reader, args)?;
+    let (panels, shown, missed) = panels(&mut reader, args)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let end = panels.iter().map(|panel| panel.to_ns).max().unwrap_or(0);
     let until = human::moment(end);
-    let subtitle = format!("{name}, until {until}; times are UTC");
-    let scene = figure::draw(&title(&args.series), &subtitle, &style, &panels);
-    output.write_whole(svg::document(&scene).as_bytes())?;
+    let directions = match shown.legend.as_str() {
+        "" => String::new(),
+        legend => format!("; {legend}"),
+    };
+    let height = if panels.len() > 1 { 210.0 } else { 360.0 };
+    let rows = panels.iter().map(|panel| Row {
+        height,
+        plots: vec![panel.plot(&shown, args.scale)],
+    });
+    let sheet = Sheet {
+        title: title(&args.series),
+        subtitle: format!("{name}, until {until}; times are UTC{directions}"),
+        rows: rows.collect(),
+    };
+    output.write_whole(sheet.svg().as_bytes())?;
     Ok(conclude(&args.file, missed))
+}
+
+/// What is shown of each row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Point {
+    from_ns: u64,
+    to_ns: u64,
+    /// Average, and one or two more: 95th and 99th percentile, or the largest step.
+    values: [Option<f64>; 3],
+}
+
+/// A span of time and what was measured in it.
+#[derive(Debug, Clone, PartialEq)]
+struct Panel {
+    title: String,
+    from_ns: u64,
+    to_ns: u64,
+    up: Vec<Point>,
+    down: Vec<Point>,
+}
+
+impl Panel {
+    /// Whether there is anything to see.
+    fn is_empty(&self) -> bool {
+        let mut points = self.up.iter().chain(&self.down);
+        !points.any(|point| point.values.iter().any(Option::is_some))
+    }
+
+    /// The average as an area, the others as lines; the direction downwards as negative values.
+    fn plot(&self, shown: &Shown, scale: Scale) -> Plot {
+        let unit = shown.up.unit.as_str();
+        // Times are written with a unit of their own, from nanoseconds to seconds.
+        let (label, unit, factor) = match unit {
+            "ns" => ("time", Unit::Seconds, 1e-9),
+            other => (other, Unit::Count, 1.0),
+        };
+        let scale = match scale {
+            Scale::Linear => plot::Scale::Linear,
+            Scale::Log => plot::Scale::Log,
+        };
+        let names: &[&str] = match shown.up.has_percentiles {
+            true => &DISTRIBUTION,
+            false => &COUNTER,
+        };
+        let series = names.iter().enumerate().map(|(at, name)| {
+            let mut points = stairs(&self.up, at, factor);
+            points.push((seconds(self.from_ns), f64::NAN));
+            points.extend(stairs(&self.down, at, -factor));
+            Series {
+                name: (*name).to_owned(),
+                marks: if at == 0 { Marks::Area } else { Marks::Line },
+                points,
+            }
+        });
+        Plot {
+            title: self.title.clone(),
+            x: Axis {
+                limits: Some((seconds(self.from_ns), seconds(self.to_ns))),
+                ..Axis::new("", plot::Scale::Linear, Unit::Time)
+            },
+            y: Axis {
+                is_mirrored: shown.down.is_some(),
+                ..Axis::new(label, scale, unit)
+            },
+            series: series.collect(),
+            guides: Vec::new(),
+        }
+    }
+}
+
+/// A value of all rows as stairs, since it is that of all of its row, with a gap where no row is.
+fn stairs(rows: &[Point], at: usize, factor: f64) -> Vec<(f64, f64)> {
+    let mut points = Vec::with_capacity(rows.len() * 2);
+    let mut end = None;
+    for row in rows {
+        let (from, to) = (seconds(row.from_ns), seconds(row.to_ns));
+        if end != Some(row.from_ns) {
+            points.push((from, f64::NAN));
+        }
+        let value = row.values.get(at).copied().flatten();
+        let value = value.map_or(f64::NAN, |value| value * factor);
+        points.extend([(from, value), (to, value)]);
+        end = Some(row.to_ns);
+    }
+    points
+}
+
+fn seconds(nanos: u64) -> f64 {
+    Duration::from_nanos(nanos).as_secs_f64()
 }
 
 /// What is drawn upwards and downwards.
 struct Shown {
     up: View,
     down: Option<View>,
-    up_name: String,
-    down_name: Option<String>,
-    /// What the legend says of them.
+    /// What the picture says of them.
     legend: String,
 }
 
@@ -57,8 +158,6 @@ fn directions(views: &[View], series: &str, up: Way, down: Option<Way>) -> Optio
         return Some(Shown {
             up: one.clone(),
             down: None,
-            up_name: String::new(),
-            down_name: None,
             legend: String::new(),
         });
     }
@@ -72,17 +171,15 @@ fn directions(views: &[View], series: &str, up: Way, down: Option<Way>) -> Optio
             Some(down) => Some(of(down)?),
             None => None,
         },
-        up_name: up.as_str().to_owned(),
-        down_name: down.map(|way| way.as_str().to_owned()),
         legend,
     })
 }
 
-/// The panels, what they have in common, and how many rows were damaged.
+/// The panels, what they show, and how many rows were damaged.
 fn panels(
     reader: &mut Reader<ArchiveFile>,
     args: &PlotArgs,
-) -> anyhow::Result<(Vec<Panel>, Style, u64)> {
+) -> anyhow::Result<(Vec<Panel>, Shown, u64)> {
     let all = views(reader.catalogue());
     let mut shown = directions(&all, &args.series, args.up, Some(args.down)).ok_or_else(|| {
         wrong(format!(
@@ -102,24 +199,7 @@ fn panels(
             }
         }
     }
-    let (left, right, height) = figure::place(panels.len());
-    let curves = if shown.up.has_percentiles {
-        DISTRIBUTION.to_vec()
-    } else {
-        COUNTER.to_vec()
-    };
-    let style = Style {
-        left,
-        right,
-        height,
-        unit: shown.up.unit,
-        scale: args.scale,
-        up: shown.up_name,
-        down: shown.down_name,
-        directions: shown.legend,
-        curves,
-    };
-    Ok((panels, style, missed))
+    Ok((panels, shown, missed))
 }
 
 fn read(

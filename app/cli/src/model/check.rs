@@ -11,14 +11,13 @@ use linkweir_sink::{Document, Existing};
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
-use super::figure::{Figure, page};
+use super::figure::Figure;
 use super::series::{self, How, Series};
 use super::shown::{Limits, figures, lags_text, object, percent};
 use super::simulate::read_model;
 use super::{keeps, wrong};
 use crate::exit::{Exit, warn};
-use crate::outputs;
-use crate::picture::{check_name, svg};
+use crate::outputs::{self, check_svg};
 
 /// Counts beyond this have no bar.
 const MOST_COUNT: u32 = 65_535;
@@ -219,7 +218,7 @@ impl Drawing {
         let form = if is_page {
             Form::Page
         } else {
-            check_name(path)?;
+            check_svg(path)?;
             Form::Picture
         };
         let file = outputs::document_at(path, existing)?;
@@ -228,7 +227,7 @@ impl Drawing {
 
     fn write(self, figure: &Figure, check: &Check) -> anyhow::Result<()> {
         let text = match &self.form {
-            Form::Picture => svg::document(&figure.scene()),
+            Form::Picture => figure.svg(),
             Form::Page => {
                 let cards = [
                     (format!("{:.4}", check.mean_counted), "mean of the counts"),
@@ -238,7 +237,7 @@ impl Drawing {
                     (percent(check.autocovariance.theil), "Theil's coefficient"),
                     (check.lags.to_string(), "lags compared"),
                 ];
-                page(figure, &cards)
+                figure.page(&cards)
             }
         };
         self.file.write_whole(text.as_bytes())?;

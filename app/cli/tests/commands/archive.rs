@@ -131,7 +131,8 @@ fn an_archive_is_drawn() {
         "Last month",
         "99th percentile",
         "above in: to internal",
-        "Mbit/s",
+        "bit/s",
+        "\u{202f}k",
         "02:10",
     ] {
         assert!(svg.contains(part), "{part}");

@@ -73,11 +73,6 @@ svg{display:block;width:100%;height:auto}\
 svg text{fill:var(--soft);font:11.5px system-ui,'Liberation Sans',sans-serif}\
 svg text.label{fill:var(--ink)}svg text.guide{font-size:10.5px}\
 .grid{stroke:var(--grid)}.axis{stroke:var(--soft)}line.guide{stroke:var(--soft);stroke-dasharray:2 3;opacity:.7}\
-.line{fill:none;stroke-width:1.6;stroke-linejoin:round}\
-.line.s0{stroke:var(--s0)}.line.s1{stroke:var(--s1)}.line.s2{stroke:var(--s2)}.line.s3{stroke:var(--s3)}\
-.line.s4{stroke:var(--s4)}.line.s5{stroke:var(--s5)}.line.s6{stroke:var(--s6)}.line.s7{stroke:var(--s7)}\
-.dot.s0,.bar.s0{fill:var(--s0)}.dot.s1,.bar.s1{fill:var(--s1)}.dot.s2,.bar.s2{fill:var(--s2)}.dot.s3,.bar.s3{fill:var(--s3)}\
-.dot.s4,.bar.s4{fill:var(--s4)}.dot.s5,.bar.s5{fill:var(--s5)}.dot.s6,.bar.s6{fill:var(--s6)}.dot.s7,.bar.s7{fill:var(--s7)}\
 .hover{fill:transparent}.hover:hover{fill:var(--s0);fill-opacity:.35}\
 .legend{margin:4px 0 0;color:var(--soft);font-size:.86rem}.legend span{margin-right:14px}\
 .legend i{display:inline-block;width:14px;height:3px;border-radius:2px;vertical-align:middle;margin-right:6px}\
@@ -102,6 +97,27 @@ details{margin-top:8px}summary{cursor:pointer;color:var(--soft);font-size:.86rem
 footer{color:var(--soft);font-size:.84rem;margin-top:20px}\
 @media print{body{background:#fff}section,.card{break-inside:avoid}}";
 
+/// Colours of plots, after which they begin again.
+pub(super) const COLOURS: usize = 8;
+
+/// What the classes of a plot look like; `colour` gives that of a number below [`COLOURS`].
+pub(super) fn plot_rules(colour: impl Fn(usize) -> String) -> String {
+    let mut out = String::from(
+        ".line{fill:none;stroke-width:1.6;stroke-linejoin:round}.line.thick{stroke-width:3.2}\
+         .area{fill-opacity:.3}",
+    );
+    for number in 0..COLOURS {
+        let colour = colour(number);
+        // Writing to a string cannot fail.
+        let _unfailing = write!(
+            out,
+            ".line.s{number}{{stroke:{colour}}}\
+             .dot.s{number},.bar.s{number},.area.s{number}{{fill:{colour}}}"
+        );
+    }
+    out
+}
+
 /// A page under construction.
 #[derive(Debug)]
 pub struct Page {
@@ -113,12 +129,13 @@ impl Page {
     #[must_use]
     pub fn new(title: &str) -> Self {
         let title = escape(title);
+        let rules = plot_rules(|number| format!("var(--s{number})"));
         let html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"referrer\" content=\"no-referrer\">\n\
-             <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+             <title>{title}</title>\n<style>{STYLE}{rules}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         );
         Self { html }
     }

@@ -1,96 +1,19 @@
-//! Where an axis has marks, and what they say.
+//! Marks of an axis of time: round times of UTC.
 
-use linkweir_sink::human;
+use crate::human::moment;
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 
-/// A unit as it stands at an axis, and what values are divided by.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AxisUnit {
-    pub(crate) name: String,
-    pub(crate) divisor: f64,
-}
-
-impl AxisUnit {
-    /// For values up to `largest` of a unit of the archive.
-    pub(crate) fn new(unit: &str, largest: f64) -> Self {
-        if unit == "ns" {
-            let (divisor, name) = match largest {
-                1e9.. => (1e9, "s"),
-                1e6.. => (1e6, "ms"),
-                1e3.. => (1e3, "µs"),
-                _ => (1.0, "ns"),
-            };
-            return Self {
-                name: name.to_owned(),
-                divisor,
-            };
-        }
-        let (divisor, prefix) = match largest {
-            1e12.. => (1e12, "T"),
-            1e9.. => (1e9, "G"),
-            1e6.. => (1e6, "M"),
-            1e3.. => (1e3, "k"),
-            _ => (1.0, ""),
-        };
-        // What has no prefix of its own is counted in thousands.
-        let name = if unit.starts_with("bit") {
-            format!("{prefix}{unit}")
-        } else if unit.starts_with("bytes") {
-            unit.replacen("bytes", &format!("{prefix}B"), 1)
-        } else {
-            let scale = match prefix {
-                "" => "",
-                "k" => "thousand ",
-                "M" => "million ",
-                "G" => "billion ",
-                _ => "trillion ",
-            };
-            format!("{scale}{unit}")
-        };
-        Self { name, divisor }
-    }
-}
-
-/// A value with its unit, for a mark that stands alone.
-pub(crate) fn alone(value: f64, unit: &str) -> String {
-    let axis = AxisUnit::new(unit, value);
-    let short = axis.name.split(['/', ' ']).next().unwrap_or_default();
-    let suffix = match (axis.divisor, unit) {
-        (_, "ns") => short.to_owned(),
-        (divisor, _) if divisor >= 1e12 => "T".to_owned(),
-        (divisor, _) if divisor >= 1e9 => "G".to_owned(),
-        (divisor, _) if divisor >= 1e6 => "M".to_owned(),
-        (divisor, _) if divisor >= 1e3 => "k".to_owned(),
-        _ => String::new(),
-    };
-    format!("{}{suffix}", human::short(value / axis.divisor))
-}
-
-/// A round step that parts `range` into at most `most` parts.
-pub(crate) fn step(range: f64, most: f64) -> f64 {
-    if !(range > 0.0 && range.is_finite()) {
-        return 1.0;
-    }
-    let rough = range / most;
-    let decade = 10_f64.powf(rough.log10().floor());
-    let round = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter();
-    let found = round
-        .map(|part| part * decade)
-        .find(|step| *step >= rough * 0.999);
-    found.unwrap_or(decade * 10.0)
-}
-
 /// A mark on the axis of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TimeTick {
-    pub(crate) at_ns: u64,
-    pub(crate) text: String,
+pub(super) struct TimeTick {
+    pub(super) at_ns: u64,
+    pub(super) text: String,
 }
 
 /// Marks from `from_ns` to `to_ns`, at most about `most`: round times of UTC.
-pub(crate) fn times(from_ns: u64, to_ns: u64, most: u64) -> Vec<TimeTick> {
+pub(super) fn times(from_ns: u64, to_ns: u64, most: u64) -> Vec<TimeTick> {
     const STEPS: [u64; 19] = [
         1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
         86_400, 172_800,
@@ -116,8 +39,8 @@ pub(crate) fn times(from_ns: u64, to_ns: u64, most: u64) -> Vec<TimeTick> {
 
 /// Year, month and day of a time.
 fn date(at_ns: u64) -> (u64, usize, u64) {
-    let moment = human::moment(at_ns);
-    let mut parts = moment.split(['-', ' ']);
+    let text = moment(at_ns);
+    let mut parts = text.split(['-', ' ']);
     let mut next = || {
         parts
             .next()
@@ -214,24 +137,5 @@ mod tests {
         assert_eq!(texts(20 * SECOND)[0], "11:59:40");
         assert!(times(0, u64::MAX, 8).len() < 2000);
         assert_eq!(times(5, 1, 8), []);
-    }
-
-    #[test]
-    fn steps_and_units() {
-        assert_eq!(
-            [7.0, 1.0, 0.03, 1e9].map(|range| step(range, 5.0)),
-            [2.0, 0.2, 0.01, 2e8]
-        );
-        assert_eq!(step(0.0, 5.0), 1.0);
-        assert_eq!(step(f64::NAN, 5.0), 1.0);
-        let name = |unit, largest| AxisUnit::new(unit, largest).name;
-        assert_eq!(name("bit/s", 3e6), "Mbit/s");
-        assert_eq!(name("bytes", 3e3), "kB");
-        assert_eq!(name("bytes/s", 3.0), "B/s");
-        assert_eq!(name("ns", 3e7), "ms");
-        assert_eq!(name("flows/s", 3e7), "million flows/s");
-        assert_eq!(alone(1e5, "bit/s"), "100k");
-        assert_eq!(alone(1e6, "ns"), "1ms");
-        assert_eq!(alone(10.0, "flows"), "10");
     }
 }
