@@ -14,7 +14,6 @@ mod fuzz;
 mod instructions;
 mod links;
 mod size;
-mod source;
 mod test_programs;
 
 use std::process::ExitCode;
@@ -37,7 +36,7 @@ usage: cargo xtask TASK
   instructions [--update]     instructions of the hot paths against the numbers in benches/instructions
   links                       the links between the documents
   deps                        which crate imports which, against the floors
-  size                        lengths of files, unsafe code, unfinished work
+  size                        lengths of files, unfinished work
   fuzz-smoke [--seconds N] [--asan] [TARGET]...
                               builds the fuzz targets and runs each for N seconds (default 30)
   docs [--check]              examples and field tables of the manual, from the program itself
