@@ -34,7 +34,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
             "--profile",
             "dev-fast",
             "--package",
-            "xtask",
+            "linkweir-suite",
         ]);
         return shell::passes(again.args(["--", "bench", "model"]).args(args));
     }
