@@ -21,7 +21,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   bench http [--packets N] [--capture FILE] [--tiny FILE] [--runs R] [--dir DIR] [--keep]
-                              speed and memory beside other tools; exit 1 where a bar is missed
+                              speed and memory beside other tools; exit 1 where a target is missed
   bench flows [--packets N] [--capture FILE] [--runs R] [--dir DIR] [--binary FILE] [--keep] [--short]
                               the same for flows; --short without the largest captures
   bench live [--packets N] [--transactions N] [--capture FILE] [--binary FILE] [--runs R]
@@ -30,7 +30,7 @@ usage: cargo xtask TASK
   bench gateway [--seconds N] [--runs R] [--queues N] [--keep-alive] [--binary FILE] [--only PART]...
                               what passes through the gateway, beside proxies and the plain kernel; parts:
                               rows (forward, nat, accept, classify, inspect, keywords, record, scan, all,
-                              redirect, squid), cable, sweep, slow-scan, shape, many
+                              redirect, squid), cable, sweep, slow-scan, shape, many, far, flood
   bench load [--seconds N] [--runs R] [--cable] [--urgent] [--binary FILE] [--only PART]...
                               what the load generator makes of a core, beside wrk, ab and httperf; parts:
                               rows (wrk, ab, httperf, one, thousand, million), lag, open, contrast
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "oracle" => oracle::run(rest),
         "papers" => papers::run(rest),
-        // The two halves of a measurement: see `bench::measure` and `bench::repeat`.
+        // The two halves of a measurement: see `bench::harness::cost` and `bench::repeat`.
         "measured" => bench::measured(rest),
         "repeated" => bench::repeated(rest),
         "help" => {

@@ -1,246 +1,259 @@
-//! The programs that are compared, and how each is run.
+//! Programs that are compared on the same captures: how each is run, what it cost, and how they compare.
 
 use super::captures::Capture;
-use super::measure::{self, Cost, FEEDER_CORE, Job};
+use super::harness::{self, Cost, Job, Row, Runs, Target, cost, find, remove, rounds, text};
 use crate::shell;
-use anyhow::{Context as _, Result, bail};
-use nix::fcntl::{FcntlArg, fcntl};
-use serde_json::Value;
+use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-/// Room in the pipe to the program: fewer turns of writer and reader.
-const PIPE_SIZE: i32 = 1 << 20;
+/// Rounds of the slow programs, whose ratio is far from its target.
+pub(super) const SLOW_ROUNDS: usize = 3;
 
-/// A row of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Program {
-    /// `benches/limits/pcapwalk.c`: the limit.
-    Walk,
-    /// The walk of a folder beside the checkout, if there is one: is our limit the right one?
-    OtherWalk,
-    Linkweir,
-    Httpry,
-    Tcpflow,
-    /// On the head of the capture only.
-    Tshark,
+/// How a program is run over a capture.
+#[derive(Debug)]
+pub(super) struct Over {
+    /// One of ours, or what is looked for on the path.
+    pub(super) program: &'static str,
+    /// Its arguments; `{in}` is the capture, `{out}` where it writes, `{summary}` another file.
+    pub(super) args: &'static [&'static str],
+    /// Whether a run takes many times what the others take: fewer rounds will do.
+    pub(super) is_slow: bool,
+    /// Whether it writes into a directory that must be there.
+    pub(super) into_directory: bool,
+    /// Looks at what it wrote, and gives the flows that it found, where it says so.
+    pub(super) found: fn(&Ran<'_>) -> Result<Option<u64>>,
+    /// Targets: by the name of a capture, how many times the packets per second of this ours must make.
+    pub(super) least: &'static [(&'static str, f64)],
 }
 
-impl Program {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Walk,
-        Self::OtherWalk,
-        Self::Linkweir,
-        Self::Httpry,
-        Self::Tcpflow,
-        Self::Tshark,
-    ];
+/// A program without peculiarities.
+pub(super) const PLAIN: Over = Over {
+    program: "",
+    args: &[],
+    is_slow: false,
+    into_directory: false,
+    found: |_| Ok(None),
+    least: &[],
+};
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Walk => "pcapwalk (the limit)",
-            Self::OtherWalk => "../shared/tools/pcapwalk",
-            Self::Linkweir => "linkweir http",
-            Self::Httpry => "httpry",
-            Self::Tcpflow => "tcpflow",
-            Self::Tshark => "tshark -T fields",
-        }
+/// What a program has left.
+#[derive(Debug)]
+pub(super) struct Ran<'a> {
+    /// Where it was run.
+    pub(super) dir: &'a Path,
+    /// Packets of the capture.
+    pub(super) packets: u64,
+}
+
+impl Ran<'_> {
+    /// What it wrote.
+    pub(super) fn output(&self) -> PathBuf {
+        self.dir.join("output")
     }
 
-    /// Whether a run takes many times what the others take.
-    pub(super) fn is_slow(self) -> bool {
-        matches!(self, Self::Tcpflow | Self::Tshark)
+    /// What it said.
+    pub(super) fn stdout(&self) -> PathBuf {
+        self.dir.join("stdout")
+    }
+
+    /// Its other file.
+    pub(super) fn summary(&self) -> PathBuf {
+        self.dir.join("summary.json")
     }
 }
 
-/// The columns of a record, as far as tshark has them.
-const TSHARK_FIELDS: [&str; 15] = [
-    "frame.number",
-    "frame.time_epoch",
-    "ip.src",
-    "tcp.srcport",
-    "ip.dst",
-    "tcp.dstport",
-    "http.request.method",
-    "http.request.uri",
-    "http.host",
-    "http.user_agent",
-    "http.response.code",
-    "http.response.phrase",
-    "http.response_in",
-    "http.request_in",
-    "http.time",
-];
+/// One run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) packets: u64,
+    pub(super) wire_bytes: u64,
+    pub(super) cost: Cost,
+    /// Flows it found, in its own words.
+    pub(super) flows: Option<u64>,
+}
+
+impl Run {
+    /// Packets per second of CPU time.
+    pub(super) fn rate(&self) -> f64 {
+        self.packets as f64 / self.cost.cpu_s
+    }
+
+    /// Peak memory in bytes.
+    pub(super) fn peak(&self) -> f64 {
+        self.cost.peak_bytes as f64
+    }
+}
+
+/// The runs of one program on one capture.
+pub(super) type Series = harness::Series<Over, Run>;
 
 /// Where the programs are.
 #[derive(Debug)]
 pub(super) struct Programs {
-    pub(super) linkweir: PathBuf,
-    walk: PathBuf,
-    other_walk: Option<PathBuf>,
-    httpry: Option<PathBuf>,
-    tcpflow: Option<PathBuf>,
-    tshark: Option<PathBuf>,
-    dir: PathBuf,
+    /// Those that are not looked for on the path.
+    pub(super) own: Vec<(&'static str, PathBuf)>,
+    /// In memory.
+    pub(super) dir: PathBuf,
 }
 
 impl Programs {
-    pub(super) fn find(linkweir: PathBuf, walk: PathBuf, dir: PathBuf) -> Self {
-        let other_source = shell::root().join("../shared/tools/pcapwalk.c");
-        let other_walk = dir.join("other-pcapwalk");
-        let built = other_source.is_file() && compile(&other_source, &other_walk).is_ok();
-        Self {
-            linkweir,
-            walk,
-            other_walk: built.then_some(other_walk),
-            httpry: shell::find("httpry"),
-            tcpflow: shell::find("tcpflow"),
-            tshark: shell::find("tshark"),
-            dir,
-        }
+    /// The path of a program, where it is installed.
+    pub(super) fn path(&self, program: &str) -> Option<PathBuf> {
+        let own = self.own.iter().find(|(name, _)| *name == program);
+        own.map_or_else(|| shell::find(program), |(_, path)| Some(path.clone()))
     }
 
-    fn path(&self, program: Program) -> Option<&Path> {
-        match program {
-            Program::Walk => Some(&self.walk),
-            Program::OtherWalk => self.other_walk.as_deref(),
-            Program::Linkweir => Some(&self.linkweir),
-            Program::Httpry => self.httpry.as_deref(),
-            Program::Tcpflow => self.tcpflow.as_deref(),
-            Program::Tshark => self.tshark.as_deref(),
-        }
-    }
-
-    pub(super) fn has(&self, program: Program) -> bool {
-        self.path(program).is_some()
-    }
-
-    /// Runs a program over a capture; what it writes goes to the folder of the captures, in memory.
-    pub(super) fn run(&self, program: Program, capture: &Capture) -> Result<Cost> {
-        let path = self
-            .path(program)
-            .with_context(|| format!("no {}", program.name()))?;
-        let input = text(&capture.path)?;
-        let output = self.dir.join("output");
-        let output_text = text(&output)?;
-        let args: Vec<String> = match program {
-            Program::Walk => vec![input],
-            // Work 4, input 4: what our own does.
-            Program::OtherWalk => vec![input, "4".to_owned(), "4".to_owned()],
-            Program::Linkweir => return self.run_linkweir(&input, Stdio::null(), capture.packets),
-            Program::Httpry => ["-r", &input, "-o", &output_text]
-                .map(str::to_owned)
-                .to_vec(),
-            Program::Tcpflow => ["-r", &input, "-o", &output_text]
-                .map(str::to_owned)
-                .to_vec(),
-            Program::Tshark => {
-                let mut args = ["-n", "-r", &input, "-Y", "http", "-T", "fields"]
-                    .map(str::to_owned)
-                    .to_vec();
-                for field in TSHARK_FIELDS {
-                    args.extend(["-e".to_owned(), field.to_owned()]);
-                }
-                args
+    /// Runs all that are installed over a capture, in turns; `capture` may give a program another one.
+    ///
+    /// # Errors
+    /// A program failed.
+    pub(super) fn compare<'a>(
+        &self,
+        title: &str,
+        rows: impl IntoIterator<Item = &'static Row<Over>>,
+        runs: usize,
+        capture: impl Fn(&Row<Over>) -> &'a Capture,
+    ) -> Result<Vec<Series>> {
+        let rows = rows.into_iter();
+        let rows = rows.filter(|row| self.path(row.how.program).is_some());
+        rounds(title, rows, runs, |round, row, _| {
+            if row.how.is_slow && round >= SLOW_ROUNDS {
+                return Ok(None);
             }
-        };
-        let stdout = self.dir.join("stdout");
-        let job = Job {
-            program: path,
-            args,
-            stdin: Stdio::null(),
-            stdout: &stdout,
-        };
-        let cost = measure::cost(job, &self.dir);
-        // A file, a folder or nothing: whichever the program makes.
-        if output.is_dir() {
-            std::fs::remove_dir_all(&output)?;
-        } else if output.exists() {
-            std::fs::remove_file(&output)?;
-        }
-        cost
+            self.run(&row.how, capture(row), Stdio::null(), &[])
+                .map(Some)
+        })
     }
 
-    /// Runs `linkweir http` over a capture that comes `times` over, through a pipe.
-    pub(super) fn run_repeated(&self, capture: &Capture, times: u32) -> Result<Cost> {
-        let mut feeder = Command::new(std::env::current_exe()?)
-            .args([
-                "repeated",
-                "--core",
-                &FEEDER_CORE.to_string(),
-                &text(&capture.path)?,
-            ])
-            .arg(times.to_string())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("run the feeder")?;
-        let pipe = feeder.stdout.take().context("its output")?;
-        // An unprivileged user may have less; then it stays as it is, for both lengths alike.
-        if fcntl(&pipe, FcntlArg::F_SETPIPE_SZ(PIPE_SIZE)).is_err() {
-            eprintln!("the pipe stays at its default size");
+    /// Runs a program over a capture with further words. What it writes goes to the directory of the
+    /// captures, in memory, and is removed.
+    ///
+    /// # Errors
+    /// It failed, or left something else than it should.
+    pub(super) fn run(
+        &self,
+        how: &Over,
+        capture: &Capture,
+        stdin: Stdio,
+        words: &[&str],
+    ) -> Result<Run> {
+        let program = self.path(how.program);
+        let program = program.with_context(|| format!("no {}", how.program))?;
+        let ran = Ran {
+            dir: &self.dir,
+            packets: capture.packets,
+        };
+        remove(&ran.output())?;
+        if how.into_directory {
+            std::fs::create_dir_all(ran.output())?;
         }
-        let cost = self.run_linkweir("-", pipe.into(), capture.packets * u64::from(times));
-        let fed = feeder.wait()?;
-        if !fed.success() {
-            bail!("the feeder failed");
-        }
-        cost
-    }
-
-    fn run_linkweir(&self, input: &str, stdin: Stdio, packets: u64) -> Result<Cost> {
-        let records = self.dir.join("records.txt");
-        let summary = self.dir.join("summary.json");
-        let args = [
-            "http",
-            "-q",
-            "--overwrite",
-            "-r",
-            input,
-            "--format",
-            "text",
-            "-w",
-        ]
-        .map(str::to_owned)
-        .into_iter()
-        .chain([text(&records)?, "--summary".to_owned(), text(&summary)?])
-        .collect();
-        let stdout = self.dir.join("stdout");
+        let (input, output) = (text(&capture.path)?, text(&ran.output())?);
+        let summary = text(&ran.summary())?;
+        let argument = |word: &&str| match *word {
+            "{in}" => input.clone(),
+            "{out}" => output.clone(),
+            "{summary}" => summary.clone(),
+            word => word.to_owned(),
+        };
         let job = Job {
-            program: &self.linkweir,
-            args,
+            program: &program,
+            args: how.args.iter().chain(words).map(argument).collect(),
             stdin,
-            stdout: &stdout,
+            stdout: &ran.stdout(),
         };
-        let cost = measure::cost(job, &self.dir)?;
-        let seen: Value = serde_json::from_slice(&std::fs::read(&summary)?)?;
-        let seen = seen.get("packets").and_then(Value::as_u64);
-        if seen != Some(packets) {
-            bail!("linkweir saw {seen:?} of {packets} packets");
-        }
-        // Full records are part of the work: none would be no measurement.
-        if std::fs::metadata(&records)?.len() == 0 {
-            bail!("linkweir wrote no record");
-        }
-        std::fs::remove_file(&records)?;
-        Ok(cost)
+        let cost = cost::cost(job, &self.dir)?;
+        let flows = (how.found)(&ran)?;
+        remove(&ran.output())?;
+        Ok(Run {
+            packets: capture.packets,
+            wire_bytes: capture.wire_bytes,
+            cost,
+            flows,
+        })
     }
 }
 
-/// Compiles a walk as fast as the compiler can make it for this machine.
-pub(super) fn compile(source: &Path, program: &Path) -> Result<()> {
-    let mut cc = Command::new("cc");
-    cc.args(["-O3", "-march=native", "-w", "-o"])
-        .arg(program)
-        .arg(source);
-    if !shell::passes(&mut cc)? {
-        bail!("cc cannot compile {}", source.display());
-    }
-    Ok(())
+/// The middle CPU time, seconds.
+pub(super) fn cpu_s(runs: &Runs<Run>) -> f64 {
+    runs.median(|run| run.cost.cpu_s)
 }
 
-fn text(path: &Path) -> Result<String> {
-    Ok(path
-        .to_str()
-        .context("a path that is not UTF-8")?
-        .to_owned())
+/// So much of something that every run had, per second of CPU time.
+pub(super) fn per_cpu_s(runs: &Runs<Run>, part: fn(&Run) -> u64) -> f64 {
+    runs.iter().next().map_or(f64::NAN, |run| part(run) as f64) / cpu_s(runs)
+}
+
+/// Million packets per second of CPU time.
+pub(super) fn mpps(runs: &Runs<Run>) -> f64 {
+    per_cpu_s(runs, |run| run.packets) * 1e-6
+}
+
+/// How many times the packets per second of another, where that is another and was run.
+pub(super) fn over(own: Option<&Series>, other: &Series) -> String {
+    own.filter(|own| own.row.word != other.row.word)
+        .map_or_else(String::new, |own| {
+            format!("{:.2} x", own.ratio(&[other], Run::rate))
+        })
+}
+
+/// The targets beside the rows that are about a capture of this name; `own` is the word of our row.
+pub(super) fn targets(
+    capture: &str,
+    rows: &'static [Row<Over>],
+    all: &[Series],
+    own: &str,
+) -> Vec<Target> {
+    let least = |row: &'static Row<Over>| {
+        let of_capture = row.how.least.iter().find(|(name, _)| *name == capture)?;
+        Some((row, of_capture.1))
+    };
+    let targets = rows.iter().filter_map(least).map(|(row, least)| {
+        let what = format!(
+            "{capture}: at least {least} x the packets/s of {}",
+            row.name
+        );
+        match find(all, own).zip(find(all, row.word)) {
+            Some((own, other)) => {
+                let ratio = own.ratio(&[other], Run::rate);
+                Target::new(what, format!("{ratio:.2} x"), ratio >= least)
+            }
+            None => Target::not_measured(what),
+        }
+    });
+    targets.collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A run of so many packets, seconds of CPU time and bytes of memory.
+    pub(crate) fn run(packets: u64, cpu_s: f64, peak_bytes: u64) -> Run {
+        Run {
+            packets,
+            wire_bytes: 0,
+            cost: Cost {
+                cpu_s,
+                wall_s: cpu_s,
+                peak_bytes,
+            },
+            flows: None,
+        }
+    }
+
+    #[test]
+    fn speed_is_compared_round_by_round() {
+        let runs = |packets, cpu: &[f64]| -> Runs<Run> {
+            cpu.iter()
+                .map(|cpu_s| Some(run(packets, *cpu_s, 7)))
+                .collect()
+        };
+        // The second round was twice as slow for both.
+        let own = runs(100, &[1.0, 2.0]);
+        assert_eq!(own.ratio(&[&runs(100, &[4.0, 8.0, 1.0])], Run::rate), 4.0);
+        // A tenth of the packets in the same time is a tenth of the speed.
+        assert_eq!(own.ratio(&[&runs(10, &[1.0, 2.0])], Run::rate), 10.0);
+        assert!((mpps(&own) - 100.0 / 1.5 * 1e-6).abs() < 1e-12);
+    }
 }

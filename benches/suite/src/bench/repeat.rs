@@ -1,6 +1,6 @@
 //! A capture over and over, as a longer one: each time later, and from other clients.
 
-use super::measure::{FEEDER_CORE, pin};
+use super::harness::{FEEDER_CORE, pin};
 use crate::Outcome;
 use crate::shell::Options;
 use anyhow::{Context as _, Result, bail};

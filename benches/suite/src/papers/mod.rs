@@ -10,6 +10,7 @@ mod runs;
 mod sample;
 
 use crate::Outcome;
+use crate::bench::harness::{in_directory, setup};
 use crate::shell::{self, Options, grouped, passes, root};
 use anyhow::{Context as _, Result, bail};
 use runs::Runs;
@@ -41,29 +42,19 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     };
     options.rest()?;
 
-    passes(
-        Command::new("scripts/setup.sh")
-            .arg("bench")
-            .current_dir(root()),
-    )?;
+    setup()?;
     let tshark =
         shell::find("tshark").context("the paper's reference, tshark, is not installed")?;
     let linkweir = shell::release_binary()?;
-    if !plan.keep && plan.dir.is_dir() {
-        std::fs::remove_dir_all(&plan.dir)?;
-    }
-    std::fs::create_dir_all(&plan.dir).with_context(|| format!("create {}", plan.dir.display()))?;
-
-    let traffic = recorded(&plan, plan.capture.as_deref(), "mix")?;
-    let uris = recorded(&plan, plan.uris.as_deref(), "uris")?;
-    let runs = Runs::new(linkweir, tshark, plan.dir.clone());
-    let traffic = runs.all(&traffic, plan.rounds)?;
-    let uris = runs.all(&uris, 1)?;
-    print(&runs, &traffic, &uris, plan.rounds)?;
-    if !plan.keep {
-        std::fs::remove_dir_all(&plan.dir)?;
-    }
-    Ok(true)
+    in_directory(&plan.dir, plan.keep, |dir| {
+        let traffic = recorded(&plan, plan.capture.as_deref(), "mix")?;
+        let uris = recorded(&plan, plan.uris.as_deref(), "uris")?;
+        let runs = Runs::new(linkweir, tshark, dir.to_path_buf());
+        let traffic = runs.all(&traffic, plan.rounds)?;
+        let uris = runs.all(&uris, 1)?;
+        print(&runs, &traffic, &uris, plan.rounds)?;
+        Ok(true)
+    })
 }
 
 /// The capture that was given, or one recorded in this mode.

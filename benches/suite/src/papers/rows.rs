@@ -3,7 +3,7 @@
 use super::curve::Curve;
 use super::runs::Results;
 use super::sample::Sample;
-use crate::bench::measure::median;
+use crate::bench::harness::median;
 use crate::shell::grouped;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The runs behind the rows.
 
 use super::sample::{BETWEEN, Sample, TSHARK_FIELDS};
-use crate::bench::measure::{self, Cost, Job, median};
+use crate::bench::harness::{self, Cost, Job, median};
 use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -98,7 +98,7 @@ impl Runs {
             stdin: Stdio::null(),
             stdout: &self.dir.join("stdout"),
         };
-        measure::cost(job, &self.dir)
+        harness::cost::cost(job, &self.dir)
     }
 }
 

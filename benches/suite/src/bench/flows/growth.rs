@@ -1,24 +1,37 @@
 //! How cost grows with the number of connections, and with how many there are at once.
 
-use super::super::measure::median;
-use super::super::progress;
+use super::super::harness::{self, Column, Runs, digits, megabytes};
+use super::super::programs::{Programs, Run, cpu_s};
 use super::captures::{self, Capture};
-use super::rows::{Programs, Row};
-use crate::shell::{grouped, print_table};
+use super::rows::TRACK;
+use crate::shell::grouped;
 use anyhow::Result;
 use linkweir_testkit::many_flows::ManyFlows;
 use std::path::Path;
+use std::process::Stdio;
 
 /// Runs of each.
 const RUNS: usize = 3;
 
-/// What a step of the growth cost.
+/// A step of the growth.
+#[derive(Debug)]
 struct Step {
     capture: Capture,
-    cpu_s: f64,
-    peak_mb: f64,
-    found: Option<u64>,
+    runs: Runs<Run>,
 }
+
+#[rustfmt::skip]
+const COLUMNS: [Column<Step>; 6] = [
+    ("capture", |step| step.capture.name.clone()),
+    ("packets", |step| grouped(step.capture.file.packets)),
+    ("CPU s", |step| digits(cpu_s(&step.runs), 3)),
+    ("ns/packet", |step| digits(cpu_s(&step.runs) * 1e9 / step.capture.file.packets as f64, 0)),
+    ("MB", |step| megabytes(step.runs.most(Run::peak))),
+    ("flows found", |step| {
+        let found = step.runs.iter().last().and_then(|run| run.flows);
+        found.map_or_else(String::new, grouped)
+    }),
+];
 
 /// Measures and prints; gives the peak memory of a million connections at once, in MB (not a number
 /// where that was left out).
@@ -50,9 +63,8 @@ pub(super) fn run(programs: &Programs, dir: &Path, keep: bool, is_short: bool) -
         ..shape(1_000_000, 1_000_000)
     };
     let million = step(programs, dir, keep, million, 1)?;
-    let peak = million.peak_mb;
-    print("a million at once", &[million]);
-    Ok(peak)
+    print("a million at once", std::slice::from_ref(&million));
+    Ok(million.runs.most(Run::peak) * 1e-6)
 }
 
 fn step(
@@ -62,56 +74,19 @@ fn step(
     shape: ManyFlows,
     runs: usize,
 ) -> Result<Step> {
-    progress(&format!(
-        "{} connections, {} at once",
-        shape.flows, shape.concurrent
-    ));
     let capture = captures::many(dir, shape)?;
-    let mut costs = Vec::new();
-    let mut found = None;
-    for _ in 0..runs {
-        // As many as there are must have room.
-        let (cost, flows) = programs.run_with(
-            Row::Track,
-            &capture.path,
-            capture.packets,
-            &["--max-flows", "2000000"],
-        )?;
-        costs.push(cost);
-        found = flows;
-    }
+    // As many as there are must have room.
+    let words = ["--max-flows", "2000000"];
+    let runs = Runs::measure(runs, &capture.name, |_| {
+        programs.run(&TRACK, &capture.file, Stdio::null(), &words)
+    })?;
     if !keep {
-        std::fs::remove_file(&capture.path)?;
+        std::fs::remove_file(&capture.file.path)?;
     }
-    progress("");
-    Ok(Step {
-        capture,
-        cpu_s: median(&costs.iter().map(|cost| cost.cpu_s).collect::<Vec<_>>()),
-        peak_mb: costs.iter().map(|c| c.peak_bytes).max().unwrap_or(0) as f64 * 1e-6,
-        found,
-    })
+    Ok(Step { capture, runs })
 }
 
 fn print(title: &str, steps: &[Step]) {
-    println!("\nlinkweir flows --no-output: {title}");
-    let header = [
-        "capture",
-        "packets",
-        "CPU s",
-        "ns/packet",
-        "MB",
-        "flows found",
-    ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for step in steps {
-        rows.push(vec![
-            step.capture.name.clone(),
-            grouped(step.capture.packets),
-            format!("{:.3}", step.cpu_s),
-            format!("{:.0}", step.cpu_s * 1e9 / step.capture.packets as f64),
-            format!("{:.1}", step.peak_mb),
-            step.found.map_or_else(String::new, grouped),
-        ]);
-    }
-    print_table(&rows);
+    let title = format!("linkweir flows --no-output: {title}");
+    harness::print(&title, &COLUMNS, steps);
 }

@@ -4,33 +4,39 @@
 //! 50,000 at once, each packet of one chosen by chance. Every row runs on one core, in rounds that take
 //! turns; speed is packets per second of CPU time, memory the peak resident size.
 
-mod bars;
 mod captures;
 mod growth;
 mod rows;
 
-use super::bars::print;
-use super::measure::median;
-use super::progress;
+use super::captures::{Plan, walk};
+use super::harness::{
+    Column, Target, digits, find, in_directory, linkweir, megabytes, print, progress, setup,
+    verdict,
+};
+use super::programs::{self, Programs, Run, SLOW_ROUNDS, Series, cpu_s, mpps};
 use crate::Outcome;
-use crate::shell::{self, Options, grouped, print_table, root};
+use crate::shell::{self, Options, grouped};
 use anyhow::{Context as _, Result};
-use captures::{Capture, Plan};
+use captures::Capture;
 use linkweir_testkit::many_flows::ManyFlows;
-use rows::{Programs, Row, Series};
+use rows::ROWS;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Rounds of the slow programs, whose ratio is far from its bar.
-const SLOW_ROUNDS: usize = 3;
+/// Million packets per second of CPU time, by capture.
+const LEAST_MPPS: [(&str, f64); 2] = [("few big flows", 3.5), ("many flows", 1.8)];
+/// At 50,000 connections at once.
+const MEMORY_MB: f64 = 64.0;
+/// At a million.
+const MILLION_MB: f64 = 700.0;
 
 /// `bench flows [--packets N] [--capture FILE] [--runs R] [--dir DIR] [--binary FILE] [--keep] [--short]`
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let dir: Option<PathBuf> = options.value("--dir")?;
+    let few: Option<PathBuf> = options.value("--capture")?;
     let plan = Plan {
         packets: options.value("--packets")?.unwrap_or(2_000_000),
-        few: options.value("--capture")?,
         keep: options.flag("--keep") || dir.is_some(),
         dir: dir.unwrap_or_else(|| shell::memory_folder("bench-flows")),
     };
@@ -40,164 +46,146 @@ pub(super) fn run(args: &[String]) -> Outcome {
     let is_short = options.flag("--short");
     options.rest()?;
 
-    shell::passes(
-        Command::new("scripts/setup.sh")
-            .arg("bench")
-            .current_dir(root()),
-    )?;
-    let binary = match binary {
-        Some(binary) => binary,
-        None => shell::release_binary()?,
-    };
-    let walk = captures::prepare(&plan)?;
-    let programs = Programs::new(binary, walk.clone(), plan.dir.clone());
-    let outcome = compare(&plan, &walk, &programs, runs.max(1), is_short);
-    if !plan.keep {
-        super::captures::remove(&plan.dir)?;
-    }
-    outcome
+    setup()?;
+    let linkweir = linkweir(binary.as_deref())?;
+    in_directory(&plan.dir, plan.keep, |dir| {
+        let walk = walk(dir)?;
+        let programs = Programs {
+            own: vec![("linkweir", linkweir), ("pcapwalk", walk.clone())],
+            dir: dir.to_path_buf(),
+        };
+        let few = captures::few(&plan, &walk, few.as_deref())?;
+        compare(&plan, &few, &programs, runs.max(1), is_short)
+    })
 }
 
 fn compare(
     plan: &Plan,
-    walk: &std::path::Path,
+    few: &Capture,
     programs: &Programs,
     runs: usize,
     is_short: bool,
 ) -> Outcome {
-    let few = captures::few(plan, walk)?;
     let many = captures::many(&plan.dir, ManyFlows::default())?;
     println!("{runs} rounds (slow programs: {SLOW_ROUNDS} at most); CPU time on one core, medians");
-    let of_few = rounds(programs, &few, runs)?;
-    table(&few, &of_few);
-    let of_many = rounds(programs, &many, runs)?;
-    table(&many, &of_many);
-    table_one(&[(&few, &of_few), (&many, &of_many)]);
-    let same = workers(programs, &few, &many)?;
-    if !plan.keep && plan.few.is_none() {
-        std::fs::remove_file(&few.path)?;
+    let on = |capture: &Capture| {
+        let all = programs.compare(&capture.name, &ROWS, runs, |_| &capture.file)?;
+        table(capture, &all);
+        anyhow::Ok(all)
+    };
+    let (of_few, of_many) = (on(few)?, on(&many)?);
+    table_one(&[(few, &of_few), (&many, &of_many)]);
+    let same = workers(programs, few, &many)?;
+    if few.file.path.starts_with(&plan.dir) && !plan.keep {
+        std::fs::remove_file(&few.file.path)?;
     }
     let million = growth::run(programs, &plan.dir, plan.keep, is_short)?;
-    let bars = bars::all(&of_few, &of_many, million, &same);
-    println!();
-    print(&bars);
-    Ok(bars.iter().all(|bar| bar.passed))
+    verdict(&targets(&of_few, &of_many, million, &same))
 }
 
-/// Runs every row on a capture, in turns.
-fn rounds(programs: &Programs, capture: &Capture, runs: usize) -> Result<Vec<Series>> {
-    let mut all: Vec<Series> = Row::ALL
-        .into_iter()
-        .filter(|row| programs.has(*row))
-        .map(|row| Series {
-            row,
-            packets: capture.packets,
-            costs: Vec::new(),
-            flows: None,
-        })
-        .collect();
-    for round in 0..runs {
-        for series in &mut all {
-            if series.row.is_slow() && round >= SLOW_ROUNDS {
-                continue;
-            }
-            progress(&format!("round {}: {}", round + 1, series.row.name()));
-            let (cost, flows) = programs.run(series.row, &capture.path, capture.packets)?;
-            series.costs.push(cost);
-            series.flows = flows;
-        }
+/// All targets, in the order in which they are promised; `million` is the peak memory of a million
+/// connections at once in MB, `same` whether the records are those of one worker, by number of workers.
+fn targets(few: &[Series], many: &[Series], million: f64, same: &[(u32, bool)]) -> Vec<Target> {
+    let track = |all| find(all, "track");
+    let mut targets = Vec::new();
+    for ((capture, least), all) in LEAST_MPPS.into_iter().zip([few, many]) {
+        let mpps = track(all).map_or(f64::NAN, |own| mpps(own));
+        targets.push(Target::new(
+            format!("{capture}: at least {least} Mpps with all measurements"),
+            format!("{mpps:.2} Mpps"),
+            mpps >= least,
+        ));
     }
-    progress("");
-    Ok(all)
+    targets.extend(programs::targets("few big flows", &ROWS, few, "track"));
+    targets.extend(programs::targets("many flows", &ROWS, many, "track"));
+    let peak = track(many).map_or(f64::NAN, |own| own.most(Run::peak) * 1e-6);
+    for (what, peak, most) in [
+        ("50,000 connections at once", peak, MEMORY_MB),
+        ("a million connections at once", million, MILLION_MB),
+    ] {
+        targets.push(Target::new(
+            format!("{what}: at most {most} MB"),
+            format!("{peak:.1} MB"),
+            peak > 0.0 && peak <= most,
+        ));
+    }
+    targets.extend(same.iter().map(|(workers, same)| {
+        Target::new(
+            format!("records of {workers} workers are those of one"),
+            if *same { "identical" } else { "different" },
+            *same,
+        )
+    }));
+    targets
 }
 
 fn table(capture: &Capture, all: &[Series]) {
-    println!(
-        "\n{}: {} packets{}",
+    let title = format!(
+        "{}: {} packets{}",
         capture.name,
-        grouped(capture.packets),
+        grouped(capture.file.packets),
         capture
             .flows
             .map(|flows| format!(", {} connections", grouped(flows)))
             .unwrap_or_default()
     );
-    let header = [
-        "program",
-        "runs",
-        "Mpps",
-        "ns/packet",
-        "CPU s",
-        "wall s",
-        "MB",
-        "flows",
-        "track is",
+    // A row, and ours.
+    type Cells<'a> = (&'a Series, Option<&'a Series>);
+    #[rustfmt::skip]
+    let columns: [Column<Cells<'_>>; 9] = [
+        ("program", |(own, _)| own.row.name.to_owned()),
+        ("runs", |(own, _)| own.count().to_string()),
+        ("Mpps", |(own, _)| digits(mpps(own), 3)),
+        ("ns/packet", |(own, _)| digits(1e3 / mpps(own), 0)),
+        ("CPU s", |(own, _)| digits(cpu_s(own), 3)),
+        ("wall s", |(own, _)| digits(own.median(|run| run.cost.wall_s), 3)),
+        ("MB", |(own, _)| megabytes(own.most(Run::peak))),
+        ("flows", |(own, _)| {
+            let found = own.iter().last().and_then(|run| run.flows);
+            found.map_or_else(String::new, grouped)
+        }),
+        ("track is", |(own, track)| programs::over(*track, own)),
     ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    let track = all.iter().find(|series| series.row == Row::Track);
-    for series in all {
-        let wall = median(&series.costs.iter().map(|c| c.wall_s).collect::<Vec<_>>());
-        let ratio = match track {
-            Some(track) if track.row != series.row => {
-                format!("{:.2} x", track.speed_over(series))
-            }
-            _ => String::new(),
-        };
-        rows.push(vec![
-            series.row.name().to_owned(),
-            series.costs.len().to_string(),
-            format!("{:.3}", series.mpps()),
-            format!("{:.0}", 1e3 / series.mpps()),
-            format!("{:.3}", series.cpu_s()),
-            format!("{wall:.3}"),
-            format!("{:.1}", series.peak_mb()),
-            series.flows.map_or_else(String::new, grouped),
-            ratio,
-        ]);
-    }
-    print_table(&rows);
+    let track = find(all, "track");
+    print(&title, &columns, all.iter().map(|own| (own, track)));
     println!("(argus: status records; nfpcapd: flows of one direction, cut by time)");
 }
 
 /// The paper's Table I: what it costs without output and with the archive, and how many times faster
 /// than the traffic itself that is.
 fn table_one(all: &[(&Capture, &[Series])]) {
-    println!("\nTable I of the paper: CPU time, packets/s, speed-up over real time");
-    let header = [
-        "capture",
-        "output",
-        "packets",
-        "CPU s",
-        "packets/s",
-        "speed-up",
+    // A capture, the output, and the row with it.
+    type Cells<'a> = (&'a Capture, &'static str, &'a Series);
+    #[rustfmt::skip]
+    let columns: [Column<Cells<'_>>; 6] = [
+        ("capture", |(capture, ..)| capture.name.clone()),
+        ("output", |(_, output, _)| (*output).to_owned()),
+        ("packets", |(capture, ..)| grouped(capture.file.packets)),
+        ("CPU s", |(_, _, own)| digits(cpu_s(own), 3)),
+        ("packets/s", |(_, _, own)| digits(mpps(own) * 1e6, 0)),
+        ("speed-up", |(capture, _, own)| digits(capture.seconds / cpu_s(own), 1)),
     ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for (capture, series) in all {
-        for (row, name) in [(Row::Track, "null"), (Row::Archive, "archive")] {
-            let Some(series) = series.iter().find(|series| series.row == row) else {
-                continue;
-            };
-            rows.push(vec![
-                capture.name.clone(),
-                name.to_owned(),
-                grouped(capture.packets),
-                format!("{:.3}", series.cpu_s()),
-                format!("{:.0}", series.mpps() * 1e6),
-                format!("{:.1}", capture.seconds / series.cpu_s()),
-            ]);
-        }
-    }
-    print_table(&rows);
+    let rows = all.iter().flat_map(|(capture, all)| {
+        let outputs = [("track", "null"), ("archive", "archive")];
+        let row = |(word, output)| Some((*capture, output, find(all, word)?));
+        outputs.into_iter().filter_map(row)
+    });
+    print(
+        "Table I of the paper: CPU time, packets/s, speed-up over real time",
+        &columns,
+        rows,
+    );
 }
 
 /// Whether the sorted records of several workers are those of one.
 fn workers(programs: &Programs, few: &Capture, many: &Capture) -> Result<Vec<(u32, bool)>> {
     let sorted = |capture: &Capture, workers: u32| -> Result<Vec<Vec<u8>>> {
         progress(&format!("records of {workers} workers: {}", capture.name));
-        let output = Command::new(programs.linkweir())
+        let output = Command::new(programs.path("linkweir").context("no linkweir")?)
             .args(["flows", "-q", "--format", "jsonl", "-w", "-", "--workers"])
             .arg(workers.to_string())
             .arg("-r")
-            .arg(&capture.path)
+            .arg(&capture.file.path)
             .stderr(Stdio::inherit())
             .output()
             .context("run linkweir")?;
@@ -215,4 +203,33 @@ fn workers(programs: &Programs, few: &Capture, many: &Capture) -> Result<Vec<(u3
     }
     progress("");
     Ok(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::harness::reached;
+    use super::super::programs::tests::run;
+    use super::*;
+
+    #[test]
+    fn targets_that_are_met_and_missed() {
+        let series = |word: &str, cpu_s, peak| Series {
+            row: ROWS.iter().find(|row| row.word == word).unwrap(),
+            runs: [Some(run(3_500_000, cpu_s, peak))].into_iter().collect(),
+        };
+        let rows = |cpu_s, peak| {
+            [
+                series("track", cpu_s, peak),
+                series("argus", 2.0, 1),
+                series("tcptrace", 5.0, 1),
+            ]
+        };
+        let met = targets(&rows(1.0, 1), &rows(1.0, 64_000_000), 700.0, &[(2, true)]);
+        assert_eq!(reached(&met), [true; 9]);
+        let few = rows(1.01, 1);
+        let missed = targets(&few, &rows(2.0, 64_100_000), 701.0, &[(2, false)]);
+        assert_eq!(reached(&missed), [false; 9], "{missed:?}");
+        let nothing = programs::targets("few big flows", &ROWS, &[], "track");
+        assert_eq!(reached(&nothing), [false; 2]);
+    }
 }

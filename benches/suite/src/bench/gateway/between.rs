@@ -1,9 +1,10 @@
 //! What stands between client and server: rules of the kernel, and the programs behind them.
 
-use super::policy::{Policy, Scanner, WINDOW_KIB};
-use super::row::Row;
-use super::series::Rounds;
+use super::downloads::Rounds;
+use super::policy::Policy;
+use super::rows::{Row, Stands};
 use super::site::{Site, filled};
+use crate::bench::harness::text;
 use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::netns::{Running, until};
 use serde_json::Value;
@@ -97,53 +98,19 @@ pub(super) struct Between<'a> {
 
 impl<'a> Between<'a> {
     /// Puts it there.
-    pub(super) fn start(rounds: &Rounds<'_>, site: &'a Site, row: Row) -> Result<Self> {
-        let scanner = rounds.clamd.map(|(socket, _)| Scanner {
-            socket,
-            window_kib: WINDOW_KIB,
-        });
+    pub(super) fn start(rounds: &Rounds<'_>, site: &'a Site, row: &Row) -> Result<Self> {
         let mut between = Self {
             site,
             gateway: None,
             programs: Vec::new(),
         };
-        if let Some(policy) = Policy::of(row, rounds.plan.queues, scanner) {
-            between.gateway = Some(Gateway::start(rounds, site, &policy)?);
-            return Ok(between);
-        }
-        match row {
-            Row::Nat => site.must("iptables -t nat -A POSTROUTING -o wan0 -j MASQUERADE")?,
-            Row::Accept => {
-                let last = rounds.plan.queues.saturating_sub(1);
-                for number in 0..=last {
-                    let mut accept = site.gateway(rounds.programs.example("accept"));
-                    accept.args(["--queue", &number.to_string()]);
-                    let is_there = |_| site.net().queues().len() > usize::from(number);
-                    between
-                        .programs
-                        .push(start(site, accept, "accept", is_there)?);
-                }
-                let queues = if last == 0 {
-                    "--queue-num 0".to_owned()
-                } else {
-                    format!("--queue-balance 0:{last}")
-                };
-                site.must(&format!("iptables -A FORWARD -j NFQUEUE {queues}"))?;
+        match row.how.stands {
+            Stands::Gateway(_) => {
+                let policy = Policy::of(row, rounds.plan.queues, rounds.scanner())?;
+                between.gateway = Some(Gateway::start(rounds, site, &policy)?);
             }
-            Row::Redirect => {
-                let mut proxy = site.gateway(rounds.programs.own("copy_proxy"));
-                proxy.arg(PORT);
-                between.redirect(proxy, "copy_proxy")?;
-            }
-            Row::Squid => {
-                let squid = rounds
-                    .programs
-                    .squid
-                    .as_ref()
-                    .context("squid is not installed")?;
-                between.redirect(squid_command(site, squid)?, "squid")?;
-            }
-            _ => {}
+            Stands::Other(put) => put(&mut between, rounds)?,
+            Stands::Alone(_) => {}
         }
         Ok(between)
     }
@@ -186,23 +153,57 @@ impl<'a> Between<'a> {
     }
 }
 
-fn squid_command(site: &Site, squid: &std::path::Path) -> Result<Command> {
+/// The kernel translates addresses.
+pub(super) fn nat(between: &mut Between<'_>, _: &Rounds<'_>) -> Result<()> {
+    let site = between.site;
+    site.must("iptables -t nat -A POSTROUTING -o wan0 -j MASQUERADE")
+}
+
+/// Every packet goes to a program that accepts it.
+pub(super) fn accept(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
+    let site = between.site;
+    let last = rounds.plan.queues.saturating_sub(1);
+    for number in 0..=last {
+        let mut accept = site.gateway(rounds.programs.example("accept"));
+        accept.args(["--queue", &number.to_string()]);
+        let is_there = |_| site.net().queues().len() > usize::from(number);
+        let accept = start(site, accept, "accept", is_there)?;
+        between.programs.push(accept);
+    }
+    let queues = if last == 0 {
+        "--queue-num 0".to_owned()
+    } else {
+        format!("--queue-balance 0:{last}")
+    };
+    site.must(&format!("iptables -A FORWARD -j NFQUEUE {queues}"))
+}
+
+/// A proxy that copies, behind a port redirection.
+pub(super) fn copying_proxy(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
+    let mut proxy = between.site.gateway(rounds.programs.own("copy_proxy"));
+    proxy.arg(PORT);
+    between.redirect(proxy, "copy_proxy")
+}
+
+/// squid behind a port redirection.
+pub(super) fn squid(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = site.path("squid");
-    fs::create_dir_all(&folder)?;
+    let squid = rounds.programs.squid.as_ref();
+    let squid = squid.context("squid is not installed")?;
+    let dir = between.site.path("squid");
+    fs::create_dir_all(&dir)?;
     // It gives up being root, and writes its log after that.
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
-    let here = folder.to_str().context("a folder that is not UTF-8")?;
-    let configuration = folder.join("squid.conf");
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777))?;
+    let configuration = dir.join("squid.conf");
     filled(
         "squid.conf",
         &configuration,
-        &[("FOLDER", here), ("PORT", PORT)],
+        &[("FOLDER", &text(&dir)?), ("PORT", PORT)],
     )?;
-    let mut command = site.gateway(squid);
+    let mut command = between.site.gateway(squid);
     // In the foreground, one process.
     command.arg("-N").arg("-f").arg(configuration);
-    Ok(command)
+    between.redirect(command, "squid")
 }
 
 /// Starts a program and waits until it is ready; what it says goes to a file that an error shows.

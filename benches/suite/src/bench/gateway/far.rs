@@ -4,13 +4,11 @@
 //! looks at does most harm, since it is the one who sees the gaps.
 
 use super::between::{Between, start};
-use super::row::Row;
-use super::series::{Rounds, Series, ratio};
+use super::downloads::{Rounds, Series};
+use super::rows::{named, part};
 use super::site::Site;
-use crate::bench::bars::Bar;
-use crate::bench::progress;
-use crate::shell::print_table;
-use anyhow::{Context as _, Result};
+use crate::bench::harness::{Column, Target, digits, find, print, rounds};
+use anyhow::Result;
 use linkweir_testkit::gateway::{LineEnds, Links, Place};
 use linkweir_testkit::netns::Running;
 use std::path::Path;
@@ -33,74 +31,72 @@ const LINES: [(&str, &str, &str); 4] = [
 ];
 
 /// What stands between: nothing that looks, names, and a scanner that packets wait for.
-const ROWS: [Row; 3] = [Row::Forward, Row::Inspect, Row::Scan];
+const ROWS: [&str; 3] = ["forward", "inspect", "scan"];
 
 /// Measures each line; the site is made for it.
-pub(super) fn run(rounds: &Rounds<'_>, folder: &Path) -> Result<Vec<Bar>> {
+pub(super) fn run(measured: &Rounds<'_>, dir: &Path) -> Result<Vec<Target>> {
     let links = Links {
         has_offloads: false,
         ..Links::default()
     };
-    let site = Site::new(links, folder)?;
+    let site = Site::new(links, dir)?;
     let ends = site.net().put_before_line(Place::Server)?;
     let plan = super::Plan {
-        seconds: rounds.plan.seconds.max(SHORTEST),
+        seconds: measured.plan.seconds.max(SHORTEST),
         // Of several, all of what the scanner can take would be asked for.
         connections: 1,
-        ..rounds.plan.clone()
+        ..measured.plan.clone()
     };
-    let rounds = Rounds {
+    let measured = Rounds {
         plan: &plan,
-        ..*rounds
+        ..*measured
     };
-    let mut table = vec![
-        [
-            "line of 20 ms",
-            "row",
-            "runs",
-            "Mbit/s",
-            "least",
-            "most",
-            "forward",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-    ];
-    let mut bars = Vec::new();
+    let rows = ROWS.iter().map(|word| named(word));
+    let mut rows = rows.collect::<Result<Vec<_>>>()?;
+    rows.retain(|row| measured.has(row));
+    let mut lines = Vec::new();
     for (name, loss, late) in LINES {
-        let mut all: Vec<Series> = ROWS
-            .iter()
-            .filter(|row| rounds.clamd.is_some() || !row.scans())
-            .map(|row| Series {
-                row: *row,
-                runs: Vec::new(),
-            })
-            .collect();
-        for round in 0..plan.runs {
-            for series in &mut all {
-                progress(&format!(
-                    "{name}, round {}: {}",
-                    round + 1,
-                    series.row.name()
-                ));
-                // The same segments are lost in each row of a round, as far as there are as many.
-                let line = lay(&rounds, &site, ends, loss, late, round)?;
-                let between = Between::start(&rounds, &site, series.row)?;
-                let run = rounds.downloads(&site, &between.ids());
-                between.finish()?;
-                end(line)?;
-                series.runs.push(run.with_context(|| series.row.name())?);
-            }
-        }
-        bars.extend(judge(name, &all));
-        table.extend(all.iter().map(|series| cells(name, series, &all)));
+        let all = rounds(name, rows.clone(), plan.runs, |round, row, _| {
+            // The same segments are lost in each row of a round, as far as there are as many.
+            let line = lay(&measured, &site, ends, loss, late, round)?;
+            let between = Between::start(&measured, &site, row)?;
+            let run = measured.downloads(&site, &between.ids());
+            between.finish()?;
+            end(line)?;
+            run.map(Some)
+        })?;
+        lines.push((name, all));
     }
-    progress("");
-    println!(
-        "\n2 MB downloads over a line of 20 ms between server and gateway, one after the other:"
+    #[rustfmt::skip]
+    let columns: [Column<Cells<'_>>; 7] = [
+        ("line of 20 ms", |cells| cells.line.to_owned()),
+        ("row", |cells| cells.own.row.name.to_owned()),
+        ("runs", |cells| cells.own.count().to_string()),
+        ("Mbit/s", |cells| digits(1000.0 * cells.own.median(|run| run.gbit_s), 1)),
+        ("least", |cells| digits(1000.0 * cells.own.least(|run| run.gbit_s), 1)),
+        ("most", |cells| digits(1000.0 * cells.own.most(|run| run.gbit_s), 1)),
+        ("forward", |cells| cells.own.cell_of(cells.forward, |run| run.gbit_s)),
+    ];
+    let rows = lines.iter().flat_map(|(line, all)| {
+        let forward = find(all, "forward");
+        all.iter().map(move |own| Cells { line, own, forward })
+    });
+    print(
+        "2 MB downloads over a line of 20 ms between server and gateway, one after the other:",
+        &columns,
+        rows,
     );
-    print_table(&table);
-    Ok(bars)
+    Ok(lines
+        .iter()
+        .flat_map(|(name, all)| targets(name, all))
+        .collect())
+}
+
+/// A row of the table.
+struct Cells<'a> {
+    line: &'a str,
+    own: &'a Series,
+    forward: Option<&'a Series>,
 }
 
 /// Starts the line.
@@ -140,56 +136,28 @@ fn end(line: Running) -> Result<()> {
     Ok(())
 }
 
-fn judge(name: &str, all: &[Series]) -> Vec<Bar> {
-    let find = |row: Row| all.iter().find(|series| series.row == row);
-    let rows = ROWS.iter().filter(|row| **row != Row::Forward);
-    let bars = rows.map(|row| {
-        let ratio = match (find(*row), find(Row::Forward)) {
-            (Some(own), Some(forward)) => Some(ratio(own, &[forward])),
-            _ => None,
-        };
-        Bar {
-            what: format!(
-                "{}, 20 ms, {name}: at least {LEAST} of \"forward\"",
-                row.name()
-            ),
-            figure: ratio.map_or_else(
-                || "not measured, something is not installed".to_owned(),
-                |ratio| format!("{ratio:.2}"),
-            ),
-            passed: ratio.is_some_and(|ratio| ratio >= LEAST),
-        }
+fn targets(line: &str, all: &[Series]) -> Vec<Target> {
+    let rows = ROWS.iter().filter(|word| **word != "forward");
+    let targets = rows.map(|word| {
+        let name = named(word).map_or(*word, |row| row.name);
+        let what = format!("{name}, 20 ms, {line}: at least {LEAST} of \"forward\"");
+        part(&what, all, word, &["forward"], LEAST)
     });
-    bars.collect()
-}
-
-fn cells(name: &str, series: &Series, all: &[Series]) -> Vec<String> {
-    let rates = || series.runs.iter().map(|run| 1000.0 * run.gbit_s);
-    let forward = all.iter().find(|series| series.row == Row::Forward);
-    vec![
-        name.to_owned(),
-        series.row.name().to_owned(),
-        series.runs.len().to_string(),
-        format!("{:.1}", 1000.0 * series.median(|run| run.gbit_s)),
-        format!("{:.1}", rates().fold(f64::INFINITY, f64::min)),
-        format!("{:.1}", rates().fold(0.0, f64::max)),
-        forward.map_or_else(String::new, |forward| {
-            format!("{:.2}", ratio(series, &[forward]))
-        }),
-    ]
+    targets.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::series::tests::series;
+    use super::super::downloads::tests::series;
     use super::*;
+    use crate::bench::harness::reached;
 
     #[test]
     fn a_row_that_is_missing_is_a_miss() {
-        let all = [series(Row::Forward, &[1.0]), series(Row::Inspect, &[0.9])];
-        let bars = judge("no loss", &all);
-        let passed: Vec<bool> = bars.iter().map(|bar| bar.passed).collect();
-        assert_eq!(passed, [true, false]);
-        assert!(bars[1].figure.starts_with("not measured"));
+        let all = [series("forward", &[1.0]), series("inspect", &[0.9])];
+        let targets = targets("no loss", &all);
+        assert_eq!(reached(&targets), [true, false]);
+        assert!(targets[1].figure.starts_with("not measured"));
+        assert!(ROWS.iter().all(|word| named(word).is_ok()));
     }
 }

@@ -1,13 +1,12 @@
 //! Requests while somebody floods: what is left of them.
 
 use super::between::{Between, start};
-use super::row::Row;
-use super::series::Rounds;
+use super::downloads::Rounds;
+use super::rows::named;
 use super::site::Site;
-use crate::bench::bars::Bar;
-use crate::bench::measure::median;
-use crate::bench::progress;
-use crate::shell::print_table;
+use crate::bench::harness::{
+    self, Column, Row, Runs, Series, Target, digits, number, print, rounds,
+};
 use anyhow::{Context as _, Result};
 use linkweir_testkit::gateway::{Place, SERVER};
 use serde_json::Value;
@@ -24,45 +23,30 @@ const SHORTEST: u32 = 3;
 const READ: u16 = 81;
 const DROPPED: u16 = 82;
 
-/// A flood: its name, what it sends, so many a second, and what stands between.
+/// A flood: what it sends, so many a second, and what stands between.
+#[derive(Debug)]
 struct Flood {
+    words: &'static [&'static str],
+    port: u16,
+    row: &'static str,
+}
+
+const fn flood(
     name: &'static str,
     words: &'static [&'static str],
     port: u16,
-    row: Row,
+    row: &'static str,
+) -> Row<Flood> {
+    harness::row(name, name, Flood { words, port, row })
 }
 
-const FLOODS: [Flood; 5] = [
-    Flood {
-        name: "SYNs, 60,000/s",
-        words: &["syn", "60000", "cli0"],
-        port: DROPPED,
-        row: Row::Inspect,
-    },
-    Flood {
-        name: "new UDP flows, 60,000/s",
-        words: &["udp", "60000", "cli0"],
-        port: DROPPED,
-        row: Row::Inspect,
-    },
-    Flood {
-        name: "connections with a gap, 500/s",
-        words: &["gaps", "500"],
-        port: READ,
-        row: Row::Inspect,
-    },
-    Flood {
-        name: "unfinished heads of 60 KiB, 500/s",
-        words: &["heads", "500"],
-        port: READ,
-        row: Row::Inspect,
-    },
-    Flood {
-        name: "downloads that nobody reads, 500/s",
-        words: &["windows", "500", "/file.bin"],
-        port: 80,
-        row: Row::Scan,
-    },
+#[rustfmt::skip]
+static FLOODS: [Row<Flood>; 5] = [
+    flood("SYNs, 60,000/s", &["syn", "60000", "cli0"], DROPPED, "inspect"),
+    flood("new UDP flows, 60,000/s", &["udp", "60000", "cli0"], DROPPED, "inspect"),
+    flood("connections with a gap, 500/s", &["gaps", "500"], READ, "inspect"),
+    flood("unfinished heads of 60 KiB, 500/s", &["heads", "500"], READ, "inspect"),
+    flood("downloads that nobody reads, 500/s", &["windows", "500", "/file.bin"], 80, "scan"),
 ];
 
 /// Requests of one run.
@@ -73,8 +57,15 @@ struct Asked {
     max_ms: f64,
 }
 
+/// Requests without and with a flood, of one round.
+#[derive(Debug)]
+struct Pair {
+    quiet: Asked,
+    flooded: Asked,
+}
+
 /// Asks through the gateway without and with each flood, in turns.
-pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Bar>> {
+pub(super) fn run(measured: &Rounds<'_>, site: &Site) -> Result<Vec<Target>> {
     let rules = [
         (
             Place::Client,
@@ -94,7 +85,7 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Bar>> {
     }
     let mut sink = site
         .net()
-        .command(Place::Server, rounds.programs.own("flood"));
+        .command(Place::Server, measured.programs.own("flood"));
     sink.args(["sink", &format!("{SERVER}:{READ}")]);
     let sink = start(site, sink, "sink", |_| {
         let tables = site
@@ -106,46 +97,71 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Bar>> {
             String::from_utf8_lossy(&table.stdout).contains(&format!(":{READ:04X} "))
         })
     })?;
-    let header = [
-        "flood",
-        "row",
-        "runs",
-        "requests/s",
-        "of quiet",
-        "median, ms",
-        "longest, ms",
-    ];
-    let mut table = vec![header.map(str::to_owned).to_vec()];
-    let mut bars = Vec::new();
-    for flood in &FLOODS {
-        let (mut quiet, mut flooded) = (Vec::new(), Vec::new());
-        if !flood.row.scans() || rounds.clamd.is_some() {
-            for round in 0..rounds.plan.runs {
-                progress(&format!("{}, round {}", flood.name, round + 1));
-                quiet.push(ask(rounds, site, flood, false)?);
-                flooded.push(ask(rounds, site, flood, true)?);
-            }
-            table.push(cells("none", flood.row, &quiet, &quiet));
-            table.push(cells(flood.name, flood.row, &flooded, &quiet));
+    let runs = measured.plan.runs;
+    let all = rounds("flood", &FLOODS, runs, |_, flood, _| {
+        if !measured.has(named(flood.how.row)?) {
+            return Ok(None);
         }
-        bars.push(bar(flood, &flooded, &quiet));
-    }
+        Ok(Some(Pair {
+            quiet: ask(measured, site, &flood.how, false)?,
+            flooded: ask(measured, site, &flood.how, true)?,
+        }))
+    })?;
     sink.signal("TERM")?;
     sink.output()?;
     for (place, _) in &rules {
         site.net().must(*place, "nft", &["delete table ip flood"])?;
     }
-    progress("");
-    println!(
-        "\nsmall requests one after the other, each over a connection of its own, while a flood goes on beside them:"
+    let shown = all.iter().filter(|series| series.count() > 0);
+    let rows = shown.flat_map(|series| [(series, false), (series, true)]);
+    #[rustfmt::skip]
+    let columns: [Column<Cells<'_>>; 7] = [
+        ("flood", |(own, is_flooded)| (if *is_flooded { own.row.name } else { "none" }).to_owned()),
+        ("row", |(own, _)| {
+            named(own.row.how.row).map_or_else(|_| String::new(), |row| row.name.to_owned())
+        }),
+        ("runs", |(own, _)| own.count().to_string()),
+        ("requests/s", |own| digits(median(own, |asked| asked.per_second), 0)),
+        ("of quiet", |(own, is_flooded)| digits(if *is_flooded { part(own) } else { 1.0 }, 2)),
+        ("median, ms", |own| digits(median(own, |asked| asked.p50_ms), 3)),
+        ("longest, ms", |(own, is_flooded)| digits(own.most(|pair| pair.of(*is_flooded).max_ms), 1)),
+    ];
+    print(
+        "small requests one after the other, each over a connection of its own, while a flood goes on beside them:",
+        &columns,
+        rows,
     );
-    print_table(&table);
-    Ok(bars)
+    Ok(all
+        .iter()
+        .map(|series| target(series.row.name, series))
+        .collect())
+}
+
+/// A flood, and whether the row is that with it.
+type Cells<'a> = (&'a Series<Flood, Pair>, bool);
+
+impl Pair {
+    const fn of(&self, is_flooded: bool) -> &Asked {
+        if is_flooded {
+            &self.flooded
+        } else {
+            &self.quiet
+        }
+    }
+}
+
+fn median((own, is_flooded): &Cells<'_>, part: fn(&Asked) -> f64) -> f64 {
+    own.median(|pair| part(pair.of(*is_flooded)))
+}
+
+/// What is left of the requests: the median of the ratios of the same rounds.
+fn part(runs: &Runs<Pair>) -> f64 {
+    runs.median(|pair| pair.flooded.per_second / pair.quiet.per_second)
 }
 
 /// One run.
 fn ask(rounds: &Rounds<'_>, site: &Site, flood: &Flood, is_flooded: bool) -> Result<Asked> {
-    let between = Between::start(rounds, site, flood.row)?;
+    let between = Between::start(rounds, site, named(flood.row)?)?;
     let mut flooding = None;
     if is_flooded {
         let mut command = site.client(rounds.programs.own("flood"));
@@ -169,12 +185,8 @@ fn ask(rounds: &Rounds<'_>, site: &Site, flood: &Flood, is_flooded: bool) -> Res
         flooding.output()?;
     }
     between.finish()?;
-    let said: Value = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("{}: a request failed", flood.name))?;
-    let number = |name: &str| {
-        let number = said.get(name).and_then(Value::as_f64);
-        number.with_context(|| format!("no `{name}`"))
-    };
+    let said: Value = serde_json::from_slice(&output.stdout).context("a request failed")?;
+    let number = |name| number(&said, name);
     Ok(Asked {
         per_second: number("requests")? / f64::from(seconds),
         p50_ms: number("p50_us")? / 1e3,
@@ -182,49 +194,19 @@ fn ask(rounds: &Rounds<'_>, site: &Site, flood: &Flood, is_flooded: bool) -> Res
     })
 }
 
-/// Median of the ratios of the same rounds, and the longest time.
-fn figures(own: &[Asked], quiet: &[Asked]) -> (f64, f64) {
-    let ratios = own.iter().zip(quiet);
-    let ratios: Vec<f64> = ratios
-        .map(|(own, quiet)| own.per_second / quiet.per_second)
-        .collect();
-    let longest = own.iter().map(|asked| asked.max_ms).fold(0.0, f64::max);
-    (median(&ratios), longest)
-}
-
-fn bar(flood: &Flood, own: &[Asked], quiet: &[Asked]) -> Bar {
+fn target(name: &str, runs: &Runs<Pair>) -> Target {
     let what = format!(
-        "flood: {}: at least {LEAST} of the requests without it, none beyond {MOST_MS} ms",
-        flood.name
+        "flood: {name}: at least {LEAST} of the requests without it, none beyond {MOST_MS} ms"
     );
-    if own.is_empty() {
-        let figure = "not measured, something is not installed".to_owned();
-        return Bar {
-            what,
-            figure,
-            passed: false,
-        };
+    if runs.count() == 0 {
+        return Target::not_measured(what);
     }
-    let (part, longest) = figures(own, quiet);
-    Bar {
+    let (part, longest) = (part(runs), runs.most(|pair| pair.flooded.max_ms));
+    Target::new(
         what,
-        figure: format!("{part:.2}, {longest:.0} ms"),
-        passed: part >= LEAST && longest < MOST_MS,
-    }
-}
-
-fn cells(name: &str, row: Row, own: &[Asked], quiet: &[Asked]) -> Vec<String> {
-    let of = |part: fn(&Asked) -> f64| median(&own.iter().map(part).collect::<Vec<f64>>());
-    let (part, longest) = figures(own, quiet);
-    vec![
-        name.to_owned(),
-        row.name().to_owned(),
-        own.len().to_string(),
-        format!("{:.0}", of(|asked| asked.per_second)),
-        format!("{part:.2}"),
-        format!("{:.3}", of(|asked| asked.p50_ms)),
-        format!("{longest:.1}"),
-    ]
+        format!("{part:.2}, {longest:.0} ms"),
+        part >= LEAST && longest < MOST_MS,
+    )
 }
 
 #[cfg(test)]
@@ -238,9 +220,14 @@ mod tests {
             p50_ms: 1.0,
             max_ms,
         };
-        let passed = |own| bar(&FLOODS[0], &[own], &[asked(100.0, 10.0)]).passed;
+        let passed = |flooded| {
+            let quiet = asked(100.0, 10.0);
+            let runs = [Some(Pair { quiet, flooded })].into_iter().collect();
+            target("t", &runs).is_reached
+        };
         assert!(passed(asked(50.0, 999.0)));
         assert!(!passed(asked(49.0, 1.0)) && !passed(asked(100.0, 1000.0)));
-        assert!(!bar(&FLOODS[0], &[], &[]).passed);
+        assert!(!target("t", &[None].into_iter().collect()).is_reached);
+        assert!(FLOODS.iter().all(|flood| named(flood.how.row).is_ok()));
     }
 }

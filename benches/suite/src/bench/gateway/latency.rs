@@ -1,14 +1,11 @@
 //! Other connections while one waits for its scan: no head-of-line blocking (paper sec. 3.4).
 
 use super::between::{Gateway, start};
+use super::downloads::Rounds;
 use super::policy::{Policy, Scanner, WINDOW_KIB};
-use super::row::Row;
-use super::series::Rounds;
+use super::rows::named;
 use super::site::{MARKER, SLOW, Site};
-use crate::bench::bars::Bar;
-use crate::bench::measure::median;
-use crate::bench::progress;
-use crate::shell::print_table;
+use crate::bench::harness::{Column, Runs, Target, digits, number, print};
 use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::gateway::SERVER;
 use linkweir_testkit::netns::Running;
@@ -33,8 +30,15 @@ struct Times {
     max: f64,
 }
 
+/// Response times without and with a slow scan, of one round.
+#[derive(Debug)]
+struct Pair {
+    quiet: Times,
+    slow: Times,
+}
+
 /// Measures small requests without and with a slow scan on another connection, in turns.
-pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Bar> {
+pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Target> {
     let socket = site.path("slow.sock");
     let mut scanner = site.gateway(rounds.programs.own("slow_scanner"));
     scanner.arg(&socket).args([MARKER, &DELAY_MS.to_string()]);
@@ -43,41 +47,67 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Bar> {
         socket: &socket,
         window_kib: WINDOW_KIB,
     };
-    let policy = Policy::of(Row::Scan, rounds.plan.queues, Some(settings)).context("no policy")?;
-    let (mut quiet, mut slow) = (Vec::new(), Vec::new());
-    for round in 0..rounds.plan.runs {
-        progress(&format!("round {}: one slow scan", round + 1));
+    let policy = Policy::of(named("scan")?, rounds.plan.queues, Some(settings))?;
+    let pairs = Runs::measure(rounds.plan.runs, "one slow scan", |round| {
         let gateway = Gateway::start(rounds, site, &policy)?;
+        let quiet = || ask(rounds, site);
+        let slow = || {
+            let waiting = Waiting::start(site, seconds(rounds) + 1)?;
+            let times = ask(rounds, site)?;
+            waiting.finish()?;
+            anyhow::Ok(times)
+        };
         // Whichever comes first meets a gateway that has just begun.
-        for is_slow in [round % 2 == 1, round % 2 == 0] {
-            if is_slow {
-                let waiting = Waiting::start(site, seconds(rounds) + 1)?;
-                slow.push(ask(rounds, site)?);
-                waiting.finish()?;
-            } else {
-                quiet.push(ask(rounds, site)?);
+        let pair = if round % 2 == 1 {
+            let slow = slow()?;
+            Pair {
+                quiet: quiet()?,
+                slow,
             }
-        }
+        } else {
+            Pair {
+                quiet: quiet()?,
+                slow: slow()?,
+            }
+        };
         gateway.finish()?;
-    }
-    progress("");
-    let growth: Vec<f64> = quiet
-        .iter()
-        .zip(&slow)
-        .map(|(quiet, slow)| slow.p99 - quiet.p99)
-        .collect();
-    table(&[("without", &quiet), ("with a scan of 1 s", &slow)]);
-    Ok(bar(median(&growth)))
+        Ok(pair)
+    })?;
+    // A name, and the times of a pair that it is the name of.
+    type Of = (&'static str, fn(&Pair) -> &Times);
+    const ROWS: [Of; 2] = [
+        ("without", |pair| &pair.quiet),
+        ("with a scan of 1 s", |pair| &pair.slow),
+    ];
+    let rows = ROWS.map(|(name, of)| (name, pairs.iter().map(|pair| Some(*of(pair))).collect()));
+    print(
+        &format!(
+            "{RATE} small requests per second over {CONNECTIONS} connections that are scanned, while another one waits for its scan"
+        ),
+        &COLUMNS,
+        rows,
+    );
+    Ok(target(pairs.median(|pair| pair.slow.p99 - pair.quiet.p99)))
 }
 
-fn bar(growth: f64) -> Bar {
-    Bar {
-        what: format!(
+const COLUMNS: [Column<(&str, Runs<Times>)>; 7] = [
+    ("response time, ms", |(name, _)| (*name).to_owned()),
+    ("runs", |(_, runs)| runs.count().to_string()),
+    ("median", |(_, runs)| digits(runs.median(|run| run.p50), 3)),
+    ("99 %", |(_, runs)| digits(runs.median(|run| run.p99), 3)),
+    ("least", |(_, runs)| digits(runs.least(|run| run.p99), 3)),
+    ("most", |(_, runs)| digits(runs.most(|run| run.p99), 3)),
+    ("longest", |(_, runs)| digits(runs.most(|run| run.max), 3)),
+];
+
+fn target(growth: f64) -> Target {
+    Target::new(
+        format!(
             "while one connection's scan takes {DELAY_MS} ms, the 99th percentile of the others grows by less than {MOST_MS} ms"
         ),
-        figure: format!("{growth:+.3} ms"),
-        passed: growth < MOST_MS,
-    }
+        format!("{growth:+.3} ms"),
+        growth < MOST_MS,
+    )
 }
 
 fn seconds(rounds: &Rounds<'_>) -> u32 {
@@ -141,50 +171,12 @@ fn ask(rounds: &Rounds<'_>, site: &Site) -> Result<Times> {
         .output()
         .context("run paced")?;
     let said: Value = serde_json::from_slice(&output.stdout).context("paced failed")?;
-    let ms = |name: &str| {
-        let value = said.get(name).and_then(Value::as_f64);
-        value
-            .map(|us| us / 1e3)
-            .with_context(|| format!("no `{name}`"))
-    };
+    let ms = |name| Ok::<f64, anyhow::Error>(number(&said, name)? / 1e3);
     Ok(Times {
         p50: ms("p50_us")?,
         p99: ms("p99_us")?,
         max: ms("max_us")?,
     })
-}
-
-fn table(rows: &[(&str, &[Times])]) {
-    let header = [
-        "response time, ms",
-        "runs",
-        "median",
-        "99 %",
-        "least",
-        "most",
-        "longest",
-    ];
-    let mut cells = vec![header.map(str::to_owned).to_vec()];
-    for (name, runs) in rows {
-        let of = |part: fn(&Times) -> f64| runs.iter().map(part).collect::<Vec<f64>>();
-        let p99 = of(|times| times.p99);
-        cells.push(vec![
-            (*name).to_owned(),
-            runs.len().to_string(),
-            format!("{:.3}", median(&of(|times| times.p50))),
-            format!("{:.3}", median(&p99)),
-            format!("{:.3}", p99.iter().copied().fold(f64::INFINITY, f64::min)),
-            format!("{:.3}", p99.iter().copied().fold(0.0, f64::max)),
-            format!(
-                "{:.3}",
-                of(|times| times.max).into_iter().fold(0.0, f64::max)
-            ),
-        ]);
-    }
-    println!(
-        "\n{RATE} small requests per second over {CONNECTIONS} connections that are scanned, while another one waits for its scan"
-    );
-    print_table(&cells);
 }
 
 #[cfg(test)]
@@ -193,8 +185,8 @@ mod tests {
 
     #[test]
     fn less_than_a_millisecond() {
-        assert!(bar(0.999).passed && bar(-0.1).passed);
-        assert!(!bar(1.0).passed);
-        assert!(!bar(f64::NAN).passed);
+        assert!(target(0.999).is_reached && target(-0.1).is_reached);
+        assert!(!target(1.0).is_reached);
+        assert!(!target(f64::NAN).is_reached);
     }
 }

@@ -5,37 +5,41 @@
 //! rounds, ratios are of runs of the same round. The rows are the configurations of the paper's Figs. 7
 //! and 8 and the proxies of Figs. 11 and 12; the sweep is Fig. 10.
 
-mod bars;
 mod between;
-mod cost;
-mod download;
+mod downloads;
 mod far;
 mod flood;
 mod latency;
 mod many;
-mod part;
 mod policy;
 mod programs;
-mod row;
-mod series;
+mod rows;
 mod shaping;
 mod site;
 mod sweep;
 
-use super::bars::{self as all_bars, Bar};
-use super::captures;
-use crate::shell::{self, Options, passes, root};
-use crate::{Outcome, usage};
-use anyhow::Context as _;
+use super::harness::{Parts, Target, in_memory, needs, setup, verdict};
+use crate::Outcome;
+use crate::shell::Options;
+use downloads::Rounds;
 use linkweir_testkit::clamd::Clamd;
 use linkweir_testkit::gateway::Links;
-use part::Part;
 use programs::Programs;
-use row::Row;
-use series::Rounds;
+use rows::{ROWS, Row};
 use site::Site;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+/// What `--only` may name beside the rows: what is measured beside the table, and the table again, in
+/// packets as on a cable.
+const OTHERS: [&str; 7] = [
+    "cable",
+    "sweep",
+    "slow-scan",
+    "shape",
+    "many",
+    "far",
+    "flood",
+];
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -51,63 +55,47 @@ struct Plan {
     connections: usize,
     /// Whether connections carry one download each, or as many as fit in a run.
     is_one_each: bool,
-    only: Vec<Part>,
+    parts: Parts,
     binary: Option<PathBuf>,
 }
 
 impl Plan {
-    fn wants(&self, part: Part) -> bool {
-        self.only.is_empty() || self.only.contains(&part)
-    }
-
-    /// The rows of a table, and those that they are compared with.
-    fn rows(&self, all: &[Row]) -> Vec<Row> {
-        let is_asked = |row: Row| self.wants(Part::Row(row));
-        let is_needed = |row: Row| {
-            let by = |other: &Row| is_asked(*other) && other.compared_with().contains(&row);
-            is_asked(row) || all.iter().any(by)
+    /// The rows of the table, and those that they are compared with.
+    fn rows(&self) -> Vec<&'static Row> {
+        let is_asked = |row: &Row| self.parts.wants(row.word);
+        let is_needed = |row: &&Row| {
+            let by = |other: &Row| {
+                let (_, compared) = other.how.least.unwrap_or_default();
+                is_asked(other) && compared.contains(&row.word)
+            };
+            is_asked(row) || ROWS.iter().any(by)
         };
-        let rows = all.iter().copied();
-        rows.filter(|row| is_needed(*row)).collect()
+        ROWS.iter().filter(is_needed).collect()
     }
+}
+
+/// All words of `--only`.
+fn words() -> Vec<&'static str> {
+    let rows = ROWS.iter().map(|row| row.word);
+    rows.chain(OTHERS).collect()
 }
 
 /// `bench gateway [--seconds N] [--runs N] [--queues N] [--keep-alive] [--binary FILE] [--only PART]...`
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
-    let mut plan = Plan {
+    let plan = Plan {
         seconds: options.value("--seconds")?.unwrap_or(1).max(1),
         runs: options.value("--runs")?.unwrap_or(5).max(1),
         queues: options.value("--queues")?.unwrap_or(1).max(1),
         connections: 4,
         is_one_each: !options.flag("--keep-alive"),
-        only: Vec::new(),
+        parts: Parts::of(&mut options, &words())?,
         binary: options.value("--binary")?,
     };
-    while let Some(word) = options.value::<String>("--only")? {
-        let part = Part::named(&word).ok_or_else(|| {
-            usage(&format!(
-                "no part `{word}`; there are {}",
-                Part::names().join(", ")
-            ))
-        })?;
-        plan.only.push(part);
-    }
     options.rest()?;
-    passes(
-        Command::new("scripts/setup.sh")
-            .arg("bench")
-            .current_dir(root()),
-    )?;
-    programs::check()?;
-    let dir = shell::memory_folder("bench-gateway");
-    if dir.is_dir() {
-        captures::remove(&dir)?;
-    }
-    std::fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
-    let outcome = measure(&plan, &dir);
-    captures::remove(&dir)?;
-    outcome
+    setup()?;
+    needs(&programs::NEEDED)?;
+    in_memory("bench-gateway", |dir| measure(&plan, dir))
 }
 
 fn measure(plan: &Plan, dir: &Path) -> Outcome {
@@ -124,45 +112,46 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         programs: &programs,
         clamd: socket.as_deref().zip(clamd.as_ref().and_then(Clamd::pid)),
     };
-    let mut bars: Vec<Bar> = Vec::new();
-    let rows = plan.rows(&Row::ALL);
+    let mut targets: Vec<Target> = Vec::new();
+    let asked = |part: &str| plan.parts.wants(part);
+    let rows = plan.rows();
     if !rows.is_empty() {
-        let all = rounds.of(&site, &rows)?;
-        series::table("2 MB downloads, offloads as on a host", &all);
-        bars.extend(bars::of_rows(plan, &all));
+        let all = rounds.of(&site, rows)?;
+        downloads::table("2 MB downloads, offloads as on a host", &all);
+        let rows = ROWS.iter().filter(|row| asked(row.word));
+        targets.extend(rows.filter_map(|row| rows::target(row, &all)));
+        targets.push(rows::no_drop("2 MB downloads", &all));
     }
-    if plan.wants(Part::Sweep) && socket.is_some() {
+    if asked("sweep") && socket.is_some() {
         sweep::run(&rounds, &site)?;
     }
-    if plan.wants(Part::SlowScan) {
-        bars.push(latency::run(&rounds, &site)?);
+    if asked("slow-scan") {
+        targets.push(latency::run(&rounds, &site)?);
     }
-    if plan.wants(Part::Shape) {
-        bars.extend(shaping::run(&rounds, &site)?);
+    if asked("shape") {
+        targets.extend(shaping::run(&rounds, &site)?);
     }
-    if plan.wants(Part::Many) {
-        bars.extend(many::run(&rounds, &site)?);
+    if asked("many") {
+        targets.extend(many::run(&rounds, &site)?);
     }
-    if plan.wants(Part::Flood) {
-        bars.extend(flood::run(&rounds, &site)?);
+    if asked("flood") {
+        targets.extend(flood::run(&rounds, &site)?);
     }
     drop(site);
-    if plan.wants(Part::Cable) {
+    if asked("cable") {
         let links = Links {
             has_offloads: false,
             ..Links::default()
         };
         let site = Site::new(links, &dir.join("cable"))?;
-        let all = rounds.of(&site, &Row::ON_CABLE)?;
-        series::table("the same in packets of 1448 bytes, offloads off", &all);
-        bars.push(bars::no_drop("1448-byte packets", &all));
+        let all = rounds.of(&site, ROWS.iter().filter(|row| row.how.on_cable))?;
+        downloads::table("the same in packets of 1448 bytes, offloads off", &all);
+        targets.push(rows::no_drop("1448-byte packets", &all));
     }
-    if plan.wants(Part::Far) {
-        bars.extend(far::run(&rounds, &dir.join("far"))?);
+    if asked("far") {
+        targets.extend(far::run(&rounds, &dir.join("far"))?);
     }
-    println!();
-    all_bars::print(&bars);
-    Ok(bars.iter().all(|bar| bar.passed))
+    verdict(&targets)
 }
 
 fn describe(plan: &Plan, site: &Site) {
@@ -183,4 +172,12 @@ fn describe(plan: &Plan, site: &Site) {
         },
         plan.queues,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_part_has_a_word_of_its_own() {
+        crate::bench::harness::assert_different(&super::words());
+    }
 }

@@ -1,14 +1,20 @@
 //! Policies of the gateway's rows.
 
-use super::row::Row;
+use super::rows::{Row, Stands};
 use super::site::Site;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::gateway::{LAN, WAN};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Window of the rows that scan, KiB: within the paper's 20 to 40.
 pub(super) const WINDOW_KIB: u32 = 32;
+
+/// Lines of rules: names of files are looked at, keywords in every byte, files are kept, and scanned.
+pub(super) const NAMES: &str = "file-names = [\"*.exe\", \"*.scr\"]\n";
+pub(super) const WORDS: &str = "keywords-file = \"keywords\"\n";
+pub(super) const KEPT: &str = "record = true\n";
+pub(super) const SCANNED: &str = "scan = \"clamd\"\n";
 
 /// A scanner, and how much it gets at a time.
 #[derive(Debug, Clone, Copy)]
@@ -26,29 +32,22 @@ pub(super) struct Policy<'a> {
 }
 
 impl<'a> Policy<'a> {
-    /// The policy of a row; nothing where the gateway has no part in it.
-    pub(super) fn of(row: Row, queues: u16, scanner: Option<Scanner<'a>>) -> Option<Self> {
-        const NAMES: &str = "file-names = [\"*.exe\", \"*.scr\"]\n";
-        const WORDS: &str = "keywords-file = \"keywords\"\n";
-        const KEPT: &str = "record = true\n";
-        const SCANNED: &str = "scan = \"clamd\"\n";
-        let looks: &[&str] = match row {
-            Row::Classify => &[],
-            Row::Inspect => &[NAMES],
-            Row::Keywords => &[WORDS],
-            Row::Record => &[NAMES, KEPT],
-            Row::Scan => &[SCANNED],
-            Row::All => &[NAMES, WORDS, KEPT, SCANNED],
-            _ => return None,
+    /// The policy of a row.
+    ///
+    /// # Errors
+    /// The gateway has no part in it.
+    pub(super) fn of(row: &Row, queues: u16, scanner: Option<Scanner<'a>>) -> Result<Self> {
+        let Stands::Gateway(looks) = row.how.stands else {
+            bail!("{}: no policy", row.name)
         };
         let action = if looks.is_empty() { "allow" } else { "inspect" };
         let rule = format!(
             "[[rule]]\nname = \"web\"\napplication = [\"http\"]\naction = \"{action}\"\n{}",
             looks.concat()
         );
-        Some(Self {
+        Ok(Self {
             queues,
-            scanner: scanner.filter(|_| row.scans()),
+            scanner: scanner.filter(|_| row.how.scans),
             rules: rule,
         })
     }
@@ -61,8 +60,8 @@ impl<'a> Policy<'a> {
         Ok(path)
     }
 
-    fn text(&self, folder: &Path) -> Result<String> {
-        let here = folder.display();
+    fn text(&self, dir: &Path) -> Result<String> {
+        let here = dir.display();
         let mut text = format!(
             "[gateway]\nqueues = {}\ninterfaces = [\"{LAN}\", \"{WAN}\"]\nfail = \"open\"\n\
              default = \"allow\"\ncontrol = \"{here}/gateway.sock\"\n\n",
@@ -94,6 +93,7 @@ impl<'a> Policy<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::named;
     use super::*;
 
     #[test]
@@ -102,13 +102,13 @@ mod tests {
             socket: Path::new("/s"),
             window_kib: 7,
         };
-        let text = |row| {
-            let policy = Policy::of(row, 2, Some(scanner)).unwrap();
+        let text = |word| {
+            let policy = Policy::of(named(word).unwrap(), 2, Some(scanner)).unwrap();
             policy.text(Path::new("/f")).unwrap()
         };
-        assert!(text(Row::Classify).ends_with("action = \"allow\"\n"));
-        assert!(!text(Row::Inspect).contains("scanner"));
-        let all = text(Row::All);
+        assert!(text("classify").ends_with("action = \"allow\"\n"));
+        assert!(!text("inspect").contains("scanner"));
+        let all = text("all");
         for part in [
             "window = \"7KiB\"",
             "folder = \"/f/kept\"",
@@ -117,6 +117,6 @@ mod tests {
         ] {
             assert!(all.contains(part), "{part}");
         }
-        assert!(Policy::of(Row::Forward, 2, None).is_none());
+        assert!(Policy::of(named("forward").unwrap(), 2, None).is_err());
     }
 }

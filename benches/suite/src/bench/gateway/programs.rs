@@ -1,11 +1,12 @@
 //! The programs that take part: ours, built as users get them, and those of the system.
 
+use crate::bench::harness::linkweir;
 use crate::shell::{self, cargo, passes, target_dir};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
 /// What cannot be done without: program and Debian package.
-const NEEDED: [(&str, &str); 9] = [
+pub(super) const NEEDED: [(&str, &str); 9] = [
     ("nginx", "nginx"),
     ("wrk", "wrk"),
     ("curl", "curl"),
@@ -17,37 +18,18 @@ const NEEDED: [(&str, &str); 9] = [
     ("nft", "nftables"),
 ];
 
-/// Says what is missing, all at once.
-pub(super) fn check() -> Result<()> {
-    let missing = NEEDED
-        .iter()
-        .filter(|(program, _)| shell::find(program).is_none());
-    let mut packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
-    packages.dedup();
-    if packages.is_empty() {
-        return Ok(());
-    }
-    bail!(
-        "missing; install them with: apt-get install {}",
-        packages.join(" ")
-    )
-}
-
 /// Where they are.
 #[derive(Debug)]
 pub(super) struct Programs {
     pub(super) linkweir: PathBuf,
-    folder: PathBuf,
+    dir: PathBuf,
     pub(super) squid: Option<PathBuf>,
 }
 
 impl Programs {
     /// Builds ours; `binary` is used in place of the release build of linkweir.
     pub(super) fn build(binary: Option<&Path>) -> Result<Self> {
-        let linkweir = match binary {
-            Some(binary) => binary.canonicalize().context("--binary")?,
-            None => shell::release_binary()?,
-        };
+        let linkweir = linkweir(binary)?;
         for words in [
             ["--package", "linkweir-bench-gateway", "--bins", ""],
             ["--package", "linkweir-netfilter", "--example", "accept"],
@@ -68,18 +50,18 @@ impl Programs {
         }
         Ok(Self {
             linkweir,
-            folder: target_dir().join("release"),
+            dir: target_dir().join("release"),
             squid,
         })
     }
 
     /// A program of `benches/gateway`.
     pub(super) fn own(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.dir.join(name)
     }
 
     /// An example of a crate.
     pub(super) fn example(&self, name: &str) -> PathBuf {
-        self.folder.join("examples").join(name)
+        self.dir.join("examples").join(name)
     }
 }

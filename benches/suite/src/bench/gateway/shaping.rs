@@ -1,12 +1,10 @@
 //! A rate for one client, while another downloads as fast as it can.
 
 use super::between::Gateway;
+use super::downloads::Rounds;
 use super::policy::Policy;
-use super::series::Rounds;
 use super::site::Site;
-use crate::bench::bars::Bar;
-use crate::bench::measure::median;
-use crate::bench::progress;
+use crate::bench::harness::{Runs, Target};
 use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::gateway::client;
 use linkweir_testkit::netns::Running;
@@ -23,8 +21,18 @@ const SECONDS: u32 = 6;
 /// The shaped client; wrk uses the first address.
 const SHAPED: u8 = 1;
 
-/// Measures both; the first figure of a pair is without a shaped download.
-pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Bar>> {
+/// One round.
+#[derive(Debug)]
+struct Run {
+    /// What the shaped client got, MB/s.
+    shaped: f64,
+    /// What the others got without a shaped download and beside one, Gbit/s.
+    alone: f64,
+    beside: f64,
+}
+
+/// Measures both.
+pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Target>> {
     let policy = Policy {
         queues: rounds.plan.queues,
         scanner: None,
@@ -34,52 +42,48 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Bar>> {
             client(SHAPED)
         ),
     };
-    let (mut shaped, mut others) = (Vec::new(), Vec::new());
-    for round in 0..rounds.plan.runs {
-        progress(&format!("round {}: 10 Mbit/s", round + 1));
+    let runs = Runs::measure(rounds.plan.runs, "10 Mbit/s", |_| {
         let gateway = Gateway::start(rounds, site, &policy)?;
         let alone = rounds.downloads(site, &[gateway.id()])?.gbit_s;
         let download = Shaped::start(site)?;
         // The shaped download has found its rate by then.
         std::thread::sleep(std::time::Duration::from_secs(1));
         let beside = rounds.downloads(site, &[gateway.id()])?.gbit_s;
-        shaped.push(download.rate()?);
-        others.push((alone, beside));
+        let shaped = download.rate()?;
         gateway.finish()?;
-    }
-    progress("");
-    let parts: Vec<f64> = others
-        .iter()
-        .map(|(alone, beside)| beside / alone)
-        .collect();
-    let beside: Vec<f64> = others.iter().map(|(_, beside)| *beside).collect();
+        Ok(Run {
+            shaped,
+            alone,
+            beside,
+        })
+    })?;
     println!(
         "\nshaped to 10 Mbit/s: {} MB/s; others meanwhile: {:.2} Gbit/s",
-        shaped
-            .iter()
-            .map(|rate| format!("{rate:.3}"))
+        runs.iter()
+            .map(|run| format!("{:.3}", run.shaped))
             .collect::<Vec<_>>()
             .join(", "),
-        median(&beside),
+        runs.median(|run| run.beside),
     );
-    Ok(bars(median(&shaped), median(&parts)))
+    let part = runs.median(|run| run.beside / run.alone);
+    Ok(targets(runs.median(|run| run.shaped), part))
 }
 
-fn bars(shaped: f64, others: f64) -> Vec<Bar> {
+fn targets(shaped: f64, others: f64) -> Vec<Target> {
     vec![
-        Bar {
-            what: format!(
+        Target::new(
+            format!(
                 "shaped to 10 Mbit/s: {RATE} MB/s within {:.0} %",
                 TOLERANCE * 100.0
             ),
-            figure: format!("{shaped:.3} MB/s"),
-            passed: (shaped / RATE - 1.0).abs() <= TOLERANCE,
-        },
-        Bar {
-            what: format!("others beside it: at least {OTHERS} of what they get alone"),
-            figure: format!("{others:.2}"),
-            passed: others >= OTHERS,
-        },
+            format!("{shaped:.3} MB/s"),
+            (shaped / RATE - 1.0).abs() <= TOLERANCE,
+        ),
+        Target::new(
+            format!("others beside it: at least {OTHERS} of what they get alone"),
+            format!("{others:.2}"),
+            others >= OTHERS,
+        ),
     ]
 }
 
@@ -122,15 +126,13 @@ impl Shaped {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::harness::reached;
 
     #[test]
     fn two_percent_to_both_sides() {
-        let passed = |shaped, others| {
-            let bars = bars(shaped, others);
-            (bars[0].passed, bars[1].passed)
-        };
-        assert_eq!(passed(1.196, 0.97), (true, true));
-        assert_eq!(passed(1.22, 0.89), (false, false));
-        assert_eq!(passed(1.16, 1.1), (false, true));
+        let passed = |shaped, others| reached(&targets(shaped, others));
+        assert_eq!(passed(1.196, 0.97), [true, true]);
+        assert_eq!(passed(1.22, 0.89), [false, false]);
+        assert_eq!(passed(1.16, 1.1), [false, true]);
     }
 }

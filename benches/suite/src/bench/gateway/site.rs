@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::bench::harness::text;
 use crate::shell::root;
 
 /// Bytes of a download.
@@ -30,21 +31,21 @@ pub(super) struct Site {
     // Ends before its namespace.
     _nginx: Running,
     net: Net,
-    folder: PathBuf,
+    dir: PathBuf,
 }
 
 impl Site {
-    /// Makes the namespaces and starts nginx; `folder` is in memory.
-    pub(super) fn new(links: Links, folder: &Path) -> Result<Self> {
-        let files = folder.join("files");
+    /// Makes the namespaces and starts nginx; `dir` is in memory.
+    pub(super) fn new(links: Links, dir: &Path) -> Result<Self> {
+        let files = dir.join("files");
         fs::create_dir_all(&files).with_context(|| format!("create {}", files.display()))?;
-        let text = words(LARGE, (2, 5), 1);
-        let slow = [MARKER.as_bytes(), &text].concat();
+        let words_of_file = words(LARGE, (2, 5), 1);
+        let slow = [MARKER.as_bytes(), &words_of_file].concat();
         for (name, bytes, length) in [
-            ("file.bin", &text, DOWNLOAD),
-            ("small.bin", &text, SMALL),
+            ("file.bin", &words_of_file, DOWNLOAD),
+            ("small.bin", &words_of_file, SMALL),
             ("slow.bin", &slow, SLOW),
-            ("large.bin", &text, LARGE),
+            ("large.bin", &words_of_file, LARGE),
         ] {
             fs::write(files.join(name), bytes.get(..length).unwrap_or(bytes))?;
         }
@@ -55,14 +56,14 @@ impl Site {
             .for_each(|byte| *byte = b'\n');
         let keywords = String::from_utf8(keywords)?;
         let keywords: Vec<&str> = keywords.lines().take(KEYWORDS).collect();
-        fs::write(folder.join("keywords"), keywords.join("\n"))?;
+        fs::write(dir.join("keywords"), keywords.join("\n"))?;
 
         let net = Net::with(links)?;
-        let nginx = nginx(&net, folder)?;
+        let nginx = nginx(&net, dir)?;
         Ok(Self {
             _nginx: nginx,
             net,
-            folder: folder.to_path_buf(),
+            dir: dir.to_path_buf(),
         })
     }
 
@@ -72,12 +73,12 @@ impl Site {
 
     /// For what belongs to it; in memory.
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.dir.join(name)
     }
 
     /// A file that nginx serves.
     pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.folder.join("files").join(name)
+        self.dir.join("files").join(name)
     }
 
     /// A command where the clients are.
@@ -115,28 +116,27 @@ pub(super) fn filled(name: &str, path: &Path, values: &[(&str, &str)]) -> Result
     fs::write(path, text).with_context(|| format!("write {}", path.display()))
 }
 
-fn nginx(net: &Net, folder: &Path) -> Result<Running> {
-    let configuration = folder.join("nginx.conf");
-    let here = folder.to_str().context("a folder that is not UTF-8")?;
+fn nginx(net: &Net, dir: &Path) -> Result<Running> {
+    let configuration = dir.join("nginx.conf");
     let address = SERVER.to_string();
     filled(
         "nginx.conf",
         &configuration,
-        &[("FOLDER", here), ("ADDRESS", &address)],
+        &[("FOLDER", &text(dir)?), ("ADDRESS", &address)],
     )?;
-    let log = folder.join("nginx-error.log");
+    let log = dir.join("nginx-error.log");
     let mut command = net.command(Place::Server, "nginx");
     command
         .arg("-e")
         .arg(&log)
         .arg("-p")
-        .arg(folder)
+        .arg(dir)
         .arg("-c")
         .arg(&configuration);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut nginx = Running::start(&mut command).context("start nginx")?;
     // Its number is written once its sockets listen.
-    let pid = folder.join("nginx.pid");
+    let pid = dir.join("nginx.pid");
     let is_there = until(Duration::from_secs(10), || {
         fs::metadata(&pid).is_ok_and(|file| file.len() > 0) || !matches!(nginx.ended(), Ok(None))
     });

@@ -1,9 +1,8 @@
 //! From a feeder to a consumer through shared memory: the example `feed_speed`, which pins both to cores of
 //! their own and times every way of `linkweir feed --by`.
 
-use super::super::bars::Bar;
-use super::super::measure::median;
-use crate::shell::{cargo, output, print_table};
+use super::super::harness::{Column, Runs, Target, digits, number, print};
+use crate::shell::{cargo, output};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
@@ -27,10 +26,12 @@ const WAYS: [(&str, &str); 6] = [
     ),
 ];
 
+/// Figures by way, in their order.
+type Figures = [f64; WAYS.len()];
+
 /// Times the rings; prints the table.
-pub(super) fn rate(runs: usize) -> Result<Bar> {
-    let mut figures = vec![Vec::new(); WAYS.len()];
-    for _ in 0..runs {
+pub(super) fn rate(runs: usize) -> Result<Target> {
+    let figures = Runs::measure(runs, "feeder to consumer", |_| {
         let mut example = cargo();
         example
             .args(["run", "--quiet", "--release", "--package"])
@@ -38,47 +39,49 @@ pub(super) fn rate(runs: usize) -> Result<Bar> {
             .args(["--example", "feed_speed", "--"])
             .args([PACKETS, BYTES].map(|number| number.to_string()));
         let text = String::from_utf8(output(&mut example)?)?;
-        let found = parse(text.lines().last().unwrap_or_default())?;
-        for (all, figure) in figures.iter_mut().zip(found) {
-            all.push(figure);
-        }
-    }
-    println!(
-        "\nfeeder to consumer process, a core each: packets of {BYTES} bytes without HTTP, or those of the \
+        parse(text.lines().last().unwrap_or_default())
+    })?;
+    let of_way = |at: usize| -> Runs<f64> {
+        let figures = figures.iter().map(|figures| figures.get(at).copied());
+        figures.collect()
+    };
+    let title = format!(
+        "feeder to consumer process, a core each: packets of {BYTES} bytes without HTTP, or those of the \
          bundled capture; median of {runs}"
     );
-    let mut table = vec![
-        ["through", "Mpps", "least", "most"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    for ((_, name), all) in WAYS.iter().zip(&figures) {
-        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = all.iter().copied().fold(0.0, f64::max);
-        let figures = [median(all), least, most].map(|figure| format!("{figure:.2}"));
-        table.push([vec![(*name).to_owned()], figures.to_vec()].concat());
-    }
-    print_table(&table);
-    let goal = WAYS.iter().zip(&figures).find(|((key, _), _)| *key == GOAL);
-    Ok(bar(goal.map_or(f64::NAN, |(_, all)| median(all))))
+    let rows = WAYS.iter().enumerate();
+    print(
+        &title,
+        &COLUMNS,
+        rows.map(|(at, (_, name))| (*name, of_way(at))),
+    );
+    let goal = WAYS.iter().position(|(key, _)| *key == GOAL);
+    let goal = of_way(goal.context("no way for the target")?);
+    Ok(target(goal.median(|mpps| *mpps)))
 }
 
-fn parse(line: &str) -> Result<Vec<f64>> {
-    let figures: Value = serde_json::from_str(line).context("the last line of feed_speed")?;
-    WAYS.iter()
-        .map(|(key, _)| {
-            let figure = figures.get(key).and_then(Value::as_f64);
-            figure.with_context(|| format!("no `{key}`"))
-        })
-        .collect()
+const COLUMNS: [Column<(&str, Runs<f64>)>; 4] = [
+    ("through", |(name, _)| (*name).to_owned()),
+    ("Mpps", |(_, runs)| digits(runs.median(|mpps| *mpps), 2)),
+    ("least", |(_, runs)| digits(runs.least(|mpps| *mpps), 2)),
+    ("most", |(_, runs)| digits(runs.most(|mpps| *mpps), 2)),
+];
+
+fn parse(line: &str) -> Result<Figures> {
+    let said: Value = serde_json::from_str(line).context("the last line of feed_speed")?;
+    let mut figures = [f64::NAN; WAYS.len()];
+    for (figure, (key, _)) in figures.iter_mut().zip(WAYS) {
+        *figure = number(&said, key)?;
+    }
+    Ok(figures)
 }
 
-fn bar(mpps: f64) -> Bar {
-    Bar {
-        what: format!("feeder to consumer by Eq. (3): at least {LEAST_MPPS} Mpps of {BYTES} bytes"),
-        figure: format!("{mpps:.2} Mpps"),
-        passed: mpps >= LEAST_MPPS,
-    }
+fn target(mpps: f64) -> Target {
+    Target::new(
+        format!("feeder to consumer by Eq. (3): at least {LEAST_MPPS} Mpps of {BYTES} bytes"),
+        format!("{mpps:.2} Mpps"),
+        mpps >= LEAST_MPPS,
+    )
 }
 
 #[cfg(test)]
@@ -91,6 +94,7 @@ mod tests {
             "nginx_flow_mpps":6,"nginx_paper_mpps":5.5,"nginx_transaction_mpps":5.001}"#;
         assert_eq!(parse(line).unwrap(), [9.5, 7.0, 6.5, 6.0, 5.5, 5.001]);
         assert!(parse("{}").is_err());
-        assert!(bar(5.0).passed && !bar(4.99).passed && !bar(f64::NAN).passed);
+        let passed = |mpps| target(mpps).is_reached;
+        assert!(passed(5.0) && !passed(4.99) && !passed(f64::NAN));
     }
 }

@@ -11,22 +11,16 @@ mod readers;
 mod sender;
 mod shares;
 mod speed;
-mod threads;
 mod traffic;
-mod words;
 
-use super::bars::Bar;
-use super::captures;
-use super::programs::compile;
+use super::harness::{Parts, Target, compile, in_memory, linkweir, record, setup, verdict};
 use crate::Outcome;
-use crate::shell::{self, Options, passes, root};
-use anyhow::{Context as _, Result, bail};
+use crate::shell::{Options, root};
 use linkweir_testkit::netns::Wire;
-use readers::Reader;
+use readers::{EMPTY, LINKWEIR, Readers, TCPDUMP, TSHARK};
 use sender::Sender;
 use speed::Speed;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -37,11 +31,11 @@ struct Plan {
     binary: Option<PathBuf>,
     runs: usize,
     seconds: f64,
-    only: Option<String>,
+    parts: Parts,
 }
 
 /// `bench live [--packets N] [--transactions N] [--capture FILE] [--binary FILE] [--runs R]
-/// [--seconds S] [--only speed|shares|feed]`
+/// [--seconds S] [--only speed|shares|feed]...`
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let plan = Plan {
@@ -51,30 +45,15 @@ pub(super) fn run(args: &[String]) -> Outcome {
         binary: options.value("--binary")?,
         runs: options.value("--runs")?.unwrap_or(3),
         seconds: options.value("--seconds")?.unwrap_or(4.0),
-        only: options.value("--only")?,
+        parts: Parts::of(&mut options, &["speed", "shares", "feed"])?,
     };
     options.rest()?;
-    passes(
-        Command::new("scripts/setup.sh")
-            .arg("bench")
-            .current_dir(root()),
-    )?;
-    let dir = shell::memory_folder("bench-live");
-    if dir.is_dir() {
-        captures::remove(&dir)?;
-    }
-    std::fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
-    let outcome = measure(&plan, &dir);
-    captures::remove(&dir)?;
-    outcome
+    setup()?;
+    in_memory("bench-live", |dir| measure(&plan, dir))
 }
 
 fn measure(plan: &Plan, dir: &Path) -> Outcome {
-    let wants = |part: &str| plan.only.as_deref().is_none_or(|only| only == part);
-    let binary = match &plan.binary {
-        Some(binary) => binary.canonicalize().context("--binary")?,
-        None => shell::release_binary()?,
-    };
+    let binary = linkweir(plan.binary.as_deref())?;
     for program in ["replay", "rxv3"] {
         let source = root()
             .join("benches/limits")
@@ -87,7 +66,11 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         wire: &wire,
         program: dir.join("replay"),
     };
-    let readers = readers::find(&wire, binary.clone(), dir);
+    let readers = Readers {
+        wire: &wire,
+        linkweir: binary.clone(),
+        dir: dir.to_path_buf(),
+    };
     println!(
         "{}; veth pair, offloads off; sender on core {}, readers on core {}; rings of 64 MiB",
         if wire.is_unprivileged() {
@@ -98,44 +81,32 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         sender::CORE,
         readers::CORE
     );
-    let mut bars: Vec<Bar> = Vec::new();
-    if wants("speed") {
+    let mut targets: Vec<Target> = Vec::new();
+    if plan.parts.wants("speed") {
         let speed = Speed {
             sender: &sender,
             readers: &readers,
             runs: plan.runs.max(1),
             seconds: plan.seconds,
         };
-        let mix = match &plan.capture {
-            Some(path) => path.clone(),
-            None => record(dir, "mix", plan.packets)?,
-        };
-        bars.extend(speed.of("mix", &mix, &Reader::ALL)?);
-        if plan.capture.is_none() {
-            std::fs::remove_file(&mix)?;
-            let tiny = record(dir, "tiny", plan.packets)?;
-            bars.extend(speed.of("tiny", &tiny, &[Reader::Empty, Reader::Linkweir])?);
-            std::fs::remove_file(&tiny)?;
+        let all = [&EMPTY, &LINKWEIR, &TCPDUMP, &TSHARK];
+        if let Some(mix) = &plan.capture {
+            targets.extend(speed.of("mix", mix, &all)?);
+        } else {
+            for (mode, readers) in [("mix", all.as_slice()), ("tiny", &[&EMPTY, &LINKWEIR])] {
+                let path = dir.join(format!("{mode}.pcap"));
+                record(&path, plan.packets, mode)?;
+                targets.extend(speed.of(mode, &path, readers)?);
+                std::fs::remove_file(&path)?;
+            }
         }
     }
-    if wants("shares") {
-        bars.extend(shares::all(&sender, &binary, plan.transactions, dir)?);
+    if plan.parts.wants("shares") {
+        let shares = shares::all(&sender, &binary, plan.transactions, dir)?;
+        targets.extend(shares);
     }
-    if wants("feed") {
-        bars.push(feed::rate(plan.runs.max(1))?);
+    if plan.parts.wants("feed") {
+        targets.push(feed::rate(plan.runs.max(1))?);
     }
-    println!();
-    super::bars::print(&bars);
-    Ok(bars.iter().all(|bar| bar.passed))
-}
-
-/// Records real traffic, as `bench http` does.
-fn record(dir: &Path, mode: &str, packets: u64) -> Result<PathBuf> {
-    let path = dir.join(format!("{mode}.pcap"));
-    println!("recording {} packets of {mode}", shell::grouped(packets));
-    let mut script = Command::new(root().join("benches/record_http.sh"));
-    if !passes(script.arg(&path).arg(packets.to_string()).arg(mode))? {
-        bail!("benches/record_http.sh failed");
-    }
-    Ok(path)
+    verdict(&targets)
 }

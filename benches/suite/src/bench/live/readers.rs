@@ -1,54 +1,111 @@
 //! The programs that take packets from the interface, and what each says of it.
 
-use super::threads::{self, Threads};
-use super::words::{Words, before};
+use super::super::harness::proc::{Threads, rest};
+use super::super::harness::{Row, Words, before, count, row};
 use crate::shell;
 use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, Wire, interface, until};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// The core of what is measured: not the one that sends.
 pub(super) const CORE: usize = 0;
-/// The kernel's ring of every reader, MiB.
-const RING_MIB: usize = 64;
+/// The kernel's ring of every reader: 64 MiB.
+const RING_MIB: &str = "64";
+const RING_KIB: &str = "65536";
 /// How long a program may take to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A row of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reader {
-    /// `benches/limits/rxv3.c`: the limit.
-    Empty,
-    Linkweir,
-    Tcpdump,
-    Tshark,
+/// How a program listens.
+#[derive(Debug)]
+pub(super) struct Listens {
+    /// One of ours, or what is looked for on the path.
+    program: &'static str,
+    /// Its arguments; `{interface}` and `{summary}` are put in.
+    args: &'static [&'static str],
+    /// At plain priority: two programs that must share the core.
+    is_plain: bool,
+    /// Whether what it prints is read; else records go to a file in memory as the others' would.
+    is_read: bool,
+    /// How long it may go on after the last packet.
+    patience: Duration,
+    /// Packets and drops, of what it said and the file of its summary.
+    figures: fn(&Output, &Path) -> Result<(u64, u64)>,
 }
 
-impl Reader {
-    pub(super) const ALL: [Self; 4] = [Self::Empty, Self::Linkweir, Self::Tcpdump, Self::Tshark];
+const PLAIN: Listens = Listens {
+    program: "",
+    args: &[],
+    is_plain: false,
+    is_read: false,
+    patience: Duration::from_secs(10),
+    figures: of_libpcap,
+};
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Empty => "empty TPACKET_V3 reader (the limit)",
-            Self::Linkweir => "linkweir http",
-            Self::Tcpdump => "tcpdump -w /dev/null",
-            Self::Tshark => "tshark -T fields",
-        }
-    }
+/// `benches/limits/rxv3.c`.
+pub(super) static EMPTY: Row<Listens> = row(
+    "empty",
+    "empty TPACKET_V3 reader (the limit)",
+    Listens {
+        program: "rxv3",
+        args: &["{interface}", "--ring", RING_MIB],
+        is_read: true,
+        figures: of_empty,
+        ..PLAIN
+    },
+);
 
-    /// How long it may go on after the last packet. tshark gets little: what it has not looked at
-    /// by then it would look at for minutes.
-    const fn patience(self) -> Duration {
-        match self {
-            Self::Tshark => Duration::from_secs(1),
-            _ => Duration::from_secs(10),
-        }
-    }
-}
+pub(super) static LINKWEIR: Row<Listens> = row(
+    "linkweir",
+    "linkweir http",
+    Listens {
+        program: "linkweir",
+        #[rustfmt::skip]
+        args: &[
+            "http", "-q", "--overwrite", "-i", "{interface}", "-B", RING_KIB, "--format", "text",
+            "-w", "-", "--summary", "{summary}",
+        ],
+        figures: of_linkweir,
+        ..PLAIN
+    },
+);
+
+pub(super) static TCPDUMP: Row<Listens> = row(
+    "tcpdump",
+    "tcpdump -w /dev/null",
+    Listens {
+        program: "tcpdump",
+        #[rustfmt::skip]
+        args: &[
+            "-i", "{interface}", "-n", "-s", "0", "-B", RING_KIB, "-Z", "root", "-w", "/dev/null",
+        ],
+        ..PLAIN
+    },
+);
+
+/// The columns of a record, as far as tshark has them live.
+pub(super) static TSHARK: Row<Listens> = row(
+    "tshark",
+    "tshark -T fields",
+    Listens {
+        program: "tshark",
+        #[rustfmt::skip]
+        args: &[
+            "-n", "-i", "{interface}", "-B", RING_MIB, "-Y", "http", "-T", "fields",
+            "-e", "frame.time_epoch", "-e", "ip.src", "-e", "tcp.srcport", "-e", "ip.dst",
+            "-e", "tcp.dstport", "-e", "http.request.method", "-e", "http.request.uri",
+            "-e", "http.host", "-e", "http.user_agent", "-e", "http.response.code",
+            "-e", "http.response.phrase", "-e", "http.time",
+        ],
+        is_plain: true,
+        // What it has not looked at by then it would look at for minutes.
+        patience: Duration::from_secs(1),
+        ..PLAIN
+    },
+);
 
 /// What a reader says it got, and what it cost.
 #[derive(Debug, Clone, Copy)]
@@ -67,28 +124,25 @@ pub(super) struct Received {
 #[derive(Debug)]
 pub(super) struct Readers<'w> {
     pub(super) wire: &'w Wire,
-    pub(super) empty: PathBuf,
     pub(super) linkweir: PathBuf,
-    pub(super) tcpdump: Option<PathBuf>,
-    pub(super) tshark: Option<PathBuf>,
-    /// In memory.
+    /// In memory; what was compiled is there too.
     pub(super) dir: PathBuf,
 }
 
 impl Readers<'_> {
-    pub(super) fn path(&self, reader: Reader) -> Option<&Path> {
-        match reader {
-            Reader::Empty => Some(&self.empty),
-            Reader::Linkweir => Some(&self.linkweir),
-            Reader::Tcpdump => self.tcpdump.as_deref(),
-            Reader::Tshark => self.tshark.as_deref(),
+    /// The path of a reader, where it is installed.
+    pub(super) fn path(&self, reader: &Row<Listens>) -> Option<PathBuf> {
+        match reader.how.program {
+            "linkweir" => Some(self.linkweir.clone()),
+            "rxv3" => Some(self.dir.join("rxv3")),
+            program => shell::find(program),
         }
     }
 
     /// Lets a reader listen on the server's side while `send` runs.
     pub(super) fn during<T>(
         &self,
-        reader: Reader,
+        reader: &Row<Listens>,
         send: impl FnOnce() -> Result<T>,
     ) -> Result<(T, Received)> {
         let listening = Listening::start(self.wire, self.command(reader)?, 1)?;
@@ -97,34 +151,15 @@ impl Readers<'_> {
         let sent = send()?;
         // The kernel hands over a block that is not full once a second to libpcap.
         std::thread::sleep(Duration::from_millis(1200));
-        threads::rest(id, reader.patience());
+        rest(id, reader.how.patience);
         let cost = Threads::of(id).since(&begin);
         let output = listening.running.finish()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        let figures = match reader {
-            Reader::Empty => {
-                let line = String::from_utf8_lossy(&output.stdout);
-                let words = Words::of(&line);
-                (words.whole("packets")?, words.whole("drops")?)
-            }
-            Reader::Linkweir => totals(&self.summary_path())
-                .with_context(|| format!("linkweir says: {}", said.trim()))?,
-            Reader::Tcpdump | Reader::Tshark => {
-                let packets = before(&said, &[" packets captured", " packet captured"]);
-                let packets = packets.with_context(|| format!("no count in: {}", said.trim()))?;
-                let phrases = [
-                    " packets dropped by kernel",
-                    " packets dropped",
-                    " packet dropped",
-                ];
-                (packets, before(&said, &phrases).unwrap_or(0))
-            }
-        };
+        let (packets, dropped) = (reader.how.figures)(&output, &self.summary_path())?;
         Ok((
             sent,
             Received {
-                packets: figures.0,
-                dropped: figures.1,
+                packets,
+                dropped,
                 thread_s: cost.busiest().ran,
                 waited_s: cost.busiest().waited,
                 all_s: cost.all(),
@@ -136,74 +171,62 @@ impl Readers<'_> {
         self.dir.join("summary.json")
     }
 
-    fn command(&self, reader: Reader) -> Result<Command> {
-        let path = self
-            .path(reader)
-            .with_context(|| format!("{} is not installed", reader.name()))?;
-        let mut command = match reader {
-            // It is two programs that must share the core.
-            Reader::Tshark => self.wire.command(Side::Server, "taskset"),
-            _ => self.wire.urgent_command(Side::Server, "taskset"),
+    fn command(&self, reader: &Row<Listens>) -> Result<Command> {
+        let path = self.path(reader);
+        let path = path.with_context(|| format!("{} is not installed", reader.name))?;
+        let mut command = if reader.how.is_plain {
+            self.wire.command(Side::Server, "taskset")
+        } else {
+            self.wire.urgent_command(Side::Server, "taskset")
         };
         command.args(["-c", &CORE.to_string()]).arg(path);
-        let kib = (RING_MIB * 1024).to_string();
-        let mib = RING_MIB.to_string();
-        let interface = interface(Side::Server);
-        match reader {
-            Reader::Empty => command.args([interface, "--ring", &mib]),
-            Reader::Linkweir => command
-                .args(["http", "-q", "--overwrite", "-i", interface, "-B", &kib])
-                .args(["--format", "text", "-w", "-", "--summary"])
-                .arg(self.summary_path()),
-            Reader::Tcpdump => command.args([
-                "-i",
-                interface,
-                "-n",
-                "-s",
-                "0",
-                "-B",
-                &kib,
-                "-Z",
-                "root",
-                "-w",
-                "/dev/null",
-            ]),
-            Reader::Tshark => {
-                command.args([
-                    "-n", "-i", interface, "-B", &mib, "-Y", "http", "-T", "fields",
-                ]);
-                for field in FIELDS {
-                    command.args(["-e", field]);
-                }
-                // Its capture file goes to memory.
-                command.env("TMPDIR", &self.dir)
-            }
-        };
-        // The limit says on a pipe what it saw; records go to a file in memory as the others' would.
-        let stdout = match reader {
-            Reader::Empty => Stdio::piped(),
-            _ => std::fs::File::create(self.dir.join("records"))?.into(),
+        for word in reader.how.args {
+            match *word {
+                "{interface}" => command.arg(interface(Side::Server)),
+                "{summary}" => command.arg(self.summary_path()),
+                word => command.arg(word),
+            };
+        }
+        // tshark's capture file goes to memory.
+        command.env("TMPDIR", &self.dir);
+        let stdout = if reader.how.is_read {
+            Stdio::piped()
+        } else {
+            std::fs::File::create(self.dir.join("records"))?.into()
         };
         command.stdout(stdout).stderr(Stdio::piped());
         Ok(command)
     }
 }
 
-/// What tshark prints: the columns of a record, as far as it has them live.
-const FIELDS: [&str; 12] = [
-    "frame.time_epoch",
-    "ip.src",
-    "tcp.srcport",
-    "ip.dst",
-    "tcp.dstport",
-    "http.request.method",
-    "http.request.uri",
-    "http.host",
-    "http.user_agent",
-    "http.response.code",
-    "http.response.phrase",
-    "http.time",
-];
+/// What the empty reader prints.
+fn of_empty(output: &Output, _: &Path) -> Result<(u64, u64)> {
+    let line = String::from_utf8_lossy(&output.stdout);
+    let words = Words::of(&line);
+    Ok((words.whole("packets")?, words.whole("drops")?))
+}
+
+/// Packets and drops of a summary of `linkweir`.
+fn of_linkweir(output: &Output, path: &Path) -> Result<(u64, u64)> {
+    let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let summary = summary(path).with_context(|| format!("linkweir says: {}", said()))?;
+    let dropped = |cause| count(&summary, cause).unwrap_or(0);
+    let dropped = dropped("dropped/kernel") + dropped("dropped/ring");
+    Ok((count(&summary, "packets")?, dropped))
+}
+
+/// What tcpdump and tshark print at the end.
+fn of_libpcap(output: &Output, _: &Path) -> Result<(u64, u64)> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let packets = before(&said, &[" packets captured", " packet captured"]);
+    let packets = packets.with_context(|| format!("no count in: {}", said.trim()))?;
+    let phrases = [
+        " packets dropped by kernel",
+        " packets dropped",
+        " packet dropped",
+    ];
+    Ok((packets, before(&said, &phrases).unwrap_or(0)))
+}
 
 /// A program that listens.
 #[derive(Debug)]
@@ -238,32 +261,4 @@ impl Listening {
 pub(super) fn summary(path: &Path) -> Result<Value> {
     let text = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("read {}", path.display()))
-}
-
-/// Packets and drops of a summary of `linkweir`.
-fn totals(path: &Path) -> Result<(u64, u64)> {
-    let summary = summary(path)?;
-    let packets = summary.get("packets").and_then(Value::as_u64);
-    let dropped = |cause: &str| {
-        let causes = summary.get("dropped");
-        causes
-            .and_then(|causes| causes.get(cause)?.as_u64())
-            .unwrap_or(0)
-    };
-    Ok((
-        packets.context("no `packets` in the summary")?,
-        dropped("kernel") + dropped("ring"),
-    ))
-}
-
-/// The programs as they are found.
-pub(super) fn find<'w>(wire: &'w Wire, linkweir: PathBuf, dir: &Path) -> Readers<'w> {
-    Readers {
-        wire,
-        empty: dir.join("rxv3"),
-        linkweir,
-        tcpdump: shell::find("tcpdump"),
-        tshark: shell::find("tshark"),
-        dir: dir.to_path_buf(),
-    }
 }

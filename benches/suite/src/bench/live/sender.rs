@@ -1,6 +1,6 @@
 //! `benches/limits/replay.c`: what puts the packets on the wire.
 
-use super::words::Words;
+use super::super::harness::Words;
 use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Wire, interface};

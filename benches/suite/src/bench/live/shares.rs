@@ -1,9 +1,8 @@
 //! The paper's Table 3: what each of several workers or consumers gets.
 
-use super::super::bars::Bar;
+use super::super::harness::{Target, count, proc::rest};
 use super::readers::{Listening, summary};
 use super::sender::{Sender, Span};
-use super::threads;
 use super::traffic::{self, Talked};
 use crate::shell::{grouped, print_table};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -17,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// How far from even a share may be, percentage points.
-const BAR_PP: f64 = 0.5;
+const MOST_PP: f64 = 0.5;
 /// Slow enough for four programs on two cores: shares are of packets that were not lost.
 const RATE: f64 = 100_000.0;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -64,14 +63,14 @@ impl Division {
         ]
     }
 
-    fn bar(&self) -> Bar {
+    fn target(&self) -> Target {
         let packets = self.deviation(|share| share.packets);
         let transactions = self.deviation(|share| share.transactions);
-        Bar {
-            what: format!("{}: within {BAR_PP} percentage points of even", self.how),
-            figure: format!("packets {packets:.2}, transactions {transactions:.2}"),
-            passed: packets <= BAR_PP && transactions <= BAR_PP,
-        }
+        Target::new(
+            format!("{}: within {MOST_PP} percentage points of even", self.how),
+            format!("packets {packets:.2}, transactions {transactions:.2}"),
+            packets <= MOST_PP && transactions <= MOST_PP,
+        )
     }
 }
 
@@ -87,7 +86,7 @@ pub(super) fn all(
     linkweir: &Path,
     transactions: u64,
     dir: &Path,
-) -> Result<Vec<Bar>> {
+) -> Result<Vec<Target>> {
     let capture = dir.join("shares.pcap");
     let talked = traffic::write(&capture, transactions)?;
     let run = Run {
@@ -124,7 +123,7 @@ pub(super) fn all(
         table.extend(by_connection(&talked, count).rows());
     }
     print_table(&table);
-    Ok(even.iter().map(Division::bar).collect())
+    Ok(even.iter().map(Division::target).collect())
 }
 
 /// What Eq. (1), which knows only the connection, would give each of `count`.
@@ -184,24 +183,24 @@ impl Run<'_> {
     }
 
     /// Threads of one process, the kernel dealing.
-    fn workers(&self, count: u32) -> Result<Division> {
+    fn workers(&self, workers: u32) -> Result<Division> {
         let path = self.dir.join("workers.json");
         let mut command = self.http(&path);
         command.args([
             "-i",
             interface(Side::Server),
             "--workers",
-            &count.to_string(),
+            &workers.to_string(),
         ]);
-        let listening = Listening::start(self.sender.wire, command, count as usize)?;
+        let listening = Listening::start(self.sender.wire, command, workers as usize)?;
         self.send()?;
-        threads::rest(listening.running.id(), PATIENCE);
+        rest(listening.running.id(), PATIENCE);
         ended(listening.running)?;
         let total = summary(&path)?;
         let each = total.get("workers").and_then(Value::as_array);
         let each = each.context("no `workers` in the summary")?;
         let shares = each.iter().map(share).collect::<Result<Vec<Share>>>()?;
-        self.complete(format!("{count} workers"), shares)
+        self.complete(format!("{workers} workers"), shares)
     }
 
     /// Processes of their own behind a feeder.
@@ -230,7 +229,7 @@ impl Run<'_> {
         }
         self.send()?;
         for consumer in &consumers {
-            threads::rest(consumer.id(), PATIENCE);
+            rest(consumer.id(), PATIENCE);
         }
         ended(listening.running)?;
         // The feed is over: they end by themselves, or when they are asked.
@@ -264,13 +263,11 @@ impl Run<'_> {
 
 /// The share in a summary, or in one of its workers.
 fn share(summary: &Value) -> Result<Share> {
-    let packets = summary.get("packets").and_then(Value::as_u64);
     // A worker has it beside its packets, a run under the key of its stage.
     let stage = summary.get("http").unwrap_or(summary);
-    let transactions = stage.get("transactions").and_then(Value::as_u64);
     Ok(Share {
-        packets: packets.context("no `packets`")?,
-        transactions: transactions.context("no `transactions`")?,
+        packets: count(summary, "packets")?,
+        transactions: count(stage, "transactions")?,
     })
 }
 
@@ -307,8 +304,8 @@ mod tests {
         let uneven = division(&[49, 51]);
         assert!((uneven.deviation(|share| share.packets) - 1.0).abs() < 1e-9);
         assert_eq!(uneven.deviation(|share| share.transactions), 0.0);
-        assert!(!uneven.bar().passed);
-        assert!(division(&[4_999, 5_001]).bar().passed);
+        assert!(!uneven.target().is_reached);
+        assert!(division(&[4_999, 5_001]).target().is_reached);
     }
 
     #[test]
@@ -320,7 +317,7 @@ mod tests {
             let division = by_connection(&talked, count);
             let sum: u64 = division.shares.iter().map(|share| share.transactions).sum();
             assert_eq!(sum, 3200);
-            assert!(division.deviation(|share| share.transactions) > BAR_PP);
+            assert!(division.deviation(|share| share.transactions) > MOST_PP);
         }
     }
 }

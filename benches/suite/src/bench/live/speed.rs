@@ -1,10 +1,9 @@
 //! The highest rate without a drop, and what the readers make of it.
 
-use super::super::bars::Bar;
-use super::super::measure::median;
-use super::readers::{Reader, Readers, Received};
+use super::super::harness::{self, Column, Row, Runs, Target, cells, digits, find, print_cells};
+use super::readers::{EMPTY, Listens, Readers, Received};
 use super::sender::{Sender, Sent, Span};
-use crate::shell::{grouped, print_table};
+use crate::shell::grouped;
 use anyhow::Result;
 use std::path::Path;
 
@@ -17,61 +16,66 @@ const PROOFS: usize = 3;
 /// Halvings of the search, where the full speed of the sender is too much.
 const STEPS: usize = 6;
 
+/// One run of a reader.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    sent: Sent,
+    received: Received,
+}
+
+impl Run {
+    /// Part of a core that the busiest thread took, and all.
+    fn core(&self) -> f64 {
+        self.received.thread_s / self.sent.seconds
+    }
+
+    fn cores(&self) -> f64 {
+        self.received.all_s / self.sent.seconds
+    }
+
+    /// The busiest thread at the rate of the promise, by CPU time per packet that was received.
+    fn core_as_promised(&self) -> f64 {
+        self.received.thread_s / self.received.packets as f64 * PROMISED_RATE
+    }
+
+    fn rate(&self) -> f64 {
+        self.sent.rate()
+    }
+}
+
 /// The runs of one reader at one rate.
-#[derive(Debug)]
-struct Series {
-    reader: Reader,
-    runs: Vec<(Sent, Received)>,
+type Series = harness::Series<Listens, Run>;
+
+fn sent(own: &Runs<Run>) -> u64 {
+    own.sum(|run| run.sent.packets)
 }
 
-impl Series {
-    fn sum(&self, part: impl Fn(&(Sent, Received)) -> u64) -> u64 {
-        self.runs.iter().map(part).sum()
-    }
-
-    fn median(&self, part: impl Fn(&(Sent, Received)) -> f64) -> f64 {
-        median(&self.runs.iter().map(part).collect::<Vec<_>>())
-    }
-
-    /// Part of a core that a thread took.
-    fn core(&self, part: fn(&Received) -> f64) -> f64 {
-        self.median(|(sent, received)| part(received) / sent.seconds)
-    }
-
-    /// The same for so many packets per second, by CPU time per packet that was received.
-    fn core_at(&self, rate: f64) -> f64 {
-        self.median(|(_, received)| received.thread_s / received.packets as f64 * rate)
-    }
-
-    fn row(&self) -> Vec<String> {
-        let sent = self.sum(|(sent, _)| sent.packets);
-        let received = self.sum(|(_, received)| received.packets);
-        let dropped = self.sum(|(_, received)| received.dropped);
-        vec![
-            self.reader.name().to_owned(),
-            self.runs.len().to_string(),
-            format!("{:.3}", self.median(|(sent, _)| sent.rate() * 1e-6)),
-            format!(
-                "{:.2}",
-                self.median(|(sent, _)| sent.bytes as f64 * 8e-9 / sent.seconds)
-            ),
-            grouped(sent),
-            grouped(received),
-            grouped(dropped),
-            format!(
-                "{:.2} %",
-                100.0 * (sent - received.min(sent)) as f64 / sent as f64
-            ),
-            format!("{:.1} %", 100.0 * self.core(|received| received.thread_s)),
-            format!("{:.1} %", 100.0 * self.core(|received| received.all_s)),
-            format!("{:.1} %", 100.0 * self.core_at(PROMISED_RATE)),
-            format!(
-                "{:.0} ms",
-                1e3 * self.median(|(_, received)| received.waited_s)
-            ),
-        ]
-    }
+fn received(own: &Runs<Run>) -> u64 {
+    own.sum(|run| run.received.packets)
 }
+
+fn dropped(own: &Runs<Run>) -> u64 {
+    own.sum(|run| run.received.dropped)
+}
+
+#[rustfmt::skip]
+const COLUMNS: [Column<Series>; 12] = [
+    ("reader", |own| own.row.name.to_owned()),
+    ("runs", |own| own.count().to_string()),
+    ("Mpps", |own| digits(own.median(Run::rate) * 1e-6, 3)),
+    ("Gb/s", |own| digits(own.median(|run| run.sent.bytes as f64 * 8e-9 / run.sent.seconds), 2)),
+    ("sent", |own| grouped(sent(own))),
+    ("received", |own| grouped(received(own))),
+    ("dropped", |own| grouped(dropped(own))),
+    ("lost", |own| {
+        let lost = sent(own).saturating_sub(received(own));
+        format!("{:.2} %", 100.0 * lost as f64 / sent(own) as f64)
+    }),
+    ("thread", |own| format!("{:.1} %", 100.0 * own.median(Run::core))),
+    ("all", |own| format!("{:.1} %", 100.0 * own.median(Run::cores))),
+    ("1 Mpps", |own| format!("{:.1} %", 100.0 * own.median(Run::core_as_promised))),
+    ("waited", |own| format!("{:.0} ms", 1e3 * own.median(|run| run.received.waited_s))),
+];
 
 /// What is measured and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -83,39 +87,42 @@ pub(super) struct Speed<'a> {
 }
 
 impl Speed<'_> {
-    /// Measures all readers on a capture; prints the table and gives the bars.
-    pub(super) fn of(&self, title: &str, capture: &Path, readers: &[Reader]) -> Result<Vec<Bar>> {
+    /// Measures all readers on a capture; prints the table and gives the targets.
+    pub(super) fn of(
+        &self,
+        title: &str,
+        capture: &Path,
+        readers: &[&'static Row<Listens>],
+    ) -> Result<Vec<Target>> {
         let (rate, limit) = self.search(capture)?;
         let limit_mpps = limit * 1e-6;
-        match rate {
-            None => println!(
-                "\n[{title}] the empty reader takes all that the sender sends, {limit_mpps:.3} Mpps, in {PROOFS} runs"
+        let title_of_table = match rate {
+            None => format!(
+                "[{title}] the empty reader takes all that the sender sends, {limit_mpps:.3} Mpps, in {PROOFS} runs"
             ),
-            Some(_) => println!(
-                "\n[{title}] the empty reader takes {limit_mpps:.3} Mpps without a drop in {PROOFS} runs, and not more"
+            Some(_) => format!(
+                "[{title}] the empty reader takes {limit_mpps:.3} Mpps without a drop in {PROOFS} runs, and not more"
             ),
-        }
-        let readers: Vec<Reader> = readers
-            .iter()
-            .copied()
-            .filter(|reader| self.readers.path(*reader).is_some())
-            .collect();
-        let highest = self.rounds(capture, &readers, rate)?;
-        let mut table = vec![HEADER.map(str::to_owned).to_vec()];
-        table.extend(highest.iter().map(Series::row));
-        let promised = if limit > PROMISED_RATE {
-            let series = self.rounds(capture, &readers, Some(PROMISED_RATE))?;
-            table.push(vec!["[at 1 Mpps]".to_owned()]);
-            table.extend(series.iter().map(Series::row));
-            Some(series)
-        } else {
-            None
         };
-        print_table(&table);
+        let highest = self.rounds(capture, readers, rate)?;
+        let promised = if limit > PROMISED_RATE {
+            self.rounds(capture, readers, Some(PROMISED_RATE))?
+        } else {
+            Vec::new()
+        };
+        let rows = |all: &[Series]| -> Vec<Vec<String>> {
+            all.iter().map(|own| cells(&COLUMNS, own)).collect()
+        };
+        let mut table = rows(&highest);
+        if !promised.is_empty() {
+            table.push(vec!["[at 1 Mpps]".to_owned()]);
+            table.extend(rows(&promised));
+        }
+        print_cells(&title_of_table, &COLUMNS, table);
         println!(
             "lost: not analysed when the traffic ended; thread, all: part of a core that the busiest thread and all took; 1 Mpps: that thread for 1 Mpps, by CPU time per packet; waited: it was kept from its core"
         );
-        Ok(bars(title, &highest, promised.as_deref()))
+        Ok(targets(title, &highest, &promised))
     }
 
     /// The highest rate that the empty reader takes without a drop: as the sender is told (nothing:
@@ -124,7 +131,7 @@ impl Speed<'_> {
         if let Some(reached) = self.is_clean(capture, None)? {
             return Ok((None, reached));
         }
-        let (full, _) = self.run(capture, Reader::Empty, None)?;
+        let full = self.run(capture, &EMPTY, None)?;
         let (mut good, mut bad) = (0.0, full.rate());
         for _ in 0..STEPS {
             let middle = f64::midpoint(good, bad);
@@ -140,128 +147,116 @@ impl Speed<'_> {
 
     /// The median rate of runs without a drop; nothing if one had a drop.
     fn is_clean(&self, capture: &Path, rate: Option<f64>) -> Result<Option<f64>> {
-        let mut rates = Vec::new();
+        let mut runs = Vec::new();
         for _ in 0..PROOFS {
-            let (sent, received) = self.run(capture, Reader::Empty, rate)?;
-            if received.dropped > 0 || received.packets < sent.packets {
+            let run = self.run(capture, &EMPTY, rate)?;
+            if run.received.dropped > 0 || run.received.packets < run.sent.packets {
                 return Ok(None);
             }
-            rates.push(sent.rate());
+            runs.push(Some(run));
         }
-        Ok(Some(median(&rates)))
+        let runs: Runs<Run> = runs.into_iter().collect();
+        Ok(Some(runs.median(Run::rate)))
     }
 
-    fn run(&self, capture: &Path, reader: Reader, rate: Option<f64>) -> Result<(Sent, Received)> {
+    fn run(&self, capture: &Path, reader: &Row<Listens>, rate: Option<f64>) -> Result<Run> {
         let send = || self.sender.send(capture, Span::Seconds(self.seconds), rate);
-        self.readers.during(reader, send)
+        let (sent, received) = self.readers.during(reader, send)?;
+        Ok(Run { sent, received })
     }
 
-    /// All readers take turns.
-    fn rounds(&self, capture: &Path, readers: &[Reader], rate: Option<f64>) -> Result<Vec<Series>> {
-        let mut all: Vec<Series> = readers
-            .iter()
-            .map(|reader| Series {
-                reader: *reader,
-                runs: Vec::new(),
-            })
-            .collect();
-        for round in 0..self.runs {
-            for series in &mut all {
-                super::super::progress(&format!("round {}: {}", round + 1, series.reader.name()));
-                series.runs.push(self.run(capture, series.reader, rate)?);
-            }
-        }
-        super::super::progress("");
-        Ok(all)
+    /// All readers that are installed take turns.
+    fn rounds(
+        &self,
+        capture: &Path,
+        readers: &[&'static Row<Listens>],
+        rate: Option<f64>,
+    ) -> Result<Vec<Series>> {
+        let rows = readers.iter().copied();
+        let rows = rows.filter(|row| self.readers.path(row).is_some());
+        harness::rounds("readers", rows, self.runs, |_, row, _| {
+            self.run(capture, row, rate).map(Some)
+        })
     }
 }
 
-const HEADER: [&str; 12] = [
-    "reader", "runs", "Mpps", "Gb/s", "sent", "received", "dropped", "lost", "thread", "all",
-    "1 Mpps", "waited",
-];
-
-fn bars(title: &str, highest: &[Series], promised: Option<&[Series]>) -> Vec<Bar> {
-    let linkweir = |series: &'_ [Series]| {
-        series
-            .iter()
-            .position(|series| series.reader == Reader::Linkweir)
-    };
-    let Some(own) = linkweir(highest).and_then(|at| highest.get(at)) else {
+fn targets(title: &str, highest: &[Series], promised: &[Series]) -> Vec<Target> {
+    let Some(own) = find(highest, "linkweir") else {
         return Vec::new();
     };
-    let lost = own.sum(|(sent, received)| sent.packets.saturating_sub(received.packets));
-    let rate = own.median(|(sent, _)| sent.rate());
-    let mut bars = vec![Bar {
-        what: format!("{title}: no drop at the highest rate of the empty reader"),
-        figure: format!(
-            "{} of {} packets lost at {:.3} Mpps",
-            grouped(lost),
-            grouped(own.sum(|(sent, _)| sent.packets)),
-            rate * 1e-6
-        ),
-        passed: lost == 0 && own.sum(|(_, received)| received.dropped) == 0,
-    }];
-    let at_rate = promised.and_then(|all| linkweir(all).and_then(|at| all.get(at)));
-    let (core, how) = match at_rate {
-        Some(series) => (series.core(|received| received.thread_s), String::new()),
+    let lost = own.sum(|run| run.sent.packets.saturating_sub(run.received.packets));
+    let rate = own.median(Run::rate);
+    let (core, how) = match find(promised, "linkweir") {
+        Some(series) => (series.median(Run::core), String::new()),
         None => (
-            own.core_at(PROMISED_RATE),
+            own.median(Run::core_as_promised),
             format!(
                 " by CPU time per packet; the sender reaches {:.3} Mpps, where it is {:.1} %",
                 rate * 1e-6,
-                100.0 * own.core(|received| received.thread_s)
+                100.0 * own.median(Run::core)
             ),
         ),
     };
-    bars.push(Bar {
-        what: format!("{title}: analysing thread under 50 % of a core at 1 Mpps"),
-        figure: format!("{:.1} %{how}", core * 100.0),
-        passed: core < PROMISED_CORE,
-    });
-    bars
+    vec![
+        Target::new(
+            format!("{title}: no drop at the highest rate of the empty reader"),
+            format!(
+                "{} of {} packets lost at {:.3} Mpps",
+                grouped(lost),
+                grouped(sent(own)),
+                rate * 1e-6
+            ),
+            lost == 0 && dropped(own) == 0,
+        ),
+        Target::new(
+            format!("{title}: analysing thread under 50 % of a core at 1 Mpps"),
+            format!("{:.1} %{how}", core * 100.0),
+            core < PROMISED_CORE,
+        ),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::readers::LINKWEIR;
     use super::*;
 
-    fn series(reader: Reader, sent: u64, received: u64, thread_s: f64) -> Series {
-        let run = (
-            Sent {
+    fn series(row: &'static Row<Listens>, sent: u64, received: u64, thread_s: f64) -> [Series; 1] {
+        let run = Run {
+            sent: Sent {
                 packets: sent,
                 bytes: sent * 100,
                 seconds: 2.0,
             },
-            Received {
+            received: Received {
                 packets: received,
                 dropped: sent - received,
                 thread_s,
                 waited_s: 0.0,
                 all_s: thread_s,
             },
-        );
-        Series {
-            reader,
-            runs: vec![run, run, run],
-        }
+        };
+        [Series {
+            row,
+            runs: [Some(run); 3].into_iter().collect(),
+        }]
     }
 
     #[test]
     fn what_could_not_be_sent_is_scaled() {
         // 0.6 s of CPU time for a million packets in two seconds.
-        let own = [series(Reader::Linkweir, 1_000_000, 1_000_000, 0.6)];
-        let bars = bars("mix", &own, None);
-        assert!(bars[0].passed);
-        assert!(!bars[1].passed, "{}", bars[1].figure);
-        assert!(bars[1].figure.starts_with("60.0 %"));
-        assert!(bars[1].figure.contains("where it is 30.0 %"));
+        let own = series(&LINKWEIR, 1_000_000, 1_000_000, 0.6);
+        let targets = targets("mix", &own, &[]);
+        assert!(targets[0].is_reached);
+        assert!(!targets[1].is_reached, "{}", targets[1].figure);
+        assert!(targets[1].figure.starts_with("60.0 %"));
+        assert!(targets[1].figure.contains("where it is 30.0 %"));
     }
 
     #[test]
     fn a_single_lost_packet_is_a_miss() {
-        let own = [series(Reader::Linkweir, 1_000_000, 999_999, 0.1)];
-        assert!(!bars("mix", &own, None)[0].passed);
-        assert!(bars("mix", &[series(Reader::Empty, 1, 1, 0.1)], None).is_empty());
+        let own = series(&LINKWEIR, 1_000_000, 999_999, 0.1);
+        assert!(!targets("mix", &own, &[])[0].is_reached);
+        assert!(targets("mix", &series(&EMPTY, 1, 1, 0.1), &[]).is_empty());
     }
 }

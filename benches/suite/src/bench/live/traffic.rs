@@ -4,6 +4,7 @@
 //! Eight client addresses talk to one server on four kept-alive connections each, all at once. The
 //! responses are of 100 to 6000 bytes, which is what makes sequence numbers differ.
 
+use super::super::harness::Chance;
 use anyhow::{Context as _, Result};
 use linkweir_testkit::capture_writer::{PcapVariant, pcap};
 use linkweir_testkit::conversation::{Conversation, Side};
@@ -39,13 +40,13 @@ pub(super) const fn server() -> SocketAddr {
 
 /// Writes the capture; gives its connections.
 pub(super) fn write(path: &Path, transactions: u64) -> Result<Vec<Talked>> {
-    let mut random = Random(0x6c77);
+    let mut random = Chance::new(0x6c77);
     let addresses = (0..CLIENTS).flat_map(|number| (0..CONNECTIONS).map(move |_| client(number)));
     let mut talks: Vec<(Conversation, Talked)> = addresses
         .enumerate()
         .map(|(index, address)| {
             // As a system gives them out: somewhere in the range, mostly not in a row.
-            let port = 32_768 + random.below(28_000);
+            let port = 32_768 + below(&mut random, 28_000);
             let client = SocketAddr::new(address, u16::try_from(port).unwrap_or(40_000));
             let begin = Conversation::START_NS + index as u64 * 1_733;
             let talk = Conversation::between(client, server())
@@ -92,10 +93,13 @@ pub(super) fn write(path: &Path, transactions: u64) -> Result<Vec<Talked>> {
 }
 
 /// One request and its response; every second segment is acknowledged, as TCP does.
-fn exchange(talk: &mut Conversation, random: &mut Random, number: u64) {
-    let size = 100.0 * 60.0_f64.powf(random.fraction());
+fn exchange(talk: &mut Conversation, random: &mut Chance, number: u64) {
+    let size = 100.0 * 60.0_f64.powf(fraction(random));
     let size = format!("{size:.0}").parse().unwrap_or(100);
-    let exchange = Exchange::get(format!("/item/{}?visit={number}", random.below(5000)), size);
+    let exchange = Exchange::get(
+        format!("/item/{}?visit={number}", below(random, 5000)),
+        size,
+    );
     let begin = talk.now_ns();
     talk.client_sends(exchange.request());
     talk.acknowledges(Side::Server);
@@ -124,31 +128,14 @@ fn flush(
     Ok(())
 }
 
-/// `splitmix64`: the same numbers in every run.
-#[derive(Debug)]
-struct Random(u64);
+/// Less than `end`.
+fn below(random: &mut Chance, end: u32) -> u32 {
+    random.word() % end.max(1)
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        linkweir_engine::hash::mix(self.0)
-    }
-
-    /// 32 bits of it.
-    fn word(&mut self) -> u32 {
-        let [a, b, c, d, ..] = self.next().to_be_bytes();
-        u32::from_be_bytes([a, b, c, d])
-    }
-
-    /// Less than `end`.
-    fn below(&mut self, end: u32) -> u32 {
-        self.word() % end.max(1)
-    }
-
-    /// From 0 to 1.
-    fn fraction(&mut self) -> f64 {
-        f64::from(self.word()) / f64::from(u32::MAX)
-    }
+/// From 0 to 1.
+fn fraction(random: &mut Chance) -> f64 {
+    f64::from(random.word()) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

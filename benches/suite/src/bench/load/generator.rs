@@ -1,8 +1,9 @@
 //! `linkweir load`, and what its summary says.
 
-use super::peers::{KEPT, PATH, Reached};
-use super::row::{Clients, Mode};
+use super::peers::{KEPT, Loaded, PATH, Reached};
+use super::rows::{Clients, Mode};
 use super::site::{Ended, Site};
+use crate::bench::harness;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::fs;
@@ -71,21 +72,14 @@ pub(super) fn run(site: &Site, job: &Job<'_>) -> Result<Outcome> {
 }
 
 impl Outcome {
-    /// A number of the key `load`; parts of the way are separated by dots.
+    /// A number of the key `load`; parts of the way are separated by slashes.
     pub(super) fn number(&self, way: &str) -> Result<f64> {
-        let number = self.value(way).and_then(Value::as_f64);
-        number.with_context(|| format!("no `load.{way}` in the summary"))
+        harness::number(&self.summary, &format!("load/{way}"))
     }
 
     /// The same for a count.
     pub(super) fn count(&self, way: &str) -> Result<u64> {
-        let count = self.value(way).and_then(Value::as_u64);
-        count.with_context(|| format!("no count `load.{way}` in the summary"))
-    }
-
-    fn value(&self, way: &str) -> Option<&Value> {
-        let pointer = format!("/load/{}", way.replace('.', "/"));
-        self.summary.pointer(&pointer)
+        harness::count(&self.summary, &format!("load/{way}"))
     }
 
     /// Sessions that failed, for whatever cause.
@@ -114,17 +108,16 @@ impl Outcome {
 
     /// What it reached, where it kept the rate: nothing failed, the run is valid, and as many answers
     /// came as were asked for. The time is that of the whole run, with the end of the last session.
-    pub(super) fn kept(self, rate: f64) -> Result<Option<(Reached, Ended)>> {
-        let seconds = self.summary.get("elapsed_s").and_then(Value::as_f64);
-        let seconds = seconds.context("no `elapsed_s` in the summary")?;
+    pub(super) fn kept(self, rate: f64) -> Result<Option<Loaded>> {
+        let seconds = harness::number(&self.summary, "elapsed_s")?;
         let per_second = self.number("responses")? / seconds;
         let is_kept =
             self.ended.code == Some(0) && self.failed()? == 0 && per_second >= KEPT * rate;
         let us = |way| self.number(way).ok().map(|seconds| seconds * 1e6);
         let reached = Reached {
             per_second,
-            p50_us: us("response_time_s.median"),
-            p99_us: us("response_time_s.p99"),
+            p50_us: us("response_time_s/median"),
+            p99_us: us("response_time_s/p99"),
         };
         Ok(is_kept.then_some((reached, self.ended)))
     }
@@ -134,18 +127,18 @@ impl Outcome {
 pub(super) fn at_rate(
     site: &Site,
     binary: &Path,
-    (clients, mode): (Clients, Mode),
+    (clients, mode): (Clients, &Mode),
     seconds: u32,
     rate: f64,
-) -> Result<Option<(Reached, Ended)>> {
-    let sessions = rate / f64::from(mode.requests());
+) -> Result<Option<Loaded>> {
+    let sessions = rate / f64::from(mode.requests);
     let job = Job {
         binary,
         path: PATH,
         clients,
         arrivals: format!("constant:{sessions:.3}"),
         seconds,
-        script: (mode == Mode::KeepAlive).then(|| script(mode.requests())),
+        script: (!mode.closes()).then(|| script(mode.requests)),
         words: words(mode),
     };
     run(site, &job)?.kept(rate)
@@ -154,9 +147,9 @@ pub(super) fn at_rate(
 /// Further words of a row. What the server has not answered soon after the end it could not keep up
 /// with. How well the schedule is kept is measured for itself; here it is enough that sessions are not
 /// heaped up.
-fn words(mode: Mode) -> Vec<String> {
+fn words(mode: &Mode) -> Vec<String> {
     let mut words = vec!["--drain", "100ms", "--lag-limit", "20ms"];
-    if mode == Mode::Close {
+    if mode.closes() {
         words.push("--close");
     }
     words.into_iter().map(str::to_owned).collect()
@@ -169,7 +162,7 @@ fn script(requests: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cores::Busy;
+    use super::super::site::Busy;
     use super::*;
 
     fn outcome(code: i32, responses: u64, refused: u64) -> Outcome {
@@ -199,7 +192,7 @@ mod tests {
         assert!(kept(0, 1950, 0).is_none(), "the server did not follow");
         assert!(kept(1, 2000, 0).is_none(), "the run is invalid");
         assert!(kept(0, 2000, 1).is_none(), "one session failed");
-        assert!(outcome(0, 1, 0).number("schedule_lag_us.p50").is_err());
+        assert!(outcome(0, 1, 0).number("schedule_lag_us/p50").is_err());
         assert_eq!(outcome(0, 7, 0).count("responses").unwrap(), 7);
         assert_eq!(outcome(0, 7, 3).causes(), "refused 3");
         assert_eq!(outcome(0, 7, 0).causes(), "");

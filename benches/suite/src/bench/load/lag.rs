@@ -2,12 +2,9 @@
 
 use super::Plan;
 use super::generator::{self, Job};
-use super::row::Clients;
+use super::rows::Clients;
 use super::site::Site;
-use crate::bench::bars::Bar;
-use crate::bench::measure::median;
-use crate::bench::progress;
-use crate::shell::print_table;
+use crate::bench::harness::{Column, Row, Series, Target, digits, percent, print, rounds, row};
 use anyhow::Result;
 use std::path::Path;
 
@@ -28,89 +25,88 @@ struct Lags {
     client: f64,
 }
 
-/// Starts sessions with even gaps, as the paper did, and by a Poisson process, whose gaps are as often short
-/// as in any real load: there one session in six comes while another is being sent. At real-time priority:
-/// the lag that is asked for is the program's, not that of what else the machine does.
-pub(super) fn run(plan: &Plan, site: &Site, binary: &Path) -> Result<Vec<Bar>> {
-    let header = [
-        "schedule lag, us",
-        "runs",
-        "median",
-        "99 %",
-        "longest",
-        "client's core",
-    ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    let mut all = Vec::new();
-    for arrivals in ["constant", "poisson"] {
-        let runs = measure(plan, site, binary, arrivals)?;
-        let of = |part: fn(&Lags) -> f64| median(&runs.iter().map(part).collect::<Vec<f64>>());
-        rows.push(vec![
-            format!("{RATE} sessions/s, {arrivals}"),
-            runs.len().to_string(),
-            format!("{:.2}", of(|lags| lags.p50)),
-            format!("{:.2}", of(|lags| lags.p99)),
-            format!("{:.0}", of(|lags| lags.max)),
-            format!("{:.0} %", 100.0 * of(|lags| lags.client)),
-        ]);
-        all.extend(bars(arrivals, of(|lags| lags.p50), of(|lags| lags.p99)));
-    }
-    progress("");
-    println!(
-        "\nfrom when the schedule wants a session to when its SYN is sent; the middle of the runs, with --rt"
+/// Arrivals as `--arrivals` has them, without the rate.
+#[derive(Debug)]
+struct Arrivals;
+
+/// Even gaps, as the paper had them, and a Poisson process, whose gaps are as often short as in any real
+/// load: there one session in six comes while another is being sent.
+static ROWS: [Row<Arrivals>; 2] = [
+    row("constant", "constant", Arrivals),
+    row("poisson", "poisson", Arrivals),
+];
+
+#[rustfmt::skip]
+const COLUMNS: [Column<Series<Arrivals, Lags>>; 6] = [
+    ("schedule lag, us", |own| format!("{RATE} sessions/s, {}", own.row.name)),
+    ("runs", |own| own.count().to_string()),
+    ("median", |own| digits(own.median(|lags| lags.p50), 2)),
+    ("99 %", |own| digits(own.median(|lags| lags.p99), 2)),
+    ("longest", |own| digits(own.median(|lags| lags.max), 0)),
+    ("client's core", |own| percent(own.median(|lags| lags.client))),
+];
+
+/// Starts sessions, at real-time priority: the lag that is asked for is the program's, not that of what else
+/// the machine does.
+pub(super) fn run(plan: &Plan, site: &Site, binary: &Path) -> Result<Vec<Target>> {
+    let all = rounds("schedule lag", &ROWS, plan.runs, |_, row, _| {
+        measure(plan, site, binary, row.word).map(Some)
+    })?;
+    print(
+        "from when the schedule wants a session to when its SYN is sent; the middle of the runs, with --rt",
+        &COLUMNS,
+        &all,
     );
-    print_table(&rows);
-    Ok(all)
+    let targets = all.iter().flat_map(|own| {
+        let (p50, p99) = (own.median(|lags| lags.p50), own.median(|lags| lags.p99));
+        targets(own.row.word, p50, p99)
+    });
+    Ok(targets.collect())
 }
 
-fn measure(plan: &Plan, site: &Site, binary: &Path, arrivals: &str) -> Result<Vec<Lags>> {
-    let mut runs = Vec::new();
-    for round in 0..plan.runs {
-        progress(&format!("round {}: schedule lag, {arrivals}", round + 1));
-        let job = Job {
-            binary,
-            path: "/small",
-            clients: Clients::Million,
-            arrivals: format!("{arrivals}:{RATE}"),
-            seconds: plan.seconds.max(LEAST_SECONDS),
-            script: None,
-            words: ["--close", "--rt"].map(str::to_owned).to_vec(),
-        };
-        let outcome = generator::run(site, &job)?;
-        runs.push(Lags {
-            p50: outcome.number("schedule_lag_us.p50")?,
-            p99: outcome.number("schedule_lag_us.p99")?,
-            max: outcome.number("schedule_lag_us.max")?,
-            client: outcome.ended.busy.client,
-        });
-    }
-    Ok(runs)
-}
-
-fn bars(arrivals: &str, p50: f64, p99: f64) -> Vec<Bar> {
-    let bar = |name: &str, figure: f64, most: f64| Bar {
-        what: format!("schedule lag at {RATE} sessions/s, {arrivals}: {name} at most {most} us"),
-        figure: format!("{figure:.2} us"),
-        passed: figure <= most,
+fn measure(plan: &Plan, site: &Site, binary: &Path, arrivals: &str) -> Result<Lags> {
+    let job = Job {
+        binary,
+        path: "/small",
+        clients: Clients::MILLION,
+        arrivals: format!("{arrivals}:{RATE}"),
+        seconds: plan.seconds.max(LEAST_SECONDS),
+        script: None,
+        words: ["--close", "--rt"].map(str::to_owned).to_vec(),
     };
-    vec![
-        bar("median", p50, MOST_P50_US),
-        bar("99th percentile", p99, MOST_P99_US),
+    let outcome = generator::run(site, &job)?;
+    Ok(Lags {
+        p50: outcome.number("schedule_lag_us/p50")?,
+        p99: outcome.number("schedule_lag_us/p99")?,
+        max: outcome.number("schedule_lag_us/max")?,
+        client: outcome.ended.busy.client,
+    })
+}
+
+fn targets(arrivals: &str, p50: f64, p99: f64) -> [Target; 2] {
+    let target = |name: &str, figure: f64, most: f64| {
+        Target::new(
+            format!("schedule lag at {RATE} sessions/s, {arrivals}: {name} at most {most} us"),
+            format!("{figure:.2} us"),
+            figure <= most,
+        )
+    };
+    [
+        target("median", p50, MOST_P50_US),
+        target("99th percentile", p99, MOST_P99_US),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::harness::reached;
 
     #[test]
-    fn bars_are_where_they_are_said_to_be() {
-        let passed = |p50, p99| {
-            let bars = bars("constant", p50, p99);
-            (bars[0].passed, bars[1].passed)
-        };
-        assert_eq!(passed(1.0, 20.0), (true, true));
-        assert_eq!(passed(1.1, 20.1), (false, false));
-        assert_eq!(passed(f64::NAN, f64::NAN), (false, false));
+    fn targets_are_where_they_are_said_to_be() {
+        let passed = |p50, p99| reached(&targets("constant", p50, p99));
+        assert_eq!(passed(1.0, 20.0), [true, true]);
+        assert_eq!(passed(1.1, 20.1), [false, false]);
+        assert_eq!(passed(f64::NAN, f64::NAN), [false, false]);
     }
 }

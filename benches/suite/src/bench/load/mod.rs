@@ -6,29 +6,25 @@
 //! take turns, a short run each per round;
 //! figures are medians over the rounds, ratios are of runs of the same round.
 
-mod bars;
 mod contrast;
-mod cores;
 mod generator;
 mod lag;
 mod open;
-mod part;
 mod peers;
 mod rates;
-mod row;
+mod rows;
 mod search;
 mod site;
 
-use super::bars::{self as all_bars, Bar};
-use super::captures;
-use crate::shell::{self, Options, passes, root};
-use crate::{Outcome, usage};
-use anyhow::{Context as _, Result, bail};
-use part::Part;
-use row::{Mode, Tool};
+use super::harness::{Parts, Target, in_memory, linkweir, needs, setup, verdict};
+use crate::Outcome;
+use crate::shell::{self, Options};
+use rows::{MODES, ROWS, Row, Tool};
 use site::Site;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+/// What `--only` may name beside the rows.
+const OTHERS: [&str; 3] = ["open", "lag", "contrast"];
 
 /// What cannot be done without: program and Debian package.
 const NEEDED: [(&str, &str); 5] = [
@@ -52,122 +48,77 @@ struct Plan {
     is_steered: bool,
     /// Whether server and clients go before all other programs.
     is_urgent: bool,
-    only: Vec<Part>,
+    parts: Parts,
     binary: Option<PathBuf>,
 }
 
 impl Plan {
-    fn wants(&self, part: Part) -> bool {
-        self.only.is_empty() || self.only.contains(&part)
-    }
-
     /// The rows that are asked for and can be run, with wrk, which others are compared with.
-    fn rows(&self) -> Vec<Tool> {
-        let mut rows: Vec<Tool> = Tool::all();
-        rows.retain(|tool| self.wants(Part::Row(*tool)) && is_there(*tool));
-        if !rows.is_empty() && !rows.contains(&Tool::Wrk) {
-            rows.insert(0, Tool::Wrk);
+    fn rows(&self) -> Vec<&'static Row> {
+        let asked = |row: &&Row| self.parts.wants(row.word) && is_there(row);
+        let mut rows: Vec<&Row> = ROWS.iter().filter(asked).collect();
+        if rows.first().is_some_and(|row| row.word != "wrk") {
+            rows.splice(0..0, ROWS.iter().filter(|row| row.word == "wrk"));
         }
         rows
     }
 }
 
-fn is_there(tool: Tool) -> bool {
-    let is_there = match tool {
-        Tool::Ab | Tool::Httperf => shell::find(tool.name()).is_some(),
-        Tool::Wrk | Tool::Linkweir(_) => true,
-    };
+fn is_there(row: &Row) -> bool {
+    let is_there = matches!(row.how, Tool::Linkweir(_)) || shell::find(row.name).is_some();
     if !is_there {
-        eprintln!(
-            "bench load: {} is not installed: no row for it",
-            tool.name()
-        );
+        eprintln!("bench load: {} is not installed: no row for it", row.name);
     }
     is_there
+}
+
+/// All words of `--only`.
+fn words() -> Vec<&'static str> {
+    let rows = ROWS.iter().map(|row| row.word);
+    rows.chain(OTHERS).collect()
 }
 
 /// `bench load [--seconds N] [--runs N] [--cable] [--steer] [--urgent] [--binary FILE] [--only PART]...`
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
-    let mut plan = Plan {
+    let plan = Plan {
         seconds: options.value("--seconds")?.unwrap_or(2).max(1),
         runs: options.value("--runs")?.unwrap_or(5).max(1),
         is_cable: options.flag("--cable"),
         is_steered: options.flag("--steer"),
         is_urgent: options.flag("--urgent"),
-        only: Vec::new(),
+        parts: Parts::of(&mut options, &words())?,
         binary: options.value("--binary")?,
     };
-    while let Some(word) = options.value::<String>("--only")? {
-        let part = Part::named(&word).ok_or_else(|| {
-            usage(&format!(
-                "no part `{word}`; there are {}",
-                Part::names().join(", ")
-            ))
-        })?;
-        plan.only.push(part);
-    }
     options.rest()?;
-    passes(
-        Command::new("scripts/setup.sh")
-            .arg("bench")
-            .current_dir(root()),
-    )?;
-    let missing = NEEDED
-        .iter()
-        .filter(|(program, _)| shell::find(program).is_none());
-    let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
-    if !packages.is_empty() {
-        bail!(
-            "missing; install them with: apt-get install {}",
-            packages.join(" ")
-        );
-    }
-    let dir = shell::memory_folder("bench-load");
-    if dir.is_dir() {
-        captures::remove(&dir)?;
-    }
-    std::fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
-    let outcome = measure(&plan, &dir);
-    captures::remove(&dir)?;
-    outcome
+    setup()?;
+    needs(&NEEDED)?;
+    in_memory("bench-load", |dir| measure(&plan, dir))
 }
 
 fn measure(plan: &Plan, dir: &Path) -> Outcome {
-    let binary = match &plan.binary {
-        Some(binary) => binary.canonicalize().context("--binary")?,
-        None => shell::release_binary()?,
-    };
+    let binary = linkweir(plan.binary.as_deref())?;
     let site = Site::new(plan, &dir.join("site"), contrast::WORK)?;
     describe(plan, &site);
-    let mut bars: Vec<Bar> = Vec::new();
+    let mut targets: Vec<Target> = Vec::new();
     let rows = plan.rows();
-    for mode in Mode::ALL {
-        if !rows.is_empty() {
+    if !rows.is_empty() {
+        for mode in &MODES {
             let all = rates::measure(plan, &site, &binary, &rows, mode)?;
             rates::table(mode, &all);
-            bars.extend(bars::of_rows(&all));
+            targets.extend(rows::targets(mode, &all));
         }
     }
-    bars.extend(others(plan, &site, &binary)?);
-    println!();
-    all_bars::print(&bars);
-    Ok(bars.iter().all(|bar| bar.passed))
-}
-
-/// What is measured beside the rows.
-fn others(plan: &Plan, site: &Site, binary: &Path) -> Result<Vec<Bar>> {
-    let mut bars = Vec::new();
-    if plan.wants(Part::Lag) {
-        bars.extend(lag::run(plan, site, binary)?);
+    if plan.parts.wants("lag") {
+        targets.extend(lag::run(plan, &site, &binary)?);
     }
-    if plan.wants(Part::Open) {
-        bars.extend(open::run(site, binary)?);
+    if plan.parts.wants("open") {
+        targets.extend(open::run(&site, &binary)?);
     }
-    if plan.wants(Part::Contrast) {
-        bars.extend(contrast::run(plan.seconds, site, binary)?);
+    if plan.parts.wants("contrast") {
+        targets.extend(contrast::run(plan.seconds, &site, &binary)?);
     }
-    Ok(bars)
+    verdict(&targets)
 }
 
 fn describe(plan: &Plan, site: &Site) {
@@ -195,9 +146,17 @@ fn describe(plan: &Plan, site: &Site) {
         } else {
             ""
         },
-        cores::SERVER,
-        cores::CLIENT,
+        site::SERVER_CORE,
+        site::CLIENT_CORE,
         linkweir_testkit::load::SMALL,
         peers::CONNECTIONS,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_part_has_a_word_of_its_own() {
+        crate::bench::harness::assert_different(&super::words());
+    }
 }

@@ -1,10 +1,9 @@
 //! A million client addresses and very many connections at once, and the memory for that.
 
 use super::generator::{self, Job};
-use super::row::Clients;
+use super::rows::Clients;
 use super::site::Site;
-use crate::bench::bars::Bar;
-use crate::bench::progress;
+use crate::bench::harness::{Target, progress};
 use crate::shell::grouped;
 use anyhow::Result;
 use linkweir_testkit::load::most_files;
@@ -20,13 +19,13 @@ const HELD: u32 = SECONDS + 5;
 const MOST_MB: f64 = 512.0;
 
 /// Opens them, asks twice on each with a long rest between, and looks at the memory meanwhile.
-pub(super) fn run(site: &Site, binary: &Path) -> Result<Vec<Bar>> {
+pub(super) fn run(site: &Site, binary: &Path) -> Result<Vec<Target>> {
     progress("very many connections");
     let rate = COUNT.div_ceil(u64::from(SECONDS));
     let job = Job {
         binary,
         path: "/small",
-        clients: Clients::Million,
+        clients: Clients::MILLION,
         arrivals: format!("constant:{rate}"),
         // The last of them is in the last second.
         seconds: SECONDS,
@@ -61,40 +60,39 @@ pub(super) fn run(site: &Site, binary: &Path) -> Result<Vec<Bar>> {
         grouped(completed),
         grouped(failed),
     );
-    Ok(bars(open, outcome.ended.memory, failed, &outcome.causes()))
+    let causes = outcome.causes();
+    Ok(targets(open, outcome.ended.memory, failed, &causes))
 }
 
-fn bars(open: u64, memory: u64, failed: u64, causes: &str) -> Vec<Bar> {
+fn targets(open: u64, memory: u64, failed: u64, causes: &str) -> Vec<Target> {
     let megabytes = memory as f64 * 1e-6;
     vec![
-        Bar {
-            what: format!(
+        Target::new(
+            format!(
                 "a million client addresses and {} open connections in under {MOST_MB} MB",
                 grouped(COUNT)
             ),
-            figure: format!("{} in {megabytes:.1} MB", grouped(open)),
-            passed: open >= COUNT && megabytes < MOST_MB,
-        },
-        Bar {
-            what: "none of these sessions failed".to_owned(),
-            figure: format!("{} {causes}", grouped(failed)),
-            passed: failed == 0,
-        },
+            format!("{} in {megabytes:.1} MB", grouped(open)),
+            open >= COUNT && megabytes < MOST_MB,
+        ),
+        Target::new(
+            "none of these sessions failed",
+            format!("{} {causes}", grouped(failed)),
+            failed == 0,
+        ),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::harness::reached;
 
     #[test]
     fn fewer_connections_more_memory_or_a_failure_is_a_miss() {
-        let passed = |open, memory, failed| {
-            let bars = bars(open, memory, failed, "");
-            (bars[0].passed, bars[1].passed)
-        };
-        assert_eq!(passed(200_000, 511_000_000, 0), (true, true));
-        assert_eq!(passed(199_999, 1, 1), (false, false));
-        assert_eq!(passed(200_000, 512_000_000, 0), (false, true));
+        let passed = |open, memory, failed| reached(&targets(open, memory, failed, ""));
+        assert_eq!(passed(200_000, 511_000_000, 0), [true, true]);
+        assert_eq!(passed(199_999, 1, 1), [false, false]);
+        assert_eq!(passed(200_000, 512_000_000, 0), [false, true]);
     }
 }

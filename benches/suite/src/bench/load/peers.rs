@@ -1,6 +1,6 @@
 //! The other programs, and what they say at the end.
 
-use super::row::Mode;
+use super::rows::Mode;
 use super::site::{Ended, Site};
 use anyhow::{Context as _, Result, bail};
 use std::time::Duration;
@@ -14,23 +14,26 @@ const MORE: Duration = Duration::from_secs(60);
 /// Part of the asked rate that counts as kept.
 pub(super) const KEPT: f64 = 0.98;
 
+/// What a program reached, and how it ended.
+pub(super) type Loaded = (Reached, Ended);
+
 /// What a program reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reached {
     /// Requests per second; where each has its connection, those too.
     pub(super) per_second: f64,
-    /// Median response time in microseconds, where it is told.
+    /// Median response time in microseconds, where it is reported.
     pub(super) p50_us: Option<f64>,
     /// 99th percentile.
     pub(super) p99_us: Option<f64>,
 }
 
 /// wrk for so many seconds.
-pub(super) fn wrk(site: &Site, mode: Mode, seconds: u32) -> Result<(Reached, Ended)> {
+pub(super) fn wrk(site: &Site, mode: &Mode, seconds: u32) -> Result<Loaded> {
     let mut wrk = site.client("wrk");
     wrk.args(["-t1", "--latency", "--timeout", "10s"]);
     wrk.args([format!("-c{CONNECTIONS}"), format!("-d{seconds}s")]);
-    if mode == Mode::Close {
+    if mode.closes() {
         wrk.args(["-H", "Connection: close"]);
     }
     let ended = site.run(wrk.arg(Site::url(PATH)), MORE)?;
@@ -39,10 +42,10 @@ pub(super) fn wrk(site: &Site, mode: Mode, seconds: u32) -> Result<(Reached, End
 }
 
 /// ab for so many seconds.
-pub(super) fn ab(site: &Site, mode: Mode, seconds: u32) -> Result<(Reached, Ended)> {
+pub(super) fn ab(site: &Site, mode: &Mode, seconds: u32) -> Result<Loaded> {
     let mut ab = site.client("ab");
     ab.arg("-q");
-    if mode == Mode::KeepAlive {
+    if !mode.closes() {
         ab.arg("-k");
     }
     // It keeps a record of each of -n requests, so that is bounded too.
@@ -58,13 +61,8 @@ pub(super) fn ab(site: &Site, mode: Mode, seconds: u32) -> Result<(Reached, Ende
 }
 
 /// httperf at a rate of requests per second; `None` where it did not keep that.
-pub(super) fn httperf(
-    site: &Site,
-    mode: Mode,
-    seconds: u32,
-    rate: f64,
-) -> Result<Option<(Reached, Ended)>> {
-    let calls = mode.requests();
+pub(super) fn httperf(site: &Site, mode: &Mode, seconds: u32, rate: f64) -> Result<Option<Loaded>> {
+    let calls = mode.requests;
     let sessions = rate / f64::from(calls);
     let mut httperf = site.client("httperf");
     httperf.args(["--hog", "--timeout", "2", "--uri", PATH]);

@@ -1,15 +1,15 @@
 //! The table: how many connections and requests a second each program makes.
 
-use super::cores::Busy;
-use super::peers::{self, Reached};
-use super::row::{Mode, Tool};
+use super::peers::{Loaded, Reached};
+use super::rows::{Mode, Row, Tool};
 use super::search::{self, Steps};
-use super::site::{Ended, Site};
+use super::site::{Busy, Site};
 use super::{Plan, generator};
-use crate::bench::measure::median;
-use crate::bench::progress;
-use crate::shell::{grouped, print_table};
-use anyhow::{Context as _, Result};
+use crate::bench::harness::{
+    self, Column, Runs, cells, digits, find, megabytes, percent, print_cells, progress,
+};
+use crate::shell::grouped;
+use anyhow::Result;
 use std::path::Path;
 
 /// Where the search begins when nothing is known, in the rate that wrk has just had.
@@ -29,38 +29,13 @@ pub(super) struct Run {
     pub(super) memory: u64,
 }
 
-/// The runs of one program. One that kept no rate has none.
-#[derive(Debug)]
-pub(super) struct Series {
-    pub(super) tool: Tool,
-    pub(super) mode: Mode,
-    /// By round.
-    pub(super) runs: Vec<Option<Run>>,
-}
+/// The runs of one program; of one that kept no rate in a round there is none.
+pub(super) type Series = harness::Series<Tool, Run>;
 
-impl Series {
-    fn values(&self, part: impl Fn(&Run) -> f64) -> Vec<f64> {
-        self.runs.iter().flatten().map(part).collect()
-    }
-
-    pub(super) fn median(&self, part: impl Fn(&Run) -> f64) -> f64 {
-        median(&self.values(part))
-    }
-
-    /// How many times the rate of another this is: the median of the ratios by round.
-    pub(super) fn over(&self, other: &Self) -> f64 {
-        let rounds = self.runs.iter().zip(&other.runs);
-        let ratios = rounds.filter_map(|(own, its)| {
-            Some(own.as_ref()?.reached.per_second / its.as_ref()?.reached.per_second)
-        });
-        median(&ratios.collect::<Vec<f64>>())
-    }
-
-    /// Whether the server's core was full in the middle run.
-    pub(super) fn is_server_full(&self) -> bool {
-        self.median(|run| run.busy.server) >= FULL
-            && self.median(|run| run.busy.process) >= FULL_OF_NGINX
-    }
+/// Whether the server's core was full in the middle run.
+pub(super) fn is_server_full(runs: &Runs<Run>) -> bool {
+    runs.median(|run| run.busy.server) >= FULL
+        && runs.median(|run| run.busy.process) >= FULL_OF_NGINX
 }
 
 /// Runs the rows in turns.
@@ -68,70 +43,44 @@ pub(super) fn measure(
     plan: &Plan,
     site: &Site,
     binary: &Path,
-    tools: &[Tool],
-    mode: Mode,
+    rows: &[&'static Row],
+    mode: &Mode,
 ) -> Result<Vec<Series>> {
-    let series = |tool: &Tool| Series {
-        tool: *tool,
-        mode,
-        runs: Vec::new(),
-    };
-    let mut all: Vec<Series> = tools.iter().map(series).collect();
-    for round in 0..plan.runs {
-        let mut of_wrk = 10_000.0;
-        for series in &mut all {
-            let last = series.runs.iter().flatten().last();
-            // What was found in the last round is kept again, or nearly.
-            let search = match last {
-                Some(run) => (run.reached.per_second * AGAIN, Steps::NARROW),
-                None => (of_wrk * START, Steps::WIDE),
-            };
-            let name = series.tool.name();
-            let run = once(
-                plan,
-                site,
-                binary,
-                (series.tool, mode),
-                search,
-                &mut |rate| {
-                    progress(&format!("round {}: {name} {rate:.0}/s", round + 1));
-                },
-            );
-            let run = run.context(name)?;
-            if let (Tool::Wrk, Some(run)) = (series.tool, &run) {
-                of_wrk = run.reached.per_second;
-            }
-            series.runs.push(run);
+    let mut of_wrk = 10_000.0;
+    harness::rounds("rates", rows.iter().copied(), plan.runs, |_, row, last| {
+        // What was found in the last round is kept again, or nearly.
+        let search = match last {
+            Some(Run { reached, .. }) => (reached.per_second * AGAIN, Steps::NARROW),
+            None => (of_wrk * START, Steps::WIDE),
+        };
+        let run = once(plan.seconds, site, binary, (row, mode), search)?;
+        if let ("wrk", Some(run)) = (row.word, &run) {
+            of_wrk = run.reached.per_second;
         }
-    }
-    progress("");
-    Ok(all)
+        Ok(run)
+    })
 }
 
 fn once(
-    plan: &Plan,
+    seconds: u32,
     site: &Site,
     binary: &Path,
-    (tool, mode): (Tool, Mode),
+    (row, mode): (&Row, &Mode),
     (start, steps): (f64, Steps),
-    tell: &mut dyn FnMut(f64),
 ) -> Result<Option<Run>> {
-    let seconds = plan.seconds;
-    let mut at = |rate: f64| -> Result<Option<(Reached, Ended)>> {
-        tell(rate);
-        match tool {
-            Tool::Wrk => peers::wrk(site, mode, seconds).map(Some),
-            Tool::Ab => peers::ab(site, mode, seconds).map(Some),
-            Tool::Httperf => peers::httperf(site, mode, seconds, rate),
-            Tool::Linkweir(clients) => {
-                generator::at_rate(site, binary, (clients, mode), seconds, rate)
-            }
-        }
+    let highest = |at: &dyn Fn(f64) -> Result<Option<Loaded>>| {
+        let found = search::highest(start, steps, |rate| {
+            progress(&format!("{} {rate:.0}/s", row.name));
+            at(rate)
+        });
+        anyhow::Ok(found?.map(|(_, found)| found))
     };
-    let found = if tool.is_open_loop() {
-        search::highest(start, steps, at)?.map(|(_, found)| found)
-    } else {
-        at(0.0)?
+    let found = match row.how {
+        Tool::Closed(run) => Some(run(site, mode, seconds)?),
+        Tool::Scheduled(run) => highest(&|rate| run(site, mode, seconds, rate))?,
+        Tool::Linkweir(clients) => {
+            highest(&|rate| generator::at_rate(site, binary, (clients, mode), seconds, rate))?
+        }
     };
     Ok(found.map(|(reached, ended)| Run {
         reached,
@@ -141,115 +90,87 @@ fn once(
 }
 
 /// Prints the table of a mode.
-pub(super) fn table(mode: Mode, all: &[Series]) {
-    let header = [
-        "program",
-        "client addresses",
-        "runs",
-        "per second",
-        "least",
-        "most",
-        "of wrk",
-        "p50 us",
-        "p99 us",
-        "server's core",
-        "nginx",
-        "client's core",
-        "MB",
+pub(super) fn table(mode: &Mode, all: &[Series]) {
+    // A row, and that of wrk.
+    type Cells<'a> = (&'a Series, Option<&'a Series>);
+    #[rustfmt::skip]
+    let columns: [Column<Cells<'_>>; 13] = [
+        ("program", |(own, _)| own.row.name.to_owned()),
+        ("client addresses", |(own, _)| grouped(own.row.how.addresses())),
+        ("runs", |(own, _)| own.count().to_string()),
+        ("per second", |(own, _)| digits(own.median(|run| run.reached.per_second), 0)),
+        ("least", |(own, _)| digits(own.least(|run| run.reached.per_second), 0)),
+        ("most", |(own, _)| digits(own.most(|run| run.reached.per_second), 0)),
+        ("of wrk", |(own, wrk)| own.cell_of(*wrk, |run| run.reached.per_second)),
+        ("p50 us", |(own, _)| micros(own, |reached| reached.p50_us)),
+        ("p99 us", |(own, _)| micros(own, |reached| reached.p99_us)),
+        ("server's core", |(own, _)| percent(own.median(|run| run.busy.server))),
+        ("nginx", |(own, _)| percent(own.median(|run| run.busy.process))),
+        ("client's core", |(own, _)| percent(own.median(|run| run.busy.client))),
+        ("MB", |(own, _)| megabytes(own.median(|run| run.memory as f64))),
     ];
-    let wrk = all.iter().find(|series| series.tool == Tool::Wrk);
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    rows.extend(all.iter().map(|series| cells(series, wrk)));
-    println!("\n{}", mode.title());
-    print_table(&rows);
+    /// What a row without a rate has: up to `runs`.
+    const WITHOUT_RATE: usize = 3;
+    let wrk = find(all, "wrk");
+    let rows = all.iter().map(|series| {
+        let mut cells = cells(&columns, &(series, wrk));
+        if series.count() == 0 {
+            cells.truncate(WITHOUT_RATE);
+            cells.push("no rate kept".to_owned());
+        }
+        cells
+    });
+    print_cells(mode.title, &columns, rows);
     println!(
         "wrk, ab: as fast as they are answered; httperf, linkweir load: the highest rate on a schedule that was kept; \
          of wrk: by rounds; nginx: its process, of a core; MB: resident"
     );
 }
 
-fn cells(series: &Series, wrk: Option<&Series>) -> Vec<String> {
-    let rates = || series.values(|run| run.reached.per_second);
-    let percent = |part: fn(&Run) -> f64| format!("{:.0} %", 100.0 * series.median(part));
-    let micros = |part: fn(&Reached) -> Option<f64>| {
-        let told = series
-            .runs
-            .iter()
-            .flatten()
-            .filter_map(|run| part(&run.reached));
-        let told: Vec<f64> = told.collect();
-        if told.is_empty() {
-            "-".to_owned()
-        } else {
-            format!("{:.0}", median(&told))
-        }
-    };
-    let mut cells = vec![
-        series.tool.name().to_owned(),
-        grouped(series.tool.addresses()),
-        series.runs.iter().flatten().count().to_string(),
-    ];
-    if rates().is_empty() {
-        cells.push("no rate kept".to_owned());
-        return cells;
+/// The middle of the times that are reported.
+fn micros(runs: &Runs<Run>, part: fn(&Reached) -> Option<f64>) -> String {
+    let reported = runs.iter().filter_map(|run| part(&run.reached));
+    let reported: Runs<f64> = reported.map(Some).collect();
+    match reported.count() {
+        0 => "-".to_owned(),
+        _ => digits(reported.median(|micros| *micros), 0),
     }
-    let least = rates().into_iter().fold(f64::INFINITY, f64::min);
-    let most = rates().into_iter().fold(0.0, f64::max);
-    cells.extend([
-        format!("{:.0}", series.median(|run| run.reached.per_second)),
-        format!("{least:.0}"),
-        format!("{most:.0}"),
-        wrk.map(|wrk| format!("{:.2}", series.over(wrk)))
-            .unwrap_or_default(),
-        micros(|reached| reached.p50_us),
-        micros(|reached| reached.p99_us),
-        percent(|run| run.busy.server),
-        percent(|run| run.busy.process),
-        percent(|run| run.busy.client),
-        format!("{:.1}", series.median(|run| run.memory as f64) * 1e-6),
-    ]);
-    cells
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::rows::ROWS;
     use super::*;
 
     /// A row with these rates and this use of the server's core.
-    pub(crate) fn series(tool: Tool, mode: Mode, rates: &[f64], server: f64) -> Series {
-        let run = |per_second: &f64| {
-            Some(Run {
-                reached: Reached {
-                    per_second: *per_second,
-                    p50_us: None,
-                    p99_us: None,
-                },
-                busy: Busy {
-                    server,
-                    process: server,
-                    ..Busy::default()
-                },
-                memory: 0,
-            })
+    pub(crate) fn series(word: &str, rates: &[f64], server: f64) -> Series {
+        let run = |per_second: &f64| Run {
+            reached: Reached {
+                per_second: *per_second,
+                p50_us: None,
+                p99_us: None,
+            },
+            busy: Busy {
+                server,
+                process: server,
+                ..Busy::default()
+            },
+            memory: 0,
         };
         Series {
-            tool,
-            mode,
-            runs: rates.iter().map(run).collect(),
+            row: ROWS.iter().find(|row| row.word == word).unwrap(),
+            runs: rates.iter().map(run).map(Some).collect(),
         }
     }
 
     #[test]
-    fn ratios_are_by_round() {
-        let wrk = series(Tool::Wrk, Mode::Close, &[10.0, 20.0, 10.0], 0.5);
-        let mut ab = series(Tool::Ab, Mode::Close, &[20.0, 20.0, 15.0], 0.96);
-        assert_eq!(ab.over(&wrk), 1.5);
-        assert!(ab.is_server_full() && !wrk.is_server_full());
-        // A round without a rate is none.
-        ab.runs[0] = None;
-        assert_eq!(ab.over(&wrk), 1.25);
-        ab.runs = vec![None];
-        assert!(ab.over(&wrk).is_nan() && !ab.is_server_full());
-        assert_eq!(cells(&ab, Some(&wrk)).last().unwrap(), "no rate kept");
+    fn a_server_is_full_in_the_middle_run() {
+        let wrk = series("wrk", &[10.0, 20.0, 10.0], 0.5);
+        let ab = series("ab", &[20.0, 20.0, 15.0], 0.96);
+        assert!(is_server_full(&ab) && !is_server_full(&wrk));
+        let none: Runs<Run> = [None].into_iter().collect();
+        assert!(!is_server_full(&none));
+        assert_eq!(micros(&ab, |reached| reached.p50_us), "-");
+        assert_eq!(micros(&ab, |reached| Some(reached.per_second)), "20");
     }
 }

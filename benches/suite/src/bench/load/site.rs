@@ -1,7 +1,7 @@
 //! The two namespaces, nginx in one of them, and what loads it in the other.
 
 use super::Plan;
-use super::cores::{self, Busy, Look, peak_memory};
+use crate::bench::harness::proc::{Clock, memory};
 use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::gateway::Links;
 use linkweir_testkit::load::{GENERATOR, Net, Nginx, Place, SERVER, SERVING, Settings, most_files};
@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// The core of the server, and that of what loads it.
+pub(super) const SERVER_CORE: usize = 0;
+pub(super) const CLIENT_CORE: usize = 1;
 /// Connections that nginx may hold.
 const CONNECTIONS: u32 = 300_000;
 /// Files of a server that are no connections.
@@ -25,9 +28,20 @@ pub(super) struct Site {
     // Ends before its namespace.
     nginx: Nginx,
     net: Net,
-    folder: PathBuf,
+    dir: PathBuf,
     settings: Settings,
     is_urgent: bool,
+}
+
+/// Parts of one core.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Busy {
+    /// The server's core, with what interrupts do there.
+    pub(super) server: f64,
+    /// The other.
+    pub(super) client: f64,
+    /// The server's process, wherever it ran.
+    pub(super) process: f64,
 }
 
 /// How a program ended, and what it took.
@@ -44,10 +58,10 @@ pub(super) struct Ended {
 }
 
 impl Site {
-    /// Makes the namespaces and starts nginx; `folder` is in memory, `work` is what nginx has to do for
+    /// Makes the namespaces and starts nginx; `dir` is in memory, `work` is what nginx has to do for
     /// an answer of `/work`.
-    pub(super) fn new(plan: &Plan, folder: &Path, work: u32) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+    pub(super) fn new(plan: &Plan, dir: &Path, work: u32) -> Result<Self> {
+        fs::create_dir_all(dir).with_context(|| format!("create {}", dir.display()))?;
         let links = Links {
             has_offloads: !plan.is_cable,
             ..Links::default()
@@ -56,23 +70,23 @@ impl Site {
         // The kernel's default cuts every backlog to 4,096.
         net.set("net.core.somaxconn=65535")?;
         if plan.is_steered {
-            steer(&net, Place::Server, SERVING, cores::SERVER)?;
-            steer(&net, Place::Generator(0), GENERATOR, cores::CLIENT)?;
+            steer(&net, Place::Server, SERVING, SERVER_CORE)?;
+            steer(&net, Place::Generator(0), GENERATOR, CLIENT_CORE)?;
         }
         let settings = Settings {
             has_log: false,
-            core: Some(u16::try_from(cores::SERVER)?),
+            core: Some(u16::try_from(SERVER_CORE)?),
             is_urgent: plan.is_urgent,
             connections: CONNECTIONS,
             shares_ports: true,
             work,
         };
-        let nginx = Nginx::start(&net, folder, &settings).context("start nginx")?;
+        let nginx = Nginx::start(&net, dir, &settings).context("start nginx")?;
         Ok(Self {
             settings,
             nginx,
             net,
-            folder: folder.to_path_buf(),
+            dir: dir.to_path_buf(),
             is_urgent: plan.is_urgent,
         })
     }
@@ -88,15 +102,15 @@ impl Site {
         let each = most_files().saturating_sub(OTHER_FILES).max(1);
         let servers = (connections + connections / 10).div_ceil(each);
         let start = |number: u64| {
-            let folder = self.folder.join(format!("server{number}"));
-            Nginx::start(&self.net, &folder, &self.settings).context("start another nginx")
+            let dir = self.dir.join(format!("server{number}"));
+            Nginx::start(&self.net, &dir, &self.settings).context("start another nginx")
         };
         (1..servers).map(start).collect()
     }
 
     /// For what belongs to it; in memory.
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.dir.join(name)
     }
 
     /// The address of something on the server.
@@ -107,7 +121,7 @@ impl Site {
     /// A command at the generator, on the core for it.
     pub(super) fn client(&self, program: impl AsRef<OsStr>) -> Command {
         let generator = Place::Generator(0);
-        let core = cores::CLIENT.to_string();
+        let core = CLIENT_CORE.to_string();
         let mut command = if self.is_urgent && !self.net.is_unprivileged() {
             // Not with real-time priority: the kernel takes such a program off its core for a
             // twentieth of each second, and a schedule cannot be kept meanwhile.
@@ -144,12 +158,12 @@ impl Site {
         command
             .stdout(File::create(&out)?)
             .stderr(File::create(&err)?);
-        let before = Look::now(self.nginx.id())?;
+        let before = Clock::now(&[self.nginx.id()])?;
         let mut running = Running::start(command).context("start what loads")?;
-        let mut memory = 0;
+        let mut peak = 0;
         let begin = std::time::Instant::now();
         let status = loop {
-            memory = memory.max(peak_memory(running.id()).unwrap_or(0));
+            peak = memory(running.id()).map_or(peak, |(_, most)| most.max(peak));
             if let Some(status) = running.ended()? {
                 break status;
             }
@@ -158,13 +172,18 @@ impl Site {
             }
             std::thread::sleep(LOOK);
         };
-        let busy = Look::now(self.nginx.id())?.since(&before);
+        let used = Clock::now(&[self.nginx.id()])?.since(&before);
+        let busy = Busy {
+            server: used.core(SERVER_CORE),
+            client: used.core(CLIENT_CORE),
+            process: used.processes_of(SERVER_CORE),
+        };
         Ok(Some(Ended {
             code: status.code(),
             stdout: fs::read_to_string(&out)?,
             stderr: fs::read_to_string(&err)?,
             busy,
-            memory,
+            memory: peak,
         }))
     }
 }

@@ -1,13 +1,12 @@
 //! `bench model`: the fitted model beside simpler processes, on recorded series.
 //!
 //! One table for each series, by the models' equations and, where it is said, by one simulated path;
-//! then the bars: the paper's coefficient and means (sec. 3.2).
+//! then the targets: the paper's coefficient and means (sec. 3.2).
 
 mod row;
 mod series;
 
-use super::bars::{Bar, print};
-use super::measure::median;
+use super::harness::{Target, median, verdict};
 use crate::Outcome;
 use crate::shell::{self, Options, print_table, root};
 use anyhow::Result;
@@ -44,11 +43,9 @@ pub(super) fn run(args: &[String]) -> Outcome {
     options.rest()?;
     let logs = logs.unwrap_or_else(|| root().join("../shared/weblogs"));
 
-    let mut bars = world_cup(&series::world_cup(&logs, seed)?)?;
-    bars.extend(requests(&series::requests(&logs)?)?);
-    println!();
-    print(&bars);
-    Ok(bars.iter().all(|bar| bar.passed))
+    let mut targets = world_cup(&series::world_cup(&logs, seed)?)?;
+    targets.extend(requests(&series::requests(&logs)?)?);
+    verdict(&targets)
 }
 
 fn over(lags: usize) -> FitOptions {
@@ -58,7 +55,7 @@ fn over(lags: usize) -> FitOptions {
     }
 }
 
-fn world_cup(counts: &Counts) -> Result<Vec<Bar>> {
+fn world_cup(counts: &Counts) -> Result<Vec<Target>> {
     const FITTED: usize = 300;
     const LAGS: [usize; 4] = [60, 100, FITTED, 1000];
     let most = 1000;
@@ -77,7 +74,7 @@ fn world_cup(counts: &Counts) -> Result<Vec<Bar>> {
     let trend = Row::fitted("dMMPP + profile of 15 min", counts, most, &trend)?;
     let path = trend.realised(counts, 1)?;
     let stationary_path = asked.realised(counts, 1)?;
-    let mut bars = vec![
+    let mut targets = vec![
         below(
             "World Cup: IC over 300 lags, 14 states",
             asked.agreement(FITTED).ic,
@@ -105,14 +102,14 @@ fn world_cup(counts: &Counts) -> Result<Vec<Bar>> {
         ),
     ];
     let states = chosen.model.superposition().states();
-    bars.push(Bar {
-        what: "World Cup: 14 states are chosen".to_owned(),
-        figure: states.to_string(),
-        passed: states == PAPER_STATES,
-    });
-    bars.push(better("World Cup", &chosen, &[&poisson, &hidden], FITTED));
+    targets.push(Target::new(
+        "World Cup: 14 states are chosen",
+        states.to_string(),
+        states == PAPER_STATES,
+    ));
+    targets.push(better("World Cup", &chosen, &[&poisson, &hidden], FITTED));
     for row in [&chosen, &asked, &trend] {
-        bars.push(quick("World Cup", row));
+        targets.push(quick("World Cup", row));
     }
     let rows = [
         &poisson,
@@ -130,10 +127,10 @@ fn world_cup(counts: &Counts) -> Result<Vec<Bar>> {
         &LAGS,
         FITTED,
     );
-    Ok(bars)
+    Ok(targets)
 }
 
-fn requests(counts: &Counts) -> Result<Vec<Bar>> {
+fn requests(counts: &Counts) -> Result<Vec<Target>> {
     const FITTED: usize = 20;
     const LAGS: [usize; 4] = [FITTED, 60, 100, 300];
     let most = 300;
@@ -151,7 +148,7 @@ fn requests(counts: &Counts) -> Result<Vec<Bar>> {
     };
     let trend = Row::fitted("dMMPP + profile of 10 min", counts, most, &trend)?;
     let states = two.model.superposition().states();
-    let mut bars = vec![
+    let mut targets = vec![
         below(
             "requests: IC over 20 lags, two time scales",
             two.agreement(FITTED).ic,
@@ -162,15 +159,11 @@ fn requests(counts: &Counts) -> Result<Vec<Bar>> {
             two.check.mean_error.abs(),
             PAPER_MEAN_ERROR,
         ),
-        Bar {
-            what: "requests: 8 states".to_owned(),
-            figure: states.to_string(),
-            passed: states == 8,
-        },
+        Target::new("requests: 8 states", states.to_string(), states == 8),
     ];
-    bars.push(better("requests", &chosen, &[&poisson, &hidden], FITTED));
+    targets.push(better("requests", &chosen, &[&poisson, &hidden], FITTED));
     for row in [&chosen, &two, &trend] {
-        bars.push(quick("requests", row));
+        targets.push(quick("requests", row));
     }
     let rows = [&poisson, &hidden, &chosen, &two, &trend];
     table(
@@ -180,7 +173,7 @@ fn requests(counts: &Counts) -> Result<Vec<Bar>> {
         &LAGS,
         FITTED,
     );
-    Ok(bars)
+    Ok(targets)
 }
 
 fn table(title: &str, counts: &Counts, rows: &[&Row], lags: &[usize], fitted: usize) {
@@ -198,35 +191,35 @@ fn table(title: &str, counts: &Counts, rows: &[&Row], lags: &[usize], fitted: us
     print_table(&cells);
 }
 
-fn below(what: &str, value: f64, most: f64) -> Bar {
-    Bar {
-        what: format!("{what}: at most {:.2} %", most * 100.0),
-        figure: format!("{:.3} %", value * 100.0),
-        passed: value <= most,
-    }
+fn below(what: &str, value: f64, most: f64) -> Target {
+    Target::new(
+        format!("{what}: at most {:.2} %", most * 100.0),
+        format!("{:.3} %", value * 100.0),
+        value <= most,
+    )
 }
 
-fn quick(series: &str, row: &Row) -> Bar {
+fn quick(series: &str, row: &Row) -> Target {
     let seconds = row.fit_s.unwrap_or(f64::INFINITY);
-    Bar {
-        what: format!("{series}: {}: fitted in less than {FIT_S} s", row.name),
-        figure: format!("{seconds:.3} s"),
-        passed: seconds < FIT_S,
-    }
+    Target::new(
+        format!("{series}: {}: fitted in less than {FIT_S} s", row.name),
+        format!("{seconds:.3} s"),
+        seconds < FIT_S,
+    )
 }
 
-fn better(series: &str, row: &Row, than: &[&Row], lags: usize) -> Bar {
+fn better(series: &str, row: &Row, than: &[&Row], lags: usize) -> Target {
     let ic = |row: &Row| row.agreement(lags).ic;
     let others = than
         .iter()
         .map(|other| format!("{} {:.2} %", other.name, ic(other) * 100.0));
-    Bar {
-        what: format!("{series}: IC over {lags} lags below the others'"),
-        figure: format!(
+    Target::new(
+        format!("{series}: IC over {lags} lags below the others'"),
+        format!(
             "{:.2} %; {}",
             ic(row) * 100.0,
             others.collect::<Vec<_>>().join(", ")
         ),
-        passed: than.iter().all(|other| ic(row) < ic(other)),
-    }
+        than.iter().all(|other| ic(row) < ic(other)),
+    )
 }

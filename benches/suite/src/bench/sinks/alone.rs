@@ -1,10 +1,9 @@
 //! The sinks without the analysis: the example `sink_speed`, which writes prepared records.
 
-use super::super::measure::{self, Job};
-use super::super::progress;
+use super::super::harness::{self, Column, Job, cost, count, digits, megabytes, number, print};
 use super::Place;
-use super::row::{Row, Series, Taken};
-use crate::shell::{cargo, grouped, passes, print_table, target_dir};
+use super::rows::{Grown, Row, Series, Sink, Taken, user_growth};
+use crate::shell::{cargo, grouped, passes, target_dir};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -38,42 +37,25 @@ pub(super) struct Alone<'a> {
 
 impl Alone<'_> {
     /// Runs every row, in turns.
-    pub(super) fn rounds(&self, rows: &[Row], runs: usize) -> Result<Vec<Series>> {
-        let mut all: Vec<Series> = rows.iter().copied().map(Series::new).collect();
-        for round in 0..runs {
-            for series in &mut all {
-                progress(&format!("round {}: {} alone", round + 1, series.row.name()));
-                let taken = self.run(series.row, self.times)?;
-                series.runs.push(taken);
-            }
-        }
-        progress("");
-        Ok(all)
+    pub(super) fn rounds(&self, rows: &[&'static Row], runs: usize) -> Result<Vec<Series>> {
+        harness::rounds("alone", rows.iter().copied(), runs, |_, row, _| {
+            self.run(row, self.times).map(Some)
+        })
     }
 
     /// Each row with the records once and [`MORE`] times, in turns.
-    pub(super) fn growth(&self, rows: &[Row], runs: usize) -> Result<Vec<Growth>> {
-        let both = |row| (Series::new(row), Series::new(row));
-        let mut all: Vec<Growth> = rows.iter().copied().map(both).collect();
-        for round in 0..runs {
-            for (once, often) in &mut all {
-                progress(&format!("round {}: {} grows", round + 1, once.row.name()));
-                once.runs.push(self.run(once.row, 1)?);
-                often.runs.push(self.run(often.row, MORE)?);
-            }
-        }
-        progress("");
-        Ok(all)
+    pub(super) fn growth(&self, rows: &[&'static Row], runs: usize) -> Result<Vec<Growth>> {
+        harness::rounds("growth", rows.iter().copied(), runs, |_, row, _| {
+            let once = self.run(row, 1)?;
+            let often = self.run(row, MORE)?;
+            Ok(Some(Grown { once, often }))
+        })
     }
 
-    fn run(&self, row: Row, times: u32) -> Result<Taken> {
+    fn run(&self, row: &Row, times: u32) -> Result<Taken> {
         let target = self.place.target(row)?;
-        let records = self.records.to_str().context("a path that is not UTF-8")?;
-        let mut args = vec![
-            records.to_owned(),
-            times.to_string(),
-            target.destination.clone(),
-        ];
+        let records = harness::text(self.records)?;
+        let mut args = vec![records, times.to_string(), target.destination.clone()];
         // The format stands behind the destination; of the options only Kafka's are known there.
         args.extend(
             target
@@ -89,68 +71,52 @@ impl Alone<'_> {
             stdin: Stdio::null(),
             stdout: &stdout,
         };
-        measure::cost(job, &self.place.dir)?;
+        cost::cost(job, &self.place.dir)?;
         let said: Value = serde_json::from_slice(&std::fs::read(&stdout)?).context("sink_speed")?;
-        let whole = |name: &str| said.get(name).and_then(Value::as_u64);
-        let number = |name: &str| said.get(name).and_then(Value::as_f64);
-        let user_s = number("user_s").context("no `user_s`")?;
-        if whole("lost") != Some(0) {
-            bail!("{}: {:?} records lost", row.name(), whole("lost"));
+        let user_s = number(&said, "user_s")?;
+        let lost = count(&said, "lost")?;
+        if lost != 0 {
+            bail!("{lost} records lost");
         }
         Ok(Taken {
-            records: whole("records").context("no `records`")?,
+            records: count(&said, "records")?,
             bytes: self.place.taken_bytes(&target)?,
-            cpu_s: user_s + number("system_s").context("no `system_s`")?,
+            cpu_s: user_s + number(&said, "system_s")?,
             user_s: Some(user_s),
-            wall_s: number("wall_s").context("no `wall_s`")?,
-            memory: whole("memory").unwrap_or(0),
+            wall_s: number(&said, "wall_s")?,
+            memory: count(&said, "memory").unwrap_or(0),
         })
     }
 }
 
-/// A row with the records once, and many times.
-pub(super) type Growth = (Series, Series);
+/// The runs of a row with the records once, and many times.
+pub(super) type Growth = harness::Series<Sink, Grown>;
+
+#[rustfmt::skip]
+const COLUMNS: [Column<Growth>; 11] = [
+    ("sink", |own| own.row.name.to_owned()),
+    ("ns once", |own| digits(own.median(|run| run.once.ns()), 0)),
+    ("ns ten", |own| digits(own.median(|run| run.often.ns()), 0)),
+    ("ratio", |own| digits(own.median(|run| run.often.ns() / run.once.ns()), 2)),
+    ("user once", |own| digits(own.median(|run| run.once.user_ns()), 0)),
+    ("user ten", |own| digits(own.median(|run| run.often.user_ns()), 0)),
+    ("ratio", |own| digits(user_growth(own), 2)),
+    ("bytes once", |own| digits(own.median(|run| run.once.bytes_per_record()), 1)),
+    ("bytes ten", |own| digits(own.median(|run| run.often.bytes_per_record()), 1)),
+    ("MB once", |own| megabytes(own.most(|run| run.once.memory()))),
+    ("MB ten", |own| megabytes(own.most(|run| run.often.memory()))),
+];
 
 /// Prints what growth costs.
 pub(super) fn growth_table(all: &[Growth]) {
-    let Some((once, often)) = all.first() else {
+    let Some(run) = all.first().and_then(|own| own.iter().next()) else {
         return;
     };
-    let records = |series: &Series| grouped(series.runs.first().map_or(0, |taken| taken.records));
-    println!(
-        "\nsinks alone, {} and {} records: what one costs (ns), and what of it is the sink's own (user)\n\
+    let title = format!(
+        "sinks alone, {} and {} records: what one costs (ns), and what of it is the sink's own (user)\n\
          The rest is the kernel's: new memory for the files costs it more the more there is of it.",
-        records(once),
-        records(often)
+        grouped(run.once.records),
+        grouped(run.often.records)
     );
-    let header = [
-        "sink",
-        "ns once",
-        "ns ten",
-        "ratio",
-        "user once",
-        "user ten",
-        "ratio",
-        "bytes once",
-        "bytes ten",
-        "MB once",
-        "MB ten",
-    ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for (once, often) in all {
-        rows.push(vec![
-            once.row.name().to_owned(),
-            format!("{:.0}", once.ns()),
-            format!("{:.0}", often.ns()),
-            format!("{:.2}", often.cost_over(once)),
-            format!("{:.0}", once.user_ns()),
-            format!("{:.0}", often.user_ns()),
-            format!("{:.2}", often.user_over(once)),
-            format!("{:.1}", once.bytes_per_record()),
-            format!("{:.1}", often.bytes_per_record()),
-            format!("{:.1}", once.memory() as f64 * 1e-6),
-            format!("{:.1}", often.memory() as f64 * 1e-6),
-        ]);
-    }
-    print_table(&rows);
+    print(&title, &COLUMNS, all);
 }

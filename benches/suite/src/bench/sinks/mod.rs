@@ -5,27 +5,27 @@
 //! what it speaks to on the other, in rounds that take turns.
 
 mod alone;
-mod bars;
-mod chance;
 mod place;
 mod population;
 mod real;
-mod row;
+mod rows;
 mod stopped;
 mod topics;
 mod traffic;
 mod whole;
 
-use super::bars::{Bar, print};
-use super::captures::remove;
-use super::measure::{CORE, FEEDER_CORE, pin};
-use crate::shell::{self, Options, grouped};
+use super::harness::{CORE, FEEDER_CORE, Parts, Target, in_memory, linkweir, pin, verdict};
+use crate::shell::{Options, grouped};
 use crate::{Outcome, usage};
 use alone::Alone;
 use anyhow::{Context as _, Result};
 use place::Place;
-use row::{Row, table};
+use rows::{Row, SINKS, table};
 use std::path::{Path, PathBuf};
+
+/// What `--only` may name: the whole command, the sinks alone, ten times the records, bytes of real captures,
+/// and a broker that goes away while an interface is captured.
+const PARTS: [&str; 5] = ["whole", "alone", "growth", "real", "stopped"];
 
 /// What is asked for.
 #[derive(Debug)]
@@ -34,39 +34,8 @@ struct Plan {
     times: u32,
     runs: usize,
     binary: Option<PathBuf>,
-    parts: Vec<Part>,
-    rows: Vec<Row>,
-}
-
-/// A part of the bench.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// The whole command.
-    Whole,
-    /// The sinks alone.
-    Alone,
-    /// Ten times the records.
-    Growth,
-    /// Bytes of real captures.
-    Real,
-    /// A broker that goes away while an interface is captured.
-    Stopped,
-}
-
-impl Part {
-    const ALL: [(&'static str, Self); 5] = [
-        ("whole", Self::Whole),
-        ("alone", Self::Alone),
-        ("growth", Self::Growth),
-        ("real", Self::Real),
-        ("stopped", Self::Stopped),
-    ];
-}
-
-impl Plan {
-    fn wants(&self, part: Part) -> bool {
-        self.parts.is_empty() || self.parts.contains(&part)
-    }
+    parts: Parts,
+    rows: Vec<&'static Row>,
 }
 
 /// `bench sinks [--transactions N] [--times N] [--runs R] [--binary FILE] [--only PART]... [--sink NAME]...`
@@ -77,70 +46,55 @@ pub(super) fn run(args: &[String]) -> Outcome {
         times: options.value("--times")?.unwrap_or(4),
         runs: options.value("--runs")?.unwrap_or(5).max(1),
         binary: options.value("--binary")?,
-        parts: Vec::new(),
+        parts: Parts::of(&mut options, &PARTS)?,
         rows: Vec::new(),
     };
-    while let Some(word) = options.value::<String>("--only")? {
-        let part = Part::ALL.into_iter().find(|(name, _)| *name == word);
-        let names = Part::ALL.map(|(name, _)| name).join(", ");
-        let (_, part) = part.ok_or_else(|| usage(&format!("--only: one of {names}")))?;
-        plan.parts.push(part);
-    }
     while let Some(word) = options.value::<String>("--sink")? {
-        let names = Row::SINKS.map(Row::name).join(", ");
+        let row = SINKS.iter().find(|row| row.word == word);
+        let names = || SINKS.each_ref().map(|row| row.word).join(", ");
         plan.rows
-            .push(Row::of(&word).ok_or_else(|| usage(&format!("--sink: one of {names}")))?);
+            .push(row.ok_or_else(|| usage(&format!("--sink: one of {}", names())))?);
     }
     // The part of `stopped` that runs in a namespace.
     let is_inside = options.flag("--inside");
     options.rest()?;
     if is_inside {
         let linkweir = plan.binary.context("--binary")?;
-        let dir = shell::memory_folder("bench-sinks-inside");
-        std::fs::create_dir_all(&dir)?;
-        let outcome = stopped::inside(&linkweir, &dir);
-        remove(&dir)?;
-        return outcome;
+        return in_memory("bench-sinks-inside", |dir| stopped::inside(&linkweir, dir));
     }
     if plan.rows.is_empty() {
-        plan.rows = Row::SINKS.to_vec();
+        plan.rows = SINKS.iter().collect();
     }
-    let dir = shell::memory_folder("bench-sinks");
-    if dir.is_dir() {
-        remove(&dir)?;
-    }
-    std::fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
-    let outcome = measure(&plan, &dir);
-    remove(&dir)?;
-    outcome
+    in_memory("bench-sinks", |dir| measure(&plan, dir))
 }
 
 fn measure(plan: &Plan, dir: &Path) -> Outcome {
-    let linkweir = match &plan.binary {
-        Some(binary) => binary.canonicalize().context("--binary")?,
-        None => shell::release_binary()?,
-    };
-    let stopped = !plan.wants(Part::Stopped) || stopped::run(&linkweir)?;
-    let program = if plan.wants(Part::Alone) || plan.wants(Part::Growth) {
+    let wants = |part| plan.parts.wants(part);
+    let linkweir = linkweir(plan.binary.as_deref())?;
+    let stopped = !wants("stopped") || stopped::run(&linkweir)?;
+    let program = if wants("alone") || wants("growth") {
         Some(alone::build()?)
     } else {
         None
     };
     // What is measured goes to a core of its own; everything else, the broker too, stays on this one.
     pin(FEEDER_CORE)?;
-    let mut bars: Vec<Bar> = Vec::new();
-    if plan.wants(Part::Real) {
-        bars.extend(bars::of_sizes(&real::sizes(&linkweir, dir)?));
+    let mut targets: Vec<Target> = Vec::new();
+    if wants("real") {
+        targets.extend(rows::size_target(&real::sizes(&linkweir, dir)?));
     }
-    if plan.wants(Part::Whole) || program.is_some() {
-        bars.extend(rates(plan, linkweir, program.as_deref(), dir)?);
+    if wants("whole") || program.is_some() {
+        targets.extend(rates(plan, linkweir, program.as_deref(), dir)?);
     }
-    println!();
-    print(&bars);
-    Ok(stopped && bars.iter().all(|bar| bar.passed))
+    Ok(verdict(&targets)? && stopped)
 }
 
-fn rates(plan: &Plan, linkweir: PathBuf, program: Option<&Path>, dir: &Path) -> Result<Vec<Bar>> {
+fn rates(
+    plan: &Plan,
+    linkweir: PathBuf,
+    program: Option<&Path>,
+    dir: &Path,
+) -> Result<Vec<Target>> {
     let capture = dir.join("http.pcap");
     traffic::write(&capture, plan.transactions)?;
     println!(
@@ -152,11 +106,11 @@ fn rates(plan: &Plan, linkweir: PathBuf, program: Option<&Path>, dir: &Path) -> 
     let records = dir.join("records.jsonl");
     whole::write(&linkweir, &[&capture], &records)?;
     let place = Place::new(dir, linkweir, &capture, plan.transactions, &plan.rows)?;
-    let mut bars = Vec::new();
-    if plan.wants(Part::Whole) {
+    let mut targets = Vec::new();
+    if plan.parts.wants("whole") {
         let all = whole::rounds(&place, &plan.rows, plan.runs)?;
         table("linkweir http as a whole", "peak MB", &all);
-        bars.extend(bars::of_rates("whole command", &all));
+        targets.extend(rows::rate_targets("whole command", &all));
     }
     if let Some(program) = program {
         let alone = Alone {
@@ -165,16 +119,16 @@ fn rates(plan: &Plan, linkweir: PathBuf, program: Option<&Path>, dir: &Path) -> 
             records: &records,
             times: plan.times,
         };
-        if plan.wants(Part::Alone) {
+        if plan.parts.wants("alone") {
             let all = alone.rounds(&plan.rows, plan.runs)?;
             table("sinks alone", "own MB", &all);
-            bars.extend(bars::of_rates("sink alone", &all));
+            targets.extend(rows::rate_targets("sink alone", &all));
         }
-        if plan.wants(Part::Growth) {
+        if plan.parts.wants("growth") {
             let all = alone.growth(&plan.rows, plan.runs.min(3))?;
             alone::growth_table(&all);
-            bars.extend(bars::of_growth(&all));
+            targets.extend(rows::growth_target(&all));
         }
     }
-    Ok(bars)
+    Ok(targets)
 }

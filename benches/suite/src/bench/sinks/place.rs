@@ -1,6 +1,7 @@
-//! Where it runs: the folder in memory, the program, the capture, and where each sink writes.
+//! Where it runs: the directory in memory, the program, the capture, and where each sink writes.
 
-use super::row::Row;
+use super::super::harness::text;
+use super::rows::{Row, Sink};
 use super::topics::Topics;
 use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
@@ -35,9 +36,9 @@ impl Place {
         linkweir: PathBuf,
         capture: &Path,
         transactions: u64,
-        rows: &[Row],
+        rows: &[&Row],
     ) -> Result<Self> {
-        let needs_broker = rows.contains(&Row::Kafka);
+        let needs_broker = rows.iter().any(|row| row.how == Sink::Broker);
         Ok(Self {
             dir: dir.to_path_buf(),
             linkweir,
@@ -47,27 +48,32 @@ impl Place {
         })
     }
 
-    /// A file of the folder.
+    /// A file of the directory.
     pub(super) fn path(&self, name: &str) -> Result<String> {
         text(&self.dir.join(name))
     }
 
     /// Where the next run of a row writes.
-    pub(super) fn target(&self, row: Row) -> Result<Target> {
-        if row == Row::Kafka {
+    pub(super) fn target(&self, row: &Row) -> Result<Target> {
+        let words = match row.how {
+            // Everything is analysed and counted; no host has a blank, so no record is written.
+            Sink::Nowhere => ["--format", "text", "--host", " "].as_slice(),
+            Sink::File => &["--format", row.name],
+            Sink::Broker => &["--kafka", "compression.codec=lz4"],
+        };
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        if row.how == Sink::Broker {
             let topics = self.topics.as_ref().context("no broker")?;
             let topic = topics.next();
             return Ok(Target {
                 destination: topics.broker.url(&topic),
-                words: ["--kafka", "compression.codec=lz4"]
-                    .map(str::to_owned)
-                    .to_vec(),
+                words,
                 topic: Some(topic),
             });
         }
         Ok(Target {
             destination: self.path("records")?,
-            words: vec!["--format".to_owned(), row.name().to_owned()],
+            words,
             topic: None,
         })
     }
@@ -84,11 +90,4 @@ impl Place {
         std::fs::remove_file(&target.destination)?;
         Ok(length)
     }
-}
-
-fn text(path: &Path) -> Result<String> {
-    Ok(path
-        .to_str()
-        .context("a path that is not UTF-8")?
-        .to_owned())
 }

@@ -1,7 +1,7 @@
 //! Who asks whom for what: clients with a browser each, sites with pages, and answers, repeated as on a
 //! real network: few sites, pages and browsers have most of the requests, and there is a long tail of others.
 
-use super::chance::{Chance, Zipf};
+use super::super::harness::{Chance, Zipf};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,10 +1,11 @@
 //! Bytes of a record of real captures.
 //!
-//! The folder beside the checkout, or the one that `LINKWEIR_CAPTURES` names, as for the tests. Most
+//! The directory beside the checkout, or the one that `LINKWEIR_CAPTURES` names, as for the tests. Most
 //! captures there have few records, so all of them are one trace; those with enough are rows of their own.
 
+use super::super::harness::{Column, digits, print};
 use super::whole;
-use crate::shell::{grouped, print_table};
+use crate::shell::grouped;
 use anyhow::{Context as _, Result};
 use linkweir_testkit::real_captures;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,12 @@ pub(super) struct Size {
 }
 
 impl Size {
+    /// Bytes of a record in a format.
+    fn per_record(&self, format: usize) -> String {
+        let bytes = self.bytes.get(format).copied().unwrap_or_default();
+        digits(bytes as f64 / self.records as f64, 1)
+    }
+
     pub(super) fn parquet_per_record(&self) -> f64 {
         let [_, parquet, _] = self.bytes;
         parquet as f64 / self.records as f64
@@ -30,6 +37,14 @@ impl Size {
 }
 
 const FORMATS: [&str; 3] = ["jsonl", "parquet", "arrow"];
+
+const COLUMNS: [Column<Size>; 5] = [
+    ("capture", |size| size.name.clone()),
+    ("records", |size| grouped(size.records)),
+    ("jsonl", |size| size.per_record(0)),
+    ("parquet", |size| size.per_record(1)),
+    ("arrow", |size| size.per_record(2)),
+];
 
 /// The sizes, all captures as one trace first; none where there are no captures.
 ///
@@ -39,7 +54,7 @@ pub(super) fn sizes(linkweir: &Path, dir: &Path) -> Result<Vec<Size>> {
     let captures = real_captures::all();
     if captures.is_empty() {
         println!(
-            "\n** REAL CAPTURES SKIPPED: none here; LINKWEIR_CAPTURES names a folder of them."
+            "\n** REAL CAPTURES SKIPPED: none here; LINKWEIR_CAPTURES names a directory of them."
         );
         return Ok(Vec::new());
     }
@@ -72,7 +87,7 @@ pub(super) fn sizes(linkweir: &Path, dir: &Path) -> Result<Vec<Size>> {
             bytes,
         },
     );
-    table(&sizes);
+    print("bytes of a record of real captures", &COLUMNS, &sizes);
     Ok(sizes)
 }
 
@@ -95,18 +110,4 @@ fn bytes(linkweir: &Path, captures: &[PathBuf], dir: &Path) -> Result<[u64; 3]> 
         std::fs::remove_file(&path)?;
     }
     Ok(bytes)
-}
-
-fn table(sizes: &[Size]) {
-    println!("\nbytes of a record of real captures");
-    let header = ["capture", "records", "jsonl", "parquet", "arrow"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for size in sizes {
-        let each = size
-            .bytes
-            .map(|bytes| format!("{:.1}", bytes as f64 / size.records as f64));
-        let head = [size.name.clone(), grouped(size.records)];
-        rows.push(head.into_iter().chain(each).collect());
-    }
-    print_table(&rows);
 }

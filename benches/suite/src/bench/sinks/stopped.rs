@@ -5,12 +5,11 @@
 //! replayed while `linkweir http` listens on the other, and the broker on its loopback. So this program
 //! starts itself there (`--inside`).
 
-use super::super::bars::Bar;
-use super::super::programs::compile;
+use super::super::harness::{Column, Target, compile, count as number, print, verdict};
 use super::topics::Topics;
 use super::traffic;
 use crate::Outcome;
-use crate::shell::{grouped, output, passes, print_table, root};
+use crate::shell::{grouped, output, passes, root};
 use anyhow::{Context as _, Result, bail};
 use linkweir_kafka::Consumer;
 use linkweir_testkit::conversation::Side;
@@ -131,10 +130,12 @@ pub(super) fn inside(linkweir: &Path, dir: &Path) -> Outcome {
     for case in CASES {
         all.push(site.run(case, &mut topics)?);
     }
-    table(&all);
-    let bars = bars(&all);
-    super::super::bars::print(&bars);
-    Ok(bars.iter().all(|bar| bar.passed))
+    let title = format!(
+        "broker away for {AWAY} s, {} packets/s captured",
+        grouped(RATE)
+    );
+    print(&title, &COLUMNS, &all);
+    verdict(&targets(&all))
 }
 
 /// Where the programs and files are.
@@ -233,10 +234,7 @@ fn count<'a>(
     values: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Ended> {
     let summary: Value = serde_json::from_slice(summary).context("the summary")?;
-    let number = |path: &str| {
-        let value = summary.pointer(path).and_then(Value::as_u64);
-        value.with_context(|| format!("no `{path}` in the summary"))
-    };
+    let number = |way| number(&summary, way);
     let mut ids = HashSet::new();
     let mut messages = 0;
     for value in values {
@@ -250,67 +248,50 @@ fn count<'a>(
     let lost = lost.context("no `/dropped/sink` in the summary")?;
     Ok(Ended {
         name,
-        packets: number("/packets")?,
-        dropped: number("/dropped/kernel")? + number("/dropped/ring")?,
-        produced: number("/records")?,
+        packets: number("packets")?,
+        dropped: number("dropped/kernel")? + number("dropped/ring")?,
+        produced: number("records")?,
         delivered,
         repeated: messages - delivered,
         lost: lost.values().filter_map(Value::as_u64).sum(),
     })
 }
 
-fn table(all: &[Ended]) {
-    println!(
-        "\nbroker away for {AWAY} s, {} packets/s captured",
-        grouped(RATE)
-    );
-    let header = [
-        "broker",
-        "packets",
-        "capture drops",
-        "records",
-        "in the topic",
-        "repeated",
-        "counted lost",
-        "missing",
-    ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for ended in all {
-        let told = ended.delivered + ended.lost;
-        rows.push(vec![
-            ended.name.to_owned(),
-            grouped(ended.packets),
-            grouped(ended.dropped),
-            grouped(ended.produced),
-            grouped(ended.delivered),
-            grouped(ended.repeated),
-            grouped(ended.lost),
-            format!("{}", i128::from(ended.produced) - i128::from(told)),
-        ]);
-    }
-    print_table(&rows);
-}
+const COLUMNS: [Column<Ended>; 8] = [
+    ("broker", |ended| ended.name.to_owned()),
+    ("packets", |ended| grouped(ended.packets)),
+    ("capture drops", |ended| grouped(ended.dropped)),
+    ("records", |ended| grouped(ended.produced)),
+    ("in the topic", |ended| grouped(ended.delivered)),
+    ("repeated", |ended| grouped(ended.repeated)),
+    ("counted lost", |ended| grouped(ended.lost)),
+    ("missing", |ended| {
+        let known = ended.delivered + ended.lost;
+        (i128::from(ended.produced) - i128::from(known)).to_string()
+    }),
+];
 
-fn bars(all: &[Ended]) -> Vec<Bar> {
+fn targets(all: &[Ended]) -> Vec<Target> {
     let dropped: u64 = all.iter().map(|ended| ended.dropped).sum();
     let overflows = all.iter().filter(|ended| ended.lost > 0).count();
     let exact = all.iter().filter(|ended| ended.is_exact()).count();
     vec![
-        Bar {
-            what: format!("broker away for {AWAY} s: no packet lost"),
-            figure: format!("{} capture drops", grouped(dropped)),
-            passed: dropped == 0 && !all.is_empty(),
-        },
-        Bar {
-            what: "every record is in the topic or counted as lost".to_owned(),
-            figure: format!("{exact} of {} runs; {overflows} overflowed", all.len()),
-            passed: exact == all.len() && overflows > 0,
-        },
+        Target::new(
+            format!("broker away for {AWAY} s: no packet lost"),
+            format!("{} capture drops", grouped(dropped)),
+            dropped == 0 && !all.is_empty(),
+        ),
+        Target::new(
+            "every record is in the topic or counted as lost",
+            format!("{exact} of {} runs; {overflows} overflowed", all.len()),
+            exact == all.len() && overflows > 0,
+        ),
     ]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::harness::reached;
     use super::*;
 
     const SUMMARY: &[u8] =
@@ -331,12 +312,11 @@ mod tests {
         assert_eq!((exact.delivered, exact.repeated, exact.lost), (3, 1, 2));
         let missing = ended("b", SUMMARY, &["r-0", "r-1"]).unwrap();
         assert!(!missing.is_exact());
-        assert!(
-            bars(std::slice::from_ref(&exact))
-                .iter()
-                .all(|bar| bar.passed)
+        assert_eq!(
+            reached(&targets(std::slice::from_ref(&exact))),
+            [true, true]
         );
-        assert!(!bars(&[exact, missing])[1].passed);
+        assert!(!targets(&[exact, missing])[1].is_reached);
         assert!(count("c", SUMMARY, std::iter::once(b"{}".as_slice())).is_err());
     }
 
@@ -345,6 +325,6 @@ mod tests {
         let summary =
             br#"{"packets":10,"records":1,"dropped":{"kernel":1,"ring":0,"sink":{"a":1}}}"#;
         let ended = ended("a", summary, &[]).unwrap();
-        assert!(ended.is_exact() && !bars(&[ended])[0].passed);
+        assert!(ended.is_exact() && !targets(&[ended])[0].is_reached);
     }
 }

@@ -4,7 +4,7 @@
 //! acknowledgment, and two FINs. Of bodies the first bytes are in the capture, as behind a filter, so a
 //! record comes with some four packets of 300 bytes.
 
-use super::chance::Chance;
+use super::super::harness::Chance;
 use super::population::{Exchange, Population};
 use anyhow::{Context as _, Result};
 use linkweir_testkit::capture_writer::{PcapVariant, pcap};

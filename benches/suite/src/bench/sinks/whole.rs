@@ -1,58 +1,38 @@
 //! The command as a whole: a capture in, records out.
 
-use super::super::measure::{self, Job};
-use super::super::progress;
+use super::super::harness::{self, Job, cost, count};
 use super::Place;
-use super::row::{Row, Series, Taken};
+use super::rows::{ANALYSIS, Row, Series, Sink, Taken};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs every row over the capture, in turns.
-pub(super) fn rounds(place: &Place, rows: &[Row], runs: usize) -> Result<Vec<Series>> {
-    let mut all: Vec<Series> = [Row::Analysis]
-        .iter()
-        .chain(rows)
-        .copied()
-        .map(Series::new)
-        .collect();
-    for round in 0..runs {
-        for series in &mut all {
-            progress(&format!(
-                "round {}: linkweir http, {}",
-                round + 1,
-                series.row.name()
-            ));
-            let taken = run(place, series.row)?;
-            series.runs.push(taken);
-        }
-    }
-    progress("");
-    Ok(all)
+pub(super) fn rounds(place: &Place, rows: &[&'static Row], runs: usize) -> Result<Vec<Series>> {
+    let rows = std::iter::once(&ANALYSIS).chain(rows.iter().copied());
+    harness::rounds("linkweir http", rows, runs, |_, row, _| {
+        run(place, row).map(Some)
+    })
 }
 
-fn run(place: &Place, row: Row) -> Result<Taken> {
+fn run(place: &Place, row: &Row) -> Result<Taken> {
     let summary = place.path("summary.json")?;
     let target = place.target(row)?;
+    let capture = &place.capture;
     let mut args: Vec<String> = [
         "http",
         "-q",
         "--overwrite",
         "-r",
-        &place.capture,
+        capture,
         "--summary",
         &summary,
     ]
     .map(str::to_owned)
     .to_vec();
     args.extend(["-w".to_owned(), target.destination.clone()]);
-    if row == Row::Analysis {
-        // Everything is analysed and counted; no host has a blank, so no record is written.
-        args.extend(["--format", "text", "--host", " "].map(str::to_owned));
-    } else {
-        args.extend(target.words.clone());
-    }
+    args.extend(target.words.clone());
     let stdout = place.dir.join("stdout");
     let job = Job {
         program: &place.linkweir,
@@ -60,19 +40,17 @@ fn run(place: &Place, row: Row) -> Result<Taken> {
         stdin: Stdio::null(),
         stdout: &stdout,
     };
-    let cost = measure::cost(job, &place.dir)?;
+    let cost = cost::cost(job, &place.dir)?;
     let totals: Value = serde_json::from_slice(&std::fs::read(&summary)?)?;
-    let transactions = totals.pointer("/http/transactions").and_then(Value::as_u64);
-    let written = totals.get("records").and_then(Value::as_u64);
-    let expected = if row == Row::Analysis {
-        0
-    } else {
-        place.transactions
+    let transactions = count(&totals, "http/transactions")?;
+    let written = count(&totals, "records")?;
+    let expected = match row.how {
+        Sink::Nowhere => 0,
+        _ => place.transactions,
     };
-    if transactions != Some(place.transactions) || written != Some(expected) {
+    if transactions != place.transactions || written != expected {
         bail!(
-            "{}: {transactions:?} transactions of {}, {written:?} records",
-            row.name(),
+            "{transactions} transactions of {}, {written} records",
             place.transactions
         );
     }

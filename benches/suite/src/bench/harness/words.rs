@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 /// A line of `key=value`.
 #[derive(Debug)]
-pub(super) struct Words<'a>(&'a str);
+pub(crate) struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {
-    pub(super) const fn of(line: &'a str) -> Self {
+    pub(crate) const fn of(line: &'a str) -> Self {
         Self(line)
     }
 
@@ -20,17 +20,17 @@ impl<'a> Words<'a> {
             .with_context(|| format!("no `{name}=` in `{}`", self.0.trim()))
     }
 
-    pub(super) fn whole(&self, name: &str) -> Result<u64> {
+    pub(crate) fn whole(&self, name: &str) -> Result<u64> {
         self.get(name)
     }
 
-    pub(super) fn number(&self, name: &str) -> Result<f64> {
+    pub(crate) fn number(&self, name: &str) -> Result<f64> {
         self.get(name)
     }
 }
 
 /// The number that stands before the first of these phrases (`12 packets captured`).
-pub(super) fn before(text: &str, phrases: &[&str]) -> Option<u64> {
+pub(crate) fn before(text: &str, phrases: &[&str]) -> Option<u64> {
     let found = |line: &str, phrase: &str| {
         let at = line.find(phrase)?;
         line.get(..at)?.split_whitespace().last()?.parse().ok()

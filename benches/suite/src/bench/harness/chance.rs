@@ -2,37 +2,37 @@
 
 /// `splitmix64`.
 #[derive(Debug)]
-pub(super) struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         linkweir_engine::hash::mix(self.0)
     }
 
     /// Less than `end`.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
     /// 32 bits of it.
-    pub(super) fn word(&mut self) -> u32 {
+    pub(crate) fn word(&mut self) -> u32 {
         let [a, b, c, d, ..] = self.next().to_be_bytes();
         u32::from_be_bytes([a, b, c, d])
     }
 
     /// True `of` times of `all`.
-    pub(super) fn is(&mut self, of: u64, all: u64) -> bool {
+    pub(crate) fn is(&mut self, of: u64, all: u64) -> bool {
         self.below(all) < of
     }
 
     /// A value with a long tail: each doubling of `least` is half as frequent as the one before, at most
     /// `doublings` of them; even within one.
-    pub(super) fn tail(&mut self, least: u64, doublings: u32) -> u64 {
+    pub(crate) fn tail(&mut self, least: u64, doublings: u32) -> u64 {
         let base = least << self.next().leading_zeros().min(doublings);
         base + self.below(base)
     }
@@ -41,12 +41,12 @@ impl Chance {
 /// Numbers of which number n is drawn as often as 1 / (n + 1): Zipf's law, as the popularity of sites and
 /// pages has it.
 #[derive(Debug)]
-pub(super) struct Zipf {
+pub(crate) struct Zipf {
     sums: Vec<u64>,
 }
 
 impl Zipf {
-    pub(super) fn new(count: u64) -> Self {
+    pub(crate) fn new(count: u64) -> Self {
         const SCALE: u64 = 1 << 32;
         let mut sum = 0;
         let weights = 1..=count.max(1);
@@ -59,7 +59,7 @@ impl Zipf {
         }
     }
 
-    pub(super) fn draw(&self, chance: &mut Chance) -> u64 {
+    pub(crate) fn draw(&self, chance: &mut Chance) -> u64 {
         let at = chance.below(self.sums.last().copied().unwrap_or(1));
         self.sums.partition_point(|sum| *sum <= at) as u64
     }

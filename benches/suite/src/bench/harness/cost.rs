@@ -4,7 +4,7 @@
 //! program again, as `xtask measured`, which pins itself to a core, runs the command, and writes down
 //! what its only child cost.
 
-use super::programs::Program;
+use super::count;
 use crate::Outcome;
 use crate::shell::Options;
 use anyhow::{Context as _, Result, bail};
@@ -18,8 +18,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The core of what is measured, and that of what feeds it.
-pub(super) const CORE: usize = 1;
-pub(super) const FEEDER_CORE: usize = 0;
+pub(crate) const CORE: usize = 1;
+pub(crate) const FEEDER_CORE: usize = 0;
 
 /// The cost of one run.
 #[derive(Debug, Clone, Copy)]
@@ -30,66 +30,6 @@ pub(crate) struct Cost {
     pub(crate) wall_s: f64,
     /// Peak resident size.
     pub(crate) peak_bytes: u64,
-}
-
-/// The runs of one program on one input.
-#[derive(Debug)]
-pub(super) struct Series {
-    pub(super) program: Program,
-    pub(super) packets: u64,
-    pub(super) wire_bytes: u64,
-    pub(super) costs: Vec<Cost>,
-}
-
-impl Series {
-    pub(super) fn new(program: Program, packets: u64, wire_bytes: u64) -> Self {
-        Self {
-            program,
-            packets,
-            wire_bytes,
-            costs: Vec::new(),
-        }
-    }
-
-    /// The median of each part of the cost; of memory the most.
-    pub(super) fn median(&self) -> Cost {
-        let of = |part: fn(&Cost) -> f64| median(&self.costs.iter().map(part).collect::<Vec<_>>());
-        Cost {
-            cpu_s: of(|cost| cost.cpu_s),
-            wall_s: of(|cost| cost.wall_s),
-            peak_bytes: self
-                .costs
-                .iter()
-                .map(|cost| cost.peak_bytes)
-                .max()
-                .unwrap_or(0),
-        }
-    }
-
-    /// How many times the packets per second of `other` this program makes: the median of the ratios
-    /// of each round, where both ran in it.
-    pub(super) fn speed_over(&self, other: &Self) -> f64 {
-        let packets = self.packets as f64 / other.packets as f64;
-        let rounds = self.costs.iter().zip(&other.costs);
-        median(
-            &rounds
-                .map(|(own, its)| packets * its.cpu_s / own.cpu_s)
-                .collect::<Vec<_>>(),
-        )
-    }
-}
-
-/// The middle of some figures; not a number if there are none.
-pub(crate) fn median(figures: &[f64]) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
-    if sorted.len() % 2 == 1 {
-        at(middle)
-    } else {
-        f64::midpoint(at(middle.wrapping_sub(1)), at(middle))
-    }
 }
 
 /// What to run and with which files.
@@ -128,16 +68,11 @@ pub(crate) fn cost(job: Job<'_>, dir: &Path) -> Result<Cost> {
         bail!("{name} {} failed: {}", job.args.join(" "), messages.trim());
     }
     let result: Value = serde_json::from_slice(&std::fs::read(&result)?)?;
-    let number = |name: &str| {
-        result
-            .get(name)
-            .and_then(Value::as_u64)
-            .with_context(|| format!("no `{name}` in the cost"))
-    };
+    let count = |way| count(&result, way);
     Ok(Cost {
-        cpu_s: number("cpu_us")? as f64 * 1e-6,
-        wall_s: number("wall_us")? as f64 * 1e-6,
-        peak_bytes: number("peak_kib")? * 1024,
+        cpu_s: count("cpu_us")? as f64 * 1e-6,
+        wall_s: count("wall_us")? as f64 * 1e-6,
+        peak_bytes: count("peak_kib")? * 1024,
     })
 }
 
@@ -178,50 +113,11 @@ pub(crate) fn measured(args: &[String]) -> Outcome {
 }
 
 /// Keeps this process, and what it starts, on one core; on a machine with fewer, where it is.
-pub(super) fn pin(core: usize) -> Result<()> {
+pub(crate) fn pin(core: usize) -> Result<()> {
     let mut cores = CpuSet::new();
     cores.set(core)?;
     if let Err(error) = sched_setaffinity(Pid::from_raw(0), &cores) {
         eprintln!("not pinned to core {core}: {error}");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn series(packets: u64, cpu: &[f64]) -> Series {
-        let costs = cpu
-            .iter()
-            .map(|cpu_s| Cost {
-                cpu_s: *cpu_s,
-                wall_s: 1.0,
-                peak_bytes: 7,
-            })
-            .collect();
-        Series {
-            program: Program::Walk,
-            packets,
-            wire_bytes: 0,
-            costs,
-        }
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(&[]).is_nan());
-    }
-
-    #[test]
-    fn speed_is_compared_round_by_round() {
-        // The second round was twice as slow for both.
-        let own = series(100, &[1.0, 2.0]);
-        let other = series(100, &[4.0, 8.0, 1.0]);
-        assert_eq!(own.speed_over(&other), 4.0);
-        // A tenth of the packets in the same time is a tenth of the speed.
-        assert_eq!(own.speed_over(&series(10, &[1.0, 2.0])), 10.0);
-    }
 }

@@ -1,0 +1,205 @@
+//! The rows of the table: what stands between client and server, or what is measured beside it as a limit.
+
+use super::between::{self, Between};
+use super::downloads::{Rounds, Run, Series};
+use super::policy::{KEPT, NAMES, SCANNED, WINDOW_KIB, WORDS};
+use super::site::Site;
+use crate::bench::harness::{self, Target, find};
+use crate::shell::grouped;
+use Stands::{Alone, Gateway, Other};
+use anyhow::{Context as _, Result};
+
+/// A row of the table.
+pub(super) type Row = harness::Row<How>;
+
+/// How a row is run and what it must reach.
+#[derive(Debug)]
+pub(super) struct How {
+    /// What stands between.
+    pub(super) stands: Stands,
+    /// Whether packets of a download go through a queue to the end.
+    pub(super) is_queued: bool,
+    /// Whether it needs clamd.
+    pub(super) scans: bool,
+    /// Whether it is measured again with packets as on a cable.
+    pub(super) on_cable: bool,
+    /// Its target: the least part of another row, or of the smallest of several.
+    pub(super) least: Option<(f64, &'static [&'static str])>,
+}
+
+/// What stands between client and server.
+#[derive(Debug)]
+pub(super) enum Stands {
+    /// `linkweir gateway` with a rule of these lines; without any, connections are left to the kernel.
+    Gateway(&'static [&'static str]),
+    /// What the function puts there.
+    Other(fn(&mut Between<'_>, &Rounds<'_>) -> Result<()>),
+    /// Nothing, and there is no network: a limit.
+    Alone(fn(&Rounds<'_>, &Site) -> Result<Run>),
+}
+
+const fn row(word: &'static str, name: &'static str, stands: Stands) -> Row {
+    let how = How {
+        stands,
+        is_queued: false,
+        scans: false,
+        on_cable: false,
+        least: None,
+    };
+    harness::row(word, name, how)
+}
+
+impl Row {
+    const fn queued(mut self) -> Self {
+        self.how.is_queued = true;
+        self
+    }
+
+    const fn scans(mut self) -> Self {
+        self.how.scans = true;
+        self
+    }
+
+    const fn on_cable(mut self) -> Self {
+        self.how.on_cable = true;
+        self
+    }
+
+    const fn at_least(mut self, part: f64, of: &'static [&'static str]) -> Self {
+        self.how.least = Some((part, of));
+        self
+    }
+}
+
+/// The configurations of the paper's Figs. 7 and 8, the proxies of Figs. 11 and 12, and two limits.
+#[rustfmt::skip]
+pub(super) static ROWS: [Row; 13] = [
+    row("forward", "forward", Other(|_, _| Ok(()))).on_cable(),
+    // The paper's "NAT".
+    row("nat", "NAT (masquerade)", Other(between::nat)),
+    // "NAT+libipq": every packet goes to a program that accepts it.
+    row("accept", "NFQUEUE, all accepted", Other(between::accept)).queued().on_cable(),
+    // "NAT+libipq+L7".
+    row("classify", "gateway: classify, then the kernel's", Gateway(&[])).on_cable()
+        .at_least(0.9, &["forward"]),
+    // "P2P Proxy + Filter".
+    row("inspect", "gateway: file names", Gateway(&[NAMES])).queued().on_cable()
+        .at_least(0.85, &["accept"]),
+    row("keywords", "gateway: 1000 keywords, all bytes", Gateway(&[WORDS])).queued().on_cable()
+        .at_least(0.8, &["accept", "automaton"]),
+    // "P2P Proxy + Log File".
+    row("record", "gateway: file names, files kept", Gateway(&[NAMES, KEPT])).queued(),
+    // "P2P Proxy + Virus Scan".
+    row("scan", "gateway: clamd, windows of 32 KiB", Gateway(&[SCANNED])).queued().scans()
+        .at_least(0.8, &["clamd"]),
+    // "P2P Proxy + Filter + Log File + Virus Scan", and keywords.
+    row("all", "gateway: all of these", Gateway(&[NAMES, WORDS, KEPT, SCANNED])).queued().scans(),
+    row("redirect", "REDIRECT, copying proxy", Other(between::copying_proxy)),
+    row("squid", "REDIRECT, squid without cache", Other(between::squid)),
+    row("automaton", "limit: keyword automaton, one core", Alone(|rounds, site| rounds.automaton(site))),
+    row("clamd", "limit: clamd alone, windows of 32 KiB", Alone(clamd_alone)).scans(),
+];
+
+fn clamd_alone(rounds: &Rounds<'_>, site: &Site) -> Result<Run> {
+    rounds.clamd_alone(site, WINDOW_KIB)
+}
+
+/// The row of a word.
+///
+/// # Errors
+/// There is none.
+pub(super) fn named(word: &str) -> Result<&'static Row> {
+    let row = ROWS.iter().find(|row| row.word == word);
+    row.with_context(|| format!("no row `{word}`"))
+}
+
+/// The target of a row, where it has one.
+pub(super) fn target(row: &Row, all: &[Series]) -> Option<Target> {
+    let (least, others) = row.how.least?;
+    let names: Vec<&str> = ROWS
+        .iter()
+        .filter(|row| others.contains(&row.word))
+        .map(|row| row.name)
+        .collect();
+    let of_what = match names.as_slice() {
+        [one] => format!("\"{one}\""),
+        several => format!("the smaller of \"{}\"", several.join("\" and \"")),
+    };
+    let what = format!("{}: at least {least} of {of_what}", row.name);
+    Some(part(&what, all, row.word, others, least))
+}
+
+/// What a row gets of the smallest of others is at least so much.
+pub(super) fn part(what: &str, all: &[Series], word: &str, others: &[&str], least: f64) -> Target {
+    let others = others
+        .iter()
+        .map(|other| find(all, other).map(|other| &other.runs));
+    let others: Option<Vec<_>> = others.collect();
+    match find(all, word).zip(others) {
+        Some((own, others)) => {
+            let ratio = own.ratio(&others, |run| run.gbit_s);
+            Target::new(what, format!("{ratio:.2}"), ratio >= least)
+        }
+        None => Target::not_measured(what),
+    }
+}
+
+/// The kernel drops no packet of any queue.
+pub(super) fn no_drop(title: &str, all: &[Series]) -> Target {
+    let dropped: u64 = all.iter().map(|series| series.sum(|run| run.dropped)).sum();
+    let queued: u64 = all.iter().map(|series| series.sum(|run| run.queued)).sum();
+    Target::new(
+        format!("{title}: no packet dropped by a queue of the kernel"),
+        format!("{} of {}", grouped(dropped), grouped(queued)),
+        dropped == 0,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::downloads::tests::series;
+    use super::*;
+
+    #[test]
+    fn a_part_is_of_the_smaller() {
+        let mut all = vec![
+            series("keywords", &[4.0]),
+            series("accept", &[16.0]),
+            series("automaton", &[5.0]),
+        ];
+        let keywords = named("keywords").unwrap();
+        assert!(target(keywords, &all).unwrap().is_reached);
+        let others = ["accept", "automaton"];
+        assert!(!part("t", &all, "keywords", &others, 0.81).is_reached);
+        all.pop();
+        let missing = target(keywords, &all).unwrap();
+        assert!(!missing.is_reached && missing.figure.starts_with("not measured"));
+    }
+
+    #[test]
+    fn rows_are_compared_with_rows() {
+        for row in &ROWS {
+            let (_, others) = row.how.least.unwrap_or_default();
+            assert!(
+                others.iter().all(|word| named(word).is_ok()),
+                "{}",
+                row.word
+            );
+        }
+        assert!(named("nothing").is_err());
+    }
+
+    #[test]
+    fn one_dropped_packet_is_a_miss() {
+        let run = |dropped| Run {
+            dropped,
+            ..Run::default()
+        };
+        let runs = |dropped: [u64; 2]| Series {
+            row: &ROWS[2],
+            runs: dropped.into_iter().map(run).map(Some).collect(),
+        };
+        assert!(no_drop("t", &[runs([0, 0])]).is_reached);
+        assert!(!no_drop("t", &[runs([0, 1])]).is_reached);
+    }
+}
