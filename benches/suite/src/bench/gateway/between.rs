@@ -4,17 +4,14 @@ use super::downloads::Rounds;
 use super::policy::Policy;
 use super::rows::{Row, Stands};
 use super::site::{Site, filled};
-use crate::bench::harness::text;
+use crate::bench::harness::{ready, text};
 use anyhow::{Context as _, Result, bail};
-use linkweir_testkit::netns::{Running, until};
+use linkweir_testkit::netns::Running;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-/// How long a program may take to begin.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Where redirected connections go.
 const PORT: &str = "3128";
 
@@ -211,23 +208,14 @@ pub(super) fn start(
     site: &Site,
     mut command: Command,
     name: &str,
-    mut is_ready: impl FnMut(u32) -> bool,
+    is_ready: impl FnMut(u32) -> bool,
 ) -> Result<Running> {
     let log = site.path(&format!("{name}.log"));
     let said = File::create(&log).with_context(|| format!("create {}", log.display()))?;
     command.stdout(said.try_clone()?).stderr(said);
-    let mut running = Running::start(&mut command).with_context(|| format!("start {name}"))?;
-    let id = running.id();
-    let mut has_ended = false;
-    let ready = until(PATIENCE, || {
-        has_ended = !matches!(running.ended(), Ok(None));
-        has_ended || is_ready(id)
-    });
-    if has_ended || !ready {
-        let said = fs::read_to_string(&log).unwrap_or_default();
-        bail!("{name} does not begin: {}", said.trim());
-    }
-    Ok(running)
+    let running = Running::start(&mut command).with_context(|| format!("start {name}"))?;
+    let said = |_| fs::read_to_string(&log).unwrap_or_default();
+    ready(name, running, is_ready, said)
 }
 
 /// Runs a short command; what it said is in the error.

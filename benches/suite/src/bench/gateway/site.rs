@@ -1,15 +1,14 @@
 //! The three namespaces, the server in one of them, and its files.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use linkweir_testkit::gateway::{Links, Net, Place, SERVER};
-use linkweir_testkit::netns::{Running, until};
+use linkweir_testkit::netns::Running;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::bench::harness::text;
+use crate::bench::harness::{ready, text};
 use crate::shell::root;
 
 /// Bytes of a download.
@@ -134,19 +133,12 @@ fn nginx(net: &Net, dir: &Path) -> Result<Running> {
         .arg("-c")
         .arg(&configuration);
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut nginx = Running::start(&mut command).context("start nginx")?;
+    let nginx = Running::start(&mut command).context("start nginx")?;
     // Its number is written once its sockets listen.
     let pid = dir.join("nginx.pid");
-    let is_there = until(Duration::from_secs(10), || {
-        fs::metadata(&pid).is_ok_and(|file| file.len() > 0) || !matches!(nginx.ended(), Ok(None))
-    });
-    if !is_there || nginx.ended()?.is_some() {
-        bail!(
-            "nginx does not start: {}",
-            fs::read_to_string(&log).unwrap_or_default().trim()
-        );
-    }
-    Ok(nginx)
+    let is_there = |_| fs::metadata(&pid).is_ok_and(|file| file.len() > 0);
+    let said = |_| fs::read_to_string(&log).unwrap_or_default();
+    ready("nginx", nginx, is_there, said)
 }
 
 /// Random words of small letters, of so many letters each, separated by blanks; always the same. What

@@ -10,9 +10,8 @@ mod chance;
 pub(crate) mod cost;
 mod place;
 pub(crate) mod proc;
+mod report;
 mod runs;
-mod table;
-mod targets;
 mod words;
 
 pub(crate) use chance::{Chance, Zipf};
@@ -20,13 +19,13 @@ pub(crate) use cost::{CORE, Cost, FEEDER_CORE, Job, pin};
 #[cfg(test)]
 pub(crate) use place::assert_different;
 pub(crate) use place::{
-    Parts, compile, count, in_directory, in_memory, linkweir, needs, number, progress, record,
-    remove, setup, text,
+    Parts, compile, in_directory, in_memory, linkweir, needs, progress, ready, record, remove,
+    said, setup, text,
 };
-pub(crate) use runs::median;
-pub(crate) use runs::{Row, Runs, Series, find, rounds, row};
-pub(crate) use table::{Column, cells, digits, megabytes, percent, print, print_cells};
 #[cfg(test)]
-pub(crate) use targets::reached;
-pub(crate) use targets::{Target, verdict};
-pub(crate) use words::{Words, before};
+pub(crate) use report::reached;
+pub(crate) use report::{
+    Column, Target, cells, digits, megabytes, percent, print, print_cells, verdict,
+};
+pub(crate) use runs::{Row, Runs, Series, find, median, rounds, row};
+pub(crate) use words::{Words, before, count, number};

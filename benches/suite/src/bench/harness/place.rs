@@ -1,12 +1,17 @@
-//! What a bench needs before it begins: programs, a directory in memory, the parts that are asked for.
+//! What a bench needs before it begins: programs, a directory in memory, the parts that are asked for; and
+//! programs that it starts.
 
 use crate::shell::{self, Options, passes, root};
 use crate::{Outcome, usage};
 use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
+use linkweir_testkit::netns::{Running, until};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
+
+/// How long a program may take to begin.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Installs what benches need: a compiler for the limits, the other programs, what records traffic. What
 /// cannot be installed is named, and its rows are left out.
@@ -124,6 +129,37 @@ pub(crate) fn compile(source: &Path, program: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Waits until a program is ready; `said` gives what it said where it is not.
+///
+/// # Errors
+/// It has ended, or takes longer than a program may.
+pub(crate) fn ready(
+    name: &str,
+    mut running: Running,
+    mut is_ready: impl FnMut(u32) -> bool,
+    said: impl FnOnce(Running) -> String,
+) -> Result<Running> {
+    let id = running.id();
+    let mut has_ended = false;
+    let is_there = until(PATIENCE, || {
+        has_ended = !matches!(running.ended(), Ok(None));
+        has_ended || is_ready(id)
+    });
+    if has_ended || !is_there {
+        bail!("{name} does not begin: {}", said(running).trim());
+    }
+    Ok(running)
+}
+
+/// Ends a program; what it said on standard error, which is a pipe.
+pub(crate) fn said(running: Running) -> String {
+    let output = running.finish();
+    output.map_or_else(
+        |error| error.to_string(),
+        |output| String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
 /// A path as an argument among others.
 ///
 /// # Errors
@@ -131,24 +167,6 @@ pub(crate) fn compile(source: &Path, program: &Path) -> Result<()> {
 pub(crate) fn text(path: &Path) -> Result<String> {
     let text = path.to_str().context("a path that is not UTF-8")?;
     Ok(text.to_owned())
-}
-
-/// A number of a JSON document; parts of the way to it are separated by slashes.
-///
-/// # Errors
-/// There is none.
-pub(crate) fn number(said: &Value, way: &str) -> Result<f64> {
-    let number = said.pointer(&format!("/{way}")).and_then(Value::as_f64);
-    number.with_context(|| format!("no `{way}`"))
-}
-
-/// The same for a count.
-///
-/// # Errors
-/// There is none.
-pub(crate) fn count(said: &Value, way: &str) -> Result<u64> {
-    let count = said.pointer(&format!("/{way}")).and_then(Value::as_u64);
-    count.with_context(|| format!("no count `{way}`"))
 }
 
 /// Says on a terminal what runs.

@@ -1,6 +1,7 @@
 //! Figures in the words of other programs.
 
 use anyhow::{Context as _, Result};
+use serde_json::Value;
 use std::str::FromStr;
 
 /// A line of `key=value`.
@@ -38,6 +39,24 @@ pub(crate) fn before(text: &str, phrases: &[&str]) -> Option<u64> {
     phrases
         .iter()
         .find_map(|phrase| text.lines().find_map(|line| found(line, phrase)))
+}
+
+/// A number of a JSON document; parts of the way to it are separated by slashes.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn number(said: &Value, way: &str) -> Result<f64> {
+    let number = said.pointer(&format!("/{way}")).and_then(Value::as_f64);
+    number.with_context(|| format!("no `{way}`"))
+}
+
+/// The same for a count.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn count(said: &Value, way: &str) -> Result<u64> {
+    let count = said.pointer(&format!("/{way}")).and_then(Value::as_u64);
+    count.with_context(|| format!("no count `{way}`"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The programs that take packets from the interface, and what each says of it.
 
 use super::super::harness::proc::{Threads, rest};
-use super::super::harness::{Row, Words, before, count, row};
+use super::super::harness::{Row, Words, before, count, ready, row, said};
 use crate::shell;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use linkweir_testkit::conversation::Side;
-use linkweir_testkit::netns::{Running, Wire, interface, until};
+use linkweir_testkit::netns::{Running, Wire, interface};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -16,8 +16,6 @@ pub(super) const CORE: usize = 0;
 /// The kernel's ring of every reader: 64 MiB.
 const RING_MIB: &str = "64";
 const RING_KIB: &str = "65536";
-/// How long a program may take to begin.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How a program listens.
 #[derive(Debug)]
@@ -145,15 +143,15 @@ impl Readers<'_> {
         reader: &Row<Listens>,
         send: impl FnOnce() -> Result<T>,
     ) -> Result<(T, Received)> {
-        let listening = Listening::start(self.wire, self.command(reader)?, 1)?;
-        let id = listening.running.id();
+        let running = listening(self.wire, self.command(reader)?, 1)?;
+        let id = running.id();
         let begin = Threads::of(id);
         let sent = send()?;
         // The kernel hands over a block that is not full once a second to libpcap.
         std::thread::sleep(Duration::from_millis(1200));
         rest(id, reader.how.patience);
         let cost = Threads::of(id).since(&begin);
-        let output = listening.running.finish()?;
+        let output = running.finish()?;
         let (packets, dropped) = (reader.how.figures)(&output, &self.summary_path())?;
         Ok((
             sent,
@@ -228,33 +226,14 @@ fn of_libpcap(output: &Output, _: &Path) -> Result<(u64, u64)> {
     Ok((packets, before(&said, &phrases).unwrap_or(0)))
 }
 
-/// A program that listens.
-#[derive(Debug)]
-pub(super) struct Listening {
-    pub(super) running: Running,
-}
-
-impl Listening {
-    /// Starts a program and waits until it has opened that many sockets on the server's side.
-    pub(super) fn start(wire: &Wire, mut command: Command, sockets: usize) -> Result<Self> {
-        let mut running = Running::start(&mut command).context("start a reader")?;
-        let mut has_ended = false;
-        let is_ready = until(PATIENCE, || {
-            has_ended = !matches!(running.ended(), Ok(None));
-            has_ended || wire.packet_sockets(Side::Server) >= sockets
-        });
-        if has_ended || !is_ready {
-            let output = running.finish()?;
-            bail!(
-                "{:?} does not listen: {}",
-                command,
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
-        }
-        // The socket is there before the first poll.
-        std::thread::sleep(Duration::from_millis(200));
-        Ok(Self { running })
-    }
+/// Starts a program and waits until it has opened that many sockets on the server's side.
+pub(super) fn listening(wire: &Wire, mut command: Command, sockets: usize) -> Result<Running> {
+    let running = Running::start(&mut command).context("start a reader")?;
+    let is_ready = |_| wire.packet_sockets(Side::Server) >= sockets;
+    let running = ready(&format!("{command:?}"), running, is_ready, said)?;
+    // The socket is there before the first poll.
+    std::thread::sleep(Duration::from_millis(200));
+    Ok(running)
 }
 
 /// Reads a JSON summary.

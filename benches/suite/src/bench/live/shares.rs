@@ -1,7 +1,7 @@
 //! The paper's Table 3: what each of several workers or consumers gets.
 
 use super::super::harness::{Target, count, proc::rest};
-use super::readers::{Listening, summary};
+use super::readers::{listening, summary};
 use super::sender::{Sender, Span};
 use super::traffic::{self, Talked};
 use crate::shell::{grouped, print_table};
@@ -192,10 +192,10 @@ impl Run<'_> {
             "--workers",
             &workers.to_string(),
         ]);
-        let listening = Listening::start(self.sender.wire, command, workers as usize)?;
+        let running = listening(self.sender.wire, command, workers as usize)?;
         self.send()?;
-        rest(listening.running.id(), PATIENCE);
-        ended(listening.running)?;
+        rest(running.id(), PATIENCE);
+        ended(running)?;
         let total = summary(&path)?;
         let each = total.get("workers").and_then(Value::as_array);
         let each = each.context("no `workers` in the summary")?;
@@ -212,7 +212,7 @@ impl Run<'_> {
             .args(["--consumers", &count.to_string()])
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let listening = Listening::start(self.sender.wire, feeder, 1)?;
+        let feeder = listening(self.sender.wire, feeder, 1)?;
         let paths: Vec<PathBuf> = (0..count)
             .map(|number| self.dir.join(format!("consumer-{number}.json")))
             .collect();
@@ -231,7 +231,7 @@ impl Run<'_> {
         for consumer in &consumers {
             rest(consumer.id(), PATIENCE);
         }
-        ended(listening.running)?;
+        ended(feeder)?;
         // The feed is over: they end by themselves, or when they are asked.
         for mut consumer in consumers {
             until(Duration::from_secs(2), || {

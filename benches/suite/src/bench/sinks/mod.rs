@@ -10,7 +10,6 @@ mod population;
 mod real;
 mod rows;
 mod stopped;
-mod topics;
 mod traffic;
 mod whole;
 

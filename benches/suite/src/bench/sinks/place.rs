@@ -2,8 +2,9 @@
 
 use super::super::harness::text;
 use super::rows::{Row, Sink};
-use super::topics::Topics;
 use anyhow::{Context as _, Result};
+use linkweir_testkit::kafka::Broker;
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 /// The surroundings of every run.
@@ -89,5 +90,27 @@ impl Place {
         let length = std::fs::metadata(&target.destination)?.len();
         std::fs::remove_file(&target.destination)?;
         Ok(length)
+    }
+}
+
+/// The broker, and how many topics it has been given.
+#[derive(Debug)]
+pub(super) struct Topics {
+    pub(super) broker: Broker,
+    count: Cell<u32>,
+}
+
+impl Topics {
+    pub(super) fn open() -> Result<Self> {
+        Ok(Self {
+            broker: Broker::start().context("start a broker")?,
+            count: Cell::new(0),
+        })
+    }
+
+    /// A topic that nobody has written to.
+    pub(super) fn next(&self) -> String {
+        self.count.set(self.count.get() + 1);
+        format!("run-{}", self.count.get())
     }
 }

@@ -5,15 +5,17 @@
 //! replayed while `linkweir http` listens on the other, and the broker on its loopback. So this program
 //! starts itself there (`--inside`).
 
-use super::super::harness::{Column, Target, compile, count as number, print, verdict};
-use super::topics::Topics;
+use super::super::harness::{
+    Column, Target, compile, count as number, print, ready, said, verdict,
+};
+use super::place::Topics;
 use super::traffic;
 use crate::Outcome;
 use crate::shell::{grouped, output, passes, root};
 use anyhow::{Context as _, Result, bail};
 use linkweir_kafka::Consumer;
 use linkweir_testkit::conversation::Side;
-use linkweir_testkit::netns::{Running, Wire, until};
+use linkweir_testkit::netns::{Running, Wire};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -32,8 +34,6 @@ const AFTER: u64 = 4;
 const SMALL: &str = "queue.buffering.max.messages=10000";
 /// The ends of the pair.
 const ENDS: [&str; 2] = ["gen0", "cap0"];
-/// How long linkweir may take to begin.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How the broker goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,17 +168,8 @@ impl Site {
         if case.is_small {
             command.args(["--kafka", SMALL]);
         }
-        let mut linkweir = Running::start(command.stderr(Stdio::piped()))?;
-        let is_there = until(PATIENCE, || {
-            !matches!(linkweir.ended(), Ok(None)) || is_listening()
-        });
-        if !is_there || linkweir.ended()?.is_some() {
-            let said = linkweir.output()?.stderr;
-            bail!(
-                "linkweir does not listen: {}",
-                String::from_utf8_lossy(&said).trim()
-            );
-        }
+        let linkweir = Running::start(command.stderr(Stdio::piped()))?;
+        let linkweir = ready("linkweir", linkweir, |_| is_listening(), said)?;
         // The socket is there before the first poll.
         std::thread::sleep(Duration::from_millis(300));
         let seconds = (BEFORE + AWAY + AFTER).to_string();
