@@ -14,7 +14,7 @@ use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
 use serde_json::{Map, Value};
 
-use crate::exit::{Exit, warn};
+use crate::exit::{Exit, Wrong, warn};
 
 /// Opens destinations of records.
 pub(crate) fn open<K: RecordKind>(
