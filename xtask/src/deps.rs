@@ -46,6 +46,8 @@ const HOUSE: &[(&str, May)] = &[
         "edges/sink",
         May::FoundationAnd(&["linkweir-columnar", "linkweir-kafka", "linkweir-sys"]),
     ),
+    // Numbers for people.
+    ("edges/report", May::FoundationAnd(&["linkweir-sink"])),
     ("edges/feed", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/inject", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/netfilter", May::FoundationAnd(&["linkweir-sys"])),

@@ -110,8 +110,10 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// A number that is shown with at most four digits.
+#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "shown with at most four digits")]
-pub(crate) const fn to_f64(number: u64) -> f64 {
+pub const fn to_f64(number: u64) -> f64 {
     number as f64
 }
 

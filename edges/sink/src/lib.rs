@@ -1,4 +1,4 @@
-//! Record formats, atomic files, documents such as summaries and reports: what leaves the program.
+//! Record formats, atomic files, documents such as summaries: what leaves the program.
 //!
 //! A run opens each destination once with [`open_sink`] and hands it batches of records. The formats
 //! ([`Format`]) derive every column from the one schema in `linkweir-record`; nothing here lists
@@ -21,7 +21,6 @@ mod kafka;
 mod names;
 mod number;
 mod output;
-pub mod report;
 mod rotate;
 pub mod rrd;
 mod schema_doc;

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use linkweir_report::plot::{self, Axis, Marks, Plot, Row, Series, Sheet, Unit};
 use linkweir_sink::archive::ArchiveFile;
 use linkweir_sink::human;
-use linkweir_sink::report::plot::{self, Axis, Marks, Plot, Row, Series, Sheet, Unit};
 use linkweir_sketch::archive::{ReadFault, Reader, Reading};
 
 use super::args::{PlotArgs, Scale, Span, Way};

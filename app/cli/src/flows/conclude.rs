@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport};
 use linkweir_flows::{FlowsStage, FlowsStats};
-use linkweir_sink::report::{FlowReport, ReportMeta};
+use linkweir_report::{FlowReport, ReportMeta};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 
 use super::args::FlowsArgs;

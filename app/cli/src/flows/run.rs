@@ -5,7 +5,7 @@ use linkweir_engine::{Crew, Limit, NamedFlowSplitter, Outputs, Run, Source, deal
 use linkweir_feed::Consumer;
 use linkweir_flows::{FlowsConfig, FlowsStage};
 use linkweir_record::FlowKind;
-use linkweir_sink::report::FlowReport;
+use linkweir_report::FlowReport;
 
 use super::args::FlowsArgs;
 use super::conclude::Ended;

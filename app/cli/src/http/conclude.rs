@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linkweir_engine::{FaultKind, NoOutput, RunError, RunReport};
 use linkweir_http::{HttpStage, HttpStats, PayloadSample};
-use linkweir_sink::report::{HttpReport, ReportMeta};
+use linkweir_report::{HttpReport, ReportMeta};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 
 use super::args::HttpArgs;

@@ -6,8 +6,8 @@ use linkweir_engine::{Crew, Limit, Outputs, Run, Source, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_record::HttpKind;
+use linkweir_report::HttpReport;
 use linkweir_sink::human::counted;
-use linkweir_sink::report::HttpReport;
 
 use super::args::HttpArgs;
 use super::conclude::Ended;

@@ -3,8 +3,8 @@
 use linkweir_cli::files;
 use linkweir_lab::Report;
 use linkweir_lab::report::{self, Row, Rule, Table, Unit};
-use linkweir_sink::report::plot::{self, Marks, Plot, Scale, Series};
-use linkweir_sink::report::{LabMark, LabReport, LabRow, LabTable};
+use linkweir_report::plot::{self, Marks, Plot, Scale, Series};
+use linkweir_report::{LabMark, LabReport, LabRow, LabTable};
 
 /// The page.
 pub(super) fn html(name: &str, report: &Report) -> String {

@@ -13,6 +13,5 @@ mod columnar;
 mod files;
 mod formats;
 mod ipfix;
-mod report;
 mod rrd;
 mod tstat;

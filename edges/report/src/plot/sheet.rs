@@ -1,7 +1,7 @@
 //! Pictures that stand alone: plots in a file, with their style, a white ground and a heading.
 
 use super::{Extent, LEFT, Plot, RIGHT, push, to_float};
-use crate::report::page::{COLOURS, escape, plot_rules};
+use crate::page::{COLOURS, escape, plot_rules};
 
 const WIDTH: f64 = 900.0;
 /// Room above a plot for its title and legend.

@@ -14,7 +14,7 @@ use std::fmt::Write;
 pub use axis::{Axis, Scale, Unit};
 pub use sheet::{Row, Sheet};
 
-use crate::report::page::{COLOURS, escape};
+use crate::page::{COLOURS, escape};
 use axis::Mapped;
 
 /// Points of a series that answer the pointer, and rows of its table.

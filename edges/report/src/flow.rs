@@ -321,7 +321,7 @@ impl Sink<FlowKind> for FlowReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::ReportMeta;
+    use crate::ReportMeta;
     use linkweir_record::flow::{FlowText, RttRow};
 
     const S: u64 = 1_000_000_000;

@@ -1,8 +1,13 @@
 //! The HTML report: right numbers, no reference to anything outside it, no markup from the network.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a helper that fails is a failed test"
+)]
 
 use linkweir_engine::Sink;
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, HttpState, Text};
-use linkweir_sink::report::{HttpReport, ReportMeta};
+use linkweir_report::{HttpReport, ReportMeta};
 use linkweir_sink::{Document, Existing};
 
 const T0: u64 = 1_700_000_000_000_000_000;

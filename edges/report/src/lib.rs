@@ -4,6 +4,7 @@
 //! [`LoadReport`] renders what a load run has measured itself, [`LabReport`] what the laboratory has
 //! compared;
 //! [`plot`] and [`page`] are the parts that reports of all record kinds share.
+#![forbid(unsafe_code)]
 
 mod flow;
 mod flow_page;

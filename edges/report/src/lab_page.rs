@@ -221,7 +221,7 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::plot::{Axis, Marks, Plot, Scale, Series, Unit};
+    use crate::plot::{Axis, Marks, Plot, Scale, Series, Unit};
 
     fn row(what: &str, cells: &[Option<&str>], mark: LabMark) -> LabRow {
         LabRow {
