@@ -187,6 +187,24 @@ fn without_its_beginning_a_connection_is_what_fail_says() {
 }
 
 #[test]
+fn both_ends_of_a_download_that_is_met_midstream_are_reset() {
+    let mut policy = rejecting(Fail::Open, Fail::Open);
+    let default = Arc::get_mut(&mut policy.default).expect("nobody else has it");
+    default.action = Action::Reject;
+    let mut bed = Bed::new(policy);
+    let body = [0x5a; 1000];
+    for at in 0..8 {
+        bed.send(Side::Server, at * body.len(), &body);
+    }
+    let [reset] = bed.resets.as_slice() else {
+        panic!("{:?}", bed.resets);
+    };
+    // Nothing of the client came: what the server acknowledges is what it expects.
+    assert_eq!(reset.client_next.0, CLIENT_FIRST.wrapping_add(1));
+    assert!(reset.server_next.0 > SERVER_FIRST, "{reset:?}");
+}
+
+#[test]
 fn what_comes_before_the_first_bytes_is_not_old() {
     for (rule, events) in [(Fail::Open, (2, 0)), (Fail::Closed, (1, 1))] {
         let mut bed = Bed::new(rejecting(rule, Fail::Open));

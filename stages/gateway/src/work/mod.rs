@@ -9,7 +9,7 @@ use linkweir_engine::effect::{
     Answer, Decision, Mark, QueuedPacket, Reset, ScanReport, Ticket, Verdict,
 };
 
-use linkweir_wire::Tcp;
+use linkweir_wire::{SeqNumber, Tcp};
 
 use crate::connection::{Classified, Connection, Opening, Phase, Receiver, decision_of};
 use crate::examine::{Examination, Outcome};
@@ -291,13 +291,13 @@ impl Work<'_, '_> {
             Decision::Undecided | Decision::Pass | Decision::Inspect => Verdict::Accept,
         };
         if mark.decision == Decision::Reject && self.conn.key.is_tcp {
-            let [client, server] = &self.conn.streams;
-            if client.is_known() && server.is_known() {
+            let next = [Side::Client, Side::Server].map(|side| self.expected(side));
+            if let [Some(client_next), Some(server_next)] = next {
                 self.room.effects.resets.push(Reset {
                     client: self.conn.ends.address(Side::Client),
                     server: self.conn.ends.address(Side::Server),
-                    client_next: client.released(),
-                    server_next: server.released(),
+                    client_next,
+                    server_next,
                 });
             }
         }
@@ -310,6 +310,16 @@ impl Work<'_, '_> {
                 &mut self.room.effects.answers,
                 new,
             );
+        }
+    }
+
+    /// The next byte that the receiver of a side expects: by what was let go, or else by what it has acknowledged.
+    fn expected(&mut self, side: Side) -> Option<SeqNumber> {
+        let stream = self.conn.stream(side);
+        if stream.is_known() {
+            Some(stream.released())
+        } else {
+            self.plausible(side.other()).newest_ack()
         }
     }
 

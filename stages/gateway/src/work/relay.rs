@@ -24,7 +24,7 @@ impl Work<'_, '_> {
         }
     }
 
-    const fn plausible(&mut self, side: Side) -> &mut Plausible {
+    pub(super) const fn plausible(&mut self, side: Side) -> &mut Plausible {
         let [client, server] = &mut self.conn.plausible;
         match side {
             Side::Client => client,
