@@ -2,12 +2,12 @@
 //!
 //! Source: Varghese, Lauck 1987, "Hashed and hierarchical timing wheels", scheme 7.
 
+use super::slab::{NONE, Slab};
+
 /// Bits of a tick number that one level tells apart.
 const LEVEL_BITS: u32 = 6;
 /// Lists of a level: one bit each in a word.
 const LISTS: usize = 1 << LEVEL_BITS;
-/// No entry.
-const NOBODY: u32 = u32::MAX;
 /// Set in `previous` of the first entry of a list, whose number stands in the lower bits.
 const HEAD: u32 = 1 << 31;
 
@@ -16,7 +16,7 @@ const HEAD: u32 = 1 << 31;
 pub struct Timer {
     /// Tick at which it is due.
     tick: u64,
-    /// The entry before, of the first one [`HEAD`] and its list; `NOBODY` where it is in none.
+    /// The entry before, of the first one [`HEAD`] and its list; `NONE` where it is in none.
     previous: u32,
     /// The entry behind.
     next: u32,
@@ -27,7 +27,7 @@ impl Timer {
     #[inline]
     #[must_use]
     pub const fn is_set(&self) -> bool {
-        self.previous != NOBODY
+        self.previous != NONE
     }
 }
 
@@ -35,8 +35,8 @@ impl Default for Timer {
     fn default() -> Self {
         Self {
             tick: 0,
-            previous: NOBODY,
-            next: NOBODY,
+            previous: NONE,
+            next: NONE,
         }
     }
 }
@@ -56,6 +56,19 @@ impl Timers for [Timer] {
 impl Timers for Vec<Timer> {
     fn timer(&mut self, id: u32) -> Option<&mut Timer> {
         self.get_mut(id as usize)
+    }
+}
+
+/// What has a timer.
+pub trait Timed {
+    /// Its timer.
+    fn timer(&mut self) -> &mut Timer;
+}
+
+impl<T: Timed> Timers for Slab<Option<T>> {
+    #[inline]
+    fn timer(&mut self, id: u32) -> Option<&mut Timer> {
+        self.value_mut(id).map(Timed::timer)
     }
 }
 
@@ -108,7 +121,7 @@ impl Wheel {
             levels: (0..levels)
                 .map(|_| Level {
                     used: 0,
-                    heads: [NOBODY; LISTS],
+                    heads: [NONE; LISTS],
                 })
                 .collect(),
             now: 0,
@@ -146,11 +159,11 @@ impl Wheel {
             return;
         };
         let (previous, next) = (timer.previous, timer.next);
-        if previous == NOBODY {
+        if previous == NONE {
             return;
         }
-        timer.previous = NOBODY;
-        timer.next = NOBODY;
+        timer.previous = NONE;
+        timer.next = NONE;
         if previous & HEAD != 0 {
             self.put_head(previous & !HEAD, next);
         } else if let Some(previous) = timers.timer(previous) {
@@ -187,7 +200,7 @@ impl Wheel {
                 let id = self.head(place);
                 if timers.timer(id).is_none() {
                     // The caller has fewer entries than it had: the list ends here.
-                    self.put_head(place, NOBODY);
+                    self.put_head(place, NONE);
                     continue;
                 }
                 self.cancel(id, timers);
@@ -203,7 +216,7 @@ impl Wheel {
                 self.cancel(id, timers);
                 self.file(id, tick, timers);
             }
-            self.put_head(place, NOBODY);
+            self.put_head(place, NONE);
         }
         self.now = self.now.max(until);
         None
@@ -265,7 +278,7 @@ impl Wheel {
             .get(level)
             .and_then(|level| level.heads.get(list))
             .copied()
-            .unwrap_or(NOBODY)
+            .unwrap_or(NONE)
     }
 
     #[inline]
@@ -279,7 +292,7 @@ impl Wheel {
         };
         *head = id;
         let bit = 1 << list;
-        if id == NOBODY {
+        if id == NONE {
             level.used &= !bit;
         } else {
             level.used |= bit;

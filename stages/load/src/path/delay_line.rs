@@ -3,25 +3,26 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use linkweir_table::{Chain, Chunks};
 use linkweir_wire::Timestamp;
 
-use super::blocks::Blocks;
+/// Bytes of a block: most frames of a client (requests, ACKs) take one.
+const BLOCK: usize = 512;
 
 /// A frame that waits. Ordered by its time, then by when it was put: frames of one moment keep their
 /// order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     at: Timestamp,
     number: u64,
-    first: u32,
-    len: u32,
+    frame: Chain,
 }
 
 /// Frames that are released at a moment each.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct DelayLine {
     waiting: BinaryHeap<Reverse<Waiting>>,
-    blocks: Blocks,
+    blocks: Chunks<BLOCK>,
     most_frames: usize,
     put: u64,
     overflows: u64,
@@ -31,10 +32,10 @@ pub struct DelayLine {
 impl DelayLine {
     /// Room for so many frames of so many bytes (in blocks of 512) at a time.
     #[must_use]
-    pub const fn new(most_frames: usize, most_bytes: usize) -> Self {
+    pub fn new(most_frames: usize, most_bytes: usize) -> Self {
         Self {
             waiting: BinaryHeap::new(),
-            blocks: Blocks::new(most_bytes),
+            blocks: Chunks::with_capacity(most_bytes / BLOCK),
             most_frames,
             put: 0,
             overflows: 0,
@@ -45,33 +46,27 @@ impl DelayLine {
     /// Keeps a copy of a frame until `at`. False where there is no room: the frame is lost, not by the
     /// line that is emulated but by the emulator, and the run is not valid.
     pub fn put(&mut self, at: Timestamp, frame: &[u8]) -> bool {
-        let len = u32::try_from(frame.len()).ok();
-        let room = len.filter(|_| self.waiting.len() < self.most_frames);
-        let kept = room.and_then(|len| Some((len, self.blocks.put(frame)?)));
-        let Some((len, first)) = kept else {
+        let mut kept = Chain::new();
+        if self.waiting.len() >= self.most_frames || !self.blocks.append_whole(&mut kept, frame) {
             self.overflows += 1;
             return false;
-        };
+        }
         self.put += 1;
         self.waiting.push(Reverse(Waiting {
             at,
             number: self.put,
-            first,
-            len,
+            frame: kept,
         }));
         true
     }
 
     /// Gives out the frames whose time has come, in order, with that time.
     pub fn pop_due(&mut self, now: Timestamp, mut each: impl FnMut(Timestamp, &[u8])) {
-        while let Some(&Reverse(next)) = self.waiting.peek()
-            && next.at <= now
+        while self.next_deadline().is_some_and(|at| at <= now)
+            && let Some(Reverse(next)) = self.waiting.pop()
         {
-            self.waiting.pop();
-            self.scratch.clear();
-            let len = usize::try_from(next.len).unwrap_or(0);
-            self.blocks.drain(next.first, len, &mut self.scratch);
-            each(next.at, &self.scratch);
+            each(next.at, self.blocks.read(&next.frame, &mut self.scratch));
+            self.blocks.release(next.frame);
         }
     }
 
@@ -96,7 +91,7 @@ impl DelayLine {
     /// Bytes of memory that frames take now.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.blocks.used_bytes()
+        self.blocks.in_use() * BLOCK
     }
 
     /// Frames that were lost for want of room.

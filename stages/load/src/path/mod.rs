@@ -8,7 +8,6 @@
 //! A frame that segmentation offload joined is many on the line: [`take_apart`] makes them of it.
 
 mod active;
-mod blocks;
 mod delay_line;
 mod joined;
 mod line;

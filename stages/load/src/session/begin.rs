@@ -33,7 +33,7 @@ impl<O: Observer> Sessions<O> {
 
     /// When the next request of a session is due; `None` where none is to come now.
     fn next_due(&mut self, slot: u32, now: Timestamp) -> Option<Timestamp> {
-        let session = self.sessions.get_mut(slot)?;
+        let session = self.sessions.value_mut(slot)?;
         if session.due.is_some() {
             return session.due;
         }
@@ -59,11 +59,11 @@ impl<O: Observer> Sessions<O> {
     /// A lane for a request: one whose connection waits, or a new one; `None` where the session has all that
     /// it may have.
     fn free_lane(&mut self, slot: u32) -> Result<Option<u32>, Failure> {
-        let Some(session) = self.sessions.get_mut(slot) else {
+        let Some(session) = self.sessions.value_mut(slot) else {
             return Ok(None);
         };
         let mut at = session.lanes;
-        while let Some(lane) = self.lanes.get(at) {
+        while let Some(lane) = self.lanes.value(at) {
             if lane.state == LaneState::Idle {
                 return Ok(Some(at));
             }
@@ -89,7 +89,7 @@ impl<O: Observer> Sessions<O> {
             deadline: Timestamp::MAX,
             reader: ResponseReader::new(false),
         };
-        match self.lanes.insert(lane) {
+        match self.lanes.insert(Some(lane)) {
             Some(number) => {
                 session.lanes = number;
                 session.lane_count += 1;
@@ -102,7 +102,8 @@ impl<O: Observer> Sessions<O> {
 
     /// Begins the request that is due, on a lane that is idle.
     fn begin(&mut self, slot: u32, number: u32, intended: Timestamp, now: Timestamp) {
-        let (Some(session), Some(lane)) = (self.sessions.get_mut(slot), self.lanes.get_mut(number))
+        let (Some(session), Some(lane)) =
+            (self.sessions.value_mut(slot), self.lanes.value_mut(number))
         else {
             return;
         };
@@ -144,7 +145,7 @@ impl<O: Observer> Sessions<O> {
 
     /// The request of a lane goes out on its connection.
     pub(super) fn want_sent(&mut self, number: u32, conn: ConnId) {
-        if let Some(lane) = self.lanes.get_mut(number) {
+        if let Some(lane) = self.lanes.value_mut(number) {
             lane.state = LaneState::Busy { is_sent: false };
             lane.is_acknowledged = false;
             self.wishes.push_back(Wish::Send(number, conn));
@@ -153,7 +154,7 @@ impl<O: Observer> Sessions<O> {
 
     /// A lane needs a connection for its request.
     pub(super) fn want_opened(&mut self, number: u32) {
-        if let Some(lane) = self.lanes.get_mut(number) {
+        if let Some(lane) = self.lanes.value_mut(number) {
             lane.conn = None;
             lane.is_reused = false;
             lane.state = LaneState::Opening { is_asked: false };
@@ -163,7 +164,7 @@ impl<O: Observer> Sessions<O> {
 
     /// A request is handed out; says whether it still is wanted.
     pub(super) fn mark_sent(&mut self, number: u32, conn: ConnId, now: Timestamp) -> bool {
-        let Some(lane) = self.lanes.get_mut(number) else {
+        let Some(lane) = self.lanes.value_mut(number) else {
             return false;
         };
         if lane.conn != Some(conn) || lane.state != (LaneState::Busy { is_sent: false }) {
@@ -174,8 +175,8 @@ impl<O: Observer> Sessions<O> {
         if lane.sent.is_none() {
             lane.sent = Some(now);
             let bytes = self.request_len(number);
-            let slot = self.lanes.get(number).map_or(NONE, |lane| lane.session);
-            if let Some(session) = self.sessions.get_mut(slot) {
+            let slot = self.lanes.value(number).map_or(NONE, |lane| lane.session);
+            if let Some(session) = self.sessions.value_mut(slot) {
                 session.counts.requests += 1;
                 session.counts.request_bytes += bytes;
             }
@@ -185,7 +186,7 @@ impl<O: Observer> Sessions<O> {
 
     /// Bytes of the request of a lane.
     pub(super) fn request_len(&self, number: u32) -> u64 {
-        let Some(lane) = self.lanes.get(number) else {
+        let Some(lane) = self.lanes.value(number) else {
             return 0;
         };
         let len = match lane.asks {
@@ -194,7 +195,7 @@ impl<O: Observer> Sessions<O> {
                 request.map_or(0, |request| self.script.bytes(request).len())
             }
             Asks::Found(_) => {
-                let session = self.sessions.get(lane.session);
+                let session = self.sessions.value(lane.session);
                 let page = session.and_then(|s| self.script.page(s.script, s.page));
                 let tail = page.map_or(0, |page| self.script.found_tail(page).len());
                 "GET ".len() + self.target(lane).len() + tail
@@ -211,7 +212,7 @@ impl<O: Observer> Sessions<O> {
                 request.map_or(&[], |request| self.script.target(request))
             }
             Asks::Found(object) => {
-                let session = self.sessions.get(lane.session);
+                let session = self.sessions.value(lane.session);
                 let found = session.and_then(|s| self.found.get(s.found as usize));
                 found.map_or(&[], |found| found.target(object as usize))
             }
@@ -221,13 +222,13 @@ impl<O: Observer> Sessions<O> {
     /// Sets the timer of a session for the first that it waits for. A timer that is early already stays: it
     /// is set anew when it is due.
     fn set_timer(&mut self, slot: u32, now: Timestamp) {
-        let Some(session) = self.sessions.get(slot) else {
+        let Some(session) = self.sessions.value(slot) else {
             return;
         };
         // What is due already waits for a connection, not for time.
         let mut first = session.due.filter(|due| *due > now);
         let mut at = session.lanes;
-        while let Some(lane) = self.lanes.get(at) {
+        while let Some(lane) = self.lanes.value(at) {
             if lane.state.is_in_flight() {
                 first = Some(first.map_or(lane.deadline, |first| first.min(lane.deadline)));
             }

@@ -12,7 +12,7 @@ use crate::outcome::{Failure, Observer};
 impl<O: Observer> Sessions<O> {
     /// Bytes on the connection of a lane.
     pub(super) fn on_bytes(&mut self, number: u32, bytes: &[u8], at: Timestamp) {
-        let Some(lane) = self.lanes.get_mut(number) else {
+        let Some(lane) = self.lanes.value_mut(number) else {
             return;
         };
         if lane.state != (LaneState::Busy { is_sent: true }) {
@@ -49,14 +49,14 @@ impl<O: Observer> Sessions<O> {
     }
 
     fn read(&mut self, number: u32, rest: &mut &[u8], at: Timestamp) -> Result<Progress, Failure> {
-        let Some(lane) = self.lanes.get_mut(number) else {
+        let Some(lane) = self.lanes.value_mut(number) else {
             return Ok(Progress::More);
         };
         if lane.reader.is_at_start() && !rest.is_empty() {
             // Of the final response: an interim one before it is forgotten.
             lane.first_byte = Some(at);
         }
-        let session = self.sessions.get(lane.session);
+        let session = self.sessions.value(lane.session);
         let slot = session.map_or(NONE, |session| session.found);
         let is_base = matches!(lane.asks, Asks::Base(_));
         let Some(found) = self.found.get_mut(slot as usize).filter(|_| is_base) else {
@@ -77,7 +77,7 @@ impl<O: Observer> Sessions<O> {
 
     /// The head of a response is whole and a body follows: is it a page with objects to find?
     fn look_for_objects(&mut self, number: u32) {
-        let Some(lane) = self.lanes.get(number) else {
+        let Some(lane) = self.lanes.value(number) else {
             return;
         };
         let is_page = matches!(lane.asks, Asks::Base(_))
@@ -86,7 +86,7 @@ impl<O: Observer> Sessions<O> {
         let slot = lane.session;
         let page = self
             .sessions
-            .get(slot)
+            .value(slot)
             .and_then(|session| self.script.page(session.script, session.page));
         if !is_page || !page.is_some_and(|page| page.is_parsed) {
             return;
@@ -100,7 +100,7 @@ impl<O: Observer> Sessions<O> {
             _ => None,
         };
         let target = request.map_or(&b"/"[..], |request| self.script.target(request));
-        if let (Some(taken), Some(session)) = (taken, self.sessions.get_mut(slot))
+        if let (Some(taken), Some(session)) = (taken, self.sessions.value_mut(slot))
             && let Some(found) = self.found.get_mut(taken as usize)
         {
             found.begin(target);
@@ -110,7 +110,7 @@ impl<O: Observer> Sessions<O> {
 
     /// The targets found in the page of a session are not needed any more.
     pub(super) fn forget_found(&mut self, slot: u32) {
-        let Some(session) = self.sessions.get_mut(slot) else {
+        let Some(session) = self.sessions.value_mut(slot) else {
             return;
         };
         let number = std::mem::replace(&mut session.found, NONE);
@@ -126,11 +126,11 @@ impl<O: Observer> Sessions<O> {
     /// The response on a lane is complete.
     pub(super) fn complete(&mut self, number: u32, at: Timestamp) {
         self.tell(number, Some(at), None);
-        let Some(lane) = self.lanes.get_mut(number) else {
+        let Some(lane) = self.lanes.value_mut(number) else {
             return;
         };
         let slot = lane.session;
-        let Some(session) = self.sessions.get_mut(slot) else {
+        let Some(session) = self.sessions.value_mut(slot) else {
             return;
         };
         session.counts.response(lane.reader.status());
@@ -165,7 +165,7 @@ impl<O: Observer> Sessions<O> {
 
     /// After a complete response: the next object, the next page, or the end.
     fn advance(&mut self, slot: u32, at: Timestamp) {
-        let Some(session) = self.sessions.get_mut(slot) else {
+        let Some(session) = self.sessions.value_mut(slot) else {
             return;
         };
         let page = self.script.page(session.script, session.page);

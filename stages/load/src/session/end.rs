@@ -15,10 +15,10 @@ impl<O: Observer> Sessions<O> {
         failure: Option<Failure>,
     ) {
         let request_bytes = self.request_len(number);
-        let Some(lane) = self.lanes.get(number) else {
+        let Some(lane) = self.lanes.value(number) else {
             return;
         };
-        let Some(session) = self.sessions.get_mut(lane.session) else {
+        let Some(session) = self.sessions.value_mut(lane.session) else {
             return;
         };
         session.counts.response_bytes += lane.reader.received();
@@ -60,16 +60,16 @@ impl<O: Observer> Sessions<O> {
     /// Takes a lane out of the list of its session.
     fn unlink(&mut self, number: u32) -> Option<&mut super::Lane> {
         let (slot, next) = {
-            let lane = self.lanes.get(number)?;
+            let lane = self.lanes.value(number)?;
             (lane.session, lane.next)
         };
-        if let Some(session) = self.sessions.get_mut(slot) {
+        if let Some(session) = self.sessions.value_mut(slot) {
             session.lane_count = session.lane_count.saturating_sub(1);
             if session.lanes == number {
                 session.lanes = next;
             } else {
                 let mut at = session.lanes;
-                while let Some(lane) = self.lanes.get_mut(at) {
+                while let Some(lane) = self.lanes.value_mut(at) {
                     if lane.next == number {
                         lane.next = next;
                         break;
@@ -78,12 +78,12 @@ impl<O: Observer> Sessions<O> {
                 }
             }
         }
-        self.lanes.get_mut(number)
+        self.lanes.value_mut(number)
     }
 
     /// The request of a lane has failed, and with it its session.
     pub(super) fn fail_lane(&mut self, number: u32, why: Failure, at: Timestamp) {
-        if let Some(lane) = self.lanes.get(number) {
+        if let Some(lane) = self.lanes.value(number) {
             let slot = lane.session;
             self.fail(slot, why, at);
         }
@@ -100,8 +100,8 @@ impl<O: Observer> Sessions<O> {
     }
 
     fn finish(&mut self, slot: u32, failure: Option<Failure>, at: Timestamp) {
-        while let Some(number) = self.sessions.get(slot).map(|session| session.lanes) {
-            let Some(lane) = self.lanes.get(number) else {
+        while let Some(number) = self.sessions.value(slot).map(|session| session.lanes) {
+            let Some(lane) = self.lanes.value(number) else {
                 break;
             };
             let (state, conn) = (lane.state, lane.conn);

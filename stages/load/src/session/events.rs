@@ -12,7 +12,7 @@ impl<O: Observer> Sessions<O> {
     /// The answer to [`Action::Connect`](super::Action::Connect): the connection with its local port, whose
     /// SYN was handed to the sender, or why there is none.
     pub fn on_opened(&mut self, user: u32, result: Result<(ConnId, u16), Failure>, now: Timestamp) {
-        let Some(lane) = self.lanes.get_mut(user) else {
+        let Some(lane) = self.lanes.value_mut(user) else {
             return;
         };
         match lane.state {
@@ -37,7 +37,7 @@ impl<O: Observer> Sessions<O> {
         };
         lane.conn = Some(conn);
         lane.local_port = local_port;
-        if let Some(session) = self.sessions.get_mut(lane.session)
+        if let Some(session) = self.sessions.value_mut(lane.session)
             && session.started.is_none()
         {
             session.started = Some(now);
@@ -62,8 +62,8 @@ impl<O: Observer> Sessions<O> {
 
     /// Why a session has waited too long; `None` where it has not.
     fn overdue(&self, slot: u32, now: Timestamp) -> Option<Failure> {
-        let mut at = self.sessions.get(slot)?.lanes;
-        while let Some(lane) = self.lanes.get(at) {
+        let mut at = self.sessions.value(slot)?.lanes;
+        while let Some(lane) = self.lanes.value(at) {
             match lane.state {
                 LaneState::Opening { .. } if lane.deadline <= now => {
                     return Some(Failure::ConnectTimeout);
@@ -78,7 +78,7 @@ impl<O: Observer> Sessions<O> {
     }
 
     fn on_connected(&mut self, number: u32, handshake_ns: u64, syns_again: u32, at: Timestamp) {
-        let Some(lane) = self.lanes.get_mut(number) else {
+        let Some(lane) = self.lanes.value_mut(number) else {
             return;
         };
         let (LaneState::Opening { .. }, Some(conn)) = (lane.state, lane.conn) else {
@@ -93,7 +93,7 @@ impl<O: Observer> Sessions<O> {
         };
         // From now on the time of the response counts. The timer is early, and set anew then.
         lane.deadline = after(at, own.unwrap_or(self.settings.timeout_ns));
-        if let Some(session) = self.sessions.get_mut(lane.session) {
+        if let Some(session) = self.sessions.value_mut(lane.session) {
             session.counts.connections += 1;
             self.observer
                 .on_connect(session.client, handshake_ns, syns_again);
@@ -104,7 +104,7 @@ impl<O: Observer> Sessions<O> {
     /// The server sends nothing more on the connection of a lane, or it is no more (`closed`).
     fn on_stream_end(&mut self, number: u32, closed: Option<CloseReason>, at: Timestamp) {
         let may_retry = self.may_retry(number, closed);
-        let Some(lane) = self.lanes.get_mut(number) else {
+        let Some(lane) = self.lanes.value_mut(number) else {
             return;
         };
         let is_orderly = matches!(closed, None | Some(CloseReason::Finished));
@@ -118,7 +118,7 @@ impl<O: Observer> Sessions<O> {
             LaneState::Busy { .. } if may_retry => {
                 self.stats.retries += 1;
                 self.close(number, closed);
-                if let Some(lane) = self.lanes.get_mut(number) {
+                if let Some(lane) = self.lanes.value_mut(number) {
                     lane.is_retried = true;
                 }
                 self.want_opened(number);
@@ -141,7 +141,7 @@ impl<O: Observer> Sessions<O> {
 
     /// Whether a request that met the end of its connection may be sent again.
     fn may_retry(&self, number: u32, closed: Option<CloseReason>) -> bool {
-        let Some(lane) = self.lanes.get(number) else {
+        let Some(lane) = self.lanes.value(number) else {
             return false;
         };
         let is_idempotent = match lane.asks {
@@ -163,7 +163,10 @@ impl<O: Observer> Sessions<O> {
 
     /// Closes our side of the connection of a lane, where there still is one.
     fn close(&mut self, number: u32, closed: Option<CloseReason>) {
-        let conn = self.lanes.get_mut(number).and_then(|lane| lane.conn.take());
+        let conn = self
+            .lanes
+            .value_mut(number)
+            .and_then(|lane| lane.conn.take());
         if let (Some(conn), None) = (conn, closed) {
             self.wishes.push_back(Wish::Close(conn));
         }
@@ -184,7 +187,7 @@ const fn failure_of(closed: Option<CloseReason>) -> Failure {
 impl<O: Observer> Listener for Sessions<O> {
     fn on_event(&mut self, conn: ConnId, user: u32, event: TcpEvent<'_>, at: Timestamp) {
         // What is no longer of interest, or was another's of the same number.
-        let Some(lane) = self.lanes.get_mut(user) else {
+        let Some(lane) = self.lanes.value_mut(user) else {
             return;
         };
         if lane.conn != Some(conn) {

@@ -36,7 +36,6 @@ mod events;
 mod heads;
 pub mod html;
 pub mod response;
-mod slab;
 mod state;
 
 use std::collections::VecDeque;
@@ -44,12 +43,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linkweir_model::Random;
-use linkweir_table::Wheel;
+use linkweir_table::{Slab, Wheel};
 use linkweir_wire::Timestamp;
 
 pub use self::heads::Heads;
 use self::html::Found;
-use self::slab::Slab;
 use self::state::{Asks, LANE_BYTES, Lane, LaneState, NONE, SESSION_BYTES, Session};
 use crate::outcome::{Failure, Observer, SessionEnd};
 use crate::script::Script;
@@ -157,8 +155,8 @@ pub struct Sessions<O> {
     script: Arc<Script>,
     seed: u64,
     observer: O,
-    sessions: Slab<Session>,
-    lanes: Slab<Lane>,
+    sessions: Slab<Option<Session>>,
+    lanes: Slab<Option<Lane>>,
     wheel: Wheel,
     wishes: VecDeque<Wish>,
     heads: Heads,
@@ -201,7 +199,7 @@ impl<O: Observer> Sessions<O> {
             failure: Some(Failure::NoRoom),
             ..session.end(now)
         };
-        match self.sessions.insert(session) {
+        match self.sessions.insert(Some(session)) {
             Some(slot) => self.go_on(slot, now),
             None => self.observer.on_session(&no_room),
         }
@@ -216,7 +214,7 @@ impl<O: Observer> Sessions<O> {
                 Wish::CloseAfterPeer(conn) => return Some(Action::CloseAfterPeer(conn)),
                 Wish::Abort(conn) => return Some(Action::Abort(conn)),
                 Wish::Connect(user) => {
-                    let Some(lane) = self.lanes.get_mut(user) else {
+                    let Some(lane) = self.lanes.value_mut(user) else {
                         continue;
                     };
                     match &mut lane.state {
@@ -227,7 +225,7 @@ impl<O: Observer> Sessions<O> {
                             continue;
                         }
                     }
-                    let session = self.sessions.get(lane.session);
+                    let session = self.sessions.value(lane.session);
                     let client = session.map_or(0, |session| session.client);
                     let first = session.filter(|session| session.started.is_none());
                     return Some(Action::Connect {
@@ -249,7 +247,7 @@ impl<O: Observer> Sessions<O> {
     /// The bytes of a request, in `room` where they do not stand ready.
     #[must_use]
     pub fn request_bytes<'a>(&'a self, request: RequestRef, room: &'a mut Vec<u8>) -> &'a [u8] {
-        let Some(lane) = self.lanes.get(request.lane) else {
+        let Some(lane) = self.lanes.value(request.lane) else {
             return &[];
         };
         let number = match lane.asks {
@@ -258,7 +256,7 @@ impl<O: Observer> Sessions<O> {
                 room.clear();
                 room.extend_from_slice(b"GET ");
                 room.extend_from_slice(self.target(lane));
-                if let Some(session) = self.sessions.get(lane.session)
+                if let Some(session) = self.sessions.value(lane.session)
                     && let Some(page) = self.script.page(session.script, session.page)
                 {
                     room.extend_from_slice(self.script.found_tail(page));
@@ -282,7 +280,7 @@ impl<O: Observer> Sessions<O> {
     /// [`Failure::ConnectTimeout`]: that the run ended is not why.
     pub fn fail_all(&mut self, why: Failure, now: Timestamp) {
         for slot in self.sessions.numbers() {
-            let is_unanswered = self.sessions.get(slot).is_some_and(|session| {
+            let is_unanswered = self.sessions.value(slot).is_some_and(|session| {
                 session.counts.requests == 0
                     && session
                         .started

@@ -1,15 +1,12 @@
 //! A session and its lanes.
 
-use linkweir_table::{Timer, Timers};
+pub(super) use linkweir_table::NONE;
+use linkweir_table::{Timed, Timer};
 use linkweir_wire::Timestamp;
 
 use super::response::ResponseReader;
-use super::slab::Slab;
 use crate::outcome::SessionEnd;
 use crate::seam::{Client, ConnId};
-
-/// No entry.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// A session that runs.
 #[derive(Debug)]
@@ -119,10 +116,10 @@ impl Session {
     }
 }
 
-impl Timers for Slab<Session> {
+impl Timed for Session {
     #[inline]
-    fn timer(&mut self, id: u32) -> Option<&mut Timer> {
-        self.get_mut(id).map(|session| &mut session.timer)
+    fn timer(&mut self) -> &mut Timer {
+        &mut self.timer
     }
 }
 

@@ -3,9 +3,9 @@
 
 use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
 
-use super::chunks::span;
 use super::connection::{Connection, Marks};
 use super::flight::Flight;
+use super::run::span;
 use super::scoreboard::DUP_THRESH;
 use super::segment::Segment;
 use super::stack::{Context, Stack};
@@ -135,8 +135,9 @@ impl Stack {
         flight.retries = 0;
         flight.due = Timestamp::MAX;
         flight.sacked.forget_before(ack);
-        self.outgoing
-            .forget_before(&mut flight.data, &mut flight.cursor, ack);
+        flight
+            .data
+            .forget_before(&mut self.outgoing, &mut flight.cursor, ack);
         if ack == end + u32::from(conn.has_fin()) {
             self.end_flight(conn);
             return acked;

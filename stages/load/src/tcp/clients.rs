@@ -2,18 +2,16 @@
 
 use std::net::SocketAddr;
 
-use linkweir_table::{Id, Wheel};
+use linkweir_table::{Id, Index, NONE, Slab, Wheel};
 use linkweir_wire::Timestamp;
 
-use super::chunks::Chunks;
-use super::connection::{Connection, Marks, Slab, State};
+use super::connection::{Connection, Connections, Marks, State};
 use super::emit::Sender;
 use super::flight::Flight;
-use super::index::Index;
-use super::pool::{NOBODY, Pool};
 use super::ports::Ports;
 use super::reassembly::Reassembly;
 use super::receive::TICK_BITS;
+use super::run::pool_of;
 use super::settings::{TcpCounts, TcpSettings};
 use super::stack::{Fate, Stack};
 use super::time_wait::TimeWait;
@@ -22,7 +20,7 @@ use crate::seam::{Client, CloseReason, ConnId, Listener, SegmentOut, TcpEvent};
 /// The TCP of all emulated clients; see the [module](super).
 #[derive(Debug)]
 pub struct TcpClients {
-    pub(super) conns: Slab,
+    pub(super) conns: Connections,
     pub(super) index: Index,
     pub(super) wheel: Wheel,
     pub(super) time_wait: TimeWait,
@@ -37,7 +35,7 @@ impl TcpClients {
     /// offsets of timestamps.
     #[must_use]
     pub fn new(settings: TcpSettings, seed: u64, clients: u32) -> Self {
-        let conns = Slab::with_capacity(settings.max_connections);
+        let conns = Connections::with_capacity(settings.max_connections);
         let capacity = conns.capacity();
         Self {
             index: Index::with_capacity(capacity),
@@ -47,8 +45,8 @@ impl TcpClients {
             ports: Ports::new(clients, settings.first_port, settings.last_port),
             own_ports: None,
             stack: Stack {
-                flights: Pool::with_capacity(capacity),
-                outgoing: Chunks::with_bytes(settings.send_pool),
+                flights: Slab::with_capacity(capacity),
+                outgoing: pool_of(settings.send_pool),
                 incoming: Reassembly::with_bytes(settings.receive_pool),
                 scratch: Vec::new(),
                 sender: Sender::new(settings, seed),
@@ -110,12 +108,12 @@ impl TcpClients {
             return true;
         }
         let stack = &mut self.stack;
-        let is_fresh = conn.flight == NOBODY;
+        let is_fresh = conn.flight == NONE;
         stack.begin_flight(conn);
         let taken = stack
             .flights
             .get_mut(conn.flight)
-            .is_some_and(|flight| stack.outgoing.append(&mut flight.data, bytes));
+            .is_some_and(|flight| flight.data.append(&mut stack.outgoing, bytes));
         if !taken {
             stack.sender.counts.send_pool_full += 1;
             if is_fresh {
@@ -312,20 +310,18 @@ impl TcpClients {
     /// Places in use of the pools that hold what is in flight.
     #[cfg(test)]
     pub(super) fn in_flight(&self) -> usize {
-        self.stack.flights.in_use()
-            + self.stack.outgoing.in_use() as usize
-            + self.stack.incoming.in_use()
+        self.stack.flights.len() + self.stack.outgoing.in_use() + self.stack.incoming.in_use()
     }
 }
 
 impl Stack {
     /// Something is to be sent.
     pub(super) fn begin_flight(&mut self, conn: &mut Connection) {
-        if conn.flight == NOBODY {
+        if conn.flight == NONE {
             // A burst after everything was acknowledged begins with the initial window: RFC 5681
             // sec. 4.1 asks for it after a pause, and not to know how long it was is the same.
             let flight = Flight::at(conn.snd_nxt, Self::initial_window(conn));
-            conn.flight = self.flights.insert(flight).unwrap_or(NOBODY);
+            conn.flight = self.flights.insert(flight).unwrap_or(NONE);
         }
     }
 }

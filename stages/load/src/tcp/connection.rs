@@ -2,10 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use linkweir_table::{Timer, Timers};
+use linkweir_table::{NONE, Timer, Timers};
 use linkweir_wire::SeqNumber;
 
-use super::pool::NOBODY;
 use super::rto::RoundTrip;
 use crate::seam::{Client, ConnId};
 
@@ -122,7 +121,7 @@ impl Connection {
             timer: Timer::default(),
             local: [0; 16],
             client: 0,
-            user: NOBODY,
+            user: NONE,
             generation: 0,
             local_port: 0,
             remote: 0,
@@ -136,8 +135,8 @@ impl Connection {
             ssthresh: u32::MAX,
             round_trip: RoundTrip::default(),
             ack_due: 0,
-            flight: NOBODY,
-            held: NOBODY,
+            flight: NONE,
+            held: NONE,
             mss: 536,
             rcv_mss: 536,
             snd_shift: 0,
@@ -185,7 +184,7 @@ impl Connection {
 
 /// All connections, by slot.
 #[derive(Debug)]
-pub(super) struct Slab {
+pub(super) struct Connections {
     slots: Vec<Connection>,
     capacity: u32,
     /// First free slot; the next stands in its `user`.
@@ -193,21 +192,21 @@ pub(super) struct Slab {
     len: u32,
 }
 
-impl Timers for Slab {
+impl Timers for Connections {
     #[inline]
     fn timer(&mut self, id: u32) -> Option<&mut Timer> {
         self.slots.get_mut(id as usize).map(|conn| &mut conn.timer)
     }
 }
 
-impl Slab {
+impl Connections {
     pub(super) fn with_capacity(capacity: u32) -> Self {
         // The numbers of timers are below 2^31.
         let capacity = capacity.clamp(1, (1 << 31) - 1);
         Self {
             slots: Vec::with_capacity(capacity as usize),
             capacity,
-            free: NOBODY,
+            free: NONE,
             len: 0,
         }
     }
@@ -238,7 +237,7 @@ impl Slab {
             slot
         };
         let conn = self.slots.get_mut(slot as usize)?;
-        let next = std::mem::replace(&mut conn.user, NOBODY);
+        let next = std::mem::replace(&mut conn.user, NONE);
         if self.free == slot {
             self.free = next;
         }
@@ -303,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_is_used_again_has_another_generation() {
-        let mut slab = Slab::with_capacity(2);
+        let mut slab = Connections::with_capacity(2);
         let (slot, conn) = slab.take().unwrap();
         let old = ConnId {
             slot,

@@ -2,7 +2,7 @@
 
 use linkweir_wire::{SeqNumber, Timestamp};
 
-use super::chunks::{Cursor, Run};
+use super::run::{Cursor, Run};
 use super::scoreboard::Scoreboard;
 
 /// The sending side of a connection that has something to send.

@@ -22,22 +22,20 @@
 //! the seed, the client, how often it connected and the time given: see [`TcpClients::syn_only`].
 
 mod acknowledge;
-mod chunks;
 mod clients;
 mod connection;
 mod emit;
 mod flight;
 mod handshake;
 mod hearing;
-mod index;
 mod keys;
 mod opening;
-mod pool;
 mod ports;
 mod reassembly;
 mod receive;
 mod remotes;
 mod rto;
+mod run;
 mod scoreboard;
 mod segment;
 mod settings;

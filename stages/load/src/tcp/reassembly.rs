@@ -1,9 +1,9 @@
 //! What arrived ahead of a gap: held in a bounded pool that all connections share.
 
+use linkweir_table::{NONE, Slab};
 use linkweir_wire::SeqNumber;
 
-use super::chunks::{Chunks, Run, span};
-use super::pool::{NOBODY, Pool};
+use super::run::{Pool, Run, pool_of, span};
 use super::scoreboard::Range;
 
 /// Pieces of one connection: a server that leaves more gaps than this sends the rest again.
@@ -25,8 +25,8 @@ struct Piece {
 /// Pieces of all connections; each has a list, in order, that begins at its `held`.
 #[derive(Debug)]
 pub(super) struct Reassembly {
-    chunks: Chunks,
-    pieces: Pool<Piece>,
+    chunks: Pool,
+    pieces: Slab<Piece>,
 }
 
 /// What became of a segment ahead of a gap.
@@ -45,20 +45,20 @@ impl Reassembly {
     pub(super) fn with_bytes(bytes: u64) -> Self {
         let pieces = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         Self {
-            chunks: Chunks::with_bytes(bytes),
-            pieces: Pool::with_capacity(pieces.clamp(16, 1 << 24)),
+            chunks: pool_of(bytes),
+            pieces: Slab::with_capacity(pieces.clamp(16, 1 << 24)),
         }
     }
 
     /// Bytes of memory that were touched so far.
-    pub(super) const fn memory_bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         self.chunks.memory_bytes() + self.pieces.memory_bytes()
     }
 
     /// Pieces and chunks in use.
     #[cfg(test)]
     pub(super) fn in_use(&self) -> usize {
-        self.pieces.in_use() + self.chunks.in_use() as usize
+        self.pieces.len() + self.chunks.in_use()
     }
 
     /// Holds the payload of a segment that begins behind `RCV.NXT`.
@@ -70,7 +70,7 @@ impl Reassembly {
         mut has_fin: bool,
     ) -> Hold {
         // The last piece that does not begin behind us, and what it has of our bytes already.
-        let mut before = NOBODY;
+        let mut before = NONE;
         let mut next = *held;
         let mut count = 0;
         while let Some(piece) = self.pieces.get(next)
@@ -102,7 +102,7 @@ impl Reassembly {
             && piece.bytes.end() == seq
             && !piece.has_fin
         {
-            if !self.chunks.append(&mut piece.bytes, payload) {
+            if !piece.bytes.append(&mut self.chunks, payload) {
                 return Hold::NoRoom;
             }
             piece.has_fin = has_fin;
@@ -138,7 +138,7 @@ impl Reassembly {
         has_fin: bool,
     ) -> Hold {
         let mut bytes = Run::at(seq);
-        if !self.chunks.append(&mut bytes, payload) {
+        if self.pieces.is_full() || !bytes.append(&mut self.chunks, payload) {
             return Hold::NoRoom;
         }
         let next = self.pieces.get(before).map_or(*held, |piece| piece.next);
@@ -148,7 +148,6 @@ impl Reassembly {
             has_fin,
         };
         let Some(at) = self.pieces.insert(piece) else {
-            self.chunks.release(bytes);
             return Hold::NoRoom;
         };
         match self.pieces.get_mut(before) {
@@ -167,18 +166,17 @@ impl Reassembly {
         mut show: impl FnMut(&[u8]),
     ) -> (SeqNumber, bool) {
         let mut has_fin = false;
-        while let Some(piece) = self.pieces.get(*held)
+        while let Some(piece) = self.pieces.get_mut(*held)
             && !piece.bytes.start().after(nxt)
         {
-            let (bytes, next) = (piece.bytes, piece.next);
-            let end = bytes.end();
+            let (end, next) = (piece.bytes.end(), piece.next);
             has_fin |= piece.has_fin && !end.before(nxt);
             if end.after(nxt) {
-                self.chunks.for_each(&bytes, nxt, &mut show);
+                piece.bytes.for_each(&self.chunks, nxt, &mut show);
                 nxt = end;
             }
-            self.chunks.release(bytes);
-            self.pieces.remove(*held);
+            piece.bytes.release(&mut self.chunks);
+            self.pieces.give_back(*held);
             *held = next;
         }
         (nxt, has_fin)
@@ -186,10 +184,10 @@ impl Reassembly {
 
     /// Gives everything of a connection back.
     pub(super) fn forget(&mut self, held: &mut u32) {
-        while let Some(piece) = self.pieces.get(*held) {
-            let (bytes, next) = (piece.bytes, piece.next);
-            self.chunks.release(bytes);
-            self.pieces.remove(*held);
+        while let Some(piece) = self.pieces.get_mut(*held) {
+            let next = piece.next;
+            piece.bytes.release(&mut self.chunks);
+            self.pieces.give_back(*held);
             *held = next;
         }
     }
@@ -246,7 +244,7 @@ mod tests {
     #[test]
     fn the_latest_block_comes_first_and_neighbours_are_one() {
         let mut pool = Reassembly::with_bytes(1 << 20);
-        let mut held = NOBODY;
+        let mut held = NONE;
         for n in [100, 300, 500, 700, 310] {
             assert_eq!(pool.hold(&mut held, seq(n), &[0; 10], false), Hold::Held);
         }
@@ -268,7 +266,7 @@ mod tests {
     #[test]
     fn pieces_and_bytes_are_bounded() {
         let mut pool = Reassembly::with_bytes(100 * 252);
-        let mut held = NOBODY;
+        let mut held = NONE;
         let mut kept = 0;
         for n in 0..100 {
             if pool.hold(&mut held, seq(n * 2 + 1), b"x", false) == Hold::Held {
@@ -276,7 +274,7 @@ mod tests {
             }
         }
         assert_eq!(kept, u32::min(PIECES, 24));
-        let mut other = NOBODY;
+        let mut other = NONE;
         assert_eq!(
             pool.hold(&mut other, seq(1), &[0; 60_000], false),
             Hold::NoRoom
@@ -293,7 +291,7 @@ mod tests {
         fn the_stream_comes_out(cuts in proptest::collection::vec((0_u32..1000, 0_u32..300), 1..200)) {
             let stream: Vec<u8> = (0..1000_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
             let mut pool = Reassembly::with_bytes(1 << 20);
-            let mut held = NOBODY;
+            let mut held = NONE;
             let mut shown = Vec::new();
             let mut ended = false;
             let again = (0..1000).step_by(100).rev().chain((0..1000).step_by(100));

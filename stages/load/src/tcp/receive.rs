@@ -1,11 +1,11 @@
 //! Data and FIN of the server. Source: RFC 9293 sec. 3.10.7.4 (seventh and eighth check).
 
+use linkweir_table::NONE;
 use linkweir_wire::{TcpFlags, Timestamp};
 
-use super::chunks::span;
 use super::connection::{Connection, Marks, State};
-use super::pool::NOBODY;
 use super::reassembly::Hold;
+use super::run::span;
 use super::segment::Segment;
 use super::stack::{Context, Stack};
 use crate::seam::{Listener, SegmentOut, TcpEvent};
@@ -52,7 +52,7 @@ impl Stack {
         self.deliver(conn, new, cx);
         let mut has_fin =
             fits && segment.has(TcpFlags::FIN) && segment.seq + segment.payload_len == conn.rcv_nxt;
-        if conn.held != NOBODY {
+        if conn.held != NONE {
             has_fin |= self.deliver_held(conn, cx);
             // A gap is filled, or a part of it (RFC 5681 sec. 4.2).
             conn.marks.set(Marks::ACK_NOW);

@@ -2,7 +2,7 @@
 
 use linkweir_wire::SeqNumber;
 
-use super::chunks::span;
+use super::run::span;
 
 /// Ranges that are remembered; of more, the highest are forgotten, which costs retransmissions that
 /// were not needed and nothing else.

@@ -1,13 +1,13 @@
 //! What the connections share, and how one of them hears a segment: RFC 9293 sec. 3.10.7.
 
+use linkweir_table::{NONE, Slab};
 use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
 
-use super::chunks::Chunks;
 use super::connection::{Connection, Marks, State};
 use super::emit::Sender;
 use super::flight::Flight;
-use super::pool::{NOBODY, Pool};
 use super::reassembly::Reassembly;
+use super::run::Pool;
 use super::segment::Segment;
 use crate::seam::{CloseReason, ConnId, Listener, SegmentOut, TcpEvent};
 
@@ -42,9 +42,9 @@ impl<O, L: Listener> Context<'_, O, L> {
 #[derive(Debug)]
 pub(super) struct Stack {
     pub(super) sender: Sender,
-    pub(super) flights: Pool<Flight>,
+    pub(super) flights: Slab<Flight>,
     /// Data to the servers.
-    pub(super) outgoing: Chunks,
+    pub(super) outgoing: Pool,
     /// Data from the servers, ahead of gaps.
     pub(super) incoming: Reassembly,
     /// For payload that does not lie in one chunk.
@@ -67,10 +67,10 @@ impl Stack {
 
     /// Nothing is under way to the server any more.
     pub(super) fn end_flight(&mut self, conn: &mut Connection) {
-        if let Some(flight) = self.flights.get(conn.flight) {
-            self.outgoing.release(flight.data);
-            self.flights.remove(conn.flight);
-            conn.flight = NOBODY;
+        if let Some(flight) = self.flights.get_mut(conn.flight) {
+            flight.data.release(&mut self.outgoing);
+            self.flights.give_back(conn.flight);
+            conn.flight = NONE;
         }
     }
 
@@ -92,7 +92,7 @@ impl Stack {
         self.transmit(conn, cx.now, cx.out);
         if conn.marks.has(Marks::ACK_NOW) {
             let seq = self.snd_max(conn);
-            let (blocks, len) = if conn.marks.has(Marks::SACK) && conn.held != NOBODY {
+            let (blocks, len) = if conn.marks.has(Marks::SACK) && conn.held != NONE {
                 self.incoming.blocks(conn.held, segment.seq)
             } else {
                 ([(seq, seq); 3], 0)
@@ -236,6 +236,6 @@ impl Stack {
         let due = now + self.sender.settings.fin_wait_2;
         let mut flight = Flight::at(conn.snd_nxt, 0);
         flight.due = due;
-        conn.flight = self.flights.insert(flight).unwrap_or(NOBODY);
+        conn.flight = self.flights.insert(flight).unwrap_or(NONE);
     }
 }

@@ -3,9 +3,9 @@
 
 use linkweir_wire::{SeqNumber, Timestamp};
 
-use super::chunks::span;
 use super::connection::{Connection, Marks, State};
 use super::receive::{TICK_BITS, tick};
+use super::run::span;
 use super::stack::{Fate, Stack};
 use crate::seam::{CloseReason, SegmentOut};
 

@@ -2,10 +2,10 @@
 
 use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
 
-use super::chunks::span;
 use super::connection::{Connection, Marks, State};
 use super::emit::Parts;
 use super::flight::Flight;
+use super::run::span;
 use super::stack::Stack;
 use crate::seam::SegmentOut;
 
@@ -148,8 +148,8 @@ impl Stack {
         if flight.due == Timestamp::MAX {
             flight.due = now + self.sender.rto(conn);
         }
-        let payload = self.outgoing.read(
-            &flight.data,
+        let payload = flight.data.read(
+            &self.outgoing,
             &mut flight.cursor,
             seq,
             len,
