@@ -5,11 +5,10 @@ use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowSide, FlowState, Flo
 
 use crate::flow::Flow;
 use crate::stage::FlowsStage;
-use crate::table::SlotId;
 
 impl FlowsStage {
     /// Writes the final record of a flow, and before it the last partial one where there are any.
-    pub(crate) fn write(&mut self, slot: SlotId, state: Option<FlowState>, out: &mut FlowBatch) {
+    pub(crate) fn write(&mut self, slot: u32, state: Option<FlowState>, out: &mut FlowBatch) {
         let Some(mut row) = self.row(slot) else {
             return;
         };
@@ -29,7 +28,7 @@ impl FlowsStage {
 
     /// Writes a partial record where the period is over and something came in it. Called before a
     /// packet is counted: it belongs to the next period.
-    pub(crate) fn tell_if_due(&mut self, slot: SlotId, period: u64, now: u64, out: &mut FlowBatch) {
+    pub(crate) fn tell_if_due(&mut self, slot: u32, period: u64, now: u64, out: &mut FlowBatch) {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
@@ -56,7 +55,7 @@ impl FlowsStage {
         }
     }
 
-    fn write_partial(&mut self, slot: SlotId, mut row: FlowRow, next_ns: u64, out: &mut FlowBatch) {
+    fn write_partial(&mut self, slot: u32, mut row: FlowRow, next_ns: u64, out: &mut FlowBatch) {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
@@ -70,7 +69,7 @@ impl FlowsStage {
     }
 
     /// The numbers of a flow so far, as of the whole.
-    fn row(&self, slot: SlotId) -> Option<FlowRow> {
+    fn row(&self, slot: u32) -> Option<FlowRow> {
         let flow = self.flows.get(slot)?;
         let mut row = FlowRow {
             flow_id: flow.key.id(flow.start_ns),
@@ -110,7 +109,7 @@ impl FlowsStage {
         Some(row)
     }
 
-    fn push(&mut self, slot: SlotId, mut row: FlowRow, out: &mut FlowBatch) {
+    fn push(&mut self, slot: u32, mut row: FlowRow, out: &mut FlowBatch) {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };

@@ -1,14 +1,15 @@
 //! The state of one flow.
 
 use linkweir_record::flow::{FlowState, Protocol};
+use linkweir_table::{NONE, Pieces, Slab};
 
 use crate::config::FlowsConfig;
 use crate::key::FlowKey;
 use crate::layer7::{Ends, Handle};
 use crate::side::Side;
 use crate::step::L7Class;
-use crate::table::{Link, Links, Slab};
-use crate::tcp::direction::{Direction, NONE, flag};
+use crate::tcp::direction::{Direction, flag};
+use crate::wheel::{Link, Links};
 
 /// No VLAN tag: a value that is no identifier (12 bits).
 const NO_VLAN: u16 = u16::MAX;
@@ -255,7 +256,10 @@ impl Flow {
     }
 }
 
-impl Links for Slab<Flow> {
+/// The flows, by slot.
+pub(crate) type Flows = Slab<Flow, Pieces<Flow>>;
+
+impl Links for Flows {
     #[inline]
     fn link(&mut self, id: u32) -> Option<&mut Link> {
         self.get_mut(id).map(|flow| &mut flow.link)

@@ -19,8 +19,8 @@ pub mod stage;
 pub mod stats;
 pub mod step;
 pub mod subnets;
-mod table;
 mod tcp;
+mod wheel;
 
 pub use config::{Classifier, FlowsConfig};
 pub use stage::FlowsStage;

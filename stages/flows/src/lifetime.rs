@@ -2,12 +2,11 @@
 
 use linkweir_record::RecordBatch;
 use linkweir_record::flow::{FlowBatch, FlowState};
+use linkweir_table::NONE;
 
 use crate::flow::Flow;
 use crate::partial::Told;
 use crate::stage::{FlowsStage, Prepared};
-use crate::table::SlotId;
-use crate::tcp::direction::NONE;
 
 /// Flows that leave at a time when they are due, for a group of packets: what is due longer waits a
 /// little, and records do not pile up.
@@ -24,18 +23,18 @@ impl FlowsStage {
         one: &Prepared<'_>,
         src_is_client: bool,
         out: &mut FlowBatch,
-    ) -> SlotId {
+    ) -> u32 {
         if self.flows.len() >= self.max_flows {
             self.evict(out);
         }
-        let slot = self.flows.take();
+        let slot = self.flows.take().unwrap_or(NONE);
         let client_is_low = src_is_client == one.is_low;
         let flow = Flow::new(one.key, one.now, one.packet.vlan, client_is_low);
         let due = flow.deadline(&self.timeouts);
         if let Some(place) = self.flows.get_mut(slot) {
             *place = flow;
             if self.periodic_ns.is_some() {
-                place.partial = self.told.take();
+                place.partial = self.told.take().unwrap_or(NONE);
                 if let Some(told) = self.told.get_mut(place.partial) {
                     *told = Told::begin(one.now);
                 }
@@ -67,7 +66,7 @@ impl FlowsStage {
     }
 
     /// Files a flow again whose deadline has changed.
-    pub(crate) fn file_anew(&mut self, slot: SlotId) {
+    pub(crate) fn file_anew(&mut self, slot: u32) {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
@@ -109,7 +108,7 @@ impl FlowsStage {
     #[cold]
     pub(crate) fn evict(&mut self, out: &mut FlowBatch) {
         let used = self.flows.used();
-        let mut worst: Option<(bool, u64, SlotId)> = None;
+        let mut worst: Option<(bool, u64, u32)> = None;
         let mut tries = 0;
         while tries < SAMPLE * 8 && worst.is_none() || tries < SAMPLE {
             tries += 1;
@@ -131,7 +130,7 @@ impl FlowsStage {
     }
 
     /// Writes the record of a flow and forgets it.
-    pub(crate) fn end(&mut self, slot: SlotId, state: Option<FlowState>, out: &mut FlowBatch) {
+    pub(crate) fn end(&mut self, slot: u32, state: Option<FlowState>, out: &mut FlowBatch) {
         self.write(slot, state, out);
         self.wheel.remove(slot, &mut self.flows);
         let Some(flow) = self.flows.get_mut(slot) else {

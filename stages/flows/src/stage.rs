@@ -10,13 +10,14 @@ use std::hint::black_box;
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::flow::{FlowBatch, FlowKind, FlowState, Protocol};
 use linkweir_record::{Anonymizer, RecordBatch};
+use linkweir_table::{Index, NONE, Pieces, Slab};
 use linkweir_wire::{
     DecodeError, DecodeFaults, Fragments, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport,
     Udp, decode, decode_plain,
 };
 
 use crate::config::FlowsConfig;
-use crate::flow::{Flow, Timeouts};
+use crate::flow::{Flow, Flows, Timeouts};
 use crate::key::FlowKey;
 use crate::layer7::Layer7;
 use crate::lengths::{ip_len, tcp_len, wire_len};
@@ -25,9 +26,9 @@ use crate::side::Side;
 use crate::stats::FlowsStats;
 use crate::step::{L7Class, Recorder};
 use crate::subnets::Subnets;
-use crate::table::{Index, Slab, SlotId, Wheel};
-use crate::tcp::direction::{NONE, flag};
+use crate::tcp::direction::flag;
 use crate::tcp::{self, Arrival, Pools};
+use crate::wheel::Wheel;
 
 /// Packets whose cache misses overlap.
 const GROUP: usize = 32;
@@ -44,12 +45,12 @@ pub(crate) const DNS: u16 = 53;
 /// trouble, 24 for each segment in flight beyond the first, and what layer 7 keeps of a flow.
 #[derive(Debug)]
 pub struct FlowsStage {
-    pub(crate) flows: Slab<Flow>,
+    pub(crate) flows: Flows,
     pub(crate) index: Index,
     pub(crate) wheel: Wheel,
     pub(crate) pools: Pools,
     pub(crate) layer7: Layer7,
-    pub(crate) told: Slab<Told>,
+    pub(crate) told: Slab<Told, Pieces<Told>>,
     pub(crate) internal: Subnets,
     pub(crate) anonymizer: Option<Anonymizer>,
     pub(crate) timeouts: Timeouts,
@@ -92,12 +93,12 @@ impl FlowsStage {
     #[must_use]
     pub fn new(config: &FlowsConfig) -> Self {
         Self {
-            flows: Slab::new(),
-            index: Index::new(),
+            flows: Slab::with_capacity(u32::MAX),
+            index: Index::growing(),
             wheel: Wheel::new(),
             pools: Pools::new(config.classifier),
             layer7: Layer7::new(config),
-            told: Slab::new(),
+            told: Slab::with_capacity(u32::MAX),
             internal: config.internal.clone(),
             anonymizer: config.anonymizer.clone(),
             timeouts: Timeouts::new(config),
@@ -145,7 +146,7 @@ impl FlowsStage {
 
     /// Flows in the table now.
     #[must_use]
-    pub const fn active(&self) -> usize {
+    pub fn active(&self) -> usize {
         self.flows.len()
     }
 
@@ -213,7 +214,7 @@ impl FlowsStage {
 
     /// A packet of a flow.
     #[inline]
-    fn record_packet(&mut self, slot: SlotId, side: Side, one: &Prepared<'_>, len: u32) {
+    fn record_packet(&mut self, slot: u32, side: Side, one: &Prepared<'_>, len: u32) {
         let (Some(recorder), Some(flow)) = (&mut self.recorder, self.flows.get(slot)) else {
             return;
         };
@@ -363,7 +364,7 @@ impl FlowsStage {
     /// New payload in order, for layer 7.
     fn on_fresh(
         &mut self,
-        slot: SlotId,
+        slot: u32,
         side: Side,
         tcp: &Tcp<'_>,
         outcome: &tcp::Outcome,
@@ -445,7 +446,7 @@ impl FlowsStage {
     }
 
     /// Keeps the class of a flow's application for the bit rates of steps.
-    fn note_class(&mut self, slot: SlotId) {
+    fn note_class(&mut self, slot: u32) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
@@ -459,7 +460,7 @@ impl FlowsStage {
 
     /// The flow of a packet; one that has ended meanwhile leaves first.
     #[inline]
-    fn lookup(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) -> Option<SlotId> {
+    fn lookup(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) -> Option<u32> {
         let flows = &self.flows;
         let slot = self.index.find(one.hash, |slot| {
             flows.get(slot).is_some_and(|flow| flow.key == one.key)
@@ -477,7 +478,7 @@ impl FlowsStage {
 
     /// Whether a first SYN opens another connection between the same ports: the flow is over, or
     /// the SYN has another initial sequence number.
-    fn is_new_connection(&self, slot: SlotId, is_low: bool, tcp: &Tcp<'_>) -> bool {
+    fn is_new_connection(&self, slot: u32, is_low: bool, tcp: &Tcp<'_>) -> bool {
         let Some(flow) = self.flows.get(slot) else {
             return false;
         };
@@ -571,7 +572,7 @@ impl Stage for FlowsStage {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        (self.flows.len() > 0).then(|| Timestamp::from_nanos(self.due))
+        (!self.flows.is_empty()).then(|| Timestamp::from_nanos(self.due))
     }
 
     fn finish(&mut self, out: &mut FlowBatch) -> bool {

@@ -1,5 +1,7 @@
 //! Bytes that wait for more: heads and hellos that span segments. A bounded number of buffers.
 
+use linkweir_table::Slab;
+
 /// The most bytes that wait in one direction of a flow.
 pub(super) const MOST: usize = 4096;
 
@@ -23,43 +25,33 @@ struct Buffer {
 /// Buffers of at most [`MOST`] bytes, given back when the head is whole.
 #[derive(Debug)]
 pub(super) struct Pool {
-    buffers: Vec<Buffer>,
-    free: Vec<GatherId>,
-    capacity: usize,
+    buffers: Slab<Buffer>,
     /// Times that no buffer was free.
     pub(super) refused: u64,
 }
 
 impl Pool {
-    pub(super) const fn new(capacity: usize) -> Self {
+    pub(super) fn new(capacity: u32) -> Self {
         Self {
-            buffers: Vec::new(),
-            free: Vec::new(),
-            capacity,
+            buffers: Slab::with_capacity(capacity),
             refused: 0,
         }
     }
 
     fn buffer(&self, id: GatherId) -> Option<&Buffer> {
-        self.buffers.get((id.0 as usize).checked_sub(1)?)
+        self.buffers.get(id.0.checked_sub(1)?)
     }
 
     fn buffer_mut(&mut self, id: GatherId) -> Option<&mut Buffer> {
-        self.buffers.get_mut((id.0 as usize).checked_sub(1)?)
+        self.buffers.get_mut(id.0.checked_sub(1)?)
     }
 
     fn take(&mut self, time_ns: u64) -> Option<GatherId> {
-        let id = match self.free.pop() {
-            Some(id) => id,
-            None if self.buffers.len() < self.capacity => {
-                self.buffers.push(Buffer::default());
-                GatherId(u32::try_from(self.buffers.len()).ok()?)
-            }
-            None => {
-                self.refused += 1;
-                return None;
-            }
+        let Some(at) = self.buffers.take() else {
+            self.refused += 1;
+            return None;
         };
+        let id = GatherId(at + 1);
         self.buffer_mut(id)?.time_ns = time_ns;
         Some(id)
     }
@@ -97,8 +89,8 @@ impl Pool {
 
     /// Buffers that are not free.
     #[cfg(test)]
-    pub(super) const fn in_use(&self) -> usize {
-        self.buffers.len() - self.free.len()
+    pub(super) fn in_use(&self) -> usize {
+        self.buffers.len()
     }
 
     /// When the first of it came.
@@ -124,7 +116,7 @@ impl Pool {
     pub(super) fn release(&mut self, id: &mut GatherId) {
         if let Some(buffer) = self.buffer_mut(*id) {
             buffer.bytes.clear();
-            self.free.push(*id);
+            self.buffers.give_back(id.0 - 1);
         }
         *id = GatherId::default();
     }

@@ -36,7 +36,7 @@ use crate::side::Side;
 use dns_cache::DnsCache;
 pub use dns_cache::DnsCounters;
 use gather::Pool;
-use state::{Naming, Slab, Stage};
+use state::{Naming, Stage, States};
 use texts::{Budget, Text};
 
 /// States at most: this share of the flows.
@@ -44,7 +44,7 @@ const FLOWS_PER_STATE: usize = 4;
 /// Bytes of text for each state, on average: names are 20 to 60 bytes long.
 const TEXT_PER_STATE: usize = 128;
 /// Directions whose bytes wait for more, at the same time.
-const MOST_WAITING: usize = 4096;
+const MOST_WAITING: u32 = 4096;
 
 /// The ends of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ struct Shared {
 /// The payload of all flows of a worker.
 #[derive(Debug)]
 pub struct Layer7 {
-    slab: Slab,
+    slab: States,
     shared: Shared,
     dns: DnsCache,
 }
@@ -103,9 +103,11 @@ impl Layer7 {
     pub fn new(config: &FlowsConfig) -> Self {
         let states = (config.max_flows / FLOWS_PER_STATE).max(64);
         Self {
-            slab: Slab::new(states),
+            slab: States::new(states),
             shared: Shared {
-                pool: Pool::new(MOST_WAITING.min(states)),
+                pool: Pool::new(
+                    u32::try_from(states).map_or(MOST_WAITING, |states| states.min(MOST_WAITING)),
+                ),
                 budget: Budget::new(states.saturating_mul(TEXT_PER_STATE)),
                 gathering: quic::Gathering::default(),
                 with_messages: config.with_messages,
@@ -139,7 +141,7 @@ impl Layer7 {
 
     /// Flows that have state.
     #[must_use]
-    pub const fn states(&self) -> usize {
+    pub fn states(&self) -> usize {
         self.slab.len()
     }
 

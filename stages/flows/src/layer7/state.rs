@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use linkweir_proto::application::{Application, UdpMemory};
 use linkweir_record::flow::{FlowRow, FlowText};
+use linkweir_table::Slab;
 
 use super::Shared;
 use super::gather::GatherId;
@@ -45,7 +46,7 @@ const WAITS_SHIFT: u32 = 27;
 const INDEX: u32 = (1 << WAITS_SHIFT) - 1;
 
 /// States at most: the bits of the index.
-pub(super) const MOST_STATES: usize = INDEX as usize - 1;
+pub(super) const MOST_STATES: u32 = INDEX - 1;
 
 impl Handle {
     #[inline]
@@ -79,11 +80,11 @@ impl Handle {
 
     /// Where its state is, if it has one.
     #[inline]
-    pub(super) fn index(self) -> Option<usize> {
+    pub(super) fn index(self) -> Option<u32> {
         if matches!(self.stage(), Stage::Labelled) {
             return None;
         }
-        ((self.0 & INDEX) as usize).checked_sub(1)
+        (self.0 & INDEX).checked_sub(1)
     }
 
     /// The label of a flow that has no state.
@@ -107,8 +108,8 @@ impl Handle {
         }
     }
 
-    fn set_index(&mut self, index: Option<usize>) {
-        let bits = index.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(0);
+    fn set_index(&mut self, index: Option<u32>) {
+        let bits = index.map_or(0, |at| at + 1);
         self.0 = self.0 & !INDEX | bits & INDEX;
     }
 }
@@ -247,24 +248,19 @@ impl State {
     }
 }
 
-/// States of flows: a slab with a free list.
+/// States of flows.
 #[derive(Debug)]
-pub(super) struct Slab {
-    states: Vec<State>,
-    free: Vec<u32>,
-    capacity: usize,
+pub(super) struct States {
+    states: Slab<State>,
     /// Flows that found no room.
     pub(super) refused: u64,
 }
 
-impl Slab {
+impl States {
     pub(super) fn new(capacity: usize) -> Self {
-        let capacity = capacity.clamp(1, MOST_STATES);
+        let capacity = u32::try_from(capacity).unwrap_or(u32::MAX);
         Self {
-            // Reserved, not touched before it is used: no copy when it grows.
-            states: Vec::with_capacity(capacity),
-            free: Vec::new(),
-            capacity,
+            states: Slab::with_capacity(capacity.clamp(1, MOST_STATES)),
             refused: 0,
         }
     }
@@ -280,8 +276,8 @@ impl Slab {
     }
 
     /// States in use.
-    pub(super) const fn len(&self) -> usize {
-        self.states.len() - self.free.len()
+    pub(super) fn len(&self) -> usize {
+        self.states.len()
     }
 
     /// The state of a flow; a new one where it has none. `None` where there is no room: the flow is
@@ -290,12 +286,7 @@ impl Slab {
         let at = match handle.index() {
             Some(at) => at,
             None => {
-                let at = if let Some(at) = self.free.pop() {
-                    at as usize
-                } else if self.states.len() < self.capacity {
-                    self.states.push(State::default());
-                    self.states.len() - 1
-                } else {
+                let Some(at) = self.states.take() else {
                     self.refused += 1;
                     handle.set_stage(Stage::Settled);
                     return None;
@@ -323,8 +314,7 @@ impl Slab {
                 texts,
                 ..State::default()
             };
-            // The index came from `u32` bits.
-            self.free.push(u32::try_from(at).unwrap_or(0));
+            self.states.give_back(at);
         }
         handle.set_index(None);
         handle.set_waits(Side::Client, false);

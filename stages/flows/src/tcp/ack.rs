@@ -4,7 +4,9 @@ use linkweir_record::flow::{Anomaly, Evidence};
 use linkweir_wire::tcp::SackBlocks;
 
 use super::classify::class_of;
-use super::direction::{Direction, NONE, flag};
+use linkweir_table::NONE;
+
+use super::direction::{Direction, flag};
 use super::segments::Segment;
 use super::{IMPOSSIBLE, Pools, before, later};
 

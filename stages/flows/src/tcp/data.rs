@@ -4,7 +4,9 @@ use linkweir_record::flow::Anomaly;
 use linkweir_wire::TcpFlags;
 
 use super::classify::{Behind, Case, Found, PathRtt, by_evidence, by_published_rules};
-use super::direction::{Direction, NONE, flag};
+use linkweir_table::NONE;
+
+use super::direction::{Direction, flag};
 use super::extras::Recent;
 use super::segments::{MAX_SEGMENTS, Segment};
 use super::{Arrival, IMPOSSIBLE, Outcome, Pools, before, later};
@@ -105,7 +107,7 @@ fn make_list(me: &mut Direction, pools: &mut Pools) {
     if me.list != NONE {
         return;
     }
-    me.list = pools.lists.take();
+    me.list = pools.lists.take().unwrap_or(NONE);
     if let (Some(one), Some(list)) = (me.one_segment(), pools.lists.get_mut(me.list)) {
         list.0.push_back(one);
     }

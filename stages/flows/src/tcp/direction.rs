@@ -1,11 +1,9 @@
 //! What is remembered of one direction of a TCP flow.
 
 use linkweir_record::flow::{FlowSide, RttRow};
+use linkweir_table::NONE;
 
 use super::segments::Segment;
-
-/// No entry of a pool.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// What one side sent, and how it was acknowledged.
 ///

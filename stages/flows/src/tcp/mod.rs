@@ -8,12 +8,12 @@ pub(crate) mod direction;
 mod extras;
 mod segments;
 
+use linkweir_table::{NONE, Pieces, Slab};
 use linkweir_wire::tcp::SackBlocks;
 use linkweir_wire::{Tcp, TcpFlags, TcpOption};
 
 use crate::config::Classifier;
-use crate::table::Slab;
-use direction::{Direction, NONE, flag, option};
+use direction::{Direction, flag, option};
 pub(crate) use extras::Extras;
 pub(crate) use segments::SegmentList;
 
@@ -35,8 +35,8 @@ pub(crate) const fn later(a: u32, b: u32) -> u32 {
 /// Memory that only flows with something outstanding or in trouble take.
 #[derive(Debug)]
 pub(crate) struct Pools {
-    pub(crate) lists: Slab<SegmentList>,
-    pub(crate) extras: Slab<Extras>,
+    pub(crate) lists: Slab<SegmentList, Pieces<SegmentList>>,
+    pub(crate) extras: Slab<Extras, Pieces<Extras>>,
     pub(crate) classifier: Classifier,
     /// Segments whose numbers cannot be of their connection.
     pub(crate) impossible: u64,
@@ -45,10 +45,10 @@ pub(crate) struct Pools {
 }
 
 impl Pools {
-    pub(crate) const fn new(classifier: Classifier) -> Self {
+    pub(crate) fn new(classifier: Classifier) -> Self {
         Self {
-            lists: Slab::new(),
-            extras: Slab::new(),
+            lists: Slab::with_capacity(u32::MAX),
+            extras: Slab::with_capacity(u32::MAX),
             classifier,
             impossible: 0,
             forgotten: 0,
@@ -58,7 +58,7 @@ impl Pools {
     /// The extras of a direction, taken where it has none.
     pub(crate) fn extras_of(&mut self, direction: &mut Direction) -> Option<&mut Extras> {
         if direction.extras == NONE {
-            direction.extras = self.extras.take();
+            direction.extras = self.extras.take().unwrap_or(NONE);
             *self.extras.get_mut(direction.extras)? = Extras::default();
         }
         self.extras.get_mut(direction.extras)

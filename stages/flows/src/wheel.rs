@@ -5,20 +5,20 @@
 //! tick comes, it is filed anew if packets came meanwhile: one visit per timeout instead of one move
 //! per packet.
 
+use linkweir_table::NONE;
+
 /// Nanoseconds of a tick: 2^25, about 34 ms.
 const TICK_BITS: u32 = 25;
 /// Lists: a turn takes 137 s. What is due later is visited once a turn.
 const LISTS: usize = 1 << 12;
 
-/// No slot.
-const NOBODY: u32 = u32::MAX;
 /// Set in `previous` of the first slot of a list, whose number stands in the lower bits.
 const HEAD: u32 = 1 << 31;
 
 /// The place of a slot in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// The slot before, of the first one [`HEAD`] and its list; `NOBODY` where it is in none.
+    /// The slot before, of the first one [`HEAD`] and its list; `NONE` where it is in none.
     previous: u32,
     /// The slot behind.
     next: u32,
@@ -27,8 +27,8 @@ pub(crate) struct Link {
 impl Default for Link {
     fn default() -> Self {
         Self {
-            previous: NOBODY,
-            next: NOBODY,
+            previous: NONE,
+            next: NONE,
         }
     }
 }
@@ -50,7 +50,7 @@ pub(crate) struct Wheel {
 impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
-            heads: vec![NOBODY; LISTS],
+            heads: vec![NONE; LISTS],
             tick: u64::MAX,
         }
     }
@@ -82,7 +82,7 @@ impl Wheel {
             return;
         };
         let Link { previous, next } = std::mem::take(mine);
-        if previous == NOBODY {
+        if previous == NONE {
             return;
         }
         if previous & HEAD != 0 {
@@ -109,8 +109,8 @@ impl Wheel {
         self.tick = self.tick.max(now.saturating_sub(LISTS as u64));
         loop {
             let list = usize::try_from(self.tick % LISTS as u64).unwrap_or(0);
-            let head = self.heads.get(list).copied().unwrap_or(NOBODY);
-            if head != NOBODY {
+            let head = self.heads.get(list).copied().unwrap_or(NONE);
+            if head != NONE {
                 self.remove(head, links);
                 return Some(head);
             }
