@@ -10,7 +10,7 @@ mod segments;
 
 use linkweir_table::{NONE, Pieces, Slab};
 use linkweir_wire::tcp::SackBlocks;
-use linkweir_wire::{Tcp, TcpFlags, TcpOption};
+use linkweir_wire::{SeqNumber, Tcp, TcpFlags, TcpOption};
 
 use crate::config::Classifier;
 use direction::{Direction, flag, option};
@@ -20,13 +20,13 @@ pub(crate) use segments::SegmentList;
 /// Sequence numbers further apart than this are not of one connection: more than any window.
 const IMPOSSIBLE: u32 = 1 << 30;
 
-/// Whether `a` comes before `b` (RFC 9293 sec. 3.4).
+/// Whether sequence number `a` comes before `b`.
 #[inline]
 pub(crate) const fn before(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b)).cast_signed() < 0
+    SeqNumber(a).before(SeqNumber(b))
 }
 
-/// A later number of the two.
+/// The later sequence number of the two.
 #[inline]
 pub(crate) const fn later(a: u32, b: u32) -> u32 {
     if before(a, b) { b } else { a }
