@@ -2,22 +2,18 @@
 //!
 //! [`Table`] is a preallocated hash table whose entries also stand in order of age, so that the
 //! oldest can leave when it is full and timeouts cost nothing until they are due. [`Slab`]
-//! keeps items by number, [`Index`] finds those numbers by hash, [`Chunks`] holds bytes of any length, [`TextPool`] the
-//! texts of entries. [`SeenCache`] remembers fingerprints for a while. [`Wheel`] says which entries are due. What has a capacity neither grows nor allocates once it is warm; none asks for the time.
+//! keeps items by number, [`Index`] finds those numbers by hash, [`Chunks`] holds bytes of any length. [`Wheel`]
+//! says which entries are due. What has a capacity neither grows nor allocates once it is warm; none asks for the time.
 #![forbid(unsafe_code)]
 
 mod chunks;
 mod index;
 mod keyed;
-mod seen;
 mod slab;
-mod text;
 mod wheel;
 
 pub use chunks::{Chain, Chunks};
 pub use index::Index;
 pub use keyed::{Id, Table};
-pub use seen::{Seen, SeenCache};
 pub use slab::{NONE, Pieces, Slab, Slots};
-pub use text::{TextChain, TextPool};
 pub use wheel::{Timed, Timer, Timers, Wheel};

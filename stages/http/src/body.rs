@@ -5,7 +5,7 @@
 //! a segment that ends with the last chunk, and a body without a length ends with the connection.
 
 use linkweir_record::{HttpBatch, HttpRow, HttpState, RecordBatch, Text};
-use linkweir_table::{Id, Table, TextChain, TextPool};
+use linkweir_table::{Chain, Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, TcpFlags};
 
 use crate::key::{Connection, ConnectionHash, Meaning};
@@ -45,7 +45,7 @@ struct Body {
     seen_to: SeqNumber,
     last_ns: u64,
     row: HttpRow,
-    text: TextChain,
+    text: Chain,
     lens: [u16; 5],
 }
 
@@ -54,7 +54,7 @@ struct Body {
 pub struct Bodies {
     seed: u64,
     table: Table<Body>,
-    texts: TextPool,
+    texts: Chunks,
     scratch: Vec<u8>,
     /// Records that left while another was put in.
     spilled: HttpBatch,
@@ -87,7 +87,7 @@ impl Bodies {
         Self {
             seed,
             table: Table::with_capacity(capacity),
-            texts: TextPool::with_capacity(capacity.saturating_mul(2)),
+            texts: Chunks::with_capacity(capacity.saturating_mul(2)),
             scratch: Vec::new(),
             spilled: HttpBatch::default(),
         }
@@ -110,7 +110,7 @@ impl Bodies {
             row.ttlb_ns = span(&row, end.seen_ns);
             return Some(row);
         }
-        let mut chain = TextChain::default();
+        let mut chain = Chain::default();
         let parts = [
             text.method,
             text.uri,

@@ -8,13 +8,14 @@
 
 use linkweir_proto::http1::classify;
 use linkweir_record::HttpBatch;
-use linkweir_table::{Id, Seen};
+use linkweir_table::Id;
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::place::Place;
 use crate::reach::SHORTEST;
 use crate::request::Spot;
+use crate::seen::Seen;
 use crate::segment::Segment;
 use crate::stage::HttpStage;
 use crate::watch::{Gone, Next, Stream};

@@ -32,6 +32,7 @@ mod place;
 mod reach;
 mod request;
 mod response;
+mod seen;
 mod segment;
 pub mod split;
 pub mod stage;

@@ -2,13 +2,14 @@
 //! and finds the way for requests that come after the answers of those before them.
 
 use linkweir_proto::http1::{Start, classify};
-use linkweir_table::{Id, Seen};
+use linkweir_table::Id;
 use linkweir_wire::SeqNumber;
 
 use crate::halves::after;
 use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::pending::WaitingRequest;
 use crate::place::Place;
+use crate::seen::Seen;
 use crate::stage::HttpStage;
 
 /// What begins at most so far before the last answered message of its connection is an old one, even

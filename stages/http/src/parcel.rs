@@ -15,7 +15,7 @@ use linkweir_engine::hash::eq3_balance;
 use linkweir_engine::split::{hash_of_addresses, shard_of, transaction_hash};
 use linkweir_proto::http1::{Outcome, parse_response};
 use linkweir_record::HttpBatch;
-use linkweir_table::{Id, TextChain};
+use linkweir_table::{Chain, Id};
 use linkweir_wire::{Joined, LinkType, SeqNumber, Timestamp, Transport, decode};
 
 use crate::config::Shard;
@@ -234,7 +234,7 @@ impl HttpStage {
         let connection = request.place.direction;
         let hash = ConnectionHash::new(self.seed, &connection);
         self.make_room(request.text.len(), out);
-        let mut text = TextChain::default();
+        let mut text = Chain::default();
         self.texts.append(&mut text, &request.text);
         // At this link, or behind the answers to those before it.
         let sought = Place {

@@ -4,7 +4,7 @@
 //! link; they stand in a queue behind the one that was sent first, and the queue moves to the link
 //! of the next response as each is answered.
 
-use linkweir_table::{Id, Table, TextChain};
+use linkweir_table::{Chain, Id, Table};
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
@@ -36,7 +36,7 @@ pub struct Waiting {
     /// so that it does not matter which other packets the stage sees.
     pub packet_ns: u64,
     /// Texts, one after the other.
-    pub text: TextChain,
+    pub text: Chain,
     /// Head and declared body.
     pub bytes: Option<u64>,
     /// Outermost VLAN id.

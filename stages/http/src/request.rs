@@ -2,7 +2,7 @@
 
 use linkweir_proto::http1::{RequestHead, request_body, unfold};
 use linkweir_record::HttpBatch;
-use linkweir_table::{Id, TextChain};
+use linkweir_table::{Chain, Id};
 use linkweir_wire::SeqNumber;
 
 use crate::emit::RequestParts;
@@ -263,7 +263,7 @@ impl HttpStage {
             // What led the queue may have had to leave.
             spot = self.spot_of(&parts.connection, hash, place);
         }
-        let mut text = TextChain::default();
+        let mut text = Chain::default();
         self.texts.append_all(
             &mut text,
             [parts.method, parts.target, parts.host, parts.user_agent],

@@ -2,7 +2,7 @@
 
 use linkweir_proto::http1::{ResponseHead, chunked_length, response_body, unfold};
 use linkweir_record::HttpBatch;
-use linkweir_table::{Id, TextChain};
+use linkweir_table::{Chain, Id};
 use linkweir_wire::SeqNumber;
 
 use crate::emit::ResponseParts;
@@ -348,7 +348,7 @@ impl HttpStage {
         out: &mut HttpBatch,
     ) {
         self.make_room(answer.reason_phrase.len() + answer.content_type.len(), out);
-        let mut text = TextChain::default();
+        let mut text = Chain::default();
         self.texts
             .append_all(&mut text, [answer.reason_phrase, answer.content_type]);
         let chunked_len = if head.chunked {

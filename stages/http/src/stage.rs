@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HttpBatch, HttpKind, RecordBatch};
-use linkweir_table::{SeenCache, TextPool};
+use linkweir_table::Chunks;
 use linkweir_wire::{
     DecodeError, DecodeFaults, FragmentStats, Fragments, Joined, LinkType, Network, Packet, Tcp,
     TcpFlags, Timestamp, Transport, decode, decode_plain,
@@ -17,6 +17,7 @@ use crate::parcel::Parcel;
 use crate::payload::PayloadSample;
 use crate::pending::{Half, Pending};
 use crate::reach::Reach;
+use crate::seen::SeenCache;
 use crate::stats::HttpStats;
 use crate::watch::WatchList;
 
@@ -41,7 +42,7 @@ pub struct HttpStage {
     /// Before this nothing times out.
     deadline_ns: u64,
     pub(crate) pending: Pending,
-    pub(crate) texts: TextPool,
+    pub(crate) texts: Chunks,
     pub(crate) seen: SeenCache,
     pub(crate) watch: WatchList,
     /// Whether every segment of a connection comes here.
@@ -90,7 +91,7 @@ impl HttpStage {
             now_ns: 0,
             deadline_ns: 0,
             pending: Pending::new(capacity, timeout_ns),
-            texts: TextPool::with_capacity(capacity.max(1024)),
+            texts: Chunks::with_capacity(capacity.max(1024)),
             seen: SeenCache::new((capacity / 2).max(config.remembered), window_ms),
             watch: WatchList::new(
                 (capacity / 16).clamp(64, 8192),

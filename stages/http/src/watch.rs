@@ -5,7 +5,7 @@
 //! a small hash of the ports.
 
 use linkweir_proto::http1::{MAX_HEAD, Outcome, Start, classify, parse_request, parse_response};
-use linkweir_table::{Id, Table, TextChain, TextPool};
+use linkweir_table::{Chain, Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, Tcp};
 
 use crate::key::{Connection, ConnectionHash, Meaning};
@@ -32,7 +32,7 @@ pub struct PartialHead {
     /// Where it begins.
     place: Place,
     next_seq: SeqNumber,
-    text: TextChain,
+    text: Chain,
     /// Whether the bytes so far are known to be a start line.
     sure: bool,
     /// Whether the start line is whole and good.
@@ -46,7 +46,7 @@ pub struct PartialHead {
 #[derive(Debug)]
 struct Late {
     seq: SeqNumber,
-    text: TextChain,
+    text: Chain,
 }
 
 impl PartialHead {
@@ -54,7 +54,7 @@ impl PartialHead {
         Self {
             place,
             next_seq: place.seq,
-            text: TextChain::default(),
+            text: Chain::default(),
             sure: false,
             first_line: false,
             line_end: 0,
@@ -136,7 +136,7 @@ pub(crate) enum Found {
 pub struct WatchList {
     seed: u64,
     table: Table<Watched>,
-    texts: TextPool,
+    texts: Chunks,
     filter: Box<[u16; FILTER]>,
     /// By ports: where the last response ends behind which nobody waits.
     ends: Box<[u32; ENDS]>,
@@ -167,7 +167,7 @@ impl WatchList {
         Self {
             seed,
             table: Table::with_capacity(capacity),
-            texts: TextPool::with_capacity(text_bytes / 256),
+            texts: Chunks::with_capacity(text_bytes / 256),
             filter: Box::new([0; FILTER]),
             ends: Box::new([0; ENDS]),
             early: Vec::with_capacity(EARLY),
@@ -408,7 +408,7 @@ impl WatchList {
             && head.late.len() < MAX_LATE
             && !head.late.iter().any(|late| late.seq == segment.seq)
         {
-            let mut text = TextChain::default();
+            let mut text = Chain::default();
             self.texts.append(&mut text, segment.payload);
             head.late.push(Late {
                 seq: segment.seq,

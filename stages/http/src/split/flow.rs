@@ -8,7 +8,7 @@
 mod messages;
 
 use linkweir_proto::http1::{Start, classify, empty_lines};
-use linkweir_table::TextPool;
+use linkweir_table::Chunks;
 use linkweir_wire::{Tcp, TcpFlags};
 
 use super::stream::{Bytes, End, Stream, ahead};
@@ -131,7 +131,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn release(mut self, texts: &mut TextPool) {
+    pub(super) fn release(mut self, texts: &mut Chunks) {
         self.low.drop_head(texts);
         self.high.drop_head(texts);
     }
@@ -207,7 +207,7 @@ impl Flow {
     }
 
     /// An opening SYN: unless it is an old one, what comes is another connection.
-    pub(super) fn on_syn(&mut self, side: Side, seq: u32, texts: &mut TextPool) {
+    pub(super) fn on_syn(&mut self, side: Side, seq: u32, texts: &mut Chunks) {
         let opening = Some(seq.wrapping_add(1));
         if self.opening != opening {
             self.restart(texts);
@@ -217,7 +217,7 @@ impl Flow {
     }
 
     /// All that is known is void, but for the shard.
-    fn restart(&mut self, texts: &mut TextPool) {
+    fn restart(&mut self, texts: &mut Chunks) {
         self.low.drop_head(texts);
         self.high.drop_head(texts);
         let count = self.count.min(1);

@@ -21,7 +21,7 @@ mod stream;
 
 use linkweir_engine::Splitter;
 use linkweir_engine::hash::{Endpoint, eq3_balance, flow_hash, mixed_balance};
-use linkweir_table::{Id, Table, TextPool};
+use linkweir_table::{Chunks, Id, Table};
 use linkweir_wire::{Network, Packet, Tcp, TcpFlags, Transport};
 
 use crate::key::{Connection, ConnectionHash, Meaning};
@@ -99,7 +99,7 @@ pub struct TransactionGroups {
     balance: Balance,
     seed: u64,
     table: Table<Flow>,
-    texts: TextPool,
+    texts: Chunks,
     scratch: Vec<u8>,
     counts: GroupCounts,
 }
@@ -118,7 +118,7 @@ impl TransactionGroups {
             balance: config.balance,
             seed: config.hash_seed,
             table: Table::with_capacity(config.connections),
-            texts: TextPool::with_capacity(HEAD_CHUNKS),
+            texts: Chunks::with_capacity(HEAD_CHUNKS),
             scratch: Vec::new(),
             counts: GroupCounts::default(),
         }

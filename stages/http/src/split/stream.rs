@@ -1,11 +1,11 @@
 //! One direction of a connection: where its next byte and its next message are expected.
 
-use linkweir_table::{TextChain, TextPool};
+use linkweir_table::{Chain, Chunks};
 
 /// Where heads that span segments are kept, and where they are read.
 #[derive(Debug)]
 pub(super) struct Bytes<'a> {
-    pub(super) texts: &'a mut TextPool,
+    pub(super) texts: &'a mut Chunks,
     pub(super) scratch: &'a mut Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Stream {
     /// Whether anything was seen.
     pub(super) is_known: bool,
     /// The head that is being gathered.
-    pub(super) head: TextChain,
+    pub(super) head: Chain,
 }
 
 impl Stream {
@@ -40,12 +40,12 @@ impl Stream {
             next: 0,
             end: End::Unknown,
             is_known: false,
-            head: TextChain::default(),
+            head: Chain::default(),
         }
     }
 
     /// A message is expected at `at`.
-    pub(super) fn expect(&mut self, at: u32, texts: &mut TextPool) {
+    pub(super) fn expect(&mut self, at: u32, texts: &mut Chunks) {
         self.drop_head(texts);
         self.is_known = true;
         self.next = at;
@@ -53,7 +53,7 @@ impl Stream {
     }
 
     /// Gives up the head that is being gathered.
-    pub(super) fn drop_head(&mut self, texts: &mut TextPool) {
+    pub(super) fn drop_head(&mut self, texts: &mut Chunks) {
         texts.release(std::mem::take(&mut self.head));
         if self.end == End::Head {
             self.end = End::Unknown;
@@ -70,7 +70,7 @@ impl Stream {
     }
 
     /// Keeps the beginning of a head; whether there is room.
-    pub(super) fn gather(&mut self, part: &[u8], texts: &mut TextPool) -> bool {
+    pub(super) fn gather(&mut self, part: &[u8], texts: &mut Chunks) -> bool {
         let fits = texts.has_room(part.len()) && texts.append(&mut self.head, part);
         if fits {
             self.end = End::Head;

@@ -1,6 +1,6 @@
 //! Segments that are kept for a while in case they are the rest of a head yet to come.
 
-use linkweir_table::TextChain;
+use linkweir_table::Chain;
 use linkweir_wire::SeqNumber;
 
 use super::{Purpose, WatchList};
@@ -16,7 +16,7 @@ pub(super) struct EarlySegment {
     direction: Connection,
     seq: SeqNumber,
     ts_ns: u64,
-    text: TextChain,
+    text: Chain,
 }
 
 /// A piece that belongs behind a head being gathered.
@@ -41,7 +41,7 @@ impl WatchList {
         {
             return false;
         }
-        let mut text = TextChain::default();
+        let mut text = Chain::default();
         self.texts.append(&mut text, segment.payload);
         let early = EarlySegment {
             direction: segment.direction,

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use linkweir_proto::http1::ChunkedDecoder;
-use linkweir_table::TextChain;
+use linkweir_table::Chain;
 use linkweir_wire::SeqNumber;
 
 use super::{PartialHead, Purpose, Refused, WatchList, Watched};
@@ -84,7 +84,7 @@ struct Late {
     has_ack: bool,
     ts_ns: u64,
     vlan: Option<u16>,
-    text: TextChain,
+    text: Chain,
 }
 
 /// What becomes of a segment behind a gap.
@@ -237,7 +237,7 @@ impl WatchList {
             late.seq == segment.seq && late.text.len() >= segment.payload.len()
         });
         if !is_there && stream.late.len() < MAX_LATE && self.texts.has_room(segment.payload.len()) {
-            let mut text = TextChain::default();
+            let mut text = Chain::default();
             self.texts.append(&mut text, segment.payload);
             stream.late.insert(
                 at,

@@ -16,11 +16,11 @@ struct Entry {
 
 /// What is remembered of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The number that was noted with it.
-    pub note: u32,
+    pub(crate) note: u32,
     /// The second number, where there was one.
-    pub second: Option<u32>,
+    pub(crate) second: Option<u32>,
 }
 
 /// A set-associative cache of fingerprints with two notes each and a time window.
@@ -32,7 +32,7 @@ pub struct Seen {
 /// probability below 2^-29 a look-up: good enough to recognise retransmissions.
 /// Units: times are milliseconds of capture time, even ones (the lowest bit is lost).
 #[derive(Debug)]
-pub struct SeenCache {
+pub(crate) struct SeenCache {
     sets: Vec<[Entry; WAYS]>,
     window_ms: u32,
 }
@@ -55,7 +55,7 @@ const fn tag_of(fingerprint: u64) -> u32 {
 impl SeenCache {
     /// A cache of about `entries` fingerprints that are valid for `window_ms` of capture time.
     #[must_use]
-    pub fn new(entries: usize, window_ms: u32) -> Self {
+    pub(crate) fn new(entries: usize, window_ms: u32) -> Self {
         let sets = entries.div_ceil(WAYS).clamp(1, 1 << 28).next_power_of_two();
         Self {
             sets: vec![[EMPTY; WAYS]; sets],
@@ -77,7 +77,7 @@ impl SeenCache {
     /// What was remembered of `fingerprint` within the window before `now_ms`.
     #[inline]
     #[must_use]
-    pub fn get(&self, home: u32, fingerprint: u64, now_ms: u32) -> Option<Seen> {
+    pub(crate) fn get(&self, home: u32, fingerprint: u64, now_ms: u32) -> Option<Seen> {
         let set = self.sets.get(self.set_of(home))?;
         let tag = tag_of(fingerprint);
         let entry = set
@@ -92,7 +92,7 @@ impl SeenCache {
 
     /// Remembers `fingerprint` at `now_ms`, as the newest of its home.
     #[inline]
-    pub fn put(&mut self, home: u32, fingerprint: u64, now_ms: u32, seen: Seen) {
+    pub(crate) fn put(&mut self, home: u32, fingerprint: u64, now_ms: u32, seen: Seen) {
         let at = self.set_of(home);
         let Some(set) = self.sets.get_mut(at) else {
             return;
