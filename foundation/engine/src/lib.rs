@@ -34,4 +34,4 @@ pub use seams::{
 };
 pub use sort::Sorter;
 pub use split::{FlowSplitter, NamedFlowSplitter, Route, Splitter, TransactionSplitter};
-pub use workers::{Crew, CrewReport, Dealer, run_workers};
+pub use workers::{Dealer, Workers, WorkersReport, run_workers};

@@ -34,7 +34,7 @@ type Batch<T> = <<T as Stage>::Record as RecordKind>::Batch;
 pub type Dealer<'d> = Box<dyn FnOnce(&DealState) + Send + 'd>;
 
 /// What several workers are to do.
-pub struct Crew<'d, S, T> {
+pub struct Workers<'d, S, T> {
     /// A source and a stage for each worker.
     pub shards: Vec<(S, T)>,
     /// Runs on a thread of its own, where the kernel does not deal.
@@ -45,9 +45,9 @@ pub struct Crew<'d, S, T> {
     pub is_sorted: bool,
 }
 
-impl<S, T> std::fmt::Debug for Crew<'_, S, T> {
+impl<S, T> std::fmt::Debug for Workers<'_, S, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Crew")
+        f.debug_struct("Workers")
             .field("shards", &self.shards.len())
             .field("dealer", &self.dealer.is_some())
             .finish_non_exhaustive()
@@ -56,7 +56,7 @@ impl<S, T> std::fmt::Debug for Crew<'_, S, T> {
 
 /// What the workers have come to.
 #[derive(Debug)]
-pub struct CrewReport<T> {
+pub struct WorkersReport<T> {
     /// All of them together.
     pub total: RunReport,
     /// Each of them.
@@ -106,28 +106,28 @@ where
 /// `direct` is asked on the caller's thread, some 50 times a second and after every batch of
 /// records, with what all have reached together. Sinks are used on the caller's thread only.
 pub fn run_workers<S, T>(
-    crew: Crew<'_, S, T>,
+    workers: Workers<'_, S, T>,
     outputs: &mut Outputs<T::Record>,
     mut direct: impl FnMut(&RunReport, Progress) -> Directive,
-) -> (CrewReport<T>, Result<(), RunError>)
+) -> (WorkersReport<T>, Result<(), RunError>)
 where
     S: Source + Send,
     T: Stage + Send,
     Batch<T>: Clone + Send,
 {
-    let watches: Vec<Watch> = crew.shards.iter().map(|_| Watch::default()).collect();
+    let watches: Vec<Watch> = workers.shards.iter().map(|_| Watch::default()).collect();
     let state = DealState::default();
     let (outbox, inbox) = sync_channel::<Batch<T>>(QUEUE);
     thread::scope(|scope| {
-        let dealer = crew.dealer.map(|dealer| scope.spawn(|| dealer(&state)));
-        let desks = Desk::all(crew.shards.len());
-        let workers: Vec<_> = crew
+        let dealer = workers.dealer.map(|dealer| scope.spawn(|| dealer(&state)));
+        let desks = Desk::all(workers.shards.len());
+        let threads: Vec<_> = workers
             .shards
             .into_iter()
             .zip(desks)
             .zip(&watches)
             .map(|(((source, stage), desk), watch)| {
-                let (outbox, limit) = (outbox.clone(), crew.limit.clone());
+                let (outbox, limit) = (outbox.clone(), workers.limit.clone());
                 let state = &state;
                 scope.spawn(move || work(source, stage, desk, (watch, state), outbox, limit))
             })
@@ -138,7 +138,7 @@ where
             watches: &watches,
             state: &state,
             is_dealt: dealer.is_some(),
-            sorter: crew.is_sorted.then(Sorter::default),
+            sorter: workers.is_sorted.then(Sorter::default),
             total: RunReport::default(),
         };
         let mut result = writer.write_all(outputs, &mut direct);
@@ -148,13 +148,13 @@ where
         for watch in &watches {
             watch.stop.store(true, Ordering::Relaxed);
         }
-        let mut report = CrewReport {
+        let mut report = WorkersReport {
             total: RunReport::default(),
             each: Vec::new(),
             stages: Vec::new(),
         };
-        for worker in workers {
-            match worker.join() {
+        for thread in threads {
+            match thread.join() {
                 Ok((each, stage, outcome)) => {
                     report.each.push(each);
                     report.stages.push(stage);

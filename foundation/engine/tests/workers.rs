@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use linkweir_engine::{
-    Batch, Crew, CrewReport, DealState, Directive, Frame, FrameRef, Limit, NoOutput, Outputs, Port,
-    Route, RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill,
-    deal, run_workers,
+    Batch, DealState, Directive, Frame, FrameRef, Limit, NoOutput, Outputs, Port, Route, RunError,
+    Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill, Workers,
+    WorkersReport, deal, run_workers,
 };
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, RecordKind, Text};
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -164,7 +164,7 @@ fn frames() -> Vec<CapturedFrame> {
         .collect()
 }
 
-type Ran = (CrewReport<Mirror>, Result<(), RunError>, Vec<u64>);
+type Ran = (WorkersReport<Mirror>, Result<(), RunError>, Vec<u64>);
 
 fn run(
     workers: usize,
@@ -203,7 +203,7 @@ fn run_with(
         };
         shards.push((source, stage));
     }
-    let crew = Crew {
+    let crew = Workers {
         shards,
         dealer: Some(Box::new(move |state| dealer(&mut ports, state))),
         limit: Limit::default(),

@@ -1,7 +1,7 @@
 //! Wires a run of `linkweir flows`: source, stages, sinks, signals.
 
 use anyhow::anyhow;
-use linkweir_engine::{Crew, Limit, NamedFlowSplitter, Outputs, Run, Source, deal, run_workers};
+use linkweir_engine::{Limit, NamedFlowSplitter, Outputs, Run, Source, Workers, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_flows::{FlowsConfig, FlowsStage};
 use linkweir_record::FlowKind;
@@ -148,7 +148,7 @@ impl<'a> Job<'a> {
             })
             .collect();
         let limit = Limit::new(self.args.input.count);
-        let crew = Crew::<Consumer, FlowsStage> {
+        let workers = Workers::<Consumer, FlowsStage> {
             shards,
             dealer: Some(Box::new(move |state| {
                 deal(source, &mut NamedFlowSplitter, &mut ports, &limit, state);
@@ -157,7 +157,7 @@ impl<'a> Job<'a> {
             is_sorted: false,
         };
         let watcher = &mut self.watcher;
-        let (mut report, outcome) = run_workers(crew, &mut self.outputs, |report, progress| {
+        let (mut report, outcome) = run_workers(workers, &mut self.outputs, |report, progress| {
             watcher.look(report, progress)
         });
         let elapsed = self.watcher.finish(&mut report.total);

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use linkweir_capture::live::LiveSource;
-use linkweir_engine::{Crew, Limit, Outputs, Run, Source, deal, run_workers};
+use linkweir_engine::{Limit, Outputs, Run, Source, Workers, deal, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_record::HttpKind;
@@ -159,13 +159,13 @@ impl<'a> Job<'a> {
                 (source, HttpStage::new(&config))
             })
             .collect();
-        let crew = Crew {
+        let workers = Workers {
             shards,
             dealer: None,
             limit: Limit::new(self.args.input.count),
             is_sorted: self.args.tracking.sort,
         };
-        self.by_crew(crew)
+        self.by_workers(workers)
     }
 
     /// A thread reads the source and deals its frames to the workers.
@@ -187,7 +187,7 @@ impl<'a> Job<'a> {
             hash_seed: config.hash_seed,
             ..GroupsConfig::default()
         };
-        let crew = Crew::<Consumer, HttpStage> {
+        let workers = Workers::<Consumer, HttpStage> {
             shards,
             dealer: Some(Box::new(move |state| {
                 let mut splitter = TransactionGroups::new(&groups);
@@ -204,12 +204,15 @@ impl<'a> Job<'a> {
             limit: Limit::default(),
             is_sorted: self.args.tracking.sort,
         };
-        self.by_crew(crew)
+        self.by_workers(workers)
     }
 
-    fn by_crew<S: Source + Send>(mut self, crew: Crew<'_, S, HttpStage>) -> anyhow::Result<Exit> {
+    fn by_workers<S: Source + Send>(
+        mut self,
+        workers: Workers<'_, S, HttpStage>,
+    ) -> anyhow::Result<Exit> {
         let watcher = &mut self.watcher;
-        let (mut report, outcome) = run_workers(crew, &mut self.outputs, |report, progress| {
+        let (mut report, outcome) = run_workers(workers, &mut self.outputs, |report, progress| {
             watcher.look(report, progress)
         });
         let elapsed = self.watcher.finish(&mut report.total);
