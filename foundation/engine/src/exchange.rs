@@ -17,9 +17,9 @@ const MAX_UNDER_WAY: usize = 1 << 16;
 
 type Batch<T> = <<T as Stage>::Record as RecordKind>::Batch;
 
-/// One shard's desk: what it sends and gets.
+/// One shard's mailbox: what it sends and gets.
 #[derive(Debug)]
-pub(crate) struct Desk<P> {
+pub(crate) struct Mailbox<P> {
     inbox: Receiver<P>,
     outboxes: Vec<Sender<P>>,
     common: Arc<Common>,
@@ -36,8 +36,8 @@ struct Common {
     is_short: AtomicBool,
 }
 
-impl<P> Desk<P> {
-    /// The desks of `shards` shards.
+impl<P> Mailbox<P> {
+    /// The mailboxes of `shards` shards.
     pub(crate) fn all(shards: usize) -> Vec<Self> {
         let common = Arc::new(Common {
             under_way: AtomicUsize::new(0),
@@ -105,7 +105,7 @@ impl<P> Desk<P> {
     }
 }
 
-impl<P> Drop for Desk<P> {
+impl<P> Drop for Mailbox<P> {
     /// A shard that ends early must not keep the others waiting for it.
     fn drop(&mut self) {
         if self.is_reading {

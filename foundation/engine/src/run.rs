@@ -5,7 +5,7 @@ use linkweir_wire::{FragmentStats, Timestamp};
 use thiserror::Error;
 
 use crate::deal::DealState;
-use crate::exchange::Desk;
+use crate::exchange::Mailbox;
 use crate::limit::Limit;
 use crate::outputs::{Loss, NoOutput, Outputs};
 use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent, Stage, TableFill};
@@ -83,7 +83,7 @@ pub struct Run<'s, T: Stage> {
     limit: Limit,
     records: <T::Record as RecordKind>::Batch,
     sorter: Option<Sorter<T::Record>>,
-    desk: Option<Desk<T::Parcel>>,
+    mailbox: Option<Mailbox<T::Parcel>>,
     dealt: Option<&'s DealState>,
     report: RunReport,
 }
@@ -106,7 +106,7 @@ impl<'s, T: Stage> Run<'s, T> {
             limit,
             records: Default::default(),
             sorter: None,
-            desk: None,
+            mailbox: None,
             dealt: None,
             report: RunReport::default(),
         }
@@ -120,8 +120,8 @@ impl<'s, T: Stage> Run<'s, T> {
     }
 
     /// Makes this one of several shards that hand parcels to one another.
-    pub(crate) fn at(mut self, desk: Desk<T::Parcel>) -> Self {
-        self.desk = Some(desk);
+    pub(crate) fn at(mut self, mailbox: Mailbox<T::Parcel>) -> Self {
+        self.mailbox = Some(mailbox);
         self
     }
 
@@ -184,8 +184,8 @@ impl<'s, T: Stage> Run<'s, T> {
                     self.stage.on_batch(&batch, &mut self.records);
                 }
             }
-            if let Some(desk) = &self.desk {
-                desk.exchange(self.stage, &mut self.records);
+            if let Some(mailbox) = &self.mailbox {
+                mailbox.exchange(self.stage, &mut self.records);
             }
             self.report.drops = source.drops();
             self.report.fill = self.stage.fill();
@@ -237,8 +237,8 @@ impl<'s, T: Stage> Run<'s, T> {
     }
 
     fn complete(&mut self) -> Result<(), NoOutput> {
-        if let Some(desk) = &mut self.desk {
-            desk.settle(self.stage, &mut self.records);
+        if let Some(mailbox) = &mut self.mailbox {
+            mailbox.settle(self.stage, &mut self.records);
         }
         if let Some(dealt) = self.dealt {
             self.stage.on_tick(dealt.latest(), &mut self.records);

@@ -16,7 +16,7 @@ use std::time::Duration;
 use linkweir_record::RecordKind;
 
 use crate::deal::DealState;
-use crate::exchange::Desk;
+use crate::exchange::Mailbox;
 use crate::limit::Limit;
 use crate::outputs::{NoOutput, Outputs};
 use crate::run::{Directive, Run, RunError, RunReport, write_to};
@@ -120,16 +120,16 @@ where
     let (outbox, inbox) = sync_channel::<Batch<T>>(QUEUE);
     thread::scope(|scope| {
         let dealer = workers.dealer.map(|dealer| scope.spawn(|| dealer(&state)));
-        let desks = Desk::all(workers.shards.len());
+        let mailboxes = Mailbox::all(workers.shards.len());
         let threads: Vec<_> = workers
             .shards
             .into_iter()
-            .zip(desks)
+            .zip(mailboxes)
             .zip(&watches)
-            .map(|(((source, stage), desk), watch)| {
+            .map(|(((source, stage), mailbox), watch)| {
                 let (outbox, limit) = (outbox.clone(), workers.limit.clone());
                 let state = &state;
-                scope.spawn(move || work(source, stage, desk, (watch, state), outbox, limit))
+                scope.spawn(move || work(source, stage, mailbox, (watch, state), outbox, limit))
             })
             .collect();
         drop(outbox);
@@ -190,7 +190,7 @@ fn failed(who: &str) -> RunError {
 fn work<S: Source, T: Stage>(
     source: S,
     mut stage: T,
-    desk: Desk<T::Parcel>,
+    mailbox: Mailbox<T::Parcel>,
     (watch, state): (&Watch, &DealState),
     outbox: SyncSender<Batch<T>>,
     limit: Limit,
@@ -202,7 +202,7 @@ where
     outputs.add_observer(Box::new(Outbox::<T::Record>(outbox)));
     let mut told = 0;
     let (report, outcome) = Run::new(&mut stage, &mut outputs, limit)
-        .at(desk)
+        .at(mailbox)
         .until(state)
         .drive(source, |report, progress| {
             for fault in report.faults.iter().skip(told) {
