@@ -1,7 +1,7 @@
 //! Runs segments of one connection through three shards: dealt by groups of transactions, or by
-//! Eq. (3) of each packet with parcels between the shards.
+//! Eq. (3) of each packet with handoffs between the shards.
 //!
-//! Input as of the target `http`. Totals must add up over all shards whatever comes, and no parcel
+//! Input as of the target `http`. Totals must add up over all shards whatever comes, and no handoff
 //! may be lost or wander for ever.
 
 use linkweir_engine::split::shard_of;
@@ -16,19 +16,19 @@ const SHARDS: u32 = 3;
 fn exchange(stages: &mut [HttpStage], out: &mut HttpBatch) {
     let mut rounds = 0;
     loop {
-        let mut parcels = Vec::new();
+        let mut handoffs = Vec::new();
         for stage in stages.iter_mut() {
-            while let Some(parcel) = stage.take_parcel() {
-                parcels.push(parcel);
+            while let Some(handoff) = stage.take_handoff() {
+                handoffs.push(handoff);
             }
         }
-        if parcels.is_empty() {
+        if handoffs.is_empty() {
             return;
         }
         rounds += 1;
-        assert!(rounds < 10_000, "a parcel that wanders for ever");
-        for (shard, parcel) in parcels {
-            stages[shard].accept(parcel, out);
+        assert!(rounds < 10_000, "a handoff that wanders for ever");
+        for (shard, handoff) in handoffs {
+            stages[shard].accept(handoff, out);
         }
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn target(input: &[u8]) {
             plain.hash(&frame)
         };
         stages[shard_of(hash, SHARDS) as usize].on_batch(&batch, &mut out);
-        // Parcels arrive at once, or late.
+        // Handoffs arrive at once, or late.
         if flags & 8 != 0 {
             exchange(&mut stages, &mut out);
         }

@@ -1,4 +1,4 @@
-//! Parcels between the shards of a stage, one thread each.
+//! Handoffs between the shards of a stage, one thread each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use linkweir_record::RecordKind;
 
 use crate::Stage;
 
-/// How long a worker that has nothing to read waits for a parcel at a time.
+/// How long a worker that has nothing to read waits for a handoff at a time.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-/// Parcels under way at most; with more, a shard keeps its own, where no counterpart finds them.
+/// Handoffs under way at most; with more, a shard keeps its own, where no counterpart finds them.
 const MAX_UNDER_WAY: usize = 1 << 16;
 
 type Batch<T> = <<T as Stage>::Record as RecordKind>::Batch;
@@ -28,7 +28,7 @@ pub(crate) struct Mailbox<P> {
 
 #[derive(Debug)]
 struct Common {
-    /// Parcels sent and not yet accepted with all that follows from them.
+    /// Handoffs sent and not yet accepted with all that follows from them.
     under_way: AtomicUsize,
     /// Shards that still read input.
     reading: AtomicUsize,
@@ -57,43 +57,43 @@ impl<P> Mailbox<P> {
     }
 
     /// Sends what `stage` has for others, accepts what others have for it.
-    pub(crate) fn exchange<T: Stage<Parcel = P>>(&self, stage: &mut T, out: &mut Batch<T>) {
+    pub(crate) fn exchange<T: Stage<Handoff = P>>(&self, stage: &mut T, out: &mut Batch<T>) {
         self.send(stage, out);
-        while let Ok(parcel) = self.inbox.try_recv() {
-            self.take(parcel, stage, out);
+        while let Ok(handoff) = self.inbox.try_recv() {
+            self.take(handoff, stage, out);
         }
     }
 
     /// No more input: goes on exchanging until no shard has anything for another.
-    pub(crate) fn settle<T: Stage<Parcel = P>>(&mut self, stage: &mut T, out: &mut Batch<T>) {
+    pub(crate) fn settle<T: Stage<Handoff = P>>(&mut self, stage: &mut T, out: &mut Batch<T>) {
         self.exchange(stage, out);
         self.leave();
         while self.common.reading.load(Ordering::Acquire) > 0
             || (self.common.under_way.load(Ordering::Acquire) > 0
                 && !self.common.is_short.load(Ordering::Acquire))
         {
-            if let Ok(parcel) = self.inbox.recv_timeout(PATIENCE) {
-                self.take(parcel, stage, out);
+            if let Ok(handoff) = self.inbox.recv_timeout(PATIENCE) {
+                self.take(handoff, stage, out);
             }
         }
     }
 
-    fn take<T: Stage<Parcel = P>>(&self, parcel: P, stage: &mut T, out: &mut Batch<T>) {
-        stage.accept(parcel, out);
+    fn take<T: Stage<Handoff = P>>(&self, handoff: P, stage: &mut T, out: &mut Batch<T>) {
+        stage.accept(handoff, out);
         self.send(stage, out);
         self.common.under_way.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn send<T: Stage<Parcel = P>>(&self, stage: &mut T, out: &mut Batch<T>) {
-        while let Some((shard, parcel)) = stage.take_parcel() {
+    fn send<T: Stage<Handoff = P>>(&self, stage: &mut T, out: &mut Batch<T>) {
+        while let Some((shard, handoff)) = stage.take_handoff() {
             let before = self.common.under_way.fetch_add(1, Ordering::AcqRel);
             let refused = match self.outboxes.get(shard).filter(|_| before < MAX_UNDER_WAY) {
-                Some(outbox) => outbox.send(parcel).err().map(|error| error.0),
-                None => Some(parcel),
+                Some(outbox) => outbox.send(handoff).err().map(|error| error.0),
+                None => Some(handoff),
             };
-            if let Some(parcel) = refused {
+            if let Some(handoff) = refused {
                 self.common.under_way.fetch_sub(1, Ordering::AcqRel);
-                stage.accept(parcel, out);
+                stage.accept(handoff, out);
             }
         }
     }

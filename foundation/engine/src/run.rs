@@ -83,7 +83,7 @@ pub struct Run<'s, T: Stage> {
     limit: Limit,
     records: <T::Record as RecordKind>::Batch,
     sorter: Option<Sorter<T::Record>>,
-    mailbox: Option<Mailbox<T::Parcel>>,
+    mailbox: Option<Mailbox<T::Handoff>>,
     dealt: Option<&'s DealState>,
     report: RunReport,
 }
@@ -119,8 +119,8 @@ impl<'s, T: Stage> Run<'s, T> {
         self
     }
 
-    /// Makes this one of several shards that hand parcels to one another.
-    pub(crate) fn at(mut self, mailbox: Mailbox<T::Parcel>) -> Self {
+    /// Makes this one of several shards that hand handoffs to one another.
+    pub(crate) fn at(mut self, mailbox: Mailbox<T::Handoff>) -> Self {
         self.mailbox = Some(mailbox);
         self
     }

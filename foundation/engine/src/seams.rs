@@ -214,15 +214,15 @@ pub trait Stage {
 
     /// What one shard of the stage hands to another: state whose counterpart will turn up there.
     /// [`std::convert::Infallible`] for a stage that has none.
-    type Parcel: Send + 'static;
+    type Handoff: Send + 'static;
 
-    /// The next parcel for another shard, and its number. Asked after every batch.
-    fn take_parcel(&mut self) -> Option<(usize, Self::Parcel)> {
+    /// The next handoff for another shard, and its number. Asked after every batch.
+    fn take_handoff(&mut self) -> Option<(usize, Self::Handoff)> {
         None
     }
 
-    /// Takes a parcel of another shard; appends what it completes to `out`.
-    fn accept(&mut self, parcel: Self::Parcel, out: &mut <Self::Record as RecordKind>::Batch);
+    /// Takes a handoff of another shard; appends what it completes to `out`.
+    fn accept(&mut self, handoff: Self::Handoff, out: &mut <Self::Record as RecordKind>::Batch);
 
     /// No record to come is older than this, so that records can be sorted.
     fn watermark(&self) -> Timestamp {

@@ -5,7 +5,7 @@
 //!               └► port 1 ─► worker 1 (source, stage) ─┴► records ─► (sorter) ─► outputs
 //! ```
 //! or, where the kernel deals, workers with sockets of their own and no reader. Workers share
-//! nothing but parcels: what they produce merges by addition.
+//! nothing but handoffs: what they produce merges by addition.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -190,7 +190,7 @@ fn failed(who: &str) -> RunError {
 fn work<S: Source, T: Stage>(
     source: S,
     mut stage: T,
-    mailbox: Mailbox<T::Parcel>,
+    mailbox: Mailbox<T::Handoff>,
     (watch, state): (&Watch, &DealState),
     outbox: SyncSender<Batch<T>>,
     limit: Limit,

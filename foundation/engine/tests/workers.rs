@@ -1,4 +1,4 @@
-//! Several workers against one: the same records and totals, order, limits, parcels, failures.
+//! Several workers against one: the same records and totals, order, limits, handoffs, failures.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
 use std::cell::RefCell;
@@ -37,15 +37,15 @@ fn push(time_ns: u64, out: &mut HttpBatch) {
 
 impl Stage for Mirror {
     type Record = HttpKind;
-    type Parcel = u64;
+    type Handoff = u64;
 
-    fn take_parcel(&mut self) -> Option<(usize, u64)> {
+    fn take_handoff(&mut self) -> Option<(usize, u64)> {
         Some(((self.shard + 1) % self.shards, self.held.pop()?))
     }
 
-    fn accept(&mut self, parcel: u64, out: &mut HttpBatch) {
+    fn accept(&mut self, handoff: u64, out: &mut HttpBatch) {
         self.accepted += 1;
-        push(parcel, out);
+        push(handoff, out);
     }
 
     fn fill(&self) -> TableFill {
@@ -235,8 +235,8 @@ fn n_workers_give_what_one_gives() {
             report.each.iter().map(|one| one.packets).sum::<u64>(),
             FRAMES
         );
-        let parcels: u64 = report.stages.iter().map(|stage| stage.accepted).sum();
-        assert_eq!(parcels, if workers > 1 { FRAMES / 2 } else { 0 });
+        let handoffs: u64 = report.stages.iter().map(|stage| stage.accepted).sum();
+        assert_eq!(handoffs, if workers > 1 { FRAMES / 2 } else { 0 });
     }
 }
 

@@ -510,10 +510,10 @@ fn is_client_first(tcp: &Tcp<'_>) -> bool {
 
 impl Stage for FlowsStage {
     type Record = FlowKind;
-    type Parcel = std::convert::Infallible;
+    type Handoff = std::convert::Infallible;
 
-    fn accept(&mut self, parcel: std::convert::Infallible, _: &mut FlowBatch) {
-        match parcel {}
+    fn accept(&mut self, handoff: std::convert::Infallible, _: &mut FlowBatch) {
+        match handoff {}
     }
 
     fn fill(&self) -> TableFill {

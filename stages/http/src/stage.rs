@@ -12,8 +12,8 @@ use linkweir_wire::{
 
 use crate::config::{HttpConfig, PortSet, Shard};
 use crate::emit::Output;
+use crate::handoff::Handoff;
 use crate::key::{Connection, ConnectionHash};
-use crate::parcel::Parcel;
 use crate::payload::PayloadSample;
 use crate::pending::{Half, Pending};
 use crate::reach::Reach;
@@ -71,7 +71,7 @@ pub struct HttpStage {
     pub(crate) unfolded: Vec<u8>,
     /// Set where shards hand over to one another.
     pub(crate) shard: Option<Shard>,
-    pub(crate) parcels: VecDeque<(usize, Parcel)>,
+    pub(crate) handoffs: VecDeque<(usize, Handoff)>,
 }
 
 impl HttpStage {
@@ -116,7 +116,7 @@ impl HttpStage {
             head: Vec::new(),
             unfolded: Vec::new(),
             shard: config.shard.filter(|shard| shard.count > 1),
-            parcels: VecDeque::new(),
+            handoffs: VecDeque::new(),
         }
     }
 
@@ -400,14 +400,14 @@ impl HttpStage {
 
 impl Stage for HttpStage {
     type Record = HttpKind;
-    type Parcel = Parcel;
+    type Handoff = Handoff;
 
-    fn take_parcel(&mut self) -> Option<(usize, Parcel)> {
-        self.next_parcel()
+    fn take_handoff(&mut self) -> Option<(usize, Handoff)> {
+        self.next_handoff()
     }
 
-    fn accept(&mut self, parcel: Parcel, out: &mut HttpBatch) {
-        self.unpack(parcel, out);
+    fn accept(&mut self, handoff: Handoff, out: &mut HttpBatch) {
+        self.unpack(handoff, out);
     }
 
     /// The oldest message that still waits. Held records (`--ttlb`) are not older by more than the
@@ -454,7 +454,7 @@ impl Stage for HttpStage {
     }
 
     fn finish(&mut self, out: &mut HttpBatch) -> bool {
-        // The other shards are finishing too: nobody takes a parcel any more.
+        // The other shards are finishing too: nobody takes a handoff any more.
         self.shard = None;
         self.give_up_fragments(None, out);
         let full = out.len() + PIECE;

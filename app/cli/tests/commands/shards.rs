@@ -129,7 +129,7 @@ fn every_capture_gives_the_same_with_several_shards() {
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
 }
 
-/// Packets dealt one by one, as the kernel does it, with parcels handed over at once.
+/// Packets dealt one by one, as the kernel does it, with handoffs handed over at once.
 fn by_packet(path: &Path, count: u32) -> Option<(Run, Run)> {
     let config = settings_of(path);
     let mut one = Crew::new(&config, 1);
@@ -149,8 +149,8 @@ fn by_packet(path: &Path, count: u32) -> Option<(Run, Run)> {
                     let mut shard = shard_of(TransactionSplitter.hash(&frame), count) as usize;
                     many.frames[shard] += 1;
                     give(&mut many.stages[shard], &frame, &mut many.out);
-                    while let Some((to, parcel)) = many.stages[shard].take_parcel() {
-                        many.stages[to].accept(parcel, &mut many.out);
+                    while let Some((to, handoff)) = many.stages[shard].take_handoff() {
+                        many.stages[to].accept(handoff, &mut many.out);
                         shard = to;
                     }
                 }
@@ -162,7 +162,7 @@ fn by_packet(path: &Path, count: u32) -> Option<(Run, Run)> {
     Some((one.end(), many.end()))
 }
 
-/// For information: this way of dealing is not exact, see `linkweir_http::parcel`.
+/// For information: this way of dealing is not exact, see `linkweir_http::handoff`.
 #[test]
 fn packets_dealt_one_by_one() {
     let files = real_captures::all();

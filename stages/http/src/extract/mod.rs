@@ -355,10 +355,10 @@ fn connection_hash(sent: &Connection) -> u64 {
 
 impl Stage for HalfStage {
     type Record = HalfKind;
-    type Parcel = std::convert::Infallible;
+    type Handoff = std::convert::Infallible;
 
-    fn accept(&mut self, parcel: Self::Parcel, _out: &mut HalfBatch) {
-        match parcel {}
+    fn accept(&mut self, handoff: Self::Handoff, _out: &mut HalfBatch) {
+        match handoff {}
     }
 
     fn watermark(&self) -> Timestamp {

@@ -13,7 +13,7 @@ mod common;
 
 mod even;
 mod halves;
-mod parcels;
+mod handoffs;
 mod parts;
 #[path = "../../src/tests/random.rs"]
 mod random;

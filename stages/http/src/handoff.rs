@@ -2,7 +2,7 @@
 //!
 //! A plain request and its response have one link and meet in one shard. But a request moves on to
 //! another link when an interim response goes by, and those that were pipelined behind it when it is
-//! answered: then they belong to the shard of that link, and go there as a [`Parcel`]. So does a
+//! answered: then they belong to the shard of that link, and go there as a [`Handoff`]. So does a
 //! response that begins inside a segment, and a packet whose IP fragments met in the shard of its
 //! addresses. Either half may come first.
 //!
@@ -24,14 +24,14 @@ use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
 use crate::place::{Place, Standing};
 use crate::stage::HttpStage;
 
-/// Parcels that may wait to be taken; with more, what would be one stays where nothing finds it.
+/// Handoffs that may wait to be taken; with more, what would be one stays where nothing finds it.
 const MAX_WAITING: usize = 8192;
 
-/// Bytes of a packet in a parcel at most: a jumbo frame. What came in parts is longer only to do harm, and
+/// Bytes of a packet in a handoff at most: a jumbo frame. What came in parts is longer only to do harm, and
 /// stays.
 const MAX_PACKET: usize = 9216;
 
-/// A request in a parcel.
+/// A request in a handoff.
 #[derive(Debug)]
 struct Request {
     place: Place,
@@ -45,7 +45,7 @@ struct Request {
 
 /// Messages that belong to another shard.
 #[derive(Debug)]
-pub struct Parcel(Content);
+pub struct Handoff(Content);
 
 #[derive(Debug)]
 enum Content {
@@ -80,15 +80,15 @@ impl HttpStage {
     }
 
     fn send(&mut self, shard: usize, content: Content) -> Result<(), Content> {
-        if self.parcels.len() >= MAX_WAITING {
+        if self.handoffs.len() >= MAX_WAITING {
             return Err(content);
         }
-        self.parcels.push_back((shard, Parcel(content)));
+        self.handoffs.push_back((shard, Handoff(content)));
         Ok(())
     }
 
-    pub(crate) fn next_parcel(&mut self) -> Option<(usize, Parcel)> {
-        self.parcels.pop_front()
+    pub(crate) fn next_handoff(&mut self) -> Option<(usize, Handoff)> {
+        self.handoffs.pop_front()
     }
 
     /// Sends a leader and its queue to the shard of `link`.
@@ -100,7 +100,7 @@ impl HttpStage {
         link: u32,
         out: &mut HttpBatch,
     ) {
-        if self.parcels.len() >= MAX_WAITING {
+        if self.handoffs.len() >= MAX_WAITING {
             self.output.stats.table_full += 1;
             return self.pending.hide(leader, hash);
         }
@@ -189,8 +189,8 @@ impl HttpStage {
     }
 
     /// Takes what another shard has sent, as if it had been seen here.
-    pub(crate) fn unpack(&mut self, parcel: Parcel, out: &mut HttpBatch) {
-        match parcel.0 {
+    pub(crate) fn unpack(&mut self, handoff: Handoff, out: &mut HttpBatch) {
+        match handoff.0 {
             Content::Requests { link, requests } => self.take_requests(link, requests, out),
             Content::Response { place, bytes } => {
                 if let Outcome::Complete(head, len) = parse_response(&bytes) {

@@ -4,7 +4,7 @@ use crate::common::{Run, finish, frame_of, give, run_one, settings};
 use crate::random::exchange;
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Splitter, Stage, TransactionSplitter};
-use linkweir_http::{HttpConfig, HttpStage, Parcel, Shard};
+use linkweir_http::{Handoff, HttpConfig, HttpStage, Shard};
 use linkweir_record::HttpBatch;
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Side};
@@ -14,7 +14,7 @@ use linkweir_wire::LinkType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Shards that exchange parcels in any order, some of them a packet or two late.
+/// Shards that exchange handoffs in any order, some of them a packet or two late.
 fn run_by_packet(frames: &[CapturedFrame], shards: u32, mut dice: u64, is_late: bool) -> Run {
     let mut stages: Vec<_> = (0..shards)
         .map(|index| {
@@ -31,7 +31,7 @@ fn run_by_packet(frames: &[CapturedFrame], shards: u32, mut dice: u64, is_late: 
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (dice >> 33) as usize % sides
     };
-    let mut under_way: Vec<(usize, Parcel)> = Vec::new();
+    let mut under_way: Vec<(usize, Handoff)> = Vec::new();
     let mut out = HttpBatch::default();
     let mut shares = vec![0; stages.len()];
     for frame in frames {
@@ -39,17 +39,17 @@ fn run_by_packet(frames: &[CapturedFrame], shards: u32, mut dice: u64, is_late: 
         let shard = shard_of(TransactionSplitter.hash(&frame), shards) as usize;
         shares[shard] += 1;
         give(&mut stages[shard], &frame, &mut out);
-        under_way.extend(std::iter::from_fn(|| stages[shard].take_parcel()));
+        under_way.extend(std::iter::from_fn(|| stages[shard].take_handoff()));
         while !(under_way.is_empty() || is_late && roll(3) == 0) {
-            let (to, parcel) = under_way.swap_remove(roll(under_way.len()));
-            stages[to].accept(parcel, &mut out);
-            under_way.extend(std::iter::from_fn(|| stages[to].take_parcel()));
+            let (to, handoff) = under_way.swap_remove(roll(under_way.len()));
+            stages[to].accept(handoff, &mut out);
+            under_way.extend(std::iter::from_fn(|| stages[to].take_handoff()));
         }
     }
     while !under_way.is_empty() {
-        let (to, parcel) = under_way.swap_remove(roll(under_way.len()));
-        stages[to].accept(parcel, &mut out);
-        under_way.extend(std::iter::from_fn(|| stages[to].take_parcel()));
+        let (to, handoff) = under_way.swap_remove(roll(under_way.len()));
+        stages[to].accept(handoff, &mut out);
+        under_way.extend(std::iter::from_fn(|| stages[to].take_handoff()));
     }
     finish(&mut stages, &mut out);
     Run::new(&stages, &out, &shares)
@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// As servers talk: a response begins a segment; uploads after 100 Continue. Pipelines too, as
-    /// long as a parcel comes before the next packets of its connection.
+    /// long as a handoff comes before the next packets of its connection.
     #[test]
     fn shards_by_packet_give_what_one_stage_gives(
         talks in vec((vec(exchange(), 1..14), 0_u64..3_000_000, any::<(u32, u32)>()), 1..4),
@@ -183,9 +183,9 @@ fn a_pipeline_answered_in_one_segment() {
     }
 }
 
-/// A parcel that nobody takes comes back: its messages end as unmatched ones, and only once.
+/// A handoff that nobody takes comes back: its messages end as unmatched ones, and only once.
 #[test]
-fn a_parcel_that_comes_back_is_kept() {
+fn a_handoff_that_comes_back_is_kept() {
     let upload = Exchange {
         method: "POST",
         upload: 100,
@@ -210,10 +210,10 @@ fn a_parcel_that_comes_back_is_kept() {
                     give(&mut stage, &frame, &mut out);
                 }
             }
-            if let Some((_, parcel)) = stage.take_parcel() {
+            if let Some((_, handoff)) = stage.take_handoff() {
                 came_back += 1;
-                stage.accept(parcel, &mut out);
-                assert!(stage.take_parcel().is_none());
+                stage.accept(handoff, &mut out);
+                assert!(stage.take_handoff().is_none());
             }
             finish(std::slice::from_mut(&mut stage), &mut out);
             assert_eq!(stage.stats().requests, stage.stats().unanswered);
