@@ -8,7 +8,7 @@ use super::harness::{
     Column, FEEDER_CORE, Row, Runs, Target, cells, compile, count, digits, find, in_directory,
     megabytes, print_cells, rounds, row, setup, verdict,
 };
-use super::programs::{self, Over, PLAIN, Programs, Ran, Run, SLOW_ROUNDS, Series};
+use super::programs::{self, Over, Programs, Ran, Run, SLOW_ROUNDS, Series, over};
 use super::repeat::head;
 use crate::Outcome;
 use crate::shell::{self, Options, grouped, root};
@@ -33,81 +33,33 @@ const START_MS: f64 = 20.0;
 /// What may differ between once and ten times the capture, in parts of one.
 const TOLERANCE: f64 = 0.05;
 
-/// The word of a row is its program.
-const fn over(name: &'static str, how: Over) -> Row<Over> {
-    row(how.program, name, how)
-}
-
+#[rustfmt::skip]
 static ROWS: [Row<Over>; 6] = [
-    over(
-        "pcapwalk (the limit)",
-        Over {
-            program: "pcapwalk",
-            args: &["{in}"],
-            least: &[("mix", 0.75), ("tiny", 0.3)],
-            ..PLAIN
-        },
-    ),
-    // The walk of a directory beside the checkout, if there is one: is our limit the right one?
-    over(
-        "../shared/tools/pcapwalk",
-        Over {
-            program: "other-pcapwalk",
-            // Work 4, input 4: what our own does.
-            args: &["{in}", "4", "4"],
-            ..PLAIN
-        },
-    ),
-    over("linkweir http", OURS),
-    over(
-        "httpry",
-        Over {
-            program: "httpry",
-            args: &["-r", "{in}", "-o", "{out}"],
-            least: &[("mix", 5.0), ("tiny", 3.0)],
-            ..PLAIN
-        },
-    ),
-    over(
-        "tcpflow",
-        Over {
-            program: "tcpflow",
-            args: &["-r", "{in}", "-o", "{out}"],
-            is_slow: true,
-            ..PLAIN
-        },
-    ),
+    row("walk", "pcapwalk (the limit)", over("pcapwalk", &["{in}"])
+        .least(&[("mix", 0.75), ("tiny", 0.3)])),
+    // The walk of a directory beside the checkout, if there is one: is our limit the right one? Work 4,
+    // input 4: what our own does.
+    row("other-walk", "../shared/tools/pcapwalk", over("other-pcapwalk", &["{in}", "4", "4"])),
+    row("linkweir", "linkweir http", OURS),
+    row("httpry", "httpry", over("httpry", &["-r", "{in}", "-o", "{out}"])
+        .least(&[("mix", 5.0), ("tiny", 3.0)])),
+    row("tcpflow", "tcpflow", over("tcpflow", &["-r", "{in}", "-o", "{out}"]).slow()),
     // The columns of a record, as far as tshark has them.
-    over(
-        "tshark -T fields",
-        Over {
-            program: "tshark",
-            #[rustfmt::skip]
-            args: &[
-                "-n", "-r", "{in}", "-Y", "http", "-T", "fields",
-                "-e", "frame.number", "-e", "frame.time_epoch",
-                "-e", "ip.src", "-e", "tcp.srcport", "-e", "ip.dst", "-e", "tcp.dstport",
-                "-e", "http.request.method", "-e", "http.request.uri", "-e", "http.host",
-                "-e", "http.user_agent", "-e", "http.response.code", "-e", "http.response.phrase",
-                "-e", "http.response_in", "-e", "http.request_in", "-e", "http.time",
-            ],
-            is_slow: true,
-            least: &[("mix", 100.0)],
-            ..PLAIN
-        },
-    ),
+    row("tshark", "tshark -T fields", over("tshark", &[
+        "-n", "-r", "{in}", "-Y", "http", "-T", "fields", "-e", "frame.number",
+        "-e", "frame.time_epoch", "-e", "ip.src", "-e", "tcp.srcport", "-e", "ip.dst",
+        "-e", "tcp.dstport", "-e", "http.request.method", "-e", "http.request.uri",
+        "-e", "http.host", "-e", "http.user_agent", "-e", "http.response.code",
+        "-e", "http.response.phrase", "-e", "http.response_in", "-e", "http.request_in",
+        "-e", "http.time",
+    ]).slow().least(&[("mix", 100.0)])),
 ];
 
-const OURS: Over = Over {
-    program: "linkweir",
-    #[rustfmt::skip]
-    args: &[
-        "http", "-q", "--overwrite", "-r", "{in}", "--format", "text", "-w", "{out}",
-        "--summary", "{summary}",
-    ],
-    found: full_records,
-    ..PLAIN
-};
+#[rustfmt::skip]
+const OURS: Over = over("linkweir", &[
+    "http", "-q", "--overwrite", "-r", "{in}", "--format", "text", "-w", "{out}",
+    "--summary", "{summary}",
+]).found(full_records);
 
 /// The capture once and ten times over.
 static PIPED: [Row<u32>; 2] = [
@@ -284,7 +236,7 @@ type Cells<'a> = (&'static str, &'a Runs<Run>, String);
 fn compared(all: &[Series]) -> Vec<Cells<'_>> {
     let linkweir = find(all, "linkweir");
     let rows = all.iter();
-    rows.map(|own| (own.row.name, &own.runs, programs::over(linkweir, own)))
+    rows.map(|own| (own.row.name, &own.runs, programs::compared(linkweir, own)))
         .collect()
 }
 
@@ -416,7 +368,7 @@ mod tests {
             runs: [Some(run)].into_iter().collect(),
         };
         let mix = [
-            series("pcapwalk", run(100, 0.8, 1)),
+            series("walk", run(100, 0.8, 1)),
             series("linkweir", run(100, linkweir_s, peak)),
             series("httpry", run(100, 5.0, 1)),
             series("tshark", run(10, 10.0, 1)),

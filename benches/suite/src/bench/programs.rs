@@ -27,15 +27,39 @@ pub(super) struct Over {
     pub(super) least: &'static [(&'static str, f64)],
 }
 
-/// A program without peculiarities.
-pub(super) const PLAIN: Over = Over {
-    program: "",
-    args: &[],
-    is_slow: false,
-    into_directory: false,
-    found: |_| Ok(None),
-    least: &[],
-};
+/// A program, and its arguments.
+pub(super) const fn over(program: &'static str, args: &'static [&'static str]) -> Over {
+    Over {
+        program,
+        args,
+        is_slow: false,
+        into_directory: false,
+        found: |_| Ok(None),
+        least: &[],
+    }
+}
+
+impl Over {
+    pub(super) const fn slow(mut self) -> Self {
+        self.is_slow = true;
+        self
+    }
+
+    pub(super) const fn into_directory(mut self) -> Self {
+        self.into_directory = true;
+        self
+    }
+
+    pub(super) const fn found(mut self, found: fn(&Ran<'_>) -> Result<Option<u64>>) -> Self {
+        self.found = found;
+        self
+    }
+
+    pub(super) const fn least(mut self, least: &'static [(&'static str, f64)]) -> Self {
+        self.least = least;
+        self
+    }
+}
 
 /// What a program has left.
 #[derive(Debug)]
@@ -190,7 +214,7 @@ pub(super) fn mpps(runs: &Runs<Run>) -> f64 {
 }
 
 /// How many times the packets per second of another, where that is another and was run.
-pub(super) fn over(own: Option<&Series>, other: &Series) -> String {
+pub(super) fn compared(own: Option<&Series>, other: &Series) -> String {
     own.filter(|own| own.row.word != other.row.word)
         .map_or_else(String::new, |own| {
             format!("{:.2} x", own.ratio(&[other], Run::rate))

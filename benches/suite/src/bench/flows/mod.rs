@@ -144,7 +144,7 @@ fn table(capture: &Capture, all: &[Series]) {
             let found = own.iter().last().and_then(|run| run.flows);
             found.map_or_else(String::new, grouped)
         }),
-        ("track is", |(own, track)| programs::over(*track, own)),
+        ("track is", |(own, track)| programs::compared(*track, own)),
     ];
     let track = find(all, "track");
     print(&title, &columns, all.iter().map(|own| (own, track)));

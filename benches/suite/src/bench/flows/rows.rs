@@ -1,7 +1,7 @@
 //! The rows of the table: programs, how each is run, and how many flows it finds.
 
 use super::super::harness::{Row, count, row};
-use super::super::programs::{Over, PLAIN, Ran};
+use super::super::programs::{Over, Ran, over};
 use crate::shell;
 use anyhow::{Result, bail};
 use std::io::{BufRead as _, BufReader};
@@ -10,96 +10,46 @@ use std::process::Command;
 
 /// `linkweir flows` with these words.
 const fn ours(args: &'static [&'static str]) -> Over {
-    Over {
-        program: "linkweir",
-        args,
-        found: of_linkweir,
-        ..PLAIN
-    }
+    over("linkweir", args).found(of_linkweir)
 }
 
 /// All measurements, no output.
-pub(super) const TRACK: Over = ours(&TRACK_WORDS);
-
 #[rustfmt::skip]
-const TRACK_WORDS: [&str; 8] = [
+pub(super) const TRACK: Over = ours(&[
     "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}", "--no-output",
-];
-#[rustfmt::skip]
-const ARCHIVE_WORDS: [&str; 10] = [
-    "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}", "--no-output",
-    "--archive", "{out}",
-];
-#[rustfmt::skip]
-const LOGS_WORDS: [&str; 11] = [
-    "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}",
-    "--format", "tstat", "-w", "{out}",
-];
+]);
 
 #[rustfmt::skip]
 pub(super) static ROWS: [Row<Over>; 9] = [
-    row("walk", "pcapwalk (the limit)", Over { program: "pcapwalk", args: &["{in}"], ..PLAIN }),
+    row("walk", "pcapwalk (the limit)", over("pcapwalk", &["{in}"])),
     // Reads and writes what it read to nowhere.
-    row(
-        "tcpdump",
-        "tcpdump -w /dev/null (the floor)",
-        Over {
-            program: "tcpdump",
-            args: &["-r", "{in}", "-w", "/dev/null"],
-            ..PLAIN
-        },
-    ),
+    row("tcpdump", "tcpdump -w /dev/null (the floor)",
+        over("tcpdump", &["-r", "{in}", "-w", "/dev/null"])),
     row("track", "linkweir flows --no-output", TRACK),
-    row("archive", "linkweir flows --no-output --archive", ours(&ARCHIVE_WORDS)),
+    row("archive", "linkweir flows --no-output --archive", ours(&[
+        "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}", "--no-output",
+        "--archive", "{out}",
+    ])),
     // Tstat's tree of logs and histograms.
-    row("logs", "linkweir flows --format tstat", ours(&LOGS_WORDS)),
-    row(
-        "argus",
-        "argus",
-        Over {
-            program: "argus",
-            args: &["-X", "-r", "{in}", "-w", "{out}"],
-            found: records_of_argus,
-            least: &[("few big flows", 2.0), ("many flows", 2.0)],
-            ..PLAIN
-        },
-    ),
-    row(
-        "tcptrace",
-        "tcptrace -l -r",
-        Over {
-            program: "tcptrace",
-            args: &["-n", "-l", "-r", "{in}"],
-            is_slow: true,
-            found: connections_of_tcptrace,
-            least: &[("few big flows", 5.0), ("many flows", 5.0)],
-            ..PLAIN
-        },
-    ),
-    row(
-        "softflowd",
-        "softflowd",
-        Over {
-            program: "softflowd",
-            // Its default of 8192 flows would cut them.
-            args: &["-r", "{in}", "-m", "4000000", "-d"],
-            is_slow: true,
-            found: flows_of_softflowd,
-            ..PLAIN
-        },
-    ),
-    row(
-        "nfpcapd",
-        "nfpcapd",
-        Over {
-            program: "nfpcapd",
-            args: &["-r", "{in}", "-w", "{out}"],
-            is_slow: true,
-            into_directory: true,
-            found: flows_of_nfdump,
-            ..PLAIN
-        },
-    ),
+    row("logs", "linkweir flows --format tstat", ours(&[
+        "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}",
+        "--format", "tstat", "-w", "{out}",
+    ])),
+    row("argus", "argus", over("argus", &["-X", "-r", "{in}", "-w", "{out}"])
+        .found(records_of_argus)
+        .least(&[("few big flows", 2.0), ("many flows", 2.0)])),
+    row("tcptrace", "tcptrace -l -r", over("tcptrace", &["-n", "-l", "-r", "{in}"])
+        .slow()
+        .found(connections_of_tcptrace)
+        .least(&[("few big flows", 5.0), ("many flows", 5.0)])),
+    // Its default of 8192 flows would cut them.
+    row("softflowd", "softflowd", over("softflowd", &["-r", "{in}", "-m", "4000000", "-d"])
+        .slow()
+        .found(flows_of_softflowd)),
+    row("nfpcapd", "nfpcapd", over("nfpcapd", &["-r", "{in}", "-w", "{out}"])
+        .slow()
+        .into_directory()
+        .found(flows_of_nfdump)),
 ];
 
 fn connections_of_tcptrace(ran: &Ran<'_>) -> Result<Option<u64>> {

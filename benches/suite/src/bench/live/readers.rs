@@ -34,76 +34,56 @@ pub(super) struct Listens {
     figures: fn(&Output, &Path) -> Result<(u64, u64)>,
 }
 
-const PLAIN: Listens = Listens {
-    program: "",
-    args: &[],
-    is_plain: false,
-    is_read: false,
-    patience: Duration::from_secs(10),
-    figures: of_libpcap,
-};
+const fn listens(program: &'static str, args: &'static [&'static str]) -> Listens {
+    Listens {
+        program,
+        args,
+        is_plain: false,
+        is_read: false,
+        patience: Duration::from_secs(10),
+        figures: of_libpcap,
+    }
+}
 
 /// `benches/limits/rxv3.c`.
 pub(super) static EMPTY: Row<Listens> = row(
     "empty",
     "empty TPACKET_V3 reader (the limit)",
     Listens {
-        program: "rxv3",
-        args: &["{interface}", "--ring", RING_MIB],
         is_read: true,
         figures: of_empty,
-        ..PLAIN
+        ..listens("rxv3", &["{interface}", "--ring", RING_MIB])
     },
 );
 
-pub(super) static LINKWEIR: Row<Listens> = row(
-    "linkweir",
-    "linkweir http",
-    Listens {
-        program: "linkweir",
-        #[rustfmt::skip]
-        args: &[
-            "http", "-q", "--overwrite", "-i", "{interface}", "-B", RING_KIB, "--format", "text",
-            "-w", "-", "--summary", "{summary}",
-        ],
-        figures: of_linkweir,
-        ..PLAIN
-    },
-);
+#[rustfmt::skip]
+pub(super) static LINKWEIR: Row<Listens> = row("linkweir", "linkweir http", Listens {
+    figures: of_linkweir,
+    ..listens("linkweir", &[
+        "http", "-q", "--overwrite", "-i", "{interface}", "-B", RING_KIB, "--format", "text",
+        "-w", "-", "--summary", "{summary}",
+    ])
+});
 
-pub(super) static TCPDUMP: Row<Listens> = row(
-    "tcpdump",
-    "tcpdump -w /dev/null",
-    Listens {
-        program: "tcpdump",
-        #[rustfmt::skip]
-        args: &[
-            "-i", "{interface}", "-n", "-s", "0", "-B", RING_KIB, "-Z", "root", "-w", "/dev/null",
-        ],
-        ..PLAIN
-    },
-);
+#[rustfmt::skip]
+pub(super) static TCPDUMP: Row<Listens> = row("tcpdump", "tcpdump -w /dev/null", listens("tcpdump", &[
+    "-i", "{interface}", "-n", "-s", "0", "-B", RING_KIB, "-Z", "root", "-w", "/dev/null",
+]));
 
 /// The columns of a record, as far as tshark has them live.
-pub(super) static TSHARK: Row<Listens> = row(
-    "tshark",
-    "tshark -T fields",
-    Listens {
-        program: "tshark",
-        #[rustfmt::skip]
-        args: &[
-            "-n", "-i", "{interface}", "-B", RING_MIB, "-Y", "http", "-T", "fields",
-            "-e", "frame.time_epoch", "-e", "ip.src", "-e", "tcp.srcport", "-e", "ip.dst",
-            "-e", "tcp.dstport", "-e", "http.request.method", "-e", "http.request.uri",
-            "-e", "http.host", "-e", "http.user_agent", "-e", "http.response.code",
-            "-e", "http.response.phrase", "-e", "http.time",
-        ],
-        is_plain: true,
-        // What it has not looked at by then it would look at for minutes.
-        patience: Duration::from_secs(1),
-        ..PLAIN
-    },
-);
+#[rustfmt::skip]
+pub(super) static TSHARK: Row<Listens> = row("tshark", "tshark -T fields", Listens {
+    is_plain: true,
+    // What it has not looked at by then it would look at for minutes.
+    patience: Duration::from_secs(1),
+    ..listens("tshark", &[
+        "-n", "-i", "{interface}", "-B", RING_MIB, "-Y", "http", "-T", "fields",
+        "-e", "frame.time_epoch", "-e", "ip.src", "-e", "tcp.srcport", "-e", "ip.dst",
+        "-e", "tcp.dstport", "-e", "http.request.method", "-e", "http.request.uri",
+        "-e", "http.host", "-e", "http.user_agent", "-e", "http.response.code",
+        "-e", "http.response.phrase", "-e", "http.time",
+    ])
+});
 
 /// What a reader says it got, and what it cost.
 #[derive(Debug, Clone, Copy)]

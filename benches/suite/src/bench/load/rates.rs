@@ -109,22 +109,23 @@ pub(super) fn table(mode: &Mode, all: &[Series]) {
         ("client's core", |(own, _)| percent(own.median(|run| run.busy.client))),
         ("MB", |(own, _)| megabytes(own.median(|run| run.memory as f64))),
     ];
-    /// What a row without a rate has: up to `runs`.
-    const WITHOUT_RATE: usize = 3;
     let wrk = find(all, "wrk");
-    let rows = all.iter().map(|series| {
-        let mut cells = cells(&columns, &(series, wrk));
-        if series.count() == 0 {
-            cells.truncate(WITHOUT_RATE);
-            cells.push("no rate kept".to_owned());
-        }
-        cells
-    });
+    let rows = all.iter();
+    let rows = rows.map(|own| with_rate(cells(&columns, &(own, wrk)), own.count() > 0));
     print_cells(mode.title, &columns, rows);
     println!(
         "wrk, ab: as fast as they are answered; httperf, linkweir load: the highest rate on a schedule that was kept; \
          of wrk: by rounds; nginx: its process, of a core; MB: resident"
     );
+}
+
+/// The cells of a row; where no rate was kept, those up to `runs`, and that.
+fn with_rate(mut cells: Vec<String>, is_kept: bool) -> Vec<String> {
+    if !is_kept {
+        cells.truncate(3);
+        cells.push("no rate kept".to_owned());
+    }
+    cells
 }
 
 /// The middle of the times that are reported.
@@ -170,6 +171,9 @@ pub(super) mod tests {
         assert!(is_server_full(&ab) && !is_server_full(&wrk));
         let none: Runs<Run> = [None].into_iter().collect();
         assert!(!is_server_full(&none));
+        let cells = || vec!["cell".to_owned(); 13];
+        assert_eq!(with_rate(cells(), true), cells());
+        assert_eq!(with_rate(cells(), false).last().unwrap(), "no rate kept");
         assert_eq!(micros(&ab, |reached| reached.p50_us), "-");
         assert_eq!(micros(&ab, |reached| Some(reached.per_second)), "20");
     }
