@@ -23,7 +23,7 @@ const LAB: &str = env!("CARGO_BIN_EXE_linkweir-lab");
 /// The program beside it, as where they are installed: it starts the laboratory, which runs its commands.
 fn linkweir() -> PathBuf {
     let path = Path::new(LAB).with_file_name("linkweir");
-    let how = "cargo builds it with all tests, or by: cargo build --package linkweir";
+    let how = "build both: cargo build -p linkweir -p linkweir-lab";
     assert!(path.is_file(), "{} is missing; {how}", path.display());
     path
 }
