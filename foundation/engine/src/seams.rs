@@ -25,8 +25,8 @@
 //!
 //! impl Stage for EachFrame {
 //!     type Record = HttpKind;
-//!     type Parcel = std::convert::Infallible;
-//!     fn accept(&mut self, parcel: Self::Parcel, _: &mut HttpBatch) { match parcel {} }
+//!     type Handoff = std::convert::Infallible;
+//!     fn accept(&mut self, handoff: Self::Handoff, _: &mut HttpBatch) { match handoff {} }
 //!     fn on_batch(&mut self, batch: &Batch<'_>, out: &mut HttpBatch) {
 //!         for frame in batch.frames() {
 //!             let time = Some(frame.timestamp.as_nanos());
