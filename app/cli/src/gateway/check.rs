@@ -109,7 +109,7 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
     };
     let mut all = vec![format!(
         "interfaces {interfaces}; {queues}; without the gateway traffic {}{}",
-        if settings.is_fail_open {
+        if settings.is_fail_open() {
             "passes"
         } else {
             "stops"

@@ -49,7 +49,7 @@ pub(super) fn counts_by_rule(standing: &Standing) -> BTreeMap<String, KernelCoun
 /// How many connections the kernel knows that nobody has decided about. Where the rules fail open they
 /// passed while no gateway ran, so this is all that is known of them; 0 where they fail closed.
 pub(super) fn undecided(config: &GatewayConfig) -> u64 {
-    if !config.settings.is_fail_open {
+    if !config.settings.is_fail_open() {
         return 0;
     }
     let marks = match conntrack::count_marks(config.policy.marks.mask()) {

@@ -20,7 +20,7 @@ use linkweir_scan::{Scanner, ScannerOptions};
 use linkweir_sink::OutputOptions;
 use linkweir_sink::human::{counted, span};
 use linkweir_sys::privileges::{Account, Calls, Restrict};
-use linkweir_vault::{Vault, VaultOptions, WhenFull};
+use linkweir_vault::{Vault, VaultOptions};
 use linkweir_wire::Timestamp;
 
 use super::args::RunArgs;
@@ -403,7 +403,7 @@ impl Running<'_> {
             (new.settings.queues() != old.settings.queues(), "`queues`"),
             (new.policy.marks != old.policy.marks, "`mark-mask`"),
             (
-                new.settings.is_fail_open != old.settings.is_fail_open,
+                new.settings.is_fail_open() != old.settings.is_fail_open(),
                 "`fail` of [gateway]",
             ),
             (new.settings.control != old.settings.control, "`control`"),
@@ -538,7 +538,7 @@ fn open_outputs(args: &RunArgs) -> anyhow::Result<Outputs<GatewayKind>> {
 fn open_queues(config: &GatewayConfig) -> anyhow::Result<Vec<Queue>> {
     let options = QueueOptions {
         max_len: config.settings.queue_length,
-        fail_open: config.settings.is_fail_open,
+        fail_open: config.settings.is_fail_open(),
         ..QueueOptions::default()
     };
     let queues = config.settings.queues();
@@ -563,11 +563,7 @@ fn start_vault(settings: &RecordSettings) -> anyhow::Result<Vault> {
     let options = VaultOptions {
         max_file_bytes: settings.max_file,
         max_total_bytes: settings.max_total,
-        when_full: if settings.is_ring {
-            WhenFull::DeleteOldest
-        } else {
-            WhenFull::Refuse
-        },
+        when_full: settings.when_full,
         ..VaultOptions::new(folder, quarantine)
     };
     Ok(Vault::start(options)?)

@@ -61,7 +61,7 @@ impl Snapshot {
                 .as_ref()
                 .map(|scanner| scanner.address.to_string())
                 .unwrap_or_default(),
-            is_fail_open: config.settings.is_fail_open,
+            is_fail_open: config.settings.is_fail_open(),
             first_queue: config.settings.first_queue,
             began: progress::now(),
             reloads: AtomicU64::new(0),

@@ -1,7 +1,10 @@
 //! Bounds of what the gateway keeps, and what happens at them.
 
+use serde::Deserialize;
+
 /// What happens to a packet that would have to be held at a bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AtLimit {
     /// It is dropped; its sender sends it again.
     #[default]

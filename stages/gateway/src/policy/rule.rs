@@ -2,10 +2,13 @@
 
 use std::net::IpAddr;
 
+use serde::Deserialize;
+
 use super::{Keywords, Label, NamePatterns, Networks};
 
 /// What is done with a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// It passes; the kernel asks no more.
     Allow,
@@ -31,7 +34,8 @@ impl Action {
 }
 
 /// What happens when something that should look at the traffic cannot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fail {
     /// It passes.
     #[default]
@@ -41,7 +45,8 @@ pub enum Fail {
 }
 
 /// What happens to a connection in which something was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OnMatch {
     /// It is reset at both ends.
     #[default]
@@ -67,7 +72,8 @@ pub enum ScanMode {
 }
 
 /// What waits for a verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Hold {
     /// The packets of what is being scanned: a window, or the last one of a file.
     #[default]

@@ -1,25 +1,49 @@
 //! `gateway.toml`: read, checked, and turned into what the parts of the gateway take.
 
 mod rules;
-mod section;
 mod settings;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use linkweir_gateway::policy::{Fail, Policy, Rule};
+use linkweir_gateway::policy::{Limits, Policy, Rule};
 use linkweir_netfilter::rules::{Plan, ShapeClass, assign_numbers};
+use serde::Deserialize;
+use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::exit::Wrong;
-use rules::Reader;
-use section::{Place, Section};
+use rules::{Reader, RuleTable, SignatureTable};
+use settings::{ClamdTable, GatewayTable, LimitsTable};
 pub(super) use settings::{RecordSettings, ScannerSettings, Settings};
+use values::Place;
 
 /// Bytes of the longest file.
 const MAX_BYTES: u64 = 4 << 20;
+
+/// The file, as it is written.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Default)]
+struct File {
+    gateway: GatewayTable,
+    #[serde(with = "LimitsTable")]
+    limits: Limits,
+    scanner: ScannerTable,
+    record: RecordSettings,
+    signature: Vec<Spanned<SignatureTable>>,
+    rule: Vec<Spanned<RuleTable>>,
+}
+
+/// The table `[scanner]`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ScannerTable {
+    clamd: Option<Spanned<ClamdTable>>,
+}
 
 /// A gateway as its file says.
 #[derive(Debug)]
@@ -54,7 +78,7 @@ impl GatewayConfig {
             has_tcp: settings.has_tcp,
             has_udp: settings.has_udp,
             has_ipv6: settings.has_ipv6,
-            is_fail_open: settings.is_fail_open,
+            is_fail_open: settings.is_fail_open(),
             interfaces: settings.interfaces.clone(),
             exclude: settings.exclude.clone(),
             classes: self
@@ -91,16 +115,7 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
 }
 
 fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayConfig, Wrong> {
-    let table = DeTable::parse(place.text).map_err(|error| {
-        let at = error.span().unwrap_or_default();
-        let is_rule = place.text.get(at.clone()) == Some("rule");
-        let hint = if is_rule {
-            "; rules are [[rule]], twice in brackets"
-        } else {
-            ""
-        };
-        place.wrong(&at, format!("{}{hint}", error.message().replace('\n', " ")))
-    })?;
+    let table = DeTable::parse(place.text).map_err(|error| place.not_read(&error))?;
     if table.get_ref().is_empty() {
         // As an editor or a full disk leaves it: that would open the gateway without a word.
         return Err(Wrong(format!(
@@ -108,29 +123,20 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
             place.path.display()
         )));
     }
-    let mut file = Section::new(place, table);
-    let mut gateway = match file.section("gateway")? {
-        Some(section) => section,
-        None => Section::new(place, toml::Spanned::new(0..0, DeTable::new())),
-    };
-    let settings = Settings::read(&mut gateway)?;
-    let default = rules::default_action(&mut gateway)?;
-    gateway.end()?;
-    let limits = settings::read_limits(file.section("limits")?)?;
-    let scanner = ScannerSettings::read(file.section("scanner")?)?;
-    let record = RecordSettings::read(file.section("record")?)?;
-    let signatures = rules::read_signatures(file.sections("signature")?)?;
-    let fail = if settings.is_fail_open {
-        Fail::Open
-    } else {
-        Fail::Closed
-    };
-    let sections = file.sections("rule")?;
-    file.end()?;
-    let mut reader = Reader::new(&signatures, scanner.as_ref(), &record, fail);
+    let file = File::deserialize(toml::de::Deserializer::from(table))
+        .map_err(|error| place.not_read(&error))?;
+    let settings = Settings::new(file.gateway, place)?;
+    let clamd = file.scanner.clamd;
+    let scanner = clamd
+        .map(|clamd| ScannerSettings::new(clamd, place))
+        .transpose()?;
+    let record = file.record.at(place);
+    let signatures = rules::signatures(file.signature, place)?;
+    let fail = settings.fail;
+    let mut reader = Reader::new(place, &signatures, scanner.as_ref(), &record, fail);
     let mut read = Vec::new();
-    for section in sections {
-        read.push(reader.rule(section)?);
+    for table in file.rule {
+        read.push(reader.rule(table)?);
     }
     let names = read.iter().map(|one| one.rule.name.as_str());
     let numbers = assign_numbers(numbers, names)
@@ -148,12 +154,12 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         path: place.path.to_owned(),
         policy: Arc::new(Policy {
             marks: settings.marks,
-            limits,
+            limits: file.limits,
             signatures,
             rules,
             default: Arc::new(Rule {
                 fail,
-                ..Rule::any("default", 0, default)
+                ..Rule::any("default", 0, settings.default)
             }),
         }),
         settings,

@@ -1,63 +1,109 @@
 //! The lists `[[rule]]` and `[[signature]]`.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 use linkweir_gateway::policy::{
     Action, Applications, Fail, Hold, Inspect, Keywords, Label, NamePattern, NamePatterns, Network,
     Networks, OnMatch, Pattern, Rule, ScanSettings, Signature,
 };
 use linkweir_proto::application::Application;
+use serde::Deserialize;
+use toml::Spanned;
 
-use super::section::{Section, Word, nearest};
+use super::values::{List, Parsed, Place, WordOr, nearest};
 use super::{RecordSettings, ScannerSettings, read_list};
 use crate::exit::Wrong;
 
-/// What is done where no rule fits.
-pub(super) fn default_action(section: &mut Section<'_, '_>) -> Result<Action, Wrong> {
-    let words = [
-        ("allow", Action::Allow),
-        ("drop", Action::Drop),
-        ("reject", Action::Reject),
-    ];
-    section.choice("default", Action::Allow, &words)
+/// One `[[signature]]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct SignatureTable {
+    name: Spanned<String>,
+    client: Option<Parsed<Pattern>>,
+    server: Option<Parsed<Pattern>>,
+}
+
+/// One `[[rule]]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RuleTable {
+    name: Spanned<String>,
+    action: Action,
+    shape: Option<Parsed<Rate>>,
+    #[serde(default)]
+    application: List<String>,
+    #[serde(default)]
+    clients: List<Parsed<Network>>,
+    #[serde(default)]
+    sni: List<String>,
+    fail: Option<Fail>,
+    #[serde(default)]
+    keywords: List<String>,
+    #[serde(default)]
+    keywords_file: List<PathBuf>,
+    #[serde(default)]
+    file_names: List<String>,
+    #[serde(default)]
+    file_names_file: List<PathBuf>,
+    /// `"clamd"`, or `{ with = "clamd", hold = "file" }`.
+    scan: Option<Spanned<WordOr<ScannerName, ScanTable>>>,
+    #[serde(default)]
+    audit: bool,
+    #[serde(default)]
+    record: bool,
+    #[serde(default)]
+    quarantine: bool,
+    #[serde(default)]
+    on_match: OnMatch,
+}
+
+/// The scanners that there are.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ScannerName {
+    Clamd,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ScanTable {
+    #[serde(rename = "with")]
+    _with: Option<ScannerName>,
+    #[serde(default)]
+    hold: Hold,
 }
 
 /// Signatures of the policy's own.
-pub(super) fn read_signatures(sections: Vec<Section<'_, '_>>) -> Result<Vec<Signature>, Wrong> {
+pub(super) fn signatures(
+    tables: Vec<Spanned<SignatureTable>>,
+    place: Place<'_>,
+) -> Result<Vec<Signature>, Wrong> {
     let mut all: Vec<Signature> = Vec::new();
-    for mut section in sections {
-        let place = section.place();
-        let Some(name) = section.word("name")? else {
-            return Err(section.wrong("a signature needs a `name`"));
-        };
-        let is_taken = all.iter().any(|one| one.name == name.text)
-            || Application::from_name(&name.text).is_some()
-            || matches!(name.text.as_str(), "unknown" | "*" | "");
-        if is_taken {
-            let what = format!("the name `{}` is taken", name.text);
-            return Err(place.wrong(&name.at, what));
-        }
-        let mut pattern = |key| -> Result<Option<Pattern>, Wrong> {
-            let Some(word) = section.word(key)? else {
-                return Ok(None);
-            };
-            let parsed = word.text.parse();
-            parsed
-                .map(Some)
-                .map_err(|error| place.wrong(&word.at, format!("`{key}`: {error}")))
-        };
-        let (client, server) = (pattern("client")?, pattern("server")?);
-        if client.is_none() && server.is_none() {
-            section.no_others()?;
-            let what = "a signature needs a pattern: `client`, `server` or both";
-            return Err(section.wrong(what));
-        }
-        all.push(Signature {
-            name: name.text,
+    for table in tables {
+        let at = table.span();
+        let SignatureTable {
+            name,
             client,
             server,
+        } = table.into_inner();
+        let text = name.get_ref();
+        let is_taken = all.iter().any(|one| one.name == *text)
+            || Application::from_name(text).is_some()
+            || matches!(text.as_str(), "unknown" | "*" | "");
+        if is_taken {
+            return Err(place.wrong(&name.span(), format!("the name `{text}` is taken")));
+        }
+        if client.is_none() && server.is_none() {
+            let what = "a signature needs a pattern: `client`, `server` or both";
+            return Err(place.wrong(&at, what));
+        }
+        all.push(Signature {
+            name: name.into_inner(),
+            client: client.map(|pattern| pattern.0),
+            server: server.map(|pattern| pattern.0),
         });
-        section.end()?;
     }
     Ok(all)
 }
@@ -65,11 +111,13 @@ pub(super) fn read_signatures(sections: Vec<Section<'_, '_>>) -> Result<Vec<Sign
 /// A rule, and the rate of its class.
 pub(super) struct ReadRule {
     pub(super) rule: Rule,
+    /// Bit/s.
     pub(super) shape: Option<u64>,
 }
 
 /// What rules refer to.
 pub(super) struct Reader<'a> {
+    place: Place<'a>,
     signatures: &'a [Signature],
     scanner: Option<&'a ScannerSettings>,
     record: &'a RecordSettings,
@@ -80,12 +128,14 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) const fn new(
+        place: Place<'a>,
         signatures: &'a [Signature],
         scanner: Option<&'a ScannerSettings>,
         record: &'a RecordSettings,
         fail: Fail,
     ) -> Self {
         Self {
+            place,
             signatures,
             scanner,
             record,
@@ -94,79 +144,56 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn rule(&mut self, mut section: Section<'_, '_>) -> Result<ReadRule, Wrong> {
-        let place = section.place();
-        let Some(name) = section.word("name")? else {
-            return Err(section.wrong("a rule needs a `name`"));
-        };
-        if name.text.is_empty() || name.text == "default" || !self.names.insert(name.text.clone()) {
-            return Err(place.wrong(&name.at, format!("the name `{}` is taken", name.text)));
+    pub(super) fn rule(&mut self, table: Spanned<RuleTable>) -> Result<ReadRule, Wrong> {
+        let place = self.place;
+        let at = table.span();
+        let table = table.into_inner();
+        let name = table.name.get_ref();
+        if name.is_empty() || name == "default" || !self.names.insert(name.clone()) {
+            let what = format!("the name `{name}` is taken");
+            return Err(place.wrong(&table.name.span(), what));
         }
-        let words = [
-            ("allow", Some(Action::Allow)),
-            ("drop", Some(Action::Drop)),
-            ("reject", Some(Action::Reject)),
-            ("inspect", Some(Action::Inspect)),
-        ];
-        let Some(action) = section.choice("action", None, &words)? else {
-            return Err(section.wrong(format!("rule `{}` has no `action`", name.text)));
-        };
-        let shape = section.word("shape")?;
-        let shape = shape
-            .map(|word| rate(&word.text).map_err(|what| place.wrong(&word.at, what)))
-            .transpose()?;
-        let mut clients = Vec::new();
-        for word in section.words("clients")? {
-            let network: Result<Network, _> = word.text.parse();
-            clients.push(network.map_err(|error| place.wrong(&word.at, error))?);
-        }
-        let rule = Rule {
-            number: 0,
-            applications: self.applications(&mut section)?,
-            clients: Networks(clients),
-            server_names: patterns(&section.words("sni")?),
-            action,
-            fail: section.choice(
-                "fail",
-                self.fail,
-                &[("open", Fail::Open), ("closed", Fail::Closed)],
-            )?,
-            inspect: self.inspect(&mut section, &name, action)?,
-            name: name.text,
-        };
+        let applications = self.applications(&table.application)?;
         let has_names =
             |label: &Label| matches!(label, Label::Known(Application::Tls | Application::Quic));
-        if let Applications::Of(labels) = &rule.applications
-            && !rule.server_names.0.is_empty()
+        if let Applications::Of(labels) = &applications
+            && !table.sni.0.is_empty()
             && !labels.iter().all(has_names)
         {
             let what = "`sni` is of tls and quic: a rule with it is for these";
-            return Err(section.wrong(what));
+            return Err(place.wrong(&at, what));
         }
-        if shape.is_some() && matches!(action, Action::Drop | Action::Reject) {
-            let what = format!(
-                "rule `{}` lets nothing pass: there is nothing to shape",
-                rule.name
-            );
-            return Err(section.wrong(what));
+        if table.shape.is_some() && matches!(table.action, Action::Drop | Action::Reject) {
+            let what = format!("rule `{name}` lets nothing pass: there is nothing to shape");
+            return Err(place.wrong(&at, what));
         }
-        section.end()?;
-        Ok(ReadRule { rule, shape })
+        let inspect = self.inspect(&table)?;
+        let clients = table.clients.0.into_iter();
+        let rule = Rule {
+            number: 0,
+            applications,
+            clients: Networks(clients.map(|one| one.into_inner().0).collect()),
+            server_names: NamePatterns(table.sni.0.iter().map(pattern).collect()),
+            action: table.action,
+            fail: table.fail.unwrap_or(self.fail),
+            inspect,
+            name: table.name.into_inner(),
+        };
+        Ok(ReadRule {
+            rule,
+            shape: table.shape.map(|rate| rate.0.0),
+        })
     }
 
-    fn applications(&self, section: &mut Section<'_, '_>) -> Result<Applications, Wrong> {
-        let words = section.words("application")?;
-        if words.is_empty()
-            || words
-                .iter()
-                .any(|word| matches!(word.text.as_str(), "*" | "any"))
-        {
+    fn applications(&self, words: &List<String>) -> Result<Applications, Wrong> {
+        let is_any = |word: &Spanned<String>| matches!(word.get_ref().as_str(), "*" | "any");
+        if words.0.is_empty() || words.0.iter().any(is_any) {
             return Ok(Applications::Any);
         }
-        let place = section.place();
-        let labels = words.iter().map(|word| {
-            self.label(&word.text)
-                .ok_or_else(|| place.wrong(&word.at, self.no_such(&word.text)))
+        let labels = words.0.iter().map(|word| {
+            let name = word.get_ref();
+            let label = self.label(name);
+            label.ok_or_else(|| self.place.wrong(&word.span(), self.no_such(name)))
         });
         Ok(Applications::Of(labels.collect::<Result<_, _>>()?))
     }
@@ -195,50 +222,46 @@ impl<'a> Reader<'a> {
         )
     }
 
-    fn inspect(
-        &self,
-        section: &mut Section<'_, '_>,
-        name: &Word,
-        action: Action,
-    ) -> Result<Inspect, Wrong> {
-        let place = section.place();
-        let mut words: Vec<String> = texts(section.words("keywords")?);
-        for word in section.words("keywords-file")? {
-            let list = read_list(&place.resolve(&word.text));
-            words.extend(list.map_err(|error| place.wrong(&word.at, format!("{error:#}")))?);
+    /// The lines of files that a rule names.
+    fn lines(&self, files: &List<PathBuf>) -> Result<Vec<String>, Wrong> {
+        let mut lines = Vec::new();
+        for file in &files.0 {
+            let read = read_list(&self.place.resolve(file.get_ref()));
+            let wrong = |error| self.place.wrong(&file.span(), format!("{error:#}"));
+            lines.extend(read.map_err(wrong)?);
         }
-        let mut names = patterns(&section.words("file-names")?);
-        for word in section.words("file-names-file")? {
-            let list = read_list(&place.resolve(&word.text));
-            let list = list.map_err(|error| place.wrong(&word.at, format!("{error:#}")))?;
-            names
-                .0
-                .extend(list.iter().map(|text| NamePattern::new(text)));
-        }
-        let scan = self.scan(section)?;
+        Ok(lines)
+    }
+
+    fn inspect(&self, table: &RuleTable) -> Result<Inspect, Wrong> {
+        let name = table.name.get_ref();
+        let wrong = |what: &str| {
+            let what = format!("rule `{name}`: {what}");
+            self.place.wrong(&table.name.span(), what)
+        };
+        let words = table.keywords.0.iter();
+        let mut words: Vec<String> = words.map(|word| word.get_ref().clone()).collect();
+        words.extend(self.lines(&table.keywords_file)?);
+        let mut names: Vec<NamePattern> = table.file_names.0.iter().map(pattern).collect();
+        let listed = self.lines(&table.file_names_file)?;
+        names.extend(listed.iter().map(|text| NamePattern::new(text)));
         let keywords = (!words.is_empty())
             .then(|| Keywords::new(words))
             .transpose()
-            .map_err(|error| place.wrong(&name.at, format!("rule `{}`: {error}", name.text)))?;
+            .map_err(|error| wrong(&error.to_string()))?;
         let inspect = Inspect {
             keywords,
-            file_names: names,
-            scan,
-            audit: section.flag("audit", false)?,
-            record: section.flag("record", false)?,
-            quarantine: section.flag("quarantine", false)?,
-            on_match: section.choice(
-                "on-match",
-                OnMatch::Reject,
-                &[
-                    ("reject", OnMatch::Reject),
-                    ("drop", OnMatch::Drop),
-                    ("event", OnMatch::Event),
-                ],
-            )?,
+            file_names: NamePatterns(names),
+            scan: table
+                .scan
+                .as_ref()
+                .map(|scan| self.scan(scan))
+                .transpose()?,
+            audit: table.audit,
+            record: table.record,
+            quarantine: table.quarantine,
+            on_match: table.on_match,
         };
-        section.no_others()?;
-        let wrong = |what: &str| place.wrong(&name.at, format!("rule `{}`: {what}", name.text));
         let looks = inspect.keywords.is_some()
             || !inspect.file_names.0.is_empty()
             || inspect.scan.is_some()
@@ -257,7 +280,7 @@ impl<'a> Reader<'a> {
         if inspect.quarantine && inspect.scan.is_none() {
             return Err(wrong("`quarantine` is for infected files: it needs `scan`"));
         }
-        match (action, looks) {
+        match (table.action, looks) {
             (Action::Inspect, false) => Err(wrong(
                 "action inspect needs something to look at: keywords, file-names, scan, audit or record",
             )),
@@ -268,55 +291,42 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `scan = "clamd"`, or `scan = { with = "clamd", hold = "file" }`.
-    fn scan(&self, section: &mut Section<'_, '_>) -> Result<Option<ScanSettings>, Wrong> {
-        let place = section.place();
-        let (word, at, hold) = if section.is_table("scan") {
-            let Some(mut scan) = section.section("scan")? else {
-                return Ok(None);
-            };
-            let at = scan.at.clone();
-            let word = scan.word("with")?;
-            let holds = [("packet", Hold::Packet), ("file", Hold::File)];
-            let hold = scan.choice("hold", Hold::Packet, &holds)?;
-            scan.end()?;
-            (word, at, hold)
-        } else {
-            let Some(word) = section.word("scan")? else {
-                return Ok(None);
-            };
-            let at = word.at.clone();
-            (Some(word), at, Hold::Packet)
-        };
-        if let Some(word) = word
-            && word.text != "clamd"
-        {
-            let what = "`scan` must be \"clamd\", or { hold = \"file\" }";
-            return Err(place.wrong(&word.at, what));
-        }
+    fn scan(&self, scan: &Spanned<WordOr<ScannerName, ScanTable>>) -> Result<ScanSettings, Wrong> {
         let Some(scanner) = self.scanner else {
-            let what = "no scanner of this name: add [scanner.clamd] with its address";
-            return Err(place.wrong(&at, what));
+            let what = "there is no scanner: add [scanner.clamd] with its address";
+            return Err(self.place.wrong(&scan.span(), what));
         };
-        Ok(Some(ScanSettings {
+        let hold = match scan.get_ref() {
+            WordOr::Word(ScannerName::Clamd) => Hold::Packet,
+            WordOr::Table(table) => table.hold,
+        };
+        Ok(ScanSettings {
             hold,
             ..scanner.scan
-        }))
+        })
     }
 }
 
-fn texts(words: Vec<Word>) -> Vec<String> {
-    words.into_iter().map(|word| word.text).collect()
-}
-
-fn patterns(words: &[Word]) -> NamePatterns {
-    let patterns = words.iter().map(|word| NamePattern::new(&word.text));
-    NamePatterns(patterns.collect())
+fn pattern(word: &Spanned<String>) -> NamePattern {
+    NamePattern::new(word.get_ref())
 }
 
 /// A rate as `tc` writes it: `10mbit`, `512kbit`, `1gbit`, bit/s.
+#[derive(Debug, Clone, Copy)]
+struct Rate(u64);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        rate(text).map(Self)
+    }
+}
+
 fn rate(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no rate; write 512kbit, 10mbit or 1gbit (bits per second)");
+    let wrong = || {
+        format!("`{text}` is not a valid rate; write 512kbit, 10mbit or 1gbit (bits per second)")
+    };
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text
         .split_at_checked(at.ok_or_else(wrong)?)

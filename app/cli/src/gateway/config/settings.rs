@@ -5,15 +5,72 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linkweir_engine::effect::MarkLayout;
-use linkweir_gateway::policy::{AtLimit, Hold, Limits, ScanMode, ScanSettings};
+use linkweir_gateway::policy::{Action, AtLimit, Fail, Hold, Limits, ScanMode, ScanSettings};
 use linkweir_netfilter::rules::Network;
 use linkweir_scan::Address;
+use linkweir_vault::WhenFull;
+use serde::{Deserialize, Deserializer, de};
+use toml::Spanned;
 
-use super::section::Section;
+use super::values::{List, Parsed, Place, duration, nanos as nanos_of, size, whole};
 use crate::exit::Wrong;
 
 /// Where the running gateway listens for `status` and `reload`, unless the file says otherwise.
 pub(super) const CONTROL: &str = "/run/linkweir/gateway.sock";
+
+/// The table `[gateway]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct GatewayTable {
+    #[serde(deserialize_with = "whole::<0, 65_535, _, _>")]
+    first_queue: u16,
+    queues: Spanned<u16>,
+    #[serde(deserialize_with = "whole::<64, 1_048_575, _, _>")]
+    queue_length: u32,
+    interfaces: List<String>,
+    exclude: List<Parsed<Excluded>>,
+    protocols: List<Protocol>,
+    ipv6: bool,
+    fail: Fail,
+    #[serde(deserialize_with = "mark_mask")]
+    mark_mask: MarkLayout,
+    control: PathBuf,
+    #[serde(deserialize_with = "duration")]
+    watchdog: Duration,
+    /// What is done where no rule fits.
+    default: Spanned<Action>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Protocol {
+    Tcp,
+    Udp,
+}
+
+impl Default for GatewayTable {
+    fn default() -> Self {
+        Self {
+            first_queue: 0,
+            queues: Spanned::new(0..0, 1),
+            queue_length: 16_384,
+            interfaces: List::default(),
+            exclude: List::default(),
+            protocols: List::default(),
+            ipv6: true,
+            fail: Fail::Open,
+            mark_mask: MarkLayout::default(),
+            control: CONTROL.into(),
+            watchdog: Duration::from_secs(3),
+            default: Spanned::new(0..0, Action::Allow),
+        }
+    }
+}
+
+fn mark_mask<'de, D: Deserializer<'de>>(from: D) -> Result<MarkLayout, D::Error> {
+    let mask = whole::<0, 0xffff_ffff, _, _>(from)?;
+    MarkLayout::from_mask(mask).map_err(de::Error::custom)
+}
 
 /// The table `[gateway]`.
 #[derive(Debug, Clone)]
@@ -27,57 +84,57 @@ pub(crate) struct Settings {
     pub(crate) has_tcp: bool,
     pub(crate) has_udp: bool,
     pub(crate) has_ipv6: bool,
-    pub(crate) is_fail_open: bool,
+    pub(crate) fail: Fail,
     pub(crate) marks: MarkLayout,
     pub(crate) control: PathBuf,
     /// How long the gateway may stand still before it ends itself.
     pub(crate) watchdog: Duration,
+    /// What is done where no rule fits.
+    pub(crate) default: Action,
 }
 
 impl Settings {
-    pub(super) fn read(section: &mut Section<'_, '_>) -> Result<Self, Wrong> {
-        let first_queue = section.number_as("first-queue", 0, 0..65_536, u16::try_from)?;
-        let queue_count = section.number_as("queues", 1, 1..65, |count| {
-            let last = u64::from(first_queue) + count - 1;
-            let wrong = format!("the last queue would be {last}; 65535 is the last");
-            u16::try_from(last).map_err(|_| wrong)?;
-            u16::try_from(count).map_err(|error| error.to_string())
-        })?;
-        let words = section.words("protocols")?;
-        let place = section.place();
-        for word in &words {
-            if !matches!(word.text.as_str(), "tcp" | "udp") {
-                return Err(place.wrong(&word.at, "`protocols` are tcp and udp"));
-            }
+    pub(super) fn new(table: GatewayTable, place: Place<'_>) -> Result<Self, Wrong> {
+        let count = *table.queues.get_ref();
+        if !(1..=64).contains(&count) {
+            let what = "`queues` is a whole number from 1 to 64";
+            return Err(place.wrong(&table.queues.span(), what));
         }
-        let has = |name: &str| words.is_empty() || words.iter().any(|word| word.text == name);
-        let mut exclude = Vec::new();
-        for word in section.words("exclude")? {
-            exclude.push(network(&word.text).map_err(|what| place.wrong(&word.at, what))?);
+        let last = u32::from(table.first_queue) + u32::from(count) - 1;
+        if last > u32::from(u16::MAX) {
+            let what = format!("the last queue would be {last}; 65535 is the last");
+            return Err(place.wrong(&table.queues.span(), what));
         }
-        let mask = u64::from(MarkLayout::default().mask());
-        let marks = section.number_as("mark-mask", mask, 0..1 << 32, |mask| {
-            MarkLayout::from_mask(u32::try_from(mask).unwrap_or(0))
-        })?;
+        if *table.default.get_ref() == Action::Inspect {
+            let what = "`default` is allow, drop or reject";
+            return Err(place.wrong(&table.default.span(), what));
+        }
+        let protocols = table.protocols.0;
+        let has = |protocol: Protocol| {
+            protocols.is_empty() || protocols.iter().any(|one| *one.get_ref() == protocol)
+        };
+        let exclude = table.exclude.0.into_iter();
+        let interfaces = table.interfaces.0.into_iter();
         Ok(Self {
-            first_queue,
-            queue_count,
-            queue_length: u32::try_from(section.number("queue-length", 16_384, 64..1 << 20)?)
-                .unwrap_or(u32::MAX),
-            interfaces: section
-                .words("interfaces")?
-                .into_iter()
-                .map(|word| word.text)
-                .collect(),
-            exclude,
-            has_tcp: has("tcp"),
-            has_udp: has("udp"),
-            has_ipv6: section.flag("ipv6", true)?,
-            is_fail_open: section.choice("fail", true, &[("open", true), ("closed", false)])?,
-            marks,
-            control: section.path("control")?.unwrap_or_else(|| CONTROL.into()),
-            watchdog: section.duration("watchdog", Duration::from_secs(3))?,
+            first_queue: table.first_queue,
+            queue_count: count,
+            queue_length: table.queue_length,
+            interfaces: interfaces.map(Spanned::into_inner).collect(),
+            exclude: exclude.map(|one| one.into_inner().0.0).collect(),
+            has_tcp: has(Protocol::Tcp),
+            has_udp: has(Protocol::Udp),
+            has_ipv6: table.ipv6,
+            fail: table.fail,
+            marks: table.mark_mask,
+            control: place.resolve(table.control),
+            watchdog: table.watchdog,
+            default: table.default.into_inner(),
         })
+    }
+
+    /// Whether packets pass while no program serves the queues.
+    pub(crate) fn is_fail_open(&self) -> bool {
+        self.fail == Fail::Open
     }
 
     /// The kernel's queues.
@@ -86,68 +143,135 @@ impl Settings {
     }
 }
 
-fn network(text: &str) -> Result<Network, String> {
-    let wrong =
-        || format!("`{text}` is no network; write 10.0.0.0/8, 2001:db8::/32 or one address");
-    let (address, length) = text.split_once('/').unwrap_or((text, ""));
-    let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
-    let width = if address.is_ipv4() { 32 } else { 128 };
-    let length = if length.is_empty() && !text.contains('/') {
-        width
-    } else {
-        length.parse().map_err(|_| wrong())?
-    };
-    if length > width {
-        return Err(wrong());
+/// A network whose traffic is not looked at.
+#[derive(Debug)]
+struct Excluded(Network);
+
+impl std::str::FromStr for Excluded {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("`{text}` is no network; write 10.0.0.0/8, 2001:db8::/32 or one address");
+        let (address, length) = text.split_once('/').unwrap_or((text, ""));
+        let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let length = if length.is_empty() && !text.contains('/') {
+            width
+        } else {
+            length.parse().map_err(|_| wrong())?
+        };
+        if length > width {
+            return Err(wrong());
+        }
+        Ok(Self(Network { address, length }))
     }
-    Ok(Network { address, length })
 }
+
+/// Largest number of connections or packets in `[limits]`.
+const MANY: u64 = (1 << 24) - 1;
 
 /// The table `[limits]`.
-pub(super) fn read_limits(section: Option<Section<'_, '_>>) -> Result<Limits, Wrong> {
-    let default = Limits::default();
-    let Some(mut section) = section else {
-        return Ok(default);
-    };
-    let many = 1..1 << 24;
-    let span = |nanos| Duration::from_nanos(nanos);
-    let number = |section: &mut Section<'_, '_>, key, default: usize| {
-        let number = section.number(key, default as u64, many.clone())?;
-        Ok::<_, Wrong>(usize::try_from(number).unwrap_or(usize::MAX))
-    };
-    let limits = Limits {
-        connections: number(&mut section, "connections", default.connections)?,
-        half_open: number(&mut section, "half-open", default.half_open)?,
-        classify_packets: u8::try_from(section.number(
-            "classify-packets",
-            default.classify_packets.into(),
-            1..65,
-        )?)
-        .unwrap_or(u8::MAX),
-        classify_bytes: section.bytes("classify-bytes", default.classify_bytes)?,
-        held_packets: number(&mut section, "held-packets", default.held_packets)?,
-        held_bytes: section.bytes("held-bytes", default.held_bytes)?,
-        total_held_packets: number(
-            &mut section,
-            "total-held-packets",
-            default.total_held_packets,
-        )?,
-        total_held_bytes: section.bytes("total-held-bytes", default.total_held_bytes)?,
-        idle_timeout_ns: nanos(section.duration("idle-timeout", span(default.idle_timeout_ns))?),
-        at_limit: section.choice(
-            "at-limit",
-            default.at_limit,
-            &[("drop", AtLimit::Drop), ("pass", AtLimit::Pass)],
-        )?,
-        inspect_bytes: section.bytes("inspect-bytes", default.inspect_bytes)?,
-        decoded_bytes: section.size("decoded-bytes", default.decoded_bytes)?,
-    };
-    section.end()?;
-    Ok(limits)
+#[derive(Deserialize)]
+#[serde(
+    remote = "Limits",
+    default = "Limits::default",
+    deny_unknown_fields,
+    rename_all = "kebab-case"
+)]
+pub(super) struct LimitsTable {
+    #[serde(deserialize_with = "whole::<1, MANY, _, _>")]
+    connections: usize,
+    #[serde(deserialize_with = "whole::<1, MANY, _, _>")]
+    half_open: usize,
+    #[serde(deserialize_with = "whole::<1, 64, _, _>")]
+    classify_packets: u8,
+    #[serde(deserialize_with = "size")]
+    classify_bytes: usize,
+    #[serde(deserialize_with = "whole::<1, MANY, _, _>")]
+    held_packets: usize,
+    #[serde(deserialize_with = "size")]
+    held_bytes: usize,
+    #[serde(deserialize_with = "whole::<1, MANY, _, _>")]
+    total_held_packets: usize,
+    #[serde(deserialize_with = "size")]
+    total_held_bytes: usize,
+    #[serde(rename = "idle-timeout", deserialize_with = "nanos_of")]
+    idle_timeout_ns: u64,
+    at_limit: AtLimit,
+    #[serde(deserialize_with = "size")]
+    inspect_bytes: usize,
+    #[serde(deserialize_with = "size")]
+    decoded_bytes: u64,
 }
 
-fn nanos(span: Duration) -> u64 {
+pub(super) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The table `[scanner.clamd]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ClamdTable {
+    /// The socket of clamd, a path or host:port.
+    address: Parsed<Address>,
+    #[serde(default = "connections", deserialize_with = "whole::<1, 256, _, _>")]
+    connections: usize,
+    #[serde(default = "timeout", deserialize_with = "duration")]
+    timeout: Duration,
+    #[serde(default = "max_scan", deserialize_with = "size")]
+    max_scan: u64,
+    #[serde(default = "memory", deserialize_with = "size")]
+    memory: usize,
+    spool: Option<PathBuf>,
+    #[serde(default)]
+    window: Window,
+    #[serde(default = "tail", deserialize_with = "size")]
+    tail: usize,
+}
+
+const fn connections() -> usize {
+    4
+}
+
+const fn timeout() -> Duration {
+    Duration::from_secs(5)
+}
+
+const fn max_scan() -> u64 {
+    25 << 20
+}
+
+const fn memory() -> usize {
+    64 << 20
+}
+
+const fn tail() -> usize {
+    1024
+}
+
+/// How much is scanned at a time, bytes; none: whole files.
+#[derive(Debug)]
+struct Window(Option<usize>);
+
+impl Default for Window {
+    fn default() -> Self {
+        Self(Some(32 * 1024))
+    }
+}
+
+impl<'de> Deserialize<'de> for Window {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let wrong = |what: &str| de::Error::custom(format!("{what}, or `file`"));
+        match String::deserialize(from)?.as_str() {
+            "file" => Ok(Self(None)),
+            text => match crate::units::size(text) {
+                Ok(bytes @ 64..=0x100_0000) => Ok(Self(usize::try_from(bytes).ok())),
+                Ok(_) => Err(wrong("a size from 64 bytes to 16MiB")),
+                Err(error) => Err(wrong(&error)),
+            },
+        }
+    }
 }
 
 /// The table `[scanner.clamd]`.
@@ -163,101 +287,70 @@ pub(crate) struct ScannerSettings {
 }
 
 impl ScannerSettings {
-    pub(super) fn read(section: Option<Section<'_, '_>>) -> Result<Option<Self>, Wrong> {
-        let Some(mut scanners) = section else {
-            return Ok(None);
+    pub(super) fn new(table: Spanned<ClamdTable>, place: Place<'_>) -> Result<Self, Wrong> {
+        let at = table.span();
+        let table = table.into_inner();
+        let tail = table.tail;
+        let mode = match table.window.0 {
+            None => ScanMode::File,
+            Some(bytes) if tail < bytes => ScanMode::Window { bytes, tail },
+            Some(_) => return Err(place.wrong(&at, "`tail` must be shorter than `window`")),
         };
-        let section = scanners.section("clamd")?;
-        scanners.end()?;
-        let Some(mut section) = section else {
-            return Ok(None);
-        };
-        let Some(address) = section.word("address")? else {
-            return Err(
-                section.wrong("`address` is missing: the socket of clamd, a path or host:port")
-            );
-        };
-        let place = section.place();
-        let address = address
-            .text
-            .parse()
-            .map_err(|error| place.wrong(&address.at, error))?;
-        let timeout = section.duration("timeout", Duration::from_secs(5))?;
-        let tail = section.bytes("tail", 1024)?;
-        let mode = section.parsed(
-            "window",
-            ScanMode::Window {
-                bytes: 32 * 1024,
-                tail,
-            },
-            |text| match text {
-                "file" => Ok(ScanMode::File),
-                size => match crate::units::size(size) {
-                    Ok(size @ 64..=0x100_0000) => Ok(ScanMode::Window {
-                        bytes: usize::try_from(size).unwrap_or(usize::MAX),
-                        tail,
-                    }),
-                    Ok(_) => Err("a size from 64 bytes to 16MiB, or `file`".to_owned()),
-                    Err(error) => Err(format!("{error}, or `file`")),
-                },
-            },
-        )?;
-        if let ScanMode::Window { bytes, tail } = mode
-            && tail >= bytes
-        {
-            return Err(section.wrong("`tail` must be shorter than `window`"));
-        }
-        let settings = Self {
-            address,
-            connections: usize::try_from(section.number("connections", 4, 1..257)?).unwrap_or(4),
-            timeout,
-            max_scan_bytes: section.size("max-scan", 25 << 20)?,
-            memory_bytes: section.bytes("memory", 64 << 20)?,
-            spool: section.path("spool")?,
+        Ok(Self {
+            address: table.address.0,
+            connections: table.connections,
+            timeout: table.timeout,
+            max_scan_bytes: table.max_scan,
+            memory_bytes: table.memory,
+            spool: table.spool.map(|spool| place.resolve(spool)),
             scan: ScanSettings {
                 mode,
-                timeout_ns: nanos(timeout),
+                timeout_ns: nanos(table.timeout),
                 hold: Hold::Packet,
             },
-        };
-        section.end()?;
-        Ok(Some(settings))
+        })
     }
 }
 
 /// The table `[record]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RecordSettings {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) quarantine: Option<PathBuf>,
+    #[serde(deserialize_with = "size")]
     pub(crate) max_file: u64,
+    #[serde(deserialize_with = "size")]
     pub(crate) max_total: u64,
-    /// Whether the oldest files make room for new ones.
-    pub(crate) is_ring: bool,
+    #[serde(with = "WhenFullWord")]
+    pub(crate) when_full: WhenFull,
 }
 
-impl RecordSettings {
-    pub(super) fn read(section: Option<Section<'_, '_>>) -> Result<Self, Wrong> {
-        let mut settings = Self {
+#[derive(Deserialize)]
+#[serde(remote = "WhenFull", rename_all = "kebab-case")]
+enum WhenFullWord {
+    Refuse,
+    DeleteOldest,
+}
+
+impl Default for RecordSettings {
+    fn default() -> Self {
+        Self {
             folder: None,
             quarantine: None,
             max_file: 100 << 20,
             max_total: 10 << 30,
-            is_ring: false,
-        };
-        let Some(mut section) = section else {
-            return Ok(settings);
-        };
-        settings.folder = section.path("folder")?;
-        settings.quarantine = section.path("quarantine")?;
-        settings.max_file = section.size("max-file", settings.max_file)?;
-        settings.max_total = section.size("max-total", settings.max_total)?;
-        settings.is_ring = section.choice(
-            "when-full",
-            false,
-            &[("refuse", false), ("delete-oldest", true)],
-        )?;
-        section.end()?;
-        Ok(settings)
+            when_full: WhenFull::Refuse,
+        }
+    }
+}
+
+impl RecordSettings {
+    /// With paths from the directory of the file.
+    pub(super) fn at(mut self, place: Place<'_>) -> Self {
+        for directory in [&mut self.folder, &mut self.quarantine] {
+            *directory = directory.take().map(|path| place.resolve(path));
+        }
+        self
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use linkweir_gateway::policy::{Action, Applications, Fail, Hold, Label, OnMatch, ScanMode};
 use linkweir_proto::application::Application;
 
-use super::section::Place;
+use super::values::Place;
 use super::{GatewayConfig, parse};
 
 fn read(text: &str) -> Result<GatewayConfig, String> {
@@ -64,7 +64,7 @@ fail = "closed"
 fn a_policy_says_what_it_says() {
     let config = read(FULL).expect("a policy");
     assert_eq!(config.settings.queues(), 10..=13);
-    assert!(!config.settings.is_fail_open);
+    assert!(!config.settings.is_fail_open());
     assert_eq!(config.policy.marks.mask(), 0xfff);
     assert_eq!(config.policy.default.action, Action::Drop);
     assert_eq!(config.policy.default.fail, Fail::Closed);
@@ -114,10 +114,10 @@ fn a_scan_may_hold_the_file() {
         assert_eq!(scan(words), Ok(Some(hold)), "{words}");
     }
     for (words, wrong) in [
-        ("{ hold = \"all\" }", "packet or file"),
-        ("{ with = \"other\" }", "must be \"clamd\""),
+        ("{ hold = \"all\" }", "expected `packet` or `file`"),
+        ("{ with = \"other\" }", "expected `clamd`"),
         ("{ holds = \"file\" }", "unknown key `holds`"),
-        ("7", "a text in quotes"),
+        ("7", "a string in quotes"),
     ] {
         let said = scan(words).expect_err(words);
         assert!(said.contains(wrong), "{words}: {said}");
@@ -143,15 +143,15 @@ fn a_fault_is_told_with_its_line_and_column() {
     for (text, expected) in [
         (
             "[gateway]\nqueue = 1\n".to_owned(),
-            "gateway.toml:2:1: unknown key `queue`",
+            "gateway.toml:2:1: unknown key `queue`, expected one of `first-queue`, `queues`",
         ),
         (
             "[gateway]\nqueues = 0\n".to_owned(),
-            "gateway.toml:2:10: `queues` must be a whole number",
+            "gateway.toml:2:10: `queues` is a whole number from 1 to 64",
         ),
         (
             "[gateway]\nfail = \"maybe\"\n".to_owned(),
-            "gateway.toml:2:8: `fail` must be open or closed, not `maybe`",
+            "gateway.toml:2:8: unknown value `maybe`, expected `open` or `closed`",
         ),
         ("[gateway\n".to_owned(), "gateway.toml:1:9:"),
         (
@@ -184,17 +184,14 @@ fn a_fault_is_told_with_its_line_and_column() {
         ),
         (
             rule("shape = \"10mb\""),
-            "gateway.toml:4:9: `10mb` is no rate",
+            "gateway.toml:4:9: `10mb` is not a valid rate",
         ),
         (rule("keywords = [\"x\"]"), "need action = \"inspect\""),
         (
             rule("[[rule]]\nname = \"a\"\naction = \"drop\""),
             "gateway.toml:5:8: the name `a` is taken",
         ),
-        (
-            rule("clients = []"),
-            "gateway.toml:4:11: `clients` is empty",
-        ),
+        (rule("clients = []"), "gateway.toml:4:11: the list is empty"),
         (
             rule("application = [\"tls\", \"ssh\"]\nsni = [\"*.test\"]"),
             "`sni` is of tls and quic",
@@ -204,12 +201,20 @@ fn a_fault_is_told_with_its_line_and_column() {
             "rules are [[rule]]",
         ),
         (
+            "[rule]\nname = \"a\"\naction = \"drop\"\n".to_owned(),
+            "expected a list; rules are [[rule]]",
+        ),
+        (
+            "[[rule]]\nname = \"a\"\n".to_owned(),
+            "gateway.toml:1:1: missing key `action`",
+        ),
+        (
             "[[rule]]\nname = \"a\"\naction = \"inspect\"\n".to_owned(),
             "needs something to look at",
         ),
         (
             "[[rule]]\nname = \"a\"\naction = \"inspect\"\nscan = \"clamd\"\n".to_owned(),
-            "gateway.toml:4:8: no scanner of this name",
+            "gateway.toml:4:8: there is no scanner",
         ),
         (
             "[[rule]]\nname = \"a\"\naction = \"drop\"\nshape = \"1mbit\"\n".to_owned(),
@@ -221,14 +226,10 @@ fn a_fault_is_told_with_its_line_and_column() {
         ),
         (
             "[[signature]]\nname = \"x\"\nclient = \"regex:(\"\n".to_owned(),
-            "gateway.toml:3:10: `client`:",
+            "gateway.toml:3:10: regex parse error",
         ),
     ] {
-        let said = read(&text).err().unwrap_or_default();
-        assert!(
-            said.contains(expected),
-            "{text}\nsaid: {said}\nnot: {expected}"
-        );
+        says(&text, expected);
     }
 }
 
@@ -242,6 +243,59 @@ fn a_list_is_a_file_of_a_bounded_length() {
         let error = read(&text).expect_err(list);
         assert!(error.contains(wrong), "{error}");
     }
+}
+
+#[test]
+fn what_a_value_may_be_is_said() {
+    for (text, expected) in [
+        ("[gateway]\nqueue = 1\n", "; did you mean `queues`?"),
+        (
+            "[gateway]\nqueues = \"two\"\n",
+            "gateway.toml:2:10: invalid type: string \"two\", expected a whole number",
+        ),
+        (
+            "[limits]\nhalf-open = 0\n",
+            "gateway.toml:2:13: invalid value: integer `0`, expected a whole number from 1 to 16777215",
+        ),
+        (
+            "[limits]\nidle-timeout = 3\n",
+            "gateway.toml:2:16: invalid type: integer `3`, expected a string in quotes",
+        ),
+        (
+            "[limits]\nidle-timeout = \"3 weeks ago\"\n",
+            "such as 60s, 500ms or 1h30m",
+        ),
+        (
+            "[gateway]\ndefault = \"inspect\"\n",
+            "gateway.toml:2:11: `default` is allow, drop or reject",
+        ),
+        (
+            "[scanner.clamd]\nwindow = \"1KiB\"\n",
+            "gateway.toml:1:1: missing key `address`",
+        ),
+        (
+            "[scanner.clamd]\naddress = \"/s\"\nwindow = \"1KiB\"\n",
+            "gateway.toml:1:1: `tail` must be shorter than `window`",
+        ),
+        (
+            "[scanner.clamd]\naddress = \"/s\"\nwindow = \"1\"\n",
+            "gateway.toml:3:10: a size from 64 bytes to 16MiB, or `file`",
+        ),
+        (
+            "[record]\nwhen-full = \"stop\"\n",
+            "gateway.toml:2:13: unknown value `stop`, expected `refuse` or `delete-oldest`",
+        ),
+    ] {
+        says(text, expected);
+    }
+}
+
+fn says(text: &str, expected: &str) {
+    let said = read(text).err().unwrap_or_default();
+    assert!(
+        said.contains(expected),
+        "{text}\nsaid: {said}\nnot: {expected}"
+    );
 }
 
 #[test]
