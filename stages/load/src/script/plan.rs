@@ -1,5 +1,7 @@
 //! What sessions ask for, as plain data: what the readers of script files make.
 
+use serde::Deserialize;
+
 use super::span::Span;
 
 /// Most connections of a session at a time.
@@ -130,9 +132,11 @@ impl Body {
 }
 
 /// The methods that scripts may use (RFC 9110 sec. 9.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// `GET`.
+    #[default]
     Get,
     /// `HEAD`: the response has no body.
     Head,

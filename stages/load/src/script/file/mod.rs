@@ -34,13 +34,12 @@
 //! `timeout` and `headers` in a page or an object; headers add to those above, of equal names the inner one
 //! counts.
 
-mod section;
-mod span;
+mod values;
 
+use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
-use self::section::{Result, Section, Value};
+use self::values::{Headers, PageObject, Seconds, Whole};
 use super::fault::ScriptError;
 use super::plan::{
     Body, DEFAULT_PARALLEL, MAX_BODY, MAX_PARALLEL, Method, PagePlan, Plan, RequestPlan,
@@ -48,57 +47,172 @@ use super::plan::{
 };
 use super::span::Span;
 
+type Result<T> = std::result::Result<T, ScriptError>;
+
+const PARALLEL: i64 = MAX_PARALLEL as i64;
+#[expect(clippy::cast_possible_wrap, reason = "16 MiB")]
+const BODY_BYTES: i64 = MAX_BODY as i64;
+
+/// The file, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    order: Order,
+    #[serde(default)]
+    defaults: Defaults,
+    #[serde(default)]
+    session: Vec<Spanned<SessionTable>>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    #[default]
+    Turns,
+    Weighted,
+}
+
+/// `[defaults]`: what holds where a session, page or object says nothing else.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Defaults {
+    parallel: Option<Whole<1, PARALLEL>>,
+    keep_alive: Option<bool>,
+    think: Option<Span>,
+    pause: Option<Span>,
+    timeout: Option<Timeout>,
+    #[serde(default)]
+    headers: Headers,
+}
+
+/// `[[session]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SessionTable {
+    weight: Option<u32>,
+    parallel: Option<Whole<1, PARALLEL>>,
+    keep_alive: Option<bool>,
+    think: Option<Span>,
+    pause: Option<Span>,
+    timeout: Option<Timeout>,
+    #[serde(default)]
+    headers: Headers,
+    #[serde(default)]
+    page: Vec<PageTable>,
+}
+
+/// `[[session.page]]`: its base request, and what else it says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PageTable {
+    target: Spanned<String>,
+    #[serde(default)]
+    method: Method,
+    body: Option<Spanned<String>>,
+    body_bytes: Option<Whole<0, BODY_BYTES>>,
+    timeout: Option<Timeout>,
+    #[serde(default)]
+    headers: Headers,
+    #[serde(default)]
+    objects: Vec<Spanned<PageObject>>,
+    #[serde(default)]
+    parse: bool,
+    think: Option<Span>,
+    pause: Option<Span>,
+}
+
+/// A request that is a table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequestTable {
+    target: Spanned<String>,
+    #[serde(default)]
+    method: Method,
+    body: Option<Spanned<String>>,
+    body_bytes: Option<Whole<0, BODY_BYTES>>,
+    timeout: Option<Timeout>,
+    #[serde(default)]
+    headers: Headers,
+}
+
+/// How long a response may take.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "Seconds")]
+struct Timeout {
+    nanos: u64,
+}
+
+impl TryFrom<Seconds> for Timeout {
+    type Error = &'static str;
+
+    fn try_from(seconds: Seconds) -> std::result::Result<Self, Self::Error> {
+        match seconds.nanos() {
+            0 => Err("a timeout must be above 0: leave it out for that of the run"),
+            nanos => Ok(Self { nanos }),
+        }
+    }
+}
+
 /// Reads a script.
 ///
 /// # Errors
 /// What cannot be read or is not known, with its line and column.
 pub fn parse(text: &str) -> Result<Plan> {
-    let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().unwrap_or_default();
-        ScriptError::at(text, at.start, error.message().replace('\n', " "))
-    })?;
-    let mut file = Section::new(text, table);
-    let is_weighted = match file.word("order")? {
-        None => false,
-        Some(order) => match order.get_ref().as_str() {
-            "weighted" => true,
-            "turns" => false,
-            _ => {
-                return Err(
-                    file.wrong_at(&order.span(), "`order` must be \"turns\" or \"weighted\"")
-                );
-            }
-        },
+    let file: File = toml::from_str(text).map_err(|error| ScriptError::toml(text, &error))?;
+    let reader = Reader { text };
+    let defaults = file.defaults;
+    let given = Given {
+        think: defaults.think.unwrap_or(Span::ZERO),
+        pause: defaults.pause.unwrap_or(Span::ZERO),
+        request: reader.given(
+            &GivenRequest::default(),
+            defaults.timeout,
+            &defaults.headers,
+        )?,
     };
-    let mut defaults = Given::default();
-    if let Some(value) = file.take("defaults") {
-        let mut section = Section::of(text, value, "defaults")?;
-        defaults.read(&mut section)?;
-        section.end()?;
-    }
     let mut plan = Plan {
-        is_weighted,
+        is_weighted: file.order == Order::Weighted,
         ..Plan::default()
     };
-    for value in file.list("session")? {
-        let section = Section::of(text, value, "session")?;
-        plan.sessions.push(session(section, defaults.clone())?);
+    for session in file.session {
+        let at = session.span().start;
+        let session = session.into_inner();
+        if session.page.is_empty() {
+            let what = "a session without a page: write [[session.page]] and in it a target";
+            return Err(ScriptError::at(text, at, what));
+        }
+        let parallel = session.parallel.or(defaults.parallel);
+        let keep_alive = session.keep_alive.or(defaults.keep_alive);
+        let given = Given {
+            think: session.think.unwrap_or(given.think),
+            pause: session.pause.unwrap_or(given.pause),
+            request: reader.given(&given.request, session.timeout, &session.headers)?,
+        };
+        let pages = session.page.into_iter();
+        plan.sessions.push(SessionPlan {
+            weight: session.weight.unwrap_or(1),
+            parallel: parallel.map_or(DEFAULT_PARALLEL, Whole::in_a_byte),
+            keep_alive: keep_alive.unwrap_or(true),
+            pages: pages
+                .map(|page| reader.page(page, &given))
+                .collect::<Result<_>>()?,
+        });
     }
     if plan.sessions.is_empty() {
-        return Err(file.wrong("no session: write [[session]] and in it [[session.page]]"));
+        let what = "no session: write [[session]] and in it [[session.page]]";
+        return Err(ScriptError::at(text, 0, what));
     }
-    if is_weighted && plan.sessions.iter().all(|session| session.weight == 0) {
-        return Err(file.wrong("all weights are 0: give one session a weight"));
+    if plan.is_weighted && plan.sessions.iter().all(|session| session.weight == 0) {
+        let what = "all weights are 0: give one session a weight";
+        return Err(ScriptError::at(text, 0, what));
     }
-    file.end()?;
     Ok(plan)
 }
 
 /// What is given at one level for the ones below.
 #[derive(Debug, Clone)]
 struct Given {
-    parallel: u8,
-    keep_alive: bool,
     think: Span,
     pause: Span,
     request: GivenRequest,
@@ -110,156 +224,97 @@ struct GivenRequest {
     headers: Vec<(String, String)>,
 }
 
-impl Default for Given {
-    fn default() -> Self {
-        Self {
-            parallel: DEFAULT_PARALLEL,
-            keep_alive: true,
-            think: Span::ZERO,
-            pause: Span::ZERO,
-            request: GivenRequest::default(),
-        }
-    }
+/// Makes a plan of what was read; the text is for errors.
+struct Reader<'t> {
+    text: &'t str,
 }
 
-impl Given {
-    fn read(&mut self, section: &mut Section<'_>) -> Result<()> {
-        if let Some(parallel) = section.whole("parallel", 1, u32::from(MAX_PARALLEL))? {
-            self.parallel = u8::try_from(parallel).unwrap_or(MAX_PARALLEL);
-        }
-        self.keep_alive = section.flag("keep_alive")?.unwrap_or(self.keep_alive);
-        self.read_spans(section)?;
-        self.request.read(section)
+impl Reader<'_> {
+    fn wrong(&self, value: &Spanned<String>, what: impl std::fmt::Display) -> ScriptError {
+        ScriptError::at(self.text, value.span().start, what)
     }
 
-    fn read_spans(&mut self, section: &mut Section<'_>) -> Result<()> {
-        self.think = span::read(section, "think")?.unwrap_or(self.think);
-        self.pause = span::read(section, "pause")?.unwrap_or(self.pause);
-        Ok(())
-    }
-}
-
-impl GivenRequest {
-    fn read(&mut self, section: &mut Section<'_>) -> Result<()> {
-        self.timeout_ns = span::read_fixed(section, "timeout")?.or(self.timeout_ns);
-        let Some(value) = section.take("headers") else {
-            return Ok(());
-        };
-        let fields = Section::of(section.text(), value, "headers")?;
-        for (name, value) in fields.into_pairs() {
-            let at = name.span();
-            let text = section.word_of(name.get_ref(), &value)?;
-            if let Some(fault) = header_fault(name.get_ref(), text.get_ref()) {
-                return Err(section.wrong_at(&at, fault));
+    /// What is given for a request, with what one level more says.
+    fn given(
+        &self,
+        outer: &GivenRequest,
+        timeout: Option<Timeout>,
+        headers: &Headers,
+    ) -> Result<GivenRequest> {
+        let mut given = outer.clone();
+        given.timeout_ns = timeout.map(|timeout| timeout.nanos).or(given.timeout_ns);
+        for (name, value) in &headers.0 {
+            if let Some(fault) = header_fault(name.get_ref(), value) {
+                return Err(self.wrong(name, fault));
             }
-            self.headers
+            given
+                .headers
                 .retain(|(other, _)| !other.eq_ignore_ascii_case(name.get_ref()));
-            self.headers.push((name.into_inner(), text.into_inner()));
+            given.headers.push((name.get_ref().clone(), value.clone()));
         }
-        Ok(())
+        Ok(given)
     }
-}
 
-fn session(mut section: Section<'_>, mut given: Given) -> Result<SessionPlan> {
-    let weight = section.whole("weight", 0, u32::MAX)?.unwrap_or(1);
-    given.read(&mut section)?;
-    let mut pages = Vec::new();
-    for value in section.list("page")? {
-        let text = section.text();
-        pages.push(page(Section::of(text, value, "page")?, given.clone())?);
+    fn page(&self, page: PageTable, given: &Given) -> Result<PagePlan> {
+        let objects = page.objects.into_iter().map(|object| {
+            let at = object.span();
+            let table = match object.into_inner() {
+                PageObject::Target(target) => RequestTable {
+                    target: Spanned::new(at, target),
+                    method: Method::Get,
+                    body: None,
+                    body_bytes: None,
+                    timeout: None,
+                    headers: Headers::default(),
+                },
+                PageObject::Table(table) => table,
+            };
+            self.request(table, &given.request)
+        });
+        Ok(PagePlan {
+            objects: objects.collect::<Result<_>>()?,
+            base: self.request(
+                RequestTable {
+                    target: page.target,
+                    method: page.method,
+                    body: page.body,
+                    body_bytes: page.body_bytes,
+                    timeout: page.timeout,
+                    headers: page.headers,
+                },
+                &given.request,
+            )?,
+            offsets_ns: Vec::new(),
+            is_parsed: page.parse,
+            think: page.think.unwrap_or(given.think),
+            pause: page.pause.unwrap_or(given.pause),
+        })
     }
-    if pages.is_empty() {
-        return Err(
-            section.wrong("a session without a page: write [[session.page]] and in it a target")
-        );
-    }
-    section.end()?;
-    Ok(SessionPlan {
-        weight,
-        parallel: given.parallel,
-        keep_alive: given.keep_alive,
-        pages,
-    })
-}
 
-fn page(mut section: Section<'_>, mut given: Given) -> Result<PagePlan> {
-    given.read_spans(&mut section)?;
-    let is_parsed = section.flag("parse")?.unwrap_or(false);
-    let objects = section
-        .list("objects")?
-        .into_iter()
-        .map(|value| object(&section, value, &given.request))
-        .collect::<Result<Vec<RequestPlan>>>()?;
-    let base = request(section, given.request)?;
-    Ok(PagePlan {
-        base,
-        objects,
-        offsets_ns: Vec::new(),
-        is_parsed,
-        think: given.think,
-        pause: given.pause,
-    })
-}
-
-/// An object: a target alone, or a table.
-fn object<'i>(page: &Section<'i>, value: Value<'i>, given: &GivenRequest) -> Result<RequestPlan> {
-    if matches!(value.get_ref(), DeValue::Table(_)) {
-        let section = Section::of(page.text(), value, "objects")?;
-        return request(section, given.clone());
-    }
-    let target = page.word_of("objects", &value)?;
-    check_target(page, &target)?;
-    Ok(RequestPlan {
-        timeout_ns: given.timeout_ns,
-        headers: given.headers.clone(),
-        ..RequestPlan::get(target.into_inner())
-    })
-}
-
-/// Takes what belongs to a request; nothing else may be left.
-fn request(mut section: Section<'_>, mut given: GivenRequest) -> Result<RequestPlan> {
-    given.read(&mut section)?;
-    let Some(target) = section.word("target")? else {
-        return Err(section.wrong("it needs `target`, a path like \"/index.html\""));
-    };
-    check_target(&section, &target)?;
-    let method = match section.word("method")? {
-        None => Method::Get,
-        Some(word) => Method::of(word.get_ref()).ok_or_else(|| {
-            section.wrong_at(&word.span(), "`method` must be GET, HEAD, POST or PUT")
-        })?,
-    };
-    let most = u32::try_from(MAX_BODY).unwrap_or(u32::MAX);
-    let text = section.word("body")?;
-    let bytes = section.whole("body_bytes", 0, most)?;
-    let body = match (text, bytes) {
-        (None, None) => Body::None,
-        (None, Some(len)) => Body::Filled(usize::try_from(len).unwrap_or(0)),
-        (Some(text), None) if text.get_ref().len() <= MAX_BODY => {
-            Body::Given(text.into_inner().into_bytes())
+    fn request(&self, table: RequestTable, given: &GivenRequest) -> Result<RequestPlan> {
+        if let Some(fault) = target_fault(table.target.get_ref()) {
+            return Err(self.wrong(&table.target, fault));
         }
-        (Some(text), None) => {
-            return Err(section.wrong_at(&text.span(), "a body has at most 16 MiB"));
-        }
-        (Some(text), Some(_)) => {
-            let what = "`body` and `body_bytes`: leave one of them out";
-            return Err(section.wrong_at(&text.span(), what));
-        }
-    };
-    section.end()?;
-    Ok(RequestPlan {
-        method,
-        target: target.into_inner(),
-        headers: given.headers,
-        body,
-        timeout_ns: given.timeout_ns,
-    })
-}
-
-fn check_target(section: &Section<'_>, target: &Spanned<String>) -> Result<()> {
-    match target_fault(target.get_ref()) {
-        Some(fault) => Err(section.wrong_at(&target.span(), fault)),
-        None => Ok(()),
+        let body = match (table.body, table.body_bytes) {
+            (None, None) => Body::None,
+            (None, Some(len)) => Body::Filled(usize::try_from(len.0).unwrap_or(0)),
+            (Some(text), None) if text.get_ref().len() <= MAX_BODY => {
+                Body::Given(text.into_inner().into_bytes())
+            }
+            (Some(text), None) => return Err(self.wrong(&text, "a body has at most 16 MiB")),
+            (Some(text), Some(_)) => {
+                let what = "`body` and `body_bytes`: leave one of them out";
+                return Err(self.wrong(&text, what));
+            }
+        };
+        let given = self.given(given, table.timeout, &table.headers)?;
+        Ok(RequestPlan {
+            method: table.method,
+            target: table.target.into_inner(),
+            headers: given.headers,
+            body,
+            timeout_ns: given.timeout_ns,
+        })
     }
 }
 
