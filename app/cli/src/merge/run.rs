@@ -9,7 +9,7 @@ use linkweir_sink::Document;
 use linkweir_wire::FragmentStats;
 
 use super::args::MergeArgs;
-use super::read::from_json;
+use super::json::from_json;
 use super::sketch::Sketch;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};

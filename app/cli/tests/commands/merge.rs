@@ -139,13 +139,13 @@ fn what_is_no_sketch_is_refused_by_name() {
     refused(
         &folder,
         |v| *v = json!({"packets": 1}),
-        "`linkweir_sketch` is missing",
+        "not a sketch of linkweir: missing field `linkweir_sketch`",
     );
     refused(&folder, |v| v["kind"] = "flows".into(), "`flows`");
     refused(
         &folder,
         |v| v["http"]["requests"] = "7".into(),
-        "`http.requests` must be a whole number from 0 on, not `7`",
+        "`http.requests` must be a whole number from 0 on, not \"7\"",
     );
     refused(
         &folder,
@@ -155,12 +155,12 @@ fn what_is_no_sketch_is_refused_by_name() {
     refused(
         &folder,
         |v| drop(v["run"].as_object_mut().unwrap().remove("bytes")),
-        "`run.bytes` is missing",
+        "missing field `bytes` at line",
     );
     refused(
         &folder,
         |v| v["run"]["moons"] = 1.into(),
-        "`run.moons` is not known to this version",
+        "unknown field `moons`, expected one of `packets`, `bytes`",
     );
     refused(
         &folder,
@@ -169,8 +169,23 @@ fn what_is_no_sketch_is_refused_by_name() {
     );
     refused(
         &folder,
+        |v| drop(v["run"].as_object_mut().unwrap().remove("first_ts_ns")),
+        "missing field `first_ts_ns`",
+    );
+    refused(
+        &folder,
+        |v| drop(v["http"].as_object_mut().unwrap().remove("requests")),
+        "`http.requests` is missing",
+    );
+    refused(
+        &folder,
+        |v| v["http"]["moons"] = 1.into(),
+        "`http.moons` is not known to this version",
+    );
+    refused(
+        &folder,
         |v| v["http"]["status_codes"]["2000"] = 1.into(),
-        "`http.status_codes.2000` is no status code",
+        "`http.status_codes.2000` is not a valid status code",
     );
     refused(
         &folder,
@@ -180,7 +195,7 @@ fn what_is_no_sketch_is_refused_by_name() {
     refused(
         &folder,
         |v| v["http"]["response_time_ns"]["buckets"][0] = 1.into(),
-        "`http.response_time_ns.buckets` must be pairs",
+        "expected a tuple of size 2 at line",
     );
     refused(
         &folder,
@@ -188,11 +203,13 @@ fn what_is_no_sketch_is_refused_by_name() {
             v["run"]["input_faults"] =
                 json!([{"input": "a", "offset": null, "kind": "odd", "message": ""}]);
         },
-        "`run.input_faults[0].kind` must be",
+        "unknown variant `odd`, expected one of `unusable`, `damaged`",
     );
     let path = folder.path().join("no.json");
     std::fs::write(&path, "{").unwrap();
-    run(&[Path::new("merge"), &path]).exits(2).says("no JSON");
+    run(&[Path::new("merge"), &path])
+        .exits(2)
+        .says("not a sketch of linkweir");
     run(&[Path::new("merge"), Path::new("absent.json")])
         .exits(3)
         .says("absent.json");
