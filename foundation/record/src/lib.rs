@@ -11,6 +11,7 @@ pub mod gateway;
 pub mod half;
 pub mod http;
 pub mod load;
+pub mod prefix;
 pub mod schema;
 
 pub use anonymize::Anonymizer;
@@ -21,4 +22,5 @@ pub use gateway::{
 pub use half::{HalfBatch, HalfKind, HalfRow, HttpHalf};
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
+pub use prefix::{IpNet, Prefix, PrefixError};
 pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

@@ -1,10 +1,11 @@
 //! Which addresses are internal: Tstat's subnet file.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
+use linkweir_record::prefix::{IpNet, ip_mask_to_prefix};
 use thiserror::Error;
 
-/// A line of a subnet file that is none.
+/// A line of a subnet file that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct SubnetError {
@@ -18,17 +19,14 @@ pub struct SubnetError {
 ///
 /// Lookup walks the networks, of which Tstat's files have a few; it is done once per flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Subnets {
-    v4: Vec<(u32, u32)>,
-    v6: Vec<(u128, u128)>,
-}
+pub struct Subnets(Vec<IpNet>);
 
 impl Subnets {
     /// Reads Tstat's format: one network a line as `a.b.c.d/len`, `a.b.c.d/m.m.m.m` or `x::/len`, or
     /// a network and its mask on two lines; `#` begins a comment.
     ///
     /// # Errors
-    /// Names the first line that is no network.
+    /// Names the first line that is not a network.
     pub fn parse(text: &str) -> Result<Self, SubnetError> {
         let mut all = Self::default();
         let mut lines = text
@@ -50,25 +48,25 @@ impl Subnets {
                     (line, mask)
                 }
             };
-            let network: IpAddr = address
+            // A mask is a length, or an address of ones and then zeros.
+            let length = match mask.parse::<Ipv4Addr>() {
+                Ok(mask) => ip_mask_to_prefix(mask.into())
+                    .ok()
+                    .filter(|_| !address.contains(':')),
+                Err(_) => mask.parse().ok(),
+            };
+            let address: IpAddr = address
                 .parse()
-                .map_err(|_| fault(format!("`{address}` is no address")))?;
-            match network {
-                IpAddr::V4(network) => {
-                    let mask = mask_v4(mask).ok_or_else(|| {
-                        fault(format!("`{mask}` is no mask: expected 0 to 32 or m.m.m.m"))
-                    })?;
-                    all.v4.push((network.to_bits() & mask, mask));
-                }
-                IpAddr::V6(network) => {
-                    let bits = mask.parse::<u32>().ok().filter(|bits| *bits <= 128);
-                    let bits = bits.ok_or_else(|| {
-                        fault(format!("`{mask}` is no prefix length: expected 0 to 128"))
-                    })?;
-                    let mask = u128::MAX.checked_shl(128 - bits).unwrap_or_default();
-                    all.v6.push((network.to_bits() & mask, mask));
-                }
-            }
+                .map_err(|_| fault(format!("`{address}` is not a valid address")))?;
+            let network = length.and_then(|length| IpNet::new(address, length).ok());
+            let network = network.ok_or_else(|| {
+                let expected = match address {
+                    IpAddr::V4(_) => "mask: expected 0 to 32 or m.m.m.m",
+                    IpAddr::V6(_) => "prefix length: expected 0 to 128",
+                };
+                fault(format!("`{mask}` is not a valid {expected}"))
+            })?;
+            all.0.push(network);
         }
         Ok(all)
     }
@@ -76,47 +74,15 @@ impl Subnets {
     /// Whether there is no network: then every address is internal.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.v4.is_empty() && self.v6.is_empty()
+        self.0.is_empty()
     }
 
     /// Whether the address is of one of the networks, or there is none.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        if self.is_empty() {
-            return true;
-        }
-        match address {
-            IpAddr::V4(address) => self.has_v4(address),
-            IpAddr::V6(address) => match address.to_ipv4_mapped() {
-                Some(address) => self.has_v4(address),
-                None => self.has_v6(address),
-            },
-        }
+        let address = address.to_canonical();
+        self.is_empty() || self.0.iter().any(|network| network.contains(&address))
     }
-
-    fn has_v4(&self, address: Ipv4Addr) -> bool {
-        let bits = address.to_bits();
-        self.v4
-            .iter()
-            .any(|(network, mask)| bits & mask == *network)
-    }
-
-    fn has_v6(&self, address: Ipv6Addr) -> bool {
-        let bits = address.to_bits();
-        self.v6
-            .iter()
-            .any(|(network, mask)| bits & mask == *network)
-    }
-}
-
-fn mask_v4(text: &str) -> Option<u32> {
-    if let Ok(mask) = text.parse::<Ipv4Addr>() {
-        // Ones, then zeros.
-        let bits = mask.to_bits();
-        return (bits.leading_ones() + bits.trailing_zeros() >= 32).then_some(bits);
-    }
-    let bits: u32 = text.parse().ok()?;
-    (bits <= 32).then(|| u32::MAX.checked_shl(32 - bits).unwrap_or_default())
 }
 
 #[cfg(test)]

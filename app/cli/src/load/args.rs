@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use linkweir_load::arrivals::Word;
-use linkweir_load::population::{Cidr, Group, MacPolicy, Profile};
+use linkweir_load::population::{Group, MacPolicy, Profile};
 use linkweir_load::script::{DEFAULT_PARALLEL, MAX_PARALLEL};
+use linkweir_record::Prefix;
 use linkweir_sink::{Format, Rotation};
 
 use super::group;
@@ -119,8 +120,8 @@ pub(crate) struct LinkArgs {
 pub(crate) struct ClientArgs {
     /// Prefixes whose addresses are the clients, for example `10.9.0.0/16` or `fd09::/112`; with commas
     /// or several times. The server, the router and this host are left out.
-    #[arg(long, value_name = "CIDR", value_delimiter = ',', required_unless_present_any = ["generators"])]
-    pub(crate) clients: Vec<Cidr>,
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = group::prefix, required_unless_present_any = ["generators"])]
+    pub(crate) clients: Vec<Prefix>,
 
     /// The line of clients that are in no group, as in `--group`: `rtt=20ms,loss=0.1%`
     /// [default: a host on the link].

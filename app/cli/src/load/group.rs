@@ -2,9 +2,23 @@
 
 use std::time::Duration;
 
-use linkweir_load::population::{Cidr, Group, Profile};
+use linkweir_load::population::{Group, Profile};
+use linkweir_record::Prefix;
 
 const GROUP: &str = "write NAME:CIDR[,CIDR]:rtt=50ms,down=10mbit,up=1mbit,loss=1%,ttl=64";
+
+/// A prefix of clients. With bits set behind it most likely another prefix was meant.
+pub(super) fn prefix(text: &str) -> Result<Prefix, String> {
+    let prefix: Prefix = text.parse().map_err(|error| format!("{error}"))?;
+    if prefix.addr() == prefix.network() {
+        Ok(prefix)
+    } else {
+        Err(format!(
+            "{prefix} has bits set behind its prefix; the prefix is {}",
+            prefix.trunc()
+        ))
+    }
+}
 
 /// `NAME:CIDR[,CIDR]:LINE`.
 pub(super) fn group(text: &str) -> Result<Group, String> {
@@ -18,8 +32,8 @@ pub(super) fn group(text: &str) -> Result<Group, String> {
         return Err(format!("the group has no name: {GROUP}"));
     }
     let members = members.split(',').map(|member| {
-        let cidr = member.parse::<Cidr>();
-        cidr.map_err(|error| format!("{error}: {GROUP}"))
+        let prefix = prefix(member);
+        prefix.map_err(|error| format!("{error}: {GROUP}"))
     });
     Ok(Group {
         name: name.to_owned(),
@@ -224,7 +238,11 @@ mod tests {
         for (text, why) in [
             ("dsl", "NAME:CIDR"),
             (":10.0.0.0/8", "no name"),
-            ("dsl:nowhere", "no IPv4 or IPv6 address"),
+            ("dsl:nowhere", "\"nowhere\" is not a valid network"),
+            (
+                "dsl:10.1.2.3/8",
+                "10.1.2.3/8 has bits set behind its prefix; the prefix is 10.0.0.0/8",
+            ),
             ("dsl:10.0.0.0/8:rtt=50", "`rtt=50`: write a time"),
             ("dsl:10.0.0.0/8:up=10", "`up=10`: write a rate"),
             ("dsl:10.0.0.0/8:up=0mbit", "write a rate"),

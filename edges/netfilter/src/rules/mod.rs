@@ -38,7 +38,7 @@ pub use elements::StandingError;
 pub use error::{Foreign, RulesError};
 pub use host::{CommandError, Host};
 pub use number::{TooManyRules, assign_numbers};
-pub use plan::{Network, Plan, PlanError, ShapeClass};
+pub use plan::{Plan, PlanError, ShapeClass};
 pub use standing::{RuleCount, Standing, standing, warnings};
 pub use step::Step;
 pub use work::{Removed, Up, change, down, dry_run, up};

@@ -1,11 +1,10 @@
 //! What the kernel is to do: the part of a policy that rules, classes and maps can carry out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use linkweir_engine::effect::MarkLayout;
+use linkweir_record::Prefix;
 use thiserror::Error;
 
 /// Longest name of a rule in the kernel, bytes, as written there (see [`super::names`]).
@@ -35,7 +34,7 @@ pub struct Plan {
     /// Classes are made on each of them.
     pub interfaces: Vec<String>,
     /// Traffic from or to these is not looked at.
-    pub exclude: Vec<Network>,
+    pub exclude: Vec<Prefix>,
     /// Rules whose traffic is slowed down.
     pub classes: Vec<ShapeClass>,
     /// The rules' names and numbers, so that they can be read back (see [`super::Standing::rules`]).
@@ -50,21 +49,6 @@ pub struct ShapeClass {
     pub rule: u16,
     /// Bits per second on the link, link-layer headers included.
     pub rate_bits: u64,
-}
-
-/// Addresses with a common prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
-    /// An address in it.
-    pub address: IpAddr,
-    /// Length of the prefix, bits.
-    pub length: u8,
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.length)
-    }
 }
 
 /// Why a plan cannot be carried out.
@@ -82,9 +66,6 @@ pub enum PlanError {
     /// Classes live on interfaces.
     #[error("shaping needs interfaces to be named")]
     NoInterface,
-    /// A prefix longer than an address.
-    #[error("{0} is no network")]
-    Network(Network),
     /// A number that no mark can hold.
     #[error("{0} is no number of a rule: 1 to {max}", max = MarkLayout::MAX_RULE)]
     RuleNumber(u16),
@@ -125,10 +106,6 @@ impl Plan {
         }
         if self.interfaces.is_empty() && !self.classes.is_empty() {
             return Err(PlanError::NoInterface);
-        }
-        let longest = |network: &Network| if network.address.is_ipv4() { 32 } else { 128 };
-        if let Some(network) = self.exclude.iter().find(|one| one.length > longest(one)) {
-            return Err(PlanError::Network(*network));
         }
         self.check_rules()?;
         self.check_classes()
@@ -226,14 +203,6 @@ pub(super) mod tests {
         let neither = |p: &mut Plan| (p.has_tcp, p.has_udp) = (false, false);
         assert_eq!(with(neither), Err(PlanError::NoProtocol));
         assert_eq!(with(|p| p.interfaces.clear()), Err(PlanError::NoInterface));
-        let network = Network {
-            address: IpAddr::from([10, 0, 0, 0]),
-            length: 33,
-        };
-        assert_eq!(
-            with(|p| p.exclude.push(network)),
-            Err(PlanError::Network(network))
-        );
     }
 
     #[test]

@@ -12,11 +12,11 @@
 //! There, "inspect" does not replace a decision that another packet of the connection brought meanwhile.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
 
 use linkweir_engine::effect::{Decision, Mark, MarkLayout};
+use linkweir_record::{IpNet, Prefix};
 
-use super::plan::{Network, Plan};
+use super::plan::Plan;
 use super::sign::{Made, Sign, fingerprint};
 use super::step::Step;
 
@@ -63,10 +63,10 @@ impl Family {
         }
     }
 
-    const fn has(self, network: &Network) -> bool {
+    const fn has(self, network: &Prefix) -> bool {
         matches!(
-            (self, network.address),
-            (Self::V4, IpAddr::V4(_)) | (Self::V6, IpAddr::V6(_))
+            (self, network.0),
+            (Self::V4, IpNet::V4(_)) | (Self::V6, IpNet::V6(_))
         )
     }
 
@@ -380,14 +380,8 @@ END"#
         plan.queues = 7..=7;
         plan.marks = MarkLayout::from_mask(0xfff).unwrap();
         plan.exclude = vec![
-            Network {
-                address: IpAddr::from([192, 0, 2, 0]),
-                length: 24,
-            },
-            Network {
-                address: "2001:db8::".parse().unwrap(),
-                length: 32,
-            },
+            "192.0.2.0/24".parse().unwrap(),
+            "2001:db8::/32".parse().unwrap(),
         ];
         let text = text(&plan, Family::V6);
         assert!(text.contains("\n-A LINKWEIR-DECIDE -j NFQUEUE --queue-num 7\n"));

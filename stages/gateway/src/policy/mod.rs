@@ -15,7 +15,7 @@ pub use keywords::{KeywordState, Keywords, KeywordsError};
 pub use label::Label;
 pub use limits::{AtLimit, Limits};
 pub use names::{NamePattern, NamePatterns};
-pub use networks::{Network, NetworkError, Networks};
+pub use networks::Networks;
 pub use rule::{Action, Applications, Fail, Hold, Inspect, OnMatch, Rule, ScanMode, ScanSettings};
 pub(crate) use signature::Fit;
 pub use signature::{Pattern, PatternError, Signature};

@@ -1,3 +1,5 @@
+use linkweir_record::Prefix;
+
 use super::*;
 use crate::policy::signature::Fit;
 
@@ -37,10 +39,10 @@ fn the_first_rule_that_fits_decides() {
 
 #[test]
 fn networks_hold_what_begins_with_their_bits() {
-    let network = |text: &str| text.parse::<Network>();
+    let network = |text: &str| text.parse::<Prefix>();
     let holds = |text: &str, address: &str| {
-        let network = network(text).expect("a network");
-        network.holds(address.parse().expect("an address"))
+        let networks = Networks(vec![network(text).expect("a network")]);
+        networks.holds(address.parse().expect("an address"))
     };
     assert!(holds("10.0.0.0/8", "10.255.0.1"));
     assert!(!holds("10.0.0.0/8", "11.0.0.1"));

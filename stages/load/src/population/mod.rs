@@ -4,7 +4,7 @@
 //! million clients take no more memory than one. What is kept is a list of ranges of addresses, one
 //! for each prefix and more where an address is left out or a group begins.
 
-mod cidr;
+mod keys;
 mod mac;
 mod profile;
 mod range;
@@ -14,7 +14,8 @@ mod tests;
 
 use std::net::IpAddr;
 
-pub use cidr::{Cidr, CidrError};
+use linkweir_record::Prefix;
+
 pub use mac::MacPolicy;
 pub use profile::{Direction, Group, Profile};
 
@@ -29,7 +30,7 @@ pub struct PopulationOptions {
     /// Prefixes whose addresses are clients. Of IPv4 prefixes up to /30 the first and the last address
     /// are left out (network and broadcast), of IPv6 prefixes up to /126 the first (anycast of the
     /// routers).
-    pub clients: Vec<Cidr>,
+    pub clients: Vec<Prefix>,
     /// Addresses in these prefixes that are no clients: those of the server, the gateway, this host.
     pub exclude: Vec<IpAddr>,
     /// The line of clients that are in no group.
@@ -79,13 +80,13 @@ pub enum PopulationError {
     Empty,
     /// More than 2^31 with this prefix.
     #[error("more than 2147483648 clients with {0}: take a longer prefix")]
-    TooMany(Cidr),
+    TooMany(Prefix),
     /// Two prefixes hold the same address.
     #[error("the client prefixes {0} and {1} overlap")]
-    Overlap(Cidr, Cidr),
+    Overlap(Prefix, Prefix),
     /// A prefix holds addresses that no host can have.
     #[error("no host can have all addresses of {0}: {1} is reserved")]
-    Unusable(Cidr, Cidr),
+    Unusable(Prefix, Prefix),
     /// A group whose prefixes hold no client.
     #[error("the group {0:?} has no clients: its prefixes are parts of those of the clients")]
     EmptyGroup(String),
@@ -225,7 +226,7 @@ impl Population {
 
     #[inline]
     fn find_any(&self, address: IpAddr) -> Option<Client> {
-        let key = cidr::key(address);
+        let key = keys::key(address);
         let behind = self.by_address.partition_point(|range| range.first <= key);
         self.by_address.get(behind.checked_sub(1)?)?.client(key)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Cidr;
+use linkweir_record::Prefix;
 
 /// One direction of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -123,7 +123,7 @@ pub struct Group {
     pub name: String,
     /// Which clients: those in one of these prefixes. Where prefixes of several groups hold a client,
     /// the longest decides.
-    pub members: Vec<Cidr>,
+    pub members: Vec<Prefix>,
     /// Their line.
     pub profile: Profile,
 }

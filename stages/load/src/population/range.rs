@@ -3,7 +3,9 @@
 
 use std::net::IpAddr;
 
-use super::cidr::{self, Cidr};
+use linkweir_record::Prefix;
+
+use super::keys::{self, client_keys};
 use super::{Group, PopulationError};
 use crate::seam::Client;
 
@@ -22,7 +24,7 @@ impl Range {
     /// The address of a client of this range.
     #[inline]
     pub(super) fn address(&self, client: Client) -> IpAddr {
-        cidr::address(self.first + u128::from(client.saturating_sub(self.base)))
+        keys::address(self.first + u128::from(client.saturating_sub(self.base)))
     }
 
     /// The client of a key in this range.
@@ -39,12 +41,12 @@ pub(super) const MAX_CLIENTS: u32 = 1 << 31;
 /// All ranges in the order of their clients: that of the prefixes, upward within one. And how many
 /// clients there are.
 pub(super) fn ranges(
-    clients: &[Cidr],
+    clients: &[Prefix],
     exclude: &[IpAddr],
     groups: &[Group],
 ) -> Result<(Vec<Range>, u32), PopulationError> {
     refuse_overlaps(clients)?;
-    let mut excluded: Vec<u128> = exclude.iter().map(|&one| cidr::key(one)).collect();
+    let mut excluded: Vec<u128> = exclude.iter().map(|&one| keys::key(one)).collect();
     excluded.sort_unstable();
     excluded.dedup();
     let cuts = cuts(groups);
@@ -52,7 +54,7 @@ pub(super) fn ranges(
     let mut count = 0_u32;
     for &prefix in clients {
         refuse_unusable(prefix)?;
-        let (first, last) = prefix.client_keys();
+        let (first, last) = client_keys(&prefix);
         if last - first >= u128::from(MAX_CLIENTS) {
             return Err(PopulationError::TooMany(prefix));
         }
@@ -68,7 +70,7 @@ pub(super) fn ranges(
                     first,
                     last,
                     base,
-                    group: group_of(cidr::address(first), groups),
+                    group: group_of(keys::address(first), groups),
                 });
             }
         }
@@ -80,7 +82,7 @@ pub(super) fn ranges(
 }
 
 /// Addresses that no host has: a multicast or broadcast one, none at all, that of the host to itself.
-fn refuse_unusable(prefix: Cidr) -> Result<(), PopulationError> {
+fn refuse_unusable(prefix: Prefix) -> Result<(), PopulationError> {
     const NONE: [&str; 8] = [
         "0.0.0.0/8",
         "127.0.0.0/8",
@@ -91,10 +93,8 @@ fn refuse_unusable(prefix: Cidr) -> Result<(), PopulationError> {
         "::ffff:0:0/96",
         "ff00::/8",
     ];
-    let overlaps = |other: Cidr| {
-        other.first().is_ipv4() == prefix.first().is_ipv4()
-            && (other.contains(prefix.first()) || prefix.contains(other.first()))
-    };
+    let overlaps =
+        |other: Prefix| other.contains(&prefix.network()) || prefix.contains(&other.network());
     let unusable = NONE
         .iter()
         .filter_map(|text| text.parse().ok())
@@ -104,12 +104,12 @@ fn refuse_unusable(prefix: Cidr) -> Result<(), PopulationError> {
     })
 }
 
-fn refuse_overlaps(clients: &[Cidr]) -> Result<(), PopulationError> {
-    let mut sorted: Vec<Cidr> = clients.to_vec();
-    sorted.sort_by_key(|one| one.keys());
+fn refuse_overlaps(clients: &[Prefix]) -> Result<(), PopulationError> {
+    let mut sorted: Vec<Prefix> = clients.to_vec();
+    sorted.sort_by_key(|one| keys::keys(one));
     // Of two prefixes that have an address in common one holds the other, and follows it in order.
     for (&one, &next) in sorted.iter().zip(sorted.iter().skip(1)) {
-        if next.keys().0 <= one.keys().1 {
+        if keys::keys(&next).0 <= keys::keys(&one).1 {
             return Err(PopulationError::Overlap(one, next));
         }
     }
@@ -121,7 +121,7 @@ fn cuts(groups: &[Group]) -> Vec<u128> {
     let members = groups.iter().flat_map(|group| &group.members);
     let mut cuts: Vec<u128> = members
         .flat_map(|member| {
-            let (first, last) = member.keys();
+            let (first, last) = keys::keys(member);
             [Some(first), last.checked_add(1)]
         })
         .flatten()
@@ -138,8 +138,8 @@ fn group_of(address: IpAddr, groups: &[Group]) -> u16 {
         group
             .members
             .iter()
-            .filter(|member| member.contains(address))
-            .map(move |member| (member.len(), number))
+            .filter(|member| member.contains(&address))
+            .map(move |member| (member.prefix_len(), number))
     });
     members
         .max_by_key(|&(len, number)| (len, u16::MAX - number))

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use linkweir_gateway::policy::{
-    Action, Applications, Fail, Hold, Inspect, Keywords, Label, NamePattern, NamePatterns, Network,
+    Action, Applications, Fail, Hold, Inspect, Keywords, Label, NamePattern, NamePatterns,
     Networks, OnMatch, Pattern, Rule, ScanSettings, Signature,
 };
 use linkweir_proto::application::Application;
+use linkweir_record::Prefix;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -35,7 +36,7 @@ pub(super) struct RuleTable {
     #[serde(default)]
     application: List<String>,
     #[serde(default)]
-    clients: List<Parsed<Network>>,
+    clients: List<Parsed<Prefix>>,
     #[serde(default)]
     sni: List<String>,
     fail: Option<Fail>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linkweir_engine::effect::MarkLayout;
 use linkweir_gateway::policy::{Action, AtLimit, Fail, Hold, Limits, ScanMode, ScanSettings};
-use linkweir_netfilter::rules::Network;
+use linkweir_record::Prefix;
 use linkweir_scan::Address;
 use linkweir_vault::WhenFull;
 use serde::{Deserialize, Deserializer, de};
@@ -28,7 +28,7 @@ pub(super) struct GatewayTable {
     #[serde(deserialize_with = "whole::<64, 1_048_575, _, _>")]
     queue_length: u32,
     interfaces: List<String>,
-    exclude: List<Parsed<Excluded>>,
+    exclude: List<Parsed<Prefix>>,
     protocols: List<Protocol>,
     ipv6: bool,
     fail: Fail,
@@ -80,7 +80,7 @@ pub(crate) struct Settings {
     /// Packets that the kernel keeps of a queue.
     pub(crate) queue_length: u32,
     pub(crate) interfaces: Vec<String>,
-    pub(crate) exclude: Vec<Network>,
+    pub(crate) exclude: Vec<Prefix>,
     pub(crate) has_tcp: bool,
     pub(crate) has_udp: bool,
     pub(crate) has_ipv6: bool,
@@ -120,7 +120,7 @@ impl Settings {
             queue_count: count,
             queue_length: table.queue_length,
             interfaces: interfaces.map(Spanned::into_inner).collect(),
-            exclude: exclude.map(|one| one.into_inner().0.0).collect(),
+            exclude: exclude.map(|one| one.into_inner().0).collect(),
             has_tcp: has(Protocol::Tcp),
             has_udp: has(Protocol::Udp),
             has_ipv6: table.ipv6,
@@ -140,31 +140,6 @@ impl Settings {
     /// The kernel's queues.
     pub(crate) const fn queues(&self) -> RangeInclusive<u16> {
         self.first_queue..=self.first_queue + self.queue_count - 1
-    }
-}
-
-/// A network whose traffic is not looked at.
-#[derive(Debug)]
-struct Excluded(Network);
-
-impl std::str::FromStr for Excluded {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}` is no network; write 10.0.0.0/8, 2001:db8::/32 or one address");
-        let (address, length) = text.split_once('/').unwrap_or((text, ""));
-        let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
-        let width = if address.is_ipv4() { 32 } else { 128 };
-        let length = if length.is_empty() && !text.contains('/') {
-            width
-        } else {
-            length.parse().map_err(|_| wrong())?
-        };
-        if length > width {
-            return Err(wrong());
-        }
-        Ok(Self(Network { address, length }))
     }
 }
 

@@ -180,7 +180,7 @@ fn a_fault_is_told_with_its_line_and_column() {
         ),
         (
             rule("clients = [\"10.0.0.0/8\", \"10/8\"]"),
-            "gateway.toml:4:26: `10/8` is no network",
+            "gateway.toml:4:26: \"10/8\" is not a valid network",
         ),
         (
             rule("shape = \"10mb\""),

@@ -68,7 +68,7 @@ pub(in crate::load) fn terms(args: &LoadArgs) -> anyhow::Result<Terms> {
     Ok(terms)
 }
 
-fn shown(clients: &[linkweir_load::population::Cidr]) -> String {
+fn shown(clients: &[linkweir_record::Prefix]) -> String {
     let clients: Vec<String> = clients.iter().map(ToString::to_string).collect();
     clients.join(",")
 }
