@@ -52,7 +52,7 @@ pub(crate) fn read(report: &RunReport, elapsed: Duration) -> (&'static str, Stri
         "{}, {}, {capture} of capture in {} ({}, {})",
         counted(report.packets, "packet"),
         counted(report.bytes, "byte"),
-        span(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)),
+        span(linkweir_wire::nanos(elapsed)),
         rate(report.packets, "packets/s", elapsed),
         rate(report.bytes.saturating_mul(8), "bit/s", elapsed),
     );

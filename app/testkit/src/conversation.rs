@@ -371,7 +371,7 @@ impl Conversation {
 
     /// Nothing is sent for a while.
     pub fn wait(&mut self, span: Duration) -> &mut Self {
-        self.now_ns += u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        self.now_ns += linkweir_wire::nanos(span);
         self
     }
 

@@ -113,7 +113,7 @@ pub fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
 #[must_use]
 pub fn wall_clock_ns() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
+    linkweir_wire::nanos(now.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn wait(shared: &Shared, patience: Duration) -> bool {
 
 fn check(shared: &Shared) {
     let began_ns = monotonic_ns();
-    let timeout = u64::try_from(shared.options.timeout.as_nanos()).unwrap_or(u64::MAX);
+    let timeout = linkweir_wire::nanos(shared.options.timeout);
     let until = Until {
         deadline_ns: began_ns.saturating_add(timeout),
         stop: &shared.stop,

@@ -61,7 +61,7 @@ impl<'a> Worker<'a> {
     }
 
     fn scan(&mut self, job: &Job) -> Result<ScanOutcome, Failure> {
-        let timeout = u64::try_from(self.shared.options.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let timeout = linkweir_wire::nanos(self.shared.options.timeout);
         let until = Until {
             deadline_ns: job.last_ns.saturating_add(timeout),
             stop: &self.shared.stop,

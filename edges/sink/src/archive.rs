@@ -81,7 +81,7 @@ impl ArchiveSink {
     /// # Errors
     /// As [`open_archive`].
     pub fn open(path: &Path, step: Duration) -> Result<Self, SinkError> {
-        let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
+        let step_ns = linkweir_wire::nanos(step);
         let refused = |refused: Refused| refuse(path, refused.to_string());
         let map = |error| map_error(path, error);
         if path.try_exists().map_err(|source| io_error(path, source))? {

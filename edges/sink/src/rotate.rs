@@ -25,7 +25,7 @@ pub(crate) struct Period {
 }
 
 fn count(time_ns: u64, span: Duration) -> u64 {
-    time_ns / u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1)
+    time_ns / linkweir_wire::nanos(span).max(1)
 }
 
 impl Period {

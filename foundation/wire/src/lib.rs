@@ -30,5 +30,5 @@ pub use link_type::LinkType;
 pub use packet::{Network, Packet, Transport};
 pub use seq::SeqNumber;
 pub use tcp::{Tcp, TcpFlags, TcpOption};
-pub use time::Timestamp;
+pub use time::{Timestamp, nanos};
 pub use udp::Udp;

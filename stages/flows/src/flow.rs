@@ -277,12 +277,11 @@ pub(crate) struct Timeouts {
 
 impl Timeouts {
     pub(crate) fn new(config: &FlowsConfig) -> Self {
-        let nanos = |span: std::time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         Self {
-            tcp: nanos(config.tcp_idle),
-            udp: nanos(config.udp_idle),
-            single: nanos(config.syn_timeout),
-            linger: nanos(config.linger),
+            tcp: linkweir_wire::nanos(config.tcp_idle),
+            udp: linkweir_wire::nanos(config.udp_idle),
+            single: linkweir_wire::nanos(config.syn_timeout),
+            linger: linkweir_wire::nanos(config.linger),
         }
     }
 }

@@ -104,7 +104,7 @@ impl FlowsStage {
             timeouts: Timeouts::new(config),
             periodic_ns: config
                 .periodic
-                .map(|period| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1)),
+                .map(|period| linkweir_wire::nanos(period).max(1)),
             stats: FlowsStats::default(),
             recorder: config
                 .step

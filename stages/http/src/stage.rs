@@ -79,7 +79,7 @@ impl HttpStage {
     #[must_use]
     pub fn new(config: &HttpConfig) -> Self {
         let capacity = config.max_pending.max(16);
-        let timeout_ns = u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let timeout_ns = linkweir_wire::nanos(config.timeout);
         let has_whole_connections =
             config.has_whole_connections && config.shard.is_none_or(|shard| shard.count < 2);
         let window_ms = u32::try_from(config.timeout.as_millis()).unwrap_or(u32::MAX / 2);

@@ -347,7 +347,7 @@ impl Running<'_> {
         let Some(spell) = self.snapshot.take_unseen(is_end) else {
             return;
         };
-        let nanos = u64::try_from(spell.lasted().as_nanos()).unwrap_or(u64::MAX);
+        let nanos = linkweir_wire::nanos(spell.lasted());
         let what = format!(
             "{} passed unseen in {}: a queue of the kernel was full",
             counted(spell.packets, "packet"),

@@ -32,8 +32,7 @@ pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
 
 /// Nanoseconds of seconds; 0 of what is no span.
 fn nanos(seconds: f64) -> u64 {
-    Duration::try_from_secs_f64(seconds)
-        .map_or(0, |span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+    Duration::try_from_secs_f64(seconds).map_or(0, linkweir_wire::nanos)
 }
 
 /// The status on one screen.

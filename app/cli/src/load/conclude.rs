@@ -220,7 +220,7 @@ fn report(
     mut files: Files,
 ) -> Exit {
     let limits = Limits {
-        lag_p99_ns: u64::try_from(args.sending.lag_limit.as_nanos()).unwrap_or(u64::MAX),
+        lag_p99_ns: linkweir_wire::nanos(args.sending.lag_limit),
     };
     let verdict = figures.verdict(&limits);
     let report = Report {

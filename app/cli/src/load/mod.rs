@@ -96,7 +96,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
             sessions: SessionSettings {
                 max_sessions: args.sessions.max_sessions,
                 max_connections: args.sessions.max_connections,
-                timeout_ns: u64::try_from(args.sessions.timeout.as_nanos()).unwrap_or(u64::MAX),
+                timeout_ns: linkweir_wire::nanos(args.sessions.timeout),
                 ..SessionSettings::default()
             },
             script: work.script,

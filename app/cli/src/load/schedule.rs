@@ -13,6 +13,7 @@ use linkweir_load::script::surge::Surge;
 use linkweir_load::script::{Plan, Script, SessionPlan, Site, Span, file, single, wsesslog};
 use linkweir_model::{Model, Random, Sampler};
 use linkweir_sink::human::counted;
+use linkweir_wire::nanos;
 
 use super::args::{LoadArgs, Preset};
 use super::target::Target;
@@ -73,10 +74,6 @@ pub(super) fn read(args: &LoadArgs, target: &Target) -> anyhow::Result<Work> {
         schedule: Schedule::new(arrival, limits),
         script,
     })
-}
-
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn modulated(args: &LoadArgs, path: &str, rate: Option<f64>) -> anyhow::Result<Modulated<Sampler>> {

@@ -118,7 +118,7 @@ impl Sketch {
         http: Option<HttpTotals>,
     ) -> Self {
         let ended_ns = wall_clock();
-        let took = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let took = linkweir_wire::nanos(elapsed);
         Self {
             started_ns: ended_ns.saturating_sub(took),
             ended_ns,

@@ -12,11 +12,12 @@ use linkweir_model::log::calendar::format_date;
 use linkweir_model::log::{Cause, Decoder, Faults, LogFormat, Request, detect};
 use linkweir_model::sessions::{Rule, Sessions, Totals};
 use linkweir_sink::human::counted;
+use linkweir_wire::nanos;
 
 use super::args::{LogArgs, LogForm, SpanArgs};
 use super::columns::{Columns, Stored, stored};
 use super::input::Opened;
-use super::{nanos, no_arrivals, wrong};
+use super::{no_arrivals, wrong};
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -18,7 +18,6 @@ mod simulate;
 mod table;
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_sink::human::moment;
@@ -60,10 +59,6 @@ fn wrong(message: String) -> anyhow::Error {
     anyhow!(Wrong(message))
 }
 
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Refuses outputs that would replace an input or one another.
 fn keeps<'a>(
     outputs: impl IntoIterator<Item = (&'a str, &'a Path)>,
@@ -92,7 +87,9 @@ impl SpanArgs {
     fn check_gap(self, longest: Option<(u64, u64)>) -> anyhow::Result<()> {
         let doubt = "is a time in the input wrong? Leave it out with --from and --to";
         match longest {
-            Some((before, after)) if after.saturating_sub(before) > nanos(self.max_gap) => {
+            Some((before, after))
+                if after.saturating_sub(before) > linkweir_wire::nanos(self.max_gap) =>
+            {
                 let places = [String::new(), String::new()];
                 Err(wrong(no_arrivals((before, after), places, doubt, true)))
             }

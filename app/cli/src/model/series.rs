@@ -8,11 +8,12 @@ use linkweir_model::Counts;
 use linkweir_model::bins::Bins;
 use linkweir_model::counts::{Spread, spread};
 use linkweir_sink::human::{counted, span};
+use linkweir_wire::nanos;
 
 use super::args::{LogArgs, LogForm, SeriesArgs, SpanArgs};
 use super::input::Opened;
 use super::table::{self, Irregular, Regular, Table};
-use super::{logs, nanos, sessions, wrong};
+use super::{logs, sessions, wrong};
 
 /// Bins where nothing else says how long they are.
 const DEFAULT_BIN: Duration = Duration::from_secs(10);

@@ -7,11 +7,12 @@ use anyhow::Context as _;
 use linkweir_model::bins::{Bins, TooManyBins};
 use linkweir_model::log::calendar::format_date;
 use linkweir_sink::human::{counted, moment, short, thousands};
+use linkweir_wire::nanos;
 use serde_json::{Value, json};
 
 use super::args::SessionsArgs;
 use super::logs::{self, Found};
-use super::{keeps, nanos, wrong};
+use super::{keeps, wrong};
 use crate::exit::{Exit, say, warn};
 use crate::outputs;
 use crate::progress::Meter;

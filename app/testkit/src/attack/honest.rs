@@ -89,7 +89,7 @@ fn read_datagrams(socket: &UdpSocket, parts: &[&Part]) -> io::Result<()> {
 fn read(mut stream: TcpStream, part: &Part, answers: bool) -> io::Result<()> {
     stream.set_read_timeout(Some(SILENCE))?;
     let mut out = File::create(&part.out)?;
-    let end = monotonic_ns().saturating_add(u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX));
+    let end = monotonic_ns().saturating_add(linkweir_wire::nanos(LONGEST));
     let mut buffer = [0; 65_536];
     let mut last = Vec::new();
     while monotonic_ns() < end {

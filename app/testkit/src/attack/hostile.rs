@@ -509,7 +509,7 @@ fn length(bytes: usize) -> u32 {
 }
 
 fn deadline(from_now: Duration) -> u64 {
-    let nanos = u64::try_from(from_now.as_nanos()).unwrap_or(u64::MAX);
+    let nanos = linkweir_wire::nanos(from_now);
     monotonic_ns().saturating_add(nanos)
 }
 

@@ -254,7 +254,7 @@ impl PacketSource {
         if now < self.reopen_due_ns {
             return;
         }
-        let retry_ns = u64::try_from(self.retry.as_nanos()).unwrap_or(u64::MAX);
+        let retry_ns = linkweir_wire::nanos(self.retry);
         self.reopen_due_ns = now.saturating_add(retry_ns);
         match self.group.reopen(self.member) {
             Ok(opened) => {

@@ -68,7 +68,7 @@ impl Watch {
 
     /// Whether the last look was `every` ago.
     pub(super) fn is_due(&self, every: Duration) -> bool {
-        let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+        let every = linkweir_wire::nanos(every);
         self.index != 0 && monotonic_ns().saturating_sub(self.last_look_ns) >= every
     }
 

@@ -185,7 +185,7 @@ impl TstatSink {
             (Extent::Final, FlowState::Idle, Protocol::Udp) => self.options.udp_idle,
             _ => Duration::ZERO,
         };
-        let waited = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        let waited = linkweir_wire::nanos(waited);
         row.last_ns.saturating_add(waited)
     }
 

@@ -136,7 +136,7 @@ impl Tree {
             }
             _ => {}
         }
-        let span_ns = u64::try_from(options.step.as_nanos()).unwrap_or(u64::MAX);
+        let span_ns = linkweir_wire::nanos(options.step);
         let span_ns = span_ns.max(1_000_000_000);
         let in_two_minutes = 2 * MINUTE_NS / span_ns;
         Ok(Self {

@@ -94,7 +94,7 @@ impl Recorder {
     /// Steps of length `step` (at least a second), of shard number `shard` of `shards`.
     #[must_use]
     pub fn new(step: Duration, shard: u32, shards: u32) -> Self {
-        let span_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
+        let span_ns = linkweir_wire::nanos(step);
         let span_ns = span_ns.max(1_000_000_000);
         Self {
             span_ns,

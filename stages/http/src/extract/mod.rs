@@ -109,7 +109,7 @@ impl HalfStage {
         Self {
             file: config.file,
             ports: config.ports.clone(),
-            timeout_ns: u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX),
+            timeout_ns: linkweir_wire::nanos(config.timeout),
             seed: config.hash_seed,
             follower: HttpStage::new(&HttpConfig {
                 timeout: config.timeout,

@@ -44,13 +44,12 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(profile: &Profile, direction: &Direction) -> Self {
-        let nanos = |span: std::time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         Self {
-            delay_ns: nanos(profile.rtt) / 2,
-            spread_ns: nanos(profile.jitter) / 4,
+            delay_ns: linkweir_wire::nanos(profile.rtt) / 2,
+            spread_ns: linkweir_wire::nanos(profile.jitter) / 4,
             keeps_order: !profile.reorder,
             bits_per_second: direction.bits_per_second,
-            queue_ns: nanos(direction.queue),
+            queue_ns: linkweir_wire::nanos(direction.queue),
             loss: Loss::new(direction.loss, direction.burst),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use linkweir_wire::nanos;
+
 /// The smoothed round-trip time of a connection (RFC 6298 sec. 2), microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RoundTrip {
@@ -56,13 +58,6 @@ impl RoundTrip {
         let doubled = base.saturating_mul(1 << backoff.min(16));
         Duration::from_nanos(doubled.min(nanos(max)))
     }
-}
-
-/// A span in nanoseconds, in 64 bits: 128 would cost more than all the rest.
-const fn nanos(span: Duration) -> u64 {
-    span.as_secs()
-        .saturating_mul(1_000_000_000)
-        .saturating_add(span.subsec_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -180,10 +180,6 @@ pub(super) struct LimitsTable {
     decoded_bytes: u64,
 }
 
-pub(super) fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// The table `[scanner.clamd]`, as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -280,7 +276,7 @@ impl ScannerSettings {
             spool: table.spool.map(|spool| place.resolve(spool)),
             scan: ScanSettings {
                 mode,
-                timeout_ns: nanos(table.timeout),
+                timeout_ns: linkweir_wire::nanos(table.timeout),
                 hold: Hold::Packet,
             },
         })

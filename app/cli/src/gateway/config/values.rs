@@ -129,7 +129,7 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D
 
 /// A span of time with a unit, in nanoseconds.
 pub(super) fn nanos<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    duration(from).map(super::settings::nanos)
+    duration(from).map(linkweir_wire::nanos)
 }
 
 /// A whole number from `MIN` to `MAX`, in what holds it.

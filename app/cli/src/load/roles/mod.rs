@@ -288,7 +288,7 @@ impl<'a> Link<'a> {
                 }
             }
         }
-        let head_start = u64::try_from(HEAD_START.as_nanos()).unwrap_or(u64::MAX);
+        let head_start = linkweir_wire::nanos(HEAD_START);
         let at_ns = wall_clock().saturating_add(head_start);
         for lines in &mut self.lines {
             lines.send(&Message::Start { at_ns })?;
@@ -320,7 +320,7 @@ impl<'a> Link<'a> {
             bail!("{peer}: it is out of step");
         };
         // Neither long ago nor for ever: its word is not trusted.
-        let patience = u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX);
+        let patience = linkweir_wire::nanos(self.patience);
         let soon = wall_clock()..wall_clock().saturating_add(patience);
         let here = clock.here(at_ns).filter(|at| soon.contains(at));
         let here =

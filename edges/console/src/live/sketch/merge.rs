@@ -84,22 +84,18 @@ pub struct Merger<K: Mergeable> {
     fault: Option<String>,
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 impl<K: Mergeable> Merger<K> {
     /// Statistics of no probe yet.
     #[must_use]
     pub fn new(live: LiveOf<K>, options: MergeOptions) -> Self {
         let interval = lock(&live.0.writer).interval_ns();
-        let late = nanos(options.late);
+        let late = linkweir_wire::nanos(options.late);
         let merger = Self {
             live,
             interval,
             late,
-            stale: nanos(options.stale),
-            hearing: late.min(interval.saturating_add(nanos(HEARING))),
+            stale: linkweir_wire::nanos(options.stale),
+            hearing: late.min(interval.saturating_add(linkweir_wire::nanos(HEARING))),
             roll: Roll::default(),
             pending: BTreeMap::new(),
             bytes: 0,
@@ -213,7 +209,7 @@ impl<K: Mergeable> Merger<K> {
         let has_heard = self
             .started
             .is_some_and(|started| now.saturating_sub(started) >= self.hearing);
-        let has_settled = now.saturating_sub(came) >= nanos(SETTLE).min(self.late);
+        let has_settled = now.saturating_sub(came) >= linkweir_wire::nanos(SETTLE).min(self.late);
         if has_heard && has_settled && self.roll.reached(since).all(|reached| reached >= end) {
             return true;
         }
