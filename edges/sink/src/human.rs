@@ -1,6 +1,6 @@
 //! Numbers, spans and moments for people: thousands separated, three or four significant digits.
 
-use crate::zeek::civil_date;
+use linkweir_wire::civil::date_of_days;
 
 /// `1234567` as `1,234,567`.
 #[must_use]
@@ -88,7 +88,7 @@ pub fn span(nanos: u64) -> String {
 #[must_use]
 pub fn moment(nanos: u64) -> String {
     let seconds = nanos / 1_000_000_000;
-    let (year, month, day) = civil_date(seconds / 86_400);
+    let (year, month, day) = date_of_days(seconds / 86_400);
     let (h, m, s) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
 }

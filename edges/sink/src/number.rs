@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::zeek::civil_date;
+use linkweir_wire::civil::date_of_days;
 
 /// `0.` to `255.`, padded with zeros to four bytes, and the length with the dot.
 const OCTETS: [([u8; 4], u8); 256] = {
@@ -198,7 +198,7 @@ pub(crate) fn push_millis6(out: &mut Vec<u8>, nanos: u64) {
 /// A moment by ISO 8601 with nine decimals, UTC: `2026-11-21T02:17:48.123456789Z`.
 pub(crate) fn push_moment(out: &mut Vec<u8>, nanos: u64) {
     let (seconds, rest) = split(nanos);
-    let (year, month, day) = civil_date(seconds / 86_400);
+    let (year, month, day) = date_of_days(seconds / 86_400);
     let of_day = seconds % 86_400;
     // Writing to a vector cannot fail.
     let _unfailing = write!(

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use linkweir_wire::civil::date_of_days;
+
 use crate::sink::Partition;
-use crate::zeek::civil_date;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -22,7 +23,7 @@ pub(crate) const fn span_ns(partition: Partition) -> u64 {
 /// The folder of the records of a moment, below that of the output.
 pub(crate) fn folder(partition: Partition, time_ns: u64) -> PathBuf {
     let seconds = time_ns / SECOND_NS;
-    let (year, month, day) = civil_date(seconds / 86_400);
+    let (year, month, day) = date_of_days(seconds / 86_400);
     let mut folder = PathBuf::from(format!("date={year:04}-{month:02}-{day:02}"));
     if partition == Partition::Hour {
         folder.push(format!("hour={:02}", seconds / 3_600 % 24));

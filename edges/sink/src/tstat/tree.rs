@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use linkweir_engine::SinkError;
+use linkweir_wire::civil::date_of_days;
 
 use super::log::Log;
 use super::{TstatOptions, dump, http, lines, periodic, udp};
@@ -13,7 +14,6 @@ use crate::names::again;
 use crate::output::io_error;
 use crate::series::{exists, tell_name};
 use crate::sink::Existing;
-use crate::zeek::civil_date;
 
 /// Folders whose logs are open: the newest, and the one before for what comes late.
 const OPEN_FOLDERS: usize = 2;
@@ -197,7 +197,7 @@ impl Tree {
         let offset = (self.options.utc_offset_s)(seconds);
         let local = seconds.saturating_add_signed(i64::from(offset));
         let (days, second) = (local / 86_400, local % 86_400);
-        let (year, month, day) = civil_date(days);
+        let (year, month, day) = date_of_days(days);
         let (hour, minute) = (second / 3600, second / 60 % 60);
         self.dir.join(format!(
             "{year:04}_{month:02}_{day:02}_{hour:02}_{minute:02}.out"

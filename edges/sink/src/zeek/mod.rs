@@ -16,7 +16,6 @@ use std::net::IpAddr;
 
 use linkweir_record::{RecordKind, Value};
 
-pub(crate) use date::civil_date;
 pub(crate) use json::ZeekJsonEncoder;
 pub(crate) use tsv::ZeekEncoder;
 

@@ -2,31 +2,11 @@
 
 use std::fmt::Write;
 
+use linkweir_wire::civil::{date_of_days, days_of_date, time_of_day};
+
 /// Nanoseconds of a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;
-
-/// Days since 1970-01-01 of a date; nothing where there is no such day.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let longest = match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=longest).contains(&day) || !(0..=9999).contains(&year) {
-        return None;
-    }
-    // Years begin in March, so that the leap day is the last; 400 years are an era.
-    let year = year - i64::from(month <= 2);
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
-    // 719,468 days from 0000-03-01 to 1970-01-01.
-    Some(era * 146_097 + day_of_era - 719_468)
-}
 
 /// A date and time of day with its distance from UTC, as read from a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,7 +33,8 @@ impl Civil {
         if !is_time {
             return None;
         }
-        let days = days(self.year, self.month, self.day)?;
+        let part = |part: i64| u64::try_from(part).ok();
+        let days = days_of_date(part(self.year)?, part(self.month)?, part(self.day)?)?;
         let seconds = days * DAY_S + self.hour * 3600 + self.minute * 60 + self.second;
         u64::try_from(seconds - self.offset_s)
             .ok()?
@@ -173,21 +154,8 @@ pub fn parse_date(text: &[u8]) -> Option<u64> {
 pub fn format_date(time_ns: u64) -> String {
     let seconds = time_ns / SECOND_NS;
     let nanos = time_ns % SECOND_NS;
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // The inverse of `days`, which see.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let (year, month, day) = date_of_days(seconds / 86_400);
+    let (hour, minute, second) = time_of_day(seconds);
     let mut text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
     if nanos > 0 {
         let digits = format!("{nanos:09}");

@@ -1,0 +1,88 @@
+//! Days of the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date algorithms"). No time zones.
+//!
+//! Years begin in March there, so that the leap day is the last; 400 years, an era, are 146,097 days.
+
+/// Days from 0000-03-01 to 1970-01-01.
+const EPOCH: u64 = 719_468;
+const ERA: u64 = 146_097;
+
+/// Year, month and day of a day counted from 1970-01-01 (`civil_from_days`).
+#[must_use]
+pub const fn date_of_days(days: u64) -> (u64, u64, u64) {
+    let shifted = days + EPOCH;
+    let (era, of_era) = (shifted / ERA, shifted % ERA);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
+    (year, month, day)
+}
+
+/// Days from 1970-01-01 to a date of the years 1 to 9999 (`days_from_civil`); `None` where there is no such date.
+#[must_use]
+pub const fn days_of_date(year: u64, month: u64, day: u64) -> Option<i64> {
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let longest = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        _ => return None,
+    };
+    if day < 1 || day > longest || year < 1 || year > 9999 {
+        return None;
+    }
+    let year = year - if month <= 2 { 1 } else { 0 };
+    let of_era = year % 400;
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = year / 400 * ERA + of_era * 365 + of_era / 4 - of_era / 100 + of_year;
+    Some(days.cast_signed() - EPOCH.cast_signed())
+}
+
+/// Hour, minute and second of a second of a day.
+#[must_use]
+pub const fn time_of_day(second: u64) -> (u64, u64, u64) {
+    (second / 3600 % 24, second / 60 % 60, second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(date_of_days(0), (1970, 1, 1));
+        assert_eq!(date_of_days(11_016), (2000, 2, 29));
+        assert_eq!(date_of_days(19_675), (2023, 11, 14));
+        assert_eq!(time_of_day(80_000 + 86_400), (22, 13, 20));
+        assert_eq!(days_of_date(1969, 12, 31), Some(-1));
+        for (year, month, day) in [
+            (0, 12, 31),
+            (1998, 2, 29),
+            (1900, 2, 29),
+            (2001, 13, 1),
+            (2001, 0, 1),
+            (2001, 4, 31),
+            (2001, 4, 0),
+            (10_000, 1, 1),
+        ] {
+            assert_eq!(days_of_date(year, month, day), None, "{year}-{month}-{day}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn dates_come_back(days in 0_u64..2_932_897) {
+            let (year, month, day) = date_of_days(days);
+            prop_assert_eq!(days_of_date(year, month, day), Some(days.cast_signed()));
+        }
+    }
+}
