@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+pub(crate) use linkweir_record::human::{thousands, to_f64};
+
 /// Whether a character could act on a terminal, break a line or turn the direction of text.
 fn is_unfit(c: char) -> bool {
     c.is_control()
@@ -35,15 +37,6 @@ pub fn clean(bytes: &[u8]) -> String {
             .for_each(|byte| push_hex(&mut out, *byte));
     }
     out
-}
-
-/// For rates and shares, which need no more than 53 bits.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "rates and shares need no more than 53 bits"
-)]
-pub(crate) const fn to_f64(count: u64) -> f64 {
-    count as f64
 }
 
 /// `part` of `whole` in percent; 0 of nothing.
@@ -81,19 +74,6 @@ pub(crate) fn scaled(value: f64) -> (String, &'static str) {
         prefix = next;
     }
     (digits(scaled), prefix)
-}
-
-/// 1234567 -> `1,234,567`.
-pub(crate) fn thousands(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A value with its unit: of `ns` a time (`12.3 ms`), of `%` a share (`71.4 %`), of nothing a count

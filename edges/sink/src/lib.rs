@@ -13,7 +13,6 @@ pub mod ddl;
 mod document;
 mod escape;
 mod format;
-pub mod human;
 mod ipfix;
 mod jsonl;
 #[cfg(feature = "kafka")]
@@ -33,6 +32,7 @@ mod zeek;
 
 pub use document::Document;
 pub use format::Format;
+pub use linkweir_record::human;
 pub use rotate::Rotation;
 pub use schema_doc::schema_markdown;
 pub use schema_types::types_markdown;

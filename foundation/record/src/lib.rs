@@ -10,6 +10,7 @@ pub mod flow;
 pub mod gateway;
 pub mod half;
 pub mod http;
+pub mod human;
 pub mod load;
 pub mod prefix;
 pub mod schema;

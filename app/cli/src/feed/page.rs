@@ -3,7 +3,7 @@
 use linkweir_engine::RunReport;
 use linkweir_report::page::{Page, table};
 use linkweir_report::plot::{Axis, Marks, Plot, Scale, Series, Unit};
-use linkweir_sink::human::thousands;
+use linkweir_sink::human::{thousands, to_f64};
 
 use super::histogram::{BINS, HashSpread, SHARDS, Spread};
 
@@ -39,11 +39,6 @@ fn plot(hashes: &[&HashSpread]) -> Plot {
             .collect(),
         guides: vec![(0.0, "0".to_owned())],
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a coordinate")]
-const fn to_f64(number: u64) -> f64 {
-    number as f64
 }
 
 fn all(spread: &Spread) -> Vec<&HashSpread> {

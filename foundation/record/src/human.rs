@@ -1,6 +1,6 @@
 //! Numbers, spans and moments for people: thousands separated, three or four significant digits.
 
-use linkweir_wire::civil::date_of_days;
+use linkweir_wire::civil::{date_of_days, time_of_day};
 
 /// `1234567` as `1,234,567`.
 #[must_use]
@@ -89,7 +89,7 @@ pub fn span(nanos: u64) -> String {
 pub fn moment(nanos: u64) -> String {
     let seconds = nanos / 1_000_000_000;
     let (year, month, day) = date_of_days(seconds / 86_400);
-    let (h, m, s) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let (h, m, s) = time_of_day(seconds);
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
 }
 
@@ -110,9 +110,9 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A number that is shown with at most four digits.
+/// A number for rates and shares, which need no more than 53 bits.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "shown with at most four digits")]
+#[expect(clippy::cast_precision_loss, reason = "shown with four digits")]
 pub const fn to_f64(number: u64) -> f64 {
     number as f64
 }
