@@ -36,7 +36,7 @@ const HOUSE: &[(&str, May)] = &[
     ("stages/gateway", May::FoundationAnd(&[])),
     ("stages/http", May::FoundationAnd(&[])),
     ("stages/load", May::FoundationAnd(&["linkweir-model"])),
-    ("stages/model", May::Only(&[])),
+    ("stages/model", May::Only(&["linkweir-wire"])),
     ("edges/sys", May::Only(&[])),
     ("edges/capture", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/columnar", May::FoundationAnd(&["linkweir-sys"])),
