@@ -1,4 +1,4 @@
-//! Runs segments of one connection through three shards: dealt by groups of transactions, or by
+//! Runs segments of one connection through three shards: distributed by groups of transactions, or by
 //! Eq. (3) of each packet with handoffs between the shards.
 //!
 //! Input as of the target `http`. Totals must add up over all shards whatever comes, and no handoff

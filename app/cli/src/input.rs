@@ -14,7 +14,7 @@ use crate::signals::Signals;
 pub(crate) enum Opened {
     /// Capture files, one after another.
     Files(Box<CaptureFiles>),
-    /// An interface, as one source or as several that the kernel deals to.
+    /// An interface, as one source or as several that the kernel distributes to.
     Live(Vec<LiveSource>),
 }
 

@@ -242,7 +242,7 @@ fn processes(block: &mut Block, packets: usize, splitter: &mut impl Splitter) ->
     let started = Instant::now();
     for round in (0..=u16::MAX).cycle().take(rounds) {
         block.renew(round);
-        feeder.deal(&block.batch(), &mut router, &mut |_, _| true);
+        feeder.distribute(&block.batch(), &mut router, &mut |_, _| true);
     }
     let status = feeder.finish(&mut |_, _| true);
     let elapsed = started.elapsed();

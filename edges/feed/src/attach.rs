@@ -191,8 +191,8 @@ impl Source for FeedSource {
         self.consumer.drops()
     }
 
-    fn is_dealt(&self) -> bool {
-        self.consumer.is_dealt()
+    fn is_distributed(&self) -> bool {
+        self.consumer.is_distributed()
     }
 
     fn now(&self) -> Option<Timestamp> {

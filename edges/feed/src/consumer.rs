@@ -194,7 +194,7 @@ impl Source for Consumer {
         }
     }
 
-    fn is_dealt(&self) -> bool {
+    fn is_distributed(&self) -> bool {
         true
     }
 

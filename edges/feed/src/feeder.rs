@@ -1,4 +1,4 @@
-//! Deals frames to the consumers of a named feed.
+//! Distributes frames to the consumers of a named feed.
 
 use std::io;
 use std::sync::Arc;
@@ -163,10 +163,10 @@ impl Feeder {
         })
     }
 
-    /// Deals the frames of a batch, IP fragments as the packets they make. Where a full ring makes it wait,
+    /// Distributes the frames of a batch, IP fragments as the packets they make. Where a full ring makes it wait,
     /// `on_wait` is told about ten times a second and says whether to go on waiting; if not, the frame is
     /// dropped, and so are all that do not fit from then on ([`WhenFull::Drop`]).
-    pub fn deal(
+    pub fn distribute(
         &mut self,
         batch: &Batch<'_>,
         router: &mut Router<'_, impl Splitter>,
@@ -178,7 +178,7 @@ impl Feeder {
         self.flush();
     }
 
-    /// Deals what there is of packets of which parts are missing, as of [`Router::give_up`].
+    /// Distributes what there is of packets of which parts are missing, as of [`Router::give_up`].
     pub fn give_up(
         &mut self,
         now: Option<Timestamp>,
@@ -291,7 +291,7 @@ impl Feeder {
         self.presence(number) != Presence::Left
     }
 
-    /// Lets the consumers see everything that was dealt.
+    /// Lets the consumers see everything that was distributed.
     pub fn flush(&mut self) {
         for outlet in &mut self.outlets {
             outlet.producer.flush();
@@ -322,7 +322,7 @@ impl Feeder {
             .collect()
     }
 
-    /// Everything was dealt: the consumers end when they have read what they got. Waits for those that
+    /// Everything was distributed: the consumers end when they have read what they got. Waits for those that
     /// are attached and, with [`WhenFull::Wait`], for those that have not come yet; `on_wait` is told
     /// about ten times a second and says whether to go on waiting.
     ///

@@ -1,4 +1,4 @@
-//! Frames dealt to consumers through rings in shared memory.
+//! Frames distributed to consumers through rings in shared memory.
 //!
 //! ```text
 //!                         ┌─► Producer ═ ring 0 ═ Consumer ─► stage
@@ -6,7 +6,7 @@
 //!                         └─► Producer ═ ring 1 ═ Consumer ─► stage
 //! ```
 //! The paper's packet feeder (Vega et al. 2017, sec. 2.1.4). [`ring`] joins two threads; a
-//! [`Feeder`] deals a source to the consumers of a named feed, which [`attach()`] by its name from other
+//! [`Feeder`] distributes a source to the consumers of a named feed, which [`attach()`] by its name from other
 //! processes. No system call, lock or allocation per packet.
 #![forbid(unsafe_code)]
 

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
-pub mod deal;
+pub mod distribute;
 pub mod effect;
 mod exchange;
 pub mod hash;
@@ -22,7 +22,7 @@ pub mod split;
 pub mod workers;
 
 pub use batch::{Batch, Frame, FrameRef};
-pub use deal::{DealState, Port, deal};
+pub use distribute::{DispatchState, Port, distribute};
 pub use effect::{Answer, Effects, OwnSegment, QueuedPacket, Reset, Verdict};
 pub use limit::Limit;
 pub use outputs::{Loss, NoOutput, Outputs};
@@ -34,4 +34,4 @@ pub use seams::{
 };
 pub use sort::Sorter;
 pub use split::{FlowSplitter, NamedFlowSplitter, Route, Splitter, TransactionSplitter};
-pub use workers::{Dealer, Workers, WorkersReport, run_workers};
+pub use workers::{Dispatcher, Workers, WorkersReport, run_workers};

@@ -1,7 +1,7 @@
-//! Packets are dealt, not their parts: what comes in IP fragments is reassembled before it goes.
+//! Packets are distributed, not their parts: what comes in IP fragments is reassembled before it goes.
 //!
-//! Whoever deals sees all fragments in their order, as a single worker would, and a packet's ports, by which
-//! it is dealt, are known when it is whole: so its flow, the bytes that win where fragments overlap, what is
+//! Whoever distributes sees all fragments in their order, as a single worker would, and a packet's ports, by which
+//! it is distributed, are known when it is whole: so its flow, the bytes that win where fragments overlap, what is
 //! given up, and what is counted are those of one worker.
 
 use linkweir_wire::{FragmentStats, Fragments, Joined, Timestamp};
@@ -9,7 +9,7 @@ use linkweir_wire::{FragmentStats, Fragments, Joined, Timestamp};
 use crate::Frame;
 use crate::split::{Route, Splitter};
 
-/// What of a dealt trace came in parts.
+/// What of a distributed trace came in parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts {
     /// What became of them.
@@ -34,7 +34,7 @@ pub struct Router<'s, S> {
 }
 
 impl<'s, S: Splitter> Router<'s, S> {
-    /// Deals by `splitter` what a source gives of which [`crate::Source::is_dealt`] is known.
+    /// Distributes by `splitter` what a source gives of which [`crate::Source::is_distributed`] is known.
     pub fn new(splitter: &'s mut S, is_reassembled: bool) -> Self {
         Self {
             splitter,
@@ -53,7 +53,7 @@ impl<'s, S: Splitter> Router<'s, S> {
         }
     }
 
-    /// Takes a frame; `each` gets what there is to deal now, and its hash, or nothing where it goes to all
+    /// Takes a frame; `each` gets what there is to distribute now, and its hash, or nothing where it goes to all
     /// shards. Says whether that was the frame itself.
     #[inline]
     pub fn take(
@@ -112,7 +112,7 @@ impl<'s, S: Splitter> Router<'s, S> {
     }
 }
 
-/// Deals a packet that was in parts.
+/// Distributes a packet that was in parts.
 fn give(
     splitter: &mut impl Splitter,
     parts: &mut Parts,

@@ -4,7 +4,7 @@ use linkweir_record::{RecordBatch, RecordKind};
 use linkweir_wire::{FragmentStats, Timestamp};
 use thiserror::Error;
 
-use crate::deal::DealState;
+use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
 use crate::limit::Limit;
 use crate::outputs::{Loss, NoOutput, Outputs};
@@ -84,7 +84,7 @@ pub struct Run<'s, T: Stage> {
     records: <T::Record as RecordKind>::Batch,
     sorter: Option<Sorter<T::Record>>,
     mailbox: Option<Mailbox<T::Handoff>>,
-    dealt: Option<&'s DealState>,
+    distributed: Option<&'s DispatchState>,
     report: RunReport,
 }
 
@@ -107,7 +107,7 @@ impl<'s, T: Stage> Run<'s, T> {
             records: Default::default(),
             sorter: None,
             mailbox: None,
-            dealt: None,
+            distributed: None,
             report: RunReport::default(),
         }
     }
@@ -125,10 +125,10 @@ impl<'s, T: Stage> Run<'s, T> {
         self
     }
 
-    /// Ends at the time at which the dealer's input ended, which may be after this shard's last
+    /// Ends at the time at which the dispatcher's input ended, which may be after this shard's last
     /// frame.
-    pub(crate) const fn until(mut self, dealt: &'s DealState) -> Self {
-        self.dealt = Some(dealt);
+    pub(crate) const fn until(mut self, distributed: &'s DispatchState) -> Self {
+        self.distributed = Some(distributed);
         self
     }
 
@@ -240,8 +240,8 @@ impl<'s, T: Stage> Run<'s, T> {
         if let Some(mailbox) = &mut self.mailbox {
             mailbox.settle(self.stage, &mut self.records);
         }
-        if let Some(dealt) = self.dealt {
-            self.stage.on_tick(dealt.latest(), &mut self.records);
+        if let Some(distributed) = self.distributed {
+            self.stage.on_tick(distributed.latest(), &mut self.records);
         }
         loop {
             let was_all = self.stage.finish(&mut self.records);

@@ -168,10 +168,10 @@ pub trait Source {
         Drops::default()
     }
 
-    /// Whether the frames are a share of what somebody dealt: not every packet of a connection comes here, and
+    /// Whether the frames are a share of what somebody distributed: not every packet of a connection comes here, and
     /// IP fragments were reassembled before, so that one which still comes is the start of a packet whose rest
     /// is lost.
-    fn is_dealt(&self) -> bool {
+    fn is_distributed(&self) -> bool {
         false
     }
 

@@ -132,7 +132,7 @@ impl Splitter for TransactionSplitter {
     }
 }
 
-/// The hash by which the parts of a packet are dealt where nobody puts them together before.
+/// The hash by which the parts of a packet are distributed where nobody puts them together before.
 #[inline]
 #[must_use]
 pub fn hash_of_addresses(network: &Network<'_>) -> u32 {

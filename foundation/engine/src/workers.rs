@@ -1,10 +1,10 @@
 //! Several shards of a stage, a thread each, into one set of outputs.
 //!
 //! ```text
-//! reader ─ deal ─► port 0 ─► worker 0 (source, stage) ─┐
-//!               └► port 1 ─► worker 1 (source, stage) ─┴► records ─► (sorter) ─► outputs
+//! reader ─ distribute ─► port 0 ─► worker 0 (source, stage) ─┐
+//!                     └► port 1 ─► worker 1 (source, stage) ─┴► records ─► (sorter) ─► outputs
 //! ```
-//! or, where the kernel deals, workers with sockets of their own and no reader. Workers share
+//! or, where the kernel distributes, workers with sockets of their own and no reader. Workers share
 //! nothing but handoffs: what they produce merges by addition.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use linkweir_record::RecordKind;
 
-use crate::deal::DealState;
+use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
 use crate::limit::Limit;
 use crate::outputs::{NoOutput, Outputs};
@@ -30,16 +30,16 @@ const EVERY: Duration = Duration::from_millis(20);
 
 type Batch<T> = <<T as Stage>::Record as RecordKind>::Batch;
 
-/// Reads the input and deals it to the sources of the shards.
-pub type Dealer<'d> = Box<dyn FnOnce(&DealState) + Send + 'd>;
+/// Reads the input and distributes it to the sources of the shards.
+pub type Dispatcher<'d> = Box<dyn FnOnce(&DispatchState) + Send + 'd>;
 
 /// What several workers are to do.
 pub struct Workers<'d, S, T> {
     /// A source and a stage for each worker.
     pub shards: Vec<(S, T)>,
-    /// Runs on a thread of its own, where the kernel does not deal.
-    pub dealer: Option<Dealer<'d>>,
-    /// At most this many packets are taken by the workers; a dealer has its own limit.
+    /// Runs on a thread of its own, where the kernel does not distribute.
+    pub dispatcher: Option<Dispatcher<'d>>,
+    /// At most this many packets are taken by the workers; a dispatcher has its own limit.
     pub limit: Limit,
     /// Whether the records leave in the order of their time.
     pub is_sorted: bool,
@@ -49,7 +49,7 @@ impl<S, T> std::fmt::Debug for Workers<'_, S, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Workers")
             .field("shards", &self.shards.len())
-            .field("dealer", &self.dealer.is_some())
+            .field("dispatcher", &self.dispatcher.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -116,10 +116,12 @@ where
     Batch<T>: Clone + Send,
 {
     let watches: Vec<Watch> = workers.shards.iter().map(|_| Watch::default()).collect();
-    let state = DealState::default();
+    let state = DispatchState::default();
     let (outbox, inbox) = sync_channel::<Batch<T>>(QUEUE);
     thread::scope(|scope| {
-        let dealer = workers.dealer.map(|dealer| scope.spawn(|| dealer(&state)));
+        let dispatcher = workers
+            .dispatcher
+            .map(|dispatcher| scope.spawn(|| dispatcher(&state)));
         let mailboxes = Mailbox::all(workers.shards.len());
         let threads: Vec<_> = workers
             .shards
@@ -137,7 +139,7 @@ where
             inbox,
             watches: &watches,
             state: &state,
-            is_dealt: dealer.is_some(),
+            is_distributed: dispatcher.is_some(),
             sorter: workers.is_sorted.then(Sorter::default),
             total: RunReport::default(),
         };
@@ -165,7 +167,7 @@ where
                 Err(_) => result = result.and_then(|()| Err(failed("a worker"))),
             }
         }
-        if dealer.is_some_and(|dealer| dealer.join().is_err()) {
+        if dispatcher.is_some_and(|dispatcher| dispatcher.join().is_err()) {
             result = result.and_then(|()| Err(failed("the reader")));
         }
         if let Some(error) = state.take_error() {
@@ -191,7 +193,7 @@ fn work<S: Source, T: Stage>(
     source: S,
     mut stage: T,
     mailbox: Mailbox<T::Handoff>,
-    (watch, state): (&Watch, &DealState),
+    (watch, state): (&Watch, &DispatchState),
     outbox: SyncSender<Batch<T>>,
     limit: Limit,
 ) -> (RunReport, T, Result<(), RunError>)
@@ -229,8 +231,8 @@ where
 struct Writer<'w, K: RecordKind> {
     inbox: Receiver<K::Batch>,
     watches: &'w [Watch],
-    state: &'w DealState,
-    is_dealt: bool,
+    state: &'w DispatchState,
+    is_distributed: bool,
     sorter: Option<Sorter<K>>,
     total: RunReport,
 }
@@ -263,9 +265,9 @@ impl<K: RecordKind> Writer<'_, K> {
                 }
                 Directive::Rotate => outputs.rotate()?,
                 Directive::Stop => {
-                    // What was dealt is still worked on: the dealer's end is that of the workers.
+                    // What was distributed is still worked on: the dispatcher's end is that of the workers.
                     self.state.stop();
-                    if !self.is_dealt {
+                    if !self.is_distributed {
                         for watch in self.watches {
                             watch.stop.store(true, Ordering::Relaxed);
                         }
@@ -339,7 +341,11 @@ impl<K: RecordKind> Writer<'_, K> {
 }
 
 /// Makes `total` the sum of `each`; what only the caller's thread knows stays.
-fn merge<'r>(total: &mut RunReport, each: impl Iterator<Item = &'r RunReport>, state: &DealState) {
+fn merge<'r>(
+    total: &mut RunReport,
+    each: impl Iterator<Item = &'r RunReport>,
+    state: &DispatchState,
+) {
     let mut sum = RunReport {
         faults: std::mem::take(&mut total.faults),
         drops: state.drops(),

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use linkweir_engine::{
-    Batch, DealState, Directive, Frame, FrameRef, Limit, NoOutput, Outputs, Port, Route, RunError,
-    Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill, Workers,
-    WorkersReport, deal, run_workers,
+    Batch, Directive, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Port, Route,
+    RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill,
+    Workers, WorkersReport, distribute, run_workers,
 };
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, RecordKind, Text};
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -175,14 +175,14 @@ fn run(
 ) -> Ran {
     let source = MemorySource::new(&frames(), LinkType::ETHERNET, 100);
     let limit = Limit::new(limit);
-    let dealer = move |ports: &mut [Channel], state: &DealState| {
-        deal(source, &mut ByTime, ports, &limit, state);
+    let dispatcher = move |ports: &mut [Channel], state: &DispatchState| {
+        distribute(source, &mut ByTime, ports, &limit, state);
     };
-    run_with(dealer, workers, is_sorted, sink, direct)
+    run_with(dispatcher, workers, is_sorted, sink, direct)
 }
 
 fn run_with(
-    dealer: impl FnOnce(&mut [Channel], &DealState) + Send,
+    dispatcher: impl FnOnce(&mut [Channel], &DispatchState) + Send,
     workers: usize,
     is_sorted: bool,
     sink: Collect,
@@ -205,7 +205,7 @@ fn run_with(
     }
     let crew = Workers {
         shards,
-        dealer: Some(Box::new(move |state| dealer(&mut ports, state))),
+        dispatcher: Some(Box::new(move |state| dispatcher(&mut ports, state))),
         limit: Limit::default(),
         is_sorted,
     };
@@ -287,7 +287,7 @@ fn a_worker_that_has_stopped_holds_nobody_up() {
         refuse_after: Some(0),
         ..Collect::default()
     };
-    let dealer = |ports: &mut [Channel], _: &DealState| {
+    let dispatcher = |ports: &mut [Channel], _: &DispatchState| {
         let frames = frames();
         let frame = Frame {
             timestamp: Timestamp::ZERO,
@@ -299,7 +299,7 @@ fn a_worker_that_has_stopped_holds_nobody_up() {
         // More than the other end takes before it is asked to stop.
         while ports[0].push(&frame) {}
     };
-    let (_, outcome, _) = run_with(dealer, 2, false, sink, |_| Directive::Continue);
+    let (_, outcome, _) = run_with(dispatcher, 2, false, sink, |_| Directive::Continue);
     assert!(matches!(
         outcome,
         Err(RunError::Output(NoOutput::ClosedPipe))

@@ -7,7 +7,7 @@ use linkweir_wire::{Network, Udp};
 use crate::stage::{DNS, FlowsStage, Prepared};
 
 impl FlowsStage {
-    /// Whether the dealer gave this flow to another worker, and a copy to this one: what names servers goes
+    /// Whether the dispatcher gave this flow to another worker, and a copy to this one: what names servers goes
     /// to all.
     #[inline]
     pub(crate) fn is_copy(&self, network: &Network<'_>, udp: &Udp<'_>) -> bool {

@@ -47,7 +47,7 @@ impl FromIterator<u16> for PortSet {
     }
 }
 
-/// Which of several stages one is, where every packet is dealt by itself, by Eq. (3)
+/// Which of several stages one is, where every packet is distributed by itself, by Eq. (3)
 /// ([`linkweir_engine::TransactionSplitter`]): then it hands over what belongs to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {

@@ -1,4 +1,4 @@
-//! What shards hand to one another where every packet is dealt by itself, by Eq. (3).
+//! What shards hand to one another where every packet is distributed by itself, by Eq. (3).
 //!
 //! A plain request and its response have one link and meet in one shard. But a request moves on to
 //! another link when an interim response goes by, and those that were pipelined behind it when it is

@@ -1,4 +1,4 @@
-//! `linkweir feed`: packets dealt to consumer processes, and the distribution of their hashes.
+//! `linkweir feed`: packets distributed to consumer processes, and the distribution of their hashes.
 
 mod args;
 mod histogram;

@@ -156,7 +156,7 @@ impl Job<'_> {
         splitter: &mut impl Splitter,
     ) -> (Vec<ConsumerStatus>, Result<(), SourceError>) {
         let limit = self.args.input.count.unwrap_or(u64::MAX);
-        let mut router = Router::new(splitter, source.is_dealt());
+        let mut router = Router::new(splitter, source.is_distributed());
         let mut outcome = Ok(());
         while !self.signals.stop() && self.report.packets < limit {
             match source.next_event() {
@@ -183,7 +183,7 @@ impl Job<'_> {
                     let left = usize::try_from(limit - self.report.packets).unwrap_or(usize::MAX);
                     let batch = batch.first(left);
                     account(&mut self.report, &batch);
-                    feeder.deal(&batch, &mut router, &mut |feeder, waiting| {
+                    feeder.distribute(&batch, &mut router, &mut |feeder, waiting| {
                         self.goes_on_waiting(feeder, waiting)
                     });
                 }

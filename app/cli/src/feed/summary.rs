@@ -43,7 +43,7 @@ pub(super) fn common(report: &RunReport, ring: u64, elapsed: Duration) -> Value 
             "ring": ring,
             "unusable_records": report.drops.unusable_records,
         },
-        // A feeder looks at headers to deal by them; what does not decode goes to consumer 0.
+        // A feeder looks at headers to distribute by them; what does not decode goes to consumer 0.
         "decode_errors": {},
         "input_faults": faults,
         "fragments": totals::fragments_json(&report.fragments),
@@ -70,7 +70,7 @@ impl Totals<'_> {
             ("unusable_records", drops.unusable_records),
             ("unwritten by killed consumers", self.unwritten()),
         ];
-        // What does not decode is dealt all the same.
+        // What does not decode is distributed all the same.
         let faults = DecodeFaults::default();
         totals::lost(self.report, &drops, &faults, &self.report.fragments)
     }

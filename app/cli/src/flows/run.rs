@@ -1,7 +1,9 @@
 //! Wires a run of `linkweir flows`: source, stages, sinks, signals.
 
 use anyhow::anyhow;
-use linkweir_engine::{Limit, NamedFlowSplitter, Outputs, Run, Source, Workers, deal, run_workers};
+use linkweir_engine::{
+    Limit, NamedFlowSplitter, Outputs, Run, Source, Workers, distribute, run_workers,
+};
 use linkweir_feed::Consumer;
 use linkweir_flows::{FlowsConfig, FlowsStage};
 use linkweir_record::FlowKind;
@@ -36,14 +38,14 @@ pub(crate) fn run(args: &FlowsArgs) -> anyhow::Result<Exit> {
         let wait = || warn(&format!("waiting for feeder {}", feed.feed));
         let source =
             linkweir_feed::attach(feed, signals.stop_flag(), args.feed_wait, &mut { wait })?;
-        return Job::start(args, config, signals, meter)?.one_or_dealt(source);
+        return Job::start(args, config, signals, meter)?.one_or_distributed(source);
     }
     let opened = input::open(&args.input, 1, &signals)?;
     let job = Job::start(args, config, signals, meter)?;
     match opened {
-        Opened::Files(source) => job.one_or_dealt(*source),
+        Opened::Files(source) => job.one_or_distributed(*source),
         Opened::Live(sources) => match sources.into_iter().next() {
-            Some(source) => job.one_or_dealt(source),
+            Some(source) => job.one_or_distributed(source),
             None => Err(anyhow!("the interface gave no source")),
         },
     }
@@ -104,8 +106,8 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// One source on this thread, or dealt to several workers by a reader.
-    fn one_or_dealt<S: Source + Send>(self, source: S) -> anyhow::Result<Exit> {
+    /// One source on this thread, or distributed to several workers by a reader.
+    fn one_or_distributed<S: Source + Send>(self, source: S) -> anyhow::Result<Exit> {
         if self.args.workers > 1 {
             self.by_reader(source)
         } else {
@@ -115,7 +117,7 @@ impl<'a> Job<'a> {
 
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = FlowsStage::new(&FlowsConfig {
-            is_reassembled: source.is_dealt(),
+            is_reassembled: source.is_distributed(),
             ..self.config.clone()
         });
         let limit = Limit::new(self.args.input.count);
@@ -129,7 +131,7 @@ impl<'a> Job<'a> {
         self.watcher.stay_with(ended.conclude(outcome))
     }
 
-    /// A thread reads the source and deals its frames to the workers by flow.
+    /// A thread reads the source and distributes its frames to the workers by flow.
     fn by_reader<S: Source + Send>(mut self, source: S) -> anyhow::Result<Exit> {
         let workers = self.args.workers;
         let (mut ports, consumers) = rings(workers)?;
@@ -150,8 +152,8 @@ impl<'a> Job<'a> {
         let limit = Limit::new(self.args.input.count);
         let workers = Workers::<Consumer, FlowsStage> {
             shards,
-            dealer: Some(Box::new(move |state| {
-                deal(source, &mut NamedFlowSplitter, &mut ports, &limit, state);
+            dispatcher: Some(Box::new(move |state| {
+                distribute(source, &mut NamedFlowSplitter, &mut ports, &limit, state);
             })),
             limit: Limit::default(),
             is_sorted: false,

@@ -1,4 +1,4 @@
-//! Half-transactions instead of packets: the rows of `linkweir halves`, as engines sort and deal them.
+//! Half-transactions instead of packets: the rows of `linkweir halves`, as engines sort and distribute them.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use linkweir_capture::live::LiveSource;
-use linkweir_engine::{Limit, Outputs, Run, Source, Workers, deal, run_workers};
+use linkweir_engine::{Limit, Outputs, Run, Source, Workers, distribute, run_workers};
 use linkweir_feed::Consumer;
 use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
 use linkweir_record::HttpKind;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
         let source =
             linkweir_feed::attach(feed, signals.stop_flag(), args.feed_wait, &mut { wait })?;
         let job = Job::start(args, config, signals, meter, page)?;
-        return job.one_or_dealt(source, workers);
+        return job.one_or_distributed(source, workers);
     }
     #[cfg(feature = "parquet")]
     if !args.halves().is_empty() {
@@ -56,10 +56,10 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     let opened = input::open(&args.input, sockets, &signals)?;
     let job = Job::start(args, config, signals, meter, page)?;
     match opened {
-        Opened::Files(source) => job.one_or_dealt(*source, workers),
+        Opened::Files(source) => job.one_or_distributed(*source, workers),
         Opened::Live(sources) if sources.len() > 1 => job.by_kernel(sources),
         Opened::Live(sources) => match sources.into_iter().next() {
-            Some(source) => job.one_or_dealt(source, workers),
+            Some(source) => job.one_or_distributed(source, workers),
             None => Err(anyhow!("the interface gave no source")),
         },
     }
@@ -117,8 +117,12 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// One source on this thread, or dealt to several workers by a reader.
-    fn one_or_dealt<S: Source + Send>(self, source: S, workers: usize) -> anyhow::Result<Exit> {
+    /// One source on this thread, or distributed to several workers by a reader.
+    fn one_or_distributed<S: Source + Send>(
+        self,
+        source: S,
+        workers: usize,
+    ) -> anyhow::Result<Exit> {
         if workers > 1 {
             self.by_reader(source, workers)
         } else {
@@ -128,8 +132,8 @@ impl<'a> Job<'a> {
 
     fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
         let mut stage = HttpStage::new(&HttpConfig {
-            is_reassembled: source.is_dealt(),
-            has_whole_connections: !source.is_dealt() && self.args.halves().is_empty(),
+            is_reassembled: source.is_distributed(),
+            has_whole_connections: !source.is_distributed() && self.args.halves().is_empty(),
             ..self.config.clone()
         });
         let limit = Limit::new(self.args.input.count);
@@ -144,7 +148,7 @@ impl<'a> Job<'a> {
         self.watcher.stay_with(ended.conclude(outcome))
     }
 
-    /// Sources that the kernel deals to, each with a worker.
+    /// Sources that the kernel distributes to, each with a worker.
     fn by_kernel(self, sources: Vec<LiveSource>) -> anyhow::Result<Exit> {
         let sockets = sources.len();
         let count = u32::try_from(sockets).unwrap_or(u32::MAX);
@@ -161,14 +165,14 @@ impl<'a> Job<'a> {
             .collect();
         let workers = Workers {
             shards,
-            dealer: None,
+            dispatcher: None,
             limit: Limit::new(self.args.input.count),
             is_sorted: self.args.tracking.sort,
         };
         self.by_workers(workers)
     }
 
-    /// A thread reads the source and deals its frames to the workers.
+    /// A thread reads the source and distributes its frames to the workers.
     fn by_reader<S: Source + Send>(self, source: S, workers: usize) -> anyhow::Result<Exit> {
         let config = HttpConfig {
             is_reassembled: true,
@@ -189,9 +193,9 @@ impl<'a> Job<'a> {
         };
         let workers = Workers::<Consumer, HttpStage> {
             shards,
-            dealer: Some(Box::new(move |state| {
+            dispatcher: Some(Box::new(move |state| {
                 let mut splitter = TransactionGroups::new(&groups);
-                deal(source, &mut splitter, &mut ports, &limit, state);
+                distribute(source, &mut splitter, &mut ports, &limit, state);
                 let forgotten = splitter.counts().forgotten;
                 if forgotten > 0 {
                     warn(&format!(

@@ -81,7 +81,7 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
     let differing = crews
         .into_iter()
         .zip(parts)
-        .map(|(crew, parts)| crew.end().dealt(parts))
+        .map(|(crew, parts)| crew.end().distributed(parts))
         .filter_map(|many| {
             let why = match one.same_as(&many) {
                 Ok(()) if one.fragments == many.fragments => return None,

@@ -29,7 +29,7 @@ fn give(stage: &mut FlowsStage, frame: &Frame<'_>, out: &mut FlowBatch) {
     stage.on_batch(&Batch::new(frame.bytes, &index), out);
 }
 
-/// The frames through one stage, or dealt to several.
+/// The frames through one stage, or distributed to several.
 fn run(frames: &[CapturedFrame], shards: Option<u32>) -> Outcome {
     let count = shards.unwrap_or(1);
     let mut stages: Vec<_> = (0..count)
@@ -44,7 +44,7 @@ fn run(frames: &[CapturedFrame], shards: Option<u32>) -> Outcome {
     let mut out = FlowBatch::default();
     let mut splitter = NamedFlowSplitter;
     let mut router = Router::new(&mut splitter, false);
-    let mut deal = |frame: &Frame<'_>, hash: Option<u32>| match hash {
+    let mut distribute = |frame: &Frame<'_>, hash: Option<u32>| match hash {
         Some(hash) => give(&mut stages[shard_of(hash, count) as usize], frame, &mut out),
         None => stages
             .iter_mut()
@@ -61,12 +61,12 @@ fn run(frames: &[CapturedFrame], shards: Option<u32>) -> Outcome {
         };
         latest = latest.max(frame.timestamp);
         if shards.is_some() {
-            router.take(&frame, &mut deal);
+            router.take(&frame, &mut distribute);
         } else {
-            deal(&frame, Some(0));
+            distribute(&frame, Some(0));
         }
     }
-    router.give_up(None, &mut deal);
+    router.give_up(None, &mut distribute);
     let mut fragments = router.parts().stats;
     let mut faults = DecodeFaults::default();
     let mut counts = [0; 5];

@@ -12,7 +12,7 @@ use linkweir_record::HalfRow;
 /// The shard of each of `rows`, which are in the order of (`order_ns`, `file`, `packet`); `None` for rows
 /// that no shard needs.
 #[must_use]
-pub fn deal(rows: &[HalfRow], shards: u32) -> Vec<Option<u32>> {
+pub fn distribute(rows: &[HalfRow], shards: u32) -> Vec<Option<u32>> {
     let shards = shards.max(1);
     let mut connections: HashMap<u64, Judged> = HashMap::new();
     for row in rows {
@@ -144,13 +144,13 @@ mod tests {
             request(6, 201),
             response(201, 16),
         ];
-        let dealt: Vec<u32> = deal(&rows, 100).into_iter().flatten().collect();
-        assert_eq!(dealt, [0, 0, 0, 1, 1]);
+        let distributed: Vec<u32> = distribute(&rows, 100).into_iter().flatten().collect();
+        assert_eq!(distributed, [0, 0, 0, 1, 1]);
     }
 
     #[test]
     fn what_is_not_in_order_goes_as_a_whole() {
-        let whole = |rows: &[HalfRow]| deal(rows, 1000).iter().all(|shard| *shard == Some(5));
+        let whole = |rows: &[HalfRow]| distribute(rows, 1000).iter().all(|shard| *shard == Some(5));
         let plain = [request(1, 100), response(100, 11)];
         assert!(!whole(&plain));
         let more = [
@@ -191,6 +191,6 @@ mod tests {
     #[test]
     fn rows_without_a_message_are_needed_only_by_whole_connections() {
         let rows = [row(None, 0, 0, None), request(10, 100), response(100, 20)];
-        assert_eq!(deal(&rows, 7).first(), Some(&None));
+        assert_eq!(distribute(&rows, 7).first(), Some(&None));
     }
 }

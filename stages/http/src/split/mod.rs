@@ -93,7 +93,7 @@ pub struct GroupCounts {
     pub unclear: u64,
 }
 
-/// Deals packets to shards by groups of transactions.
+/// Distributes packets to shards by groups of transactions.
 #[derive(Debug)]
 pub struct TransactionGroups {
     balance: Balance,

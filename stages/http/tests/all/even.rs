@@ -32,8 +32,8 @@ type Kind = (&'static str, fn() -> Exchange);
 /// Packets and requests of each shard.
 type Shares = Vec<(u64, u64)>;
 
-/// Deals `count` exchanges over all connections to 2, 3, 4 and 8 shards.
-fn deal(
+/// Distributes `count` exchanges over all connections to 2, 3, 4 and 8 shards.
+fn distribute(
     count: usize,
     splitter: &mut impl Splitter,
     mut make: impl FnMut(usize, &mut Dice) -> Exchange,
@@ -106,7 +106,7 @@ fn check(
     make: impl FnMut(usize, &mut Dice) -> Exchange,
 ) -> GroupCounts {
     let mut splitter = groups(Balance::Mixed);
-    for shares in deal(count, &mut splitter, make) {
+    for shares in distribute(count, &mut splitter, make) {
         let (packets, requests) = uneven(&shares);
         println!(
             "{name}: {} shards, packets {packets:.3} pp, transactions {requests:.3} pp from even",
@@ -202,8 +202,8 @@ fn every_kind_of_exchange_spreads() {
 fn the_hash_of_the_paper_on_messages_of_one_size() {
     for size in [0_usize, 100, 200, 4096] {
         let make = |_: usize, _: &mut Dice| Exchange::get("/static", size);
-        let paper = deal(16_000, &mut groups(Balance::Paper), make);
-        let stateless = deal(16_000, &mut TransactionSplitter, make);
+        let paper = distribute(16_000, &mut groups(Balance::Paper), make);
+        let stateless = distribute(16_000, &mut TransactionSplitter, make);
         for (paper, stateless) in paper.iter().zip(&stateless) {
             println!(
                 "bodies of {size}: {} shards, Eq. (3) by groups {:?} pp, by packet {:?} pp from even",

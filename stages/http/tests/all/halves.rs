@@ -1,4 +1,4 @@
-//! Half-transactions, dealt to shards, give what one stage gives on the packets: record for record,
+//! Half-transactions, distributed to shards, give what one stage gives on the packets: record for record,
 //! counter for counter.
 
 use crate::common::halves::{Pieces, compare_pieces, extract};
@@ -19,7 +19,7 @@ fn together(talks: &[Conversation]) -> Vec<CapturedFrame> {
     frames
 }
 
-/// One stage on all frames against the rows of the frames cut at `cuts`, dealt to shards.
+/// One stage on all frames against the rows of the frames cut at `cuts`, distributed to shards.
 fn compare(
     config: &HttpConfig,
     frames: &[CapturedFrame],
@@ -97,8 +97,8 @@ fn plain_transactions_are_one_row_a_message_and_go_to_many_shards() {
     assert_eq!(rows.len(), 100);
     assert!(rows.views().all(|view| view.payload.len() < 200));
     let flat: Vec<_> = rows.views().map(|view| *view.row).collect();
-    let dealt = linkweir_http::extract::shard::deal(&flat, 7);
-    let mut used: Vec<_> = dealt.iter().flatten().collect();
+    let distributed = linkweir_http::extract::shard::distribute(&flat, 7);
+    let mut used: Vec<_> = distributed.iter().flatten().collect();
     used.sort_unstable();
     used.dedup();
     assert!(used.len() > 4, "{used:?}");

@@ -90,7 +90,7 @@ proptest! {
 
     /// By transactions too, as long as packets become whole in about their order.
     #[test]
-    fn transactions_in_parts_are_dealt_as_whole_ones_are(
+    fn transactions_in_parts_are_distributed_as_whole_ones_are(
         talks in vec(vec(exchange(), 1..14), 1..4),
         is_v6: bool,
         piece in prop_oneof![Just(8_usize), Just(16), Just(40), Just(256), Just(1480)],

@@ -74,14 +74,14 @@ impl Pieces {
     }
 }
 
-/// Deals rows to stages of their own, as packets.
+/// Distributes rows to stages of their own, as packets.
 fn run_halves(config: &HttpConfig, views: &[HttpHalf<'_>], pieces: &Pieces, shards: u32) -> Run {
     let rows: Vec<HalfRow> = views.iter().map(|view| *view.row).collect();
-    let dealt = shard::deal(&rows, shards);
+    let distributed = shard::distribute(&rows, shards);
     let mut stages: Vec<_> = (0..shards).map(|_| HttpStage::new(config)).collect();
     let mut frames: Vec<_> = (0..shards).map(|_| HalfFrames::default()).collect();
     let mut shares = vec![0; stages.len()];
-    for (view, shard) in views.iter().zip(dealt) {
+    for (view, shard) in views.iter().zip(distributed) {
         if let Some(shard) = shard {
             frames[shard as usize].push(view);
             shares[shard as usize] += 1;
@@ -108,7 +108,7 @@ pub(crate) fn compare_pieces(
         one.same_as(&many).map_err(|why| {
             let mut text = format!("{shards} shards of {} rows: {why}", by_time.len());
             let rows: Vec<HalfRow> = by_time.iter().map(|view| *view.row).collect();
-            for (view, shard) in by_time.iter().zip(shard::deal(&rows, shards)).take(200) {
+            for (view, shard) in by_time.iter().zip(shard::distribute(&rows, shards)).take(200) {
                 let row = view.row;
                 text.push_str(&format!(
                     "\nfile {} packet {} {}>{} {} +{} ack {} {:?} plain {} end {:?} to {shard:?}: {}",

@@ -112,8 +112,8 @@ impl Run {
         }
     }
 
-    /// With what the dealer says of the packets that came in parts.
-    pub(crate) fn dealt(mut self, parts: FragmentStats) -> Self {
+    /// With what the dispatcher says of the packets that came in parts.
+    pub(crate) fn distributed(mut self, parts: FragmentStats) -> Self {
         self.fragments += parts;
         self
     }
@@ -244,7 +244,7 @@ pub(crate) fn run_one(config: &HttpConfig, frames: &[CapturedFrame], link: LinkT
     Run::new(&stages, &out, &[frames.len() as u64])
 }
 
-/// The frames dealt to several stages, packets in parts when they are whole.
+/// The frames distributed to several stages, packets in parts when they are whole.
 pub(crate) fn run_shards(
     config: &HttpConfig,
     frames: &[CapturedFrame],
@@ -260,17 +260,17 @@ pub(crate) fn run_shards(
     let mut shares = vec![0; stages.len()];
     let mut out = HttpBatch::default();
     let mut router = Router::new(splitter, false);
-    let mut deal = |frame: &Frame<'_>, hash: Option<u32>| {
+    let mut distribute = |frame: &Frame<'_>, hash: Option<u32>| {
         let shard = shard_of(hash.unwrap_or(0), shards) as usize;
         shares[shard] += 1;
         give(&mut stages[shard], frame, &mut out);
     };
     for frame in frames {
-        router.take(&frame_of(frame, link), &mut deal);
+        router.take(&frame_of(frame, link), &mut distribute);
     }
-    router.give_up(None, &mut deal);
+    router.give_up(None, &mut distribute);
     finish(&mut stages, &mut out);
-    Run::new(&stages, &out, &shares).dealt(router.parts().stats)
+    Run::new(&stages, &out, &shares).distributed(router.parts().stats)
 }
 
 /// The frames and where they go, a line each: to be read when a comparison fails.

@@ -1,4 +1,4 @@
-//! One reader, many workers: frames dealt by hash.
+//! One reader, many workers: frames distributed by hash.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent};
 use crate::split::{Splitter, shard_of};
 use crate::{Batch, Frame};
 
-/// Where a dealer puts the frames of one shard.
+/// Where a dispatcher puts the frames of one shard.
 pub trait Port {
     /// Takes a frame; waits where there is no room. False where nobody will read it any more.
     fn push(&mut self, frame: &Frame<'_>) -> bool;
@@ -20,14 +20,14 @@ pub trait Port {
     fn flush(&mut self);
 }
 
-/// What a dealer and those who watch it have in common.
+/// What a dispatcher and those who watch it have in common.
 #[derive(Debug, Default)]
-pub struct DealState {
+pub struct DispatchState {
     stop: AtomicBool,
     /// Copies of frames that went to more than one shard, and their bytes.
     copies: AtomicU64,
     copied_bytes: AtomicU64,
-    /// Latest capture time of what was dealt, nanoseconds since the epoch.
+    /// Latest capture time of what was distributed, nanoseconds since the epoch.
     latest: AtomicU64,
     seen: Mutex<Seen>,
 }
@@ -41,8 +41,8 @@ struct Seen {
     error: Option<SourceError>,
 }
 
-impl DealState {
-    /// Asks the dealer to read no more.
+impl DispatchState {
+    /// Asks the dispatcher to read no more.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ impl DealState {
         )
     }
 
-    /// Latest capture time of what was dealt; complete when the ports were dropped.
+    /// Latest capture time of what was distributed; complete when the ports were dropped.
     #[must_use]
     pub fn latest(&self) -> Timestamp {
         Timestamp::from_nanos(self.latest.load(Ordering::Acquire))
@@ -76,7 +76,7 @@ impl DealState {
         self.with(|seen| seen.drops)
     }
 
-    /// What came in IP fragments: the frames of these are not those that were dealt.
+    /// What came in IP fragments: the frames of these are not those that were distributed.
     pub fn parts(&self) -> Parts {
         self.with(|seen| seen.parts)
     }
@@ -97,22 +97,22 @@ impl DealState {
     }
 }
 
-/// Reads `source` to its end, its limit or until stopped, and deals its frames to `ports` by the
+/// Reads `source` to its end, its limit or until stopped, and distributes its frames to `ports` by the
 /// hash that `splitter` gives them, IP fragments as the packets they make. Dropping the ports tells
 /// their readers that this was all.
-pub fn deal<S: Source, P: Port>(
+pub fn distribute<S: Source, P: Port>(
     mut source: S,
     splitter: &mut impl Splitter,
     ports: &mut [P],
     limit: &Limit,
-    state: &DealState,
+    state: &DispatchState,
 ) {
-    let mut router = Router::new(splitter, source.is_dealt());
+    let mut router = Router::new(splitter, source.is_distributed());
     let mut is_read = true;
     while is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
         match source.next_event() {
             Ok(SourceEvent::Batch(batch)) => {
-                is_read = deal_batch(&limit.apply(batch), &mut router, ports, state);
+                is_read = distribute_batch(&limit.apply(batch), &mut router, ports, state);
             }
             Ok(SourceEvent::Idle) => {
                 if let Some(now) = source.now() {
@@ -134,19 +134,19 @@ pub fn deal<S: Source, P: Port>(
 }
 
 /// False when no port is read any more.
-fn deal_batch<P: Port>(
+fn distribute_batch<P: Port>(
     batch: &Batch<'_>,
     router: &mut Router<'_, impl Splitter>,
     ports: &mut [P],
-    state: &DealState,
+    state: &DispatchState,
 ) -> bool {
     let mut outlets = Outlets::new(ports, state);
     let mut latest = 0;
     for frame in batch.frames() {
         latest = latest.max(frame.timestamp.as_nanos());
-        let is_dealt = router.take(&frame, |frame, hash| outlets.push(frame, hash));
+        let is_distributed = router.take(&frame, |frame, hash| outlets.push(frame, hash));
         // Whether anybody reads is told by what goes.
-        outlets.is_read |= !is_dealt;
+        outlets.is_read |= !is_distributed;
     }
     state.latest.fetch_max(latest, Ordering::AcqRel);
     outlets.ports.iter_mut().for_each(Port::flush);
@@ -156,13 +156,13 @@ fn deal_batch<P: Port>(
 /// The ports of all shards.
 struct Outlets<'p, P> {
     ports: &'p mut [P],
-    state: &'p DealState,
+    state: &'p DispatchState,
     shards: u32,
     is_read: bool,
 }
 
 impl<'p, P: Port> Outlets<'p, P> {
-    fn new(ports: &'p mut [P], state: &'p DealState) -> Self {
+    fn new(ports: &'p mut [P], state: &'p DispatchState) -> Self {
         Self {
             shards: u32::try_from(ports.len()).unwrap_or(u32::MAX),
             ports,
