@@ -336,7 +336,8 @@ mod tests {
     #[test]
     fn one_that_has_failed_is_opened_again_with_new_files() {
         let log: Rc<RefCell<Log>> = Rc::default();
-        let opened: Rc<RefCell<Vec<Option<fn() -> SinkError>>>> = Rc::default();
+        type Answer = Option<fn() -> SinkError>;
+        let opened: Rc<RefCell<Vec<Answer>>> = Rc::default();
         let mut outputs = Outputs::<HttpKind>::default();
         let (sinks, answers) = (Rc::clone(&log), Rc::clone(&opened));
         let open = move || match answers.borrow_mut().pop().flatten() {

@@ -124,10 +124,10 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
     all.extend(passes_undecided(config));
     all.extend(without_files(config));
     all.push(format!(
-        "{}: {}, {}: right",
-        config.path.display(),
+        "policy OK: {}, {} ({})",
         counted(policy.rules.len() as u64, "rule"),
         counted(policy.signatures.len() as u64, "signature"),
+        config.path.display(),
     ));
     all
 }
@@ -248,15 +248,16 @@ fn unreachable(config: &GatewayConfig) -> Vec<String> {
                 .iter()
                 .all(|label| first.iter().any(|one| label.includes(*one))),
         };
-        let all_clients = earlier.clients.0.is_empty() || earlier.clients == later.clients;
-        all_applications && all_clients && earlier.server_names.0.is_empty()
+        all_applications
+            && earlier.clients.covers(&later.clients)
+            && earlier.server_names.0.is_empty()
     };
     let rules = &config.policy.rules;
     let mut said = Vec::new();
     for (at, later) in rules.iter().enumerate() {
         if let Some(earlier) = rules.iter().take(at).find(|earlier| covers(earlier, later)) {
             said.push(format!(
-                "warning: rule `{}` never decides: `{}` above it fits all that it fits",
+                "warning: rule `{}` is unreachable: shadowed by `{}`",
                 later.name, earlier.name
             ));
         }
@@ -268,10 +269,47 @@ fn unreachable(config: &GatewayConfig) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// A policy as if it stood in a file.
+    fn read(text: &str) -> GatewayConfig {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("gateway.toml");
+        std::fs::write(&path, text).expect("written");
+        GatewayConfig::read(&path, &BTreeMap::new()).expect("a policy")
+    }
+
+    #[test]
+    fn a_rule_that_another_one_shadows_is_named() {
+        let rule = |name: &str, clients: &str, action: &str| {
+            format!(
+                "[[rule]]\nname = \"{name}\"\napplication = \"http\"\nclients = [{clients}]\naction = \"{action}\"\n"
+            )
+        };
+        let shadowed = |first: &str, second: &str| {
+            let text = rule("one", first, "allow") + &rule("two", second, "drop");
+            unreachable(&read(&text))
+        };
+        for (first, second) in [
+            ("", ""),
+            ("", "\"10.0.0.0/8\""),
+            ("\"10.0.0.0/8\"", "\"10.1.0.0/16\", \"10.2.3.4\""),
+        ] {
+            let said = shadowed(first, second);
+            assert_eq!(
+                said,
+                ["warning: rule `two` is unreachable: shadowed by `one`"]
+            );
+        }
+        for (first, second) in [
+            ("\"10.0.0.0/8\"", ""),
+            ("\"10.1.0.0/16\"", "\"10.0.0.0/8\""),
+            ("\"10.0.0.0/8\"", "\"10.1.0.0/16\", \"2001:db8::/32\""),
+        ] {
+            assert!(shadowed(first, second).is_empty(), "{first} {second}");
+        }
+    }
+
     #[test]
     fn the_example_is_a_policy_with_its_defaults_too() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let path = folder.path().join("gateway.toml");
         // What is commented out begins `# key = ` or `# [table]`.
         let all = EXAMPLE.lines().map(|line| match line.strip_prefix("# ") {
             Some(rest) if rest.starts_with('[') => rest,
@@ -286,8 +324,7 @@ mod tests {
         });
         let all: Vec<&str> = all.collect();
         for text in [EXAMPLE.to_owned(), all.join("\n")] {
-            std::fs::write(&path, &text).expect("written");
-            let config = GatewayConfig::read(&path, &BTreeMap::new()).expect("a policy");
+            let config = read(&text);
             assert_eq!(config.policy.rules.len(), 4);
             let is_whole = text != EXAMPLE;
             assert_eq!(config.policy.signatures.len(), usize::from(is_whole));

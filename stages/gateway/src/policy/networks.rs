@@ -15,4 +15,11 @@ impl Networks {
         let address = address.to_canonical();
         self.0.is_empty() || self.0.iter().any(|network| network.contains(&address))
     }
+
+    /// Whether each address of another set is in this one, as far as single networks show.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let is_within = |inner: &Prefix| self.0.iter().any(|outer| outer.contains(&inner.0));
+        self.0.is_empty() || !other.0.is_empty() && other.0.iter().all(is_within)
+    }
 }

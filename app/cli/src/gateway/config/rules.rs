@@ -150,7 +150,11 @@ impl<'a> Reader<'a> {
         let at = table.span();
         let table = table.into_inner();
         let name = table.name.get_ref();
-        if name.is_empty() || name == "default" || !self.names.insert(name.clone()) {
+        if name.is_empty() || name.contains(char::is_control) {
+            let what = "a `name` is at least one character, and none of them a control character";
+            return Err(place.wrong(&table.name.span(), what));
+        }
+        if name == "default" || !self.names.insert(name.clone()) {
             let what = format!("the name `{name}` is taken");
             return Err(place.wrong(&table.name.span(), what));
         }

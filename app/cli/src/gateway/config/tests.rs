@@ -285,6 +285,10 @@ fn what_a_value_may_be_is_said() {
             "[record]\nwhen-full = \"stop\"\n",
             "gateway.toml:2:13: unknown value `stop`, expected `refuse` or `delete-oldest`",
         ),
+        (
+            "[[rule]]\nname = \"a\\u001b[2J\"\naction = \"drop\"\n",
+            "none of them a control character",
+        ),
     ] {
         says(text, expected);
     }

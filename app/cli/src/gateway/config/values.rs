@@ -40,7 +40,12 @@ impl Place<'_> {
             Some("rule" | "[rule]") => "; rules are [[rule]], twice in brackets",
             _ => "",
         };
-        let what = plain(&error.message().replace('\n', " "));
+        // What points into an expression stays in its lines.
+        let what = if error.message().contains("\n ") {
+            error.message().to_owned()
+        } else {
+            plain(&error.message().replace('\n', " "))
+        };
         self.wrong(&at, format!("{what}{hint}"))
     }
 
