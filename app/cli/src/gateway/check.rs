@@ -280,8 +280,12 @@ mod tests {
     #[test]
     fn a_rule_that_another_one_shadows_is_named() {
         let rule = |name: &str, clients: &str, action: &str| {
+            let clients = match clients {
+                "" => String::new(),
+                some => format!("clients = [{some}]\n"),
+            };
             format!(
-                "[[rule]]\nname = \"{name}\"\napplication = \"http\"\nclients = [{clients}]\naction = \"{action}\"\n"
+                "[[rule]]\nname = \"{name}\"\napplication = \"http\"\n{clients}action = \"{action}\"\n"
             )
         };
         let shadowed = |first: &str, second: &str| {
