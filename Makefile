@@ -75,7 +75,7 @@ bench: build setup-bench ## measure speed and memory side by side with other too
 bench-live: build setup-bench ## live capture, shares of workers and consumers, the feeder's rings; needs root
 	cargo xtask bench live
 
-oracle: build ## compare with tshark's results on a folder of captures, if it is there
+oracle: build ## compare with tshark's results on a directory of captures, if it is there
 	cargo xtask oracle
 
 check: setup-build ## the quick checks: format, lints, sizes, dependencies

@@ -18,7 +18,7 @@ apt() { # what it says is of interest where it fails
     }
 }
 as_user() { runuser -l "$user" -c "$1"; }
-# Cargo's folder is the same for both: what one has fetched and built the other need not.
+# Cargo's directory is the same for both: what one has fetched and built the other need not.
 # shellcheck disable=SC2016 # for the shell that runs it
 demo_line='cd /srv/linkweir && CARGO_HOME=/srv/cargo PATH=/opt/rust/bin:$PATH make demo'
 owned_by() { chown -R "$1" /srv/linkweir /srv/cargo; }

@@ -19,7 +19,7 @@ usage() {
 }
 say() { printf 'clean-root: %s\n' "$*" >&2; }
 
-# The second half, in the namespaces: root folder, then the words for clean-root-steps.sh.
+# The second half, in the namespaces: root directory, then the words for clean-root-steps.sh.
 if [ "${1:-}" = --inside ]; then
     root=$2
     shift 2
@@ -70,22 +70,22 @@ command -v debootstrap >/dev/null || { say "not installed; run: apt-get install 
 mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' "Codename: $suite" 'Created-By: Packages' | head -n 1)}
 [ -n "$mirror" ] || { say "apt has no mirror with $suite here; name one in DEBIAN_MIRROR"; exit 1; }
 
-folder=$(mktemp -d "${TMPDIR:-/var/tmp}/linkweir-root-XXXXXX")
-root=$folder/root
+directory=$(mktemp -d "${TMPDIR:-/var/tmp}/linkweir-root-XXXXXX")
+root=$directory/root
 inside=
 remove() {
     if [ -n "$inside" ]; then
         kill -KILL "$inside" 2>/dev/null || true
         wait "$inside" || true
     fi
-    if [ -n "${KEEP:-}" ]; then say "left: $folder"; else rm -rf --one-file-system "$folder"; fi
+    if [ -n "${KEEP:-}" ]; then say "left: $directory"; else rm -rf --one-file-system "$directory"; fi
 }
 trap remove EXIT
 trap 'exit 130' INT TERM
 
 say "a bare $suite in $root"
-if ! debootstrap "$suite" "$root" "$mirror" >"$folder/debootstrap.log" 2>&1; then
-    tail -n 20 "$folder/debootstrap.log" >&2
+if ! debootstrap "$suite" "$root" "$mirror" >"$directory/debootstrap.log" 2>&1; then
+    tail -n 20 "$directory/debootstrap.log" >&2
     exit 1
 fi
 # No service may start: its sockets would be those of the machine.

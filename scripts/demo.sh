@@ -2,14 +2,14 @@
 # Shows what the program does: records of the bundled capture, then the laboratory, in which all systems
 # measure one another.
 #
-#   scripts/demo.sh PATH_OF_LINKWEIR OUTPUT_FOLDER [WORDS_FOR_THE_LABORATORY]...
+#   scripts/demo.sh PATH_OF_LINKWEIR OUTPUT_DIRECTORY [WORDS_FOR_THE_LABORATORY]...
 #
 # Exit: that of the laboratory: 1 where a check failed.
 set -eu
 cd "$(dirname "$0")/.."
 
 linkweir=${1:?path of linkweir}
-out=${2:?output folder}
+out=${2:?output directory}
 shift 2
 capture=app/testkit/captures/nginx-demo.pcap.gz
 

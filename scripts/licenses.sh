@@ -13,9 +13,9 @@ tree=$(cargo tree --locked --offline --package linkweir --package linkweir-lab -
 # Not those of the workspace, which have a path.
 crates=$(printf '%s\n' "$tree" | sed 's/ (\*)$//; s/ (proc-macro)//' | grep -v ' (/' | sort -u)
 
-# The licence files of a crate: at its top, and up to two folders down for what it carries. librdkafka has all
+# The licence files of a crate: at its top, and up to two directories down for what it carries. librdkafka has all
 # the texts of its parts in one file, and each once more; of zstd's two licences the other one is taken.
-texts_of() { # folder of the crate
+texts_of() { # directory of the crate
     find "$1" -maxdepth 3 -type f \( -name 'LICEN[CS]E*' -o -name 'COPYING*' -o -name 'COPYRIGHT*' -o \
         -name 'NOTICE*' -o -name 'UNLICENSE*' \) ! -path '*/librdkafka/LICENSE.*' ! -path '*/zstd/COPYING' | sort
 }
@@ -30,12 +30,12 @@ printf '%s\n' "$crates" | while IFS='|' read -r crate terms; do
     version=${crate##* v}
     found=
     deep=
-    for folder in "$registry"/*/"$name-$version"; do
-        [ -d "$folder" ] || continue
-        texts=$(texts_of "$folder")
+    for directory in "$registry"/*/"$name-$version"; do
+        [ -d "$directory" ] || continue
+        texts=$(texts_of "$directory")
         while IFS= read -r file; do
             [ -n "$file" ] || continue
-            inside=${file#"$folder"/}
+            inside=${file#"$directory"/}
             # Where the terms of MIT are offered too, these are the ones that are taken.
             case $inside in *APACHE*) [ -z "${terms##*MIT*}" ] && continue ;; esac
             printf '\n==== %s: %s\n\n' "$crate" "$inside"

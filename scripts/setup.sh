@@ -144,7 +144,7 @@ check_rust() {
     fi
 }
 
-# What pip installs, into a folder of tests/ of its own: FOLDER, what it is for, what else it needs.
+# What pip installs, into a directory of tests/ of its own: DIRECTORY, what it is for, what else it needs.
 install_python() {
     here=tests/$1
     wanted=$(cat "$here/requirements.txt")

@@ -6,7 +6,7 @@
 The job gives the records and totals of `linkweir http --workers 2 -r CAPTURE...`, in four stages:
 
 1. One task per capture file: `linkweir halves` reduces it to rows that an HTTP measurement would look
-   at, a Parquet file in the working folder.
+   at, a Parquet file in the working directory.
 2. Rows that must meet get the same shard. A connection whose messages all stand for themselves is dealt
    by message (Eq. (3) of Vega et al. 2017), so that one busy connection occupies many shards; any other
    one goes to one shard as a whole. The rows of a shard are sorted by time.
@@ -109,19 +109,19 @@ def extract(program: Program, work: str, flags: list[str]) -> Callable[[tuple[in
 
     def of_capture(numbered: tuple[int, str]) -> dict:
         number, capture = numbered
-        folder, name = Path(work), f"halves-{number:06}.parquet"
-        if not folder.is_dir():
-            raise RuntimeError(f"{MARK} {socket.gethostname()}: no folder {work}: all machines must share it")
+        directory, name = Path(work), f"halves-{number:06}.parquet"
+        if not directory.is_dir():
+            raise RuntimeError(f"{MARK} {socket.gethostname()}: no directory {work}: all machines must share it")
         # Another attempt of this task may run at the same time: each writes its own file and gives it
         # the same name, under which a whole file always stands.
         attempt = f".{uuid.uuid4().hex}"
-        rows, sketch = folder / f"{attempt}.parquet", folder / f"{attempt}.json"
+        rows, sketch = directory / f"{attempt}.parquet", directory / f"{attempt}.json"
         words = ["halves", "-q", "-r", capture, "-w", str(rows), "--sketch", str(sketch), "--file-number", str(number)]
         try:
             process = program.start([*words, *flags], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
             said = process.communicate()[1].decode(errors="replace").strip()
             if process.returncode in (DONE, DATA_LOST):
-                os.replace(rows, folder / name)
+                os.replace(rows, directory / name)
             return {
                 "capture": capture,
                 "code": process.returncode,
@@ -168,8 +168,8 @@ def match(program: Program, flags: list[str], schema: pa.Schema) -> Callable[...
         first = next(batches, None)
         if first is None:
             return
-        with tempfile.TemporaryDirectory(prefix="linkweir-") as folder:
-            sketch, said = Path(folder, "sketch.json"), Path(folder, "stderr")
+        with tempfile.TemporaryDirectory(prefix="linkweir-") as directory:
+            sketch, said = Path(directory, "sketch.json"), Path(directory, "stderr")
             words = ["http", "-q", "--from-halves", "-", "--format", "arrow", "-w", "-", "--sketch", str(sketch)]
             with said.open("wb") as stderr:
                 process = program.start([*words, *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
@@ -238,7 +238,7 @@ class Job:
 
     def __init__(self, spark: SparkSession, args: argparse.Namespace) -> None:
         self.spark, self.args = spark, args
-        self.folder = Path(args.work).resolve() / f"linkweir-{spark.sparkContext.applicationId}"
+        self.directory = Path(args.work).resolve() / f"linkweir-{spark.sparkContext.applicationId}"
         self.sketches = Path(tempfile.mkdtemp(prefix="linkweir-sketches-"))
         self.program = Program(args.linkweir, args.ship)
         self.report: dict = {"seconds": {}}
@@ -250,14 +250,14 @@ class Job:
         if self.args.ship:
             self.spark.sparkContext.addFile(shutil.which(self.args.linkweir) or self.args.linkweir)
         try:
-            self.folder.mkdir(parents=True)
+            self.directory.mkdir(parents=True)
             self.timed("extract", lambda: self.extract(captures))
             self.timed("match", self.match)
             self.timed("write", self.write)
         finally:
             shutil.rmtree(self.sketches, ignore_errors=True)
             if not self.args.keep_work:
-                shutil.rmtree(self.folder, ignore_errors=True)
+                shutil.rmtree(self.directory, ignore_errors=True)
         if self.args.report:
             Path(self.args.report).write_text(json.dumps(self.report, indent=2) + "\n")
         return DATA_LOST if self.lossy else DONE
@@ -272,12 +272,12 @@ class Job:
         jvm = self.spark.sparkContext._jvm
         path = jvm.org.apache.hadoop.fs.Path(self.args.out)
         if path.getFileSystem(self.spark.sparkContext._jsc.hadoopConfiguration()).exists(path):
-            raise JobError(f"--out {self.args.out} exists; name a new folder")
+            raise JobError(f"--out {self.args.out} exists; name a new directory")
 
     def extract(self, captures: list[str]) -> None:
         say(f"extract: {len(captures)} captures, a task each; {self.spark.sparkContext.uiWebUrl or 'no page of Spark'}")
         numbered = self.spark.sparkContext.parallelize(list(enumerate(captures)), len(captures))
-        function = extract(self.program, str(self.folder), shlex.split(self.args.halves_flags))
+        function = extract(self.program, str(self.directory), shlex.split(self.args.halves_flags))
         unreadable = 0
         for number, one in enumerate(numbered.map(function).collect()):
             if one["sketch"]:
@@ -294,7 +294,7 @@ class Job:
 
     def match(self) -> None:
         shards = self.args.shards or max(self.spark.sparkContext.defaultParallelism * 3, 1)
-        halves = self.spark.read.parquet(file_url(self.folder))
+        halves = self.spark.read.parquet(file_url(self.directory))
         flags = shlex.split(self.args.http_flags)
         records = self.schema_of_records(halves, flags)
         extra = [("part", pa.string()), ("shard", pa.int32()), ("halves", pa.int64()), ("sketch", pa.string())]
@@ -304,7 +304,7 @@ class Job:
         say(f"match: {shards} shards")
         rows = sharded(self.spark, halves, shards)
         function = match(self.program, flags, schema)
-        rows.mapInArrow(function, ddl).write.partitionBy("part").parquet(file_url(self.folder / "matched"))
+        rows.mapInArrow(function, ddl).write.partitionBy("part").parquet(file_url(self.directory / "matched"))
 
     def schema_of_records(self, halves: DataFrame, flags: list[str]) -> pa.Schema:
         """The columns of records, asked of the binary by a shard without rows."""
@@ -333,9 +333,9 @@ class Job:
         return sum(stage.numFailedTasks + stage.currentAttemptId for stage in stages if stage)
 
     def committed(self, part: str) -> DataFrame | None:
-        """Rows of one kind that stage 3 has committed; without any there is no folder of them."""
-        folder = self.folder / "matched" / f"part={part}"
-        return self.spark.read.parquet(file_url(folder)) if folder.exists() else None
+        """Rows of one kind that stage 3 has committed; without any there is no directory of them."""
+        directory = self.directory / "matched" / f"part={part}"
+        return self.spark.read.parquet(file_url(directory)) if directory.exists() else None
 
     def write(self) -> None:
         matched = self.committed("totals")
@@ -386,19 +386,19 @@ def save(records: DataFrame, args: argparse.Namespace) -> None:
         records.write.parquet(args.out)
         return
     moment = F.timestamp_seconds(F.expr("coalesce(request_ts_ns, response_ts_ns) div 1000000000"))
-    folders = {"date": F.date_format(moment, "yyyy-MM-dd"), "hour": F.date_format(moment, "HH")}
+    directories = {"date": F.date_format(moment, "yyyy-MM-dd"), "hour": F.date_format(moment, "HH")}
     names = ["date", "hour"] if args.partition == "hour" else ["date"]
-    records.withColumns({name: folders[name] for name in names}).write.partitionBy(*names).parquet(args.out)
+    records.withColumns({name: directories[name] for name in names}).write.partitionBy(*names).parquet(args.out)
 
 
 def list_captures(paths: list[str]) -> list[str]:
-    """Files in the order of the arguments, those of a folder by name, as `linkweir -r` takes them."""
+    """Files in the order of the arguments, those of a directory by name, as `linkweir -r` takes them."""
     captures: list[str] = []
     for path in map(os.path.abspath, paths):
         if os.path.isdir(path):
             inside = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
             if not inside:
-                raise JobError(f"{path}: no files are in this folder")
+                raise JobError(f"{path}: no files are in this directory")
             captures.extend(inside)
         else:
             captures.append(path)
@@ -411,12 +411,12 @@ def arguments() -> argparse.Namespace:
         description="HTTP transactions of captures on a Spark cluster: records and totals of `linkweir http --workers 2 -r CAPTURE...`.",
         epilog="Exit codes: 0 done; 1 done, but captures were damaged or skipped; 2 wrong usage; 3 failed.",
     )
-    parser.add_argument("captures", nargs="+", metavar="CAPTURE", help="file, or folder of files; one trace in this order; every machine must see it")
-    parser.add_argument("--work", required=True, metavar="DIR", help="folder that all machines share; rows between the stages")
-    parser.add_argument("--out", required=True, metavar="DIR", help="new folder or URL for the records, Parquet")
+    parser.add_argument("captures", nargs="+", metavar="CAPTURE", help="file, or directory of files; one trace in this order; every machine must see it")
+    parser.add_argument("--work", required=True, metavar="DIR", help="directory that all machines share; rows between the stages")
+    parser.add_argument("--out", required=True, metavar="DIR", help="new directory or URL for the records, Parquet")
     parser.add_argument("--totals", default="-", metavar="FILE", help="totals as JSON, those of `linkweir http --summary` [default: standard output]")
     parser.add_argument("--report", metavar="FILE", help="seconds, rows and retries of the job as JSON")
-    parser.add_argument("--partition", choices=["hour", "day"], help="folders by the time of the request, UTC [default: one folder]")
+    parser.add_argument("--partition", choices=["hour", "day"], help="directories by the time of the request, UTC [default: one directory]")
     parser.add_argument("--shards", type=int, metavar="N", help="shards, and with that tasks of stage 3 [default: three a core]")
     parser.add_argument("--master", metavar="URL", help="master of the cluster [default: that of spark-submit]")
     parser.add_argument("--linkweir", default="linkweir", metavar="PATH", help="the binary, on every machine [default: linkweir, by PATH]")
@@ -424,7 +424,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--skip-unreadable", action="store_true", help="go on without captures that cannot be read")
     parser.add_argument("--http-flags", default="", metavar="WORDS", help="flags of `linkweir http`, for example '--timeout 30s'")
     parser.add_argument("--halves-flags", default="", metavar="WORDS", help="flags of `linkweir halves`, for example '-f \"tcp port 80\"'")
-    parser.add_argument("--keep-work", action="store_true", help="leave the rows in the working folder")
+    parser.add_argument("--keep-work", action="store_true", help="leave the rows in the working directory")
     args = parser.parse_args()
     if args.shards is not None and args.shards < 1:
         parser.error("--shards must be at least 1")

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-fn files(folder: &Path, out: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+fn files(directory: &Path, out: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.is_dir() {
             files(&path, out)?;
@@ -21,7 +21,7 @@ fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let dist = root.join("web").join("dist");
     println!("cargo::rerun-if-changed=build.rs");
-    // A folder that is not there yet would make every build run this again.
+    // A directory that is not there yet would make every build run this again.
     let watched = if dist.is_dir() {
         &dist
     } else {

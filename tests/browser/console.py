@@ -339,9 +339,9 @@ CHECKS = (
 )
 
 
-def take_images(browser, base, folder):
+def take_images(browser, base, directory):
     """The pictures of the manual, light and dark: the page down to the tables."""
-    folder.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     for scheme, name in (("light", "console.png"), ("dark", "console-dark.png")):
         context = browser.new_context(
             viewport={"width": 1280, "height": 1300}, color_scheme=scheme, timezone_id="UTC"
@@ -351,7 +351,7 @@ def take_images(browser, base, folder):
         page.wait_for_selector("[data-tile]")
         page.wait_for_selector("tr[data-key]", timeout=20_000)
         page.wait_for_timeout(1500)
-        path = folder / name
+        path = directory / name
         page.screenshot(path=path, animations="disabled")
         context.close()
         size = path.stat().st_size
@@ -369,7 +369,7 @@ def main():
     parser.add_argument("--url", required=True)
     parser.add_argument("--pid", type=int, help="the server, to be ended")
     parser.add_argument("--end", choices=("kill", "interrupt"), default="kill")
-    parser.add_argument("--images", type=Path, help="folder for the pictures of the manual")
+    parser.add_argument("--images", type=Path, help="directory for the pictures of the manual")
     parser.add_argument("--browser", default=os.environ.get("CHROMIUM", ""))
     parser.add_argument("--require", action="store_true", help="fail where something is missing")
     options = parser.parse_args()

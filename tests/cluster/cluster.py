@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs contrib/spark on a real cluster of two workers, and compares with one process.
 
-    tests/cluster/cluster.py --linkweir BINARY --folder DIR CAPTURE...
+    tests/cluster/cluster.py --linkweir BINARY --directory DIR CAPTURE...
 
 Three runs: one that goes well; one in which an executor and the linkweir below it are killed in the
 middle of a shard; one with a capture that is cut and one that is none. Each must give the records and
@@ -36,11 +36,11 @@ PATIENCE_S = 240
 STAND_IN = """#!/bin/sh
 [ "$1" = http ] || exec "{real}" "$@"
 turn=1
-until mkdir "{folder}/turn-$turn" 2>/dev/null; do turn=$((turn + 1)); done
+until mkdir "{directory}/turn-$turn" 2>/dev/null; do turn=$((turn + 1)); done
 [ $turn -eq 4 ] || exec "{real}" "$@"
-"{real}" "$@" >"{folder}/records"
-head -c $(($(wc -c <"{folder}/records") * 2 / 3)) "{folder}/records"
-echo $$ >"{folder}/victim.new" && mv "{folder}/victim.new" "{folder}/victim"
+"{real}" "$@" >"{directory}/records"
+head -c $(($(wc -c <"{directory}/records") * 2 / 3)) "{directory}/records"
+echo $$ >"{directory}/victim.new" && mv "{directory}/victim.new" "{directory}/victim"
 exec sleep 600
 """
 
@@ -58,11 +58,11 @@ def free_port() -> int:
 class Cluster:
     """A master and two workers on loopback, and the jobs sent to them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.started = folder, []
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.started = directory, []
         self.port = free_port()
         self.url = f"spark://127.0.0.1:{self.port}"
-        conf = folder / "conf"
+        conf = directory / "conf"
         conf.mkdir()
         (conf / "log4j2.properties").write_text(
             "rootLogger.level=warn\nrootLogger.appenderRef.stderr.ref=console\n"
@@ -81,13 +81,13 @@ class Cluster:
 
     def start(self, name: str, words: list[str]) -> subprocess.Popen:
         # In a session of its own, by which all that descends from it is found again.
-        with (self.folder / f"{name}.log").open("wb") as log:
+        with (self.directory / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self.started.append(process)
         return process
 
     def log(self, name: str) -> str:
-        return (self.folder / f"{name}.log").read_text(errors="replace")
+        return (self.directory / f"{name}.log").read_text(errors="replace")
 
     def up(self) -> None:
         daemon = str(SPARK_HOME / "bin" / "spark-class"), "org.apache.spark.deploy"
@@ -96,7 +96,7 @@ class Cluster:
         self.wait_for("master", master, "I have been elected leader")
         for number in (1, 2):
             name, size = f"worker-{number}", ["--cores", "1", "--memory", "1g"]
-            where = ["-d", str(self.folder / name)]
+            where = ["-d", str(self.directory / name)]
             self.start(name, [daemon[0], f"{daemon[1]}.worker.Worker", *here, *size, *where, self.url])
         for number, worker in enumerate(self.started[1:], 1):
             self.wait_for(f"worker-{number}", worker, "Successfully registered with master")
@@ -120,8 +120,8 @@ class Cluster:
         }
         words = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.url]
         words += [word for item in conf.items() for word in ("--conf", "=".join(item))]
-        at = self.folder / name
-        words += [str(DRIVER), "--work", str(self.folder), "--out", str(at), "--totals", f"{at}.totals.json"]
+        at = self.directory / name
+        words += [str(DRIVER), "--work", str(self.directory), "--out", str(at), "--totals", f"{at}.totals.json"]
         words += ["--report", f"{at}.report.json", "--shards", str(SHARDS), "--linkweir", str(linkweir), *more]
         return self.start(name, [*words, *map(str, captures)])
 
@@ -173,9 +173,9 @@ def rows(records: list[dict]) -> Counter:
     return Counter(tuple(sorted((k, v) for k, v in one.items() if v is not None)) for one in records)
 
 
-def one_process(linkweir: Path, captures: list[Path], folder: Path, name: str) -> tuple[int, Counter, dict]:
+def one_process(linkweir: Path, captures: list[Path], directory: Path, name: str) -> tuple[int, Counter, dict]:
     """What the job must give."""
-    out, summary = folder / f"{name}.one.jsonl", folder / f"{name}.one.json"
+    out, summary = directory / f"{name}.one.jsonl", directory / f"{name}.one.json"
     words = [linkweir, "http", "-q", "--workers", "2", "-w", out, "--summary", summary]
     words += [word for capture in captures for word in ("-r", capture)]
     ended = subprocess.run(list(map(str, words)), check=False, stderr=subprocess.DEVNULL)
@@ -184,7 +184,7 @@ def one_process(linkweir: Path, captures: list[Path], folder: Path, name: str) -
 
 
 def compare(cluster: Cluster, name: str, expected: tuple[int, Counter, dict]) -> dict:
-    at = cluster.folder / name
+    at = cluster.directory / name
     got = rows(ds.dataset(at, format="parquet").to_table().to_pylist())
     missing, surplus = expected[1] - got, got - expected[1]
     if missing or surplus:
@@ -198,9 +198,9 @@ def compare(cluster: Cluster, name: str, expected: tuple[int, Counter, dict]) ->
     for key in expected[2].keys() | totals.keys():
         if totals.get(key) != expected[2].get(key):
             raise Wrong(f"{name}: {key} is {totals.get(key)}, one process has {expected[2].get(key)}")
-    left = [path.name for path in cluster.folder.glob("linkweir-app-*")]
+    left = [path.name for path in cluster.directory.glob("linkweir-app-*")]
     if left:
-        raise Wrong(f"{name}: left in the working folder: {left}")
+        raise Wrong(f"{name}: left in the working directory: {left}")
     report = json.loads(Path(f"{at}.report.json").read_text())
     return report | {"packets": totals["packets"]}
 
@@ -212,18 +212,18 @@ def ended(cluster: Cluster, name: str, process: subprocess.Popen, code: int) -> 
 
 
 def goes_well(cluster: Cluster, linkweir: Path, captures: list[Path]) -> dict:
-    expected = one_process(linkweir, captures, cluster.folder, "plain")
+    expected = one_process(linkweir, captures, cluster.directory, "plain")
     ended(cluster, "plain", cluster.submit("plain", linkweir, captures, []), expected[0])
     return compare(cluster, "plain", expected)
 
 
 def loses_an_executor(cluster: Cluster, linkweir: Path, captures: list[Path]) -> dict:
-    folder = cluster.folder / "stand-in"
-    folder.mkdir()
-    stand_in, victim = folder / "linkweir", folder / "victim"
-    stand_in.write_text(STAND_IN.format(real=linkweir, folder=folder))
+    directory = cluster.directory / "stand-in"
+    directory.mkdir()
+    stand_in, victim = directory / "linkweir", directory / "victim"
+    stand_in.write_text(STAND_IN.format(real=linkweir, directory=directory))
     stand_in.chmod(0o755)
-    expected = one_process(linkweir, captures, cluster.folder, "killed")
+    expected = one_process(linkweir, captures, cluster.directory, "killed")
     job = cluster.submit("killed", stand_in, captures, [])
     end = time.monotonic() + PATIENCE_S
     while not victim.exists():
@@ -242,12 +242,12 @@ def loses_an_executor(cluster: Cluster, linkweir: Path, captures: list[Path]) ->
 
 
 def reads_damage(cluster: Cluster, linkweir: Path, captures: list[Path]) -> dict:
-    whole, cut, none = captures[-2], cluster.folder / "cut.pcap", cluster.folder / "none.pcap"
+    whole, cut, none = captures[-2], cluster.directory / "cut.pcap", cluster.directory / "none.pcap"
     bytes_ = captures[-1].read_bytes()
     cut.write_bytes(bytes_[: len(bytes_) // 2 + 7])
     none.write_text("this is no capture\n")
     captures = [whole, cut, none]
-    expected = one_process(linkweir, captures, cluster.folder, "damaged")
+    expected = one_process(linkweir, captures, cluster.directory, "damaged")
     # What one process calls failed, because an input gave nothing, is skipped here on request.
     ended(cluster, "damaged", cluster.submit("damaged", linkweir, captures, ["--skip-unreadable"]), 1)
     for text in (str(cut), str(none), "skipped"):
@@ -271,11 +271,11 @@ def table(reports: dict[str, dict], seconds: dict[str, float]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs contrib/spark on a cluster of two workers and compares with one process.")
     parser.add_argument("--linkweir", required=True, type=Path)
-    parser.add_argument("--folder", required=True, type=Path, help="for logs and outputs")
+    parser.add_argument("--directory", required=True, type=Path, help="for logs and outputs")
     parser.add_argument("captures", nargs="+", type=Path)
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    cluster = Cluster(args.folder.resolve())
+    cluster = Cluster(args.directory.resolve())
     runs = {"plain": goes_well, "killed": loses_an_executor, "damaged": reads_damage}
     reports, seconds, code = {}, {}, 0
     try:

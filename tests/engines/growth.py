@@ -1,8 +1,8 @@
 """Parquet files of an earlier and of the present version of a kind, read together.
 
-growth.py SCHEMA.json KIND RECORDS.jsonl RECORDS.parquet FOLDER VIEW.sql
+growth.py SCHEMA.json KIND RECORDS.jsonl RECORDS.parquet DIRECTORY VIEW.sql
 
-The earlier file is made here: the last columns are not in it. FOLDER is what the view reads.
+The earlier file is made here: the last columns are not in it. DIRECTORY is what the view reads.
 """
 
 import json
@@ -19,12 +19,12 @@ MISSING = 3
 
 
 def main():
-    schema, name, jsonl, parquet, folder, view = sys.argv[1:]
+    schema, name, jsonl, parquet, directory, view = sys.argv[1:]
     kind = Kind(schema, name)
     expected = kind.rows(jsonl)
     table = pyarrow.parquet.read_table(parquet)
-    folder = Path(folder)
-    earlier = folder / "earlier"
+    directory = Path(directory)
+    earlier = directory / "earlier"
     earlier.mkdir(parents=True)
     cut = table.select(kind.columns[:-MISSING])
     pyarrow.parquet.write_table(cut, earlier / "part.parquet")
@@ -36,7 +36,7 @@ def main():
     types_in_duckdb(kind, kind.name)
     alone = compare("earlier files", kind.columns, before, in_duckdb(kind, kind.name))
 
-    present = folder / "present"
+    present = directory / "present"
     present.mkdir()
     pyarrow.parquet.write_table(table, present / "part.parquet")
     types_in_duckdb(kind, kind.name)
@@ -48,7 +48,7 @@ def main():
     counted = str(
         clickhouse.query(
             f"SELECT count() AS n, countIf(isNotNull(`{last}`)) AS with_last "
-            f"FROM file('{folder}/*/part.parquet', Parquet) "
+            f"FROM file('{directory}/*/part.parquet', Parquet) "
             "SETTINGS schema_inference_mode = 'union', output_format_json_quote_64bit_integers = 0",
             "JSONEachRow",
         )

@@ -1,4 +1,4 @@
-"""Parquet files in folders by the hour, through the view: `date` and `hour` are columns that are true.
+"""Parquet files in directories by the hour, through the view: `date` and `hour` are columns that are true.
 
 hours.py SCHEMA.json KIND RECORDS.jsonl VIEW.sql
 """
@@ -23,7 +23,7 @@ def main():
         f"extract(hour FROM {moment}::TIMESTAMP) <> hour::INTEGER OR date IS NULL OR hour IS NULL"
     ).fetchone()[0]
     if wrong:
-        sys.exit(f"{wrong} records stand in the folder of another hour")
+        sys.exit(f"{wrong} records stand in the directory of another hour")
     hours = duckdb.execute(f"SELECT count(*) FROM (SELECT DISTINCT date, hour FROM {kind.name})").fetchone()[0]
     report(rows=len(expected), hours=hours)
 

@@ -20,7 +20,7 @@ enum May {
     Everything,
 }
 
-/// Folder, what the crate in it may import. A crate that is not here fails the check: a new one is
+/// Directory, what the crate in it may import. A crate that is not here fails the check: a new one is
 /// put on its floor first.
 const HOUSE: &[(&str, May)] = &[
     ("foundation/wire", May::Only(&[])),
@@ -75,7 +75,7 @@ const TESTKIT: &str = "linkweir-testkit";
 #[derive(Debug)]
 struct Member {
     name: String,
-    folder: String,
+    directory: String,
     /// Name, and whether only tests and benches use it.
     imports: Vec<(String, bool)>,
 }
@@ -113,7 +113,7 @@ fn members(metadata: &Value) -> Result<Vec<Member>> {
         .iter()
         .map(|package| {
             let manifest = text(package, "manifest_path")?;
-            let folder = manifest
+            let directory = manifest
                 .strip_prefix(root)
                 .and_then(|path| path.strip_suffix("/Cargo.toml"))
                 .unwrap_or(&manifest);
@@ -130,7 +130,7 @@ fn members(metadata: &Value) -> Result<Vec<Member>> {
                 .collect::<Result<_>>()?;
             Ok(Member {
                 name: text(package, "name")?,
-                folder: folder.trim_start_matches('/').to_owned(),
+                directory: directory.trim_start_matches('/').to_owned(),
                 imports,
             })
         })
@@ -138,21 +138,24 @@ fn members(metadata: &Value) -> Result<Vec<Member>> {
 }
 
 fn faults(members: &[Member]) -> Vec<String> {
-    let folders: BTreeMap<&str, &str> = members
+    let directories: BTreeMap<&str, &str> = members
         .iter()
-        .map(|member| (member.name.as_str(), member.folder.as_str()))
+        .map(|member| (member.name.as_str(), member.directory.as_str()))
         .collect();
     let in_foundation = |name: &str| {
-        folders
+        directories
             .get(name)
-            .is_some_and(|folder| folder.starts_with("foundation/"))
+            .is_some_and(|directory| directory.starts_with("foundation/"))
     };
     let mut faults = Vec::new();
     for member in members {
-        let Some((_, may)) = HOUSE.iter().find(|(folder, _)| *folder == member.folder) else {
+        let Some((_, may)) = HOUSE
+            .iter()
+            .find(|(directory, _)| *directory == member.directory)
+        else {
             faults.push(format!(
                 "{} ({}) has no floor yet",
-                member.name, member.folder
+                member.name, member.directory
             ));
             continue;
         };
@@ -178,10 +181,10 @@ fn faults(members: &[Member]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn member(folder: &str, imports: &[(&str, bool)]) -> Member {
+    fn member(directory: &str, imports: &[(&str, bool)]) -> Member {
         Member {
-            name: format!("linkweir-{}", folder.rsplit('/').next().unwrap()),
-            folder: folder.to_owned(),
+            name: format!("linkweir-{}", directory.rsplit('/').next().unwrap()),
+            directory: directory.to_owned(),
             imports: imports
                 .iter()
                 .map(|(name, dev)| ((*name).to_owned(), *dev))

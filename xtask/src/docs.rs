@@ -140,13 +140,13 @@ fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
         Block::Fields(kind) => table(linkweir, kind, "markdown"),
         Block::Types(kind) => table(linkweir, kind, "types"),
         Block::Run(command) => {
-            let folder = linkweir
+            let directory = linkweir
                 .parent()
-                .context("the folder of the binary")?
+                .context("the directory of the binary")?
                 .to_owned();
             let others = std::env::var_os("PATH").unwrap_or_default();
             let path = std::env::join_paths(
-                std::iter::once(folder).chain(std::env::split_paths(&others)),
+                std::iter::once(directory).chain(std::env::split_paths(&others)),
             )?;
             let output = shell::output(
                 Command::new("sh")

@@ -44,8 +44,8 @@ pub(crate) fn run() -> Outcome {
     Ok(broken.is_empty())
 }
 
-/// Folders of the checkout: `app/x.rs` in backticks is a file of it, and has to be there.
-const FOLDERS: [&str; 10] = [
+/// Directories of the checkout: `app/x.rs` in backticks is a file of it, and has to be there.
+const DIRECTORIES: [&str; 10] = [
     "app",
     "benches",
     "contrib",
@@ -60,9 +60,10 @@ const FOLDERS: [&str; 10] = [
 
 /// A file that a text names in backticks, as a target from the root of the checkout.
 fn named(word: &str) -> Option<String> {
-    let (folder, rest) = word.split_once('/')?;
+    let (directory, rest) = word.split_once('/')?;
     let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    let is_file = FOLDERS.contains(&folder) && rest.contains('.') && rest.chars().all(is_path);
+    let is_file =
+        DIRECTORIES.contains(&directory) && rest.contains('.') && rest.chars().all(is_path);
     is_file.then(|| format!("/{word}"))
 }
 

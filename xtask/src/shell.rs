@@ -94,9 +94,9 @@ pub fn release_binary() -> Result<PathBuf> {
     Ok(target_dir().join("release/linkweir"))
 }
 
-/// A folder in memory for what is measured, where a disk would be what is measured. Always the same for a
+/// A directory in memory for what is measured, where a disk would be what is measured. Always the same for a
 /// purpose, so that what an interrupted run leaves there is removed by the next.
-pub fn memory_folder(purpose: &str) -> PathBuf {
+pub fn memory_directory(purpose: &str) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let parent = if memory.is_dir() {
         memory.to_path_buf()

@@ -49,11 +49,11 @@ const LANES: &[(&str, &str, Lane)] = &[
 #[derive(Debug, Clone)]
 struct Program {
     package: String,
-    /// `lib`, the name of a binary, or that of a folder in `tests/`.
+    /// `lib`, the name of a binary, or that of a directory in `tests/`.
     name: String,
     path: PathBuf,
     /// Where cargo would run it: at its package.
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Program {
@@ -66,7 +66,7 @@ impl Program {
 
     /// Whether its package has property tests.
     fn has_properties(&self) -> bool {
-        let manifest = std::fs::read_to_string(self.folder.join("Cargo.toml"));
+        let manifest = std::fs::read_to_string(self.directory.join("Cargo.toml"));
         manifest.is_ok_and(|text| text.lines().any(|line| line.starts_with("proptest")))
     }
 
@@ -206,7 +206,7 @@ fn program(message: &Value) -> Option<Program> {
     if !message.get("profile")?.get("test")?.as_bool()? {
         return None;
     }
-    let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
+    let directory = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
     let id = message.get("package_id")?.as_str()?;
     let target = message.get("target")?;
     // `--bins` takes those too that say they have no tests.
@@ -227,7 +227,7 @@ fn program(message: &Value) -> Option<Program> {
         package: package(id)?,
         name: name.to_owned(),
         path: path.into(),
-        folder: folder.to_path_buf(),
+        directory: directory.to_path_buf(),
     })
 }
 
@@ -264,8 +264,8 @@ impl How {
             .arg("--show-output")
             .args(threads.map(|number| format!("--test-threads={number}")))
             .args(&self.filters)
-            .current_dir(&program.folder)
-            .env("CARGO_MANIFEST_DIR", &program.folder);
+            .current_dir(&program.directory)
+            .env("CARGO_MANIFEST_DIR", &program.directory);
         self.finish(program.title(), &mut command, file, &log)
     }
 
@@ -456,7 +456,7 @@ mod tests {
             (lab.title().as_str(), lab.lane()),
             ("linkweir-lab lab", Lane::Alone(2))
         );
-        assert_eq!(lab.folder, Path::new("/x/app/lab"));
+        assert_eq!(lab.directory, Path::new("/x/app/lab"));
         assert!(program(&serde_json::json!({ "reason": "build-finished" })).is_none());
     }
 }

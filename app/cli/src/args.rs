@@ -62,15 +62,15 @@ pub(crate) enum Command {
     Completions(CompletionArgs),
 }
 
-/// Writes the manual pages into a folder.
+/// Writes the manual pages into a directory.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  linkweir man man/\n  man ./man/linkweir-http.1\n\nExit codes:\n  0  done\n  2  wrong command line\n  3  the folder cannot be written"
+    after_help = "Examples:\n  linkweir man man/\n  man ./man/linkweir-http.1\n\nExit codes:\n  0  done\n  2  wrong command line\n  3  the directory cannot be written"
 )]
 pub(crate) struct ManArgs {
-    /// Folder for the pages; made where it is missing.
+    /// Directory for the pages; made where it is missing.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 /// Prints a completion script for a shell.
@@ -299,7 +299,7 @@ pub(crate) struct StoreArgs {
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
-    /// Sort Parquet files into folders by the time of their records (UTC): `-w` then names a folder, in
+    /// Sort Parquet files into directories by the time of their records (UTC): `-w` then names a directory, in
     /// which `date=2026-11-22/hour=07/part-000001.parquet` and so on appear [default: one file].
     #[arg(long, value_name = "hour|day", value_parser = partition)]
     pub(crate) partition: Option<Partition>,

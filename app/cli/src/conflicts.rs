@@ -11,7 +11,7 @@ use crate::files::is_stdout;
 /// A destination that is a regular file, or will be one.
 #[derive(Debug, PartialEq, Eq)]
 struct Spot {
-    /// The folder as the system sees it, and the name in it.
+    /// The directory as the system sees it, and the name in it.
     path: PathBuf,
     /// Device and inode, where it exists.
     identity: Option<(u64, u64)>,
@@ -29,11 +29,11 @@ impl Spot {
             Ok(_) => return None,
             Err(_) => None,
         };
-        let folder = path
+        let directory = path
             .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
+            .filter(|directory| !directory.as_os_str().is_empty())
             .unwrap_or_else(|| Path::new("."));
-        let path = fs::canonicalize(folder).ok()?.join(path.file_name()?);
+        let path = fs::canonicalize(directory).ok()?.join(path.file_name()?);
         Some(Self { path, identity })
     }
 
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn one_file_has_one_use() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
         fs::write(at("in.pcap"), b"x").unwrap();
         fs::create_dir_all(at("a/b")).unwrap();
         fs::write(at("a/b/deep.pcap"), b"x").unwrap();
@@ -102,9 +102,9 @@ mod tests {
         let (input, link, new, dotted) = (at("in.pcap"), at("link"), at("new"), at("./new"));
         assert!(check(&[("-w", &new)], &[("-r", &input)]).is_ok());
         assert!(check(&[("-w", &link)], &[("-r", &input)]).is_err());
-        assert!(check(&[("-w", &input)], &[("-r", folder.path())]).is_err());
-        assert!(check(&[("-w", &at("a/b/deep.pcap"))], &[("-r", folder.path())]).is_err());
-        assert!(check(&[("-w", &at("a/new.pcap"))], &[("-r", folder.path())]).is_ok());
+        assert!(check(&[("-w", &input)], &[("-r", directory.path())]).is_err());
+        assert!(check(&[("-w", &at("a/b/deep.pcap"))], &[("-r", directory.path())]).is_err());
+        assert!(check(&[("-w", &at("a/new.pcap"))], &[("-r", directory.path())]).is_ok());
         assert!(check(&[("-w", &new), ("--summary", &dotted)], &[]).is_err());
         let (stdout, null) = (Path::new("-"), Path::new("/dev/null"));
         assert!(

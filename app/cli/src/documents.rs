@@ -9,11 +9,12 @@ use crate::exit::Exit;
 
 /// Writes `linkweir.1`, `linkweir-http.1` and so on.
 pub(crate) fn man(args: &ManArgs) -> anyhow::Result<Exit> {
-    std::fs::create_dir_all(&args.folder).with_context(|| args.folder.display().to_string())?;
-    clap_mangen::generate_to(Cli::command(), &args.folder)
-        .with_context(|| args.folder.display().to_string())?;
+    std::fs::create_dir_all(&args.directory)
+        .with_context(|| args.directory.display().to_string())?;
+    clap_mangen::generate_to(Cli::command(), &args.directory)
+        .with_context(|| args.directory.display().to_string())?;
     for entry in
-        std::fs::read_dir(&args.folder).with_context(|| args.folder.display().to_string())?
+        std::fs::read_dir(&args.directory).with_context(|| args.directory.display().to_string())?
     {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "1") {

@@ -11,9 +11,9 @@ use crate::testbed::Testbed;
 
 /// Kernel queues, a thread each.
 pub(crate) const QUEUES: usize = 1;
-/// Its events, in the folder of the run.
+/// Its events, in the directory of the run.
 pub(crate) const EVENTS: &str = "events.jsonl";
-/// Its policy, in the folder of the run.
+/// Its policy, in the directory of the run.
 const POLICY: &str = "gateway.toml";
 /// How long it may take until it serves its queues.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -7,7 +7,7 @@
 //!
 //! Nothing of it touches the machine's own interfaces, and nothing stays: the namespaces have no names
 //! and live as long as pipes of ours, what runs in them is killed with the thread that started it, and
-//! the folder is removed by a process that waits for our end.
+//! the directory is removed by a process that waits for our end.
 #![forbid(unsafe_code)]
 
 pub mod report;

@@ -1,4 +1,4 @@
-//! The testbed: namespaces of the clients, the gateway and the server, and a folder for everything that
+//! The testbed: namespaces of the clients, the gateway and the server, and a directory for everything that
 //! is written.
 //!
 //! ```text
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use linkweir_testkit::gateway::{Links, Net, Place, client};
 use linkweir_testkit::netns::until;
-use linkweir_testkit::temporary::TemporaryFolder;
+use linkweir_testkit::temporary::TemporaryDirectory;
 
 use crate::error::LabError;
 
@@ -38,7 +38,7 @@ pub struct Order {
     pub seed: u64,
     /// Whether the commands serve their pages on loopback while they run.
     pub has_consoles: bool,
-    /// Where everything is written and stays; none is a folder that goes with the run.
+    /// Where everything is written and stays; none is a directory that goes with the run.
     pub keep: Option<PathBuf>,
     /// Set when the run is to finish early.
     pub stop: Arc<AtomicBool>,
@@ -60,7 +60,7 @@ pub(crate) struct Testbed<'a> {
     pub(crate) order: &'a Order,
     /// The interface where the clients are.
     pub(crate) clients: &'static str,
-    folder: Folder,
+    directory: Directory,
     tell: &'a mut dyn FnMut(Step<'_>),
 }
 
@@ -71,7 +71,7 @@ impl<'a> Testbed<'a> {
         tell: &'a mut dyn FnMut(Step<'_>),
     ) -> Result<Self, LabError> {
         need(&["ip", "ethtool", "sysctl", "iptables", "ip6tables", "nginx"])?;
-        let folder = Folder::new(order.keep.as_deref())?;
+        let directory = Directory::new(order.keep.as_deref())?;
         let links = Links {
             has_offloads: false,
             ..Links::default()
@@ -81,7 +81,7 @@ impl<'a> Testbed<'a> {
             net,
             order,
             clients: "cli0",
-            folder,
+            directory,
             tell,
         };
         // Thousands of connections may arrive at once.
@@ -105,12 +105,12 @@ impl<'a> Testbed<'a> {
         (self.tell)(Step { what, takes });
     }
 
-    /// A path in the folder.
+    /// A path in the directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// Writes a file in the folder.
+    /// Writes a file in the directory.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, LabError> {
         let path = self.path(name);
         fs::write(&path, bytes).map_err(LabError::file(&path))?;
@@ -132,7 +132,7 @@ impl<'a> Testbed<'a> {
     /// A program in a namespace. A key pressed for the laboratory is not for it.
     pub(crate) fn command(&self, place: Place, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.net.command(place, program);
-        command.current_dir(self.folder.path()).process_group(0);
+        command.current_dir(self.directory.path()).process_group(0);
         command
     }
 
@@ -217,14 +217,14 @@ pub(crate) fn need(programs: &[&str]) -> Result<(), LabError> {
 pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    let mut folders = std::env::split_paths(&path).chain(sbin);
-    folders.any(|folder| folder.join(program).is_file())
+    let mut directories = std::env::split_paths(&path).chain(sbin);
+    directories.any(|directory| directory.join(program).is_file())
 }
 
-/// Longest path of the folder: sockets in it have paths of at most 107 bytes (unix(7)).
+/// Longest path of the directory: sockets in it have paths of at most 107 bytes (unix(7)).
 const LONGEST: usize = 75;
 
-/// That a folder's path can stand in the configurations of nginx, clamd and the gateway as it is.
+/// That a directory's path can stand in the configurations of nginx, clamd and the gateway as it is.
 fn fits(path: &Path) -> Result<(), LabError> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+@,".contains(byte);
     let bytes = path.as_os_str().as_encoded_bytes();
@@ -244,18 +244,19 @@ fn fits(path: &Path) -> Result<(), LabError> {
     })
 }
 
-/// A folder that goes with the run, however that ends, or one that stays.
-enum Folder {
-    Goes(TemporaryFolder),
+/// A directory that goes with the run, however that ends, or one that stays.
+enum Directory {
+    Goes(TemporaryDirectory),
     Stays(PathBuf),
 }
 
-impl Folder {
+impl Directory {
     fn new(keep: Option<&Path>) -> Result<Self, LabError> {
         let Some(path) = keep else {
             let temporary = std::env::temp_dir();
             fits(&temporary)?;
-            let made = TemporaryFolder::new("linkweir-lab-").map_err(LabError::file(&temporary))?;
+            let made =
+                TemporaryDirectory::new("linkweir-lab-").map_err(LabError::file(&temporary))?;
             return Ok(Self::Goes(made));
         };
         // Nobody else may look into it, or change what is read from it.
@@ -271,7 +272,7 @@ impl Folder {
 
     fn path(&self) -> &Path {
         match self {
-            Self::Goes(folder) => folder.path(),
+            Self::Goes(directory) => directory.path(),
             Self::Stays(path) => path,
         }
     }
@@ -292,18 +293,18 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_goes_and_one_that_is_kept_stays() {
-        let folder = Folder::new(None).unwrap();
-        let path = folder.path().to_owned();
+    fn a_directory_goes_and_one_that_is_kept_stays() {
+        let directory = Directory::new(None).unwrap();
+        let path = directory.path().to_owned();
         fs::write(path.join("x"), "x").unwrap();
-        drop(folder);
+        drop(directory);
         assert!(!path.exists());
 
         let kept = tempfile::tempdir().unwrap();
         let at = kept.path().join("new");
-        let folder = Folder::new(Some(&at)).unwrap();
-        fs::write(folder.path().join("x"), "x").unwrap();
-        drop(folder);
+        let directory = Directory::new(Some(&at)).unwrap();
+        fs::write(directory.path().join("x"), "x").unwrap();
+        drop(directory);
         assert!(at.join("x").exists());
     }
 

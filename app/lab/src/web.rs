@@ -12,25 +12,25 @@ use crate::testbed::Testbed;
 /// nginx at the server, port 80.
 pub(crate) struct Web {
     nginx: Nginx,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Web {
     /// Starts it.
     pub(crate) fn start(testbed: &Testbed<'_>, settings: &Settings) -> Result<Self, LabError> {
-        let folder = testbed.path("web");
+        let directory = testbed.path("web");
         let listen = [format!("{SERVER}:80 backlog=65535")];
         let command = |program: &str| testbed.command(Place::Server, program);
-        let nginx = Nginx::start_at(command, &listen, &folder, settings)
+        let nginx = Nginx::start_at(command, &listen, &directory, settings)
             .map_err(|error| LabError::program("nginx", error))?;
-        Ok(Self { nginx, folder })
+        Ok(Self { nginx, directory })
     }
 
     /// Puts a file where all paths find it.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         self.nginx
             .put(name, bytes)
-            .map_err(LabError::file(&self.folder))
+            .map_err(LabError::file(&self.directory))
     }
 
     /// Its process.

@@ -1,4 +1,4 @@
-//! A real clamd on a configuration, a database and a socket of its own, in a folder that goes with it.
+//! A real clamd on a configuration, a database and a socket of its own, in a directory that goes with it.
 //!
 //! The database has one signature for the EICAR test string (`Gw.Eicar.Body`, found anywhere) and a
 //! few thousand for bytes that do not occur. There is no network, and no cache of clean files: what is
@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::netns::{Running, until};
-use crate::temporary::TemporaryFolder;
+use crate::temporary::TemporaryDirectory;
 
 /// The EICAR test string: 68 bytes that scanners report though they do no harm. Put together when the
 /// program runs, so that no file of the project has it.
@@ -62,7 +62,7 @@ impl From<io::Error> for Unavailable {
 #[derive(Debug)]
 pub struct Clamd {
     program: PathBuf,
-    folder: TemporaryFolder,
+    directory: TemporaryDirectory,
     running: Option<Running>,
 }
 
@@ -83,19 +83,19 @@ impl Clamd {
         let program = program().ok_or_else(|| Unavailable {
             why: "the program clamd is not installed (Debian: clamav-daemon)".to_owned(),
         })?;
-        // A path of a socket has at most 107 bytes, so not below the folder of a build.
-        let folder = TemporaryFolder::new("clamd-")?;
-        let database = folder.path().join("db");
+        // A path of a socket has at most 107 bytes, so not below the directory of a build.
+        let directory = TemporaryDirectory::new("clamd-")?;
+        let database = directory.path().join("db");
         fs::create_dir(&database)?;
-        fs::create_dir(folder.path().join("tmp"))?;
+        fs::create_dir(directory.path().join("tmp"))?;
         fs::write(database.join("test.ndb"), signatures())?;
         fs::write(
-            folder.path().join("clamd.conf"),
-            config(folder.path(), settings),
+            directory.path().join("clamd.conf"),
+            config(directory.path(), settings),
         )?;
         let mut clamd = Self {
             program,
-            folder,
+            directory,
             running: None,
         };
         clamd.restart()?;
@@ -105,7 +105,7 @@ impl Clamd {
     /// The path of its socket, the same after a restart.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.folder.path().join("clamd.sock")
+        self.directory.path().join("clamd.sock")
     }
 
     /// Its process id; `None` while it does not run.
@@ -146,14 +146,14 @@ impl Clamd {
     /// It does not start.
     pub fn restart(&mut self) -> Result<(), Unavailable> {
         self.stop();
-        let log = fs::File::create(self.folder.path().join("log"))?;
+        let log = fs::File::create(self.directory.path().join("log"))?;
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--"])
             .arg(&self.program)
             .arg("--foreground")
             .arg("--config-file")
-            .arg(self.folder.path().join("clamd.conf"))
+            .arg(self.directory.path().join("clamd.conf"))
             // A key pressed for the program is not for it.
             .process_group(0)
             .stdin(Stdio::null())
@@ -170,7 +170,7 @@ impl Clamd {
             self.running = Some(running);
             return Ok(());
         }
-        let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        let log = fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
         Err(Unavailable {
             why: format!("it does not start: {}", log.trim()),
         })
@@ -182,7 +182,7 @@ fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from))
-        .map(|folder| folder.join("clamd"))
+        .map(|directory| directory.join("clamd"))
         .find(|program| program.is_file())
 }
 
@@ -195,14 +195,14 @@ fn is_answering(socket: &Path) -> io::Result<bool> {
     Ok(answer.starts_with("PONG"))
 }
 
-fn config(folder: &Path, settings: &str) -> String {
-    let folder = folder.display();
+fn config(directory: &Path, settings: &str) -> String {
+    let directory = directory.display();
     // The first setting of a name counts, so what the caller wants comes first.
     format!(
         "{settings}\n\
-         DatabaseDirectory {folder}/db\n\
-         TemporaryDirectory {folder}/tmp\n\
-         LocalSocket {folder}/clamd.sock\n\
+         DatabaseDirectory {directory}/db\n\
+         TemporaryDirectory {directory}/tmp\n\
+         LocalSocket {directory}/clamd.sock\n\
          LocalSocketMode 600\n\
          FixStaleSocket yes\n\
          Foreground yes\n\
@@ -283,8 +283,8 @@ mod tests {
         assert!(is_answering(&socket).expect("it listens"));
         clamd.kill();
         assert!(is_answering(&socket).is_err());
-        let folder = clamd.folder.path().to_owned();
+        let directory = clamd.directory.path().to_owned();
         drop(clamd);
-        assert!(!folder.exists());
+        assert!(!directory.exists());
     }
 }

@@ -1,5 +1,5 @@
 //! A real Kafka broker, one node in `KRaft` mode, on ports of 127.0.0.1 that are its own and in a
-//! folder that goes with it. It can be stopped, killed, made to stand still, and started again with
+//! directory that goes with it. It can be stopped, killed, made to stand still, and started again with
 //! what it has kept.
 //!
 //! It needs Java 17 and the jars that `scripts/setup.sh test` puts into `tests/kafka/libs`.
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::netns::{Running, until};
-use crate::temporary::TemporaryFolder;
+use crate::temporary::TemporaryDirectory;
 
 /// How long a broker may take to start or to end, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// What the log says when it serves.
 const READY: &str = "Kafka Server started";
 
-/// Any will do; the folder is formatted with it.
+/// Any will do; the directory is formatted with it.
 const CLUSTER_ID: &str = "bGlua3dlaXItdGVzdC0wMQ";
 
 /// Why there is no broker.
@@ -51,7 +51,7 @@ impl From<io::Error> for Unavailable {
 /// A broker that runs, or did. Dropped, it is killed. It also ends with the thread that started it.
 #[derive(Debug)]
 pub struct Broker {
-    folder: TemporaryFolder,
+    directory: TemporaryDirectory,
     port: u16,
     controller_port: u16,
     starts: u32,
@@ -72,15 +72,15 @@ impl Broker {
     /// One that does not run yet: its port is known, and nobody listens there.
     ///
     /// # Errors
-    /// Java or the jars are missing, or its folder cannot be formatted.
+    /// Java or the jars are missing, or its directory cannot be formatted.
     pub fn prepared() -> Result<Self, Unavailable> {
-        let folder = TemporaryFolder::new("kafka-")?;
+        let directory = TemporaryDirectory::new("kafka-")?;
         // Both ports are free at the same moment; whoever takes one meanwhile is bad luck.
         let (a, b) = (free_port()?, free_port()?);
         let broker = Self {
             port: a.local_addr()?.port(),
             controller_port: b.local_addr()?.port(),
-            folder,
+            directory,
             starts: 0,
             running: None,
         };
@@ -96,7 +96,7 @@ impl Broker {
         } else {
             Err(Unavailable {
                 why: format!(
-                    "its folder cannot be formatted: {}",
+                    "its directory cannot be formatted: {}",
                     String::from_utf8_lossy(&formatted.stderr)
                 ),
             })
@@ -130,7 +130,7 @@ impl Broker {
             return Ok(());
         }
         self.starts += 1;
-        let log_path = self.folder.path().join(format!("log-{}", self.starts));
+        let log_path = self.directory.path().join(format!("log-{}", self.starts));
         let log = fs::File::create(&log_path)?;
         let mut command = self.java("kafka.Kafka")?;
         command
@@ -197,11 +197,11 @@ impl Broker {
     /// Bytes of all messages of a topic as the broker keeps them, compressed.
     ///
     /// # Errors
-    /// Its folder cannot be read.
+    /// Its directory cannot be read.
     pub fn stored_bytes(&self, topic: &str) -> io::Result<u64> {
         let mut bytes = 0;
-        for entry in fs::read_dir(self.folder.path().join("data"))? {
-            // A folder for each partition: the topic's name and the number.
+        for entry in fs::read_dir(self.directory.path().join("data"))? {
+            // A directory for each partition: the topic's name and the number.
             let partition = entry?;
             let name = partition.file_name();
             let name = name.to_string_lossy();
@@ -223,12 +223,12 @@ impl Broker {
     }
 
     fn settings(&self) -> PathBuf {
-        self.folder.path().join("server.properties")
+        self.directory.path().join("server.properties")
     }
 
     fn properties(&self) -> String {
         let (port, controller) = (self.port, self.controller_port);
-        let data = self.folder.path().join("data");
+        let data = self.directory.path().join("data");
         format!(
             "process.roles=broker,controller\n\
              node.id=1\n\
@@ -266,7 +266,7 @@ impl Broker {
             .arg("-cp")
             .arg(jars.join("*"))
             .arg(class)
-            .current_dir(self.folder.path())
+            .current_dir(self.directory.path())
             // A key pressed for the program is not for it.
             .process_group(0)
             .stdin(Stdio::null());
@@ -274,13 +274,13 @@ impl Broker {
     }
 }
 
-/// The folder with the jars, where it and Java are there.
+/// The directory with the jars, where it and Java are there.
 fn jars() -> Result<PathBuf, Unavailable> {
     let missing = |why: &str| Unavailable {
         why: format!("{why}; scripts/setup.sh test installs it"),
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kafka/libs");
-    let has_broker = fs::read_dir(&folder).is_ok_and(|entries| {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kafka/libs");
+    let has_broker = fs::read_dir(&directory).is_ok_and(|entries| {
         entries
             .flatten()
             .any(|entry| entry.file_name().to_string_lossy().starts_with("kafka_"))
@@ -295,7 +295,7 @@ fn jars() -> Result<PathBuf, Unavailable> {
         .stderr(Stdio::null())
         .status();
     match java {
-        Ok(status) if status.success() => Ok(folder),
+        Ok(status) if status.success() => Ok(directory),
         _ => Err(missing(
             "Java is not installed (Debian: openjdk-17-jre-headless)",
         )),

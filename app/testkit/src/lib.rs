@@ -6,7 +6,7 @@
 //! them, [`many_flows`] a capture of very many connections, [`parts`] packets in IP fragments; [`netns`] joins two network namespaces
 //! for traffic that is live, [`gateway`] three of them in a row, [`attack`] what hostile ends send through it, [`load`] those of generators of load
 //! and their server; `kafka` is a real broker; [`peers`] speak the protocols of old file sharing and
-//! chat; [`real_captures`] are those beside the repository; [`temporary`] folders do not outlive a
+//! chat; [`real_captures`] are those beside the repository; [`temporary`] directories do not outlive a
 //! program that is killed; [`ran`] is how a program of ours ended.
 #![forbid(unsafe_code)]
 

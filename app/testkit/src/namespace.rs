@@ -254,7 +254,7 @@ impl Drop for Holder {
     }
 }
 
-/// A program that comes with the system, wherever it keeps it. An empty path would name the folder that
+/// A program that comes with the system, wherever it keeps it. An empty path would name the directory that
 /// we happen to be in.
 fn tool(program: &str) -> Command {
     let mut command = Command::new(program);

@@ -3,26 +3,26 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where they are: what `LINKWEIR_CAPTURES` names, or the folder beside the repository.
+/// Where they are: what `LINKWEIR_CAPTURES` names, or the directory beside the repository.
 #[must_use]
-pub fn folder() -> PathBuf {
+pub fn directory() -> PathBuf {
     std::env::var_os("LINKWEIR_CAPTURES").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures/pcaps"),
         PathBuf::from,
     )
 }
 
-/// All of them, by name; none where the folder is not there.
+/// All of them, by name; none where the directory is not there.
 #[must_use]
 pub fn all() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    collect(&folder(), &mut files);
+    collect(&directory(), &mut files);
     files.sort();
     files
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(directory) else {
         return;
     };
     for entry in entries.flatten() {

@@ -1,7 +1,7 @@
-//! A folder that goes with the program, however that ends.
+//! A directory that goes with the program, however that ends.
 //!
 //! A [`tempfile::TempDir`] stays behind where a program is killed. Here a process of its own removes the
-//! folder when the pipe it reads from is closed, which the kernel does whatever becomes of us.
+//! directory when the pipe it reads from is closed, which the kernel does whatever becomes of us.
 
 use std::fs::Permissions;
 use std::io;
@@ -10,14 +10,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A folder in the place for temporary files (`TMPDIR`). Dropped, it is gone.
+/// A directory in the place for temporary files (`TMPDIR`). Dropped, it is gone.
 #[derive(Debug)]
-pub struct TemporaryFolder {
+pub struct TemporaryDirectory {
     path: PathBuf,
     janitor: Child,
 }
 
-impl TemporaryFolder {
+impl TemporaryDirectory {
     /// Makes one whose name begins so.
     ///
     /// # Errors
@@ -47,10 +47,10 @@ const REMOVE: &str = "cat >/dev/null; \
     for again in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- \"$1\" && exit; sleep 0.3; done";
 
 /// A key pressed for us is not for it.
-fn janitor(folder: &Path) -> io::Result<Child> {
+fn janitor(directory: &Path) -> io::Result<Child> {
     Command::new("sh")
         .args(["-c", REMOVE, "sh"])
-        .arg(folder)
+        .arg(directory)
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -59,7 +59,7 @@ fn janitor(folder: &Path) -> io::Result<Child> {
         .spawn()
 }
 
-impl Drop for TemporaryFolder {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         drop(self.janitor.stdin.take());
         // There is nobody to tell if it does not end.
@@ -75,13 +75,13 @@ mod tests {
 
     #[test]
     fn it_goes_with_what_is_in_it() {
-        let folder = TemporaryFolder::new("testkit-").unwrap();
-        let path = folder.path().to_owned();
+        let directory = TemporaryDirectory::new("testkit-").unwrap();
+        let path = directory.path().to_owned();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         fs::create_dir(path.join("d")).unwrap();
         fs::write(path.join("d/x"), "x").unwrap();
-        drop(folder);
+        drop(directory);
         assert!(!path.exists());
     }
 }

@@ -11,30 +11,30 @@ use crate::running::{Running, until};
 /// How long it may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The folders that nginx wants for what it does not keep in memory, as directives.
+/// The directories that nginx wants for what it does not keep in memory, as directives.
 #[must_use]
-pub fn temporary_paths(folder: &Path) -> String {
-    let at = folder.display();
+pub fn temporary_paths(directory: &Path) -> String {
+    let at = directory.display();
     format!(
         "client_body_temp_path {at}/t1; proxy_temp_path {at}/t2; fastcgi_temp_path {at}/t3;
             uwsgi_temp_path {at}/t4; scgi_temp_path {at}/t5;"
     )
 }
 
-/// Starts it by a command that ends in its name; what it needs and writes is in `folder`, and the
-/// configuration must say `pid FOLDER/nginx.pid`. Answers when it listens.
+/// Starts it by a command that ends in its name; what it needs and writes is in `directory`, and the
+/// configuration must say `pid DIRECTORY/nginx.pid`. Answers when it listens.
 ///
 /// # Errors
 /// It is not installed, or does not begin to listen; the error has its last words.
-pub fn nginx(command: &mut Command, folder: &Path, configuration: &str) -> io::Result<Running> {
-    let path = folder.join("nginx.conf");
+pub fn nginx(command: &mut Command, directory: &Path, configuration: &str) -> io::Result<Running> {
+    let path = directory.join("nginx.conf");
     fs::write(&path, configuration)?;
-    let log = folder.join("error.log");
-    command.arg("-e").arg(&log).arg("-p").arg(folder);
+    let log = directory.join("error.log");
+    command.arg("-e").arg(&log).arg("-p").arg(directory);
     command.arg("-c").arg(&path).stdout(Stdio::null());
     let mut running = Running::start(command)?;
     // Its number is written once its sockets listen.
-    let pid = folder.join("nginx.pid");
+    let pid = directory.join("nginx.pid");
     let is_there = until(PATIENCE, || {
         fs::metadata(&pid).is_ok_and(|file| file.len() > 0) || !matches!(running.ended(), Ok(None))
     });

@@ -42,7 +42,7 @@ usage: cargo xtask TASK
   bench record [--packets N] --dir DIR
                               only makes the captures for it
   oracle [--file PART] [--verbose] [--captures DIR]
-                              our records against tshark's, on a folder of captures
+                              our records against tshark's, on a directory of captures
   oracle flows [--file PART] [--verbose] [--captures DIR] [--binary FILE]
                               flow records against tcptrace's and tshark's conversations
   papers [--capture FILE] [--uris FILE] [--packets N] [--runs R] [--dir DIR] [--keep]

@@ -4,7 +4,7 @@
 //! path, directory, `-` ─► decompress ─► Window (one buffer) ─► format index ─► BPF ─► Batch
 //! ```
 //! Frames borrow from the read buffer; nothing is copied or allocated per packet. A format is a
-//! state machine over bytes (the folder `format`): it neither reads nor waits, so any way of cutting the
+//! state machine over bytes (the directory `format`): it neither reads nor waits, so any way of cutting the
 //! input gives the same frames. Whatever a file says, memory is one chunk plus one maximal frame
 //! (plus the window of its compression).
 //!

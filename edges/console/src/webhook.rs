@@ -481,17 +481,21 @@ mod tests {
     /// A receiver behind TLS, made of the `openssl` command.
     #[test]
     fn https_with_a_certificate_of_our_own() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let openssl = |line: &str| {
             Command::new("openssl")
                 .args(line.split(' '))
-                .current_dir(folder.path())
+                .current_dir(directory.path())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .status()
                 .is_ok_and(|status| status.success())
         };
-        std::fs::write(folder.path().join("ext"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+        std::fs::write(
+            directory.path().join("ext"),
+            "subjectAltName=IP:127.0.0.1\n",
+        )
+        .unwrap();
         let is_made = openssl(
             "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.pem",
         ) && openssl(
@@ -514,7 +518,7 @@ mod tests {
                 "-accept",
             ])
             .arg(format!("127.0.0.1:{port}"))
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -523,7 +527,7 @@ mod tests {
         let mut stdin = server.stdin.take().unwrap();
         let live = live();
         let mut options = options(&format!("https://127.0.0.1:{port}/hook"));
-        options.ca_file = Some(folder.path().join("ca.pem"));
+        options.ca_file = Some(directory.path().join("ca.pem"));
         options.attempts = 100;
         options.first_break = Duration::from_millis(50);
         let webhook = Webhook::start(options, live.clone()).unwrap();

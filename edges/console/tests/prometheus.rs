@@ -177,7 +177,7 @@ fn promtool_finds_no_fault_in_the_documentation() {
     }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/console.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, words) in [
         ("prometheus.yml", &["check", "config", "--syntax-only"][..]),
         ("linkweir.rules.yml", &["check", "rules"][..]),
@@ -185,7 +185,7 @@ fn promtool_finds_no_fault_in_the_documentation() {
         let begin = format!("```yaml\n# {name}\n");
         let (_, rest) = page.split_once(&begin).unwrap();
         let (text, _) = rest.split_once("```").unwrap();
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::write(&path, text).unwrap();
         let output = Command::new("promtool")
             .args(words)
@@ -385,8 +385,8 @@ fn a_real_prometheus_scrapes_it() {
         ..ConsoleOptions::default()
     };
     let console = Console::start(&options, live()).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("prometheus.yml");
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("prometheus.yml");
     std::fs::write(
         &config,
         format!(
@@ -403,7 +403,7 @@ fn a_real_prometheus_scrapes_it() {
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
                 "--storage.tsdb.path={}",
-                folder.path().join("data").display()
+                directory.path().join("data").display()
             ))
             .arg(format!("--web.listen-address={prometheus}"))
             .arg("--log.level=error")

@@ -213,8 +213,8 @@ fn text_from_the_network_stays_text() {
 
 #[test]
 fn an_empty_run_has_a_page_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("r.html");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.html");
     let html = HttpReport::new().render(&ReportMeta::default());
     assert!(is_self_contained(&html) && html.contains("No request was answered."));
     let document = Document::open(path.to_str().unwrap(), Existing::Refuse, |_| {}).unwrap();

@@ -79,7 +79,7 @@ pub struct ScannerOptions {
     pub max_scan_bytes: u64,
     /// Bound on the bytes of all scans in memory, with 256 bytes for each scan.
     pub memory_bytes: usize,
-    /// Folder for the bytes of scans that are longer than 1 MiB while they wait for their last chunk.
+    /// Directory for the bytes of scans that are longer than 1 MiB while they wait for their last chunk.
     /// The files in it have no names. `None`: they stay in memory.
     pub spool_dir: Option<PathBuf>,
     /// Bound on the bytes of all files in `spool_dir`.
@@ -92,7 +92,7 @@ pub struct ScannerOptions {
 
 impl ScannerOptions {
     /// Four connections, 5 s, scans up to 25 MiB (`StreamMaxLength` of Debian), 64 MiB of memory, no
-    /// spool folder.
+    /// spool directory.
     #[must_use]
     pub const fn new(address: Address) -> Self {
         Self {

@@ -20,10 +20,10 @@ use crate::{probe, spool};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScanStartError {
-    /// Nothing can be written to the spool folder.
-    #[error("spool folder {path}: {source}")]
+    /// Nothing can be written to the spool directory.
+    #[error("spool directory {path}: {source}")]
     SpoolDir {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -34,8 +34,8 @@ pub enum ScanStartError {
 }
 
 /// Scans by clamd, on threads of its own: `scan-0` and so on with a connection each, `scan-probe`,
-/// and `scan-spool` where there is a spool folder. They are bound by what the thread that starts them
-/// has given up, so privileges are to be dropped before; they write to the spool folder alone, and
+/// and `scan-spool` where there is a spool directory. They are bound by what the thread that starts them
+/// has given up, so privileges are to be dropped before; they write to the spool directory alone, and
 /// connect to clamd.
 ///
 /// Dropping it ends the threads; scans without a report get one that says so.
@@ -49,7 +49,7 @@ impl Scanner {
     /// Starts the threads. Does not wait for clamd, which may come later.
     ///
     /// # Errors
-    /// The spool folder takes no file, or the system gives no thread.
+    /// The spool directory takes no file, or the system gives no thread.
     pub fn start(mut options: ScannerOptions) -> Result<Self, ScanStartError> {
         options.connections = options.connections.max(1);
         options.scans_per_connection = options.scans_per_connection.max(1);
@@ -72,9 +72,9 @@ impl Scanner {
             threads: Vec::new(),
         };
         scanner.spawn("scan-probe".to_owned(), probe::run)?;
-        if let Some(folder) = shared.options.spool_dir.clone() {
+        if let Some(directory) = shared.options.spool_dir.clone() {
             scanner.spawn("scan-spool".to_owned(), move |shared| {
-                spool::run(shared, &folder);
+                spool::run(shared, &directory);
             })?;
         }
         for number in 0..shared.options.connections {

@@ -9,13 +9,13 @@ use crate::shared::{Shared, locked};
 use crate::status::{Failure, FailureCause};
 
 /// Writes until the scanner ends.
-pub(crate) fn run(shared: &Shared, folder: &Path) {
+pub(crate) fn run(shared: &Shared, directory: &Path) {
     while let Some(mut job) = next(shared) {
         let (key, memory) = (job.key, job.memory());
-        let written = write(&mut job, folder).map_err(|error| {
+        let written = write(&mut job, directory).map_err(|error| {
             let text = format!(
-                "the spool folder {} takes no bytes: {error}",
-                folder.display()
+                "the spool directory {} takes no bytes: {error}",
+                directory.display()
             );
             Failure::new(FailureCause::Spool, text)
         });
@@ -44,11 +44,11 @@ fn next(shared: &Shared) -> Option<SpoolJob> {
 }
 
 /// Appends the parts to the scan's file, which has no name: it is gone with the last who has it open.
-fn write(job: &mut SpoolJob, folder: &Path) -> std::io::Result<Spooled> {
+fn write(job: &mut SpoolJob, directory: &Path) -> std::io::Result<Spooled> {
     let mut spooled = match job.file.take() {
         Some(spooled) => spooled,
         None => Spooled {
-            file: tempfile::tempfile_in(folder)?,
+            file: tempfile::tempfile_in(directory)?,
             length: 0,
         },
     };

@@ -21,7 +21,7 @@ pub enum FailureCause {
     TooLong,
     /// More bytes wait than the options allow.
     QueueFull,
-    /// The spool folder is full, or its file cannot be written or read.
+    /// The spool directory is full, or its file cannot be written or read.
     Spool,
     /// The scanner was stopped.
     Stopped,
@@ -126,7 +126,7 @@ pub struct ScannerStatus {
     pub waiting: usize,
     /// Bytes in memory of them, with what each scan costs by itself.
     pub waiting_bytes: usize,
-    /// Bytes of them in the spool folder.
+    /// Bytes of them in the spool directory.
     pub spooled_bytes: u64,
     /// From the last chunk to the report, nanoseconds, of scans that clamd answered.
     pub latency_ns: LogLinear,

@@ -306,8 +306,8 @@ mod tests {
 
     #[test]
     fn runs_go_on_in_one_file_and_nothing_counts_twice() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.arc");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.arc");
         let mut first = open_archive(&path, STEP).unwrap();
         let locked = open_archive(&path, STEP)
             .map(|_| ())
@@ -363,8 +363,8 @@ mod tests {
 
     #[test]
     fn the_last_step_goes_on_where_it_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.arc");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.arc");
         let part = |from_s: u64, to_s: u64| Step {
             from_ns: (300 * 288 + from_s) * 1_000_000_000,
             to_ns: (300 * 288 + to_s) * 1_000_000_000,
@@ -390,8 +390,8 @@ mod tests {
 
     #[test]
     fn what_is_no_archive_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.arc");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.arc");
         std::fs::write(&path, "hello, this is text").unwrap();
         let error = open_archive(&path, STEP)
             .map(|_| ())
@@ -400,9 +400,9 @@ mod tests {
         assert!(error.ends_with("this is no archive"), "{error}");
         let error = read_archive(&path).map(|_| ()).unwrap_err().to_string();
         assert!(error.ends_with("this is no archive"), "{error}");
-        assert!(read_archive(folder.path()).is_err());
+        assert!(read_archive(directory.path()).is_err());
         assert!(matches!(
-            read_archive(&folder.path().join("b")),
+            read_archive(&directory.path().join("b")),
             Err(SinkError::Io { .. })
         ));
         std::fs::remove_file(&path).unwrap();

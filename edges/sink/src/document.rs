@@ -186,8 +186,8 @@ mod tests {
         Document::open(path.to_str().unwrap(), existing, |_| {})
     }
 
-    fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap();
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
         let mut names: Vec<String> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn summaries_are_whole_json() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s.json");
         let value = serde_json::json!({"packets": u64::MAX, "dropped": {"kernel": 0}});
         open(&path, Existing::Refuse)
             .unwrap()
@@ -206,13 +206,13 @@ mod tests {
             .unwrap();
         let back: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         assert_eq!(back, value);
-        assert_eq!(names(folder.path()), ["s.json"]);
+        assert_eq!(names(directory.path()), ["s.json"]);
     }
 
     #[test]
     fn a_finished_one_is_replaced_only_where_that_is_said() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("r.html");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.html");
         let write = |existing, text: &str| {
             let document = open(&path, existing).unwrap();
             document.write_whole(text.as_bytes()).unwrap();
@@ -224,48 +224,48 @@ mod tests {
             "{error}"
         );
         write(Existing::Keep, "b");
-        let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        let text = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
         assert_eq!([text("r.html"), text("r.html.1")], ["a", "b"]);
         write(Existing::Replace, "c");
         assert_eq!([text("r.html"), text("r.html.1")], ["c", "b"]);
-        assert_eq!(names(folder.path()), ["r.html", "r.html.1"]);
+        assert_eq!(names(directory.path()), ["r.html", "r.html.1"]);
     }
 
     #[test]
     fn half_of_one_is_nothing_and_half_a_capture_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
         let half = vec![b'x'; WRITE_BYTES + 1];
         let mut table = open(&path, Existing::Refuse).unwrap();
         table.write_all(&half).unwrap();
-        assert_eq!(names(folder.path()), [".x.partial"]);
+        assert_eq!(names(directory.path()), [".x.partial"]);
         drop(table);
-        assert!(names(folder.path()).is_empty());
+        assert!(names(directory.path()).is_empty());
         // What a killed run left of a table is no table.
-        fs::write(folder.path().join(".x.partial"), "half").unwrap();
+        fs::write(directory.path().join(".x.partial"), "half").unwrap();
         drop(open(&path, Existing::Refuse).unwrap());
-        assert!(names(folder.path()).is_empty());
+        assert!(names(directory.path()).is_empty());
 
         let in_pieces = || {
             let name = path.to_str().unwrap();
             Document::open_in_pieces(name, Existing::Keep, |_| {}).unwrap()
         };
         drop(in_pieces());
-        assert!(names(folder.path()).is_empty(), "nothing was written");
+        assert!(names(directory.path()).is_empty(), "nothing was written");
         let mut capture = in_pieces();
         capture.write_all(&half).unwrap();
         drop(capture);
         in_pieces().write_whole(b"next").unwrap();
-        assert_eq!(names(folder.path()), ["x", "x.1"]);
+        assert_eq!(names(directory.path()), ["x", "x.1"]);
         assert_eq!(fs::read(&path).unwrap(), half);
     }
 
     #[test]
     fn what_cannot_be_written_is_known_before_the_work() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = open(&folder.path().join("no/s.json"), Existing::Refuse).unwrap_err();
+        let directory = tempfile::tempdir().unwrap();
+        let error = open(&directory.path().join("no/s.json"), Existing::Refuse).unwrap_err();
         assert!(error.to_string().contains("does not exist"), "{error}");
-        assert!(open(folder.path(), Existing::Replace).is_err());
+        assert!(open(directory.path(), Existing::Replace).is_err());
         // A device can be opened, but not always written; nothing follows what it has not taken.
         let mut full = open(Path::new("/dev/full"), Existing::Refuse).unwrap();
         full.write_all(b"a").unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::output::{folder_of, own_name};
+use crate::output::{directory_of, own_name};
 
 /// `NAME.N`, or `NAME` itself for 0.
 pub(crate) fn again(target: &Path, number: u64) -> PathBuf {
@@ -34,10 +34,10 @@ impl Names {
         }
     }
 
-    /// The own names of partial files in the folder that belong to this output, by name.
+    /// The own names of partial files in the directory that belong to this output, by name.
     pub(crate) fn left(&self) -> std::io::Result<Vec<PathBuf>> {
         let mut left = Vec::new();
-        for entry in std::fs::read_dir(folder_of(&self.base))? {
+        for entry in std::fs::read_dir(directory_of(&self.base))? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
             if let Some(own) = own_name(&name)
@@ -85,7 +85,7 @@ impl Names {
     /// The first number above all that are there, complete or partial.
     pub(crate) fn next_free(&self) -> std::io::Result<u64> {
         let mut highest = 0;
-        for entry in std::fs::read_dir(folder_of(&self.base))? {
+        for entry in std::fs::read_dir(directory_of(&self.base))? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
             let complete = own_name(&name).unwrap_or(&name);

@@ -1,7 +1,7 @@
 //! Where bytes go: standard output, a special file, or a file that appears under its name only when
 //! it is complete.
 //!
-//! A regular file is written as `.NAME.partial` in the folder of its destination, synchronised and
+//! A regular file is written as `.NAME.partial` in the directory of its destination, synchronised and
 //! renamed. Invariant: whatever happens, a file under a destination's own name is complete, and a
 //! partial file holds whole records as far as the program itself could see to it (a write the system
 //! refuses half-way is cut back to the last whole record). What a killed run left is kept: [`adopt`].
@@ -24,7 +24,7 @@ pub(crate) enum Place {
     Stdout,
     /// A device, a FIFO, an open descriptor: written as it is.
     Special(PathBuf),
-    /// A file that need not exist yet, in a folder that does.
+    /// A file that need not exist yet, in a directory that does.
     File(PathBuf),
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
         return Ok(Place::Special(path.to_owned()));
     }
     match path.metadata() {
-        Ok(meta) if meta.is_dir() => refuse("is a folder; name a file in it".to_owned()),
+        Ok(meta) if meta.is_dir() => refuse("is a directory; name a file in it".to_owned()),
         Ok(meta) if meta.is_file() => match path.canonicalize() {
             // The file behind a link is meant, not the link.
             Ok(real) => Ok(Place::File(real)),
@@ -55,16 +55,16 @@ pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
         },
         Ok(_) => Ok(Place::Special(path.to_owned())),
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            let folder = folder_of(path);
-            match folder.metadata() {
+            let directory = directory_of(path);
+            match directory.metadata() {
                 Ok(meta) if meta.is_dir() && path.file_name().is_some() => {
                     Ok(Place::File(path.to_owned()))
                 }
-                Ok(_) => refuse(format!("`{}` is no folder", folder.display())),
+                Ok(_) => refuse(format!("`{}` is no directory", directory.display())),
                 Err(e) if e.kind() == ErrorKind::NotFound => {
                     let message = format!(
-                        "the folder `{}` does not exist; create it first",
-                        folder.display()
+                        "the directory `{}` does not exist; create it first",
+                        directory.display()
                     );
                     Err(io_error(destination, io::Error::new(e.kind(), message)))
                 }
@@ -75,10 +75,10 @@ pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
     }
 }
 
-/// The folder a file is in; `.` for a bare name.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+/// The directory a file is in; `.` for a bare name.
+pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
         _ => Path::new("."),
     }
 }
@@ -336,10 +336,10 @@ impl Output {
             name_new(partial, target, 0)
         };
         let name = name.map_err(failed)?;
-        // The name itself survives a power cut only when the folder is synchronised too; some file
+        // The name itself survives a power cut only when the directory is synchronised too; some file
         // systems cannot do that, and the file is complete either way.
-        if let Ok(folder) = File::open(folder_of(target)) {
-            let _best_effort = folder.sync_all();
+        if let Ok(directory) = File::open(directory_of(target)) {
+            let _best_effort = directory.sync_all();
         }
         Ok(name)
     }

@@ -352,8 +352,8 @@ mod tests {
 
     #[test]
     fn runs_that_share_a_name_take_numbers_in_turns() {
-        let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().join("x.jsonl");
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().join("x.jsonl");
         let open = || {
             Series::open(
                 "x.jsonl",
@@ -378,16 +378,16 @@ mod tests {
         say(&mut ours, "d");
         let text = |number| {
             let name = format!("x-{number:06}.jsonl");
-            std::fs::read_to_string(folder.path().join(name)).unwrap()
+            std::fs::read_to_string(directory.path().join(name)).unwrap()
         };
         assert_eq!([1, 2, 3, 4].map(text), ["a", "b", "d", "c"]);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 4);
     }
 
     #[test]
     fn no_two_runs_take_one_number() {
-        let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().join("x.jsonl");
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().join("x.jsonl");
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -406,6 +406,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 200);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 200);
     }
 }

@@ -43,7 +43,7 @@ pub struct OutputOptions {
     pub is_live: bool,
     /// What becomes of a finished file that is there under the name of a destination.
     pub existing: Existing,
-    /// The folders into which files are sorted by the time of their records.
+    /// The directories into which files are sorted by the time of their records.
     pub partition: Option<Partition>,
     /// Bytes of all files of a partitioned output; with more, the oldest are deleted.
     pub budget: Option<u64>,
@@ -82,7 +82,7 @@ impl Existing {
     }
 }
 
-/// The length of time that one folder of files is for, by UTC.
+/// The length of time that one directory of files is for, by UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partition {
     /// `date=2026-11-22/hour=07`.
@@ -135,8 +135,8 @@ impl Default for OutputOptions {
 /// after the highest number that is there; [`Sink::rotate`] starts the next one at once, and without
 /// a rotation switches to numbered files.
 ///
-/// With a partition ([`OutputOptions::partition`]) the destination is a folder, which is made where it
-/// is missing; files appear in folders below it by the time of their records.
+/// With a partition ([`OutputOptions::partition`]) the destination is a directory, which is made where it
+/// is missing; files appear in directories below it by the time of their records.
 ///
 /// `ipfix://host:port` (UDP; also `ipfix+udp://`) and `ipfix+tcp://host:port` send flows to a
 /// collector. One that is away is no error after opening: see [`Sink::losses`].
@@ -146,7 +146,7 @@ impl Default for OutputOptions {
 /// error: see [`Sink::losses`].
 ///
 /// # Errors
-/// [`SinkError::Refused`] for a destination that cannot be one (a missing folder, a folder, an
+/// [`SinkError::Refused`] for a destination that cannot be one (a missing directory, a directory, an
 /// unknown ending, rotation of something that is not a file), before anything is written;
 /// [`SinkError::Io`] where the system refuses to open it.
 pub fn open_sink<K: RecordKind>(

@@ -234,9 +234,9 @@ mod tests {
 
     #[test]
     fn a_file_is_made_whole_and_keeps_what_is_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.arc");
-        let partial = folder.path().join(".a.arc.partial");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.arc");
+        let partial = directory.path().join(".a.arc.partial");
         std::fs::write(&partial, "left behind").unwrap();
         let mut file = MappedFile::create(&path, 100_000, |bytes| {
             assert!(bytes.iter().all(|byte| *byte == 0));
@@ -259,8 +259,8 @@ mod tests {
 
     #[test]
     fn a_second_writer_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.arc");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.arc");
         let first = MappedFile::create(&path, 4096, |_| ()).unwrap();
         assert!(matches!(MappedFile::open(&path), Err(MapError::Locked)));
         assert!(matches!(
@@ -270,13 +270,13 @@ mod tests {
         drop(first);
         MappedFile::open(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 4096);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn a_file_that_was_cut_is_noticed_and_a_full_disk_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.arc");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.arc");
         let file = MappedFile::create(&path, 10_000, |_| ()).unwrap();
         assert!(file.is_whole());
         File::options()
@@ -286,16 +286,16 @@ mod tests {
             .set_len(5)
             .unwrap();
         assert!(!file.is_whole());
-        let full = MappedFile::create(&folder.path().join("b.arc"), 1 << 60, |_| ());
+        let full = MappedFile::create(&directory.path().join("b.arc"), 1 << 60, |_| ());
         assert!(matches!(full, Err(MapError::NoRoom { .. })), "{full:?}");
         assert!(matches!(
-            MappedFile::create(&folder.path().join("c.arc"), 0, |_| ()),
+            MappedFile::create(&directory.path().join("c.arc"), 0, |_| ()),
             Err(MapError::NoRoom { .. } | MapError::NotAFile)
         ));
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         std::fs::write(&path, "").unwrap();
         assert!(matches!(
-            MappedFile::open(folder.path()),
+            MappedFile::open(directory.path()),
             Err(MapError::Io(_))
         ));
         drop(file);

@@ -1,4 +1,4 @@
-//! How much is in the folders, and what may go to make room.
+//! How much is in the directories, and what may go to make room.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -7,14 +7,14 @@ use std::path::Path;
 
 use linkweir_sys::wait::monotonic_ns;
 
-use crate::folder::{Dir, READ_ONLY};
+use crate::directory::{Dir, READ_ONLY};
 use crate::name::{JSON, json};
 use crate::options::{VaultOptions, WhenFull};
 
 /// Break between two counts of what is there, for files that others delete, nanoseconds.
 const RECOUNT: u64 = 10_000_000_000;
 
-/// Sums over both folders.
+/// Sums over both directories.
 #[derive(Debug)]
 pub(crate) struct Budget {
     max_bytes: u64,
@@ -45,14 +45,14 @@ impl Budget {
         self.bytes
     }
 
-    /// Counts what is there. A folder that cannot be read counts as empty.
-    pub(crate) fn count(&mut self, folder: &Path, quarantine: Option<&Path>) {
+    /// Counts what is there. A directory that cannot be read counts as empty.
+    pub(crate) fn count(&mut self, directory: &Path, quarantine: Option<&Path>) {
         self.counted_ns = monotonic_ns();
         self.bytes = 0;
         self.files = 0;
         self.oldest.clear();
         // What cannot be counted now is counted later.
-        self.count_in(folder, true).ok();
+        self.count_in(directory, true).ok();
         if let Some(quarantine) = quarantine {
             self.count_in(quarantine, false).ok();
         }
@@ -115,7 +115,7 @@ impl Budget {
 
     fn make_room(&mut self, bytes: u64, files: usize, place: &Place<'_>, deleted: &mut u64) {
         if self.is_over(bytes, files) && monotonic_ns().saturating_sub(self.counted_ns) > RECOUNT {
-            self.count(place.folder, place.quarantine);
+            self.count(place.directory, place.quarantine);
         }
         while self.is_over(bytes, files) {
             let Some(((_, name), length)) = self.oldest.pop_first() else {
@@ -152,7 +152,7 @@ impl Budget {
         self.files = self.files.saturating_sub(1);
     }
 
-    /// A file of the folder has its own name now, and may go one day.
+    /// A file of the directory has its own name now, and may go one day.
     pub(crate) fn kept(&mut self, written_ns: u64, name: String, bytes: u64) {
         if self.when_full == WhenFull::DeleteOldest {
             self.oldest.insert((written_ns, name), bytes);
@@ -164,7 +164,7 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) dir: &'a Dir,
-    pub(crate) folder: &'a Path,
-    /// `None` where it is the folder itself.
+    pub(crate) directory: &'a Path,
+    /// `None` where it is the directory itself.
     pub(crate) quarantine: Option<&'a Path>,
 }

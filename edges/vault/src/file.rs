@@ -8,7 +8,7 @@ use std::sync::Arc;
 use linkweir_engine::effect::FileOrigin;
 use rustix::fs::fchmod;
 
-use crate::folder::{Dir, READ_ONLY};
+use crate::directory::{Dir, READ_ONLY};
 use crate::name::{candidates, json, partial, sanitise};
 use crate::sidecar::{Ended, padded, text};
 use crate::status::LossCause;

@@ -7,8 +7,8 @@ use linkweir_engine::effect::{FileEnd, FileOrigin};
 use linkweir_sys::wait::wall_clock_ns;
 
 use crate::budget::{Budget, Place};
+use crate::directory::Directory;
 use crate::file::Writing;
-use crate::folder::Folder;
 use crate::intake::{Key, Step};
 use crate::options::VaultOptions;
 use crate::publish::{isolate, publish};
@@ -27,9 +27,9 @@ enum Slot {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     options: VaultOptions,
-    folder: Folder,
-    /// `None` where it is the folder itself.
-    quarantine: Option<Folder>,
+    directory: Directory,
+    /// `None` where it is the directory itself.
+    quarantine: Option<Directory>,
     budget: Budget,
     files: HashMap<Key, Slot>,
     /// Counters of what is counted here.
@@ -42,12 +42,12 @@ pub(crate) struct Keeper {
 impl Keeper {
     pub(crate) fn new(
         options: VaultOptions,
-        folder: Folder,
-        quarantine: Option<Folder>,
+        directory: Directory,
+        quarantine: Option<Directory>,
         interrupted: u64,
     ) -> Self {
         let mut budget = Budget::new(&options);
-        budget.count(folder.path(), quarantine.as_ref().map(Folder::path));
+        budget.count(directory.path(), quarantine.as_ref().map(Directory::path));
         let status = VaultStatus {
             interrupted,
             total_bytes: budget.bytes(),
@@ -55,7 +55,7 @@ impl Keeper {
         };
         Self {
             options,
-            folder,
+            directory,
             quarantine,
             budget,
             files: HashMap::new(),
@@ -112,24 +112,27 @@ impl Keeper {
             (LossCause::of(error), format!("{}: {error}", path.display()))
         };
         let dir = self
-            .folder
+            .directory
             .now()
-            .map_err(|error| refuse(&error, self.folder.path()))?;
+            .map_err(|error| refuse(&error, self.directory.path()))?;
         let place = Place {
             dir: &dir,
-            folder: self.folder.path(),
-            quarantine: self.quarantine.as_ref().map(Folder::path),
+            directory: self.directory.path(),
+            quarantine: self.quarantine.as_ref().map(Directory::path),
         };
         let text = longest_text(&origin);
         if !self
             .budget
             .may_begin(text, &place, &mut self.status.deleted)
         {
-            let text = format!("{} holds as much as it may", self.folder.path().display());
+            let text = format!(
+                "{} holds as much as it may",
+                self.directory.path().display()
+            );
             return Err((LossCause::TotalLimit, text));
         }
         let file =
-            Writing::create(dir, origin).map_err(|error| refuse(&error, self.folder.path()))?;
+            Writing::create(dir, origin).map_err(|error| refuse(&error, self.directory.path()))?;
         self.budget.begin();
         self.budget.add(file.total());
         Ok(file)
@@ -143,8 +146,8 @@ impl Keeper {
         }
         let place = Place {
             dir: &file.dir,
-            folder: self.folder.path(),
-            quarantine: self.quarantine.as_ref().map(Folder::path),
+            directory: self.directory.path(),
+            quarantine: self.quarantine.as_ref().map(Directory::path),
         };
         let fits = length.min(self.options.max_file_bytes.saturating_sub(file.written()));
         let room = self.budget.room(fits, &place, &mut self.status.deleted);
@@ -156,11 +159,11 @@ impl Keeper {
         self.status.bytes += done;
         let cut = match outcome {
             Err(error) => {
-                let path = self.folder.path().display();
+                let path = self.directory.path().display();
                 Some((LossCause::of(&error), format!("{path}: {error}")))
             }
             Ok(()) if room < fits => {
-                let path = self.folder.path().display();
+                let path = self.directory.path().display();
                 Some((
                     LossCause::TotalLimit,
                     format!("{path} holds as much as it may"),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What to do when the folders hold as much as they may.
+/// What to do when the directories hold as much as they may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
     /// New files are refused, and those that are open are cut.
@@ -26,17 +26,17 @@ pub enum Stale {
 /// How a [`Vault`](crate::Vault) works.
 #[derive(Debug, Clone)]
 pub struct VaultOptions {
-    /// Folder of recorded files. It is made if it is not there, with mode 0700.
-    pub folder: PathBuf,
-    /// Folder of infected ones; on the same file system if moving is to be quick. It may be `folder`
+    /// Directory of recorded files. It is made if it is not there, with mode 0700.
+    pub directory: PathBuf,
+    /// Directory of infected ones; on the same file system if moving is to be quick. It may be `directory`
     /// itself, where nothing else is recorded: then only their mode tells them apart.
     pub quarantine: PathBuf,
     /// Longest file, bytes; what follows is cut off.
     pub max_file_bytes: u64,
-    /// Bound on the bytes in both folders together, by the lengths of the files. What is there when
+    /// Bound on the bytes in both directories together, by the lengths of the files. What is there when
     /// the vault starts counts.
     pub max_total_bytes: u64,
-    /// Bound on the files in both folders together, without their `.json`.
+    /// Bound on the files in both directories together, without their `.json`.
     pub max_files: usize,
     /// What to do at these two bounds.
     pub when_full: WhenFull,
@@ -55,9 +55,9 @@ impl VaultOptions {
     /// Files up to 1 GiB, 10 GiB and 100,000 files in all, then refused; 256 open, 64 MiB waiting; not
     /// synced; interrupted files are kept.
     #[must_use]
-    pub fn new(folder: impl Into<PathBuf>, quarantine: impl Into<PathBuf>) -> Self {
+    pub fn new(directory: impl Into<PathBuf>, quarantine: impl Into<PathBuf>) -> Self {
         Self {
-            folder: folder.into(),
+            directory: directory.into(),
             quarantine: quarantine.into(),
             max_file_bytes: 1 << 30,
             max_total_bytes: 10 << 30,

@@ -6,7 +6,7 @@ use std::io;
 use rustix::fs::fchmod;
 use rustix::io::Errno;
 
-use crate::folder::{Dir, READ_ONLY};
+use crate::directory::{Dir, READ_ONLY};
 use crate::name::{candidates, json, partial};
 
 /// Gives the hidden files of `name` in `from` their own names in `to`; the first that is free, which it

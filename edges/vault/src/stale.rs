@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::folder::{Dir, READ_ONLY};
+use crate::directory::{Dir, READ_ONLY};
 use crate::name::{JSON, candidates, json, of_partial, partial};
 use crate::options::Stale;
 use crate::publish::{isolate, publish};
 
-/// A folder, open and by its path.
+/// A directory, open and by its path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
     pub(crate) dir: &'a Dir,
@@ -19,16 +19,20 @@ pub(crate) struct At<'a> {
 }
 
 /// Completes or deletes hidden files; gives how many were completed. What cannot be done is left for
-/// the next start. `quarantine` is `None` where it is the folder itself.
-pub(crate) fn recover(folder: At<'_>, quarantine: Option<At<'_>>, stale: Stale) -> io::Result<u64> {
+/// the next start. `quarantine` is `None` where it is the directory itself.
+pub(crate) fn recover(
+    directory: At<'_>,
+    quarantine: Option<At<'_>>,
+    stale: Stale,
+) -> io::Result<u64> {
     if let Some(quarantine) = quarantine {
-        // Halves of copies: the whole ones are still in the folder.
+        // Halves of copies: the whole ones are still in the directory.
         for name in hidden(quarantine.path)?.keys() {
             quarantine.dir.remove(&partial(name)).ok();
         }
     }
-    let infected = quarantine.unwrap_or(folder);
-    let hidden = hidden(folder.path)?;
+    let infected = quarantine.unwrap_or(directory);
+    let hidden = hidden(directory.path)?;
     let mut completed = 0;
     for (name, meta) in &hidden {
         let is_text = name
@@ -43,15 +47,15 @@ pub(crate) fn recover(folder: At<'_>, quarantine: Option<At<'_>>, stale: Stale) 
         let to = if is_infected {
             infected.dir
         } else {
-            folder.dir
+            directory.dir
         };
         let outcome = if !is_wanted {
-            remove(folder.dir, name)
+            remove(directory.dir, name)
         } else if hidden.contains_key(&json(name)) {
             let own = if is_infected {
-                isolate(folder.dir, name, to)
+                isolate(directory.dir, name, to)
             } else {
-                publish(folder.dir, name, to)
+                publish(directory.dir, name, to)
             };
             own.map(|_| completed += 1)
         } else {
@@ -60,11 +64,11 @@ pub(crate) fn recover(folder: At<'_>, quarantine: Option<At<'_>>, stale: Stale) 
                 .take_while(|own| to.has(&json(own)))
                 .find(|own| !to.has(own));
             match own {
-                Some(own) => folder
+                Some(own) => directory
                     .dir
                     .rename(&partial(name), to, &own)
                     .map(|()| completed += 1),
-                None => remove(folder.dir, name),
+                None => remove(directory.dir, name),
             }
         };
         // Left as it is; the run goes on without it.

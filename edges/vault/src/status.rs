@@ -15,12 +15,12 @@ pub enum LossCause {
     NotBegun,
     /// The file is longer than the options allow.
     FileLimit,
-    /// The folders hold as much as the options allow.
+    /// The directories hold as much as the options allow.
     TotalLimit,
     /// The disk is full.
     NoSpace,
-    /// The folder is not there.
-    NoFolder,
+    /// The directory is not there.
+    NoDirectory,
     /// The system does not allow it.
     NoPermission,
     /// Another error of the system.
@@ -38,7 +38,7 @@ impl LossCause {
         Self::FileLimit,
         Self::TotalLimit,
         Self::NoSpace,
-        Self::NoFolder,
+        Self::NoDirectory,
         Self::NoPermission,
         Self::Io,
         Self::Quarantine,
@@ -54,7 +54,7 @@ impl LossCause {
             Self::FileLimit => "file_limit",
             Self::TotalLimit => "total_limit",
             Self::NoSpace => "no_space",
-            Self::NoFolder => "no_folder",
+            Self::NoDirectory => "no_folder",
             Self::NoPermission => "no_permission",
             Self::Io => "io",
             Self::Quarantine => "quarantine",
@@ -65,7 +65,7 @@ impl LossCause {
     pub(crate) const fn is_trouble(self) -> bool {
         matches!(
             self,
-            Self::NoSpace | Self::NoFolder | Self::NoPermission | Self::Io | Self::Quarantine
+            Self::NoSpace | Self::NoDirectory | Self::NoPermission | Self::Io | Self::Quarantine
         )
     }
 
@@ -73,7 +73,7 @@ impl LossCause {
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOSPC | Errno::DQUOT) => Self::NoSpace,
-            Some(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => Self::NoFolder,
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => Self::NoDirectory,
             Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Self::NoPermission,
             _ => Self::Io,
         }
@@ -139,7 +139,7 @@ pub struct VaultStatus {
     pub waiting_steps: usize,
     /// Bytes of them, with what each step costs by itself.
     pub waiting_bytes: usize,
-    /// Bytes in both folders.
+    /// Bytes in both directories.
     pub total_bytes: u64,
     /// What was lost, by cause.
     pub lost: Losses,

@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 use thiserror::Error;
 
 use crate::client::VaultClient;
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::intake::{Entry, Intake};
 use crate::keeper::Keeper;
 use crate::options::VaultOptions;
@@ -26,16 +26,16 @@ const MAX_NOTICES: usize = 64;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VaultError {
-    /// A folder cannot be made, opened or read.
-    #[error("folder {path}: {source}")]
-    Folder {
+    /// A directory cannot be made, opened or read.
+    #[error("directory {path}: {source}")]
+    Directory {
         /// Which one.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-    /// Another run records into a folder.
-    #[error("folder {0} is in use by another run")]
+    /// Another run records into a directory.
+    #[error("directory {0} is in use by another run")]
     InUse(PathBuf),
     /// The system gave no thread.
     #[error("vault: {0}")]
@@ -60,7 +60,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Records files on a thread of its own, `vault`. It is bound by what the thread that starts it has
-/// given up; it writes to the two folders alone.
+/// given up; it writes to the two directories alone.
 #[derive(Debug)]
 pub struct Vault {
     shared: Arc<Shared>,
@@ -69,38 +69,38 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// Opens the folders, sees to what an earlier run has left, and starts the thread.
+    /// Opens the directories, sees to what an earlier run has left, and starts the thread.
     ///
     /// # Errors
-    /// A folder cannot be used, or another run uses it.
+    /// A directory cannot be used, or another run uses it.
     pub fn start(options: VaultOptions) -> Result<Self, VaultError> {
-        let mut folder = open(&options.folder)?;
+        let mut directory = open(&options.directory)?;
         let quarantine = open(&options.quarantine)?;
-        let at = |source| VaultError::Folder {
-            path: options.folder.clone(),
+        let at = |source| VaultError::Directory {
+            path: options.directory.clone(),
             source,
         };
-        let is_one = folder.is_same(&quarantine).map_err(at)?;
+        let is_one = directory.is_same(&quarantine).map_err(at)?;
         let mut quarantine = (!is_one).then_some(quarantine);
-        let here = lock(&mut folder)?;
+        let here = lock(&mut directory)?;
         let there = quarantine.as_mut().map(lock).transpose()?;
         let interrupted = recover(
             At {
                 dir: &here,
-                path: folder.path(),
+                path: directory.path(),
             },
             quarantine
                 .as_ref()
                 .zip(there.as_deref())
-                .map(|(folder, dir)| At {
+                .map(|(directory, dir)| At {
                     dir,
-                    path: folder.path(),
+                    path: directory.path(),
                 }),
             options.stale,
         )
         .map_err(at)?;
         let intake = Intake::new(options.buffer_bytes, options.max_open);
-        let keeper = Keeper::new(options, folder, quarantine, interrupted);
+        let keeper = Keeper::new(options, directory, quarantine, interrupted);
         let shared = Arc::new(Shared {
             intake: Mutex::new(intake),
             work: Condvar::new(),
@@ -169,19 +169,19 @@ impl Drop for Vault {
     }
 }
 
-fn open(path: &Path) -> Result<Folder, VaultError> {
-    Folder::open(path).map_err(|source| VaultError::Folder {
+fn open(path: &Path) -> Result<Directory, VaultError> {
+    Directory::open(path).map_err(|source| VaultError::Directory {
         path: path.to_owned(),
         source,
     })
 }
 
-fn lock(folder: &mut Folder) -> Result<Arc<crate::folder::Dir>, VaultError> {
-    let path = folder.path().to_owned();
-    match folder.now().and_then(|dir| dir.lock().map(|()| dir)) {
+fn lock(directory: &mut Directory) -> Result<Arc<crate::directory::Dir>, VaultError> {
+    let path = directory.path().to_owned();
+    match directory.now().and_then(|dir| dir.lock().map(|()| dir)) {
         Ok(dir) => Ok(dir),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(VaultError::InUse(path)),
-        Err(source) => Err(VaultError::Folder { path, source }),
+        Err(source) => Err(VaultError::Directory { path, source }),
     }
 }
 

@@ -23,27 +23,27 @@ use linkweir_vault::{
 use linkweir_wire::Timestamp;
 use serde_json::Value;
 
-/// A folder for files, one for the quarantine, and options for both.
+/// A directory for files, one for the quarantine, and options for both.
 struct Place {
-    #[expect(dead_code, reason = "it goes with its folders")]
+    #[expect(dead_code, reason = "it goes with its directories")]
     base: tempfile::TempDir,
-    folder: PathBuf,
+    directory: PathBuf,
     quarantine: PathBuf,
 }
 
 impl Place {
     fn new() -> Self {
-        let base = tempfile::tempdir().expect("a folder");
-        let (folder, quarantine) = (base.path().join("files"), base.path().join("bad"));
+        let base = tempfile::tempdir().expect("a directory");
+        let (directory, quarantine) = (base.path().join("files"), base.path().join("bad"));
         Self {
             base,
-            folder,
+            directory,
             quarantine,
         }
     }
 
     fn options(&self) -> VaultOptions {
-        VaultOptions::new(&self.folder, &self.quarantine)
+        VaultOptions::new(&self.directory, &self.quarantine)
     }
 
     fn start(&self) -> Vault {
@@ -116,25 +116,25 @@ fn settled(vault: &Vault) -> VaultStatus {
     }
 }
 
-/// Every file of a folder with its bytes, texts apart.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(folder).expect("a folder");
+/// Every file of a directory with its bytes, texts apart.
+fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(directory).expect("a directory");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
     let names = names.map(|name| name.into_string().expect("plain"));
     let is_file = |name: &String| !name.ends_with(".json") && !name.ends_with(".json.partial");
     let read = |name: String| {
-        let bytes = fs::read(folder.join(&name)).unwrap_or_default();
+        let bytes = fs::read(directory.join(&name)).unwrap_or_default();
         (name, bytes)
     };
     names.filter(is_file).map(read).collect()
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    files(folder).into_keys().collect()
+fn names(directory: &Path) -> Vec<String> {
+    files(directory).into_keys().collect()
 }
 
-fn text(folder: &Path, name: &str) -> Value {
-    let path = folder.join(format!("{name}.json"));
+fn text(directory: &Path, name: &str) -> Value {
+    let path = directory.join(format!("{name}.json"));
     let text = fs::read_to_string(path).expect("a text beside it");
     assert!(text.ends_with('\n'));
     serde_json::from_str(&text).expect("JSON")
@@ -153,20 +153,20 @@ fn a_file_gets_its_name_when_it_ends() {
     data(&client, 1, b"first ");
     data(&client, 1, b"");
     settled(&vault);
-    assert_eq!(names(&place.folder), [".song.mp3.partial"]);
-    assert_eq!(mode(&place.folder.join(".song.mp3.partial")), 0o600);
+    assert_eq!(names(&place.directory), [".song.mp3.partial"]);
+    assert_eq!(mode(&place.directory.join(".song.mp3.partial")), 0o600);
     data(&client, 1, b"second");
     end(&client, 1, FileEnd::Keep);
     let status = settled(&vault);
-    assert_eq!(files(&place.folder)["song.mp3"], b"first second");
+    assert_eq!(files(&place.directory)["song.mp3"], b"first second");
     assert_eq!(
-        fs::read_dir(&place.folder).expect("a folder").count(),
+        fs::read_dir(&place.directory).expect("a directory").count(),
         2,
         "nothing hidden is left"
     );
-    assert_eq!(mode(&place.folder.join("song.mp3")), 0o600);
-    assert_eq!(mode(&place.folder), 0o700);
-    let text = text(&place.folder, "song.mp3");
+    assert_eq!(mode(&place.directory.join("song.mp3")), 0o600);
+    assert_eq!(mode(&place.directory), 0o700);
+    let text = text(&place.directory, "song.mp3");
     let expected = serde_json::json!({
         "ts_ns": 17, "sender": "10.0.0.1:80", "receiver": "10.0.0.2:4000", "application": "http",
         "name": "original song.mp3", "size": 12, "end": "kept", "cut": null,
@@ -177,7 +177,11 @@ fn a_file_gets_its_name_when_it_ends() {
         (1, 0, 12, 0)
     );
     let on_disk: u64 = ["song.mp3", "song.mp3.json"]
-        .map(|name| fs::metadata(place.folder.join(name)).expect("there").len())
+        .map(|name| {
+            fs::metadata(place.directory.join(name))
+                .expect("there")
+                .len()
+        })
         .iter()
         .sum();
     assert_eq!(status.total_bytes, on_disk);
@@ -196,11 +200,11 @@ fn each_end_has_its_place() {
     begin(&client, 5, "empty");
     end(&client, 5, FileEnd::Keep);
     let status = settled(&vault);
-    assert_eq!(names(&place.folder), ["empty", "kept", "part"]);
+    assert_eq!(names(&place.directory), ["empty", "kept", "part"]);
     assert_eq!(files(&place.quarantine)["infected"], b"i");
     assert_eq!(mode(&place.quarantine.join("infected")), 0o400);
-    assert_eq!(text(&place.folder, "part")["end"], "part");
-    assert_eq!(text(&place.folder, "empty")["size"], 0);
+    assert_eq!(text(&place.directory, "part")["end"], "part");
+    assert_eq!(text(&place.directory, "empty")["size"], 0);
     assert_eq!(text(&place.quarantine, "infected")["end"], "quarantined");
     assert_eq!(
         (
@@ -211,20 +215,20 @@ fn each_end_has_its_place() {
         ),
         (2, 1, 1, 1)
     );
-    assert!(!place.folder.join("gone.json").exists());
+    assert!(!place.directory.join("gone.json").exists());
     assert_eq!(status.lost, VaultStatus::default().lost);
 }
 
 #[test]
-fn names_stay_in_the_folder_and_replace_nothing() {
+fn names_stay_in_the_directory_and_replace_nothing() {
     let place = Place::new();
-    let outside = place.folder.parent().expect("a parent").join("victim");
-    fs::create_dir(&place.folder).expect("made");
+    let outside = place.directory.parent().expect("a parent").join("victim");
+    fs::create_dir(&place.directory).expect("made");
     fs::write(&outside, "before").expect("written");
     // Links where the vault will write, and a file of somebody else's where it will rename to.
-    symlink(&outside, place.folder.join(".link.partial")).expect("a link");
-    symlink(&outside, place.folder.join("taken")).expect("a link");
-    fs::write(place.folder.join("note.json"), "theirs").expect("written");
+    symlink(&outside, place.directory.join(".link.partial")).expect("a link");
+    symlink(&outside, place.directory.join("taken")).expect("a link");
+    fs::write(place.directory.join("note.json"), "theirs").expect("written");
     let vault = place.start();
     let client = vault.client();
     for (id, name) in [
@@ -252,7 +256,7 @@ fn names_stay_in_the_folder_and_replace_nothing() {
     assert_eq!((status.kept, status.last_error), (14, None));
     assert_eq!(fs::read_to_string(&outside).expect("there"), "before");
     assert_eq!(
-        fs::read_to_string(place.folder.join("note.json")).expect("there"),
+        fs::read_to_string(place.directory.join("note.json")).expect("there"),
         "theirs"
     );
     let long = "n".repeat(200);
@@ -275,13 +279,16 @@ fn names_stay_in_the_folder_and_replace_nothing() {
         ".link.partial",
     ];
     expected.sort_unstable();
-    assert_eq!(names(&place.folder), expected);
+    assert_eq!(names(&place.directory), expected);
     // `a.json` is a text, so the file of that name got another.
-    assert_eq!(files(&place.folder)["a"], b"a");
-    assert_eq!(text(&place.folder, "a")["name"], "original a");
-    assert_eq!(text(&place.folder, "a.json-2")["name"], "original a.json");
+    assert_eq!(files(&place.directory)["a"], b"a");
+    assert_eq!(text(&place.directory, "a")["name"], "original a");
     assert_eq!(
-        fs::read(place.folder.join("a.json-2")).expect("there"),
+        text(&place.directory, "a.json-2")["name"],
+        "original a.json"
+    );
+    assert_eq!(
+        fs::read(place.directory.join("a.json-2")).expect("there"),
         b"a.json"
     );
 }
@@ -305,13 +312,13 @@ fn what_is_too_long_is_a_beginning() {
     data(&client, 3, b"12345678901");
     end(&client, 3, FileEnd::Quarantine);
     let status = settled(&vault);
-    assert_eq!(files(&place.folder)["long"], b"1234567123");
-    let told = text(&place.folder, "long");
+    assert_eq!(files(&place.directory)["long"], b"1234567123");
+    let told = text(&place.directory, "long");
     assert_eq!(
         (&told["end"], &told["cut"], &told["size"]),
         (&"part".into(), &"file_limit".into(), &10.into())
     );
-    assert_eq!(text(&place.folder, "fits")["end"], "kept");
+    assert_eq!(text(&place.directory, "fits")["end"], "kept");
     assert_eq!(text(&place.quarantine, "infected")["cut"], "file_limit");
     let lost = status.lost.of(LossCause::FileLimit);
     assert_eq!((lost.files, lost.bytes, status.bytes), (2, 12, 30));
@@ -333,19 +340,19 @@ fn bytes_that_the_disk_is_too_slow_for_cut_the_file() {
     data(&client, 1, b"after the hole");
     end(&client, 1, FileEnd::Keep);
     let status = settled(&vault);
-    assert_eq!(files(&place.folder)["burst"], b"beginning");
-    assert_eq!(text(&place.folder, "burst")["cut"], "buffer");
+    assert_eq!(files(&place.directory)["burst"], b"beginning");
+    assert_eq!(text(&place.directory, "burst")["cut"], "buffer");
     let lost = status.lost.of(LossCause::Buffer);
     assert_eq!((lost.files, lost.bytes, status.parts), (1, 100_014, 1));
 }
 
 #[test]
-fn a_full_folder_refuses_or_forgets_the_oldest() {
+fn a_full_directory_refuses_or_forgets_the_oldest() {
     for when_full in [WhenFull::Refuse, WhenFull::DeleteOldest] {
         let place = Place::new();
-        fs::create_dir(&place.folder).expect("made");
+        fs::create_dir(&place.directory).expect("made");
         // What is there counts; what has no text beside it is not ours to delete.
-        fs::write(place.folder.join("foreign"), vec![0; 10_000]).expect("written");
+        fs::write(place.directory.join("foreign"), vec![0; 10_000]).expect("written");
         let vault = start(&VaultOptions {
             max_total_bytes: 50_000,
             when_full,
@@ -361,9 +368,9 @@ fn a_full_folder_refuses_or_forgets_the_oldest() {
         }
         let status = settled(&vault);
         assert!(status.total_bytes <= 50_000, "{}", status.total_bytes);
-        let on_disk: u64 = [&place.folder, &place.quarantine]
+        let on_disk: u64 = [&place.directory, &place.quarantine]
             .into_iter()
-            .flat_map(|folder| fs::read_dir(folder).expect("a folder"))
+            .flat_map(|directory| fs::read_dir(directory).expect("a directory"))
             .map(|entry| entry.expect("an entry").metadata().expect("there").len())
             .sum();
         assert_eq!(status.total_bytes, on_disk);
@@ -371,13 +378,13 @@ fn a_full_folder_refuses_or_forgets_the_oldest() {
         let lost = status.lost.of(LossCause::TotalLimit);
         match when_full {
             WhenFull::Refuse => {
-                assert_eq!(names(&place.folder), ["f1", "f2", "f3", "f4", "foreign"]);
-                assert_eq!(text(&place.folder, "f4")["cut"], "total_limit");
+                assert_eq!(names(&place.directory), ["f1", "f2", "f3", "f4", "foreign"]);
+                assert_eq!(text(&place.directory, "f4")["cut"], "total_limit");
                 assert_eq!((lost.files, status.deleted), (5, 0));
             }
             WhenFull::DeleteOldest => {
-                assert_eq!(names(&place.folder), ["f6", "f7", "f8", "foreign"]);
-                assert!(!place.folder.join("f1.json").exists());
+                assert_eq!(names(&place.directory), ["f6", "f7", "f8", "foreign"]);
+                assert!(!place.directory.join("f1.json").exists());
                 assert_eq!((lost.files, status.deleted, status.kept), (0, 5, 8));
                 // And so do those that an earlier run has left.
                 drop(client);
@@ -391,7 +398,7 @@ fn a_full_folder_refuses_or_forgets_the_oldest() {
                 whole(&vault.client(), 1, "f9", b"9", FileEnd::Keep);
                 settled(&vault);
                 assert_eq!(
-                    names(&place.folder),
+                    names(&place.directory),
                     ["f9", "foreign"],
                     "with that in the quarantine"
                 );
@@ -401,12 +408,12 @@ fn a_full_folder_refuses_or_forgets_the_oldest() {
 }
 
 #[test]
-fn one_folder_can_be_both() {
+fn one_directory_can_be_both() {
     let place = Place::new();
     let options = VaultOptions {
         max_total_bytes: 10_000,
         when_full: WhenFull::DeleteOldest,
-        ..VaultOptions::new(&place.folder, place.folder.join("../files"))
+        ..VaultOptions::new(&place.directory, place.directory.join("../files"))
     };
     let mut vault = start(&options).expect("starts");
     let client = vault.client();
@@ -417,8 +424,8 @@ fn one_folder_can_be_both() {
     vault.finish();
     let status = vault.status();
     assert_eq!((status.quarantined, status.kept, status.parts), (1, 1, 1));
-    assert_eq!(names(&place.folder), ["kept", "open", "virus"]);
-    assert_eq!(mode(&place.folder.join("virus")), 0o400);
+    assert_eq!(names(&place.directory), ["kept", "open", "virus"]);
+    assert_eq!(mode(&place.directory.join("virus")), 0o400);
     let lengths = |vault: &Vault| vault.status().total_bytes;
     let before = lengths(&vault);
     drop(vault);
@@ -427,7 +434,7 @@ fn one_folder_can_be_both() {
     assert_eq!(lengths(&vault), before, "counted once");
     whole(&vault.client(), 1, "new", &[0; 9_550], FileEnd::Keep);
     settled(&vault);
-    assert_eq!(names(&place.folder), ["new", "virus"]);
+    assert_eq!(names(&place.directory), ["new", "virus"]);
 }
 
 #[test]
@@ -448,7 +455,7 @@ fn the_number_of_open_files_is_bounded() {
         end(&client, id, FileEnd::Keep);
     }
     let status = settled(&vault);
-    assert_eq!(names(&place.folder), ["f0", "f1"]);
+    assert_eq!(names(&place.directory), ["f0", "f1"]);
     assert_eq!(status.lost.of(LossCause::OpenLimit).files, 3);
     assert_eq!(status.lost.of(LossCause::NotBegun).bytes, 15);
 }
@@ -464,10 +471,10 @@ fn the_end_of_a_run_or_a_client_leaves_parts() {
     data(&second, 1, b"def");
     drop(first);
     settled(&vault);
-    assert_eq!(names(&place.folder), [".of-run.partial", "of-client"]);
+    assert_eq!(names(&place.directory), [".of-run.partial", "of-client"]);
     drop(vault);
-    assert_eq!(files(&place.folder)["of-run"], b"def");
-    assert_eq!(text(&place.folder, "of-run")["end"], "part");
+    assert_eq!(files(&place.directory)["of-run"], b"def");
+    assert_eq!(text(&place.directory, "of-run")["end"], "part");
     // The vault is gone; what comes now is nobody's.
     data(&second, 1, b"ghi");
 }
@@ -495,7 +502,7 @@ fn clients_do_not_disturb_each_other() {
     });
     let status = settled(&vault);
     assert_eq!((status.kept, status.bytes), (800, 400_000));
-    let files = files(&place.folder);
+    let files = files(&place.directory);
     assert_eq!(files.len(), 800);
     let mut of_client = [0; 4];
     for (name, bytes) in &files {
@@ -504,7 +511,7 @@ fn clients_do_not_disturb_each_other() {
             "{name} is mixed"
         );
         of_client[usize::from(bytes[0])] += 1;
-        assert_eq!(text(&place.folder, name)["size"], 500);
+        assert_eq!(text(&place.directory, name)["size"], 500);
     }
     assert_eq!(of_client, [200; 4]);
 }
@@ -514,12 +521,13 @@ fn a_second_run_is_kept_out() {
     let place = Place::new();
     let vault = place.start();
     let error = Vault::start(place.options()).expect_err("in use");
-    assert!(matches!(error, VaultError::InUse(path) if path == place.folder));
+    assert!(matches!(error, VaultError::InUse(path) if path == place.directory));
     drop(vault);
-    let file = place.folder.join("file");
+    let file = place.directory.join("file");
     fs::write(&file, "").expect("written");
-    let error = Vault::start(VaultOptions::new(&file, &place.quarantine)).expect_err("no folder");
-    assert!(matches!(error, VaultError::Folder { path, .. } if path == file));
+    let error =
+        Vault::start(VaultOptions::new(&file, &place.quarantine)).expect_err("no directory");
+    assert!(matches!(error, VaultError::Directory { path, .. } if path == file));
 }
 
 /// In the process that is to be killed: writes until then.
@@ -547,11 +555,11 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
         let place = Place::new();
         let mut victim = Command::new(std::env::current_exe().expect("this test"))
             .args(["--exact", "a_killed_run_leaves_what_the_next_one_completes"])
-            .env(VICTIM, place.folder.parent().expect("a parent"))
+            .env(VICTIM, place.directory.parent().expect("a parent"))
             .stdout(Stdio::null())
             .spawn()
             .expect("started");
-        let hidden = place.folder.join(".open.partial");
+        let hidden = place.directory.join(".open.partial");
         let begin = Instant::now();
         while fs::metadata(&hidden).map_or(0, |meta| meta.len()) < 100_000 {
             assert!(
@@ -563,18 +571,18 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
         victim.kill().expect("it runs");
         victim.wait().expect("it ended");
         assert_eq!(
-            names(&place.folder),
+            names(&place.directory),
             [".empty.partial", ".open.partial", "done"]
         );
         // One that was on its way to the quarantine, and one without a word about it.
-        fs::write(place.folder.join(".bad.partial"), "virus").expect("written");
-        fs::write(place.folder.join(".bad.json.partial"), "{}\n").expect("written");
+        fs::write(place.directory.join(".bad.partial"), "virus").expect("written");
+        fs::write(place.directory.join(".bad.json.partial"), "{}\n").expect("written");
         let read_only = fs::Permissions::from_mode(0o400);
-        fs::set_permissions(place.folder.join(".bad.partial"), read_only).expect("set");
-        fs::write(place.folder.join(".unknown.partial"), "?").expect("written");
+        fs::set_permissions(place.directory.join(".bad.partial"), read_only).expect("set");
+        fs::write(place.directory.join(".unknown.partial"), "?").expect("written");
         // Killed between its two names; and half a copy.
-        fs::write(place.folder.join(".half.partial"), "half").expect("written");
-        fs::write(place.folder.join("half.json"), "{}\n").expect("written");
+        fs::write(place.directory.join(".half.partial"), "half").expect("written");
+        fs::write(place.directory.join("half.json"), "{}\n").expect("written");
         fs::write(place.quarantine.join(".copy.partial"), "ha").expect("written");
         let written = fs::metadata(&hidden).expect("there").len();
         let vault = start(&VaultOptions {
@@ -583,18 +591,18 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
         })
         .expect("the lock went with the process");
         assert_eq!(names(&place.quarantine), ["bad"]);
-        let left = files(&place.folder);
+        let left = files(&place.directory);
         if stale == Stale::Delete {
-            assert_eq!(names(&place.folder), ["done"]);
+            assert_eq!(names(&place.directory), ["done"]);
             assert_eq!(vault.status().interrupted, 1);
             continue;
         }
-        assert_eq!(names(&place.folder), ["done", "half", "open"]);
+        assert_eq!(names(&place.directory), ["done", "half", "open"]);
         assert_eq!(left["open"].len() as u64, written);
         for (number, piece) in (0_u64..).zip(left["open"].chunks_exact(8)) {
             assert_eq!(piece, number.to_be_bytes(), "a beginning without a hole");
         }
-        let told = text(&place.folder, "open");
+        let told = text(&place.directory, "open");
         assert_eq!(
             (&told["end"], &told["name"]),
             (&"interrupted".into(), &"original open".into())
@@ -604,30 +612,30 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
 }
 
 #[test]
-fn a_folder_that_goes_and_comes_back() {
+fn a_directory_that_goes_and_comes_back() {
     let place = Place::new();
     let vault = place.start();
     let client = vault.client();
     begin(&client, 1, "open");
     data(&client, 1, b"abc");
     settled(&vault);
-    fs::remove_dir_all(&place.folder).expect("removed");
+    fs::remove_dir_all(&place.directory).expect("removed");
     end(&client, 1, FileEnd::Keep);
     for id in 2..5 {
         whole(&client, id, "x", b"12345", FileEnd::Keep);
     }
     let status = settled(&vault);
-    let lost = status.lost.of(LossCause::NoFolder);
+    let lost = status.lost.of(LossCause::NoDirectory);
     assert_eq!((lost.files, lost.bytes, status.kept), (4, 18, 0));
     assert!(
-        !place.folder.exists(),
+        !place.directory.exists(),
         "it is not ours to make: a disk may belong there"
     );
     assert_eq!(vault.take_notices().len(), 1, "said once");
-    fs::create_dir(&place.folder).expect("made");
+    fs::create_dir(&place.directory).expect("made");
     whole(&client, 6, "y", b"abc", FileEnd::Keep);
     assert_eq!(settled(&vault).kept, 1);
-    assert_eq!(files(&place.folder)["y"], b"abc");
+    assert_eq!(files(&place.directory)["y"], b"abc");
     assert_eq!(
         vault.take_notices(),
         ["recorded files: they are written again"]
@@ -637,10 +645,10 @@ fn a_folder_that_goes_and_comes_back() {
 #[test]
 fn no_permission_costs_files_and_not_the_run() {
     let place = Place::new();
-    fs::create_dir(&place.folder).expect("made");
+    fs::create_dir(&place.directory).expect("made");
     fs::create_dir(&place.quarantine).expect("made");
     let restrict = Restrict {
-        writable: vec![place.folder.clone(), place.quarantine.clone()],
+        writable: vec![place.directory.clone(), place.quarantine.clone()],
         ..Restrict::default()
     };
     let options = place.options();
@@ -651,21 +659,21 @@ fn no_permission_costs_files_and_not_the_run() {
     });
     let vault = vault.join().expect("no panic");
     let client = vault.client();
-    let set = |folder: &Path, mode| {
-        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).expect("set");
+    let set = |directory: &Path, mode| {
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("set");
     };
-    set(&place.folder, 0o500);
+    set(&place.directory, 0o500);
     whole(&client, 1, "a", b"12345", FileEnd::Keep);
     let lost = settled(&vault).lost.of(LossCause::NoPermission);
     assert_eq!((lost.files, lost.bytes), (1, 5));
-    set(&place.folder, 0o700);
+    set(&place.directory, 0o700);
     set(&place.quarantine, 0o500);
     whole(&client, 2, "virus", b"12345", FileEnd::Quarantine);
     whole(&client, 3, "b", b"12345", FileEnd::Keep);
     let status = settled(&vault);
     assert_eq!(status.lost.of(LossCause::Quarantine).files, 1);
     // What is infected is in the quarantine or nowhere.
-    assert_eq!(names(&place.folder), ["b"]);
+    assert_eq!(names(&place.directory), ["b"]);
     set(&place.quarantine, 0o700);
     whole(&client, 4, "virus", b"12345", FileEnd::Quarantine);
     assert_eq!(settled(&vault).quarantined, 1);
@@ -680,8 +688,8 @@ fn a_quarantine_on_another_disk_gets_a_copy() {
     };
     let mut place = Place::new();
     let device = |path: &Path| path.metadata().expect("there").dev();
-    if device(memory.path()) == device(place.folder.parent().expect("a parent")) {
-        eprintln!("SKIPPED: the temporary folder is in /dev/shm");
+    if device(memory.path()) == device(place.directory.parent().expect("a parent")) {
+        eprintln!("SKIPPED: the temporary directory is in /dev/shm");
         return;
     }
     place.quarantine = memory.path().join("bad");
@@ -691,8 +699,11 @@ fn a_quarantine_on_another_disk_gets_a_copy() {
     whole(&client, 2, "virus", b"another", FileEnd::Quarantine);
     let status = settled(&vault);
     assert_eq!((status.quarantined, status.last_error), (2, None));
-    assert_eq!(names(&place.folder), Vec::<String>::new());
-    assert_eq!(fs::read_dir(&place.folder).expect("a folder").count(), 0);
+    assert_eq!(names(&place.directory), Vec::<String>::new());
+    assert_eq!(
+        fs::read_dir(&place.directory).expect("a directory").count(),
+        0
+    );
     let there = files(&place.quarantine);
     assert_eq!(there.keys().collect::<Vec<_>>(), ["virus", "virus-2"]);
     assert!(there["virus"] == vec![7; 300_000] && there["virus-2"] == b"another");
@@ -738,7 +749,7 @@ impl Drop for Tiny {
 #[test]
 fn a_full_disk_costs_files_until_there_is_room() {
     let place = Place::new();
-    let Some(_disk) = Tiny::mount(&place.folder) else {
+    let Some(_disk) = Tiny::mount(&place.directory) else {
         return;
     };
     let vault = place.start();
@@ -752,13 +763,13 @@ fn a_full_disk_costs_files_until_there_is_room() {
     whole(&client, 3, "none", b"12345", FileEnd::Keep);
     end(&client, 2, FileEnd::Keep);
     let status = settled(&vault);
-    let large = &files(&place.folder)["large"];
+    let large = &files(&place.directory)["large"];
     assert!(
         large.len() > 600_000 && large.len() < 800_000,
         "{}",
         large.len()
     );
-    let told = text(&place.folder, "large");
+    let told = text(&place.directory, "large");
     assert_eq!(
         (&told["end"], &told["cut"]),
         (&"part".into(), &"no_space".into())
@@ -767,14 +778,14 @@ fn a_full_disk_costs_files_until_there_is_room() {
     let lost = status.lost.of(LossCause::NoSpace);
     assert_eq!(lost.files, 2);
     assert_eq!(lost.bytes, 1_000_005 - large.len() as u64);
-    assert_eq!(names(&place.folder), ["large", "small"]);
+    assert_eq!(names(&place.directory), ["large", "small"]);
     let notices = vault.take_notices();
     assert!(
         notices[0].contains("no_space") && notices[1].contains("again"),
         "{notices:?}"
     );
-    fs::remove_file(place.folder.join("small")).expect("removed");
+    fs::remove_file(place.directory.join("small")).expect("removed");
     whole(&client, 4, "after", &[4; 200_000], FileEnd::Keep);
     assert_eq!(settled(&vault).kept, 2);
-    assert_eq!(files(&place.folder)["after"].len(), 200_000);
+    assert_eq!(files(&place.directory)["after"].len(), 200_000);
 }

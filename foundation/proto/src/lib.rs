@@ -1,6 +1,6 @@
 //! Layer 7 parsers: pure functions from payload bytes to what a protocol says.
 //!
-//! A protocol is a folder here. Parsers borrow from the payload, never allocate, never panic on
+//! A protocol is a directory here. Parsers borrow from the payload, never allocate, never panic on
 //! hostile bytes, and say "need more" as an outcome, not as an error.
 #![forbid(unsafe_code)]
 

@@ -226,7 +226,7 @@ pub struct DecodeFaults {
     noted: [[u64; DecodeErrorKind::COUNT]; LAYERS],
 }
 
-/// Link types that are told apart; a capture has one, a folder of them several.
+/// Link types that are told apart; a capture has one, a directory of them several.
 const MAX_LINKS: usize = 8;
 
 impl Default for DecodeFaults {

@@ -106,8 +106,8 @@ fn payloads(capture: &[u8]) -> Vec<(u16, Side, Vec<u8>)> {
 
 #[test]
 fn conversations_of_2005_are_understood() {
-    let folder = linkweir_testkit::real_captures::folder();
-    let Ok(capture) = std::fs::read(folder.join("ntop__nDPI/tests/pcap/msnms.pcap")) else {
+    let directory = linkweir_testkit::real_captures::directory();
+    let Ok(capture) = std::fs::read(directory.join("ntop__nDPI/tests/pcap/msnms.pcap")) else {
         eprintln!("SKIPPED: there are no captures beside the repository");
         return;
     };

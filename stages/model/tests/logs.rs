@@ -20,11 +20,11 @@ const PAPER_MEAN: f64 = 0.0013;
 const LAGS: usize = 300;
 
 fn log(name: &str) -> Option<String> {
-    let folder = std::env::var_os("LINKWEIR_WEBLOGS").map_or_else(
+    let directory = std::env::var_os("LINKWEIR_WEBLOGS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/weblogs"),
         PathBuf::from,
     );
-    let path = folder.join(name);
+    let path = directory.join(name);
     let text = std::fs::read_to_string(&path).ok();
     if text.is_none() {
         eprintln!("SKIPPED: {} is not there", path.display());

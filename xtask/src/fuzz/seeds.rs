@@ -10,7 +10,7 @@ const PACKETS: usize = 60;
 const FILE_HEADER: usize = 24;
 
 /// Where the seeds of a target are.
-pub(super) fn folder(work: &Path, target: &str) -> PathBuf {
+pub(super) fn directory(work: &Path, target: &str) -> PathBuf {
     work.join("seeds").join(target)
 }
 
@@ -86,9 +86,9 @@ pub(super) fn write(work: &Path) -> Result<()> {
 
 /// A seed of a target.
 fn put(work: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
-    let folder = folder(work, target);
-    std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join(name), bytes)?;
+    let directory = directory(work, target);
+    std::fs::create_dir_all(&directory)?;
+    std::fs::write(directory.join(name), bytes)?;
     Ok(())
 }
 
@@ -331,8 +331,8 @@ mod tests {
 
     #[test]
     fn the_bundled_capture_gives_seeds_for_every_target() {
-        let folder_of_test = std::env::temp_dir().join(format!("seeds-{}", std::process::id()));
-        write(&folder_of_test).unwrap();
+        let directory_of_test = std::env::temp_dir().join(format!("seeds-{}", std::process::id()));
+        write(&directory_of_test).unwrap();
         for target in [
             "wire",
             "http1",
@@ -347,11 +347,11 @@ mod tests {
             "http_inspector",
             "decoder",
         ] {
-            let count = std::fs::read_dir(folder(&folder_of_test, target))
+            let count = std::fs::read_dir(directory(&directory_of_test, target))
                 .unwrap()
                 .count();
             assert!(count >= 3, "{target}: {count}");
         }
-        std::fs::remove_dir_all(&folder_of_test).unwrap();
+        std::fs::remove_dir_all(&directory_of_test).unwrap();
     }
 }

@@ -97,8 +97,8 @@ pub(super) fn restrict(args: &FeedArgs) -> anyhow::Result<()> {
     let interface = args.input.interface.as_deref();
     let written = args.summary.iter().map(Path::new);
     let written = written.chain(args.histogram.as_deref());
-    let folders = outputs::written_directories(written);
-    outputs::restrict_run(interface.is_some(), interface, folders)
+    let directories = outputs::written_directories(written);
+    outputs::restrict_run(interface.is_some(), interface, directories)
 }
 
 fn check_conflicts(args: &FeedArgs) -> anyhow::Result<()> {

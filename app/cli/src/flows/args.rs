@@ -184,7 +184,7 @@ pub(crate) enum FlowFormat {
     Parquet,
     /// A stream of Apache Arrow's IPC format.
     Arrow,
-    /// Tstat's tree of logs and histograms; the destination is a folder.
+    /// Tstat's tree of logs and histograms; the destination is a directory.
     Tstat,
 }
 
@@ -209,7 +209,7 @@ impl FlowFormat {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FlowOutputArgs {
-    /// Where the records go: a path, `-` for standard output, a folder with `--format tstat`, or
+    /// Where the records go: a path, `-` for standard output, a directory with `--format tstat`, or
     /// `ipfix://HOST:PORT` (UDP; `ipfix+tcp://` for TCP); may be given several times. A file appears
     /// under its name when it is complete; until then it is `.NAME.partial`, and if the run is killed, the
     /// next one keeps that [default: `-`; nowhere with `--top`].
@@ -237,7 +237,7 @@ pub(crate) struct FlowOutputArgs {
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = units::duration)]
     pub(crate) step: Duration,
 
-    /// Write Tstat's histograms of every step into this folder.
+    /// Write Tstat's histograms of every step into this directory.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) histograms: Option<PathBuf>,
 
@@ -246,7 +246,7 @@ pub(crate) struct FlowOutputArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) archive: Option<PathBuf>,
 
-    /// Write Tstat's round-robin databases: files made by rrdtool in this folder, or through the
+    /// Write Tstat's round-robin databases: files made by rrdtool in this directory, or through the
     /// rrdcached that listens at this socket.
     #[arg(long, value_name = "DIR|unix:SOCKET", value_hint = ValueHint::AnyPath)]
     pub(crate) rrd: Option<String>,

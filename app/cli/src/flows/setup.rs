@@ -108,9 +108,9 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
         };
         outputs.open(destination, open).map_err(refused)?;
     }
-    if let Some(folder) = &output.histograms {
-        let sink = open_histograms(folder, tree).map_err(refused)?;
-        outputs.add(folder.to_string_lossy(), sink);
+    if let Some(directory) = &output.histograms {
+        let sink = open_histograms(directory, tree).map_err(refused)?;
+        outputs.add(directory.to_string_lossy(), sink);
     }
     if let Some(path) = &output.archive {
         let sink = open_archive(path, output.step).map_err(refused)?;
@@ -163,7 +163,7 @@ pub(crate) fn written(args: &FlowsArgs) -> Vec<(&'static str, &Path)> {
         .collect()
 }
 
-/// The folders in which files will be made, and the devices and pipes that are written to.
+/// The directories in which files will be made, and the devices and pipes that are written to.
 pub(crate) fn written_directories(args: &FlowsArgs) -> Vec<PathBuf> {
     outputs::written_directories(written(args).into_iter().map(|(_, path)| path))
 }

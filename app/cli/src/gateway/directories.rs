@@ -14,7 +14,7 @@ use crate::outputs;
 /// The directory of files that are kept or still come, and that of infected ones. One is made in the
 /// other where only one is named.
 pub(super) fn vault_directories(settings: &RecordSettings) -> Option<(PathBuf, PathBuf)> {
-    match (&settings.folder, &settings.quarantine) {
+    match (&settings.directory, &settings.quarantine) {
         (Some(directory), Some(quarantine)) => Some((directory.clone(), quarantine.clone())),
         (Some(directory), None) => Some((directory.clone(), directory.join("quarantine"))),
         (None, Some(quarantine)) => Some((quarantine.join("passing"), quarantine.clone())),

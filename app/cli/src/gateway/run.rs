@@ -559,12 +559,12 @@ fn start_scanner(settings: &ScannerSettings) -> anyhow::Result<Scanner> {
 }
 
 fn start_vault(settings: &RecordSettings) -> anyhow::Result<Vault> {
-    let (folder, quarantine) = vault_directories(settings).context("no directory for files")?;
+    let (directory, quarantine) = vault_directories(settings).context("no directory for files")?;
     let options = VaultOptions {
         max_file_bytes: settings.max_file,
         max_total_bytes: settings.max_total,
         when_full: settings.when_full,
-        ..VaultOptions::new(folder, quarantine)
+        ..VaultOptions::new(directory, quarantine)
     };
     Ok(Vault::start(options)?)
 }
@@ -587,8 +587,8 @@ mod tests {
     /// A link in a directory of its own is neither beyond its rights nor outside its directories.
     #[test]
     fn a_gateway_makes_only_calls_of_a_service() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().to_owned();
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path().to_owned();
         let given_up = std::thread::spawn(move || {
             let link = |name: &str| std::os::unix::fs::symlink("/", at.join(name));
             link("before").unwrap();

@@ -71,7 +71,7 @@ pub(crate) fn written(args: &HttpArgs) -> Vec<(&'static str, &Path)> {
     written.chain(summary).chain(report).chain(sketch).collect()
 }
 
-/// The folders in which files will be made, and the devices and pipes that are written to.
+/// The directories in which files will be made, and the devices and pipes that are written to.
 pub(crate) fn written_directories(args: &HttpArgs) -> Vec<PathBuf> {
     outputs::written_directories(written(args).into_iter().map(|(_, path)| path))
 }

@@ -54,11 +54,11 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         );
         return Err(anyhow!(Wrong(what)));
     }
-    for folder in written_directories(args) {
-        if !folder.exists() {
+    for directory in written_directories(args) {
+        if !directory.exists() {
             return Err(anyhow!(
                 "{}: no such directory to write to",
-                folder.display()
+                directory.display()
             ));
         }
     }

@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn frames_are_read_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.pcap");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.pcap");
         let file = Document::open_in_pieces(path.to_str().unwrap(), Existing::Keep, |_| {});
         let mut pcap = Pcap::begin(file.unwrap()).unwrap();
         let frames: Vec<Vec<u8>> = (0..3000_u32).map(|n| n.to_be_bytes().repeat(40)).collect();

@@ -26,7 +26,7 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct MergeArgs {
-    /// Sketches: files, or folders whose `.json` files are all taken.
+    /// Sketches: files, or directories whose `.json` files are all taken.
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     pub(crate) sketches: Vec<PathBuf>,
 

@@ -138,7 +138,7 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         }
         let inside = json_files(path).with_context(|| path.display().to_string())?;
         if inside.is_empty() {
-            let message = format!("{}: no .json file is in this folder", path.display());
+            let message = format!("{}: no .json file is in this directory", path.display());
             return Err(anyhow!(Wrong(message)));
         }
         files.extend(inside);
@@ -159,10 +159,10 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The `.json` files of a folder, by name.
-fn json_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+/// The `.json` files of a directory, by name.
+fn json_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         let is_hidden = path
             .file_name()

@@ -36,7 +36,7 @@ pub(crate) struct SchemaArgs {
     pub(crate) format: SchemaFormat,
 
     /// Where the records are: `kafka://BROKER[,BROKER]/TOPIC` for ClickHouse [default:
-    /// `kafka://broker:9092/linkweir`], a folder for DuckDB, for `all` with a folder of each kind in it
+    /// `kafka://broker:9092/linkweir`], a directory for DuckDB, for `all` with a directory of each kind in it
     /// [default: records].
     #[arg(long, value_name = "URL|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<String>,

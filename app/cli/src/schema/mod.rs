@@ -76,22 +76,22 @@ fn clickhouse(kinds: &[KindSchema], from: Option<&str>) -> anyhow::Result<String
     Ok(statements.collect::<anyhow::Result<Vec<_>>>()?.join("\n"))
 }
 
-/// The folder where nothing else is said.
-const FOLDER: &str = "records";
+/// The directory where nothing else is said.
+const DIRECTORY: &str = "records";
 
 fn duckdb(kinds: &Kinds, from: Option<&str>) -> anyhow::Result<String> {
-    let folder = from.unwrap_or(FOLDER);
-    if folder.is_empty() || folder.contains("://") {
+    let directory = from.unwrap_or(DIRECTORY);
+    if directory.is_empty() || directory.contains("://") {
         return Err(wrong(format!(
-            "--from {folder}: DuckDB reads a folder of Parquet files"
+            "--from {directory}: DuckDB reads a directory of Parquet files"
         )));
     }
     Ok(match kinds {
-        Kinds::One(schema) => duckdb_view(schema, folder),
+        Kinds::One(schema) => duckdb_view(schema, directory),
         Kinds::All => {
             let views = KindSchema::all().map(|schema| {
-                let folder = format!("{}/{}", folder.trim_end_matches('/'), schema.name);
-                duckdb_view(&schema, &folder)
+                let directory = format!("{}/{}", directory.trim_end_matches('/'), schema.name);
+                duckdb_view(&schema, &directory)
             });
             views.join("\n")
         }

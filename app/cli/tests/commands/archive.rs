@@ -41,8 +41,8 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn a_capture_that_is_read_again_is_not_counted_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.lwa");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.lwa");
     let capture = demo();
     let words = ["flows", "-q", "--no-output", "-r", text(&capture)];
     let read = || run(&[&words[..], &["--archive", text(&path)]].concat());
@@ -57,8 +57,8 @@ fn a_capture_that_is_read_again_is_not_counted_again() {
 
 #[test]
 fn an_archive_is_dumped() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.lwa");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.lwa");
     write(&path, &[Direction::In, Direction::Out]);
     let all = ["archive", "dump", text(&path)];
     let dump = |more: &[&str]| run(&[&all, more].concat()).exits(0).stdout;
@@ -113,15 +113,15 @@ fn an_archive_is_dumped() {
     assert_eq!(part.lines().count(), 1 + 4, "{part}");
     let list = dump(&["--list"]);
     assert!(list.contains("level 2h rows 775") && list.contains("series tcp_rtt_avg_in unit ns"));
-    let out = folder.path().join("out.csv");
+    let out = directory.path().join("out.csv");
     dump(&["-o", text(&out)]);
     assert!(std::fs::read_to_string(&out).unwrap().lines().count() > 1000);
 }
 
 #[test]
 fn an_archive_is_drawn() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.lwa");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.lwa");
     write(&path, &[Direction::In, Direction::Out]);
     let svg = run(&["archive", "plot", text(&path), "-o", "-"])
         .exits(0)
@@ -138,7 +138,7 @@ fn an_archive_is_drawn() {
         assert!(svg.contains(part), "{part}");
     }
     assert!(!svg.contains("NaN") && !svg.contains("nothing was measured"));
-    let file = folder.path().join("a.svg");
+    let file = directory.path().join("a.svg");
     for more in [
         ["--span", "day"],
         ["--scale", "log"],
@@ -179,8 +179,8 @@ fn an_archive_is_drawn() {
 
 #[test]
 fn without_internal_networks_what_is_local_is_drawn() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.lwa");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.lwa");
     write(&path, &[Direction::Loc]);
     let svg = run(&["archive", "plot", text(&path), "-o", "-"])
         .exits(0)
@@ -190,8 +190,8 @@ fn without_internal_networks_what_is_local_is_drawn() {
 
 #[test]
 fn what_cannot_be_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.lwa");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.lwa");
     write(&path, &[Direction::In]);
     let file = text(&path);
     let says = |words: &[&str], code: i32, what: &str| {
@@ -224,7 +224,7 @@ fn what_cannot_be_is_said() {
         3,
         "/nowhere/a.lwa: No such file",
     );
-    let not = folder.path().join("b.lwa");
+    let not = directory.path().join("b.lwa");
     std::fs::write(&not, "something else").unwrap();
     says(
         &["plot", text(&not), "-o", "-"],
@@ -261,10 +261,10 @@ fn what_cannot_be_is_said() {
 
 #[test]
 fn the_archive_is_not_replaced_by_what_is_made_of_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.svg");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.svg");
     write(&path, &[Direction::In]);
-    let link = folder.path().join("b.svg");
+    let link = directory.path().join("b.svg");
     std::fs::hard_link(&path, &link).unwrap();
     let before = std::fs::read(&path).unwrap();
     for output in [&path, &link] {

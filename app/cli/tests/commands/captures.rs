@@ -20,8 +20,8 @@ fn expected() -> String {
 }
 
 fn check(name: &str, bytes: &[u8], expected: &str) {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join(name);
+    let directory = tempdir().unwrap();
+    let path = directory.path().join(name);
     std::fs::write(&path, bytes).unwrap();
     let ran = http(&path, &["--format", "jsonl"]).exits(0);
     assert!(ran.stdout == expected, "{name} gives other records");
@@ -174,9 +174,9 @@ fn standard_input() {
 }
 
 #[test]
-fn several_files_and_a_folder_are_one_trace() {
+fn several_files_and_a_directory_are_one_trace() {
     let (frames, expected) = (demo_frames(), expected());
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     // Cut between requests and responses, in different formats.
     let (a, rest) = frames.split_at(701);
     let (b, c) = rest.split_at(1203);
@@ -189,13 +189,18 @@ fn several_files_and_a_folder_are_one_trace() {
         ("2.pcapng", ng(b)),
         ("3.snoop", snoop(c)),
     ] {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
+        std::fs::write(directory.path().join(name), bytes).unwrap();
     }
-    assert!(http(folder.path(), &["--format", "jsonl"]).exits(0).stdout == expected);
+    assert!(
+        http(directory.path(), &["--format", "jsonl"])
+            .exits(0)
+            .stdout
+            == expected
+    );
     let mut command = linkweir();
     command.args(["http", "-q", "--format", "jsonl"]);
     for name in ["1.pcap", "2.pcapng", "3.snoop"] {
-        command.arg("-r").arg(folder.path().join(name));
+        command.arg("-r").arg(directory.path().join(name));
     }
     let ran = crate::common::ended(command.output().unwrap()).exits(0);
     assert!(ran.stdout == expected);
@@ -203,8 +208,8 @@ fn several_files_and_a_folder_are_one_trace() {
 
 #[test]
 fn several_outputs_at_once() {
-    let folder = tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (jsonl, csv, json) = (at("a.jsonl"), at("a.csv"), at("s.json"));
     let words = ["-w", &jsonl, "-w", &csv, "--summary", &json];
     let ran = http(&demo(), &words).exits(0);
@@ -214,7 +219,7 @@ fn several_outputs_at_once() {
     let summary: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!(summary["records"], 800);
     assert_eq!(
-        std::fs::read_dir(folder.path()).unwrap().count(),
+        std::fs::read_dir(directory.path()).unwrap().count(),
         3,
         "nothing partial is left"
     );
@@ -222,8 +227,8 @@ fn several_outputs_at_once() {
 
 #[test]
 fn a_finished_file_stays() {
-    let folder = tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (old, new) = (at("old.jsonl"), at("new.parquet"));
     std::fs::write(&old, "old").unwrap();
     // The other destination is opened before that is found.
@@ -233,7 +238,7 @@ fn a_finished_file_stays() {
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");
     let lines = at("lines.csv");
     http(&demo(), &["-w", &lines, "-w", &old]).exits(3);
-    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    let left = std::fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(
         left, 1,
         "nothing of the others is left, also no partial file"
@@ -246,7 +251,7 @@ fn a_finished_file_stays() {
         ran.stderr
     );
     assert!(std::fs::read_to_string(&old).unwrap() == expected());
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }
 
 #[test]
@@ -255,8 +260,8 @@ fn only_the_first_packets() {
     for count in [1, 100, 1000, 2868] {
         let found = summary(&demo(), &["-c", &count.to_string()]);
         assert_eq!(found["packets"], count);
-        let folder = tempdir().unwrap();
-        let path = folder.path().join("first.pcap");
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("first.pcap");
         std::fs::write(&path, plain(&frames[..count])).unwrap();
         let ran = http(&demo(), &["-c", &count.to_string()]).exits(0);
         assert_eq!(ran.stdout, http(&path, &[]).exits(0).stdout);
@@ -316,8 +321,8 @@ fn options_of_the_stage() {
 
 #[test]
 fn anonymised_addresses() {
-    let folder = tempdir().unwrap();
-    let key = folder.path().join("key");
+    let directory = tempdir().unwrap();
+    let key = directory.path().join("key");
     let run = |key: &Path| {
         http(
             &demo(),
@@ -344,15 +349,15 @@ fn anonymised_addresses() {
     );
     std::fs::write(&key, "too short").unwrap();
     run(&key).exits(2).says("32 bytes");
-    run(&folder.path().join("missing")).exits(2);
+    run(&directory.path().join("missing")).exits(2);
 }
 
 #[test]
 fn rotated_files_hold_every_record_once() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     http(&demo(), &["-w", path.to_str().unwrap(), "--rotate", "50kB"]).exits(0);
-    let mut names: Vec<_> = std::fs::read_dir(folder.path())
+    let mut names: Vec<_> = std::fs::read_dir(directory.path())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -367,8 +372,8 @@ fn rotated_files_hold_every_record_once() {
 
 #[test]
 fn the_report_needs_no_network() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("r.html");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("r.html");
     http(
         &demo(),
         &["-w", "/dev/null", "--report", path.to_str().unwrap()],

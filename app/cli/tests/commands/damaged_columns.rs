@@ -29,8 +29,8 @@ fn gives_up(path: &Path) -> bool {
 
 #[test]
 fn a_library_that_gives_up_does_not_end_the_program() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (capture, halves, damaged) = (path("x.pcap"), path("x.parquet"), path("damaged.parquet"));
     std::fs::write(&capture, plain(&demo_frames()[..60])).unwrap();
     let _done = run(&["halves", "-q", "-r", &capture, "-w", &halves]).exits(0);

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
 fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("input");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("input");
     std::fs::write(&path, bytes).unwrap();
-    (folder, path)
+    (directory, path)
 }
 
 /// The first packets of the bundled capture.
@@ -29,13 +29,13 @@ fn some() -> Vec<CapturedFrame> {
 
 /// The records of these frames alone.
 fn records(frames: &[CapturedFrame]) -> String {
-    let (_folder, path) = written(&plain(frames));
+    let (_directory, path) = written(&plain(frames));
     http(&path, &[]).exits(0).stdout
 }
 
 /// The input ends with 1, names its place, and gives the records of these frames.
 fn loses_the_rest(bytes: &[u8], frames: &[CapturedFrame]) {
-    let (_folder, path) = written(bytes);
+    let (_directory, path) = written(bytes);
     let ran = http(&path, &[]).exits(1).says("input: at byte ");
     assert!(!ran.stdout.is_empty());
     assert_eq!(ran.stdout, records(frames));
@@ -54,18 +54,18 @@ fn inputs_that_give_nothing() {
         &[0; 500],
         &plain(&some())[..10],
     ] {
-        let (_folder, path) = written(bytes);
+        let (_directory, path) = written(bytes);
         let ran = http(&path, &[]).exits(3).says("linkweir: ").says("input");
         assert_eq!(ran.stdout, "");
         assert_eq!(http_stdin(bytes, &[]).exits(3).stdout, "");
     }
-    let folder = tempdir().unwrap();
-    http(folder.path(), &[]).exits(3);
+    let directory = tempdir().unwrap();
+    http(directory.path(), &[]).exits(3);
 }
 
 #[test]
 fn an_input_that_is_no_capture_is_not_read_and_nothing_is_lost_of_it() {
-    let (_folder, path) = written(b"not a capture, but some text");
+    let (_directory, path) = written(b"not a capture, but some text");
     for command in ["http", "flows", "halves"] {
         let words = [command, "-w", "/dev/null", "-r", path.to_str().unwrap()];
         let screen = run(&words).exits(3).stderr;
@@ -85,13 +85,13 @@ fn an_input_that_is_no_capture_is_not_read_and_nothing_is_lost_of_it() {
 
 #[test]
 fn a_file_without_packets_is_no_fault() {
-    let (_folder, path) = written(&plain(&[]));
+    let (_directory, path) = written(&plain(&[]));
     assert_eq!(http(&path, &[]).exits(0).stdout, "");
 }
 
 #[test]
 fn a_bad_file_among_good_ones_costs_only_itself() {
-    let (_bad_folder, bad) = written(b"no capture at all");
+    let (_bad_directory, bad) = written(b"no capture at all");
     let mut command = linkweir();
     command
         .args(["http", "-q"])
@@ -140,7 +140,7 @@ fn an_absurd_record_length() {
 #[test]
 fn a_gzip_that_ends_early() {
     let packed = std::fs::read(demo()).unwrap();
-    let (_folder, path) = written(&packed[..packed.len() / 2]);
+    let (_directory, path) = written(&packed[..packed.len() / 2]);
     let ran = http(&path, &[]).exits(1).says("input");
     let whole = http(&demo(), &[]).exits(0).stdout;
     // All but the requests that were open when it ended.
@@ -209,38 +209,38 @@ fn a_bad_filter() {
 fn outputs_that_cannot_be_written() {
     // The same mistake, whatever it is that is to be written.
     let outputs: [(&str, &[&str]); 12] = [
-        ("http", &["-w", "/no/such/folder/out.jsonl"]),
-        ("http", &["-w", "/no/such/folder/out.parquet"]),
+        ("http", &["-w", "/no/such/directory/out.jsonl"]),
+        ("http", &["-w", "/no/such/directory/out.parquet"]),
         (
             "http",
-            &["-w", "/dev/null", "--summary", "/no/such/folder/s.json"],
-        ),
-        (
-            "http",
-            &["-w", "/dev/null", "--report", "/no/such/folder/r.html"],
+            &["-w", "/dev/null", "--summary", "/no/such/directory/s.json"],
         ),
         (
             "http",
-            &["-w", "/dev/null", "--sketch", "/no/such/folder/s.json"],
-        ),
-        ("halves", &["-w", "/no/such/folder/halves.parquet"]),
-        ("flows", &["-w", "/no/such/folder/out.jsonl"]),
-        (
-            "flows",
-            &["--format", "tstat", "-w", "/no/such/folder/tree"],
+            &["-w", "/dev/null", "--report", "/no/such/directory/r.html"],
         ),
         (
+            "http",
+            &["-w", "/dev/null", "--sketch", "/no/such/directory/s.json"],
+        ),
+        ("halves", &["-w", "/no/such/directory/halves.parquet"]),
+        ("flows", &["-w", "/no/such/directory/out.jsonl"]),
+        (
             "flows",
-            &["--no-output", "--histograms", "/no/such/folder/tree"],
+            &["--format", "tstat", "-w", "/no/such/directory/tree"],
         ),
         (
             "flows",
-            &["--no-output", "--archive", "/no/such/folder/archive"],
+            &["--no-output", "--histograms", "/no/such/directory/tree"],
         ),
-        ("flows", &["--no-output", "--rrd", "/no/such/folder/rrd"]),
         (
             "flows",
-            &["--no-output", "--summary", "/no/such/folder/s.json"],
+            &["--no-output", "--archive", "/no/such/directory/archive"],
+        ),
+        ("flows", &["--no-output", "--rrd", "/no/such/directory/rrd"]),
+        (
+            "flows",
+            &["--no-output", "--summary", "/no/such/directory/s.json"],
         ),
     ];
     for (command, words) in outputs {
@@ -250,10 +250,10 @@ fn outputs_that_cannot_be_written() {
             .arg(demo())
             .args(words)
             .output();
-        ended(ran.unwrap()).exits(3).says("/no/such/folder");
+        ended(ran.unwrap()).exits(3).says("/no/such/directory");
     }
-    let folder = tempdir().unwrap();
-    http(&demo(), &["-w", folder.path().to_str().unwrap()]).exits(2);
+    let directory = tempdir().unwrap();
+    http(&demo(), &["-w", directory.path().to_str().unwrap()]).exits(2);
     http(&demo(), &["-w", "/dev/full"])
         .exits(3)
         .says("/dev/full");
@@ -277,8 +277,8 @@ fn an_output_that_fails_fails_alone() {
     let all = http(&demo, &["--format", "jsonl"]).exits(0).stdout;
     let records = all.lines().count();
     for workers in ["1", "2"] {
-        let folder = tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let directory = tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
         let (healthy, summary) = (at("healthy.jsonl"), at("summary.json"));
         let demo = demo.to_str().unwrap();
         let ran = run(&[
@@ -320,10 +320,10 @@ fn what_a_full_file_has_lost_is_counted_exactly() {
     let demo = demo();
     let all = http(&demo, &["--format", "jsonl"]).exits(0).stdout;
     for ending in ["jsonl", "csv", "parquet", "arrow"] {
-        let folder = tempdir().unwrap();
+        let directory = tempdir().unwrap();
         let (small, summary) = (
             format!("small.{ending}"),
-            folder.path().join("summary.json"),
+            directory.path().join("summary.json"),
         );
         // No file may be longer than 32 blocks of 512 bytes; a pipe may.
         let script = "trap '' XFSZ; ulimit -f 32; exec \"$0\" \"$@\"";
@@ -341,7 +341,7 @@ fn what_a_full_file_has_lost_is_counted_exactly() {
             .arg(ending)
             .arg("--summary")
             .arg(&summary)
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&ran.stderr);
@@ -349,7 +349,7 @@ fn what_a_full_file_has_lost_is_counted_exactly() {
         assert!(said.contains(&format!("{small}: File too large")), "{said}");
         let lost = lost(&summary);
         assert_eq!(lost["/dev/stdout"], 0);
-        let partial = std::fs::read(folder.path().join(format!(".{small}.partial"))).unwrap();
+        let partial = std::fs::read(directory.path().join(format!(".{small}.partial"))).unwrap();
         if ending == "jsonl" {
             assert_eq!(ran.stdout, all.as_bytes());
             let kept = partial.iter().filter(|byte| **byte == b'\n').count();
@@ -362,8 +362,8 @@ fn what_a_full_file_has_lost_is_counted_exactly() {
 
 #[test]
 fn a_webhook_that_fails_is_told_and_counted() {
-    let folder = tempdir().unwrap();
-    let summary = folder.path().join("summary.json");
+    let directory = tempdir().unwrap();
+    let summary = directory.path().join("summary.json");
     // Nobody listens on the port of `discard`.
     let hook = "http://127.0.0.1:9/hook/secret";
     let alert = ["--alert", "requests rate > 0 /s", "--webhook", hook];
@@ -387,8 +387,8 @@ fn a_webhook_that_fails_is_told_and_counted() {
 
 #[test]
 fn a_reader_that_goes_leaves_the_other_outputs_alone() {
-    let folder = tempdir().unwrap();
-    let healthy = folder.path().join("healthy.csv");
+    let directory = tempdir().unwrap();
+    let healthy = directory.path().join("healthy.csv");
     let mut child = linkweir()
         .args(["http", "-q", "-r"])
         .arg(demo())
@@ -434,7 +434,7 @@ fn random_bytes_behind_a_good_header() {
     let interface = PcapngInterface::usual(LinkType::ETHERNET);
     let ng = pcapng(&[], ByteOrder::Big, &[interface], PacketBlock::Enhanced);
     for header in [plain(&[]), ng, b"snoop\0\0\0\0\0\0\x02\0\0\0\x04".to_vec()] {
-        let (_folder, path) = written(&[header, noise.clone()].concat());
+        let (_directory, path) = written(&[header, noise.clone()].concat());
         http(&path, &[]).exits(1).says("at byte");
     }
 }

@@ -36,9 +36,9 @@ fn feed(words: &[&str]) -> Child {
     linkweir().arg("feed").args(words).spawn().unwrap()
 }
 
-fn consumer(folder: &Path, feed: &str, number: u32) -> Child {
+fn consumer(directory: &Path, feed: &str, number: u32) -> Child {
     linkweir()
-        .current_dir(folder)
+        .current_dir(directory)
         .args(["http", "-q", "-w", &format!("{number}.txt"), "--summary"])
         .arg(format!("{number}.json"))
         .args(["--feed", &format!("{feed}/{number}")])
@@ -69,10 +69,10 @@ fn number(value: &Value, keys: &[&str]) -> u64 {
 }
 
 /// The records of some consumers, sorted.
-fn records(folder: &Path, consumers: std::ops::Range<u32>) -> Vec<String> {
+fn records(directory: &Path, consumers: std::ops::Range<u32>) -> Vec<String> {
     let mut lines: Vec<String> = consumers
         .flat_map(|n| {
-            let text = std::fs::read_to_string(folder.join(format!("{n}.txt"))).unwrap();
+            let text = std::fs::read_to_string(directory.join(format!("{n}.txt"))).unwrap();
             text.lines().map(str::to_owned).collect::<Vec<_>>()
         })
         .collect();
@@ -110,18 +110,18 @@ fn maps_ring(child: &Child) -> bool {
 
 /// A feeder that reads a FIFO which stays open: it has had the demo capture once.
 struct Held {
-    folder: TempDir,
+    directory: TempDir,
     fifo: std::fs::File,
     feeder: Child,
     name: String,
 }
 
 fn held(test: &str, consumers: u32, words: &[&str]) -> Held {
-    let folder = tempdir().unwrap();
-    let path = fifo(folder.path());
+    let directory = tempdir().unwrap();
+    let path = fifo(directory.path());
     let name = name(test);
     let feeder = linkweir()
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .args([
             "feed",
             "-r",
@@ -137,7 +137,7 @@ fn held(test: &str, consumers: u32, words: &[&str]) -> Held {
         .unwrap();
     let fifo = OpenOptions::new().write(true).open(&path).unwrap();
     Held {
-        folder,
+        directory,
         fifo,
         feeder,
         name,
@@ -146,11 +146,11 @@ fn held(test: &str, consumers: u32, words: &[&str]) -> Held {
 
 #[test]
 fn consumers_have_together_what_one_process_has() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let name = name("together");
     // One before the feeder, one after it has read everything.
-    let early = consumer(folder.path(), &name, 0);
-    let summary = folder.path().join("feed.json");
+    let early = consumer(directory.path(), &name, 0);
+    let summary = directory.path().join("feed.json");
     let capture = demo();
     let feeder = feed(&[
         "-q",
@@ -164,11 +164,11 @@ fn consumers_have_together_what_one_process_has() {
         summary.to_str().unwrap(),
     ]);
     until("a feeder", || maps_ring(&feeder));
-    let late = consumer(folder.path(), &name, 1);
+    let late = consumer(directory.path(), &name, 1);
     wait(early).exits(0);
     wait(late).exits(0);
     wait(feeder).exits(0);
-    assert_eq!(records(folder.path(), 0..2), of_one_process(&demo()));
+    assert_eq!(records(directory.path(), 0..2), of_one_process(&demo()));
     let summary = json(&summary);
     assert_adds_up(&summary);
     for (n, fed) in summary["feed"]["consumers"]
@@ -177,7 +177,7 @@ fn consumers_have_together_what_one_process_has() {
         .iter()
         .enumerate()
     {
-        let own = json(&folder.path().join(format!("{n}.json")));
+        let own = json(&directory.path().join(format!("{n}.json")));
         assert_eq!(number(fed, &["packets"]), number(&own, &["packets"]));
         assert_eq!(number(fed, &["bytes"]), number(&own, &["bytes"]));
         assert!(number(fed, &["packets"]) > 0 && number(fed, &["dropped"]) == 0);
@@ -187,10 +187,10 @@ fn consumers_have_together_what_one_process_has() {
 #[test]
 fn a_killed_consumer_loses_its_own_share_only_and_is_replaced() {
     let mut held = held("killed", 2, &["--ring", "64KiB", "-q"]);
-    let folder = held.folder.path().to_owned();
+    let directory = held.directory.path().to_owned();
     let capture = plain(&demo_frames());
-    let other = consumer(&folder, &held.name, 0);
-    let mut killed = consumer(&folder, &held.name, 1);
+    let other = consumer(&directory, &held.name, 0);
+    let mut killed = consumer(&directory, &held.name, 1);
     let (header, frames) = capture.split_at(24);
     held.fifo.write_all(header).unwrap();
     until("both attached", || maps_ring(&other) && maps_ring(&killed));
@@ -200,14 +200,14 @@ fn a_killed_consumer_loses_its_own_share_only_and_is_replaced() {
     let frames = frames.to_owned();
     let mut fifo = held.fifo.try_clone().unwrap();
     fifo.write_all(&frames).unwrap();
-    let again = consumer(&folder, &held.name, 1);
+    let again = consumer(&directory, &held.name, 1);
     until("the next one", || maps_ring(&again));
     drop(fifo);
     drop(held.fifo);
     wait(other).exits(0);
     let again = wait(again);
     wait(held.feeder).exits(1);
-    let summary = json(&folder.join("feed.json"));
+    let summary = json(&directory.join("feed.json"));
     assert_adds_up(&summary);
     let consumers = &summary["feed"]["consumers"];
     assert_eq!(number(&consumers[0], &["dropped"]), 0);
@@ -220,7 +220,7 @@ fn a_killed_consumer_loses_its_own_share_only_and_is_replaced() {
         again.stderr
     );
     // The other one's records are those it has when nobody is killed.
-    let intact = records(&folder, 0..1);
+    let intact = records(&directory, 0..1);
     let (name, capture) = (name("intact"), demo());
     let words = [
         "-q",
@@ -232,29 +232,29 @@ fn a_killed_consumer_loses_its_own_share_only_and_is_replaced() {
         &name,
     ];
     let feeder = feed(&words);
-    let both = [0, 1].map(|n| consumer(&folder, &name, n));
+    let both = [0, 1].map(|n| consumer(&directory, &name, n));
     for child in both {
         wait(child).exits(0);
     }
     wait(feeder).exits(0);
-    assert_eq!(intact, records(&folder, 0..1));
+    assert_eq!(intact, records(&directory, 0..1));
 }
 
 #[test]
 fn what_a_killed_consumer_had_not_written_is_announced() {
     let mut held = held("unwritten", 2, &["-q"]);
-    let folder = held.folder.path().to_owned();
+    let directory = held.directory.path().to_owned();
     // The second one sorts its records: it keeps them, and never says that all are written.
-    let mut writes = consumer(&folder, &held.name, 0);
+    let mut writes = consumer(&directory, &held.name, 0);
     let mut keeps = linkweir()
-        .current_dir(&folder)
+        .current_dir(&directory)
         .args(["http", "-q", "--sort", "-w", "1.txt", "--feed"])
         .arg(format!("{}/1", held.name))
         .spawn()
         .unwrap();
     until("both attached", || maps_ring(&writes) && maps_ring(&keeps));
     held.fifo.write_all(&plain(&demo_frames()[..1500])).unwrap();
-    let partial = folder.join(".0.txt.partial");
+    let partial = directory.join(".0.txt.partial");
     until("records", || {
         partial.metadata().is_ok_and(|meta| meta.len() > 0)
     });
@@ -270,7 +270,7 @@ fn what_a_killed_consumer_had_not_written_is_announced() {
     }
     drop(held.fifo);
     let ran = wait(held.feeder);
-    let summary = json(&folder.join("feed.json"));
+    let summary = json(&directory.join("feed.json"));
     assert_adds_up(&summary);
     let [one, other] = [0, 1].map(|n| &summary["feed"]["consumers"][n]);
     for consumer in [one, other] {
@@ -290,13 +290,13 @@ fn what_a_killed_consumer_had_not_written_is_announced() {
 #[test]
 fn a_killed_feeder_is_a_fault_and_leaves_nothing_behind() {
     let mut held = held("orphans", 1, &["-q"]);
-    let folder = held.folder.path().to_owned();
-    let child = consumer(&folder, &held.name, 0);
+    let directory = held.directory.path().to_owned();
+    let child = consumer(&directory, &held.name, 0);
     held.fifo.write_all(&plain(&demo_frames()[..1500])).unwrap();
     until("a consumer", || maps_ring(&child));
     until("its packets", || {
         // 1500 packets of the demo are more than one record.
-        std::fs::read_dir(&folder).unwrap().any(|entry| {
+        std::fs::read_dir(&directory).unwrap().any(|entry| {
             let entry = entry.unwrap();
             entry.file_name().to_string_lossy().contains("partial")
                 && entry.metadata().is_ok_and(|meta| meta.len() > 0)
@@ -306,7 +306,7 @@ fn a_killed_feeder_is_a_fault_and_leaves_nothing_behind() {
     held.feeder.wait().unwrap();
     wait(child).exits(1).says("the feeder was killed");
     assert!(
-        !records(&folder, 0..1).is_empty(),
+        !records(&directory, 0..1).is_empty(),
         "what it was given is written"
     );
     for place in ["/dev/shm", "/tmp", "/run"] {
@@ -333,7 +333,7 @@ fn a_killed_feeder_is_a_fault_and_leaves_nothing_behind() {
         &held.name,
     ]);
     // What the killed run gave stays.
-    let own = folder.join("next");
+    let own = directory.join("next");
     std::fs::create_dir(&own).unwrap();
     wait(consumer(&own, &held.name, 0)).exits(0);
     wait(next).exits(0);
@@ -343,9 +343,9 @@ fn a_killed_feeder_is_a_fault_and_leaves_nothing_behind() {
 #[test]
 fn who_asks_for_what_is_not_there_is_told() {
     let held = held("asked", 2, &["-q"]);
-    let folder = held.folder.path().to_owned();
+    let directory = held.directory.path().to_owned();
     until("a feeder", || maps_ring(&held.feeder));
-    let first = consumer(&folder, &held.name, 1);
+    let first = consumer(&directory, &held.name, 1);
     until("a consumer", || maps_ring(&first));
     let ask = |number: u32| run(&["http", "-q", "--feed", &format!("{}/{number}", held.name)]);
     ask(7).exits(3).says("there is no 7");
@@ -368,7 +368,7 @@ fn who_asks_for_what_is_not_there_is_told() {
         .exits(3)
         .says("no feeder called `nobody`");
     // 2 of 2 is another name of 0.
-    let same = consumer(&folder, &held.name, 2);
+    let same = consumer(&directory, &held.name, 2);
     until("the other", || maps_ring(&same));
     ask(0).exits(3).says("is attached already");
     // Interrupted, everything ends well.
@@ -380,8 +380,8 @@ fn who_asks_for_what_is_not_there_is_told() {
 
 #[test]
 fn drops_are_counted_where_nobody_comes() {
-    let folder = tempdir().unwrap();
-    let (name, summary, capture) = (name("nobody"), folder.path().join("s.json"), demo());
+    let directory = tempdir().unwrap();
+    let (name, summary, capture) = (name("nobody"), directory.path().join("s.json"), demo());
     let words = [
         "feed",
         "-r",
@@ -411,8 +411,8 @@ fn drops_are_counted_where_nobody_comes() {
 
 /// The packets dealt to each of `consumers`, of whom none comes: all are counted as dropped.
 fn dealt(by: &str, consumers: usize) -> Vec<u64> {
-    let folder = tempdir().unwrap();
-    let summary = folder.path().join("feed.json");
+    let directory = tempdir().unwrap();
+    let summary = directory.path().join("feed.json");
     let capture = demo();
     let words = [
         "feed",
@@ -471,9 +471,9 @@ fn what_stays_together_is_as_asked_for() {
 /// request without an answer at one consumer and an answer without a request at another.
 #[test]
 fn eq_3_of_each_packet_parts_few_transactions() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let name = name("parted");
-    let consumers = [0, 1].map(|number| consumer(folder.path(), &name, number));
+    let consumers = [0, 1].map(|number| consumer(directory.path(), &name, number));
     let capture = demo();
     let words = ["-q", "-r", capture.to_str().unwrap(), "--name", &name];
     let feeder = linkweir()
@@ -487,7 +487,7 @@ fn eq_3_of_each_packet_parts_few_transactions() {
     }
     let whole = of_one_process(&demo());
     assert_eq!(whole.len(), 800);
-    let parts = records(folder.path(), 0..2);
+    let parts = records(directory.path(), 0..2);
     let parted = whole.iter().filter(|&record| !parts.contains(record));
     assert_eq!(parted.count(), 7);
     assert_eq!(parts.len(), 800 - 7 + 2 * 7);
@@ -495,13 +495,13 @@ fn eq_3_of_each_packet_parts_few_transactions() {
 
 #[test]
 fn packets_in_parts_are_dealt_whole() {
-    let folder = tempdir().unwrap();
-    let capture = folder.path().join("parts.pcap");
+    let directory = tempdir().unwrap();
+    let capture = directory.path().join("parts.pcap");
     // So small that the first one has no more than the ports.
     std::fs::write(&capture, plain(&in_parts(&demo_frames(), 8))).unwrap();
     let name = name("parts");
-    let consumers = [0, 1].map(|number| consumer(folder.path(), &name, number));
-    let summary = folder.path().join("feed.json");
+    let consumers = [0, 1].map(|number| consumer(directory.path(), &name, number));
+    let summary = directory.path().join("feed.json");
     let feeder = feed(&[
         "-q",
         "-r",
@@ -516,7 +516,7 @@ fn packets_in_parts_are_dealt_whole() {
     for child in consumers.into_iter().chain([feeder]) {
         wait(child).exits(0);
     }
-    assert_eq!(records(folder.path(), 0..2), of_one_process(&demo()));
+    assert_eq!(records(directory.path(), 0..2), of_one_process(&demo()));
     let (fed, one) = (json(&summary), crate::common::summary(&capture, &[]));
     for key in ["packets", "bytes", "fragments"] {
         assert_eq!(fed[key], one[key], "{key}");
@@ -528,8 +528,8 @@ fn packets_in_parts_are_dealt_whole() {
 
 #[test]
 fn the_distribution_of_hashes_as_numbers_and_as_drawings() {
-    let folder = tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let capture = demo();
     for ending in ["h.json", "h.svg", "h.html"] {
         run(&[
@@ -542,7 +542,7 @@ fn the_distribution_of_hashes_as_numbers_and_as_drawings() {
         .exits(0)
         .says("Eq. (3)");
     }
-    let numbers = json(&folder.path().join("h.json"));
+    let numbers = json(&directory.path().join("h.json"));
     let packets = number(&numbers, &["packets"]);
     for hash in ["eq1", "eq2", "eq3", "mixed"] {
         let bins = numbers["hashes"][hash]["bins"].as_array().unwrap();
@@ -563,8 +563,8 @@ fn the_distribution_of_hashes_as_numbers_and_as_drawings() {
 /// Of a capture without packets nothing is in a ring: the feeder still waits for its consumer, and asleep.
 #[test]
 fn a_feeder_with_nothing_to_give_waits_asleep() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("none.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("none.pcap");
     std::fs::write(&path, plain(&[])).unwrap();
     let feed_name = name("nothing");
     let words = ["-q", "-r", path.to_str().unwrap(), "--name", &feed_name];
@@ -572,7 +572,7 @@ fn a_feeder_with_nothing_to_give_waits_asleep() {
     std::thread::sleep(Duration::from_secs(1));
     let (_, ticks) = crate::signals::state_of(child.id()).unwrap();
     assert!(ticks < 40, "{ticks} of 100 ticks");
-    let consumer = consumer(folder.path(), &feed_name, 0);
+    let consumer = consumer(directory.path(), &feed_name, 0);
     wait(consumer).exits(0);
     wait(child).exits(0);
 }

@@ -8,7 +8,7 @@ use crate::common::{Ran, demo, demo_frames, plain, run};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-/// A folder with inputs of every command.
+/// A directory with inputs of every command.
 struct Place(TempDir);
 
 impl Place {
@@ -33,7 +33,7 @@ impl Place {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Runs a line of words; those that begin with `x.`, `new` or `out` are files of the folder.
+    /// Runs a line of words; those that begin with `x.`, `new` or `out` are files of the directory.
     fn runs(&self, line: &str) -> Ran {
         let words = line.split(' ').map(|word| {
             let is_file = ["x.", "new", "out"]
@@ -48,14 +48,14 @@ impl Place {
         run(&words.collect::<Vec<_>>())
     }
 
-    /// The names in the folder, those that begin with a dot too.
+    /// The names in the directory, those that begin with a dot too.
     fn names(&self) -> Vec<String> {
         names(self.0.path())
     }
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<String> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -115,15 +115,15 @@ fn a_finished_file_is_replaced_only_where_that_is_said() {
 }
 
 #[test]
-fn a_finished_folder_of_tstat_is_replaced_only_where_that_is_said() {
+fn a_finished_directory_of_tstat_is_replaced_only_where_that_is_said() {
     let place = Place::new();
     for line in [
         "flows -q -r x.pcap --format tstat -w out",
         "flows -q -r x.pcap --no-output --histograms out",
     ] {
         place.runs(line).exits(0);
-        let folder = place.0.path().join("out");
-        let inner = folder.join(&names(&folder)[0]);
+        let directory = place.0.path().join("out");
+        let inner = directory.join(&names(&directory)[0]);
         fs::write(inner.join("mark"), "").unwrap();
         let before = names(&inner);
         place
@@ -131,10 +131,10 @@ fn a_finished_folder_of_tstat_is_replaced_only_where_that_is_said() {
             .exits(3)
             .says(".out: exists; --overwrite replaces it");
         assert_eq!(names(&inner), before, "{line}");
-        assert_eq!(names(&folder).len(), 1, "{line}");
+        assert_eq!(names(&directory).len(), 1, "{line}");
         place.runs(&format!("{line} --overwrite")).exits(0);
-        assert_eq!(names(&folder).len(), 1, "{line}");
-        fs::remove_dir_all(folder).unwrap();
+        assert_eq!(names(&directory).len(), 1, "{line}");
+        fs::remove_dir_all(directory).unwrap();
     }
 }
 
@@ -150,11 +150,12 @@ fn what_cannot_be_written_is_found_before_the_work() {
             ) {
                 continue;
             }
-            let line = format!("{command} -q -r x.pcap -w out.jsonl {flag} /no/such/folder/a.html");
+            let line =
+                format!("{command} -q -r x.pcap -w out.jsonl {flag} /no/such/directory/a.html");
             place
                 .runs(&line)
                 .exits(3)
-                .says(&format!("{flag}: /no/such/folder/a.html"));
+                .says(&format!("{flag}: /no/such/directory/a.html"));
             // The records were not begun, or are gone.
             assert_eq!(place.names(), before, "{line}");
         }

@@ -180,8 +180,8 @@ fn print(title: &str, truths: &BTreeMap<&'static str, String>, table: &Table) {
 
 #[test]
 fn the_classes_are_those_that_happened() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("anomalies.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("anomalies.pcap");
     let mut table = Table::new();
     let mut truths = BTreeMap::new();
     let mut columns: BTreeMap<String, String> = BTreeMap::new();
@@ -226,8 +226,8 @@ fn the_classes_are_those_that_happened() {
 
 #[test]
 fn the_published_rules_say_what_they_say() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("anomalies.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("anomalies.pcap");
     let mut table = Table::new();
     let mut truths = BTreeMap::new();
     let mut wrong = 0;
@@ -252,8 +252,8 @@ fn the_published_rules_say_what_they_say() {
 
 #[test]
 fn round_trips_are_those_of_the_path() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("anomalies.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("anomalies.pcap");
     for options in Options::all() {
         let cases = capture(options, &path);
         let records = records(&path, &[]);
@@ -275,8 +275,8 @@ fn round_trips_are_those_of_the_path() {
 
 #[test]
 fn the_screen_has_the_classes_that_came_in_words() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("anomalies.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("anomalies.pcap");
     capture(Options::all()[0], &path);
     let row = |path: &Path| {
         let mut command = linkweir();
@@ -314,8 +314,8 @@ fn another_generator_agrees() {
         eprintln!("SKIPPED: the other generator of anomalies is not here");
         return;
     }
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("anomalies.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("anomalies.pcap");
     let mut wrong = Vec::new();
     for version in ["4", "6"] {
         let mut make = Command::new("python3");

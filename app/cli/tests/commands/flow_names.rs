@@ -83,8 +83,8 @@ fn by_flows(capture: &Path) -> Names {
 
 #[test]
 fn the_names_in_hellos_are_those_that_tshark_reads() {
-    let folder = linkweir_testkit::real_captures::folder();
-    if !folder.is_dir() {
+    let directory = linkweir_testkit::real_captures::directory();
+    if !directory.is_dir() {
         skipped("there are no captures beside the repository");
         return;
     }
@@ -93,7 +93,7 @@ fn the_names_in_hellos_are_those_that_tshark_reads() {
     }
     let mut count = 0;
     for name in CAPTURES {
-        let capture = folder.join(name);
+        let capture = directory.join(name);
         let expected = by_tshark(&capture);
         assert_eq!(by_flows(&capture), expected, "{name}");
         count += expected.len();
@@ -160,8 +160,8 @@ fn protocols(capture: &Path) -> BTreeMap<Pair, Vec<String>> {
 
 #[test]
 fn what_follows_stun_is_what_tshark_sees() {
-    let folder = linkweir_testkit::real_captures::folder();
-    if !folder.is_dir() {
+    let directory = linkweir_testkit::real_captures::directory();
+    if !directory.is_dir() {
         skipped("there are no captures beside the repository");
         return;
     }
@@ -170,7 +170,7 @@ fn what_follows_stun_is_what_tshark_sees() {
     }
     let mut counts = BTreeMap::from([("stun", 0), ("dtls", 0), ("rtp", 0)]);
     for name in OPENED_BY_STUN {
-        let capture = folder.join(name);
+        let capture = directory.join(name);
         let theirs = protocols(&capture);
         let output = linkweir()
             .args(["flows", "-q", "--format", "jsonl", "-w", "-", "-r"])
@@ -233,8 +233,8 @@ fn several_applications_are_one_cell_in_every_format() {
         }
     });
     let frames: Vec<CapturedFrame> = frames.collect();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("call.pcap");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("call.pcap");
     std::fs::write(&path, plain(&frames)).unwrap();
     for (format, cell) in [
         ("text", "|stun,dtls,rtp|"),

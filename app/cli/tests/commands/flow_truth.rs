@@ -32,8 +32,8 @@ fn lines(capture: &Path, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_one_of_many_flows_is_found_whole() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("many.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("many.pcap");
     MANY.write(std::fs::File::create(&path).unwrap()).unwrap();
     let lines = lines(&path, &[]);
     assert_eq!(lines.len(), 3_000);
@@ -67,8 +67,8 @@ fn every_one_of_many_flows_is_found_whole() {
 
 #[test]
 fn records_are_the_same_for_any_number_of_workers() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("many.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("many.pcap");
     let mut file = Vec::new();
     MANY.write(&mut file).unwrap();
     // And connections to which things happen.
@@ -101,8 +101,8 @@ fn totals_are_those_of_tshark() {
         eprintln!("SKIPPED: tshark is not here");
         return;
     }
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("anomalies.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("anomalies.pcap");
     for options in [
         Options::PLAIN,
         Options {

@@ -34,10 +34,10 @@ fn objects(path: &Path) -> Vec<Value> {
 }
 
 /// `http` or `flows` on the bundled capture, once into each of these files.
-fn written(command: &str, folder: &Path, names: &[&str]) {
+fn written(command: &str, directory: &Path, names: &[&str]) {
     for name in names {
         let words = [command, "-q", "-r", demo().to_str().unwrap(), "-w"].map(str::to_owned);
-        let path = folder.join(name).to_str().unwrap().to_owned();
+        let path = directory.join(name).to_str().unwrap().to_owned();
         let _done = run(&[words.as_slice(), &[path]].concat()).exits(0);
     }
 }
@@ -52,11 +52,11 @@ fn text(value: &Value) -> String {
 
 #[test]
 fn zeek_cut_takes_columns_of_http_log() {
-    let folder = tempfile::tempdir().unwrap();
-    written("http", folder.path(), &["http.log", "all.jsonl"]);
+    let directory = tempfile::tempdir().unwrap();
+    written("http", directory.path(), &["http.log", "all.jsonl"]);
     let names = "id.orig_h id.orig_p method host uri status_code status_msg user_agent version";
-    let cut = zeek_cut(&folder.path().join("http.log"), names);
-    let expected: Vec<String> = objects(&folder.path().join("all.jsonl"))
+    let cut = zeek_cut(&directory.path().join("http.log"), names);
+    let expected: Vec<String> = objects(&directory.path().join("all.jsonl"))
         .iter()
         .map(|object| {
             [
@@ -78,7 +78,7 @@ fn zeek_cut_takes_columns_of_http_log() {
     assert_eq!(cut, expected);
     // What dashboards select is there, also where it is not known.
     let unknown = zeek_cut(
-        &folder.path().join("http.log"),
+        &directory.path().join("http.log"),
         "trans_depth referrer response_body_len tags",
     );
     assert!(unknown.iter().all(|line| line == "-|-|-|-"));
@@ -86,12 +86,12 @@ fn zeek_cut_takes_columns_of_http_log() {
 
 #[test]
 fn zeek_cut_takes_columns_of_conn_log() {
-    let folder = tempfile::tempdir().unwrap();
-    written("flows", folder.path(), &["conn.log", "all.jsonl"]);
+    let directory = tempfile::tempdir().unwrap();
+    written("flows", directory.path(), &["conn.log", "all.jsonl"]);
     let names =
         "proto conn_state service orig_bytes resp_bytes orig_pkts resp_pkts history ip_proto";
-    let cut = zeek_cut(&folder.path().join("conn.log"), names);
-    let expected: Vec<String> = objects(&folder.path().join("all.jsonl"))
+    let cut = zeek_cut(&directory.path().join("conn.log"), names);
+    let expected: Vec<String> = objects(&directory.path().join("all.jsonl"))
         .iter()
         .map(|object| {
             let fields = [
@@ -117,16 +117,16 @@ fn zeek_json_says_what_the_table_says() {
         ("http", "http.log", "http.zeek.json"),
         ("flows", "conn.log", "conn.zeek.json"),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        written(command, folder.path(), &[log, json]);
-        let table = std::fs::read_to_string(folder.path().join(log)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        written(command, directory.path(), &[log, json]);
+        let table = std::fs::read_to_string(directory.path().join(log)).unwrap();
         let header = |lead: &str| -> Vec<&str> {
             let line = table.lines().find_map(|line| line.strip_prefix(lead));
             line.unwrap().split('\t').collect()
         };
         let (names, types) = (header("#fields\t"), header("#types\t"));
         let rows = table.lines().filter(|line| !line.starts_with('#'));
-        let objects = objects(&folder.path().join(json));
+        let objects = objects(&directory.path().join(json));
         assert_eq!(rows.clone().count(), objects.len());
         for (row, object) in rows.zip(&objects) {
             let cells: HashMap<&str, &str> = names.iter().copied().zip(row.split('\t')).collect();
@@ -169,12 +169,12 @@ fn undated(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_slow_reader_of_a_named_pipe_gets_everything() {
-    let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
     let Some(()) = fifo(&pipe) else { return };
     for format in ["text", "jsonl", "csv", "zeek", "zeek-json", "spreadsheet"] {
         // The pipe is full long before the reader goes on.
-        let kept = folder.path().join("kept");
+        let kept = directory.path().join("kept");
         let mut reader = Command::new("sh")
             .args(["-c", "{ head -c 1000; sleep 0.3; cat; } < \"$0\""])
             .arg(&pipe)
@@ -195,8 +195,8 @@ fn a_slow_reader_of_a_named_pipe_gets_everything() {
 
 #[test]
 fn a_reader_that_leaves_ends_the_run_quietly() {
-    let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
     let Some(()) = fifo(&pipe) else { return };
     let reader = Command::new("head")
         .args(["-n", "1"])
@@ -224,15 +224,15 @@ fn a_reader_that_leaves_ends_the_run_quietly() {
 
 #[test]
 fn a_pipe_is_not_rotated() {
-    let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
     let Some(()) = fifo(&pipe) else { return };
     let words = ["-w", pipe.to_str().unwrap(), "--rotate", "1MB"];
     let _refused = http(&demo(), &words)
         .exits(2)
         .says("only a file can be rotated");
     // Nobody reads: had it opened the pipe, it would still wait.
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(left.len(), 1);
 }
 
@@ -257,11 +257,11 @@ fn columns_go_through_a_named_pipe() {
     use std::fs::File;
     const NAMES: [&str; 2] = ["client_ip", "request_ts_ns"];
 
-    let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
     let Some(()) = fifo(&pipe) else { return };
-    written("http", folder.path(), &["all.jsonl"]);
-    let expected: Vec<(String, u64)> = objects(&folder.path().join("all.jsonl"))
+    written("http", directory.path(), &["all.jsonl"]);
+    let expected: Vec<(String, u64)> = objects(&directory.path().join("all.jsonl"))
         .iter()
         .map(|object| {
             let time = object["request_ts_ns"].as_u64().unwrap();
@@ -283,7 +283,7 @@ fn columns_go_through_a_named_pipe() {
     let reader = std::thread::spawn(move || std::fs::read(reading).unwrap());
     let words = ["--format", "parquet", "-w", pipe.to_str().unwrap()];
     let _done = http(&demo(), &words).exits(0);
-    let kept = folder.path().join("kept.parquet");
+    let kept = directory.path().join("kept.parquet");
     std::fs::write(&kept, reader.join().unwrap()).unwrap();
     let table = Table::of_parquet(File::open(kept).unwrap(), &NAMES).unwrap();
     assert_eq!(rows(table), expected);

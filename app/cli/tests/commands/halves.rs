@@ -97,7 +97,7 @@ fn every_capture_gives_the_same_through_rows() {
     if files.is_empty() {
         println!(
             "** SKIPPED: no captures in {}",
-            real_captures::folder().display()
+            real_captures::directory().display()
         );
         return;
     }

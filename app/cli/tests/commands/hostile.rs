@@ -11,10 +11,10 @@ use tempfile::{TempDir, tempdir};
 const AGENT: &[u8] = b"a|b\\c\"d,e\x1b[31m\xff\xfe\x7f\x07 'f' =cmd() <script>alert(1)</script>";
 
 fn capture(frames: &[CapturedFrame]) -> (TempDir, PathBuf) {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("input.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("input.pcap");
     std::fs::write(&path, plain(frames)).unwrap();
-    (folder, path)
+    (directory, path)
 }
 
 fn hostile() -> (TempDir, PathBuf) {
@@ -60,7 +60,7 @@ fn raw(path: &Path, words: &[&str]) -> Vec<u8> {
 
 #[test]
 fn no_output_carries_control_characters() {
-    let (_folder, path) = hostile();
+    let (_directory, path) = hostile();
     // CSV is for programs: byte for byte, quoted.
     for format in ["text", "jsonl", "zeek"] {
         let bytes = raw(&path, &["--format", format]);
@@ -76,7 +76,7 @@ fn no_output_carries_control_characters() {
 
 #[test]
 fn fields_stay_where_they_are() {
-    let (_folder, path) = hostile();
+    let (_directory, path) = hostile();
     let text = String::from_utf8(raw(&path, &["--format", "text"])).unwrap();
     assert!(text.is_ascii());
     for line in text.lines() {
@@ -109,8 +109,8 @@ fn fields_stay_where_they_are() {
 
 #[test]
 fn the_report_runs_no_script_of_others() {
-    let (folder, path) = hostile();
-    let report = folder.path().join("r.html");
+    let (directory, path) = hostile();
+    let report = directory.path().join("r.html");
     raw(
         &path,
         &["-w", "/dev/null", "--report", report.to_str().unwrap()],
@@ -132,7 +132,7 @@ fn a_full_table_is_a_loss_and_every_record_is_written() {
             talk.frames()
         })
         .collect();
-    let (_folder, path) = capture(&frames);
+    let (_directory, path) = capture(&frames);
     let words = ["--max-pending", "16", "--summary", "/dev/stderr"];
     let ran = http(&path, &words).exits(1).says("\"table_full\": 24");
     assert_eq!(ran.lines().len(), 40);
@@ -145,7 +145,7 @@ fn short_captures_are_read_as_far_as_they_go() {
     for frame in &mut frames {
         frame.bytes.truncate(128);
     }
-    let (_folder, path) = capture(&frames);
+    let (_directory, path) = capture(&frames);
     let found = summary(&path, &[]);
     assert_eq!(found["http"]["requests"], 800);
     assert_eq!(found["http"]["transactions"], 800);
@@ -165,7 +165,7 @@ fn packets_that_do_not_decode_are_counted_by_layer_and_cause() {
             _ => {}
         }
     }
-    let (_folder, path) = capture(&frames);
+    let (_directory, path) = capture(&frames);
     let found = summary(&path, &[]);
     assert_eq!(found["packets"], count);
     let errors = found["decode_errors"].as_object().unwrap();

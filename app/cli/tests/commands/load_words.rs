@@ -21,8 +21,8 @@ const HERE: [&str; 4] = ["-i", "lo", "--clients", "10.128.0.0/24"];
 
 #[test]
 fn a_controller_writes_no_records_and_no_capture() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
     for (flag, path) in [("-w", at("records.jsonl")), ("--pcap", at("all.pcap"))] {
         // It would wait for its worker for a minute.
         let controller = ["--role", "controller", "--generators", "1", flag, &path];
@@ -34,8 +34,8 @@ fn a_controller_writes_no_records_and_no_capture() {
 }
 
 #[test]
-fn outputs_need_a_folder_that_is_there() {
-    let folder = tempfile::tempdir().unwrap();
+fn outputs_need_a_directory_that_is_there() {
+    let directory = tempfile::tempdir().unwrap();
     for (flag, name) in [
         ("-w", "none/records.jsonl"),
         ("--pcap", "none/all.pcap"),
@@ -44,7 +44,7 @@ fn outputs_need_a_folder_that_is_there() {
         ("--report", "none/report.html"),
         ("--report", "none/report.json"),
     ] {
-        let path = folder.path().join(name).display().to_string();
+        let path = directory.path().join(name).display().to_string();
         load(&[&HERE[..], &[flag, &path]].concat())
             .exits(3)
             .says("none: no such directory to write to");
@@ -53,8 +53,8 @@ fn outputs_need_a_folder_that_is_there() {
 
 #[test]
 fn a_script_has_at_most_16_mib() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("script");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("script");
     // Nothing but length: no disk is needed for it.
     File::create(&path)
         .unwrap()

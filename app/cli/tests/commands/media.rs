@@ -23,8 +23,8 @@ fn screen(command: &str, path: &Path) -> String {
 
 #[test]
 fn a_single_packet_is_no_packets() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("one.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("one.pcap");
     std::fs::write(&path, plain(&demo_frames()[..1])).unwrap();
     for command in ["http", "flows", "halves"] {
         let screen = screen(command, &path);
@@ -39,8 +39,8 @@ fn a_single_packet_is_no_packets() {
 
 #[test]
 fn one_time_has_no_percentiles() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("one.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("one.pcap");
     let client = "192.0.2.1:50000".parse().unwrap();
     let server = "198.51.100.2:80".parse().unwrap();
     let mut talk = Conversation::between(client, server);
@@ -60,8 +60,8 @@ fn one_time_has_no_percentiles() {
 
 #[test]
 fn packets_of_which_a_fragment_is_missing_are_lost() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("parts.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("parts.pcap");
     let mut parts = in_parts(&demo_frames(), 256);
     // The first packet that has several.
     let second = parts
@@ -90,41 +90,41 @@ fn packets_of_which_a_fragment_is_missing_are_lost() {
 
 #[test]
 fn a_tree_too_deep_is_no_input() {
-    let folder = tempdir().unwrap();
-    let deep = folder.path().join("d/".repeat(32));
+    let directory = tempdir().unwrap();
+    let deep = directory.path().join("d/".repeat(32));
     std::fs::create_dir_all(&deep).unwrap();
     std::fs::write(deep.join("x.pcap"), plain(&demo_frames())).unwrap();
-    http(folder.path(), &[])
+    http(directory.path(), &[])
         .exits(3)
         .says("32 directories deep")
         .says("no capture in it could be read");
-    std::os::unix::fs::symlink("gone.pcap", folder.path().join("link.pcap")).unwrap();
-    std::fs::write(folder.path().join("y.pcap"), plain(&demo_frames())).unwrap();
-    let ran = http(folder.path(), &[]).exits(1);
+    std::os::unix::fs::symlink("gone.pcap", directory.path().join("link.pcap")).unwrap();
+    std::fs::write(directory.path().join("y.pcap"), plain(&demo_frames())).unwrap();
+    let ran = http(directory.path(), &[]).exits(1);
     let ran = ran.says("link.pcap: a link to a file that is not there");
     assert_eq!(ran.lines().len(), 800);
 }
 
 #[test]
 fn captures_are_found_below_directories_and_other_files_counted() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let frames = demo_frames();
     let (first, second) = frames.split_at(1500);
-    std::fs::create_dir_all(folder.path().join("2/deep")).unwrap();
-    std::fs::write(folder.path().join("1.pcap"), plain(first)).unwrap();
-    std::fs::write(folder.path().join("2/deep/x.pcap"), plain(second)).unwrap();
-    std::fs::write(folder.path().join("2/notes.txt"), "not a capture").unwrap();
-    let ran = http(folder.path(), &[]).exits(0);
+    std::fs::create_dir_all(directory.path().join("2/deep")).unwrap();
+    std::fs::write(directory.path().join("1.pcap"), plain(first)).unwrap();
+    std::fs::write(directory.path().join("2/deep/x.pcap"), plain(second)).unwrap();
+    std::fs::write(directory.path().join("2/notes.txt"), "not a capture").unwrap();
+    let ran = http(directory.path(), &[]).exits(0);
     let ran = ran.says("notes.txt: 1 file of a directory skipped: not a capture");
     assert_eq!(ran.stdout, http(&demo(), &[]).exits(0).stdout);
-    let totals = summary(folder.path(), &[]);
+    let totals = summary(directory.path(), &[]);
     assert_eq!(totals["input_faults"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn link_types_that_are_not_decoded_are_named_and_come_first() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("sensor.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("sensor.pcap");
     let file = pcap(&demo_frames()[..30], PcapVariant::usual(LinkType(195)));
     std::fs::write(&path, file).unwrap();
     for command in ["http", "flows"] {
@@ -152,8 +152,8 @@ fn link_types_that_are_not_decoded_are_named_and_come_first() {
 
 #[test]
 fn packets_that_stand_with_a_note_are_decoded() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("note.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("note.pcap");
     let mut frames = demo_frames()[..30].to_vec();
     // The IP header says more than the frame has.
     frames[3].bytes[16] += 1;
@@ -174,8 +174,8 @@ fn packets_that_stand_with_a_note_are_decoded() {
 
 #[test]
 fn a_trace_without_http_says_what_it_has() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("tls.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("tls.pcap");
     let client = "192.0.2.1:50000".parse().unwrap();
     let server = "198.51.100.2:443".parse().unwrap();
     let mut talk = Conversation::between(client, server);
@@ -193,8 +193,8 @@ fn a_trace_without_http_says_what_it_has() {
 
 #[test]
 fn packets_in_parts_give_the_same_records_with_any_number_of_workers() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("parts.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("parts.pcap");
     std::fs::write(&path, plain(&in_parts(&demo_frames(), 256))).unwrap();
     let sorted = |path: &Path, words: &[&str]| {
         let ran = http(path, words).exits(0);
@@ -277,13 +277,13 @@ fn mistreated() -> Vec<CapturedFrame> {
 
 #[test]
 fn mistreated_parts_are_counted_alike_by_any_number_of_workers() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("parts.pcap");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("parts.pcap");
     std::fs::write(&path, plain(&mistreated())).unwrap();
     let file = path.to_str().unwrap();
     for command in ["http", "flows"] {
         let measured = |workers: &str| {
-            let totals = folder.path().join("totals.json");
+            let totals = directory.path().join("totals.json");
             let words = [command, "-q", "-r", file, "--workers", workers];
             let summary = ["--overwrite", "--summary", totals.to_str().unwrap()];
             let output = linkweir().args(words).args(summary).output().unwrap();
@@ -319,8 +319,8 @@ fn mistreated_parts_are_counted_alike_by_any_number_of_workers() {
 
 #[test]
 fn packets_that_stand_with_a_fault_are_not_frames_that_did_not_decode() {
-    let folder = tempdir().unwrap();
-    let capture = folder.path().join("short.pcap");
+    let directory = tempdir().unwrap();
+    let capture = directory.path().join("short.pcap");
     let mut talk = Conversation::v4(40_000);
     for _ in 0..5 {
         talk.client_sends("GET / HTTP/1.1\r\n\r\n");
@@ -335,7 +335,7 @@ fn packets_that_stand_with_a_fault_are_not_frames_that_did_not_decode() {
     frames[3].bytes.truncate(20);
     std::fs::write(&capture, plain(&frames)).unwrap();
     for command in ["http", "flows"] {
-        let page = folder.path().join("page.html");
+        let page = directory.path().join("page.html");
         let words = ["-q", "-w", "/dev/null", "-r", capture.to_str().unwrap()];
         let totals = [
             "--summary",

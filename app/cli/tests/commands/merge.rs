@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
 /// Sketch and summary of a capture.
-fn measured(folder: &Path, name: &str, capture: &[u8]) -> (PathBuf, Value) {
-    let path = folder.join(format!("{name}.pcap"));
+fn measured(directory: &Path, name: &str, capture: &[u8]) -> (PathBuf, Value) {
+    let path = directory.join(format!("{name}.pcap"));
     let (sketch, summary) = (
-        folder.join(format!("{name}.json")),
-        folder.join(format!("{name}.summary")),
+        directory.join(format!("{name}.json")),
+        directory.join(format!("{name}.summary")),
     );
     std::fs::write(&path, capture).unwrap();
     let words = ["-w", "/dev/null", "--sketch", sketch.to_str().unwrap()];
@@ -44,9 +44,9 @@ fn timeless(mut totals: Value) -> Value {
 
 #[test]
 fn parts_add_up_to_the_whole() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let frames = demo_frames();
-    let (_, whole) = measured(folder.path(), "whole", &plain(&frames));
+    let (_, whole) = measured(directory.path(), "whole", &plain(&frames));
     // Both directions of a connection are in one share.
     let ports = |frame: &&CapturedFrame| {
         let packet = decode(LinkType::ETHERNET, &frame.bytes, frame.wire_len).unwrap();
@@ -63,7 +63,7 @@ fn parts_add_up_to_the_whole() {
                 .cloned()
                 .collect();
             assert!(!frames.is_empty());
-            measured(folder.path(), &format!("share{share}"), &plain(&frames)).0
+            measured(directory.path(), &format!("share{share}"), &plain(&frames)).0
         })
         .collect();
     let [a, b, c] = shares.as_slice() else {
@@ -73,7 +73,7 @@ fn parts_add_up_to_the_whole() {
     let sum = merged(&[&[a.as_path(), b, c], &stdout[..]].concat());
     assert_eq!(timeless(sum), timeless(whole.clone()));
     // Merged in two steps, in another order.
-    let two = folder.path().join("two.json");
+    let two = directory.path().join("two.json");
     run(&[
         Path::new("merge"),
         c,
@@ -85,8 +85,8 @@ fn parts_add_up_to_the_whole() {
     .exits(0);
     let sum = merged(&[&[two.as_path(), b], &stdout[..]].concat());
     assert_eq!(timeless(sum), timeless(whole.clone()));
-    // A folder of sketches; other files in it are none of its business.
-    let inside = folder.path().join("inside");
+    // A directory of sketches; other files in it are none of its business.
+    let inside = directory.path().join("inside");
     std::fs::create_dir(&inside).unwrap();
     for (at, share) in shares.iter().enumerate() {
         std::fs::copy(share, inside.join(format!("{at}.json"))).unwrap();
@@ -98,10 +98,10 @@ fn parts_add_up_to_the_whole() {
 
 #[test]
 fn losses_and_screen_are_those_of_one_run() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let mut cut = plain(&demo_frames());
     cut.truncate(cut.len() / 2 + 3);
-    let (sketch, summary) = measured(folder.path(), "cut", &cut);
+    let (sketch, summary) = measured(directory.path(), "cut", &cut);
     let ran = run(&[
         Path::new("merge"),
         &sketch,
@@ -116,12 +116,12 @@ fn losses_and_screen_are_those_of_one_run() {
 }
 
 /// A sketch with something done to it, and what `merge` says.
-fn refused(folder: &TempDir, change: impl FnOnce(&mut Value), says: &str) {
-    let sketch = folder.path().join("good.json");
+fn refused(directory: &TempDir, change: impl FnOnce(&mut Value), says: &str) {
+    let sketch = directory.path().join("good.json");
     let mut value: Value =
         serde_json::from_str(&std::fs::read_to_string(&sketch).unwrap()).unwrap();
     change(&mut value);
-    let path = folder.path().join("changed.json");
+    let path = directory.path().join("changed.json");
     std::fs::write(&path, value.to_string()).unwrap();
     let ran = run(&[Path::new("merge"), &path]).exits(2).says(says);
     assert!(ran.stderr.contains("changed.json"), "{}", ran.stderr);
@@ -129,83 +129,83 @@ fn refused(folder: &TempDir, change: impl FnOnce(&mut Value), says: &str) {
 
 #[test]
 fn what_is_no_sketch_is_refused_by_name() {
-    let folder = tempdir().unwrap();
-    measured(folder.path(), "good", &plain(&demo_frames()));
+    let directory = tempdir().unwrap();
+    measured(directory.path(), "good", &plain(&demo_frames()));
     refused(
-        &folder,
+        &directory,
         |v| v["linkweir_sketch"] = 2.into(),
         "version 2, this linkweir reads version 1",
     );
     refused(
-        &folder,
+        &directory,
         |v| *v = json!({"packets": 1}),
         "not a sketch of linkweir: missing field `linkweir_sketch`",
     );
-    refused(&folder, |v| v["kind"] = "flows".into(), "`flows`");
+    refused(&directory, |v| v["kind"] = "flows".into(), "`flows`");
     refused(
-        &folder,
+        &directory,
         |v| v["http"]["requests"] = "7".into(),
         "`http.requests` must be a whole number from 0 on, not \"7\"",
     );
     refused(
-        &folder,
+        &directory,
         |v| v["http"]["requests"] = (-7).into(),
         "`http.requests`",
     );
     refused(
-        &folder,
+        &directory,
         |v| drop(v["run"].as_object_mut().unwrap().remove("bytes")),
         "missing field `bytes` at line",
     );
     refused(
-        &folder,
+        &directory,
         |v| v["run"]["moons"] = 1.into(),
         "unknown field `moons`, expected one of `packets`, `bytes`",
     );
     refused(
-        &folder,
+        &directory,
         |v| v["run"]["decode_errors"] = json!({"ipv5": {"cut": 1}}),
         "`run.decode_errors.ipv5.cut`",
     );
     refused(
-        &folder,
+        &directory,
         |v| drop(v["run"].as_object_mut().unwrap().remove("first_ts_ns")),
         "missing field `first_ts_ns`",
     );
     refused(
-        &folder,
+        &directory,
         |v| drop(v["http"].as_object_mut().unwrap().remove("requests")),
         "`http.requests` is missing",
     );
     refused(
-        &folder,
+        &directory,
         |v| v["http"]["moons"] = 1.into(),
         "`http.moons` is not known to this version",
     );
     refused(
-        &folder,
+        &directory,
         |v| v["http"]["status_codes"]["2000"] = 1.into(),
         "`http.status_codes.2000` is not a valid status code",
     );
     refused(
-        &folder,
+        &directory,
         |v| v["http"]["response_time_ns"]["sum"] = "1".into(),
         "`http.response_time_ns.buckets` contradict",
     );
     refused(
-        &folder,
+        &directory,
         |v| v["http"]["response_time_ns"]["buckets"][0] = 1.into(),
         "expected a tuple of size 2 at line",
     );
     refused(
-        &folder,
+        &directory,
         |v| {
             v["run"]["input_faults"] =
                 json!([{"input": "a", "offset": null, "kind": "odd", "message": ""}]);
         },
         "unknown variant `odd`, expected one of `unusable`, `damaged`",
     );
-    let path = folder.path().join("no.json");
+    let path = directory.path().join("no.json");
     std::fs::write(&path, "{").unwrap();
     run(&[Path::new("merge"), &path])
         .exits(2)
@@ -217,12 +217,12 @@ fn what_is_no_sketch_is_refused_by_name() {
 
 #[test]
 fn a_run_counts_once_and_parts_are_asked_for() {
-    let folder = tempdir().unwrap();
-    let (sketch, _) = measured(folder.path(), "good", &plain(&demo_frames()));
+    let directory = tempdir().unwrap();
+    let (sketch, _) = measured(directory.path(), "good", &plain(&demo_frames()));
     run(&[Path::new("merge"), &sketch, &sketch])
         .exits(2)
         .says("given twice");
-    let empty = folder.path().join("empty");
+    let empty = directory.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     run(&[Path::new("merge"), &empty])
         .exits(2)

@@ -10,10 +10,10 @@ use linkweir_model::{Model, Provenance, Source, Superposition};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with files.
-struct Folder(TempDir);
+/// A directory with files.
+struct Directory(TempDir);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -88,14 +88,14 @@ const STARTS: &str = "session_start
 
 #[test]
 fn sessions_of_a_log() {
-    let folder = Folder::new();
-    let path = folder.with("a.log", log().concat());
-    let summary = folder.at("s.json");
+    let directory = Directory::new();
+    let path = directory.with("a.log", log().concat());
+    let summary = directory.at("s.json");
     let ran = model(&["sessions", &path, "--summary", &summary]).exits(0);
     assert_eq!(ran.stdout, STARTS);
     ran.says("9 of 4 clients")
         .says("6, 1.5 requests each (timeout 30m)");
-    let object = folder.json("s.json");
+    let object = directory.json("s.json");
     let model_part = &object["model"];
     assert_eq!(model_part["requests"], 9);
     assert_eq!(model_part["clients"], 4);
@@ -123,15 +123,15 @@ fn sessions_of_a_log() {
 
 #[test]
 fn one_wrong_year_in_an_input_does_not_become_bins() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut lines = log();
     lines.push(line("10.0.0.9", 21, 0).replace("/2000:", "/2010:"));
-    let path = folder.with("a.log", lines.concat());
+    let path = directory.with("a.log", lines.concat());
     let counts = "bin_start,count\n2000-10-10 12:00,2\n2000-10-10 12:30,3\n2010-10-10 13:00,1\n";
-    let counts = folder.with("counts.csv", counts);
+    let counts = directory.with("counts.csv", counts);
     let events = "time\n2000-10-10 12:00\n2000-10-10 12:30\n2010-10-10 13:00\n";
-    let events = folder.with("events.csv", events);
-    let model_path = folder.at("m.json");
+    let events = directory.with("events.csv", events);
+    let model_path = directory.at("m.json");
     let fit = |input| ["fit", input, "--bin", "30m", "-o", &model_path].map(str::to_owned);
     let sessions = ["sessions", &path, "--bin", "30m"].map(str::to_owned);
     let events_flag = ["--events".to_owned()];
@@ -164,14 +164,14 @@ fn one_wrong_year_in_an_input_does_not_become_bins() {
 
 #[test]
 fn a_wrong_year_is_told_with_its_line() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut lines = log();
     lines.insert(7, line("10.0.0.9", 21, 0).replace("/2000:", "/2011:"));
-    let later = folder.with("later.log", lines.concat());
+    let later = directory.with("later.log", lines.concat());
     let mut lines = log();
     lines.insert(4, line("10.0.0.9", 21, 0).replace("/2000:", "/1999:"));
-    let earlier = folder.with("earlier.log", lines.concat());
-    let out = folder.at("out.csv");
+    let earlier = directory.with("earlier.log", lines.concat());
+    let out = directory.at("out.csv");
     // With bins; with bins that would be too many; with the beginning of the time that is meant.
     for (bin, more, fits) in [
         ("30m", &[][..], true),
@@ -205,12 +205,12 @@ fn a_wrong_year_is_told_with_its_line() {
     // More than one on either side; one between two others.
     let mut lines = log();
     lines.extend([20, 21].map(|at| line("10.0.0.9", at, 0).replace("/2000:", "/2011:")));
-    let two = folder.with("two.log", lines.concat());
+    let two = directory.with("two.log", lines.concat());
     model(&["sessions", &two, "--bin", "30m"])
         .exits(2)
         .says("Leave out 2 requests with --to 2011-10-10T12:20:00Z");
     lines.extend([line("10.0.0.9", 30, 0).replace("/2000:", "/2005:")]);
-    let between = folder.with("between.log", lines.concat());
+    let between = directory.with("between.log", lines.concat());
     model(&["sessions", &between, "--bin", "30m"])
         .exits(2)
         .says("between.log:12 stands alone: is its time wrong? Take it out of the log");
@@ -240,12 +240,12 @@ fn a_wrong_year_is_told_with_its_line() {
 
 #[test]
 fn bins_most_of_which_are_empty_are_told() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut lines = log();
-    let full = folder.with("full.log", lines.concat());
+    let full = directory.with("full.log", lines.concat());
     lines.push(line("10.0.0.9", 0, 0).replace("10/Oct", "25/Oct"));
-    let empty = folder.with("empty.log", lines.concat());
-    let out = folder.at("out.csv");
+    let empty = directory.with("empty.log", lines.concat());
+    let out = directory.at("out.csv");
     let bins = |path: &str| {
         let words = ["sessions", path, "--bin", "30m", "-w", &out, "--overwrite"];
         model(&words).exits(0)
@@ -257,9 +257,9 @@ fn bins_most_of_which_are_empty_are_told() {
 
 #[test]
 fn a_log_may_come_in_pieces_compressed_and_through_a_pipe() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let lines = log();
-    let newer = folder.with("new.log", lines[5..].concat());
+    let newer = directory.with("new.log", lines[5..].concat());
     let mut gzip = std::process::Command::new("gzip")
         .arg("-c")
         .stdin(Stdio::piped())
@@ -273,7 +273,7 @@ fn a_log_may_come_in_pieces_compressed_and_through_a_pipe() {
         .write_all(older.as_bytes())
         .unwrap();
     let packed = gzip.wait_with_output().unwrap().stdout;
-    let older = folder.with("old.log.1", &packed);
+    let older = directory.with("old.log.1", &packed);
     // In the wrong order.
     assert_eq!(
         model(&["sessions", &newer, &older, "-q"]).exits(0).stdout,
@@ -282,7 +282,7 @@ fn a_log_may_come_in_pieces_compressed_and_through_a_pipe() {
     let piped = model_stdin(&["sessions", "-", "-q"], lines.concat().as_bytes());
     assert_eq!(piped.exits(0).stdout, STARTS);
     // What is before the damage counts.
-    let cut = folder.with("cut.gz", &packed[..packed.len() - 4]);
+    let cut = directory.with("cut.gz", &packed[..packed.len() - 4]);
     let ran = model(&["sessions", &cut])
         .exits(1)
         .says("what is before it was read");
@@ -291,7 +291,7 @@ fn a_log_may_come_in_pieces_compressed_and_through_a_pipe() {
 
 #[test]
 fn lines_that_cannot_be_read_are_counted_by_cause() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut lines = log();
     lines.insert(1, "10.0.0.9 - - [yesterday] \"GET /\" 200 5\n".to_owned());
     lines.insert(
@@ -300,8 +300,8 @@ fn lines_that_cannot_be_read_are_counted_by_cause() {
     );
     lines.push("\u{1b}[31mrubbish\n".to_owned());
     lines.push("10.0.0.9 - - [10/Oct/2000:12:00:00 +0000] \"-\" 408 -\n".to_owned());
-    let path = folder.with("a.log", lines.concat());
-    let summary = folder.at("s.json");
+    let path = directory.with("a.log", lines.concat());
+    let summary = directory.at("s.json");
     let ran = model(&["sessions", &path, "--summary", &summary]).exits(1);
     assert_eq!(ran.stdout, STARTS);
     let ran = ran
@@ -309,15 +309,15 @@ fn lines_that_cannot_be_read_are_counted_by_cause() {
         .says("1 line not read (request), the first is line 4")
         .says("1 line not read (client), the first is line 12");
     assert!(!ran.stderr.contains('\u{1b}'));
-    let object = folder.json("s.json");
+    let object = directory.json("s.json");
     assert_eq!(object["model"]["not_read"].as_array().unwrap().len(), 4);
     // A connection without a request is no damage.
-    let path = folder.with("b.log", lines[lines.len() - 1].clone() + &log().concat());
+    let path = directory.with("b.log", lines[lines.len() - 1].clone() + &log().concat());
     model(&["sessions", &path, "-q"]).exits(0);
     // A log that is not sorted at all.
     let mut lines = log();
     lines.reverse();
-    let path = folder.with("c.log", lines.concat());
+    let path = directory.with("c.log", lines.concat());
     model(&["sessions", &path, "-q"])
         .exits(1)
         .says("sort the log");
@@ -333,23 +333,23 @@ fn record(time: u32, client: u32) -> Vec<u8> {
 
 #[test]
 fn sessions_of_world_cup_records() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let start = 897_343_200;
     let mut bytes = Vec::new();
     for (seconds, client) in [(0, 1), (3, 2), (12, 1), (1812, 1), (1813, 2), (1900, 3)] {
         bytes.extend(record(start + seconds, client));
     }
-    let path = folder.with("wc_day45_1", &bytes);
+    let path = directory.with("wc_day45_1", &bytes);
     let ran = model(&["sessions", &path, "-q", "--bin", "1h"]).exits(0);
     // 1 and 2 begin; 2 again after 1810 s, 1 not after 1800 s; 3 begins.
     assert_eq!(ran.stdout, "bin_start,count\n1998-06-08T22:00:00Z,4\n");
     bytes.pop();
-    let path = folder.with("cut", &bytes);
+    let path = directory.with("cut", &bytes);
     let ran = model(&["sessions", &path, "--bin", "1h", "-w", "/dev/null"]);
     ran.exits(1)
         .says("1 line not read (truncated), the first is line 6");
     // A time beyond the event is taken where the form is stated.
-    let path = folder.with("late", record(1_000_000_000, 1));
+    let path = directory.with("late", record(1_000_000_000, 1));
     model(&["sessions", &path])
         .exits(3)
         .says("no log in a known form");
@@ -358,11 +358,11 @@ fn sessions_of_world_cup_records() {
 
 #[test]
 fn sessions_of_http_records_are_the_same_in_every_form() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut outputs = Vec::new();
     let capture = demo();
     for form in ["jsonl", "csv", "text", "parquet", "arrow"] {
-        let records = folder.at(form);
+        let records = directory.at(form);
         let words = [
             "http",
             "-q",
@@ -372,7 +372,7 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
             &records,
         ];
         run(&[&words[..], &["--format", form]].concat()).exits(0);
-        let summary = folder.at("s.json");
+        let summary = directory.at("s.json");
         let words = [
             "sessions",
             &records,
@@ -383,17 +383,17 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
             &summary,
         ];
         outputs.push(model(&words).exits(0).stdout);
-        assert_eq!(folder.json("s.json")["model"]["requests"], 800, "{form}");
+        assert_eq!(directory.json("s.json")["model"]["requests"], 800, "{form}");
     }
     assert!(outputs[0].lines().count() > 5, "{}", outputs[0]);
     assert!(outputs.iter().all(|output| *output == outputs[0]));
 
     // A stream needs no file; several inputs of several forms are merged by time.
-    let stream = fs::read(folder.at("arrow")).unwrap();
+    let stream = fs::read(directory.at("arrow")).unwrap();
     let ran = model_stdin(&["sessions", "-", "--timeout", "5ms", "-q"], &stream).exits(0);
     assert_eq!(ran.stdout, outputs[0]);
-    let both = [folder.at("parquet"), folder.at("jsonl")];
-    let summary = folder.at("both.json");
+    let both = [directory.at("parquet"), directory.at("jsonl")];
+    let summary = directory.at("both.json");
     let words = [
         "sessions",
         &both[0],
@@ -404,7 +404,7 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
         &summary,
     ];
     assert_eq!(model(&words).exits(0).stdout, outputs[0]);
-    assert_eq!(folder.json("both.json")["model"]["requests"], 1600);
+    assert_eq!(directory.json("both.json")["model"]["requests"], 1600);
 
     let counts = [
         "fit",
@@ -416,18 +416,18 @@ fn sessions_of_http_records_are_the_same_in_every_form() {
         "--json",
         "-o",
     ];
-    let of_columns = model(&[&counts[..], &[&folder.at("m.json")]].concat()).exits(0);
+    let of_columns = model(&[&counts[..], &[&directory.at("m.json")]].concat()).exits(0);
     let arrivals: Value = serde_json::from_str(&of_columns.stdout).unwrap();
     assert_eq!(arrivals["arrivals"], outputs[0].lines().count() - 1);
 }
 
 #[test]
 fn columns_that_are_damaged_or_of_something_else_are_told_by_name() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let capture = demo();
     let capture = capture.to_str().unwrap();
     let records = |command: &str, name: &str| {
-        let path = folder.at(name);
+        let path = directory.at(name);
         run(&[command, "-q", "-r", capture, "-w", &path]).exits(0);
         path
     };
@@ -444,13 +444,13 @@ fn columns_that_are_damaged_or_of_something_else_are_told_by_name() {
         .exits(3)
         .says("standard input")
         .says("no pipe");
-    let cut = folder.with("cut.parquet", &bytes[..bytes.len() / 2]);
+    let cut = directory.with("cut.parquet", &bytes[..bytes.len() / 2]);
     model(&["sessions", &cut]).exits(3).says("cut.parquet");
     // A stream that ends in the middle: what is before the damage counts.
     let stream = fs::read(records("http", "http.arrow")).unwrap();
-    let cut = folder.with("cut.arrow", &stream[..stream.len() - 5000]);
+    let cut = directory.with("cut.arrow", &stream[..stream.len() - 5000]);
     model(&["sessions", &cut, "-q"]).exits(1).says("cut.arrow");
-    let feather = folder.with("x.feather", b"ARROW1\0\0 and more");
+    let feather = directory.with("x.feather", b"ARROW1\0\0 and more");
     model(&["sessions", &feather])
         .exits(3)
         .says("has to be a stream");
@@ -471,9 +471,9 @@ fn known() -> Model {
 
 #[test]
 fn from_counts_to_a_model_and_back() {
-    let folder = Folder::new();
-    let path = folder.with("known.json", known().to_json());
-    let counts = folder.at("counts.csv");
+    let directory = Directory::new();
+    let path = directory.with("known.json", known().to_json());
+    let counts = directory.at("counts.csv");
     let simulate = ["simulate", &path, "--bins", "20000", "--seed", "7"];
     model(&[&simulate[..], &["-w", &counts]].concat())
         .exits(0)
@@ -481,11 +481,11 @@ fn from_counts_to_a_model_and_back() {
         .says("(model 30.0000)");
     // The same seed, the same counts; another, others.
     let again = model(&simulate).exits(0);
-    assert_eq!(again.stdout, folder.read("counts.csv"));
+    assert_eq!(again.stdout, directory.read("counts.csv"));
     let other = model(&["simulate", &path, "--bins", "20000", "--seed", "8"]).exits(0);
     assert_ne!(other.stdout, again.stdout);
 
-    let fitted = folder.at("fitted.json");
+    let fitted = directory.at("fitted.json");
     let fit = [
         "fit",
         &counts,
@@ -539,7 +539,7 @@ fn from_counts_to_a_model_and_back() {
     assert!(object["equations"]["total_variation"].as_f64().unwrap() < 0.05);
     // Another load is told from it.
     let steady: String = (0..2000).map(|at| format!("{}\n", 3 + at % 2)).collect();
-    let steady = folder.with("steady.csv", steady);
+    let steady = directory.with("steady.csv", steady);
     model(&["check", &fitted, &steady, "--max-mean-error", "10"])
         .exits(1)
         .says("the error of the mean is");
@@ -547,9 +547,9 @@ fn from_counts_to_a_model_and_back() {
 
 #[test]
 fn figures_are_drawn() {
-    let folder = Folder::new();
-    let path = folder.with("known.json", known().to_json());
-    let counts = folder.at("counts.csv");
+    let directory = Directory::new();
+    let path = directory.with("known.json", known().to_json());
+    let counts = directory.at("counts.csv");
     model(&[
         "simulate", &path, "--bins", "2000", "--seed", "1", "-q", "-w", &counts,
     ])
@@ -558,7 +558,7 @@ fn figures_are_drawn() {
         ("a.svg", &b"<svg xmlns"[..], 200_000),
         ("a.html", b"<!doctype html>", 200_000),
     ] {
-        let plot = folder.at(name);
+        let plot = directory.at(name);
         model(&["check", &path, &counts, "--lags", "100", "--plot", &plot]).exits(0);
         let picture = fs::read(&plot).unwrap();
         assert!(picture.starts_with(begins), "{name}");
@@ -568,9 +568,9 @@ fn figures_are_drawn() {
             picture.len()
         );
     }
-    let svg = folder.read("a.svg");
+    let svg = directory.read("a.svg");
     assert!(svg.contains("Histogram of the model") && svg.contains("over 100 lags (1000 s)"));
-    let plot = folder.at("a.png");
+    let plot = directory.at("a.png");
     model(&["check", &path, &counts, "--plot", &plot])
         .exits(2)
         .says("a picture ends in");
@@ -578,14 +578,14 @@ fn figures_are_drawn() {
 
 #[test]
 fn counts_are_taken_as_people_have_them() {
-    let folder = Folder::new();
-    let path = folder.with("known.json", known().to_json());
-    let counts = folder.at("counts.csv");
+    let directory = Directory::new();
+    let path = directory.with("known.json", known().to_json());
+    let counts = directory.at("counts.csv");
     model(&[
         "simulate", &path, "--bins", "3000", "--seed", "2", "-q", "-w", &counts,
     ])
     .exits(0);
-    let plain = folder.read("counts.csv");
+    let plain = directory.read("counts.csv");
     let expected = model(&["check", &path, &counts, "--json", "--lags", "50"])
         .exits(0)
         .stdout;
@@ -610,17 +610,17 @@ fn counts_are_taken_as_people_have_them() {
         ("events.csv", format!("TIMESTAMP,Context,Tokens\n{events}")),
         ("quoted.csv", plain.replace("count", "\"count\"")),
     ] {
-        let table = folder.with(name, text);
+        let table = directory.with(name, text);
         let ran = model(&["check", &path, &table, "--json", "--lags", "50"]).exits(0);
         let object: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(object["equations"], expected["equations"], "{name}");
     }
     // Bins are summed, and the model's have another length then.
-    model(&["check", &path, &folder.at("timed.csv"), "--bin", "20s"])
+    model(&["check", &path, &directory.at("timed.csv"), "--bin", "20s"])
         .exits(2)
         .says("bins of 10 s, the counts of 20 s");
     let minutes: String = (0..400).map(|at| format!("{}\n", 100 + at % 50)).collect();
-    let minutes = folder.with(
+    let minutes = directory.with(
         "minutes.csv",
         format!("minute,n\n{}", {
             let lines = minutes.lines().enumerate();
@@ -629,7 +629,7 @@ fn counts_are_taken_as_people_have_them() {
                 .collect::<String>()
         }),
     );
-    let out = folder.at("out.json");
+    let out = directory.at("out.json");
     model(&["fit", &minutes, "--bin", "10s", "-o", &out])
         .exits(2)
         .says("--spread SEED makes a surrogate");
@@ -642,7 +642,7 @@ fn counts_are_taken_as_people_have_them() {
 
 #[test]
 fn a_log_can_be_fitted_at_once() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut lines = String::new();
     // A client a second or so, more in every other ten minutes; each for itself.
     let mut client = 0;
@@ -654,10 +654,10 @@ fn a_log_can_be_fitted_at_once() {
             lines.push_str(&line(&name, second / 60, second % 60));
         }
     }
-    let log = folder.with("a.log", &lines);
-    let counts = folder.at("counts.csv");
+    let log = directory.with("a.log", &lines);
+    let counts = directory.at("counts.csv");
     model(&["sessions", &log, "--bin", "10s", "-q", "-w", &counts]).exits(0);
-    let (a, b) = (folder.at("a.json"), folder.at("b.json"));
+    let (a, b) = (directory.at("a.json"), directory.at("b.json"));
     let ran = model(&["fit", &log, "--bin", "10s", "--lags", "50", "-o", &a]).exits(0);
     assert!(
         ran.stdout.contains("sessions of a.log, timeout 30m"),
@@ -665,15 +665,15 @@ fn a_log_can_be_fitted_at_once() {
         ran.stdout
     );
     model(&["fit", &counts, "--lags", "50", "-o", &b]).exits(0);
-    let sources = |name: &str| folder.json(name)["sources"].clone();
+    let sources = |name: &str| directory.json(name)["sources"].clone();
     assert_eq!(sources("a.json"), sources("b.json"));
     assert!(sources("a.json").is_array());
 }
 
 #[test]
 fn bad_input_is_refused_by_name() {
-    let folder = Folder::new();
-    let out = folder.at("out.json");
+    let directory = Directory::new();
+    let out = directory.at("out.json");
     let lines = |of: &dyn Fn(u32) -> String| (0..500).map(of).collect::<String>();
     let cases = [
         ("empty", String::new(), "it is empty"),
@@ -722,7 +722,7 @@ fn bad_input_is_refused_by_name() {
         ),
     ];
     for (name, text, what) in cases {
-        let path = folder.with(name, text);
+        let path = directory.with(name, text);
         model(&["fit", &path, "--bin", "10s", "-o", &out])
             .exits(3)
             .says(what)
@@ -730,7 +730,7 @@ fn bad_input_is_refused_by_name() {
         assert!(!Path::new(&out).exists(), "{name}");
     }
     let garbage: Vec<u8> = (0..5000_u32).map(|at| (at * at % 251) as u8).collect();
-    let garbage = folder.with("garbage", garbage);
+    let garbage = directory.with("garbage", garbage);
     model(&["fit", &garbage, "-o", &out]).exits(3);
     model(&["sessions", &garbage])
         .exits(3)
@@ -741,19 +741,19 @@ fn bad_input_is_refused_by_name() {
         .says("garbage");
     model(&["check", &garbage, &garbage]).exits(3);
     // Largest counts that there can be.
-    let large = folder.with(
+    let large = directory.with(
         "large",
         lines(&|at| format!("{}\n", u32::MAX - at * 7919 % 1000)),
     );
     let ran = model(&["fit", &large, "--bin", "10s", "-o", &out]);
     assert!(matches!(ran.code, Some(0 | 3)), "{ran:?}");
-    let nothing = folder.at("nothing");
+    let nothing = directory.at("nothing");
     for words in [
         vec!["sessions", &nothing],
         vec!["fit", &nothing, "-o", &out],
         vec!["simulate", &nothing, "--bins", "5", "--seed", "1"],
         vec!["check", &nothing, &nothing],
-        vec!["sessions", folder.0.path().to_str().unwrap()],
+        vec!["sessions", directory.0.path().to_str().unwrap()],
     ] {
         model(&words).exits(3);
     }
@@ -761,14 +761,14 @@ fn bad_input_is_refused_by_name() {
 
 #[test]
 fn wrong_usage_and_outputs_that_fail() {
-    let folder = Folder::new();
-    let path = folder.with("known.json", known().to_json());
-    let counts = folder.at("counts.csv");
+    let directory = Directory::new();
+    let path = directory.with("known.json", known().to_json());
+    let counts = directory.at("counts.csv");
     model(&[
         "simulate", &path, "--bins", "500", "--seed", "1", "-q", "-w", &counts,
     ])
     .exits(0);
-    let out = folder.at("out.json");
+    let out = directory.at("out.json");
     for words in [
         vec![],
         vec!["fit", &counts],
@@ -801,7 +801,7 @@ fn wrong_usage_and_outputs_that_fail() {
         assert_eq!(model(&words).code, Some(2), "{words:?}");
     }
     assert!(!Path::new(&out).exists());
-    let log = folder.with("a.log", log().concat());
+    let log = directory.with("a.log", log().concat());
     for words in [
         vec!["fit", &counts, "-o", "/nowhere/out.json"],
         vec!["fit", &counts, "-q", "-o", "/dev/full"],
@@ -822,7 +822,10 @@ fn wrong_usage_and_outputs_that_fail() {
         assert_eq!(model(&words).code, Some(3), "{words:?}");
     }
     // Nothing half done is left.
-    let left: Vec<_> = fs::read_dir(folder.0.path()).unwrap().flatten().collect();
+    let left: Vec<_> = fs::read_dir(directory.0.path())
+        .unwrap()
+        .flatten()
+        .collect();
     assert_eq!(left.len(), 3, "{left:?}");
 }
 
@@ -840,14 +843,14 @@ fn weblog(name: &str) -> Option<String> {
 
 #[test]
 fn a_part_of_a_profile_has_its_own_mean() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     // An hour of 10 in a bin, an hour of 30: the mean of both is 20.
     let counts: String = (0..720)
         .map(|bin| format!("{}\n", if bin < 360 { 8 + bin % 5 } else { 28 + bin % 5 }))
         .collect();
-    fs::write(folder.at("counts.csv"), counts).unwrap();
-    let counts = folder.at("counts.csv");
-    let out = folder.at("model.json");
+    fs::write(directory.at("counts.csv"), counts).unwrap();
+    let counts = directory.at("counts.csv");
+    let out = directory.at("model.json");
     let fit = ["fit", &counts, "--bin", "10s", "--profile", "10m"];
     let fit = [&fit[..], &["--sources", "1", "--lags", "20", "-o", &out]].concat();
     let ran = model(&fit).exits(0);
@@ -873,8 +876,8 @@ fn the_world_cup_surrogate_is_fitted_as_the_paper_fits_it() {
     let Some(minutes) = weblog("wc98_48h_permin.csv") else {
         return;
     };
-    let folder = Folder::new();
-    let out = folder.at("wc98.json");
+    let directory = Directory::new();
+    let out = directory.at("wc98.json");
     let fit = [
         "fit",
         &minutes,
@@ -921,8 +924,8 @@ fn real_time_stamps_are_fitted() {
     let Some(events) = weblog("azure_llm_code.csv") else {
         return;
     };
-    let folder = Folder::new();
-    let out = folder.at("azure.json");
+    let directory = Directory::new();
+    let out = directory.at("azure.json");
     let fit = [
         "fit",
         &events,

@@ -13,19 +13,19 @@ const READ: u64 = 1 << 2;
 
 #[test]
 fn who_reads_files_or_waits_for_others_has_given_up_its_privileges() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     // A pipe that nobody writes to.
-    let silent = folder.path().join("silent");
+    let silent = directory.path().join("silent");
     let made = Command::new("mkfifo").arg(silent).status().unwrap();
     assert!(made.success());
     std::fs::write(
-        folder.path().join("a.toml"),
+        directory.path().join("a.toml"),
         "[gateway]\ndefault = \"allow\"\n",
     )
     .unwrap();
     let demo = demo();
     let demo = demo.to_str().unwrap();
-    let archive = folder.path().join("archive");
+    let archive = directory.path().join("archive");
     let archive = archive.to_str().unwrap();
     run(&["flows", "-q", "-r", demo, "--archive", archive]).exits(0);
     for words in [
@@ -49,7 +49,7 @@ fn who_reads_files_or_waits_for_others_has_given_up_its_privileges() {
                 .split_whitespace()
                 .map(|word| word.replace("DEMO", demo)),
         );
-        command.current_dir(folder.path());
+        command.current_dir(directory.path());
         // Nobody writes to its input, nobody reads its output.
         command.stdin(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -69,7 +69,7 @@ fn who_reads_files_or_waits_for_others_has_given_up_its_privileges() {
             assert_eq!(thread.capabilities & !READ, 0, "`{words}`: {thread:?}");
             assert_eq!(thread.no_new_privileges, "1", "`{words}`: {thread:?}");
         }
-        std::fs::read_dir(folder.path())
+        std::fs::read_dir(directory.path())
             .unwrap()
             .flatten()
             .for_each(|file| {

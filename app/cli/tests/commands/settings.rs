@@ -6,14 +6,14 @@ use crate::common::{Ran, demo, http, run};
 use tempfile::{TempDir, tempdir};
 
 fn config(text: &str) -> (TempDir, PathBuf) {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("linkweir.toml");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("linkweir.toml");
     std::fs::write(&path, text).unwrap();
-    (folder, path)
+    (directory, path)
 }
 
 fn with(text: &str, words: &[&str]) -> Ran {
-    let (_folder, path) = config(text);
+    let (_directory, path) = config(text);
     let words: Vec<&str> = ["--config", path.to_str().unwrap()]
         .iter()
         .chain(words)
@@ -45,9 +45,12 @@ fn the_command_line_wins() {
 
 #[test]
 fn inputs_and_outputs_in_the_file() {
-    let folder = tempdir().unwrap();
-    let (one, two) = (folder.path().join("1.jsonl"), folder.path().join("2.csv"));
-    let (_folder, path) = config(&format!(
+    let directory = tempdir().unwrap();
+    let (one, two) = (
+        directory.path().join("1.jsonl"),
+        directory.path().join("2.csv"),
+    );
+    let (_directory, path) = config(&format!(
         "read = [{:?}]\nwrite = [{one:?}, {two:?}]\nquiet = true\n",
         demo()
     ));
@@ -111,8 +114,8 @@ fn wrong_files() {
 
 #[test]
 fn a_bad_expression_of_a_policy_is_shown_as_it_stands() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("gateway.toml");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("gateway.toml");
     let policy = "[[signature]]\nname = \"a\"\nclient = \"regex:^x(abc\"\n";
     std::fs::write(&path, policy).unwrap();
     let ran = run(&["gateway", "check", "--config", path.to_str().unwrap()])
@@ -128,8 +131,8 @@ fn a_bad_expression_of_a_policy_is_shown_as_it_stands() {
 
 #[test]
 fn a_policy_says_what_passes_before_a_rule_decides() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("gateway.toml");
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("gateway.toml");
     let check = |policy: &str| {
         std::fs::write(&path, policy).unwrap();
         run(&["gateway", "check", "--config", path.to_str().unwrap()]).exits(0)
@@ -185,8 +188,8 @@ fn a_policy_says_what_passes_before_a_rule_decides() {
 
 #[test]
 fn manual_pages() {
-    let folder = tempdir().unwrap();
-    let inside = folder.path().join("man/man1");
+    let directory = tempdir().unwrap();
+    let inside = directory.path().join("man/man1");
     run(&["man", inside.to_str().unwrap()]).exits(0);
     let page = std::fs::read_to_string(inside.join("linkweir-http.1")).unwrap();
     for flag in [

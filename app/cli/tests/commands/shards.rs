@@ -104,7 +104,7 @@ fn every_capture_gives_the_same_with_several_shards() {
     if files.is_empty() {
         println!(
             "** SKIPPED: no captures in {}",
-            real_captures::folder().display()
+            real_captures::directory().display()
         );
         return;
     }
@@ -169,7 +169,7 @@ fn packets_dealt_one_by_one() {
     if files.is_empty() {
         println!(
             "** SKIPPED: no captures in {}",
-            real_captures::folder().display()
+            real_captures::directory().display()
         );
         return;
     }

@@ -11,7 +11,7 @@ use tempfile::{TempDir, tempdir};
 
 /// A run that has read some packets from a FIFO that stays open.
 struct Waiting {
-    folder: TempDir,
+    directory: TempDir,
     child: Child,
     fifo: std::fs::File,
 }
@@ -28,10 +28,10 @@ fn pause() {
 }
 
 fn start(words: &[&str]) -> Waiting {
-    let folder = tempdir().unwrap();
-    let path = fifo(folder.path());
+    let directory = tempdir().unwrap();
+    let path = fifo(directory.path());
     let child = linkweir()
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .args(["http", "-r", "fifo"])
         .args(words)
         .spawn()
@@ -40,7 +40,7 @@ fn start(words: &[&str]) -> Waiting {
     fifo.write_all(&plain(&demo_frames()[..PACKETS])).unwrap();
     pause();
     Waiting {
-        folder,
+        directory,
         child,
         fifo,
     }
@@ -55,8 +55,8 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// The records of the packets that were sent.
-fn expected(folder: &Path) -> String {
-    let path = folder.join("expected.pcap");
+fn expected(directory: &Path) -> String {
+    let path = directory.join("expected.pcap");
     std::fs::write(&path, plain(&demo_frames()[..PACKETS])).unwrap();
     http(&path, &["--format", "jsonl"]).exits(0).stdout
 }
@@ -65,28 +65,28 @@ fn expected(folder: &Path) -> String {
 fn asked_to_end_it_writes_everything() {
     for name in ["-TERM", "-INT"] {
         let Waiting {
-            folder,
+            directory,
             child,
             fifo,
         } = start(&["-w", "out.jsonl", "--summary", "s.json"]);
         assert!(
-            !folder.path().join("out.jsonl").exists(),
+            !directory.path().join("out.jsonl").exists(),
             "not complete yet"
         );
         signal(&child, name);
         let ran = ended(child.wait_with_output().unwrap()).exits(0);
         drop(fifo);
         assert!(ran.stderr.contains("1,500 packets"), "{}", ran.stderr);
-        let records = std::fs::read_to_string(folder.path().join("out.jsonl")).unwrap();
-        assert!(records == expected(folder.path()), "{name}");
-        let summary = std::fs::read_to_string(folder.path().join("s.json")).unwrap();
+        let records = std::fs::read_to_string(directory.path().join("out.jsonl")).unwrap();
+        assert!(records == expected(directory.path()), "{name}");
+        let summary = std::fs::read_to_string(directory.path().join("s.json")).unwrap();
         assert!(summary.contains("\"packets\": 1500"));
     }
 }
 
 #[test]
 fn asked_to_end_while_standard_input_stays_open() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let mut child = linkweir()
         .args(["http", "-q", "-r", "-", "--format", "jsonl"])
         .stdin(Stdio::piped())
@@ -98,7 +98,7 @@ fn asked_to_end_while_standard_input_stays_open() {
     signal(&child, "-TERM");
     let ran = ended(child.wait_with_output().unwrap()).exits(0);
     drop(stdin);
-    assert!(ran.stdout == expected(folder.path()));
+    assert!(ran.stdout == expected(directory.path()));
 }
 
 #[test]
@@ -123,9 +123,9 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(folder: &Path, line: &str) -> Self {
+    fn open(directory: &Path, line: &str) -> Self {
         let mut script = Command::new("script")
-            .current_dir(folder)
+            .current_dir(directory)
             .env("TERM", "xterm")
             .args(["-qec", line, "/dev/null"])
             .stdin(Stdio::null())
@@ -158,12 +158,12 @@ impl Terminal {
 
 /// What a terminal shows of a command that runs for a second, whose records go to `destination`.
 fn on_a_terminal(command: &str, destination: &str) -> String {
-    let folder = tempdir().unwrap();
-    let path = fifo(folder.path());
+    let directory = tempdir().unwrap();
+    let path = fifo(directory.path());
     let program = linkweir();
     let program = program.get_program().to_str().unwrap();
     let line = format!("{program} {command} -r fifo -w {destination}");
-    let terminal = Terminal::open(folder.path(), &line);
+    let terminal = Terminal::open(directory.path(), &line);
     let bytes = plain(&demo_frames());
     let mut fifo = OpenOptions::new().write(true).open(&path).unwrap();
     for part in bytes.chunks(bytes.len() / 5) {
@@ -174,9 +174,9 @@ fn on_a_terminal(command: &str, destination: &str) -> String {
     terminal.shown()
 }
 
-/// The records in the files of a folder.
-fn records_in(folder: &Path) -> usize {
-    let entries = std::fs::read_dir(folder).unwrap();
+/// The records in the files of a directory.
+fn records_in(directory: &Path) -> usize {
+    let entries = std::fs::read_dir(directory).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths
         .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
@@ -185,20 +185,20 @@ fn records_in(folder: &Path) -> usize {
 }
 
 /// A run with the live view, and these words, whose terminal has gone away after some packets: its
-/// process, folder and the FIFO it reads.
+/// process, directory and the FIFO it reads.
 fn without_its_terminal(words: &str) -> (u32, TempDir, std::fs::File) {
-    let folder = tempdir().unwrap();
-    let path = fifo(folder.path());
+    let directory = tempdir().unwrap();
+    let path = fifo(directory.path());
     let program = linkweir();
     let program = program.get_program().to_str().unwrap();
     let line = format!("echo $$ > pid; exec {program} http -r fifo --top {words}");
-    let terminal = Terminal::open(folder.path(), &line);
+    let terminal = Terminal::open(directory.path(), &line);
     let mut fifo = OpenOptions::new().write(true).open(&path).unwrap();
     fifo.write_all(&plain(&demo_frames()[..PACKETS])).unwrap();
     pause();
     terminal.hang_up();
-    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
-    (pid.trim().parse().unwrap(), folder, fifo)
+    let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
+    (pid.trim().parse().unwrap(), directory, fifo)
 }
 
 /// State of a process that is no child of ours, and the ticks of a processor it has used.
@@ -229,7 +229,7 @@ fn ends(pid: u32) -> bool {
 
 #[test]
 fn a_view_ends_with_its_terminal_and_the_run_with_it() {
-    let (pid, _folder, fifo) = without_its_terminal("");
+    let (pid, _directory, fifo) = without_its_terminal("");
     // The FIFO is still open: the input has not ended.
     assert!(ends(pid));
     drop(fifo);
@@ -237,7 +237,7 @@ fn a_view_ends_with_its_terminal_and_the_run_with_it() {
 
 #[test]
 fn a_run_that_writes_goes_on_without_its_terminal() {
-    let (pid, folder, mut fifo) = without_its_terminal("-w out.jsonl");
+    let (pid, directory, mut fifo) = without_its_terminal("-w out.jsonl");
     pause();
     let before = state_of(pid).unwrap().1;
     for _ in 0..4 {
@@ -251,7 +251,7 @@ fn a_run_that_writes_goes_on_without_its_terminal() {
     fifo.write_all(&rest[24..]).unwrap();
     drop(fifo);
     assert!(ends(pid));
-    assert_eq!(records_in(folder.path()), 800);
+    assert_eq!(records_in(directory.path()), 800);
 }
 
 #[test]
@@ -272,9 +272,9 @@ fn records_on_a_terminal_have_no_progress_between_them() {
 
 #[test]
 fn the_page_of_a_file_stays_until_it_is_asked_to_end() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let mut child = linkweir()
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .args(["http", "-w", "out.jsonl", "--summary", "s.json", "-r"])
         .arg(crate::common::demo())
         .args(["--console", "127.0.0.1:0"])
@@ -285,8 +285,8 @@ fn the_page_of_a_file_stays_until_it_is_asked_to_end() {
     let stays = stays.skip_while(|line| !line.contains("stays at"));
     let line = stays.take(1).next().unwrap();
     // Everything is there by then.
-    assert_eq!(records_in(folder.path()), 800);
-    assert!(folder.path().join("s.json").exists());
+    assert_eq!(records_in(directory.path()), 800);
+    assert!(directory.path().join("s.json").exists());
     pause();
     let address = line.split("http://").nth(1).unwrap();
     let address = address.split('/').next().unwrap();
@@ -299,16 +299,16 @@ fn the_page_of_a_file_stays_until_it_is_asked_to_end() {
 #[test]
 fn killed_it_leaves_no_finished_file() {
     let Waiting {
-        folder,
+        directory,
         mut child,
         fifo,
     } = start(&["-q", "-w", "out.jsonl"]);
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().code(), None, "by a signal");
     drop(fifo);
-    assert!(!folder.path().join("out.jsonl").exists());
-    let partial = std::fs::read_to_string(folder.path().join(".out.jsonl.partial")).unwrap();
-    assert!(expected(folder.path()).starts_with(&partial));
+    assert!(!directory.path().join("out.jsonl").exists());
+    let partial = std::fs::read_to_string(directory.path().join(".out.jsonl.partial")).unwrap();
+    assert!(expected(directory.path()).starts_with(&partial));
     assert!(
         partial.is_empty() || partial.ends_with('\n'),
         "whole records"
@@ -318,7 +318,7 @@ fn killed_it_leaves_no_finished_file() {
 #[test]
 fn records_of_a_slow_input_are_seen_while_it_runs() {
     let Waiting {
-        folder,
+        directory,
         mut child,
         fifo,
     } = start(&["-q", "--format", "jsonl"]);
@@ -326,17 +326,17 @@ fn records_of_a_slow_input_are_seen_while_it_runs() {
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut first = String::new();
     stdout.read_line(&mut first).unwrap();
-    assert!(expected(folder.path()).starts_with(&first));
+    assert!(expected(directory.path()).starts_with(&first));
     drop(fifo);
     let rest: Vec<String> = stdout.lines().map(Result::unwrap).collect();
-    assert_eq!(first + &rest.join("\n") + "\n", expected(folder.path()));
+    assert_eq!(first + &rest.join("\n") + "\n", expected(directory.path()));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
 fn asked_for_a_line_of_progress_and_for_new_files_it_goes_on() {
     let Waiting {
-        folder,
+        directory,
         child,
         mut fifo,
     } = start(&["-w", "out.jsonl"]);
@@ -350,5 +350,5 @@ fn asked_for_a_line_of_progress_and_for_new_files_it_goes_on() {
     drop(fifo);
     let ran = ended(child.wait_with_output().unwrap()).exits(0);
     assert!(ran.stderr.contains("packets"), "{}", ran.stderr);
-    assert_eq!(records_in(folder.path()), 800);
+    assert_eq!(records_in(directory.path()), 800);
 }

@@ -189,7 +189,7 @@ fn conversations_in_a_vlan_and_over_ipv6() {
     if !installed("tshark") {
         return;
     }
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let exchanges: Vec<Exchange> = (0..30)
         .map(|n| Exchange {
             status: [200, 404, 302][n % 3],
@@ -223,7 +223,7 @@ fn conversations_in_a_vlan_and_over_ipv6() {
         talk.handshake();
         tell(&mut talk, &exchanges);
         talk.fin(Side::Client).fin(Side::Server);
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::write(&path, pcap(&talk.frames(), PcapVariant::usual(talk.link()))).unwrap();
         assert_eq!(records(&path).len(), exchanges.len(), "{name}");
         agree(&path);

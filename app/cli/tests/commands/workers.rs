@@ -6,8 +6,8 @@ use tempfile::tempdir;
 
 /// Records, sorted as lines, and the summary.
 fn measured(words: &[&str]) -> (Vec<String>, Value) {
-    let folder = tempdir().unwrap();
-    let summary = folder.path().join("summary.json");
+    let directory = tempdir().unwrap();
+    let summary = directory.path().join("summary.json");
     let words: Vec<&str> = ["--format", "jsonl", "--summary", summary.to_str().unwrap()]
         .iter()
         .chain(words)

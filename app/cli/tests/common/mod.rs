@@ -95,9 +95,9 @@ pub fn demo_frames() -> Vec<CapturedFrame> {
     }
 }
 
-/// A named pipe in `folder`.
-pub fn fifo(folder: &Path) -> PathBuf {
-    let path = folder.join("fifo");
+/// A named pipe in `directory`.
+pub fn fifo(directory: &Path) -> PathBuf {
+    let path = directory.join("fifo");
     let made = Command::new("mkfifo").arg(&path).status().unwrap();
     assert!(made.success());
     path

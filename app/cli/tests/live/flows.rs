@@ -66,20 +66,20 @@ fn live(site: &Site, name: &str, words: &[&str]) -> Running {
     site.listening(&mut command, 1)
 }
 
-fn ended(running: Running, folder: &Path, name: &str) -> Vec<String> {
+fn ended(running: Running, directory: &Path, name: &str) -> Vec<String> {
     let output = running.finish().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{name}: {said}");
-    flows(&std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap())
+    flows(&std::fs::read_to_string(directory.join(format!("{name}.jsonl"))).unwrap())
 }
 
 #[test]
 fn live_flows_are_those_of_the_recording() {
-    let folder = tempdir().unwrap();
-    let Some(site) = Site::open(folder.path()) else {
+    let directory = tempdir().unwrap();
+    let Some(site) = Site::open(directory.path()) else {
         return;
     };
-    let path = folder.path().join("recorded.pcap");
+    let path = directory.path().join("recorded.pcap");
     let Some(recorder) = site.record(&path) else {
         return;
     };
@@ -104,7 +104,7 @@ fn live_flows_are_those_of_the_recording() {
     );
     assert!(offline.len() > 20, "{} flows", offline.len());
     for (name, running) in runs {
-        let live = ended(running, folder.path(), name);
+        let live = ended(running, directory.path(), name);
         let missing: Vec<_> = offline.iter().filter(|flow| !live.contains(flow)).collect();
         let more: Vec<_> = live.iter().filter(|flow| !offline.contains(flow)).collect();
         assert!(

@@ -56,19 +56,19 @@ impl Measured {
     }
 
     /// Ends it; gives its records, sorted, and its totals.
-    fn finish(self, folder: &Path, codes: &[i32]) -> (Vec<Record>, Value) {
+    fn finish(self, directory: &Path, codes: &[i32]) -> (Vec<Record>, Value) {
         let Self { name, running } = self;
         let output = running.finish().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         let code = output.status.code().unwrap();
         assert!(codes.contains(&code), "{name} ends with {code}: {said}");
-        let records = std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap();
-        (sorted(&records), totals(folder, &name))
+        let records = std::fs::read_to_string(directory.join(format!("{name}.jsonl"))).unwrap();
+        (sorted(&records), totals(directory, &name))
     }
 }
 
-fn totals(folder: &Path, name: &str) -> Value {
-    let text = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
+fn totals(directory: &Path, name: &str) -> Value {
+    let text = std::fs::read_to_string(directory.join(format!("{name}.json"))).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
@@ -172,11 +172,11 @@ fn differences(live: &[Record], offline: &[Record], who: &str) -> Option<String>
 
 #[test]
 fn live_records_are_those_of_the_recording() {
-    let folder = tempdir().unwrap();
-    let Some(site) = Site::open(folder.path()) else {
+    let directory = tempdir().unwrap();
+    let Some(site) = Site::open(directory.path()) else {
         return;
     };
-    let path = folder.path().join("recorded.pcap");
+    let path = directory.path().join("recorded.pcap");
     let Some(recorder) = site.record(&path) else {
         return;
     };
@@ -213,7 +213,7 @@ fn live_records_are_those_of_the_recording() {
     let mut wrong = Vec::new();
     for measured in alone {
         let name = measured.name.clone();
-        let (live, totals) = measured.finish(folder.path(), &[0]);
+        let (live, totals) = measured.finish(directory.path(), &[0]);
         assert_eq!(totals["dropped"]["kernel"], 0, "{name}");
         wrong.extend(differences(&live, &offline, &name));
     }
@@ -224,10 +224,10 @@ fn live_records_are_those_of_the_recording() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let dealt = totals(folder.path(), &feed);
+    let dealt = totals(directory.path(), &feed);
     let mut live = Vec::new();
     for (number, consumer) in consumers.into_iter().enumerate() {
-        let (records, totals) = consumer.finish(folder.path(), &[0]);
+        let (records, totals) = consumer.finish(directory.path(), &[0]);
         assert!(
             records.len() > offline.len() / 4,
             "a consumer without a share"
@@ -244,8 +244,8 @@ fn live_records_are_those_of_the_recording() {
 
 #[test]
 fn a_killed_consumer_loses_only_its_own_share() {
-    let folder = tempdir().unwrap();
-    let Some(site) = Site::open(folder.path()) else {
+    let directory = tempdir().unwrap();
+    let Some(site) = Site::open(directory.path()) else {
         return;
     };
     // Two feeders deal the same packets in the same way; only one of them loses a consumer.
@@ -275,10 +275,10 @@ fn a_killed_consumer_loses_only_its_own_share() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     }
-    let [safe0, safe1] = safe.map(|consumer| consumer.finish(folder.path(), &[0]));
-    let spared = spared.finish(folder.path(), &[0]);
+    let [safe0, safe1] = safe.map(|consumer| consumer.finish(directory.path(), &[0]));
+    let spared = spared.finish(directory.path(), &[0]);
     // Its ring may still have been full when it came.
-    let late = late.finish(folder.path(), &[0, 1]);
+    let late = late.finish(directory.path(), &[0, 1]);
     let wrong = differences(&spared.0, &safe0.0, "the consumer that was spared");
     assert_eq!(wrong, None, "{}", wrong.as_deref().unwrap_or_default());
     assert!(!late.0.is_empty() && late.0.len() < safe1.0.len());
@@ -291,8 +291,8 @@ fn a_killed_consumer_loses_only_its_own_share() {
     assert!(known + 8 >= late.0.len(), "{known} of {}", late.0.len());
 
     let (whole, harmed) = (
-        totals(folder.path(), &whole),
-        totals(folder.path(), &harmed),
+        totals(directory.path(), &whole),
+        totals(directory.path(), &harmed),
     );
     let count = |totals: &Value, number: usize, what: &str| {
         totals["feed"]["consumers"][number][what].as_u64().unwrap()
@@ -308,8 +308,8 @@ fn a_killed_consumer_loses_only_its_own_share() {
 
 #[test]
 fn an_interface_that_goes_and_comes_back() {
-    let folder = tempdir().unwrap();
-    let Some(site) = Site::open(folder.path()) else {
+    let directory = tempdir().unwrap();
+    let Some(site) = Site::open(directory.path()) else {
         return;
     };
     let measured = Measured::interface(&site, "steady", 1, &[]);
@@ -357,7 +357,7 @@ fn an_interface_that_goes_and_comes_back() {
     ] {
         assert!(said.contains(word), "it does not say `{word}`: {said}");
     }
-    let records = std::fs::read_to_string(folder.path().join("steady.jsonl")).unwrap();
+    let records = std::fs::read_to_string(directory.path().join("steady.jsonl")).unwrap();
     for number in 0..4 {
         let uri = format!("/page?from={number}");
         assert!(records.contains(&uri), "no {uri} in {records}\n{said}");
@@ -366,14 +366,14 @@ fn an_interface_that_goes_and_comes_back() {
 
 #[test]
 fn files_and_intervals_end_by_the_clock_where_nothing_comes() {
-    let folder = tempdir().unwrap();
-    let Some(site) = Site::open(folder.path()) else {
+    let directory = tempdir().unwrap();
+    let Some(site) = Site::open(directory.path()) else {
         return;
     };
     let quiet = ["--rotate", "2s", "--interval", "1s"];
     let measured = Measured::interface(&site, "quiet", 1, &quiet);
     assert!(until(PATIENCE, || site.ask(0, &[])), "no answer");
-    let first = folder.path().join("quiet-000001.jsonl");
+    let first = directory.path().join("quiet-000001.jsonl");
     assert!(until(PATIENCE, || first.exists()), "the run goes on");
     let records = std::fs::read_to_string(first).unwrap();
     assert!(records.contains("/page?from=0"), "{records}");
@@ -382,7 +382,7 @@ fn files_and_intervals_end_by_the_clock_where_nothing_comes() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.matches(" UTC  0 req/s").count() >= 2, "{said}");
-    let names = std::fs::read_dir(folder.path()).unwrap();
+    let names = std::fs::read_dir(directory.path()).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let quiet: Vec<String> = names.filter(|name| name.contains("quiet")).collect();
     assert_eq!(quiet.len(), 2, "one file, one summary: {quiet:?}");

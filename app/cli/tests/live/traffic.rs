@@ -15,7 +15,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// A wire with a web server on it.
 pub(crate) struct Site {
     pub wire: Wire,
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     _server: Running,
 }
 
@@ -24,7 +24,7 @@ const NEEDED: [&str; 4] = ["nginx", "curl", "wrk", "tcpdump"];
 
 impl Site {
     /// A wire and nginx on it, or a loud word about why there is none.
-    pub(crate) fn open(folder: &Path) -> Option<Self> {
+    pub(crate) fn open(directory: &Path) -> Option<Self> {
         if let Some(missing) = NEEDED.iter().find(|program| !on_path(program)) {
             skipped(&format!("{missing} is not installed"));
             return None;
@@ -32,10 +32,10 @@ impl Site {
         let wire = Wire::new()
             .map_err(|error| skipped(&error.to_string()))
             .ok()?;
-        let server = serve(&wire, folder);
+        let server = serve(&wire, directory);
         let site = Self {
             wire,
-            folder: folder.to_path_buf(),
+            directory: directory.to_path_buf(),
             _server: server,
         };
         assert!(
@@ -64,7 +64,7 @@ impl Site {
     /// wrk at a bounded rate for so many seconds; beside it, until it ends, curl with what wrk
     /// cannot do: HEAD, and an upload that waits for `100 Continue`.
     pub(crate) fn load(&self, seconds: u32) {
-        let script = self.folder.join("mix.lua");
+        let script = self.directory.join("mix.lua");
         std::fs::write(&script, MIX).unwrap();
         let mut wrk = self.wire.command(Side::Client, "wrk");
         wrk.args(["-t", "1", "-c", "8", "-d", &format!("{seconds}s"), "-s"])
@@ -72,7 +72,7 @@ impl Site {
             .arg(format!("http://{SERVER}/"))
             .stdout(Stdio::null());
         let mut wrk = Running::start(&mut wrk).unwrap();
-        let upload = self.folder.join("upload");
+        let upload = self.directory.join("upload");
         std::fs::write(&upload, vec![b'u'; 20_000]).unwrap();
         let mut number = 0;
         while wrk.ended().unwrap().is_none() {
@@ -129,7 +129,7 @@ impl Site {
             .command(Side::Server, env!("CARGO_BIN_EXE_linkweir"));
         command
             .env("LC_ALL", "C")
-            .current_dir(&self.folder)
+            .current_dir(&self.directory)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         command
@@ -172,14 +172,14 @@ pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-fn serve(wire: &Wire, folder: &Path) -> Running {
-    let at = folder.display();
-    let root = folder.join("www");
+fn serve(wire: &Wire, directory: &Path) -> Running {
+    let at = directory.display();
+    let root = directory.join("www");
     std::fs::create_dir_all(&root).unwrap();
     for (index, size) in [200, 700, 1500, 4000, 12_000].into_iter().enumerate() {
         std::fs::write(root.join(format!("file{index}")), vec![b'x'; size]).unwrap();
     }
-    let configuration = folder.join("nginx.conf");
+    let configuration = directory.join("nginx.conf");
     std::fs::write(
         &configuration,
         format!(
@@ -204,9 +204,9 @@ fn serve(wire: &Wire, folder: &Path) -> Running {
     let mut nginx = wire.command(Side::Server, "nginx");
     nginx
         .arg("-e")
-        .arg(folder.join("error.log"))
+        .arg(directory.join("error.log"))
         .arg("-p")
-        .arg(folder)
+        .arg(directory)
         .arg("-c")
         .arg(&configuration)
         .stdout(Stdio::null());

@@ -213,10 +213,10 @@ fn the_table_of_threads_is_what_the_kernel_says() {
     if site.net.is_unprivileged() {
         return skipped("only root has privileges to give up");
     }
-    for folder in [".", "spool", "record", "quarantine"] {
-        let path = site.path(folder);
+    for directory in [".", "spool", "record", "quarantine"] {
+        let path = site.path(directory);
         fs::create_dir_all(&path).unwrap();
-        // As the folder for temporary files is: root and others write there.
+        // As the directory for temporary files is: root and others write there.
         fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
     }
     let config = site.configure("gateway.toml", POLICY);

@@ -104,7 +104,7 @@ fn conversation(number: u16, dice: &mut Dice) -> Conversation {
 }
 
 /// A trace in several files, one after the other in time, with connections that span them.
-fn made_captures(folder: &Path) -> Vec<PathBuf> {
+fn made_captures(directory: &Path) -> Vec<PathBuf> {
     let mut dice = Dice(8);
     let mut frames: Vec<CapturedFrame> = (0..CONNECTIONS)
         .flat_map(|number| conversation(number, &mut dice).frames())
@@ -113,7 +113,7 @@ fn made_captures(folder: &Path) -> Vec<PathBuf> {
     let parts = frames.chunks(frames.len().div_ceil(FILES)).zip(0..);
     parts
         .map(|(frames, number)| {
-            let path = folder.join(format!("part-{number}.pcap"));
+            let path = directory.join(format!("part-{number}.pcap"));
             std::fs::write(&path, plain(frames)).unwrap();
             path
         })
@@ -134,9 +134,9 @@ fn real_captures() -> Vec<PathBuf> {
         "seladb__PcapPlusPlus/Tests/Pcap++Test/PcapExamples/example.pcap",
         "nfstream__nfstream/tests/pcaps/pps.pcap",
     ];
-    let folder = linkweir_testkit::real_captures::folder();
+    let directory = linkweir_testkit::real_captures::directory();
     let mut found: Vec<(u64, u64, PathBuf)> = Vec::new();
-    for path in NAMES.map(|name| folder.join(name)) {
+    for path in NAMES.map(|name| directory.join(name)) {
         let ran = crate::common::http(&path, &["-w", "/dev/null", "--summary", "-"]);
         if ran.code == Some(0) {
             let totals: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -164,8 +164,8 @@ fn a_cluster_gives_the_records_and_totals_of_one_process() {
         return;
     }
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cluster");
-    let folder = tempfile::tempdir().unwrap();
-    let made = made_captures(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let made = made_captures(directory.path());
     let first = summary(&made[0], &[]);
     assert!(first["http"]["transactions"].as_u64().unwrap() > 100);
     let captures = [real_captures(), made].concat();
@@ -173,8 +173,8 @@ fn a_cluster_gives_the_records_and_totals_of_one_process() {
         .arg(tests.join("cluster.py"))
         .arg("--linkweir")
         .arg(env!("CARGO_BIN_EXE_linkweir"))
-        .arg("--folder")
-        .arg(folder.path())
+        .arg("--directory")
+        .arg(directory.path())
         .args(&captures)
         .status()
         .unwrap();

@@ -18,15 +18,15 @@ use tempfile::{TempDir, tempdir};
 const ODD: &[u8] = b"a|b\\c\"d,e\x1b[31m\xff\xfe\x7f \\xff 'f' \xc3\xa9 \xe2\x82\xac";
 
 fn engines() -> Option<Engines> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/engines");
-    Engines::find(&folder)
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/engines");
+    Engines::find(&directory)
         .map_err(|reason| skipped(&reason))
         .ok()
 }
 
-/// A folder with a capture and what a run over it wrote.
+/// A directory with a capture and what a run over it wrote.
 struct Run {
-    folder: TempDir,
+    directory: TempDir,
     kind: &'static str,
 }
 
@@ -34,7 +34,7 @@ impl Run {
     /// Runs these words over the bundled capture and connections with IPv6, odd text, no answer and
     /// no request, into files of three formats.
     fn of(kind: &'static str, words: &[&str]) -> Self {
-        let folder = tempdir().unwrap();
+        let directory = tempdir().unwrap();
         let mut talk = Conversation::v6(40_001);
         talk.handshake();
         let request = [
@@ -60,7 +60,7 @@ impl Run {
         orphan.server_sends("HTTP/1.1 503 No request was seen\r\nContent-Length: 0\r\n\r\n");
         frames.extend(orphan.frames());
         frames.extend(demo_frames());
-        let made = Self { folder, kind };
+        let made = Self { directory, kind };
         std::fs::write(made.at("input.pcap"), plain(&frames)).unwrap();
         let mut command = linkweir();
         command.args(words).arg("-r").arg(made.at("input.pcap"));
@@ -75,7 +75,7 @@ impl Run {
     /// Sessions of the load generator, which needs a network to run: written by its outputs.
     fn of_sessions(count: u64) -> Self {
         let made = Self {
-            folder: tempdir().unwrap(),
+            directory: tempdir().unwrap(),
             kind: LoadKind::NAME,
         };
         let mut batch = LoadBatch::default();
@@ -118,7 +118,7 @@ impl Run {
     }
 
     fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// What `linkweir schema` prints, as a file.
@@ -127,9 +127,9 @@ impl Run {
         std::fs::write(self.at(name), text).unwrap();
     }
 
-    /// The view of the Parquet files under a folder, as a file.
-    fn keep_view(&self, folder: &str) {
-        let from = self.at(folder);
+    /// The view of the Parquet files under a directory, as a file.
+    fn keep_view(&self, directory: &str) {
+        let from = self.at(directory);
         let words = [
             self.kind,
             "--format",
@@ -216,8 +216,8 @@ fn flows_are_the_same_everywhere() {
 #[test]
 fn events_of_the_gateway_are_the_same_everywhere() {
     let Some(engines) = engines() else { return };
-    let folder = tempdir().unwrap();
-    let policy = folder.path().join("gateway.toml");
+    let directory = tempdir().unwrap();
+    let policy = directory.path().join("gateway.toml");
     let text = "[gateway]\ninterfaces = [\"lan0\", \"wan0\"]\ndefault = \"allow\"\n\n\
                 [[rule]]\nname = \"web\"\napplication = [\"http\"]\naction = \"inspect\"\naudit = true\n";
     std::fs::write(&policy, text).unwrap();
@@ -280,7 +280,7 @@ fn a_stream_is_read_from_a_pipe() {
 }
 
 #[test]
-fn folders_of_hours_are_columns() {
+fn directories_of_hours_are_columns() {
     let Some(engines) = engines() else { return };
     let ran = Run::of("http_transaction", &["http", "-q"]);
     let hours = ran.at("hours");

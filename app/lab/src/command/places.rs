@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
         assert_eq!(
             said(&["--report", &at("a.html"), "--keep", &at("new/er")]),
             None
         );
         assert_eq!(said(&["--summary", "-", "--report", "/dev/null"]), None);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 
         let nowhere = said(&["--keep", "/proc/x/y"]).unwrap();
         assert!(nowhere.starts_with("--keep /proc/x/y"), "{nowhere}");

@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn times_count_from_the_first_that_was_planned() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("run.jsonl");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.jsonl");
         let line = |planned: u64, response: &str| {
             format!(
                 "{{\"planned_ts_ns\":{planned},\"response_time_ns\":{response},\"service_time_ns\":{response}}}\n"

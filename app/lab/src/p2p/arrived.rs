@@ -33,8 +33,8 @@ mod tests {
 
     #[test]
     fn files_that_are_there_have_a_hash() {
-        let folder = tempfile::tempdir().unwrap();
-        let (there, not) = (folder.path().join("a b"), folder.path().join("c"));
+        let directory = tempfile::tempdir().unwrap();
+        let (there, not) = (directory.path().join("a b"), directory.path().join("c"));
         std::fs::write(&there, "abc").unwrap();
         let hashes = hashes([there.as_path(), not.as_path()].into_iter()).unwrap();
         // Source: FIPS 180-4, example of the Secure Hash Standard.

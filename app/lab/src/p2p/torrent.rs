@@ -29,7 +29,7 @@ pub(super) const CONTENT: f64 = PAYLOAD / FRAME;
 /// A torrent that is offered, and then fetched.
 pub(super) struct Download {
     torrent: Torrent,
-    folder: PathBuf,
+    directory: PathBuf,
     fetch: Option<Running>,
     classes: Option<Running>,
 }
@@ -52,11 +52,11 @@ impl Download {
         let content = noise(!testbed.order.seed, length(settings));
         let torrent = Torrent::seed(&testbed.net, &testbed.path(""), &content)
             .map_err(|error| LabError::program("the torrent", error))?;
-        let folder = testbed.path("leech");
-        fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
+        let directory = testbed.path("leech");
+        fs::create_dir_all(&directory).map_err(LabError::file(&directory))?;
         Ok(Self {
             torrent,
-            folder,
+            directory,
             fetch: None,
             classes: None,
         })
@@ -77,7 +77,7 @@ impl Download {
             result.map_err(|error| LabError::program("aria2c", error))
         };
         self.classes = Some(started(Running::start(&mut classes))?);
-        let mut fetch = self.torrent.fetch(&testbed.net, &self.folder);
+        let mut fetch = self.torrent.fetch(&testbed.net, &self.directory);
         self.fetch = Some(started(Running::start(&mut fetch))?);
         Ok(())
     }
@@ -95,13 +95,13 @@ impl Download {
         }
         self.classes = None;
         let read = |path: PathBuf| fs::read_to_string(&path).map_err(LabError::file(&path));
-        let log = read(self.folder.join("log"))?;
+        let log = read(self.directory.join("log"))?;
         let other = read(testbed.path("seed/log"))?;
         Ok(Downloaded {
             opened: opened(&log, "10.88.2.") + opened(&other, "10.88.1."),
             file: (
                 testbed.path("seed/shared.bin"),
-                self.folder.join("shared.bin"),
+                self.directory.join("shared.bin"),
             ),
             blocks: blocks(&log),
             shaped: shaped(&read(testbed.path("classes"))?),

@@ -285,8 +285,8 @@ mod tests {
 
     #[test]
     fn a_list_of_starts_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("starts.csv");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("starts.csv");
         let text = "session_start\n1970-01-01T00:00:01.5Z\n1970-01-01T00:00:02Z\n";
         fs::write(&path, text).unwrap();
         assert_eq!(read_starts(&path).unwrap(), [1_500_000_000, 2_000_000_000]);

@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn counts_are_the_last_column() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("counts.csv");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("counts.csv");
         std::fs::write(&path, "bin_start,count\n2026-11-22 13:00:00.01,5\n7\n").unwrap();
         assert_eq!(read_counts(&path).unwrap(), [5, 7]);
         std::fs::write(&path, "count\nmany\n").unwrap();

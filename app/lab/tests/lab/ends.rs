@@ -26,9 +26,9 @@ enum Who {
     Nobody,
 }
 
-/// A laboratory that runs. All its processes have the folder for temporary files in their environment.
+/// A laboratory that runs. All its processes have the directory for temporary files in their environment.
 struct Lab {
-    folder: TempDir,
+    directory: TempDir,
     running: Running,
     /// What the machine had before.
     before: BTreeSet<String>,
@@ -49,7 +49,7 @@ impl Lab {
     /// Starts the scenario `web` as the head of a process group, as a shell does. `None`, and a loud
     /// word, where that user cannot run the binary.
     fn start(who: Who, words: &[&str]) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let binary = &crate::linkweir();
         let mut command = match who {
             Who::Us => Command::new(binary),
@@ -58,7 +58,7 @@ impl Lab {
                     skipped("only root may become another user");
                     return None;
                 }
-                chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+                chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
                 let probe = as_nobody(binary).arg("--version").output().unwrap();
                 if !probe.status.success() {
                     skipped("an ordinary user cannot run the binary where it is");
@@ -67,13 +67,13 @@ impl Lab {
                 as_nobody(binary)
             }
         };
-        let write = |name: &str| File::create(folder.path().join(name)).unwrap();
+        let write = |name: &str| File::create(directory.path().join(name)).unwrap();
         command
             .args(["lab", "web", "--no-console", "--rate", "100"])
             .args(words)
-            .env("TMPDIR", folder.path())
-            .env("HOME", folder.path())
-            .current_dir(folder.path())
+            .env("TMPDIR", directory.path())
+            .env("HOME", directory.path())
+            .current_dir(directory.path())
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(write("stdout"))
@@ -81,19 +81,19 @@ impl Lab {
         let before = machine();
         let running = Running::start(&mut command).unwrap();
         Some(Self {
-            folder,
+            directory,
             running,
             before,
         })
     }
 
     fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.folder.path().join(name)).unwrap()
+        fs::read_to_string(self.directory.path().join(name)).unwrap()
     }
 
     /// Its processes: number and command line.
     fn processes(&self) -> Vec<String> {
-        let mark = format!("TMPDIR={}", self.folder.path().display());
+        let mark = format!("TMPDIR={}", self.directory.path().display());
         let all = fs::read_dir("/proc").unwrap().flatten();
         all.filter_map(|entry| {
             let environment = fs::read(entry.path().join("environ")).ok()?;
@@ -124,9 +124,9 @@ impl Lab {
     /// Waits until there is something to measure.
     fn has_measured(&self) {
         const ENOUGH: usize = 300;
-        let folders = || fs::read_dir(self.folder.path()).unwrap().flatten();
+        let directories = || fs::read_dir(self.directory.path()).unwrap().flatten();
         let came = until(PATIENCE, || {
-            let logs = folders().map(|entry| fs::read(entry.path().join("web/access.log")));
+            let logs = directories().map(|entry| fs::read(entry.path().join("web/access.log")));
             let lines = |log: Vec<u8>| log.split(|byte| *byte == b'\n').count();
             logs.flatten().map(lines).sum::<usize>() > ENOUGH
         });
@@ -162,9 +162,9 @@ impl Lab {
         status
     }
 
-    /// What is in the folder for temporary files beside what we put there.
+    /// What is in the directory for temporary files beside what we put there.
     fn left(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.folder.path()).unwrap().flatten();
+        let entries = fs::read_dir(self.directory.path()).unwrap().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names
             .filter(|name| name != "stdout" && name != "stderr")

@@ -29,8 +29,11 @@ fn completed(kept: &Path, name: &str) -> usize {
 
 #[test]
 fn what_is_lost_is_announced() {
-    let folder = tempfile::tempdir().unwrap();
-    let (keep, summary) = (folder.path().join("kept"), folder.path().join("lab.json"));
+    let directory = tempfile::tempdir().unwrap();
+    let (keep, summary) = (
+        directory.path().join("kept"),
+        directory.path().join("lab.json"),
+    );
     let (keep_text, path) = (keep.display().to_string(), summary.display().to_string());
     let ran = run(&[
         "lab",

@@ -20,8 +20,11 @@ fn lost(line: &Value, way: &str) -> u64 {
 
 #[test]
 fn what_is_lost_is_sent_again_and_everybody_counts_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let (keep, summary) = (folder.path().join("kept"), folder.path().join("lab.json"));
+    let directory = tempfile::tempdir().unwrap();
+    let (keep, summary) = (
+        directory.path().join("kept"),
+        directory.path().join("lab.json"),
+    );
     let (keep_text, path) = (keep.display().to_string(), summary.display().to_string());
     let ran = run(&[
         "lab",

@@ -7,8 +7,8 @@ use crate::run;
 use linkweir_testkit::ran::{Ran, skipped};
 use serde_json::Value;
 
-/// A scenario with other values, kept in a folder; `None`, and a loud word, where it cannot be.
-fn lab(folder: &Path, name: &str, values: &[(&str, &str)]) -> Option<(Ran, Value)> {
+/// A scenario with other values, kept in a directory; `None`, and a loud word, where it cannot be.
+fn lab(directory: &Path, name: &str, values: &[(&str, &str)]) -> Option<(Ran, Value)> {
     let text = run(&["lab", name, "--print"]).exits(0).stdout;
     let mut changed = String::new();
     for line in text.lines() {
@@ -18,7 +18,7 @@ fn lab(folder: &Path, name: &str, values: &[(&str, &str)]) -> Option<(Ran, Value
             None => changed.push_str(&format!("{line}\n")),
         }
     }
-    let paths = ["small.toml", "kept", "lab.json"].map(|name| folder.join(name));
+    let paths = ["small.toml", "kept", "lab.json"].map(|name| directory.join(name));
     fs::write(&paths[0], changed).unwrap();
     let [file, keep, summary] = paths.each_ref().map(|path| path.display().to_string());
     let words = [
@@ -63,9 +63,9 @@ fn lines(path: &Path) -> usize {
 
 #[test]
 fn everybody_counts_the_same_near_the_limit() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let values = [("duration", "\"3s\""), ("rounds", "1")];
-    let Some((ran, found)) = lab(folder.path(), "overload", &values) else {
+    let Some((ran, found)) = lab(directory.path(), "overload", &values) else {
         return;
     };
     let ran = ran.exits(0).says("answers");
@@ -88,7 +88,7 @@ fn everybody_counts_the_same_near_the_limit() {
         all += cells[0];
     }
     // What is said is what the log and the records have.
-    let kept = folder.path().join("kept");
+    let kept = directory.path().join("kept");
     for name in ["web/access.log", "http.jsonl"] {
         assert_eq!(lines(&kept.join(name)) as f64, all, "{name}");
     }
@@ -104,14 +104,14 @@ fn everybody_counts_the_same_near_the_limit() {
 
 #[test]
 fn the_circle_closes() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let values = [("duration", "\"5s\""), ("rate", "300.0")];
-    let Some((ran, found)) = lab(folder.path(), "capture-to-model", &values) else {
+    let Some((ran, found)) = lab(directory.path(), "capture-to-model", &values) else {
         return;
     };
     let ran = ran.exits(0).says("fitted");
     assert!(ran.stdout.contains("\nAll "), "{}", ran.stdout);
-    let kept = folder.path().join("kept");
+    let kept = directory.path().join("kept");
     for name in ["first", "second"] {
         let sessions = cells(rows(&found, "generations"), &format!("{name}: sessions"));
         let requests = cells(rows(&found, "generations"), &format!("{name}: requests"));
@@ -131,13 +131,13 @@ fn the_circle_closes() {
 
 #[test]
 fn a_timeout_shorter_than_a_pause_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let values = [
         ("duration", "\"2s\""),
         ("rate", "200.0"),
         ("timeout", "\"50ms\""),
     ];
-    let Some((ran, found)) = lab(folder.path(), "capture-to-model", &values) else {
+    let Some((ran, found)) = lab(directory.path(), "capture-to-model", &values) else {
         return;
     };
     ran.exits(1);

@@ -7,8 +7,8 @@ use crate::run;
 use linkweir_testkit::ran::{Ran, skipped};
 use serde_json::Value;
 
-/// The scenario at small scale, kept in a folder; `None`, and a loud word, where it cannot be.
-fn lab(folder: &Path) -> Option<(Ran, Value)> {
+/// The scenario at small scale, kept in a directory; `None`, and a loud word, where it cannot be.
+fn lab(directory: &Path) -> Option<(Ran, Value)> {
     let text = run(&["lab", "p2p", "--print"]).exits(0).stdout;
     let mut small = String::new();
     for line in text.lines() {
@@ -24,9 +24,9 @@ fn lab(folder: &Path) -> Option<(Ran, Value)> {
         small.push('\n');
     }
     let (file, keep, summary) = (
-        folder.join("small.toml"),
-        folder.join("kept"),
-        folder.join("lab.json"),
+        directory.join("small.toml"),
+        directory.join("kept"),
+        directory.join("lab.json"),
     );
     fs::write(&file, small).unwrap();
     let [file, keep, path] = [&file, &keep, &summary].map(|path| path.display().to_string());
@@ -62,8 +62,8 @@ fn row(found: &Value, table: &str, what: &str) -> Vec<Option<f64>> {
 
 #[test]
 fn every_application_is_known_and_treated_as_the_policy_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some((ran, found)) = lab(folder.path()) else {
+    let directory = tempfile::tempdir().unwrap();
+    let Some((ran, found)) = lab(directory.path()) else {
         return;
     };
     let ran = ran.exits(0).says("the torrent");
@@ -74,7 +74,7 @@ fn every_application_is_known_and_treated_as_the_policy_says() {
     let table = "connections, by application";
     assert_eq!(row(&found, table, "unknown"), [Some(2.0); 4]);
     assert_eq!(row(&found, table, "edonkey, dropped")[..3], [Some(1.0); 3]);
-    let kept = |name: &str| fs::read_to_string(folder.path().join("kept").join(name)).unwrap();
+    let kept = |name: &str| fs::read_to_string(directory.path().join("kept").join(name)).unwrap();
     let records = kept("flows-behind.jsonl");
     let records = records
         .lines()
@@ -91,7 +91,7 @@ fn every_application_is_known_and_treated_as_the_policy_says() {
     assert_eq!(row(&found, table, "bittorrent"), [torrents; 4]);
 
     // The torrent came at its rate, and is what was sent.
-    let read = |name: &str| fs::read(folder.path().join("kept").join(name)).unwrap();
+    let read = |name: &str| fs::read(directory.path().join("kept").join(name)).unwrap();
     let (sent, came) = (read("seed/shared.bin"), read("leech/shared.bin"));
     assert!(sent.len() > 4_000_000 && sent == came);
     let rates = row(&found, "rates", "torrent, in content");

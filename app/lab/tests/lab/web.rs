@@ -7,9 +7,9 @@ use crate::run;
 use linkweir_testkit::ran::{Ran, skipped};
 use serde_json::Value;
 
-/// The laboratory at small scale, kept in a folder; `None`, and a loud word, where it cannot be.
-fn lab(folder: &Path, words: &[&str]) -> Option<(Ran, Value)> {
-    let (keep, summary) = (folder.join("kept"), folder.join("lab.json"));
+/// The laboratory at small scale, kept in a directory; `None`, and a loud word, where it cannot be.
+fn lab(directory: &Path, words: &[&str]) -> Option<(Ran, Value)> {
+    let (keep, summary) = (directory.join("kept"), directory.join("lab.json"));
     let (keep, path) = (keep.display().to_string(), summary.display().to_string());
     let fixed = ["lab", "--no-console", "--keep", &keep, "--summary", &path];
     let ran = run(&[&fixed[..], words].concat());
@@ -36,9 +36,9 @@ fn row<'a>(found: &'a Value, table: &str, what: &str) -> &'a Value {
 
 #[test]
 fn everybody_sees_the_same() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let words = ["web", "--duration", "3s", "--rate", "200", "--seed", "3"];
-    let Some((ran, found)) = lab(folder.path(), &words) else {
+    let Some((ran, found)) = lab(directory.path(), &words) else {
         return;
     };
     let ran = ran.exits(0).says("the gateway");
@@ -46,7 +46,7 @@ fn everybody_sees_the_same() {
     assert_eq!(found["agree"], true);
 
     // What is said to be the same is what the log and the records have.
-    let log = fs::read_to_string(folder.path().join("kept/web/access.log")).unwrap();
+    let log = fs::read_to_string(directory.path().join("kept/web/access.log")).unwrap();
     let served = log.lines().count();
     let requests = row(&found, "traffic", "requests");
     assert!(served > 100, "{served}");
@@ -57,7 +57,7 @@ fn everybody_sees_the_same() {
             "{requests}"
         );
     }
-    let records = fs::read_to_string(folder.path().join("kept/http.jsonl")).unwrap();
+    let records = fs::read_to_string(directory.path().join("kept/http.jsonl")).unwrap();
     assert_eq!(records.lines().count(), served);
     // What was planted was sent, and did not arrive.
     let caught = row(&found, "planted transfers", "keyword: caught");
@@ -71,8 +71,8 @@ fn everybody_sees_the_same() {
 #[test]
 fn a_scenario_can_be_changed_and_a_wrong_one_says_where() {
     let text = run(&["lab", "web", "--print"]).exits(0).stdout;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("mine.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mine.toml");
     fs::write(&path, text.replace("rate =", "rtae =")).unwrap();
     let mine = path.display().to_string();
     run(&["lab", &mine]).exits(2).says("rtae").says("line ");

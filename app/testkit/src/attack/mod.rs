@@ -192,21 +192,26 @@ pub fn set_up(net: &Net) -> Result<(), Unavailable> {
 
 /// Where the honest end of a row writes what it read.
 #[must_use]
-pub fn read_by_honest_end(folder: &Path, row: usize, family: Family) -> PathBuf {
-    folder.join(format!("{row}.{}", family.name()))
+pub fn read_by_honest_end(directory: &Path, row: usize, family: Family) -> PathBuf {
+    directory.join(format!("{row}.{}", family.name()))
 }
 
 /// What a role creates when it is ready for the others.
 #[must_use]
-pub fn ready(folder: &Path, role: Role) -> PathBuf {
-    folder.join(format!("{}.ready", role.name()))
+pub fn ready(directory: &Path, role: Role) -> PathBuf {
+    directory.join(format!("{}.ready", role.name()))
 }
 
 /// Plays a role in these rows of a list, or of [`tcp`], until all are over.
 ///
 /// # Errors
 /// A file or a socket could not be opened.
-pub fn play(role: &str, list: Option<&Path>, numbers: &[usize], folder: &Path) -> io::Result<()> {
+pub fn play(
+    role: &str,
+    list: Option<&Path>,
+    numbers: &[usize],
+    directory: &Path,
+) -> io::Result<()> {
     let role = Role::ALL.into_iter().find(|one| one.name() == role);
     let role = role.ok_or(ErrorKind::InvalidInput)?;
     let rows = match list {
@@ -232,11 +237,11 @@ pub fn play(role: &str, list: Option<&Path>, numbers: &[usize], folder: &Path) -
                 family,
                 server: SocketAddr::new(server, row.port.unwrap_or_else(|| port(number))),
                 client_port: client_port(number),
-                out: read_by_honest_end(folder, number, family),
+                out: read_by_honest_end(directory, number, family),
             });
         }
     }
-    let is_ready = || fs::write(ready(folder, role), []);
+    let is_ready = || fs::write(ready(directory, role), []);
     match (role.is_hostile, role.side) {
         (true, side) => hostile::play(side, &parts, is_ready),
         (false, Side::Client) => honest::ask(&parts, is_ready),

@@ -9,28 +9,28 @@ use super::{Net, Place, SERVER, SERVER_V6};
 use crate::netns::{Running, until};
 use crate::web;
 
-/// A web server for a folder: ports 80 and 8080, both families.
+/// A web server for a directory: ports 80 and 8080, both families.
 ///
 /// What the paths mean: `/plain/FILE` with its length, `/chunked/FILE` in chunks, `/gzip/FILE` coded
 /// by gzip and in chunks where the client takes that, `/named/FILE` with the name `report.exe` in
 /// `Content-Disposition`.
 #[derive(Debug)]
 pub struct Nginx {
-    folder: PathBuf,
+    directory: PathBuf,
     _running: Running,
 }
 
 impl Nginx {
-    /// Starts it; what it needs and writes is in `folder`. Answers when it listens.
+    /// Starts it; what it needs and writes is in `directory`. Answers when it listens.
     ///
     /// # Errors
     /// It is not installed, or does not begin to listen.
-    pub fn start(net: &Net, folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder.join("files"))?;
+    pub fn start(net: &Net, directory: &Path) -> io::Result<Self> {
+        fs::create_dir_all(directory.join("files"))?;
         let mut nginx = net.command(Place::Server, "nginx");
-        let running = web::nginx(&mut nginx, folder, &text(folder))?;
+        let running = web::nginx(&mut nginx, directory, &text(directory))?;
         Ok(Self {
-            folder: folder.to_path_buf(),
+            directory: directory.to_path_buf(),
             _running: running,
         })
     }
@@ -48,7 +48,7 @@ impl Nginx {
     /// Where a file is that it serves.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
-        self.folder.join("files").join(name)
+        self.directory.join("files").join(name)
     }
 
     /// The requests it has answered: `address path status bytes` per line. What was `expected` is waited for:
@@ -57,16 +57,16 @@ impl Nginx {
     pub fn access_log(&self, expected: &[&str]) -> String {
         let mut log = String::new();
         until(Duration::from_secs(10), || {
-            log = fs::read_to_string(self.folder.join("access.log")).unwrap_or_default();
+            log = fs::read_to_string(self.directory.join("access.log")).unwrap_or_default();
             expected.iter().all(|line| log.contains(line))
         });
         log
     }
 }
 
-fn text(folder: &Path) -> String {
-    let at = folder.display();
-    let temporary = web::temporary_paths(folder);
+fn text(directory: &Path) -> String {
+    let at = directory.display();
+    let temporary = web::temporary_paths(directory);
     // A server-side include could change the length, so nginx does not announce it.
     format!(
         "user root root; daemon off; master_process off; pid {at}/nginx.pid;

@@ -15,7 +15,7 @@ fn net(links: Links) -> Option<Net> {
 
 fn is_installed(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let is_there = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
     if !is_there {
         eprintln!("SKIPPED: {program} is not installed");
     }
@@ -86,8 +86,8 @@ fn nginx_serves_the_clients() {
     if !is_installed("nginx") || !is_installed("curl") {
         return;
     }
-    let folder = tempdir().unwrap();
-    let nginx = Nginx::start(&net, folder.path()).unwrap();
+    let directory = tempdir().unwrap();
+    let nginx = Nginx::start(&net, directory.path()).unwrap();
     let text = "twenty bytes of text".repeat(1000);
     nginx.put("page", text.as_bytes()).unwrap();
     let ask = |host: &str, path: &str, from: IpAddr| {
@@ -122,13 +122,13 @@ fn a_torrent_comes_over() {
     if !Torrent::NEEDED.into_iter().all(is_installed) {
         return;
     }
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let bytes: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
-    let torrent = match Torrent::seed(&net, folder.path(), &bytes) {
+    let torrent = match Torrent::seed(&net, directory.path(), &bytes) {
         Err(error) if net.is_unprivileged() => return eprintln!("SKIPPED: {error}"),
         torrent => torrent.unwrap(),
     };
-    let out = folder.path().join("leech");
+    let out = directory.path().join("leech");
     std::fs::create_dir(&out).unwrap();
     let mut fetch = Running::start(&mut torrent.fetch(&net, &out)).unwrap();
     let is_done = until(Duration::from_secs(20), || {

@@ -24,16 +24,16 @@ impl Torrent {
     /// Programs that it needs.
     pub const NEEDED: [&str; 4] = ["opentracker", "aria2c", "mktorrent", "sha1sum"];
 
-    /// Offers a file with these bytes; what is needed and written is in `folder`.
+    /// Offers a file with these bytes; what is needed and written is in `directory`.
     ///
     /// # Errors
     /// A program is missing or fails.
-    pub fn seed(net: &Net, folder: &Path, bytes: &[u8]) -> io::Result<Self> {
-        let shared = folder.join("seed");
+    pub fn seed(net: &Net, directory: &Path, bytes: &[u8]) -> io::Result<Self> {
+        let shared = directory.join("seed");
         fs::create_dir_all(&shared)?;
         let content = shared.join("shared.bin");
         fs::write(&content, bytes)?;
-        let file = folder.join("shared.torrent");
+        let file = directory.join("shared.torrent");
         let announce = format!("http://{SERVER}:{TRACKER}/announce");
         let made = Command::new("mktorrent")
             .args(["-a", &announce, "-o"])
@@ -45,14 +45,14 @@ impl Torrent {
             return Err(io::Error::other("mktorrent fails"));
         }
         // Debian builds it to serve only what is on a list.
-        let list = folder.join("whitelist");
+        let list = directory.join("whitelist");
         fs::write(&list, format!("{}\n", info_hash(&fs::read(&file)?)?))?;
         let mut tracker = tracker(net);
         tracker
             .args(["-i", &SERVER.to_string(), "-p", &TRACKER.to_string()])
             .arg("-w")
             .arg(&list)
-            .current_dir(folder)
+            .current_dir(directory)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut tracker = Running::start(&mut tracker)?;
@@ -88,10 +88,10 @@ impl Torrent {
         })
     }
 
-    /// The command by which a client gets the file into `folder`.
+    /// The command by which a client gets the file into `directory`.
     #[must_use]
-    pub fn fetch(&self, net: &Net, folder: &Path) -> Command {
-        let mut fetch = aria2(net, Place::Client, folder);
+    pub fn fetch(&self, net: &Net, directory: &Path) -> Command {
+        let mut fetch = aria2(net, Place::Client, directory);
         fetch
             .args(["--seed-time=0", "--listen-port=6882"])
             .arg(&self.file);
@@ -100,7 +100,7 @@ impl Torrent {
 }
 
 /// It does not want to be root, and becomes nobody, whom a user namespace may not have and who may not
-/// read our folders. In a user namespace without any users it is not root, and has our files.
+/// read our directories. In a user namespace without any users it is not root, and has our files.
 fn tracker(net: &Net) -> Command {
     let mut tracker = net.command(Place::Server, "unshare");
     tracker
@@ -110,15 +110,15 @@ fn tracker(net: &Net) -> Command {
 }
 
 /// Without what looks for peers by itself, and with a log.
-fn aria2(net: &Net, place: Place, folder: &Path) -> Command {
+fn aria2(net: &Net, place: Place, directory: &Path) -> Command {
     let mut aria2 = net.command(place, "aria2c");
     aria2
         .args(["--enable-dht=false", "--enable-dht6=false"])
         .args(["--bt-enable-lpd=false", "--log-level=info", "--no-conf"])
         .arg("--log")
-        .arg(folder.join("log"))
+        .arg(directory.join("log"))
         .arg("-d")
-        .arg(folder)
+        .arg(directory)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     aria2

@@ -57,16 +57,16 @@ impl Default for Settings {
 /// `/upload` takes a body of any length.
 #[derive(Debug)]
 pub struct Nginx {
-    folder: PathBuf,
+    directory: PathBuf,
     running: Running,
 }
 
 impl Nginx {
-    /// Starts it; what it needs and writes is in `folder`. Answers when it listens.
+    /// Starts it; what it needs and writes is in `directory`. Answers when it listens.
     ///
     /// # Errors
     /// It is not installed, or does not begin to listen.
-    pub fn start(net: &Net, folder: &Path, settings: &Settings) -> io::Result<Self> {
+    pub fn start(net: &Net, directory: &Path, settings: &Settings) -> io::Result<Self> {
         let command = |program: &str| net.command(Place::Server, program);
         let backlog = "backlog=65535";
         let listen = [
@@ -79,7 +79,7 @@ impl Nginx {
             is_urgent: settings.is_urgent && !net.is_unprivileged(),
             ..*settings
         };
-        Self::start_at(command, &listen, folder, &settings)
+        Self::start_at(command, &listen, directory, &settings)
     }
 
     /// The same wherever `command` puts a program, at these addresses: words of `listen`.
@@ -89,10 +89,10 @@ impl Nginx {
     pub fn start_at(
         command: impl FnOnce(&str) -> Command,
         listen: &[String],
-        folder: &Path,
+        directory: &Path,
         settings: &Settings,
     ) -> io::Result<Self> {
-        let files = folder.join("files");
+        let files = directory.join("files");
         fs::create_dir_all(&files)?;
         fs::write(files.join("page"), page())?;
         for (index, name) in EMBEDDED.iter().enumerate() {
@@ -115,8 +115,8 @@ impl Nginx {
         let mut nginx = command(words.next().map_or("nginx", String::as_str));
         nginx.args(words);
         Ok(Self {
-            running: web::nginx(&mut nginx, folder, &text(folder, settings, listen))?,
-            folder: folder.to_path_buf(),
+            running: web::nginx(&mut nginx, directory, &text(directory, settings, listen))?,
+            directory: directory.to_path_buf(),
         })
     }
 
@@ -125,13 +125,13 @@ impl Nginx {
     /// # Errors
     /// The disk's.
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        fs::write(self.folder.join("files").join(name), bytes)
+        fs::write(self.directory.join("files").join(name), bytes)
     }
 
     /// The requests that it has answered, in the order of their ends.
     #[must_use]
     pub fn visits(&self) -> Vec<Visit> {
-        let text = fs::read_to_string(self.folder.join("access.log")).unwrap_or_default();
+        let text = fs::read_to_string(self.directory.join("access.log")).unwrap_or_default();
         log::read(&text)
     }
 
@@ -170,7 +170,7 @@ fn page() -> String {
     )
 }
 
-fn text(folder: &Path, settings: &Settings, listen: &[String]) -> String {
+fn text(directory: &Path, settings: &Settings, listen: &[String]) -> String {
     let shared = if settings.shares_ports {
         " reuseport"
     } else {
@@ -180,14 +180,14 @@ fn text(folder: &Path, settings: &Settings, listen: &[String]) -> String {
         .iter()
         .map(|at| format!("listen {at}{shared}; "))
         .collect();
-    let at = folder.display();
+    let at = directory.display();
     let log = if settings.has_log {
         format!("access_log {at}/access.log visit")
     } else {
         "access_log off".to_owned()
     };
     let format = log::FORMAT;
-    let temporary = web::temporary_paths(folder);
+    let temporary = web::temporary_paths(directory);
     let connections = settings.connections;
     let small = "s".repeat(SMALL);
     // A server-side include could change the length, so nginx does not announce it.

@@ -21,7 +21,7 @@ fn net(generators: u8) -> Option<Net> {
 
 fn is_installed(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let is_there = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
     if !is_there {
         eprintln!("SKIPPED: {program} is not installed");
     }
@@ -41,8 +41,8 @@ fn nginx_answers_every_generator_at_every_address() {
         return;
     }
     let Some(net) = net(2) else { return };
-    let folder = tempdir().unwrap();
-    let nginx = Nginx::start(&net, folder.path(), &Settings::default()).unwrap();
+    let directory = tempdir().unwrap();
+    let nginx = Nginx::start(&net, directory.path(), &Settings::default()).unwrap();
     nginx.put("file", &[b'f'; 5000]).unwrap();
     let mut expected = Vec::new();
     for number in [0, 1] {
@@ -82,8 +82,8 @@ fn the_page_has_what_it_is_said_to_have() {
         return;
     }
     let Some(net) = net(1) else { return };
-    let folder = tempdir().unwrap();
-    let nginx = Nginx::start(&net, folder.path(), &Settings::default()).unwrap();
+    let directory = tempdir().unwrap();
+    let nginx = Nginx::start(&net, directory.path(), &Settings::default()).unwrap();
     let page = curl(&net, 0, &[&format!("http://{SERVER}/page")]).stdout;
     let page = String::from_utf8(page).unwrap();
     let urls: Vec<String> = EMBEDDED.map(|name| format!("http://{SERVER}{name}")).into();
@@ -134,9 +134,9 @@ fn what_is_swallowed_never_comes_and_what_is_lost_comes_again() {
         return;
     }
     let Some(net) = net(1) else { return };
-    let folder = tempdir().unwrap();
-    let _nginx = Nginx::start(&net, folder.path(), &Settings::default()).unwrap();
-    let upload = folder.path().join("upload");
+    let directory = tempdir().unwrap();
+    let _nginx = Nginx::start(&net, directory.path(), &Settings::default()).unwrap();
+    let upload = directory.path().join("upload");
     fs::write(&upload, vec![b'u'; 500_000]).unwrap();
     if let Err(error) = net.swallow(81, "SYN").and_then(|()| net.lose(0.05)) {
         eprintln!("SKIPPED: {error}");

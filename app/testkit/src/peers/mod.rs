@@ -13,7 +13,7 @@
 //! chat --connect ADDRESS --as HANDLE (--to HANDLE | --answer) [--say TEXT].. [--hear COUNT]
 //!      [--offer FILE --listen ADDRESS | --accept FILE]
 //!      [--reply TEXT [--then COUNT]]     said when so many were heard; then so many more
-//! attack --role ROLE --rows NUMBER,.. --out FOLDER [--list FILE]    an end of the rows of `attack`, or of a list
+//! attack --role ROLE --rows NUMBER,.. --out DIRECTORY [--list FILE]    an end of the rows of `attack`, or of a list
 //! attack http --out FILE [--seed NUMBER --count NUMBER]    the server of `attack::http`, or of what chance makes; the file
 //!                               is made when it listens
 //! idle --connect ADDRESS --path PATH --count COUNT           HTTP connections that stay

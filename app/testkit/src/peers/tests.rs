@@ -9,8 +9,8 @@ use tempfile::{TempDir, tempdir};
 
 use super::*;
 
-fn path(folder: &TempDir, name: &str) -> String {
-    folder.path().join(name).display().to_string()
+fn path(directory: &TempDir, name: &str) -> String {
+    directory.path().join(name).display().to_string()
 }
 
 fn words(words: &str) -> Vec<String> {
@@ -37,9 +37,9 @@ fn content() -> Vec<u8> {
 
 #[test]
 fn a_file_comes_over_by_every_protocol() {
-    let folder = tempdir().unwrap();
-    fs::write(path(&folder, "song.mp3"), content()).unwrap();
-    let (file, out) = (path(&folder, "song.mp3"), path(&folder, "out"));
+    let directory = tempdir().unwrap();
+    fs::write(path(&directory, "song.mp3"), content()).unwrap();
+    let (file, out) = (path(&directory, "song.mp3"), path(&directory, "out"));
     let more = [
         ("fasttrack", ""),
         ("fasttrack", "--lf"),
@@ -62,9 +62,9 @@ fn a_file_comes_over_by_every_protocol() {
 
 #[test]
 fn a_file_is_pushed() {
-    let folder = tempdir().unwrap();
-    fs::write(path(&folder, "song.mp3"), content()).unwrap();
-    let (file, out) = (path(&folder, "song.mp3"), path(&folder, "out"));
+    let directory = tempdir().unwrap();
+    fs::write(path(&directory, "song.mp3"), content()).unwrap();
+    let (file, out) = (path(&directory, "song.mp3"), path(&directory, "out"));
     for protocol in ["fasttrack", "gnutella"] {
         let server = free();
         beside(format!("serve {protocol} --push {server} --file {file}"));
@@ -76,24 +76,24 @@ fn a_file_is_pushed() {
 
 #[test]
 fn two_talk_and_a_file_goes_over() {
-    let folder = tempdir().unwrap();
-    fs::write(path(&folder, "plan.doc"), content()).unwrap();
+    let directory = tempdir().unwrap();
+    fs::write(path(&directory, "plan.doc"), content()).unwrap();
     let server = free();
     beside(format!("serve msn --listen {server}"));
     let sender = format!(
         "chat --connect {server} --as b@example.test --answer --say hi --hear 2 \
          --offer {} --listen 127.0.0.1:0",
-        path(&folder, "plan.doc")
+        path(&directory, "plan.doc")
     );
     let sender = thread::spawn(move || run(&words(&sender)));
     let receiver = format!(
         "chat --connect {server} --as a@example.test --to b@example.test --say one --say two \
          --hear 0 --accept {}",
-        path(&folder, "out")
+        path(&directory, "out")
     );
     assert_eq!(run(&words(&receiver)), COMPLETE);
     assert_eq!(sender.join().unwrap(), COMPLETE);
-    assert!(fs::read(path(&folder, "out")).unwrap() == content());
+    assert!(fs::read(path(&directory, "out")).unwrap() == content());
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn the_end_says_what_happened() {
     assert_eq!(run(&words("fetch raw --connect")), USAGE);
     assert_eq!(run(&words("serve raw --listen 127.0.0.1:0")), USAGE);
 
-    let folder = tempdir().unwrap();
-    let out = path(&folder, "out");
+    let directory = tempdir().unwrap();
+    let out = path(&directory, "out");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let line = format!("fetch fasttrack --connect {address} --out {out} --timeout 1");

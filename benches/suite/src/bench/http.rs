@@ -102,7 +102,7 @@ pub(super) fn run(args: &[String], only_records: bool) -> Outcome {
     let plan = Plan {
         packets: options.value("--packets")?.unwrap_or(2_000_000),
         keep: options.flag("--keep") || dir.is_some() || only_records,
-        dir: dir.unwrap_or_else(|| shell::memory_folder("bench")),
+        dir: dir.unwrap_or_else(|| shell::memory_directory("bench")),
     };
     let runs: usize = options.value("--runs")?.unwrap_or(5);
     options.rest()?;

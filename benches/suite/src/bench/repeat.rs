@@ -235,9 +235,9 @@ mod tests {
 
     #[test]
     fn a_head_has_so_many_packets() {
-        let folder = std::env::temp_dir().join(format!("repeat-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (whole, cut) = (folder.join("whole"), folder.join("cut"));
+        let directory = std::env::temp_dir().join(format!("repeat-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (whole, cut) = (directory.join("whole"), directory.join("cut"));
         let mut file = 0xA1B2_C3D4_u32.to_le_bytes().to_vec();
         file.resize(FILE_HEADER, 0);
         for _ in 0..5 {
@@ -248,6 +248,6 @@ mod tests {
         let expected = FILE_HEADER + 2 * record(80, 40_000).len();
         assert_eq!(std::fs::read(&cut).unwrap(), file[..expected]);
         assert_eq!(seconds(&whole).unwrap(), (100, 100));
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 
-/// Where nDPI's labels are below the folder of captures, and the captures.
+/// Where nDPI's labels are below the directory of captures, and the captures.
 const LABELS: &str = "expected/ntop__nDPI/tests/cfgs/default/result";
 const PCAPS: &str = "pcaps/ntop__nDPI/tests/cfgs/default/pcap";
 
@@ -168,15 +168,15 @@ struct Tally {
 /// # Errors
 /// A file of labels cannot be read, or the binary cannot be run.
 pub(super) fn labels(binary: &Path, captures: &Path) -> Outcome {
-    let folder = captures.join(LABELS);
-    if !folder.is_dir() {
+    let directory = captures.join(LABELS);
+    if !directory.is_dir() {
         println!(
             "** ORACLE OF LABELS SKIPPED: no labels of nDPI in {}",
-            folder.display()
+            directory.display()
         );
         return Ok(true);
     }
-    let mut names: Vec<String> = std::fs::read_dir(&folder)?
+    let mut names: Vec<String> = std::fs::read_dir(&directory)?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter_map(|name| Some(name.strip_suffix(".out")?.to_owned()))
         .collect();
@@ -192,7 +192,7 @@ pub(super) fn labels(binary: &Path, captures: &Path) -> Outcome {
             continue;
         }
         files += 1;
-        let text = std::fs::read_to_string(folder.join(format!("{name}.out")))
+        let text = std::fs::read_to_string(directory.join(format!("{name}.out")))
             .with_context(|| format!("read the labels of {name}"))?;
         let ours = ours(binary, &capture).with_context(|| format!("run on {name}"))?;
         let theirs: Vec<(Ends, String)> = text.lines().filter_map(label).collect();

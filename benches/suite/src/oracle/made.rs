@@ -9,7 +9,7 @@ use linkweir_testkit::capture_writer::{
     ByteOrder, CapturedFrame, PacketBlock, PcapngInterface, pcapng,
 };
 use linkweir_testkit::conversation::{Conversation, Encapsulation};
-use linkweir_testkit::temporary::TemporaryFolder;
+use linkweir_testkit::temporary::TemporaryDirectory;
 use linkweir_wire::emit::fragments;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,8 +45,8 @@ pub(super) fn run(binary: &Path) -> Result<bool> {
         println!("** tshark is not installed: link types and tunnels were not compared.");
         return Ok(true);
     }
-    let folder = TemporaryFolder::new("oracle-")?;
-    let capture = folder.path().join("made.pcapng");
+    let directory = TemporaryDirectory::new("oracle-")?;
+    let capture = directory.path().join("made.pcapng");
     let (names, bytes) = made();
     std::fs::write(&capture, bytes)?;
     let ours = ours::read(binary, &capture)?;

@@ -1,7 +1,7 @@
-//! `oracle`: what `linkweir http` finds, against what tshark found, on a folder of captures; before them
+//! `oracle`: what `linkweir http` finds, against what tshark found, on a directory of captures; before them
 //! on one that is made, with every link type and tunnel (`made`).
 //!
-//! The folder has `CATALOG.tsv`, the captures under `pcaps/` and tshark's rows under `truth/http/`.
+//! The directory has `CATALOG.tsv`, the captures under `pcaps/` and tshark's rows under `truth/http/`.
 //! It is not part of the project; without it the oracle says so and passes.
 //!
 //! The rule of equality: requests, responses, methods, codes and pairs are compared on messages that are
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         println!("*********************************************************************");
         println!("** ORACLE SKIPPED: no captures with tshark's results here.");
         println!(
-            "** Looked for {}; --captures DIR names another folder.",
+            "** Looked for {}; --captures DIR names another directory.",
             truth_dir.display()
         );
         println!("** No recorded capture was compared with tshark.");

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         packets: options.value("--packets")?.unwrap_or(500_000),
         rounds: options.value::<usize>("--runs")?.unwrap_or(5).max(1),
         keep: options.flag("--keep") || dir.is_some(),
-        dir: dir.unwrap_or_else(|| shell::memory_folder("papers")),
+        dir: dir.unwrap_or_else(|| shell::memory_directory("papers")),
     };
     options.rest()?;
 

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The programs, and the folder for what they write.
+/// The programs, and the directory for what they write.
 #[derive(Debug)]
 pub(super) struct Runs {
     pub(super) linkweir: PathBuf,

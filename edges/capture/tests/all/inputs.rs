@@ -31,9 +31,12 @@ fn filtered(filter: &str) -> ReadOptions {
 
 #[test]
 fn files_are_one_trace_in_the_order_given() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let frames = sample(1);
-    let (first, second) = (folder.path().join("b.pcap"), folder.path().join("a.pcap"));
+    let (first, second) = (
+        directory.path().join("b.pcap"),
+        directory.path().join("a.pcap"),
+    );
     fs::write(&first, usual(&frames[..3])).unwrap();
     fs::write(&second, compress("zstd", &usual(&frames[3..]))).unwrap();
     let mut files = open(&[&first, &second]);
@@ -52,8 +55,8 @@ fn files_are_one_trace_in_the_order_given() {
 
 #[test]
 fn a_missing_file_is_refused_before_anything_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let there = folder.path().join("there.pcap");
+    let directory = tempfile::tempdir().unwrap();
+    let there = directory.path().join("there.pcap");
     fs::write(&there, usual(&sample(1))).unwrap();
     let inputs = [
         Input::from(there.as_path()),
@@ -62,24 +65,24 @@ fn a_missing_file_is_refused_before_anything_is_read() {
     let error = CaptureFiles::open(&inputs, ReadOptions::default()).unwrap_err();
     assert_eq!(error.to_string(), "no/such/trace.pcap: no such file");
     let error = CaptureFiles::open(
-        &[Input::from(folder.path().join("x"))],
+        &[Input::from(directory.path().join("x"))],
         ReadOptions::default(),
     );
     assert!(error.is_err());
 }
 
-/// A file of that name in the folder, with the directories on the way.
-fn put(folder: &Path, name: &str, bytes: &[u8]) {
-    let path = folder.join(name);
+/// A file of that name in the directory, with the directories on the way.
+fn put(directory: &Path, name: &str, bytes: &[u8]) {
+    let path = directory.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
 }
 
 #[test]
 fn a_directory_gives_its_files_and_those_below_in_name_order() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let frames = sample(1);
-    let refused = || CaptureFiles::open(&[Input::from(folder.path())], ReadOptions::default());
+    let refused = || CaptureFiles::open(&[Input::from(directory.path())], ReadOptions::default());
     assert!(refused().unwrap_err().to_string().contains("has no files"));
     for (name, bytes) in [
         ("2/x/1.pcap", &usual(&frames[2..3])[..]),
@@ -93,10 +96,10 @@ fn a_directory_gives_its_files_and_those_below_in_name_order() {
         ("4/header.pcap", &usual(&frames)[..20]),
         ("5.pcap", &usual(&frames[3..])),
     ] {
-        put(folder.path(), name, bytes);
+        put(directory.path(), name, bytes);
     }
-    std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
-    let trace = drain(open(&[folder.path()]));
+    std::os::unix::net::UnixListener::bind(directory.path().join("socket")).unwrap();
+    let trace = drain(open(&[directory.path()]));
     assert_eq!(trace.frames, frames);
     let faults: Vec<_> = trace
         .faults
@@ -125,9 +128,9 @@ fn a_directory_gives_its_files_and_those_below_in_name_order() {
 
 #[test]
 fn a_directory_of_other_files_is_no_input() {
-    let folder = tempfile::tempdir().unwrap();
-    put(folder.path(), "a/readme", b"not a capture");
-    let trace = drain(open(&[folder.path()]));
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), "a/readme", b"not a capture");
+    let trace = drain(open(&[directory.path()]));
     assert_eq!(trace.faults.len(), 1);
     assert_eq!(trace.faults[0].kind, FaultKind::Unusable);
     assert!(trace.faults[0].message.starts_with("1 file of"));
@@ -135,16 +138,16 @@ fn a_directory_of_other_files_is_no_input() {
 
 #[test]
 fn links_among_directories_end_and_depth_is_bounded() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let frames = sample(1);
-    put(folder.path(), "a/1.pcap", &usual(&frames));
+    put(directory.path(), "a/1.pcap", &usual(&frames));
     let link = |from: &str, to: &Path| {
-        std::os::unix::fs::symlink(to, folder.path().join(from)).unwrap();
+        std::os::unix::fs::symlink(to, directory.path().join(from)).unwrap();
     };
-    link("a/loop", folder.path());
-    link("b", &folder.path().join("a"));
+    link("a/loop", directory.path());
+    link("b", &directory.path().join("a"));
     link("nowhere", Path::new("no/such/file"));
-    let trace = drain(open(&[folder.path()]));
+    let trace = drain(open(&[directory.path()]));
     assert_eq!(trace.frames, frames, "once");
     for (at, (kind, input, message)) in [
         (FaultKind::Skipped, "a/loop", "read already"),
@@ -195,8 +198,8 @@ fn a_tree_in_which_nothing_could_be_read_is_no_input() {
     );
     let dangling = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("no/such/file", dangling.path().join("x.pcap")).unwrap();
-    for folder in [deep.path(), dangling.path()] {
-        let trace = drain(open(&[folder]));
+    for directory in [deep.path(), dangling.path()] {
+        let trace = drain(open(&[directory]));
         let kinds: Vec<_> = trace.faults.iter().map(|fault| fault.kind).collect();
         assert_eq!(
             kinds,
@@ -204,10 +207,10 @@ fn a_tree_in_which_nothing_could_be_read_is_no_input() {
             "{:?}",
             trace.faults
         );
-        assert_eq!(trace.faults[1].input, folder.display().to_string());
+        assert_eq!(trace.faults[1].input, directory.display().to_string());
         // Beside what can be read it is a loss like others.
-        put(folder, "readable.pcap", &usual(&frames));
-        let trace = drain(open(&[folder]));
+        put(directory, "readable.pcap", &usual(&frames));
+        let trace = drain(open(&[directory]));
         assert_eq!((trace.frames.len(), trace.faults.len()), (frames.len(), 1));
         assert_eq!(trace.faults[0].kind, FaultKind::Damaged);
     }
@@ -215,13 +218,13 @@ fn a_tree_in_which_nothing_could_be_read_is_no_input() {
 
 #[test]
 fn a_directory_that_may_not_be_read_is_said() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let frames = sample(1);
-    put(folder.path(), "1.pcap", &usual(&frames));
+    put(directory.path(), "1.pcap", &usual(&frames));
     // Longer than a name may be, so that nobody can look there, whatever his rights.
-    let link = folder.path().join("b");
+    let link = directory.path().join("b");
     std::os::unix::fs::symlink("x".repeat(300), &link).unwrap();
-    let trace = drain(open(&[folder.path()]));
+    let trace = drain(open(&[directory.path()]));
     assert_eq!(trace.frames, frames);
     assert_eq!(trace.faults.len(), 1);
     assert_eq!(trace.faults[0].kind, FaultKind::Damaged);
@@ -252,8 +255,8 @@ fn erf_is_known_by_content_or_by_its_name() {
 
 #[test]
 fn a_fifo_gives_what_has_arrived() {
-    let folder = tempfile::tempdir().unwrap();
-    let fifo = folder.path().join("fifo");
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
     if !Command::new("mkfifo")
         .arg(&fifo)
         .status()

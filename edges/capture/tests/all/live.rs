@@ -189,8 +189,8 @@ fn frames_are_those_of_tcpdump() {
         return;
     }
     veth("one", "other");
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("dump.pcap");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dump.pcap");
     let dump = Command::new("tcpdump")
         .args([
             "-i",

@@ -167,7 +167,7 @@ pub struct VaultStatus {
     pub parts: u64,
     /// Files in the quarantine.
     pub quarantined: u64,
-    /// Bytes in the folders.
+    /// Bytes in the directories.
     pub bytes: u64,
     /// Files being written.
     pub open: u64,

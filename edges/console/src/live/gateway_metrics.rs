@@ -358,7 +358,7 @@ fn files(out: &mut Exposition, vault: &VaultStatus) {
     out.single(
         "linkweir_gateway_vault_bytes",
         "gauge",
-        "Bytes in the folders of recorded files.",
+        "Bytes in the directories of recorded files.",
         vault.bytes,
     );
     out.single(

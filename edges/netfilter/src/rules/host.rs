@@ -11,7 +11,7 @@ use super::step::Step;
 
 /// Where Debian keeps programs. Those of the administrator are not on everybody's path, and a service may
 /// have none at all.
-const FOLDERS: [&str; 6] = [
+const DIRECTORIES: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/sbin",
     "/sbin",
@@ -203,9 +203,9 @@ fn find(program: &str) -> Result<PathBuf, CommandError> {
 
 fn find_in(program: &str, path: &OsString) -> Option<PathBuf> {
     std::env::split_paths(path)
-        .chain(FOLDERS.iter().map(PathBuf::from))
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(program))
+        .chain(DIRECTORIES.iter().map(PathBuf::from))
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(program))
         .find(|file| is_program(file))
 }
 

@@ -85,7 +85,7 @@ fn too_long_is_said_at_the_end() {
 }
 
 #[test]
-fn long_scans_go_to_the_folder() {
+fn long_scans_go_to_the_directory() {
     let mut queue = Queue::new(LIMITS);
     assert_eq!(queue.add(1, chunk(1, (1 << 20) + 1, false), 0), Next::Spool);
     assert_eq!(queue.add(1, chunk(1, 5, false), 0), Next::Nothing);
@@ -125,7 +125,7 @@ fn a_spool_that_fails_fails_the_scan() {
         cause(&queue.add(1, chunk(1, 1, true), 0)),
         Some(FailureCause::Spool)
     );
-    // Two of 2 MiB are more than the folder may hold.
+    // Two of 2 MiB are more than the directory may hold.
     queue.add(1, chunk(2, 2 << 20, false), 0);
     queue.add(1, chunk(3, 2 << 20, false), 0);
     assert!(queue.take_spool().is_some() && queue.take_spool().is_none());

@@ -97,9 +97,9 @@ fn every_scan_of_many_at_once_gets_its_own_verdict() {
 }
 
 #[test]
-fn a_whole_file_is_scanned_from_the_spool_folder() {
+fn a_whole_file_is_scanned_from_the_spool_directory() {
     let Some(clamd) = clamd_with("") else { return };
-    let spool = tempfile::tempdir().expect("a folder");
+    let spool = tempfile::tempdir().expect("a directory");
     let options = ScannerOptions {
         spool_dir: Some(spool.path().to_owned()),
         memory_bytes: 3 << 20,

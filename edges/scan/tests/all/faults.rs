@@ -79,7 +79,7 @@ fn chunks_arrive_in_their_order_whatever_their_lengths() {
             dialogue.answer("stream: OK");
         }
     });
-    let spool = tempfile::tempdir().expect("a folder");
+    let spool = tempfile::tempdir().expect("a directory");
     let options = ScannerOptions {
         spool_dir: Some(spool.path().to_owned()),
         timeout: Duration::from_secs(10),
@@ -87,7 +87,7 @@ fn chunks_arrive_in_their_order_whatever_their_lengths() {
     };
     let scanner = Scanner::start(options).expect("starts");
     let tester = Tester::new(&scanner);
-    // Lengths around the limits of joining and of the folder; two files at the same time.
+    // Lengths around the limits of joining and of the directory; two files at the same time.
     let lengths = [
         1, 100, 16_383, 16_384, 70_000, 3, 900_000, 500_000, 12, 1_200_000, 7, 0, 2_000_000,
     ];
@@ -100,7 +100,7 @@ fn chunks_arrive_in_their_order_whatever_their_lengths() {
             sent.extend_from_slice(&bytes);
             tester.submit(ticket.into(), &bytes, turn + 1 == lengths.len());
             if length == 1_200_000 {
-                // Time for the folder, so that what follows is not in the file.
+                // Time for the directory, so that what follows is not in the file.
                 eventually(|| scanner.status().spooled_bytes > 0);
                 let status = scanner.status();
                 assert!(
@@ -119,7 +119,9 @@ fn chunks_arrive_in_their_order_whatever_their_lengths() {
     assert!(seen == sent, "the bytes differ");
     let status = scanner.status();
     assert_eq!((status.waiting_bytes, status.spooled_bytes), (0, 0));
-    let left = std::fs::read_dir(spool.path()).expect("a folder").count();
+    let left = std::fs::read_dir(spool.path())
+        .expect("a directory")
+        .count();
     assert_eq!(left, 0, "files without names");
 }
 
@@ -306,8 +308,8 @@ fn whoever_waits_for_a_connection_is_told_in_time_too() {
 #[test]
 fn a_socket_whose_queue_is_full_is_a_timeout() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("clamd.sock");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("clamd.sock");
     let listener = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
     bind(
         &listener,
@@ -337,8 +339,8 @@ fn a_socket_whose_queue_is_full_is_a_timeout() {
 
 #[test]
 fn without_clamd_scans_fail_at_once_until_it_is_there() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("clamd.sock");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("clamd.sock");
     let scanner = Scanner::start(options(&path)).expect("starts without clamd");
     let tester = Tester::new(&scanner);
     let begin = Instant::now();
@@ -522,7 +524,7 @@ fn a_port_serves_as_well_as_a_path() {
 #[test]
 fn a_scanner_that_has_given_up_its_rights_works() {
     let fake = Fake::start(obedient);
-    let spool = tempfile::tempdir().expect("a folder");
+    let spool = tempfile::tempdir().expect("a directory");
     let options = ScannerOptions {
         spool_dir: Some(spool.path().to_owned()),
         timeout: Duration::from_secs(10),
@@ -547,12 +549,17 @@ fn a_scanner_that_has_given_up_its_rights_works() {
 }
 
 #[test]
-fn a_spool_folder_that_is_not_there_is_an_error() {
+fn a_spool_directory_that_is_not_there_is_an_error() {
     let fake = Fake::start(obedient);
     let options = ScannerOptions {
         spool_dir: Some("/nowhere/at/all".into()),
         ..options(&fake.path)
     };
-    let error = Scanner::start(options).expect_err("no folder").to_string();
-    assert!(error.starts_with("spool folder /nowhere/at/all"), "{error}");
+    let error = Scanner::start(options)
+        .expect_err("no directory")
+        .to_string();
+    assert!(
+        error.starts_with("spool directory /nowhere/at/all"),
+        "{error}"
+    );
 }

@@ -5,12 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::folders;
+use super::directories;
 use crate::human;
 
 /// Deletes the oldest files of an output once all of them take more than they may.
 ///
-/// Only what the output itself makes is looked at: real folders `date=*` and `date=*/hour=*`, in them
+/// Only what the output itself makes is looked at: real directories `date=*` and `date=*/hour=*`, in them
 /// real files `part-NNNNNN.parquet`. Nothing behind a symbolic link is followed or deleted. Files that
 /// are not complete count, and stay.
 #[derive(Debug)]
@@ -22,10 +22,10 @@ pub(crate) struct Budget {
     has_told: bool,
 }
 
-/// The complete files of one folder, oldest first.
+/// The complete files of one directory, oldest first.
 #[derive(Debug, Default)]
 struct Stored {
-    folder: PathBuf,
+    directory: PathBuf,
     files: Vec<(u64, PathBuf, u64)>,
     /// Bytes of all files of ours, those that are not complete too.
     bytes: u64,
@@ -36,7 +36,7 @@ struct Stored {
 struct Deleted {
     files: u64,
     bytes: u64,
-    folders: Vec<String>,
+    directories: Vec<String>,
 }
 
 impl Budget {
@@ -49,7 +49,7 @@ impl Budget {
         }
     }
 
-    /// Deletes what is too much, file by file: those in the folders of the oldest records first. A folder
+    /// Deletes what is too much, file by file: those in the directories of the oldest records first. A directory
     /// without files goes too, unless it is in `open`. Says so in one line; that something cannot be
     /// deleted is said once, and is no failure of the output.
     pub(crate) fn keep(&mut self, open: &HashSet<PathBuf>) {
@@ -65,7 +65,7 @@ impl Budget {
                     files => format!("{} files", human::thousands(files)),
                 },
                 human::scaled(to_f64(deleted.bytes), "B"),
-                deleted.folders.join(", "),
+                deleted.directories.join(", "),
             ));
         }
         if let Err((path, error)) = result
@@ -108,49 +108,52 @@ impl Budget {
                 deleted.bytes += bytes;
             }
             if deleted.files > before {
-                let name = part.folder.strip_prefix(&self.root).unwrap_or(&part.folder);
-                deleted.folders.push(name.display().to_string());
+                let name = part
+                    .directory
+                    .strip_prefix(&self.root)
+                    .unwrap_or(&part.directory);
+                deleted.directories.push(name.display().to_string());
             }
-            if !open.contains(&part.folder) {
-                self.remove_empty(&part.folder);
+            if !open.contains(&part.directory) {
+                self.remove_empty(&part.directory);
             }
         }
         Ok(())
     }
 
-    /// Removes a folder and the one of its day, where nothing is in them.
-    fn remove_empty(&self, folder: &Path) {
-        let ours = folder.ancestors().take_while(|path| *path != self.root);
-        for folder in ours {
-            if fs::remove_dir(folder).is_err() {
+    /// Removes a directory and the one of its day, where nothing is in them.
+    fn remove_empty(&self, directory: &Path) {
+        let ours = directory.ancestors().take_while(|path| *path != self.root);
+        for directory in ours {
+            if fs::remove_dir(directory).is_err() {
                 return;
             }
         }
     }
 
-    /// All files of ours by folder, the oldest folder first.
+    /// All files of ours by directory, the oldest directory first.
     fn stored(&self) -> io::Result<Vec<Stored>> {
         let mut all = Vec::new();
-        for date in subfolders(&self.root, folders::is_date)? {
-            for hour in subfolders(&date, folders::is_hour)? {
+        for date in subdirectories(&self.root, directories::is_date)? {
+            for hour in subdirectories(&date, directories::is_hour)? {
                 all.push(Stored::of(hour)?);
             }
             all.push(Stored::of(date)?);
         }
         // By the text of the path, which is by time: years have four digits until the year 2554.
-        all.sort_by(|one, other| one.folder.cmp(&other.folder));
+        all.sort_by(|one, other| one.directory.cmp(&other.directory));
         Ok(all)
     }
 }
 
 impl Stored {
-    fn of(folder: PathBuf) -> io::Result<Self> {
+    fn of(directory: PathBuf) -> io::Result<Self> {
         let mut stored = Self::default();
-        for entry in fs::read_dir(&folder)? {
+        for entry in fs::read_dir(&directory)? {
             let entry = entry?;
             let name = entry.file_name();
-            let number = folders::part_number(&name);
-            if number.is_none() && !folders::is_partial(&name) {
+            let number = directories::part_number(&name);
+            if number.is_none() && !directories::is_partial(&name) {
                 continue;
             }
             // Of the entry itself, not of what a link leads to. Another process may have renamed it.
@@ -164,15 +167,18 @@ impl Stored {
             }
         }
         stored.files.sort();
-        stored.folder = folder;
+        stored.directory = directory;
         Ok(stored)
     }
 }
 
-/// The real folders in `folder` whose name is one of ours.
-fn subfolders(folder: &Path, is_ours: fn(&std::ffi::OsStr) -> bool) -> io::Result<Vec<PathBuf>> {
+/// The real directories in `directory` whose name is one of ours.
+fn subdirectories(
+    directory: &Path,
+    is_ours: fn(&std::ffi::OsStr) -> bool,
+) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if is_ours(&entry.file_name()) && entry.file_type()?.is_dir() {
             found.push(entry.path());

@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn the_file_ends_with_the_last_footer_and_nothing_is_left_of_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join("a");
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("a");
         let mut output = Output::partial("a", &target).unwrap();
         let partial = output.partial_path().unwrap().to_owned();
         let mut footed = Footed::default();

@@ -6,11 +6,11 @@
 //! latest, so that a killed run loses no more. A partial Arrow file is a stream without its end mark,
 //! which readers take as its end.
 //!
-//! With `--partition` Parquet files are sorted into folders by the time of their records, and
+//! With `--partition` Parquet files are sorted into directories by the time of their records, and
 //! `--budget` deletes the oldest of them.
 
 mod budget;
-mod folders;
+mod directories;
 mod footed;
 mod part;
 mod partitions;
@@ -52,10 +52,10 @@ pub(crate) fn open_arrow<K: RecordKind>(
     Ok(Box::new(sink))
 }
 
-/// Opens a folder in which Parquet files are sorted into folders by time.
+/// Opens a directory in which Parquet files are sorted into directories by time.
 ///
 /// # Errors
-/// Where another format is asked for, or the destination is no folder and cannot become one.
+/// Where another format is asked for, or the destination is no directory and cannot become one.
 pub(crate) fn open_partitioned<K: RecordKind>(
     destination: &str,
     format: Option<Format>,

@@ -1,4 +1,4 @@
-//! Parquet files in folders by the time of their records.
+//! Parquet files in directories by the time of their records.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,36 +8,36 @@ use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::{RecordBatch, RecordKind};
 
 use super::budget::Budget;
-use super::folders::{PART, folder, span_ns};
+use super::directories::{PART, directory, span_ns};
 use super::part::ParquetPart;
 use super::sink::ColumnSink;
 use crate::output::{Output, Place, io_error};
 use crate::sink::{OutputOptions, Partition};
 
-/// Folders with a file that is being written; each has a row group in memory.
+/// Directories with a file that is being written; each has a row group in memory.
 const MAX_OPEN: usize = 4;
 
-/// How long a folder whose time is over is kept open for late records, by the time of records. The
+/// How long a directory whose time is over is kept open for late records, by the time of records. The
 /// next ones begin another file in it.
 const LATE_NS: u64 = 300_000_000_000;
 
-/// A folder that is being written.
+/// A directory that is being written.
 #[derive(Debug)]
 struct Open<K: RecordKind> {
     /// The first moment that belongs to it.
     start_ns: u64,
-    /// The newest record of all when the last one came for this folder.
+    /// The newest record of all when the last one came for this directory.
     last_used_ns: u64,
-    folder: PathBuf,
+    directory: PathBuf,
     sink: ColumnSink<K, ParquetPart<K>>,
     /// Files of `sink` after which the budget was looked at.
     counted: u64,
 }
 
-/// Sorts records into folders by their time.
+/// Sorts records into directories by their time.
 ///
-/// At most four folders are open at once; a record for a fifth completes the file of the one that was
-/// not used for the longest time. A folder whose time is over is completed five minutes (of the records'
+/// At most four directories are open at once; a record for a fifth completes the file of the one that was
+/// not used for the longest time. A directory whose time is over is completed five minutes (of the records'
 /// time) after its last record.
 #[derive(Debug)]
 pub(crate) struct PartitionedSink<K: RecordKind> {
@@ -57,10 +57,10 @@ pub(crate) struct PartitionedSink<K: RecordKind> {
 }
 
 impl<K: RecordKind> PartitionedSink<K> {
-    /// Opens the folder `destination`, which is made where it is missing.
+    /// Opens the directory `destination`, which is made where it is missing.
     ///
     /// # Errors
-    /// [`SinkError::Refused`] where it is no folder; [`SinkError::Io`] where no file can be made in it.
+    /// [`SinkError::Refused`] where it is no directory; [`SinkError::Io`] where no file can be made in it.
     pub(crate) fn open(
         destination: &str,
         partition: Partition,
@@ -107,7 +107,7 @@ impl<K: RecordKind> PartitionedSink<K> {
         result
     }
 
-    /// Writes records that all belong to the folder of moment `start_ns`.
+    /// Writes records that all belong to the directory of moment `start_ns`.
     fn put(&mut self, start_ns: u64, views: &[K::View<'_>]) -> Result<(), SinkError> {
         let newest = views.iter().map(K::time_ns).max().unwrap_or(start_ns);
         self.newest_ns = self.newest_ns.max(newest);
@@ -123,7 +123,7 @@ impl<K: RecordKind> PartitionedSink<K> {
         Ok(())
     }
 
-    /// Opens a folder, instead of another one where there are too many. Gives its index.
+    /// Opens a directory, instead of another one where there are too many. Gives its index.
     fn begin(&mut self, start_ns: u64) -> Result<usize, SinkError> {
         if self.open.len() >= MAX_OPEN {
             let longest = self.open.iter().enumerate();
@@ -132,22 +132,22 @@ impl<K: RecordKind> PartitionedSink<K> {
                 self.complete(at)?;
             }
         }
-        let folder = self.root.join(folder(self.partition, start_ns));
-        fs::create_dir_all(&folder).map_err(|e| io_error(&folder.to_string_lossy(), e))?;
-        let path = folder.join(PART);
+        let directory = self.root.join(directory(self.partition, start_ns));
+        fs::create_dir_all(&directory).map_err(|e| io_error(&directory.to_string_lossy(), e))?;
+        let path = directory.join(PART);
         let destination = path.to_string_lossy().into_owned();
         let options = self.options.clone();
         self.open.push(Open {
             start_ns,
             last_used_ns: self.newest_ns,
-            folder,
+            directory,
             sink: ColumnSink::open(&destination, Place::File(path), options, true)?,
             counted: 0,
         });
         Ok(self.open.len() - 1)
     }
 
-    /// Completes the file of a folder that is open.
+    /// Completes the file of a directory that is open.
     fn complete(&mut self, at: usize) -> Result<(), SinkError> {
         if at >= self.open.len() {
             return Ok(());
@@ -157,7 +157,7 @@ impl<K: RecordKind> PartitionedSink<K> {
         self.arrived += open.sink.arrived();
         finished?;
         if let Some(budget) = &mut self.budget {
-            budget.keep(&open_folders(&self.open));
+            budget.keep(&open_directories(&self.open));
         }
         Ok(())
     }
@@ -170,11 +170,11 @@ impl<K: RecordKind> PartitionedSink<K> {
             open.counted = open.sink.completed();
         }
         if let Some(budget) = self.budget.as_mut().filter(|_| is_due) {
-            budget.keep(&open_folders(&self.open));
+            budget.keep(&open_directories(&self.open));
         }
     }
 
-    /// Completes the folders whose time is over, and for which nothing came lately.
+    /// Completes the directories whose time is over, and for which nothing came lately.
     fn complete_idle(&mut self) -> Result<(), SinkError> {
         let span = span_ns(self.partition);
         let newest = self.newest_ns;
@@ -215,11 +215,11 @@ impl<K: RecordKind> PartitionedSink<K> {
     }
 }
 
-fn open_folders<K: RecordKind>(open: &[Open<K>]) -> HashSet<PathBuf> {
-    open.iter().map(|open| open.folder.clone()).collect()
+fn open_directories<K: RecordKind>(open: &[Open<K>]) -> HashSet<PathBuf> {
+    open.iter().map(|open| open.directory.clone()).collect()
 }
 
-/// The folder that a destination names.
+/// The directory that a destination names.
 fn root(destination: &str) -> Result<PathBuf, SinkError> {
     let refuse = |message: &str| {
         Err(SinkError::Refused {
@@ -231,16 +231,20 @@ fn root(destination: &str) -> Result<PathBuf, SinkError> {
     match path.metadata() {
         Ok(meta) if meta.is_dir() => return Ok(path.to_owned()),
         Ok(_) => {
-            return refuse("is no folder; --partition sorts files into the folder that -w names");
+            return refuse(
+                "is no directory; --partition sorts files into the directory that -w names",
+            );
         }
         Err(_) if matches!(destination, "" | "-") => {
-            return refuse("is no folder; --partition sorts files into the folder that -w names");
+            return refuse(
+                "is no directory; --partition sorts files into the directory that -w names",
+            );
         }
         Err(_) => {}
     }
     if path.extension().is_some() {
         return refuse(
-            "looks like a file; --partition sorts files into the folder that -w names (one with a dot in its name has to be there already)",
+            "looks like a file; --partition sorts files into the directory that -w names (one with a dot in its name has to be there already)",
         );
     }
     match fs::create_dir_all(path) {

@@ -19,14 +19,14 @@ pub const fn duckdb_type(kind: FieldType) -> &'static str {
     }
 }
 
-/// A view of all files of the kind under `folder`.
+/// A view of all files of the kind under `directory`.
 ///
 /// The first half has no rows: it gives every column its type, also where all files are of an earlier
-/// version that lacks it. Columns of a later version, and those of the folders' names, come behind.
+/// version that lacks it. Columns of a later version, and those of the directories' names, come behind.
 #[must_use]
-pub fn duckdb_view(schema: &KindSchema, folder: &str) -> String {
+pub fn duckdb_view(schema: &KindSchema, directory: &str) -> String {
     let mut out = String::new();
-    let folder = folder.trim_end_matches('/').replace('\'', "''");
+    let directory = directory.trim_end_matches('/').replace('\'', "''");
     put(
         &mut out,
         format_args!(
@@ -35,7 +35,7 @@ pub fn duckdb_view(schema: &KindSchema, folder: &str) -> String {
              CREATE OR REPLACE VIEW {} AS\nSELECT",
             schema.name,
             schema.version,
-            folder.replace(['\n', '\r'], " "),
+            directory.replace(['\n', '\r'], " "),
             schema.name
         ),
     );
@@ -54,7 +54,7 @@ pub fn duckdb_view(schema: &KindSchema, folder: &str) -> String {
         &mut out,
         format_args!(
             "\nWHERE false\nUNION ALL BY NAME\n\
-             SELECT * FROM read_parquet('{folder}/**/*.parquet', hive_partitioning = true, union_by_name = true);\n"
+             SELECT * FROM read_parquet('{directory}/**/*.parquet', hive_partitioning = true, union_by_name = true);\n"
         ),
     );
     out

@@ -40,13 +40,13 @@ impl Default for RrdOptions {
     }
 }
 
-/// Opens a folder of round-robin files (needs the program rrdtool) or a daemon (`unix:SOCKET`).
+/// Opens a directory of round-robin files (needs the program rrdtool) or a daemon (`unix:SOCKET`).
 ///
 /// Values that the other side refuses do not end the run: see [`Sink::losses`].
 ///
 /// # Errors
 /// [`SinkError::Refused`] for a step that is not of whole seconds, or where rrdtool is missing;
-/// [`SinkError::Io`] where the folder or the socket cannot be used.
+/// [`SinkError::Io`] where the directory or the socket cannot be used.
 pub fn open_rrd(dest: &str, options: RrdOptions) -> Result<Box<dyn Sink<FlowKind>>, SinkError> {
     if options.step.is_zero() || options.step.subsec_nanos() != 0 {
         return Err(SinkError::Refused {

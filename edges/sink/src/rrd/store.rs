@@ -1,4 +1,4 @@
-//! Where round-robin files are: in a folder, made by the `rrdtool` program, or behind `rrdcached`.
+//! Where round-robin files are: in a directory, made by the `rrdtool` program, or behind `rrdcached`.
 //!
 //! Both speak lines over a socket: `rrdtool -` on its standard input and output (rrdtool(1), remote
 //! control), `rrdcached` on its UNIX socket (rrdcached(1), protocol). Nothing is linked.
@@ -52,7 +52,7 @@ impl Order {
 /// A round-robin file to be made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RrdFile<'a> {
-    /// Its name, in the folder or in that of the daemon.
+    /// Its name, in the directory or in that of the daemon.
     pub(super) name: &'a str,
     /// Name of its one data source, a gauge: at most 19 letters, digits and `_`.
     pub(super) source: &'a str,
@@ -66,8 +66,8 @@ pub(super) struct RrdFile<'a> {
 
 #[derive(Debug)]
 enum Place {
-    /// A folder, and the program that works in it.
-    Folder(Child),
+    /// A directory, and the program that works in it.
+    Directory(Child),
     /// The socket of the daemon.
     Daemon(PathBuf),
 }
@@ -88,7 +88,7 @@ pub(super) struct RrdStore {
 }
 
 impl RrdStore {
-    /// Opens `unix:SOCKET` (rrdcached) or a folder, which is made where only it is missing. The
+    /// Opens `unix:SOCKET` (rrdcached) or a directory, which is made where only it is missing. The
     /// program is started here and not later, when starting programs may be forbidden.
     ///
     /// # Errors
@@ -103,11 +103,11 @@ impl RrdStore {
             let stream = connect(Path::new(socket)).map_err(io)?;
             (Place::Daemon(PathBuf::from(socket)), stream)
         } else {
-            let folder = Path::new(destination);
-            if !folder.is_dir() {
-                std::fs::create_dir(folder).map_err(io)?;
+            let directory = Path::new(destination);
+            if !directory.is_dir() {
+                std::fs::create_dir(directory).map_err(io)?;
             }
-            let (child, stream) = start(folder).map_err(|error| match error.kind() {
+            let (child, stream) = start(directory).map_err(|error| match error.kind() {
                 ErrorKind::NotFound => SinkError::Refused {
                     destination: destination.to_owned(),
                     message: "the program rrdtool is not there; install it (Debian: rrdtool)"
@@ -115,7 +115,7 @@ impl RrdStore {
                 },
                 _ => io(error),
             })?;
-            (Place::Folder(child), stream)
+            (Place::Directory(child), stream)
         };
         Ok(Self {
             destination: destination.to_owned(),
@@ -175,7 +175,7 @@ impl RrdStore {
             let all: &[Order] = self.orders.make_contiguous();
             let chunk = all.get(..count).unwrap_or(all);
             let done = match &self.place {
-                Place::Folder(_) => by_tool(stream, chunk),
+                Place::Directory(_) => by_tool(stream, chunk),
                 Place::Daemon(_) => by_daemon(stream, chunk),
             };
             match done {
@@ -228,7 +228,7 @@ impl RrdStore {
         if let Some(mut stream) = self.stream.take() {
             // The end of its input ends the program; the end of its output says that it has.
             stream.get_ref().shutdown(Shutdown::Write).ok();
-            if let Place::Folder(_) = self.place {
+            if let Place::Directory(_) = self.place {
                 let mut rest = [0; 512];
                 has_ended = loop {
                     match stream.read(&mut rest) {
@@ -239,7 +239,7 @@ impl RrdStore {
                 };
             }
         }
-        if let Place::Folder(child) = &mut self.place {
+        if let Place::Directory(child) = &mut self.place {
             if !has_ended {
                 child.kill().ok();
             }
@@ -264,14 +264,14 @@ fn connect(socket: &Path) -> io::Result<UnixStream> {
     with_patience(UnixStream::connect(socket)?)
 }
 
-/// Starts `rrdtool -` in a folder, with a socket as its input and output: unlike a pipe it can be
+/// Starts `rrdtool -` in a directory, with a socket as its input and output: unlike a pipe it can be
 /// waited for with a limit.
-fn start(folder: &Path) -> io::Result<(Child, UnixStream)> {
+fn start(directory: &Path) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     let output = theirs.try_clone()?;
     let child = Command::new("rrdtool")
         .arg("-")
-        .current_dir(folder)
+        .current_dir(directory)
         // Numbers have a point, whatever the user speaks.
         .env("LC_ALL", "C")
         .stdin(Stdio::from(OwnedFd::from(theirs)))

@@ -1,4 +1,4 @@
-//! A step as Tstat dumps it: a folder with one small text file for each histogram.
+//! A step as Tstat dumps it: a directory with one small text file for each histogram.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,15 +14,15 @@ use crate::output::{io_error, partial_name};
 /// What is added to the name of a histogram for its twin.
 const TWIN: &str = ".loglinear";
 
-/// Writes a step into `folder`, which appears when it is complete and replaces that of an earlier
+/// Writes a step into `directory`, which appears when it is complete and replaces that of an earlier
 /// run.
 ///
 /// Shape: every histogram of the catalogue has its file, in `#DESCRIPTION`, `#RANGE: min=.. bin_size=..
 /// max=..` and lines of lower edge and value of the bins that are not empty; the last bin has all
 /// larger values. Beside those that have one and any value stands `NAME.loglinear` in the same form,
 /// without an end of its range; its times are in microseconds.
-pub(super) fn write(folder: &Path, step: &Step) -> Result<(), SinkError> {
-    let partial = partial_name(folder);
+pub(super) fn write(directory: &Path, step: &Step) -> Result<(), SinkError> {
+    let partial = partial_name(directory);
     let failed = |path: &Path, e: io::Error| io_error(&path.display().to_string(), e);
     clean(&partial).map_err(|e| failed(&partial, e))?;
     match fs::create_dir(&partial) {
@@ -43,14 +43,14 @@ pub(super) fn write(folder: &Path, step: &Step) -> Result<(), SinkError> {
             fs::write(&path, &text).map_err(|e| failed(&path, e))?;
         }
     }
-    clean(folder).map_err(|e| failed(folder, e))?;
-    fs::rename(&partial, folder).map_err(|e| failed(folder, e))
+    clean(directory).map_err(|e| failed(directory, e))?;
+    fs::rename(&partial, directory).map_err(|e| failed(directory, e))
 }
 
-/// Removes what an earlier run has left of a step: histograms, by their names, and the folder if
+/// Removes what an earlier run has left of a step: histograms, by their names, and the directory if
 /// nothing else is in it.
-pub(super) fn clean(folder: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(folder) {
+pub(super) fn clean(directory: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(e),
@@ -62,10 +62,10 @@ pub(super) fn clean(folder: &Path) -> io::Result<()> {
             HistogramId::named(name).is_some()
         });
         if is_ours {
-            fs::remove_file(folder.join(name))?;
+            fs::remove_file(directory.join(name))?;
         }
     }
-    match fs::remove_dir(folder) {
+    match fs::remove_dir(directory) {
         Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
         result => result,
     }
@@ -155,15 +155,15 @@ mod tests {
     #[test]
     fn an_empty_step_has_all_files_and_replaces_an_earlier_one() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("000");
+        let directory = dir.path().join("000");
         let mut step = Step {
             to_ns: 1_000_000_000,
             ..Step::default()
         };
         let rtt = HistogramId::named("tcp_rtt_avg_in").unwrap();
         step.histograms.add_fine(rtt, 1_234_567);
-        write(&folder, &step).unwrap();
-        let read = |name: &str| fs::read_to_string(folder.join(name));
+        write(&directory, &step).unwrap();
+        let read = |name: &str| fs::read_to_string(directory.join(name));
         assert_eq!(
             read("tcp_anomalies_in").unwrap(),
             "#TCP total number of anomalies - incoming flows\n#RANGE: min=0 bin_size=1 max=64\n"
@@ -177,11 +177,11 @@ mod tests {
         let end =
             "[us] - incoming flows\n#RANGE: min=1234567 max=1234567 bins=loglinear\n1233920 1\n";
         assert!(twin.ends_with(end), "{twin}");
-        fs::write(folder.join("notes.txt"), "mine").unwrap();
-        assert!(write(&folder, &Step::default()).is_err());
-        fs::remove_file(folder.join("notes.txt")).unwrap();
-        write(&folder, &Step::default()).unwrap();
+        fs::write(directory.join("notes.txt"), "mine").unwrap();
+        assert!(write(&directory, &Step::default()).is_err());
+        fs::remove_file(directory.join("notes.txt")).unwrap();
+        write(&directory, &Step::default()).unwrap();
         assert!(read("tcp_rtt_avg_in.loglinear").is_err());
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), HISTOGRAMS.len());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), HISTOGRAMS.len());
     }
 }

@@ -1,4 +1,4 @@
-//! Tstat's tree of folders: logs of flows and HTTP messages, and histograms of every step.
+//! Tstat's tree of directories: logs of flows and HTTP messages, and histograms of every step.
 //!
 //! ```text
 //! DIR/2026_11_21_09_07.out/log_tcp_complete      flows, one line each
@@ -10,15 +10,15 @@
 //!                          000/ 001/ .. LAST/    histograms of each step
 //! ```
 //!
-//! A folder is for twelve steps (an hour with steps of 300 s) and named by the minute in which it
-//! begins, the first one by the first packet. A flow stands in the folder of the time at which it was
-//! known to have ended, so that a folder is complete soon after the next one has begun: at most one
-//! older folder gets lines of shards that lag behind.
+//! A directory is for twelve steps (an hour with steps of 300 s) and named by the minute in which it
+//! begins, the first one by the first packet. A flow stands in the directory of the time at which it was
+//! known to have ended, so that a directory is complete soon after the next one has begun: at most one
+//! older directory gets lines of shards that lag behind.
 //!
-//! Tstat names folders by local time; here by UTC unless [`TstatOptions::utc_offset_s`] says more.
-//! Differences in what Tstat leaves behind: a folder of the same name, which holds what an earlier run has
+//! Tstat names directories by local time; here by UTC unless [`TstatOptions::utc_offset_s`] says more.
+//! Differences in what Tstat leaves behind: a directory of the same name, which holds what an earlier run has
 //! measured, is refused or stays beside a numbered one ([`TstatOptions::existing`]); where it may be
-//! replaced, only the logs and histograms in it are. Step folders appear when they are complete.
+//! replaced, only the logs and histograms in it are. Step directories appear when they are complete.
 //!
 //! Source: Tstat 3.3.0, the tree and lines as its binary writes them.
 
@@ -50,8 +50,8 @@ use tree::{LogKind, Tree};
 pub struct TstatOptions {
     /// Length of a step.
     pub step: Duration,
-    /// Steps per folder.
-    pub steps_per_folder: u32,
+    /// Steps per directory.
+    pub steps_per_directory: u32,
     /// Whether the run makes partial records: they have logs of their own.
     pub has_partial_records: bool,
     /// How long the stage waits for a packet of a TCP flow.
@@ -61,20 +61,20 @@ pub struct TstatOptions {
     /// How long it waits where only SYNs, or one datagram, were seen.
     pub syn_timeout: Duration,
     /// Seconds that local time is ahead of UTC at a moment (seconds since the epoch), for the names
-    /// of folders. Libraries do not ask the system.
+    /// of directories. Libraries do not ask the system.
     pub utc_offset_s: fn(u64) -> i32,
-    /// What becomes of a folder that an earlier run has made for the same time.
+    /// What becomes of a directory that an earlier run has made for the same time.
     pub existing: Existing,
-    /// Tells people that a folder has another name than usual.
+    /// Tells people that a directory has another name than usual.
     pub announce: fn(&str),
 }
 
 impl Default for TstatOptions {
-    /// Tstat's step, folders and timeouts; UTC.
+    /// Tstat's step, directories and timeouts; UTC.
     fn default() -> Self {
         Self {
             step: Duration::from_secs(300),
-            steps_per_folder: 12,
+            steps_per_directory: 12,
             has_partial_records: false,
             tcp_idle: Duration::from_secs(300),
             udp_idle: Duration::from_secs(200),
@@ -89,12 +89,12 @@ impl Default for TstatOptions {
 /// Writes Tstat's tree into `dir`, which is created where it does not exist.
 ///
 /// # Errors
-/// [`SinkError::Refused`] where `dir` is no folder, [`SinkError::Io`] where it cannot be created.
+/// [`SinkError::Refused`] where `dir` is no directory, [`SinkError::Io`] where it cannot be created.
 pub fn open_tstat(dir: &Path, options: TstatOptions) -> Result<Box<dyn Sink<FlowKind>>, SinkError> {
     open(dir, options, true)
 }
 
-/// Writes only the folders of the steps into `dir`: histograms without logs.
+/// Writes only the directories of the steps into `dir`: histograms without logs.
 ///
 /// # Errors
 /// As [`open_tstat`].
@@ -245,8 +245,8 @@ impl TstatSink {
     }
 
     fn write_step(&mut self, step: &Arc<Step>, is_last: bool) -> Result<(), SinkError> {
-        let folder = self.tree.step_folder(step.number, is_last)?;
-        dump::write(&folder, step)
+        let directory = self.tree.step_directory(step.number, is_last)?;
+        dump::write(&directory, step)
     }
 
     fn finish_all(&mut self) -> Result<(), SinkError> {

@@ -1,4 +1,4 @@
-//! Which folder is open, and where a line or a step goes.
+//! Which directory is open, and where a line or a step goes.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,14 +15,14 @@ use crate::output::io_error;
 use crate::series::{exists, tell_name};
 use crate::sink::Existing;
 
-/// Folders whose logs are open: the newest, and the one before for what comes late.
-const OPEN_FOLDERS: usize = 2;
-/// Folders known to have been made by this run.
-const KNOWN_FOLDERS: usize = 64;
-/// Names of folders tell minutes, so that a folder must be longer.
+/// Directories whose logs are open: the newest, and the one before for what comes late.
+const OPEN_DIRECTORIES: usize = 2;
+/// Directories known to have been made by this run.
+const KNOWN_DIRECTORIES: usize = 64;
+/// Names of directories tell minutes, so that a directory must be longer.
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// The logs of a folder.
+/// The logs of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogKind {
     TcpComplete,
@@ -71,16 +71,16 @@ impl LogKind {
     }
 }
 
-/// A folder with open logs.
+/// A directory with open logs.
 #[derive(Debug)]
-struct Folder {
+struct Directory {
     /// Which one, counted from the first.
     period: i64,
     /// By number of [`LogKind`], as many as are written.
     logs: Vec<Log>,
 }
 
-impl Folder {
+impl Directory {
     fn flush(&mut self) -> Result<(), SinkError> {
         self.logs.iter_mut().try_for_each(Log::flush)
     }
@@ -103,14 +103,14 @@ pub(super) struct Tree {
     options: TstatOptions,
     has_logs: bool,
     span_ns: u64,
-    steps_per_folder: u64,
+    steps_per_directory: u64,
     /// First packet of the run, nanoseconds since the epoch.
     begin_ns: Option<u64>,
     /// The newest last.
-    open: VecDeque<Folder>,
-    /// Lines in the logs of folders that are complete.
+    open: VecDeque<Directory>,
+    /// Lines in the logs of directories that are complete.
     lines: u64,
-    /// Folders of this run and the periods they are for.
+    /// Directories of this run and the periods they are for.
     known: VecDeque<(i64, PathBuf)>,
 }
 
@@ -124,12 +124,12 @@ impl Tree {
         if dir.metadata().is_ok_and(|meta| !meta.is_dir()) {
             return Err(SinkError::Refused {
                 destination,
-                message: "is no folder; Tstat's logs and histograms are a tree of files, \
-                          so name a folder (it is created if needed)"
+                message: "is no directory; Tstat's logs and histograms are a tree of files, \
+                          so name a directory (it is created if needed)"
                     .to_owned(),
             });
         }
-        // The folder is made, but not those above it: those would be a slip of the pen.
+        // The directory is made, but not those above it: those would be a slip of the pen.
         match fs::create_dir(dir) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 return Err(io_error(&destination, error));
@@ -145,7 +145,7 @@ impl Tree {
             options,
             has_logs,
             span_ns,
-            steps_per_folder: u64::from(options.steps_per_folder)
+            steps_per_directory: u64::from(options.steps_per_directory)
                 .max(in_two_minutes)
                 .max(1),
             begin_ns: None,
@@ -155,7 +155,7 @@ impl Tree {
         })
     }
 
-    /// The folder the user named.
+    /// The directory the user named.
     pub(super) fn destination(&self) -> &str {
         &self.destination
     }
@@ -170,13 +170,13 @@ impl Tree {
         self.begin_ns = Some(ns);
     }
 
-    /// The folder of a step, counted from the first, and its place in it.
+    /// The directory of a step, counted from the first, and its place in it.
     fn place(&self, step: u64) -> (i64, u64) {
         let first = self.begin_ns.unwrap_or_default() / self.span_ns;
         let distance = i128::from(step) - i128::from(first);
-        let per_folder = i128::from(self.steps_per_folder);
-        let period = distance.div_euclid(per_folder);
-        let place = distance.rem_euclid(per_folder);
+        let per_directory = i128::from(self.steps_per_directory);
+        let period = distance.div_euclid(per_directory);
+        let place = distance.rem_euclid(per_directory);
         (
             i64::try_from(period).unwrap_or(i64::MAX),
             u64::try_from(place).unwrap_or_default(),
@@ -190,7 +190,7 @@ impl Tree {
             begin / 1_000_000_000
         } else {
             let first = i128::from(begin / self.span_ns);
-            let step = first + i128::from(period) * i128::from(self.steps_per_folder);
+            let step = first + i128::from(period) * i128::from(self.steps_per_directory);
             let ns = step.max(0) * i128::from(self.span_ns);
             u64::try_from(ns / 1_000_000_000).unwrap_or(u64::MAX)
         };
@@ -204,7 +204,7 @@ impl Tree {
         ))
     }
 
-    /// Makes the folder of a period, once per run. One of an earlier run is treated as its files would be:
+    /// Makes the directory of a period, once per run. One of an earlier run is treated as its files would be:
     /// see [`TstatOptions::existing`].
     fn make(&mut self, period: i64) -> Result<PathBuf, SinkError> {
         let mut known = self.known.iter();
@@ -216,13 +216,13 @@ impl Tree {
         fs::create_dir_all(&path).map_err(failed)?;
         clean(&path, self.has_logs).map_err(failed)?;
         self.known.push_back((period, path.clone()));
-        if self.known.len() > KNOWN_FOLDERS {
+        if self.known.len() > KNOWN_DIRECTORIES {
             self.known.pop_front();
         }
         Ok(path)
     }
 
-    /// The folder to use where one of this name may hold what an earlier run has measured.
+    /// The directory to use where one of this name may hold what an earlier run has measured.
     fn free(&self, named: PathBuf) -> Result<PathBuf, SinkError> {
         let is_taken = |path: &Path| {
             let holds = fs::read_dir(path).map(|mut entries| entries.next().is_some());
@@ -242,7 +242,7 @@ impl Tree {
         }
     }
 
-    /// Sees to it that the newest folder is at least this one.
+    /// Sees to it that the newest directory is at least this one.
     fn open_until(&mut self, period: i64) -> Result<(), SinkError> {
         if self
             .open
@@ -260,8 +260,8 @@ impl Tree {
                 }
             }
         }
-        self.open.push_back(Folder { period, logs });
-        if self.open.len() > OPEN_FOLDERS
+        self.open.push_back(Directory { period, logs });
+        if self.open.len() > OPEN_DIRECTORIES
             && let Some(oldest) = self.open.pop_front()
         {
             return self.complete(oldest);
@@ -269,7 +269,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Appends lines to a log of the folder of `time_ns`; what comes later than that goes to the
+    /// Appends lines to a log of the directory of `time_ns`; what comes later than that goes to the
     /// oldest that is open.
     #[inline]
     pub(super) fn append(
@@ -280,68 +280,75 @@ impl Tree {
     ) -> Result<(), SinkError> {
         let (period, _) = self.place(time_ns / self.span_ns);
         self.open_until(period)?;
-        let at = self.open.iter().rposition(|folder| folder.period <= period);
-        let Some(folder) = self.open.get_mut(at.unwrap_or(0)) else {
+        let at = self
+            .open
+            .iter()
+            .rposition(|directory| directory.period <= period);
+        let Some(directory) = self.open.get_mut(at.unwrap_or(0)) else {
             return Ok(());
         };
-        match folder.logs.get_mut(kind as usize) {
+        match directory.logs.get_mut(kind as usize) {
             Some(log) => log.append(line),
             None => Ok(()),
         }
     }
 
-    /// The folder for the histograms of a step.
-    pub(super) fn step_folder(&mut self, step: u64, is_last: bool) -> Result<PathBuf, SinkError> {
+    /// The directory for the histograms of a step.
+    pub(super) fn step_directory(
+        &mut self,
+        step: u64,
+        is_last: bool,
+    ) -> Result<PathBuf, SinkError> {
         let (period, place) = self.place(step);
         self.open_until(period)?;
-        let folder = self.make(period)?;
+        let directory = self.make(period)?;
         Ok(if is_last {
-            folder.join("LAST")
+            directory.join("LAST")
         } else {
-            folder.join(format!("{place:03}"))
+            directory.join(format!("{place:03}"))
         })
     }
 
     /// Writes what is collected.
     pub(super) fn flush(&mut self) -> Result<(), SinkError> {
-        self.open.iter_mut().try_for_each(Folder::flush)
+        self.open.iter_mut().try_for_each(Directory::flush)
     }
 
     /// Completes all logs.
     pub(super) fn finish(&mut self) -> Result<(), SinkError> {
-        while let Some(folder) = self.open.pop_front() {
-            self.complete(folder)?;
+        while let Some(directory) = self.open.pop_front() {
+            self.complete(directory)?;
         }
         Ok(())
     }
 
-    fn complete(&mut self, mut folder: Folder) -> Result<(), SinkError> {
-        let finished = folder.finish();
-        self.lines += folder.lines();
+    fn complete(&mut self, mut directory: Directory) -> Result<(), SinkError> {
+        let finished = directory.finish();
+        self.lines += directory.lines();
         finished
     }
 
     /// Lines that are in the logs.
     pub(super) fn lines(&self) -> u64 {
-        self.lines + self.open.iter().map(Folder::lines).sum::<u64>()
+        self.lines + self.open.iter().map(Directory::lines).sum::<u64>()
     }
 }
 
-/// Takes away the logs and step folders of an earlier run: nothing else.
-fn clean(folder: &Path, has_logs: bool) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+/// Takes away the logs and step directories of an earlier run: nothing else.
+fn clean(directory: &Path, has_logs: bool) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
         let is_step =
             name == "LAST" || (name.len() >= 3 && name.bytes().all(|b| b.is_ascii_digit()));
         let is_partial = name.starts_with('.') && name.ends_with(".partial");
         if is_step || is_partial {
-            match dump::clean(&folder.join(name)) {
+            match dump::clean(&directory.join(name)) {
                 Err(e) if e.kind() != ErrorKind::NotADirectory => return Err(e),
                 _ => {}
             }
         } else if has_logs && LogKind::ALL.iter().any(|kind| kind.name() == name) {
-            fs::remove_file(folder.join(name))?;
+            fs::remove_file(directory.join(name))?;
         }
     }
     Ok(())

@@ -99,8 +99,8 @@ fn check(path: &Path, first: u64) -> u64 {
 
 #[test]
 fn a_killed_writer_loses_the_current_step_at_most() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.arc");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.arc");
     let mut said = 4999;
     for kill in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())

@@ -55,8 +55,8 @@ fn open<K: RecordKind>(path: &Path, options: OutputOptions) -> Result<Box<dyn Si
     open_sink::<K>(path.to_str().unwrap(), None, options)
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -131,8 +131,8 @@ fn value(batch: &Columns, column: usize, row: usize, json: &Value) -> Value {
 
 /// Writes records as Parquet, as Arrow and as jsonl, and compares every field of every record.
 fn all_formats_agree<K: RecordKind>(batch: &K::Batch) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |ending: &str| folder.path().join(format!("out.{ending}"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = |ending: &str| directory.path().join(format!("out.{ending}"));
     for ending in ["parquet", "arrow", "jsonl"] {
         let mut sink = open::<K>(&path(ending), OutputOptions::default()).unwrap();
         sink.write(batch).unwrap();
@@ -280,9 +280,9 @@ static CLOCK: AtomicU64 = AtomicU64::new(T0);
 
 #[test]
 fn a_killed_run_leaves_all_row_groups() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.parquet");
-    let partial = folder.path().join(".out.parquet.partial");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.parquet");
+    let partial = directory.path().join(".out.parquet.partial");
     let options = OutputOptions {
         wall_clock_ns: || CLOCK.load(Ordering::Relaxed),
         ..OutputOptions::default()
@@ -320,21 +320,24 @@ fn a_killed_run_leaves_all_row_groups() {
 
 #[test]
 fn a_killed_run_leaves_a_stream_up_to_the_last_flush() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.arrow");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.arrow");
     let mut sink = open::<HttpKind>(&path, OutputOptions::default()).unwrap();
     sink.write(&http(0..10)).unwrap();
     sink.flush().unwrap();
     sink.write(&http(0..5)).unwrap();
     drop(sink);
-    assert_eq!(rows(&arrow(&folder.path().join(".out.arrow.partial"))), 10);
+    assert_eq!(
+        rows(&arrow(&directory.path().join(".out.arrow.partial"))),
+        10
+    );
 }
 
 #[test]
 fn files_rotate_by_size_and_by_time() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (ending, limit) in [("parquet", 60_000), ("arrow", 400_000)] {
-        let path = folder.path().join(format!("size.{ending}"));
+        let path = directory.path().join(format!("size.{ending}"));
         let options = OutputOptions {
             rotation: Some(Rotation::Size(limit)),
             ..OutputOptions::default()
@@ -344,7 +347,7 @@ fn files_rotate_by_size_and_by_time() {
             sink.write(&http(start..start + 500)).unwrap();
         }
         sink.finish().unwrap();
-        let files: Vec<String> = names(folder.path())
+        let files: Vec<String> = names(directory.path())
             .into_iter()
             .filter(|name| name.ends_with(ending))
             .collect();
@@ -352,7 +355,7 @@ fn files_rotate_by_size_and_by_time() {
         assert_eq!(files[0], format!("size-000001.{ending}"));
         let mut total = 0;
         for file in &files {
-            let path = folder.path().join(file);
+            let path = directory.path().join(file);
             let len = path.metadata().unwrap().len();
             assert!(len < 2 * limit, "{file} has {len} bytes");
             total += match ending {
@@ -362,7 +365,7 @@ fn files_rotate_by_size_and_by_time() {
         }
         assert_eq!(total, 20_000);
     }
-    let path = folder.path().join("time.parquet");
+    let path = directory.path().join("time.parquet");
     let options = OutputOptions {
         rotation: Some(Rotation::Every(Duration::from_secs(3600))),
         ..OutputOptions::default()
@@ -371,7 +374,7 @@ fn files_rotate_by_size_and_by_time() {
     sink.write(&http([T0, T0 + 5, T0 + HOUR, T0 + 1, T0 + 3 * HOUR]))
         .unwrap();
     sink.finish().unwrap();
-    let of = |n: usize| times(&folder.path().join(format!("time-{n:06}.parquet")));
+    let of = |n: usize| times(&directory.path().join(format!("time-{n:06}.parquet")));
     // A late record stays in the file that is open.
     assert_eq!(
         [of(1), of(2), of(3)],
@@ -385,9 +388,9 @@ fn files_rotate_by_size_and_by_time() {
 
 /// All files of a tree with the times of their records.
 fn tree(root: &Path) -> BTreeMap<String, Vec<u64>> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for name in names(folder) {
-            let path = folder.join(name);
+    fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
+        for name in names(directory) {
+            let path = directory.join(name);
             if path.is_dir() {
                 walk(&path, found);
             } else {
@@ -416,11 +419,11 @@ fn partitioned(root: &Path, options: OutputOptions) -> Box<dyn Sink<HttpKind>> {
 }
 
 #[test]
-fn records_go_into_the_folder_of_their_hour() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("made/here");
+fn records_go_into_the_directory_of_their_hour() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("made/here");
     let mut sink = partitioned(&root, OutputOptions::default());
-    // A late one for a folder that is open, and one for a folder whose file is complete.
+    // A late one for a directory that is open, and one for a directory whose file is complete.
     let minute = 60_000_000_000;
     let seen = [
         T0 - HOUR,
@@ -454,9 +457,9 @@ fn records_go_into_the_folder_of_their_hour() {
 }
 
 #[test]
-fn no_more_than_four_folders_are_open_and_rotation_begins_parts() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("days");
+fn no_more_than_four_directories_are_open_and_rotation_begins_parts() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("days");
     let mut sink = partitioned(
         &root,
         OutputOptions {
@@ -479,7 +482,7 @@ fn no_more_than_four_folders_are_open_and_rotation_begins_parts() {
         names(&root.join("date=2026-11-22")),
         ["part-000001.parquet", "part-000002.parquet"]
     );
-    let root = folder.path().join("sizes");
+    let root = directory.path().join("sizes");
     let options = OutputOptions {
         rotation: Some(Rotation::Size(20_000)),
         ..OutputOptions::default()
@@ -496,8 +499,8 @@ static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 #[test]
 fn the_newest_file_stays_however_large() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("out");
     let options = OutputOptions {
         budget: Some(1),
         ..OutputOptions::default()
@@ -518,8 +521,8 @@ fn the_newest_file_stays_however_large() {
 
 #[test]
 fn the_oldest_files_make_room() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("out");
     let write = |budget, hours: std::ops::Range<u64>| {
         let options = OutputOptions {
             budget,
@@ -537,7 +540,7 @@ fn the_oldest_files_make_room() {
     let one = root.join("date=2026-11-22/hour=07/part-000001.parquet");
     let bytes = one.metadata().unwrap().len();
     // What is not ours, and what only looks like it.
-    let other = folder.path().join("other");
+    let other = directory.path().join("other");
     std::fs::create_dir_all(other.join("hour=00")).unwrap();
     std::fs::copy(&one, other.join("hour=00/part-000001.parquet")).unwrap();
     std::os::unix::fs::symlink(&other, root.join("date=1999-01-01")).unwrap();
@@ -553,7 +556,10 @@ fn the_oldest_files_make_room() {
     let left = |path: &str| root.join(path).exists();
     assert!(!left("date=2026-11-22/hour=07/part-000001.parquet"));
     assert!(left("date=2026-11-22/hour=07/notes.txt"));
-    assert!(!left("date=2026-11-22/hour=08"), "its folder goes with it");
+    assert!(
+        !left("date=2026-11-22/hour=08"),
+        "its directory goes with it"
+    );
     assert!(left("date=2026-11-23/hour=03/part-000001.parquet"));
     assert!(other.join("hour=00/part-000001.parquet").exists());
     assert!(root.join("date=1999-01-01").is_symlink());
@@ -575,8 +581,8 @@ fn the_oldest_files_make_room() {
 
 #[test]
 fn a_budget_takes_no_more_than_it_must() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("out");
     let write = |hour: u64, rotation, budget| {
         let options = OutputOptions {
             rotation,
@@ -592,16 +598,16 @@ fn a_budget_takes_no_more_than_it_must() {
         sink.finish().unwrap();
     };
     let sizes = |hour: &str| -> Vec<u64> {
-        let folder = root.join("date=2026-11-22").join(hour);
-        let files = names(&folder).into_iter();
+        let directory = root.join("date=2026-11-22").join(hour);
+        let files = names(&directory).into_iter();
         files
-            .map(|name| folder.join(name).metadata().unwrap().len())
+            .map(|name| directory.join(name).metadata().unwrap().len())
             .collect()
     };
     write(0, Some(Rotation::Size(20_000)), None);
     let before = sizes("hour=07");
     assert!(before.len() > 4, "{before:?}");
-    // One file of the folder is too much: the folder loses its oldest file and no other.
+    // One file of the directory is too much: the directory loses its oldest file and no other.
     let budget = before.iter().sum::<u64>() + 8_000;
     write(1, None, Some(budget));
     let newer: u64 = sizes("hour=08").iter().sum();
@@ -616,9 +622,9 @@ fn a_budget_takes_no_more_than_it_must() {
 
 #[test]
 fn what_cannot_be_partitioned_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let refusal = |name: &str, format| {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         let options = OutputOptions {
             partition: Some(Partition::Hour),
             ..OutputOptions::default()
@@ -628,13 +634,13 @@ fn what_cannot_be_partitioned_is_refused() {
             .unwrap()
             .to_string()
     };
-    std::fs::write(folder.path().join("there"), "x").unwrap();
+    std::fs::write(directory.path().join("there"), "x").unwrap();
     assert!(refusal("dir", Some(Format::Jsonl)).contains("is for the format `parquet`"));
     assert!(refusal("out.parquet", None).contains("looks like a file"));
-    assert!(refusal("there", None).contains("is no folder"));
+    assert!(refusal("there", None).contains("is no directory"));
     assert!(refusal("there/below", None).contains("there/below"));
-    assert_eq!(names(folder.path()), ["there"]);
-    let missing = folder.path().join("no/out.parquet");
+    assert_eq!(names(directory.path()), ["there"]);
+    let missing = directory.path().join("no/out.parquet");
     let error = open::<HttpKind>(&missing, OutputOptions::default())
         .err()
         .unwrap();
@@ -659,7 +665,7 @@ fn a_full_device_is_an_error_with_its_name() {
 }
 
 /// A tiny tmpfs; `None` where this user may not mount.
-fn tiny_disk(folder: &Path) -> Option<impl Drop> {
+fn tiny_disk(directory: &Path) -> Option<impl Drop> {
     struct Mounted(PathBuf);
     impl Drop for Mounted {
         fn drop(&mut self) {
@@ -668,22 +674,22 @@ fn tiny_disk(folder: &Path) -> Option<impl Drop> {
     }
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
-        .arg(folder)
+        .arg(directory)
         .output()
         .is_ok_and(|output| output.status.success());
-    mounted.then(|| Mounted(folder.to_owned()))
+    mounted.then(|| Mounted(directory.to_owned()))
 }
 
 #[test]
 fn a_full_disk_leaves_what_was_complete() {
     static CLOCK: AtomicU64 = AtomicU64::new(0);
-    let folder = tempfile::tempdir().unwrap();
-    let Some(disk) = tiny_disk(folder.path()) else {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(disk) = tiny_disk(directory.path()) else {
         eprintln!("SKIPPED: no tiny file system could be mounted; run as root to test a full disk");
         return;
     };
     for ending in ["parquet", "arrow"] {
-        let path = folder.path().join(format!("out.{ending}"));
+        let path = directory.path().join(format!("out.{ending}"));
         let options = OutputOptions {
             // A minute passes with each look at the clock.
             wall_clock_ns: || CLOCK.fetch_add(60_000_000_000, Ordering::Relaxed),
@@ -706,14 +712,14 @@ fn a_full_disk_leaves_what_was_complete() {
         assert!(sink.finish().is_err() && sink.write(&http(0..1)).is_err());
         let lost = sink.losses().count;
         drop(sink);
-        let partial = folder.path().join(format!(".out.{ending}.partial"));
+        let partial = directory.path().join(format!(".out.{ending}.partial"));
         let there = match ending {
             "parquet" => rows(&parquet(&partial)),
             _ => rows(&arrow(&partial)),
         };
         assert_eq!(there as u64 + lost, written + 1);
         assert!(there >= 1000 && there.is_multiple_of(500), "{there}");
-        assert_eq!(names(folder.path()), [format!(".out.{ending}.partial")]);
+        assert_eq!(names(directory.path()), [format!(".out.{ending}.partial")]);
         std::fs::remove_file(partial).unwrap();
     }
     drop(disk);
@@ -721,8 +727,8 @@ fn a_full_disk_leaves_what_was_complete() {
 
 #[test]
 fn pipes_get_streams_and_may_be_closed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("pipe");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
     if !Command::new("mkfifo")
         .arg(&path)
         .status()
@@ -766,7 +772,7 @@ fn pipes_get_streams_and_may_be_closed() {
     sink.write(&http(T0..T0 + 300)).unwrap();
     sink.finish().unwrap();
     drop(sink);
-    let copy = folder.path().join("copy.parquet");
+    let copy = directory.path().join("copy.parquet");
     std::fs::write(&copy, reader.join().unwrap()).unwrap();
     assert_eq!(times(&copy), (T0..T0 + 300).collect::<Vec<_>>());
 }

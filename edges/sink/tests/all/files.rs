@@ -67,10 +67,10 @@ fn killed(path: &Path, rotation: Option<Rotation>, records: u64) {
     sink.flush().unwrap();
 }
 
-/// The files of a folder and how many lines each has.
-fn files(folder: &Path) -> Vec<(String, usize)> {
-    let all = names(folder).into_iter();
-    all.map(|name| (name.clone(), lines(folder.join(name))))
+/// The files of a directory and how many lines each has.
+fn files(directory: &Path) -> Vec<(String, usize)> {
+    let all = names(directory).into_iter();
+    all.map(|name| (name.clone(), lines(directory.join(name))))
         .collect()
 }
 
@@ -81,8 +81,8 @@ fn named(all: &[(&str, usize)]) -> Vec<(String, usize)> {
         .collect()
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -96,30 +96,30 @@ fn lines(path: PathBuf) -> usize {
 
 #[test]
 fn a_file_appears_when_it_is_complete() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     std::fs::write(&path, "old").unwrap();
     let mut sink = open_at(&path, Existing::Replace).unwrap();
     sink.write(&batch(0..3)).unwrap();
     sink.flush().unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
-    assert_eq!(names(folder.path()), [".out.jsonl.partial", "out.jsonl"]);
-    assert_eq!(lines(folder.path().join(".out.jsonl.partial")), 3);
+    assert_eq!(names(directory.path()), [".out.jsonl.partial", "out.jsonl"]);
+    assert_eq!(lines(directory.path().join(".out.jsonl.partial")), 3);
     sink.finish().unwrap();
     sink.finish().unwrap();
-    assert_eq!(names(folder.path()), ["out.jsonl"]);
+    assert_eq!(names(directory.path()), ["out.jsonl"]);
     assert_eq!(lines(path), 3);
     assert!(sink.write(&batch(0..1)).is_err());
 }
 
 #[test]
 fn an_unfinished_run_leaves_whole_lines() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     let mut sink = open(&path, None).unwrap();
     sink.write(&batch(0..5000)).unwrap();
     drop(sink);
-    let partial = std::fs::read_to_string(folder.path().join(".out.jsonl.partial")).unwrap();
+    let partial = std::fs::read_to_string(directory.path().join(".out.jsonl.partial")).unwrap();
     assert!(!path.exists() && !partial.is_empty() && partial.ends_with("}\n"));
     assert!(
         partial
@@ -130,31 +130,31 @@ fn an_unfinished_run_leaves_whole_lines() {
 
 #[test]
 fn a_finished_file_is_replaced_only_where_that_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     run(&path, Existing::Refuse, 2);
     let error = open_at(&path, Existing::Refuse).err().unwrap().to_string();
     assert!(error.contains("exists; --overwrite"), "{error}");
     run(&path, Existing::Keep, 3);
     run(&path, Existing::Keep, 4);
     let kept = [("out.jsonl", 2), ("out.jsonl.1", 3), ("out.jsonl.2", 4)];
-    assert_eq!(files(folder.path()), named(&kept));
+    assert_eq!(files(directory.path()), named(&kept));
     run(&path, Existing::Replace, 9);
-    assert_eq!(files(folder.path())[0].1, 9);
-    assert_eq!(files(folder.path())[1..], named(&kept)[1..]);
+    assert_eq!(files(directory.path())[0].1, 9);
+    assert_eq!(files(directory.path())[1..], named(&kept)[1..]);
 }
 
 #[test]
 fn what_a_killed_run_left_gets_its_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     killed(&path, None, 5);
     run(&path, Existing::Keep, 1);
     let kept = [("out.jsonl", 5), ("out.jsonl.1", 1)];
-    assert_eq!(files(folder.path()), named(&kept));
+    assert_eq!(files(directory.path()), named(&kept));
     // Killed where its name was taken, and where it is going to be replaced.
     let kill = |records| {
-        let partial = folder.path().join(".out.jsonl.partial");
+        let partial = directory.path().join(".out.jsonl.partial");
         std::fs::write(partial, "{}\n".repeat(records)).unwrap();
     };
     kill(6);
@@ -167,13 +167,13 @@ fn what_a_killed_run_left_gets_its_name() {
         ("out.jsonl.2", 6),
         ("out.jsonl.3", 7),
     ];
-    assert_eq!(files(folder.path()), named(&kept));
+    assert_eq!(files(directory.path()), named(&kept));
 }
 
 #[test]
 fn a_run_that_finds_what_was_left_under_its_name_says_what_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     killed(&path, None, 5);
     let said = || open_at(&path, Existing::Refuse).err().unwrap().to_string();
     let first = said();
@@ -182,28 +182,28 @@ fn a_run_that_finds_what_was_left_under_its_name_says_what_it_is() {
     }
     // From then on it is a file like others.
     assert!(said().contains("exists; --overwrite"), "{}", said());
-    assert_eq!(files(folder.path()), named(&[("out.jsonl", 5)]));
+    assert_eq!(files(directory.path()), named(&[("out.jsonl", 5)]));
 }
 
 #[test]
 fn an_output_without_a_record_leaves_nothing() {
     for ending in ["jsonl", "csv", "zeek"].iter().chain(COLUMNS) {
-        let folder = tempfile::tempdir().unwrap();
-        drop(open(&folder.path().join(format!("out.{ending}")), None).unwrap());
-        assert!(names(folder.path()).is_empty(), "{ending}");
+        let directory = tempfile::tempdir().unwrap();
+        drop(open(&directory.path().join(format!("out.{ending}")), None).unwrap());
+        assert!(names(directory.path()).is_empty(), "{ending}");
     }
 }
 
 #[test]
 fn what_killed_runs_left_of_numbered_files_gets_its_numbers() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     let rotation = Some(Rotation::Size(1 << 20));
     killed(&path, rotation, 5);
     killed(&path, None, 6);
-    let mut other = open(&folder.path().join("out.jsonl.old"), None);
+    let mut other = open(&directory.path().join("out.jsonl.old"), None);
     assert!(other.is_err(), "another ending");
-    other = open(&folder.path().join("outer-000001.jsonl"), None);
+    other = open(&directory.path().join("outer-000001.jsonl"), None);
     let mut sink = open(&path, rotation).unwrap();
     sink.write(&batch(0..1)).unwrap();
     sink.finish().unwrap();
@@ -213,41 +213,41 @@ fn what_killed_runs_left_of_numbered_files_gets_its_numbers() {
         ("out-000002.jsonl", 1),
         ("out.jsonl", 6),
     ];
-    assert_eq!(files(folder.path()), named(&kept));
+    assert_eq!(files(directory.path()), named(&kept));
     drop(other);
 }
 
 #[test]
 fn a_name_that_somebody_takes_meanwhile_stays_his() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     let mut sink = open(&path, None).unwrap();
     sink.write(&batch(0..3)).unwrap();
     std::fs::write(&path, "theirs\n").unwrap();
     sink.finish().unwrap();
     let kept = [("out.jsonl", 1), ("out.jsonl.1", 3)];
-    assert_eq!(files(folder.path()), named(&kept));
+    assert_eq!(files(directory.path()), named(&kept));
 }
 
 #[test]
 fn an_empty_run_leaves_a_header() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.csv");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.csv");
     open(&path, None).unwrap().finish().unwrap();
     assert_eq!(lines(path), 1);
 }
 
 #[test]
 fn what_cannot_be_an_output_is_refused_at_once() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let refusal = |name: &str, rotation| {
-        open(&folder.path().join(name), rotation)
+        open(&directory.path().join(name), rotation)
             .err()
             .unwrap()
             .to_string()
     };
     assert!(refusal("no/out.csv", None).contains("does not exist; create it first"));
-    assert!(refusal("", None).contains("is a folder"));
+    assert!(refusal("", None).contains("is a directory"));
     assert!(refusal("out.xls", None).contains("`.xls`"));
     let special = open_sink::<HttpKind>(
         "/dev/null",
@@ -266,24 +266,24 @@ fn what_cannot_be_an_output_is_refused_at_once() {
     );
     let url = open_sink::<HttpKind>("ftp://b/t", None, OutputOptions::default());
     assert!(url.err().unwrap().to_string().contains("ftp://"));
-    assert!(names(folder.path()).is_empty());
+    assert!(names(directory.path()).is_empty());
 }
 
 #[test]
 fn what_stands_under_the_partial_name_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
-    let partial = folder.path().join(".out.jsonl.partial");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
+    let partial = directory.path().join(".out.jsonl.partial");
     std::fs::create_dir(&partial).unwrap();
     let error = open(&path, None).err().unwrap().to_string();
     assert!(error.starts_with(&partial.display().to_string()), "{error}");
-    assert_eq!(names(folder.path()), [".out.jsonl.partial"]);
+    assert_eq!(names(directory.path()), [".out.jsonl.partial"]);
 }
 
 #[test]
 fn two_runs_on_one_file_do_not_mix() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     let mut first = open(&path, None).unwrap();
     let error = open(&path, None).err().unwrap().to_string();
     assert!(error.contains("another run writes"), "{error}");
@@ -295,9 +295,9 @@ fn two_runs_on_one_file_do_not_mix() {
 
 #[test]
 fn links_stay_links() {
-    let folder = tempfile::tempdir().unwrap();
-    let real = folder.path().join("real.txt");
-    let link = folder.path().join("link.txt");
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().join("real.txt");
+    let link = directory.path().join("link.txt");
     std::fs::write(&real, "old").unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
     let mut sink = open_at(&link, Existing::Replace).unwrap();
@@ -309,17 +309,17 @@ fn links_stay_links() {
 
 #[test]
 fn files_rotate_by_size() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.csv");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.csv");
     let mut sink = open(&path, Some(Rotation::Size(2000))).unwrap();
     sink.write(&batch(0..60)).unwrap();
     sink.finish().unwrap();
-    let files = names(folder.path());
+    let files = names(directory.path());
     assert!(files.len() > 2, "{files:?}");
     assert_eq!(files[0], "out-000001.csv");
     let mut records = 0;
     for file in &files {
-        let bytes = std::fs::read(folder.path().join(file)).unwrap();
+        let bytes = std::fs::read(directory.path().join(file)).unwrap();
         assert!(
             bytes.len() <= 2000 && bytes.starts_with(b"client_ip,"),
             "{file}"
@@ -333,25 +333,25 @@ fn files_rotate_by_size() {
     sink.write(&batch(0..1)).unwrap();
     sink.finish().unwrap();
     let expected = format!("out-{:06}.csv", files.len() + 1);
-    assert_eq!(names(folder.path()).last(), Some(&expected));
+    assert_eq!(names(directory.path()).last(), Some(&expected));
 }
 
 #[test]
 fn a_record_longer_than_a_file_gets_one_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sink = open(&folder.path().join("o.txt"), Some(Rotation::Size(1))).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let mut sink = open(&directory.path().join("o.txt"), Some(Rotation::Size(1))).unwrap();
     sink.write(&batch(0..3)).unwrap();
     sink.finish().unwrap();
     assert_eq!(
-        names(folder.path()),
+        names(directory.path()),
         ["o-000001.txt", "o-000002.txt", "o-000003.txt"]
     );
 }
 
 #[test]
 fn files_rotate_by_capture_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.txt");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.txt");
     let hour = Rotation::Every(Duration::from_secs(3600));
     let mut sink = open(&path, Some(hour)).unwrap();
     // A late record stays in the file that is open.
@@ -365,9 +365,9 @@ fn files_rotate_by_capture_time() {
     ];
     sink.write(&batch(times)).unwrap();
     sink.finish().unwrap();
-    let counts: Vec<usize> = names(folder.path())
+    let counts: Vec<usize> = names(directory.path())
         .iter()
-        .map(|n| lines(folder.path().join(n)))
+        .map(|n| lines(directory.path().join(n)))
         .collect();
     assert_eq!(counts, [3, 2, 1]);
 }
@@ -378,8 +378,8 @@ fn files_of_an_interface_rotate_by_the_clock_where_nothing_comes() {
     for ending in ["jsonl"].iter().chain(COLUMNS) {
         for is_live in [true, false] {
             CLOCK.store(10 * HOUR, Ordering::Relaxed);
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join(format!("out.{ending}"));
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join(format!("out.{ending}"));
             let options = OutputOptions {
                 rotation: Some(Rotation::Every(Duration::from_secs(3600))),
                 wall_clock_ns: || CLOCK.load(Ordering::Relaxed),
@@ -389,7 +389,7 @@ fn files_of_an_interface_rotate_by_the_clock_where_nothing_comes() {
             let mut sink = open_sink::<HttpKind>(path.to_str().unwrap(), None, options).unwrap();
             let complete = |sink: &mut Box<dyn Sink<HttpKind>>| {
                 sink.flush().unwrap();
-                let names = names(folder.path()).into_iter();
+                let names = names(directory.path()).into_iter();
                 names.filter(|name| !name.ends_with(".partial")).count()
             };
             assert_eq!(complete(&mut sink), 0);
@@ -401,28 +401,28 @@ fn files_of_an_interface_rotate_by_the_clock_where_nothing_comes() {
             assert_eq!(complete(&mut sink), usize::from(is_live), "{ending}");
             sink.write(&batch([12 * HOUR + 1])).unwrap();
             sink.finish().unwrap();
-            assert_eq!(names(folder.path()).len(), 2, "a span has one file");
+            assert_eq!(names(directory.path()).len(), 2, "a span has one file");
         }
     }
 }
 
 #[test]
 fn rotation_on_request_numbers_the_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.jsonl");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
     let mut sink = open(&path, None).unwrap();
     sink.rotate().unwrap();
     sink.write(&batch(0..2)).unwrap();
     sink.rotate().unwrap();
     assert_eq!(
-        names(folder.path()),
+        names(directory.path()),
         [".out-000002.jsonl.partial", "out-000001.jsonl"]
     );
     sink.write(&batch(0..1)).unwrap();
     sink.rotate().unwrap();
     sink.finish().unwrap();
     assert_eq!(
-        names(folder.path()),
+        names(directory.path()),
         ["out-000001.jsonl", "out-000002.jsonl"]
     );
 }
@@ -447,7 +447,7 @@ fn a_full_device_is_an_error_with_its_name() {
 }
 
 /// A tiny tmpfs; `None` where this user may not mount.
-fn tiny_disk(folder: &Path) -> Option<impl Drop> {
+fn tiny_disk(directory: &Path) -> Option<impl Drop> {
     struct Mounted(PathBuf);
     impl Drop for Mounted {
         fn drop(&mut self) {
@@ -456,16 +456,16 @@ fn tiny_disk(folder: &Path) -> Option<impl Drop> {
     }
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
-        .arg(folder)
+        .arg(directory)
         .output()
         .is_ok_and(|output| output.status.success());
-    mounted.then(|| Mounted(folder.to_owned()))
+    mounted.then(|| Mounted(directory.to_owned()))
 }
 
 #[test]
 fn a_full_disk_leaves_no_torn_record() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(disk) = tiny_disk(folder.path()) else {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(disk) = tiny_disk(directory.path()) else {
         eprintln!("SKIPPED: no tiny file system could be mounted; run as root to test a full disk");
         return;
     };
@@ -474,7 +474,7 @@ fn a_full_disk_leaves_no_torn_record() {
         ("b.jsonl", None),
         ("c.jsonl", Some(Rotation::Size(20_000))),
     ] {
-        let mut sink = open(&folder.path().join(name), rotation).unwrap();
+        let mut sink = open(&directory.path().join(name), rotation).unwrap();
         let records = batch(0..3000);
         let error = sink
             .write(&records)
@@ -486,8 +486,8 @@ fn a_full_disk_leaves_no_torn_record() {
         let lost = sink.losses().count;
         drop(sink);
         let mut there = 0;
-        for file in names(folder.path()) {
-            let path = folder.path().join(&file);
+        for file in names(directory.path()) {
+            let path = directory.path().join(&file);
             let text = std::fs::read_to_string(&path).unwrap();
             there += text.matches("GET").count() as u64;
             assert!(
@@ -515,8 +515,8 @@ fn a_full_disk_leaves_no_torn_record() {
 
 #[test]
 fn a_closed_pipe_is_no_failure_of_the_disk() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("pipe");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
     if !Command::new("mkfifo")
         .arg(&path)
         .status()

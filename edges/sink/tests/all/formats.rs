@@ -87,8 +87,8 @@ fn records() -> HttpBatch {
 }
 
 fn written(format: Format) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
     let options = OutputOptions {
         wall_clock_ns: || T0,
         ..OutputOptions::default()
@@ -320,8 +320,8 @@ fn flows_with(format: Format, options: OutputOptions) -> String {
     row.client.bytes_uniq = 700;
     row.application = "";
     batch.push(row, &FlowText::default());
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
     let mut sink: Box<dyn Sink<FlowKind>> =
         open_sink(path.to_str().unwrap(), Some(format), options).unwrap();
     sink.write(&batch).unwrap();

@@ -45,7 +45,7 @@ fn options() -> OutputOptions {
 fn has(programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_missing = |program: &&&str| {
-        !std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+        !std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
     };
     let missing: Vec<_> = programs.iter().filter(is_missing).collect();
     if !missing.is_empty() {
@@ -290,7 +290,7 @@ fn nfcapd_takes_every_flow_in_both_directions() {
     if !has(&["nfcapd", "nfdump"]) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let port = free_udp_port();
     let mut collector = Ends(
         Command::new("nfcapd")
@@ -303,7 +303,7 @@ fn nfcapd_takes_every_flow_in_both_directions() {
                 "4000000",
                 "-w",
             ])
-            .arg(folder.path())
+            .arg(directory.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -333,7 +333,7 @@ fn nfcapd_takes_every_flow_in_both_directions() {
             "fmt:%sa,%da,%sp,%dp,%ipkt,%ibyt,%opkt,%obyt,%pr,%flg,%ts,%te,%svln",
             "-R",
         ])
-        .arg(folder.path())
+        .arg(directory.path())
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -400,8 +400,8 @@ fn tshark_finds_nothing_wrong_and_every_field() {
     if !has(&["tshark"]) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let pcap = folder.path().join("messages.pcap");
+    let directory = tempfile::tempdir().unwrap();
+    let pcap = directory.path().join("messages.pcap");
     let messages = relayed(None, options(), |sink| {
         write_all(sink, (0..COUNT).map(flow));
     });
@@ -464,8 +464,8 @@ fn partial_records_go_out_instead_of_final_ones() {
     if !has(&["tshark"]) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let pcap = folder.path().join("messages.pcap");
+    let directory = tempfile::tempdir().unwrap();
+    let pcap = directory.path().join("messages.pcap");
     let rows = || {
         let partial = |n| FlowRow {
             extent: Extent::Partial,
@@ -600,8 +600,8 @@ fn tcp_carries_the_same_and_comes_back_after_a_break() {
     }
     assert_eq!(messages[0][8..12], [0; 4], "a new session counts from zero");
     if has(&["tshark"]) {
-        let folder = tempfile::tempdir().unwrap();
-        let pcap = folder.path().join("messages.pcap");
+        let directory = tempfile::tempdir().unwrap();
+        let pcap = directory.path().join("messages.pcap");
         write_pcap(&pcap, &messages);
         assert_eq!(tshark(&pcap, &["-q", "-z", "expert"]).trim(), "");
         assert_eq!(values(&pcap, "cflow.flow_id").len(), usize::from(COUNT));

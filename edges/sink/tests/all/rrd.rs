@@ -29,7 +29,7 @@ const FIRST: u64 = 1_699_920_000 / SPAN_S;
 fn has(programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_missing = |program: &&&str| {
-        !std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+        !std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
     };
     let missing: Vec<_> = programs.iter().filter(is_missing).collect();
     if !missing.is_empty() {
@@ -112,12 +112,12 @@ fn fetch(file: &Path, steps: u64) -> Vec<(u64, f64)> {
 }
 
 /// What the files say after `COUNT` steps of [`feed_all`].
-fn check(folder: &Path) {
-    let files = std::fs::read_dir(folder).unwrap();
+fn check(directory: &Path) {
+    let files = std::fs::read_dir(directory).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     assert_eq!(names.filter(|name| name.ends_with(".rrd")).count(), 1_491);
     let values = |name: &str| -> Vec<f64> {
-        let fetched = fetch(&folder.join(name), COUNT);
+        let fetched = fetch(&directory.join(name), COUNT);
         let ends: Vec<_> = fetched.iter().map(|(at, _)| *at).collect();
         let expected: Vec<_> = (1..=COUNT).map(|n| (FIRST + n) * SPAN_S).collect();
         assert_eq!(ends, expected);
@@ -144,7 +144,7 @@ fn check(folder: &Path) {
     assert!((deviation[0] - 50_f64.sqrt()).abs() < 1e-9, "{deviation:?}");
     let info = rrdtool(&[
         "info",
-        folder.join("tcp_rtt_avg_in.max.rrd").to_str().unwrap(),
+        directory.join("tcp_rtt_avg_in.max.rrd").to_str().unwrap(),
     ]);
     let has = |line: &str| assert!(info.lines().any(|l| l == line), "{line} in {info}");
     has("step = 300");
@@ -159,7 +159,7 @@ fn check(folder: &Path) {
         has(&format!("rra[{at}].rows = {rows}"));
     }
     assert!(!info.contains("rra[4]"));
-    let size = folder
+    let size = directory
         .join("tcp_rtt_avg_in.max.rrd")
         .metadata()
         .unwrap()
@@ -170,12 +170,12 @@ fn check(folder: &Path) {
 const COUNT: u64 = 13;
 
 #[test]
-fn a_folder_gets_the_files_of_tstat() {
+fn a_directory_gets_the_files_of_tstat() {
     if !has(&["rrdtool"]) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let rrd = folder.path().join("rrd");
+    let directory = tempfile::tempdir().unwrap();
+    let rrd = directory.path().join("rrd");
     let mut sink = open_rrd(rrd.to_str().unwrap(), RrdOptions::default()).unwrap();
     feed_all(&mut *sink, COUNT);
     sink.finish().unwrap();
@@ -206,10 +206,10 @@ struct Daemon {
     socket: PathBuf,
 }
 
-fn daemon(folder: &Path) -> Daemon {
-    let socket = folder.join("rrdcached.sock");
+fn daemon(directory: &Path) -> Daemon {
+    let socket = directory.join("rrdcached.sock");
     std::fs::remove_file(&socket).ok();
-    let base = folder.join("base");
+    let base = directory.join("base");
     std::fs::create_dir_all(&base).unwrap();
     let process = Command::new("rrdcached")
         .arg("-g")
@@ -218,7 +218,7 @@ fn daemon(folder: &Path) -> Daemon {
         .arg("-b")
         .arg(&base)
         .arg("-p")
-        .arg(folder.join("rrdcached.pid"))
+        .arg(directory.join("rrdcached.pid"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -269,15 +269,15 @@ fn rrdcached_gets_the_same() {
     if !has(&["rrdtool", "rrdcached"]) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let daemon = daemon(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = daemon(directory.path());
     let destination = format!("unix:{}", daemon.socket.display());
     let mut sink = open_rrd(&destination, RrdOptions::default()).unwrap();
     feed_all(&mut *sink, COUNT);
     sink.finish().unwrap();
     assert_eq!(sink.losses().count, 0, "{:?}", sink.losses());
     daemon.flush_all();
-    check(&folder.path().join("base"));
+    check(&directory.path().join("base"));
 }
 
 #[test]
@@ -285,8 +285,8 @@ fn a_daemon_that_goes_away_is_counted_and_found_again() {
     if !has(&["rrdtool", "rrdcached"]) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let first = daemon(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let first = daemon(directory.path());
     let destination = format!("unix:{}", first.socket.display());
     let mut sink = open_rrd(&destination, RrdOptions::default()).unwrap();
     let alone = |n| Step {
@@ -299,12 +299,12 @@ fn a_daemon_that_goes_away_is_counted_and_found_again() {
     feed(&mut *sink, alone(1));
     assert_eq!(sink.losses().count, 1_491);
     assert!(sink.losses().first.unwrap().contains("rrdcached.sock"));
-    let second = daemon(folder.path());
+    let second = daemon(directory.path());
     feed(&mut *sink, alone(2));
     sink.finish().unwrap();
     assert_eq!(sink.losses().count, 1_491);
     second.flush_all();
-    let values = fetch(&folder.path().join("base/ip_len_in.idx40.rrd"), 3);
+    let values = fetch(&directory.path().join("base/ip_len_in.idx40.rrd"), 3);
     assert_eq!(values[0].1, 10.0);
     assert_eq!(values[2].1, 12.0);
 }
@@ -314,12 +314,12 @@ fn a_shard_that_never_comes_holds_up_no_more_than_it_may() {
     if !has(&["rrdtool"]) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let mut sink = open_rrd(folder.path().to_str().unwrap(), RrdOptions::default()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let mut sink = open_rrd(directory.path().to_str().unwrap(), RrdOptions::default()).unwrap();
     for n in 0..25 {
         feed(&mut *sink, step(n, 0));
     }
-    let file = folder.path().join("ip_len_in.idx40.rrd");
+    let file = directory.path().join("ip_len_in.idx40.rrd");
     assert!(file.is_file(), "the oldest step is written without it");
     feed(&mut *sink, step(0, 1));
     assert_eq!(sink.losses().count, 1);

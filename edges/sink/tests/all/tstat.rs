@@ -99,7 +99,7 @@ fn read(path: &Path, separator: char) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-fn folders(dir: &Path) -> Vec<PathBuf> {
+fn directories(dir: &Path) -> Vec<PathBuf> {
     let mut all: Vec<_> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -110,7 +110,7 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
 
 fn names(dir: &Path) -> Vec<String> {
     let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-    folders(dir).iter().map(name).collect()
+    directories(dir).iter().map(name).collect()
 }
 
 fn write(dir: &Path, options: TstatOptions, batches: &[FlowBatch]) {
@@ -141,9 +141,9 @@ fn lines_are_those_of_tstat() {
         &[batch(&[sample(), open])],
     );
     assert_eq!(names(dir.path()), ["2026_11_21_00_49.out"]);
-    let folder = &folders(dir.path())[0];
+    let directory = &directories(dir.path())[0];
     assert_eq!(
-        names(folder),
+        names(directory),
         [
             "log_http_complete",
             "log_tcp_complete",
@@ -151,7 +151,7 @@ fn lines_are_those_of_tstat() {
             "log_udp_complete"
         ]
     );
-    let text = fs::read_to_string(folder.join("log_tcp_complete")).unwrap();
+    let text = fs::read_to_string(directory.join("log_tcp_complete")).unwrap();
     let core = "10.77.0.9 45044 45 0 44 3 3418 40 3418 0 0 0 1 1 10.77.0.1 80 43 0 43 1 9624 40 9624 \
                 0 0 0 1 1 1795222198122.187988 1795222198259.854980 137.667000 0.210000 0.000000 \
                 0.000000 0.000000 0.000000 0.000000 1 1 0 0 1 0 0";
@@ -167,11 +167,11 @@ fn lines_are_those_of_tstat() {
             .unwrap()
             .ends_with(" s_TLSvers:133 dns_enc:134")
     );
-    let text = fs::read_to_string(folder.join("log_tcp_nocomplete")).unwrap();
+    let text = fs::read_to_string(directory.join("log_tcp_nocomplete")).unwrap();
     assert_eq!(text.lines().nth(1), Some(core));
     let header = "#31#c_ip:1 c_port:2 c_pkts_all:3 c_rst_cnt:4 c_ack_cnt:5 c_ack_cnt_p:6 c_bytes_uniq:7 c_pkts_data:8 c_bytes_all:9 c_pkts_retx:10 c_bytes_retx:11 c_pkts_ooo:12 c_syn_cnt:13 c_fin_cnt:14 s_ip:15 s_port:16 s_pkts_all:17 s_rst_cnt:18 s_ack_cnt:19 s_ack_cnt_p:20 s_bytes_uniq:21 s_pkts_data:22 s_bytes_all:23 s_pkts_retx:24 s_bytes_retx:25 s_pkts_ooo:26 s_syn_cnt:27 s_fin_cnt:28 first:29 last:30 durat:31 c_first:32 s_first:33 c_last:34 s_last:35 c_first_ack:36 s_first_ack:37 c_isint:38 s_isint:39 c_iscrypto:40 s_iscrypto:41 con_t:42 p2p_t:43 http_t:44";
     assert_eq!(text.lines().next(), Some(header));
-    let text = fs::read_to_string(folder.join("log_udp_complete")).unwrap();
+    let text = fs::read_to_string(directory.join("log_udp_complete")).unwrap();
     let header = "#c_ip:1 c_port:2 c_first_abs:3 c_durat:4 c_bytes_all:5 c_pkts_all:6 c_isint:7 c_iscrypto:8 c_type:9 s_ip:10 s_port:11 s_first_abs:12 s_durat:13 s_bytes_all:14 s_pkts_all:15 s_isint:16 s_iscrypto:17 s_type:18 fqdn:19 quic_SNI:20 quic_UA:21 quic_c_vers:22 quic_s_vers:23 quic_zero_rtt:24 quic_ech:25\n";
     assert_eq!(text, header);
 }
@@ -248,9 +248,9 @@ fn columns_have_what_their_names_say() {
         ..TstatOptions::default()
     };
     write(dir.path(), options, &[all]);
-    let folder = &folders(dir.path())[0];
+    let directory = &directories(dir.path())[0];
     let check = |log: &str, expected: &[(&str, &str)]| {
-        let lines = read(&folder.join(log), ' ');
+        let lines = read(&directory.join(log), ' ');
         assert_eq!(lines.len(), 1, "{log}");
         for (name, value) in expected {
             assert_eq!(
@@ -348,7 +348,7 @@ fn http_messages_keep_their_columns_whatever_the_peers_send() {
     let texts: [&[u8]; 8] = [b"12", b"text/html", b"", b"", b"/x", b"", b"", b""];
     all.push_message(row(MessageKind::Response, 302), texts);
     write(dir.path(), TstatOptions::default(), &[all]);
-    let text = fs::read_to_string(folders(dir.path())[0].join("log_http_complete")).unwrap();
+    let text = fs::read_to_string(directories(dir.path())[0].join("log_http_complete")).unwrap();
     let expected = "#C#c_ip:1\tc_port:2\ts_ip:3\ts_port:4\ttime_abs:5\tmethod:6\thostname:7\tfqdn:8\tpath:9\treferer:10\tuser_agent:11\tcookie:12\tdnt:13\n\
         #S#c_ip:1\tc_port:2\ts_ip:3\ts_port:4\ttime_abs:5\tHTTP:6\tresponse:7\tcontent_len:8\tcontent_type:9\tserver:10\trange:11\tlocation:12\tset_cookie:13\n\
         10.0.0.1\t4000\t10.0.0.2\t80\t1795222222.001500\tGET\th.example\tdns.example\t/a\\x09b\\x0ac\t-\tAgent 1\tk=v\t1\n\
@@ -374,7 +374,7 @@ fn step(number: u64, shard: u32, shards: u32, is_last: bool) -> Step {
 }
 
 #[test]
-fn steps_of_shards_merge_and_folders_follow_the_clock() {
+fn steps_of_shards_merge_and_directories_follow_the_clock() {
     let dir = tempfile::tempdir().unwrap();
     let first = START / (300 * SECOND);
     let mut sink = open_tstat(dir.path(), TstatOptions::default()).unwrap();
@@ -383,7 +383,7 @@ fn steps_of_shards_merge_and_folders_follow_the_clock() {
         batch.push_step(step(number, shard, 2, is_last));
         sink.write(&batch).unwrap();
     };
-    // The second shard lags behind, then both reach the next folder.
+    // The second shard lags behind, then both reach the next directory.
     give(0, first, false);
     give(0, first + 1, false);
     give(1, first, false);
@@ -398,21 +398,21 @@ fn steps_of_shards_merge_and_folders_follow_the_clock() {
         names(dir.path()),
         ["2026_11_21_00_50.out", "2026_11_21_01_50.out"]
     );
-    let all = folders(dir.path());
+    let all = directories(dir.path());
     let (old, new) = (&all[0], &all[1]);
-    let steps = |folder: &Path| {
-        let mut all = names(folder);
+    let steps = |directory: &Path| {
+        let mut all = names(directory);
         all.retain(|name| !name.starts_with("log_"));
         all
     };
     assert_eq!(steps(old), ["000", "001", "011"]);
     assert_eq!(steps(new), ["000", "LAST"]);
-    let ttl = |folder: PathBuf| fs::read_to_string(folder.join("ip_ttl_in")).unwrap();
+    let ttl = |directory: PathBuf| fs::read_to_string(directory.join("ip_ttl_in")).unwrap();
     let range = "#IP TTL - incoming packets\n#RANGE: min=0 bin_size=1 max=255\n";
     assert_eq!(ttl(old.join("000")), format!("{range}64 3\n"));
     assert_eq!(ttl(old.join("011")), format!("{range}64 2\n"));
     assert_eq!(ttl(new.join("LAST")), format!("{range}64 3\n"));
-    // No line is lost, and each is in the folder of its time.
+    // No line is lost, and each is in the directory of its time.
     assert_eq!(read(&old.join("log_tcp_complete"), ' ').len(), 5);
     assert_eq!(read(&new.join("log_tcp_complete"), ' ').len(), 4);
 }
@@ -421,8 +421,8 @@ fn steps_of_shards_merge_and_folders_follow_the_clock() {
 fn a_flow_stands_where_it_was_known_to_have_ended() {
     let dir = tempfile::tempdir().unwrap();
     let begin = START / (300 * SECOND) * 300 * SECOND;
-    let end_of_folder = begin + 3600 * SECOND;
-    let mut idle = flow_at(end_of_folder - 100 * SECOND);
+    let end_of_directory = begin + 3600 * SECOND;
+    let mut idle = flow_at(end_of_directory - 100 * SECOND);
     idle.state = FlowState::Idle;
     let mut closed = idle;
     closed.state = FlowState::Closed;
@@ -435,11 +435,11 @@ fn a_flow_stands_where_it_was_known_to_have_ended() {
         late,
     ];
     write(dir.path(), TstatOptions::default(), &[batch(&rows)]);
-    let lines: Vec<_> = folders(dir.path())
+    let lines: Vec<_> = directories(dir.path())
         .iter()
-        .map(|folder| read(&folder.join("log_tcp_complete"), ' ').len())
+        .map(|directory| read(&directory.join("log_tcp_complete"), ' ').len())
         .collect();
-    // The late one comes when its folder is closed: it goes to the oldest that is open.
+    // The late one comes when its directory is closed: it goes to the oldest that is open.
     assert_eq!(lines, [2, 2, 1]);
 }
 
@@ -453,10 +453,10 @@ fn an_earlier_run_is_replaced_where_that_is_said_and_nothing_else() {
     let mut one = batch(&[flow_at(START), flow_at(START)]);
     one.push_step(step(START / (300 * SECOND), 0, 1, true));
     write(dir.path(), with(Existing::Refuse), &[one]);
-    let folder = folders(dir.path())[0].clone();
-    fs::write(folder.join("notes"), "mine").unwrap();
-    assert!(folder.join("LAST/ip_ttl_in").exists());
-    let lines = |folder: &Path| read(&folder.join("log_tcp_complete"), ' ').len();
+    let directory = directories(dir.path())[0].clone();
+    fs::write(directory.join("notes"), "mine").unwrap();
+    assert!(directory.join("LAST/ip_ttl_in").exists());
+    let lines = |directory: &Path| read(&directory.join("log_tcp_complete"), ' ').len();
 
     let next = batch(&[flow_at(START)]);
     let mut refused = open_tstat(dir.path(), with(Existing::Refuse)).unwrap();
@@ -469,7 +469,7 @@ fn an_earlier_run_is_replaced_where_that_is_said_and_nothing_else() {
             std::slice::from_ref(&next),
         );
     }
-    let kept = folders(dir.path());
+    let kept = directories(dir.path());
     assert_eq!(
         kept.iter().map(|one| lines(one)).collect::<Vec<_>>(),
         [2, 1, 1]
@@ -478,23 +478,23 @@ fn an_earlier_run_is_replaced_where_that_is_said_and_nothing_else() {
         names(dir.path())[1..].join(" "),
         "2026_11_21_00_50.out.1 2026_11_21_00_50.out.2"
     );
-    assert!(folder.join("LAST").exists());
+    assert!(directory.join("LAST").exists());
 
     write(dir.path(), with(Existing::Replace), &[next]);
-    assert_eq!(lines(&folder), 1);
-    assert!(folder.join("notes").exists());
-    assert!(!folder.join("LAST").exists());
+    assert_eq!(lines(&directory), 1);
+    assert!(directory.join("notes").exists());
+    assert!(!directory.join("LAST").exists());
 }
 
 #[test]
-fn histograms_alone_make_no_logs_and_local_time_names_folders() {
+fn histograms_alone_make_no_logs_and_local_time_names_directories() {
     let dir = tempfile::tempdir().unwrap();
     let options = TstatOptions {
         step: Duration::from_secs(300),
         utc_offset_s: |_| 3600,
         ..TstatOptions::default()
     };
-    // The folder is made, but none above it.
+    // The directory is made, but none above it.
     assert!(open_histograms(&dir.path().join("a/b"), options).is_err());
     let mut sink = open_histograms(&dir.path().join("a"), options).unwrap();
     let mut all = batch(&[flow_at(START)]);
@@ -504,7 +504,7 @@ fn histograms_alone_make_no_logs_and_local_time_names_folders() {
     sink.finish().unwrap();
     let tree = dir.path().join("a");
     assert_eq!(names(&tree), ["2026_11_21_01_50.out"]);
-    assert_eq!(names(&folders(&tree)[0]), ["LAST"]);
+    assert_eq!(names(&directories(&tree)[0]), ["LAST"]);
 }
 
 #[test]
@@ -513,12 +513,12 @@ fn what_cannot_be_written_is_an_error_with_a_name() {
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
     let error = open_tstat(&file, TstatOptions::default()).err().unwrap();
-    assert!(error.to_string().contains("name a folder"), "{error}");
+    assert!(error.to_string().contains("name a directory"), "{error}");
 
     let mut sink: Box<dyn Sink<FlowKind>> =
         open_tstat(&dir.path().join("tree"), TstatOptions::default()).unwrap();
     sink.write(&batch(&[flow_at(START)])).unwrap();
-    // The place of the next folder is taken.
+    // The place of the next directory is taken.
     let next = dir.path().join("tree/2026_11_21_01_50.out");
     fs::write(&next, "").unwrap();
     let error = sink

@@ -10,7 +10,7 @@ use rustix::thread::{
     set_keep_capabilities, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-/// Bytes of the longest entry that is read: a name, a folder, a shell.
+/// Bytes of the longest entry that is read: a name, a directory, a shell.
 const MAX_ENTRY: usize = 1 << 20;
 /// Groups of one user, at most (`NGROUPS_MAX` of Linux).
 const MAX_GROUPS: usize = 65_536;

@@ -248,7 +248,7 @@ mod tests {
     }
 }
 
-/// Run by `RUSTFLAGS="--cfg loom" cargo test -p linkweir-sys --lib loom` in a target folder of its own.
+/// Run by `RUSTFLAGS="--cfg loom" cargo test -p linkweir-sys --lib loom` in a target directory of its own.
 #[cfg(all(test, loom))]
 #[allow(
     clippy::unwrap_used,

@@ -21,7 +21,7 @@ pub struct FileOrigin {
     pub application: String,
     /// The name that the protocol gave it: any bytes, not a path.
     pub name: Vec<u8>,
-    /// The name under which it is to be kept in the folder: letters, digits, `.`, `-` and `_` only,
+    /// The name under which it is to be kept in the directory: letters, digits, `.`, `-` and `_` only,
     /// unique in a run.
     pub stored_name: String,
 }

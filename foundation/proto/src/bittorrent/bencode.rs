@@ -131,7 +131,7 @@ fn take_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// What follows a list or dictionary.
 fn skip(bytes: &[u8]) -> Option<&[u8]> {
-    /// Torrents nest four deep, or with a tree of files (BEP 52) as deep as its folders.
+    /// Torrents nest four deep, or with a tree of files (BEP 52) as deep as its directories.
     const DEEPEST: usize = 64;
     let mut rest = bytes;
     let mut depth = 0_usize;

@@ -6,9 +6,9 @@ use super::{Entries, Items, Value};
 /// before the long list of hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TorrentInfo<'a> {
-    /// Name of the file, or of the folder of the files.
+    /// Name of the file, or of the directory of the files.
     pub name: &'a [u8],
-    /// Length of the file; `None` of a folder.
+    /// Length of the file; `None` of a directory.
     pub length: Option<u64>,
     files: Option<Items<'a>>,
 }
@@ -16,7 +16,7 @@ pub struct TorrentInfo<'a> {
 /// A file of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TorrentFile<'a> {
-    /// Its name without its folders.
+    /// Its name without its directories.
     pub name: &'a [u8],
     /// Its length.
     pub length: Option<u64>,

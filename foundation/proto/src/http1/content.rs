@@ -7,7 +7,7 @@ use super::framing::decimal;
 /// Name, value and what is behind them of a parameter (`; name=value`).
 type Parameter<'a> = (&'a [u8], Cow<'a, [u8]>, &'a [u8]);
 
-/// The file name of a `Content-Disposition` value (RFC 6266), without folders; empty where it has none.
+/// The file name of a `Content-Disposition` value (RFC 6266), without directories; empty where it has none.
 ///
 /// `filename*` (RFC 8187) goes before `filename`, its bytes are UTF-8 where they say so or are
 /// ISO-8859-1. Continuations (`filename*0`, RFC 2231) and encoded words (RFC 2047) are not of HTTP
@@ -31,13 +31,13 @@ pub fn disposition_names(value: &[u8]) -> Vec<Cow<'_, [u8]>> {
         rest = after;
         if name.eq_ignore_ascii_case(b"filename*") {
             match extended_value(&value) {
-                Some(name) => extended.push(without_folders(Cow::Owned(name))),
-                None => others.push(without_folders(Cow::Owned(behind_quotes(&value)))),
+                Some(name) => extended.push(without_directories(Cow::Owned(name))),
+                None => others.push(without_directories(Cow::Owned(behind_quotes(&value)))),
             }
         } else if name.eq_ignore_ascii_case(b"filename") {
             let unquoted = value.contains(&b'\\').then(|| without_pairs(&value));
-            others.push(without_folders(value));
-            others.extend(unquoted.map(|name| without_folders(Cow::Owned(name))));
+            others.push(without_directories(value));
+            others.extend(unquoted.map(|name| without_directories(Cow::Owned(name))));
         }
     }
     let mut names: Vec<Cow<'_, [u8]>> = Vec::new();
@@ -108,7 +108,7 @@ fn parameter(bytes: &[u8]) -> Option<Parameter<'_>> {
 
 /// What is before the closing quotation mark, and behind it.
 ///
-/// Only `\"` and `\\` are taken for quoted pairs: some servers send folders of Windows as they are.
+/// Only `\"` and `\\` are taken for quoted pairs: some servers send directories of Windows as they are.
 fn quoted_value(bytes: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
     let mut value = Cow::Borrowed(&[][..]);
     let mut rest = bytes;
@@ -150,8 +150,8 @@ fn extended_value(value: &[u8]) -> Option<Vec<u8>> {
     Some(decoded.into_owned())
 }
 
-/// What is behind the last `/` or `\`: a name must not lead into other folders (RFC 6266 sec. 4.3).
-fn without_folders(name: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+/// What is behind the last `/` or `\`: a name must not lead into other directories (RFC 6266 sec. 4.3).
+fn without_directories(name: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let start = memchr::memrchr2(b'/', b'\\', &name).map_or(0, |at| at + 1);
     match name {
         Cow::Borrowed(name) => Cow::Borrowed(name.get(start..).unwrap_or_default()),

@@ -272,9 +272,9 @@ impl<'a> Reader<'a> {
             || inspect.scan.is_some()
             || inspect.audit
             || inspect.record;
-        if inspect.record && self.record.folder.is_none() {
+        if inspect.record && self.record.directory.is_none() {
             return Err(wrong(
-                "`record` needs a directory: [record] folder = \"...\"",
+                "`record` needs a directory: [record] directory = \"...\"",
             ));
         }
         if inspect.quarantine && self.record.quarantine.is_none() {

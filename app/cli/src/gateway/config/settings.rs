@@ -287,7 +287,8 @@ impl ScannerSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RecordSettings {
-    pub(crate) folder: Option<PathBuf>,
+    #[serde(alias = "folder")]
+    pub(crate) directory: Option<PathBuf>,
     pub(crate) quarantine: Option<PathBuf>,
     #[serde(deserialize_with = "size")]
     pub(crate) max_file: u64,
@@ -307,7 +308,7 @@ enum WhenFullWord {
 impl Default for RecordSettings {
     fn default() -> Self {
         Self {
-            folder: None,
+            directory: None,
             quarantine: None,
             max_file: 100 << 20,
             max_total: 10 << 30,
@@ -319,7 +320,7 @@ impl Default for RecordSettings {
 impl RecordSettings {
     /// With paths from the directory of the file.
     pub(super) fn at(mut self, place: Place<'_>) -> Self {
-        for directory in [&mut self.folder, &mut self.quarantine] {
+        for directory in [&mut self.directory, &mut self.quarantine] {
             *directory = directory.take().map(|path| place.resolve(path));
         }
         self

@@ -35,7 +35,7 @@ window = "20KiB"
 tail = "100B"
 
 [record]
-folder = "files"
+directory = "files"
 quarantine = "/var/quarantine"
 
 [[signature]]

@@ -129,8 +129,8 @@ fn the_series_has_a_row_a_second() {
 
 #[test]
 fn files_are_written_by_their_kind() {
-    let folder = tempfile::tempdir().unwrap();
-    let name = |file: &str| folder.path().join(file).to_str().unwrap().to_owned();
+    let directory = tempfile::tempdir().unwrap();
+    let name = |file: &str| directory.path().join(file).to_str().unwrap().to_owned();
     with_report(&Limits::default(), |report| {
         let open = |flag, file: &str| AtEnd::open(flag, Some(&name(file)), Existing::Refuse);
         let reports = [
@@ -153,7 +153,7 @@ fn files_are_written_by_their_kind() {
             "{failed:?}"
         );
     });
-    let read = |file: &str| std::fs::read_to_string(folder.path().join(file)).unwrap();
+    let read = |file: &str| std::fs::read_to_string(directory.path().join(file)).unwrap();
     let json: Value = serde_json::from_str(&read("r.json")).unwrap();
     assert_eq!(
         (&json["run"]["seed"], &json["load"]["planned"]),

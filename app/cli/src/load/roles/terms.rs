@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn files_count_by_their_content() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::write(&path, text).unwrap();
             digest(&path).unwrap()
         };
@@ -107,6 +107,6 @@ mod tests {
         assert_ne!(file("a", "/index.html\n"), file("b", "/index.htm\n"));
         // The well-known value of FNV-1a for "a".
         assert_eq!(file("c", "a"), "1 bytes, af63dc4c8601ec8c");
-        assert!(digest(&folder.path().join("none")).is_err());
+        assert!(digest(&directory.path().join("none")).is_err());
     }
 }

@@ -176,7 +176,7 @@ fn a_pipe_without_a_reader_holds_up_no_traffic() {
     assert!(site.linkweir(&down).status().unwrap().success());
 }
 
-/// Folders that hold as much as they may.
+/// Directories that hold as much as they may.
 #[test]
 fn recordings_that_are_not_kept_are_told_and_change_the_exit_code() {
     let Some(site) = Site::open(&[]) else { return };

@@ -26,21 +26,21 @@ fn bittorrent_is_known_shaped_and_dropped() {
         }
         Err(error) => panic!("{error}"),
     };
-    let folder = site.path("leech");
-    std::fs::create_dir(&folder).unwrap();
-    let mut fetch = torrent.fetch(&site.net, &folder);
+    let directory = site.path("leech");
+    std::fs::create_dir(&directory).unwrap();
+    let mut fetch = torrent.fetch(&site.net, &directory);
     let mut fetch = Running::start(&mut fetch).unwrap();
     let (took, is_done) = timed(|| until(PATIENCE, || !matches!(fetch.ended(), Ok(None))));
-    let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+    let log = || std::fs::read_to_string(directory.join("log")).unwrap_or_default();
     assert!(is_done, "{}", log());
-    same(&folder.join("shared.bin"), &bytes);
+    same(&directory.join("shared.bin"), &bytes);
     // 5 MB at 1.19 MB/s; without, it takes two to three seconds.
     assert!(took > Duration::from_secs(4), "{took:?}");
 
     gateway.reload(&policy("action = \"drop\""));
-    let folder = site.path("dropped");
-    std::fs::create_dir(&folder).unwrap();
-    let mut fetch = torrent.fetch(&site.net, &folder);
+    let directory = site.path("dropped");
+    std::fs::create_dir(&directory).unwrap();
+    let mut fetch = torrent.fetch(&site.net, &directory);
     let mut fetch = Running::start(&mut fetch).unwrap();
     pause(took + Duration::from_secs(1));
     assert!(matches!(fetch.ended(), Ok(None)), "it came in spite of it");

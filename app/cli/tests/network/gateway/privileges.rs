@@ -18,7 +18,7 @@ const USER: &str = "nobody";
 /// `CAP_NET_ADMIN` alone.
 const NET_ADMIN: u64 = 1 << 12;
 
-/// A site whose folder that user may enter, and its number there; only root can become somebody else.
+/// A site whose directory that user may enter, and its number there; only root can become somebody else.
 fn open(more: &[&str]) -> Option<(Site, u32)> {
     let site = Site::open(more)?;
     if site.net.is_unprivileged() {
@@ -61,9 +61,9 @@ fn a_user_of_its_own_does_all_of_it() {
     // As Debian's clamd has it.
     fs::set_permissions(&socket, Permissions::from_mode(0o666)).unwrap();
     chown(site.path("."), Some(uid), None).unwrap();
-    for folder in ["record", "quarantine"] {
-        fs::create_dir_all(site.path(folder)).unwrap();
-        chown(site.path(folder), Some(uid), None).unwrap();
+    for directory in ["record", "quarantine"] {
+        fs::create_dir_all(site.path(directory)).unwrap();
+        chown(site.path(directory), Some(uid), None).unwrap();
     }
     let policy = |record: &str| {
         format!(
@@ -168,7 +168,7 @@ fn what_the_user_may_not_do_is_said_at_the_start() {
     let rule =
         "[[rule]]\nname = \"web\"\napplication = [\"http\"]\naction = \"inspect\"\nrecord = true\n";
     let text = format!(
-        "[gateway]\ncontrol = \"{at}/run/deep/gateway.sock\"\n[record]\nfolder = \"{at}/kept/files\"\n{rule}"
+        "[gateway]\ncontrol = \"{at}/run/deep/gateway.sock\"\n[record]\ndirectory = \"{at}/kept/files\"\n{rule}"
     );
     let config = site.put("own.toml", text.as_bytes());
     let config = config.to_str().unwrap();
@@ -182,7 +182,7 @@ fn what_the_user_may_not_do_is_said_at_the_start() {
     };
     let said = run("no-such-user", "events/a.jsonl");
     assert!(said.contains("there is no user `no-such-user`"), "{said}");
-    // Root's folder.
+    // Root's directory.
     let said = run(USER, "a.jsonl");
     assert!(
         said.contains(&format!("the user `{USER}` cannot write there")),
@@ -193,12 +193,12 @@ fn what_the_user_may_not_do_is_said_at_the_start() {
     let wanted = format!("own.toml: the user `{USER}` cannot read it");
     assert!(said.contains(&wanted), "{said}");
 
-    // What is made is the user's, with the folders between.
+    // What is made is the user's, with the directories between.
     fs::set_permissions(config, Permissions::from_mode(0o644)).unwrap();
     let run = site.run(config, "events/b.jsonl", &["--user", USER]);
     assert!(until(PATIENCE, || !site.net.queues().is_empty()));
-    for folder in ["run", "run/deep", "kept", "kept/files", "events"] {
-        assert_eq!(owner_and_mode(&site.path(folder)).0, uid, "{folder}");
+    for directory in ["run", "run/deep", "kept", "kept/files", "events"] {
+        assert_eq!(owner_and_mode(&site.path(directory)).0, uid, "{directory}");
     }
     let output = run.finish().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

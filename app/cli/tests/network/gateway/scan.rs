@@ -50,8 +50,8 @@ fn is_harmless(out: &Path, what: &str) {
 
 /// The copies that were kept; beside each is a description, which has no signature.
 fn quarantined(site: &Site) -> Vec<Vec<u8>> {
-    let folder = fs::read_dir(site.path("quarantine")).unwrap();
-    let paths = folder.map(|entry| entry.unwrap().path());
+    let directory = fs::read_dir(site.path("quarantine")).unwrap();
+    let paths = directory.map(|entry| entry.unwrap().path());
     let files = paths.filter(|path| path.is_file());
     let files = files.map(|path| fs::read(path).unwrap());
     files.filter(|bytes| has_eicar(bytes)).collect()

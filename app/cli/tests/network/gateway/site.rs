@@ -29,7 +29,7 @@ const NEEDED: [&str; 5] = ["nginx", "curl", "iptables", "ip6tables", "tc"];
 pub(crate) struct Site {
     pub net: Net,
     pub nginx: Nginx,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Site {
@@ -49,14 +49,18 @@ impl Site {
         }
         let probe = ["-t", "mangle", "-D", "FORWARD", "-j", "NFQUEUE"];
         net.must(Place::Gateway, "iptables", &probe).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let nginx = Nginx::start(&net, folder.path()).unwrap();
-        Some(Self { net, nginx, folder })
+        let directory = tempfile::tempdir().unwrap();
+        let nginx = Nginx::start(&net, directory.path()).unwrap();
+        Some(Self {
+            net,
+            nginx,
+            directory,
+        })
     }
 
-    /// A path in the folder of the test.
+    /// A path in the directory of the test.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// A directory of that name, without what was in one before.
@@ -74,7 +78,7 @@ impl Site {
         path
     }
 
-    /// curl at a client's address; what comes goes to `NAME` in the folder, which it gives.
+    /// curl at a client's address; what comes goes to `NAME` in the directory, which it gives.
     pub(crate) fn curl(&self, number: u8, url: &str, name: &str, words: &[&str]) -> (i32, PathBuf) {
         let out = self.path(name);
         let mut curl = self.curl_command(number, url, &out);
@@ -101,7 +105,7 @@ impl Site {
         command
             .args(["--exact", "gateway::site::a_peer", "--nocapture"])
             .env(PEER, words.join(APART))
-            .current_dir(self.folder.path())
+            .current_dir(self.directory.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         command
@@ -132,7 +136,7 @@ impl Site {
             .arg("gateway")
             .args(words)
             .env("LC_ALL", "C")
-            .current_dir(self.folder.path())
+            .current_dir(self.directory.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
@@ -140,9 +144,9 @@ impl Site {
 
     /// Writes a configuration: these rules, what else `more` has, and where everything is.
     pub(crate) fn configure(&self, name: &str, policy: &str) -> String {
-        let at = self.folder.path().display();
-        for folder in ["record", "quarantine"] {
-            fs::create_dir_all(self.path(folder)).unwrap();
+        let at = self.directory.path().display();
+        for directory in ["record", "quarantine"] {
+            fs::create_dir_all(self.path(directory)).unwrap();
         }
         // What a test says of [gateway] itself comes first in its text.
         let (own, rest) = policy.split_once('[').map_or((policy, ""), |(own, _)| {
@@ -151,7 +155,7 @@ impl Site {
         let text = format!(
             "[gateway]\nqueues = 2\ninterfaces = [\"lan0\", \"wan0\"]\n\
              control = \"{at}/gateway.sock\"\n{own}\n\
-             [record]\nfolder = \"{at}/record\"\nquarantine = \"{at}/quarantine\"\n{rest}\n"
+             [record]\ndirectory = \"{at}/record\"\nquarantine = \"{at}/quarantine\"\n{rest}\n"
         );
         let path = self.put(name, text.as_bytes());
         path.display().to_string()

@@ -28,7 +28,7 @@ const NEEDED: [&str; 3] = ["nginx", "ip", "ethtool"];
 pub(crate) struct Site {
     pub net: Net,
     pub nginx: Nginx,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Site {
@@ -51,14 +51,18 @@ impl Site {
         let net = Net::with(generators, links)
             .map_err(|error| skipped(&error.to_string()))
             .ok()?;
-        let folder = tempfile::tempdir().unwrap();
-        let nginx = Nginx::start(&net, folder.path(), &Settings::default()).unwrap();
-        Some(Self { net, nginx, folder })
+        let directory = tempfile::tempdir().unwrap();
+        let nginx = Nginx::start(&net, directory.path(), &Settings::default()).unwrap();
+        Some(Self {
+            net,
+            nginx,
+            directory,
+        })
     }
 
-    /// A path in the folder of the test.
+    /// A path in the directory of the test.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// Writes a file, such as a script.
@@ -68,13 +72,13 @@ impl Site {
         path.display().to_string()
     }
 
-    /// `linkweir` with words, in a namespace. It runs in the folder of the test.
+    /// `linkweir` with words, in a namespace. It runs in the directory of the test.
     pub(crate) fn linkweir(&self, place: Place, words: &[&str]) -> Command {
         let mut command = self.net.command(place, env!("CARGO_BIN_EXE_linkweir"));
         command
             .args(words)
             .env("LC_ALL", "C")
-            .current_dir(self.folder.path())
+            .current_dir(self.directory.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command

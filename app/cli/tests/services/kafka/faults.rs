@@ -45,16 +45,16 @@ fn a_broker_that_comes_late_is_killed_and_stands_still_costs_nothing() {
     let Some(mut broker) = broker_or_skip(Broker::prepared()) else {
         return;
     };
-    let folder = tempdir().unwrap();
-    late(&mut broker, folder.path());
-    killed(&mut broker, folder.path());
-    still(&broker, folder.path());
+    let directory = tempdir().unwrap();
+    late(&mut broker, directory.path());
+    killed(&mut broker, directory.path());
+    still(&broker, directory.path());
 }
 
-fn late(broker: &mut Broker, folder: &Path) {
-    let (path, url) = (capture(folder, 500), broker.url("late"));
+fn late(broker: &mut Broker, directory: &Path) {
+    let (path, url) = (capture(directory, 500), broker.url("late"));
     let words = ["-r", path.to_str().unwrap(), "-w", &url];
-    let mut run = Run::start(folder, "late", &words, Stdio::null());
+    let mut run = Run::start(directory, "late", &words, Stdio::null());
     run.says("no broker takes messages");
     assert!(run.said().contains("Connection refused"), "{}", run.said());
     broker.start_again().unwrap();
@@ -67,8 +67,8 @@ fn late(broker: &mut Broker, folder: &Path) {
 }
 
 /// The second half of the capture comes after the broker has been killed.
-fn killed(broker: &mut Broker, folder: &Path) {
-    let (path, url) = (capture(folder, 10_000), broker.url("killed"));
+fn killed(broker: &mut Broker, directory: &Path) {
+    let (path, url) = (capture(directory, 10_000), broker.url("killed"));
     // Less room than records: the run waits for the broker in the middle of the file.
     let words = [
         "-r",
@@ -79,7 +79,7 @@ fn killed(broker: &mut Broker, folder: &Path) {
         "queue.buffering.max.messages=2000",
     ];
     let (input, mut pipe) = std::io::pipe().unwrap();
-    let mut run = Run::start(folder, "killed", &words, Stdio::from(input));
+    let mut run = Run::start(directory, "killed", &words, Stdio::from(input));
     let mut file = File::open(path).unwrap();
     let half = file.metadata().unwrap().len() / 2;
     let mut bytes = Vec::new();
@@ -106,15 +106,15 @@ fn killed(broker: &mut Broker, folder: &Path) {
     has_all(broker, "killed", 20_000);
 }
 
-fn still(broker: &Broker, folder: &Path) {
-    let (path, url) = (capture(folder, 500), broker.url("still"));
+fn still(broker: &Broker, directory: &Path) {
+    let (path, url) = (capture(directory, 500), broker.url("still"));
     // Somebody who is asked to wait: for less than this broker needs, and for longer.
     broker.pause().unwrap();
     let words = ["-r", path.to_str().unwrap(), "-w", &url];
     let hasty = [&words[..], &["--kafka", "linkweir.patience.ms=1000"]].concat();
-    let summary = Run::start(folder, "hasty", &hasty, Stdio::null()).ends_with(1);
+    let summary = Run::start(directory, "hasty", &hasty, Stdio::null()).ends_with(1);
     assert_eq!(lost_records(&summary), 1_000);
-    let mut patient = Run::start(folder, "patient", &words, Stdio::null());
+    let mut patient = Run::start(directory, "patient", &words, Stdio::null());
     patient.says("no broker takes messages");
     broker.resume().unwrap();
     let summary = patient.ends_with(0);
@@ -124,7 +124,7 @@ fn still(broker: &Broker, folder: &Path) {
 
 #[test]
 fn a_broker_that_is_never_there_ends_with_1_and_the_number_of_records() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let url = nowhere();
     let demo = demo();
     let words = ["-r", demo.to_str().unwrap(), "-w", &url];
@@ -134,7 +134,7 @@ fn a_broker_that_is_never_there_ends_with_1_and_the_number_of_records() {
         let more = ["--kafka", "linkweir.patience.ms=1500", "--kafka", &room];
         let words = [&words[..], &more].concat();
         let begin = wall_clock_ns();
-        let mut run = Run::start(folder.path(), name, &words, Stdio::null());
+        let mut run = Run::start(directory.path(), name, &words, Stdio::null());
         let summary = run.ends_with(1);
         // The records are waited for, then the sketches, and nothing else.
         let took = Duration::from_nanos(wall_clock_ns() - begin);
@@ -148,11 +148,11 @@ fn a_broker_that_is_never_there_ends_with_1_and_the_number_of_records() {
 
 #[test]
 fn who_asks_twice_need_not_wait() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let url = nowhere();
     let demo = demo();
     let words = ["-r", demo.to_str().unwrap(), "-w", &url];
-    let mut run = Run::start(folder.path(), "asked", &words, Stdio::null());
+    let mut run = Run::start(directory.path(), "asked", &words, Stdio::null());
     run.says("no broker takes messages");
     run.signal("INT");
     // Signals that come within half a second are one.

@@ -64,7 +64,7 @@ fn inside() {
     for end in ENDS {
         ip(&["link", "set", end, "up"]);
     }
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let mut broker = match Broker::start() {
         Ok(broker) => broker,
         Err(error) => return skipped(&error.to_string()),
@@ -74,7 +74,7 @@ fn inside() {
         &broker.address(),
         "waited",
         &[],
-        folder.path(),
+        directory.path(),
         |moment| match moment {
             Moment::Away => broker.pause().unwrap(),
             Moment::Back => broker.resume().unwrap(),
@@ -89,7 +89,7 @@ fn inside() {
         &address,
         "overflown",
         &small,
-        folder.path(),
+        directory.path(),
         |moment| match moment {
             Moment::Away => broker.kill(),
             Moment::Back => broker.start_again().unwrap(),
@@ -131,11 +131,11 @@ fn capture(
     brokers: &str,
     topic: &str,
     words: &[&str],
-    folder: &Path,
+    directory: &Path,
     mut at: impl FnMut(Moment),
 ) -> Ended {
     let [near, far] = ENDS;
-    let summary = folder.join(format!("{topic}.json"));
+    let summary = directory.join(format!("{topic}.json"));
     let mut command = crate::common::linkweir();
     command
         .args(["http", "-q", "-i", far, "-B", "16384", "-w"])

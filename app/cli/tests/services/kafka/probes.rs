@@ -34,17 +34,17 @@ struct Console {
 }
 
 impl Console {
-    fn start(folder: &Path, broker: &Broker, words: &[&str]) -> Self {
+    fn start(directory: &Path, broker: &Broker, words: &[&str]) -> Self {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
-        let log = folder.join(format!("console-{}.log", address.port()));
+        let log = directory.join(format!("console-{}.log", address.port()));
         let mut command = linkweir();
         command
             .args(["console", "--from", &broker.url("web")])
             .args(["--console", &address.to_string()])
             .args(words)
-            .stdout(File::create(folder.join("stdout")).unwrap())
+            .stdout(File::create(directory.join("stdout")).unwrap())
             .stderr(File::create(&log).unwrap());
         Self {
             running: Running::start(&mut command).unwrap(),
@@ -96,14 +96,14 @@ impl Console {
 }
 
 /// The bundled capture in two: its connections with even and those with odd ports.
-fn halves(folder: &Path) -> [PathBuf; 2] {
+fn halves(directory: &Path) -> [PathBuf; 2] {
     // Ports of TCP without options of IPv4 in Ethernet; the two sides of a connection give the same.
     let is_odd = |frame: &CapturedFrame| frame.bytes[35] % 2 != frame.bytes[37] % 2;
     [false, true].map(|wanted| {
         let mut frames = demo_frames();
         frames.retain(|frame| is_odd(frame) == wanted);
         assert!(frames.len() > 100);
-        let path = folder.join(format!("{wanted}.pcap"));
+        let path = directory.join(format!("{wanted}.pcap"));
         std::fs::write(&path, plain(&frames)).unwrap();
         path
     })
@@ -126,11 +126,11 @@ fn names(probes: &Value) -> Vec<&str> {
 #[test]
 fn two_probes_are_shown_as_one_run_over_all_packets() {
     let Some(mut broker) = broker() else { return };
-    let folder = tempdir().unwrap();
-    let [even, odd] = halves(folder.path());
+    let directory = tempdir().unwrap();
+    let [even, odd] = halves(directory.path());
 
     // Nobody is there yet: that is told, and tried again.
-    let console = Console::start(folder.path(), &broker, &["--since", "beginning"]);
+    let console = Console::start(directory.path(), &broker, &["--since", "beginning"]);
     assert!(console.has_said("tried again"), "{}", console.said());
     console.wait_for("/api/probes", |probes| probes["fault"].is_string());
     broker.start_again().unwrap();
@@ -197,13 +197,13 @@ fn two_probes_are_shown_as_one_run_over_all_packets() {
 fn flows_are_merged_and_a_broker_that_comes_back_is_read_again() {
     let Some(mut broker) = broker() else { return };
     broker.start_again().unwrap();
-    let folder = tempdir().unwrap();
-    let [even, odd] = halves(folder.path());
+    let directory = tempdir().unwrap();
+    let [even, odd] = halves(directory.path());
     // One of HTTP in the same topic is another view's.
     probe("http", "web", &even, &broker);
     probe("flows", "left", &even, &broker);
     let words = ["--kind", "flows", "--since", "beginning"];
-    let console = Console::start(folder.path(), &broker, &words);
+    let console = Console::start(directory.path(), &broker, &words);
     console.wait_for("/api/probes", |probes| names(probes) == ["left"]);
 
     broker.stop();

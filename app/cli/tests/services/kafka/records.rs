@@ -101,13 +101,13 @@ fn flows_too() {
 #[test]
 fn two_probes_share_a_topic() {
     with_shared_broker(|broker| {
-        let folder = tempdir().unwrap();
-        let path = capture(folder.path(), 1_000);
+        let directory = tempdir().unwrap();
+        let path = capture(directory.path(), 1_000);
         let path = path.to_str().unwrap();
         let url = broker.url("shared");
         let mut runs = ["east", "west"].map(|probe| {
             let words = ["-r", path, "--probe", probe, "-w", &url];
-            Run::start(folder.path(), probe, &words, std::process::Stdio::null())
+            Run::start(directory.path(), probe, &words, std::process::Stdio::null())
         });
         for run in &mut runs {
             assert_eq!(run.ends_with(0)["http"]["transactions"], 2_000);
@@ -144,8 +144,8 @@ fn settings_reach_the_client() {
 #[test]
 fn a_record_that_is_too_large_is_lost_alone() {
     with_shared_broker(|broker| {
-        let folder = tempdir().unwrap();
-        let path = folder.path().join("long.pcap");
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("long.pcap");
         let mut talk = Conversation::v4(40_000);
         talk.handshake();
         let long = format!("/{}", "x".repeat(1_200));

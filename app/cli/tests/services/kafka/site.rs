@@ -96,8 +96,8 @@ pub(crate) fn numbers(messages: &[Message]) -> BTreeMap<String, BTreeSet<u64>> {
 }
 
 /// A capture with two transactions of each of so many connections.
-pub(crate) fn capture(folder: &Path, flows: u32) -> PathBuf {
-    let path = folder.join(format!("{flows}.pcap"));
+pub(crate) fn capture(directory: &Path, flows: u32) -> PathBuf {
+    let path = directory.join(format!("{flows}.pcap"));
     let many = ManyFlows {
         flows,
         concurrent: 200,
@@ -117,9 +117,9 @@ pub(crate) struct Run {
 
 impl Run {
     /// Starts one; the words say what it reads and where it writes.
-    pub(crate) fn start(folder: &Path, name: &str, words: &[&str], stdin: Stdio) -> Self {
-        let summary = folder.join(format!("{name}.json"));
-        let said = folder.join(format!("{name}.stderr"));
+    pub(crate) fn start(directory: &Path, name: &str, words: &[&str], stdin: Stdio) -> Self {
+        let summary = directory.join(format!("{name}.json"));
+        let said = directory.join(format!("{name}.stderr"));
         let mut command = linkweir();
         command
             .args(["http", "-q"])

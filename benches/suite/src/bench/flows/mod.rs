@@ -38,7 +38,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
     let plan = Plan {
         packets: options.value("--packets")?.unwrap_or(2_000_000),
         keep: options.flag("--keep") || dir.is_some(),
-        dir: dir.unwrap_or_else(|| shell::memory_folder("bench-flows")),
+        dir: dir.unwrap_or_else(|| shell::memory_directory("bench-flows")),
     };
     let runs: usize = options.value("--runs")?.unwrap_or(5);
     let binary: Option<PathBuf> = options.value("--binary")?;

@@ -195,7 +195,7 @@ pub(super) fn squid(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()
     filled(
         "squid.conf",
         &configuration,
-        &[("FOLDER", &text(&dir)?), ("PORT", PORT)],
+        &[("DIRECTORY", &text(&dir)?), ("PORT", PORT)],
     )?;
     let mut command = between.site.gateway(squid);
     // In the foreground, one process.

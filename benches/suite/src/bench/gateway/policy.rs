@@ -82,7 +82,7 @@ impl<'a> Policy<'a> {
             // what they are written to.
             write!(
                 text,
-                "[record]\nfolder = \"{here}/kept\"\nmax-file = \"100MiB\"\nmax-total = \"1GiB\"\n\
+                "[record]\ndirectory = \"{here}/kept\"\nmax-file = \"100MiB\"\nmax-total = \"1GiB\"\n\
                  when-full = \"delete-oldest\"\n\n"
             )?;
         }
@@ -111,7 +111,7 @@ mod tests {
         let all = text("all");
         for part in [
             "window = \"7KiB\"",
-            "folder = \"/f/kept\"",
+            "directory = \"/f/kept\"",
             "queues = 2",
             "keywords-file",
         ] {

@@ -121,7 +121,7 @@ fn nginx(net: &Net, dir: &Path) -> Result<Running> {
     filled(
         "nginx.conf",
         &configuration,
-        &[("FOLDER", &text(dir)?), ("ADDRESS", &address)],
+        &[("DIRECTORY", &text(dir)?), ("ADDRESS", &address)],
     )?;
     let log = dir.join("nginx-error.log");
     let mut command = net.command(Place::Server, "nginx");

@@ -58,7 +58,7 @@ pub(crate) fn linkweir(binary: Option<&Path>) -> Result<PathBuf> {
 /// # Errors
 /// The directory cannot be made or removed, or the bench failed.
 pub(crate) fn in_memory(purpose: &str, bench: impl FnOnce(&Path) -> Outcome) -> Outcome {
-    in_directory(&shell::memory_folder(purpose), false, bench)
+    in_directory(&shell::memory_directory(purpose), false, bench)
 }
 
 /// The same with a directory that stays, with what is in it, where it `stays`.

@@ -310,9 +310,9 @@ mod tests {
 
     #[test]
     fn the_connection_alone_divides_badly() {
-        let folder = std::env::temp_dir().join(format!("shares-{}", std::process::id()));
-        let talked = traffic::write(&folder, 3200).unwrap();
-        std::fs::remove_file(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("shares-{}", std::process::id()));
+        let talked = traffic::write(&directory, 3200).unwrap();
+        std::fs::remove_file(&directory).unwrap();
         for count in [2, 4] {
             let division = by_connection(&talked, count);
             let sum: u64 = division.shares.iter().map(|share| share.transactions).sum();

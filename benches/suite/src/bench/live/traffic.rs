@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn the_same_capture_every_time() {
-        let folder = std::env::temp_dir().join(format!("traffic-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (one, two) = (folder.join("one"), folder.join("two"));
+        let directory = std::env::temp_dir().join(format!("traffic-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (one, two) = (directory.join("one"), directory.join("two"));
         let talked = write(&one, 100).unwrap();
         assert_eq!(talked.len(), 32);
         let sum = |part: fn(&Talked) -> u64| talked.iter().map(part).sum::<u64>();
@@ -155,6 +155,6 @@ mod tests {
         assert!((32 * 6 + 400..32 * 6 + 1000).contains(&sum(|talk| talk.packets)));
         write(&two, 100).unwrap();
         assert!(std::fs::read(&one).unwrap() == std::fs::read(&two).unwrap());
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

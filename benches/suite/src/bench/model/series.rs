@@ -10,8 +10,8 @@ const PAPER_MEAN: f64 = 32.57;
 
 /// 48 hours of the World Cup log from 22:00 on 8 June 1998, in bins of 10 s. A surrogate of the
 /// paper's series: requests and not sessions, spread from minutes, scaled to the paper's mean.
-pub(super) fn world_cup(folder: &Path, seed: u64) -> Result<Counts> {
-    let text = read(&folder.join("wc98_48h_permin.csv"))?;
+pub(super) fn world_cup(directory: &Path, seed: u64) -> Result<Counts> {
+    let text = read(&directory.join("wc98_48h_permin.csv"))?;
     let minutes = text.lines().skip(1).map(|line| {
         let (_, count) = line.split_once(',').context("minute,requests")?;
         Ok(count.trim().parse()?)
@@ -27,8 +27,8 @@ pub(super) fn world_cup(folder: &Path, seed: u64) -> Result<Counts> {
 }
 
 /// An hour of requests to a service by their times, in bins of 0.2 s.
-pub(super) fn requests(folder: &Path) -> Result<Counts> {
-    let text = read(&folder.join("azure_llm_code.csv"))?;
+pub(super) fn requests(directory: &Path) -> Result<Counts> {
+    let text = read(&directory.join("azure_llm_code.csv"))?;
     let times = text.lines().skip(1).map(|line| {
         let time = line.get(11..27).context("hh:mm:ss.fffffff")?;
         let mut parts = time.split(':').map(str::parse::<f64>);

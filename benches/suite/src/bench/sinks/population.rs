@@ -160,7 +160,7 @@ fn host(site: u64) -> String {
 
 /// The path of a page is the same every time; a quarter of the requests have a query that is not.
 fn target(page: u64, trait_of: u64, ending: &str, chance: &mut Chance) -> String {
-    const FOLDERS: [&str; 6] = [
+    const DIRECTORIES: [&str; 6] = [
         "static",
         "articles",
         "products",
@@ -168,15 +168,15 @@ fn target(page: u64, trait_of: u64, ending: &str, chance: &mut Chance) -> String
         "api/v2",
         "media/2026",
     ];
-    let folder = usize::try_from(trait_of / 8 % 6).ok();
-    let folder = folder
-        .and_then(|at| FOLDERS.get(at))
+    let directory = usize::try_from(trait_of / 8 % 6).ok();
+    let directory = directory
+        .and_then(|at| DIRECTORIES.get(at))
         .copied()
         .unwrap_or_default();
     let mut path = if page == 0 {
         "/".to_owned()
     } else {
-        format!("/{folder}/{:08x}/{page}{ending}", trait_of >> 32)
+        format!("/{directory}/{:08x}/{page}{ending}", trait_of >> 32)
     };
     match chance.below(8) {
         0 => path.push_str(&format!("?session={:016x}", chance.next())),

@@ -80,7 +80,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
         println!("*********************************************************************");
         println!("** ORACLE SKIPPED: no captures with tcptrace's results here.");
         println!(
-            "** Looked for {}; --captures DIR names another folder.",
+            "** Looked for {}; --captures DIR names another directory.",
             truth.join("tcptrace").display()
         );
         println!("** Nothing was compared with tcptrace or tshark.");
@@ -101,10 +101,10 @@ pub(super) fn run(args: &[String]) -> Outcome {
     let mut files = 0;
     for name in names(&captures, part.as_deref())? {
         let flat = name.replace('/', "~");
-        let found = |folder: &str, endings: &[&str]| {
+        let found = |directory: &str, endings: &[&str]| {
             let paths = endings
                 .iter()
-                .map(|ending| truth.join(folder).join(format!("{flat}{ending}")));
+                .map(|ending| truth.join(directory).join(format!("{flat}{ending}")));
             paths.into_iter().find(|path| path.is_file())
         };
         let traced = found("tcptrace", &[".txt", ".txt.gz"]);
@@ -378,7 +378,7 @@ fn against_tshark(
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "counts of packets and bytes of captures in a folder"
+    reason = "counts of packets and bytes of captures in a directory"
 )]
 fn to_u64(value: f64) -> u64 {
     value as u64

@@ -372,21 +372,21 @@ fn the_older_iptables_works_too() {
         eprintln!("SKIPPED: no {legacy}");
         return;
     }
-    let folder = std::env::temp_dir().join(format!("linkweir-legacy-{}", std::process::id()));
+    let directory = std::env::temp_dir().join(format!("linkweir-legacy-{}", std::process::id()));
     let is_outside = !net::is_inside();
     if is_outside {
-        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::create_dir_all(&directory).expect("a directory");
         for tool in ["iptables", "ip6tables"] {
             for of in ["", "-save", "-restore"] {
-                let name = folder.join(format!("{tool}{of}"));
+                let name = directory.join(format!("{tool}{of}"));
                 std::os::unix::fs::symlink(legacy, name).expect("a link");
             }
         }
     }
-    let path = format!("{}:{}", folder.display(), net::path());
+    let path = format!("{}:{}", directory.display(), net::path());
     let net = Net::inside_with("rules::the_older_iptables_works_too", &path);
     if is_outside {
-        std::fs::remove_dir_all(&folder).expect("a folder");
+        std::fs::remove_dir_all(&directory).expect("a directory");
     }
     if net.is_none() {
         return;

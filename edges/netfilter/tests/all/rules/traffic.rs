@@ -20,7 +20,7 @@ const FILE: u64 = 200 << 20;
 /// nginx at the server, with one file of zeros.
 struct Web {
     child: Child,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Web {
@@ -30,24 +30,24 @@ impl Web {
             eprintln!("SKIPPED: no nginx or no curl");
             return None;
         }
-        let folder = std::env::temp_dir().join(format!("linkweir-rules-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let file = std::fs::File::create(folder.join("zeros")).expect("a file");
+        let directory = std::env::temp_dir().join(format!("linkweir-rules-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let file = std::fs::File::create(directory.join("zeros")).expect("a file");
         file.set_len(FILE).expect("a long file");
         let listen: String = (PASS..=HELD)
             .map(|port| format!("listen {port}; listen [::]:{port}; "))
             .collect();
-        let at = folder.display();
+        let at = directory.display();
         let config = format!(
             "daemon off; master_process off; user root; pid {at}/pid; error_log {at}/log;
              events {{}} http {{ access_log off; server {{ {listen} root {at}; }} }}"
         );
-        std::fs::write(folder.join("conf"), config).expect("a file");
+        std::fs::write(directory.join("conf"), config).expect("a file");
         let script = format!("exec nginx -e {at}/log -c {at}/conf");
         let child = net.command("s", &script).stdin(Stdio::null()).spawn();
         let web = Self {
             child: child.expect("ip runs"),
-            folder,
+            directory,
         };
         let hears = || {
             net.try_script("s", &format!("curl -sI 127.0.0.1:{PASS}/zeros"))
@@ -66,7 +66,7 @@ impl Drop for Web {
         // It may have ended.
         drop(self.child.kill());
         drop(self.child.wait());
-        drop(std::fs::remove_dir_all(&self.folder));
+        drop(std::fs::remove_dir_all(&self.directory));
     }
 }
 

@@ -91,15 +91,15 @@ impl Dialogue {
 /// connections with a scan count.
 pub(crate) struct Fake {
     pub(crate) path: PathBuf,
-    folder: Option<tempfile::TempDir>,
+    directory: Option<tempfile::TempDir>,
     pub(crate) scans: Arc<AtomicUsize>,
 }
 
 impl Fake {
     pub(crate) fn start(serve: impl Fn(usize, &mut Dialogue) + Send + Sync + 'static) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut fake = Self::at(&folder.path().join("clamd.sock"), serve);
-        fake.folder = Some(folder);
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut fake = Self::at(&directory.path().join("clamd.sock"), serve);
+        fake.directory = Some(directory);
         fake
     }
 
@@ -143,7 +143,7 @@ impl Fake {
         });
         Self {
             path: path.to_owned(),
-            folder: None,
+            directory: None,
             scans,
         }
     }

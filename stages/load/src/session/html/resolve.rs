@@ -21,18 +21,18 @@ pub fn resolve(base: &[u8], host: &[u8], link: &[u8], out: &mut Vec<u8>) -> bool
     }
     let (path, query) = split_query(link);
     let (base_path, _) = split_query(base);
-    // The folder of the base: all its segments but the last.
-    let folder_end = base_path
+    // The directory of the base: all its segments but the last.
+    let directory_end = base_path
         .iter()
         .rposition(|byte| *byte == b'/')
         .unwrap_or(0);
-    let folder = base_path.get(..folder_end).unwrap_or_default();
+    let directory = base_path.get(..directory_end).unwrap_or_default();
     let floor = out.len();
     match path {
         [b'/', absolute @ ..] => push_path(&[], absolute, out),
         [] if has_authority => out.push(b'/'),
         [] => push_clean(base_path, out),
-        relative => push_path(folder, relative, out),
+        relative => push_path(directory, relative, out),
     }
     if let Some(query) = query {
         out.push(b'?');
@@ -80,25 +80,25 @@ fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// A folder (without its last `/`) and a path below it, without dot segments (RFC 3986 sec. 5.2.4).
-fn push_path(folder: &[u8], path: &[u8], out: &mut Vec<u8>) {
+/// A directory (without its last `/`) and a path below it, without dot segments (RFC 3986 sec. 5.2.4).
+fn push_path(directory: &[u8], path: &[u8], out: &mut Vec<u8>) {
     let floor = out.len();
-    let folder = folder.strip_prefix(b"/").unwrap_or(folder);
-    let above = folder
+    let directory = directory.strip_prefix(b"/").unwrap_or(directory);
+    let above = directory
         .split(|byte| *byte == b'/')
-        .filter(|_| !folder.is_empty());
-    let mut is_folder = false;
+        .filter(|_| !directory.is_empty());
+    let mut is_directory = false;
     for segment in above.chain(path.split(|byte| *byte == b'/')) {
-        is_folder = matches!(segment, b"." | b"..");
+        is_directory = matches!(segment, b"." | b"..");
         if segment == b".." {
             let parent = out.iter().rposition(|byte| *byte == b'/');
             out.truncate(parent.unwrap_or(floor).max(floor));
-        } else if !is_folder {
+        } else if !is_directory {
             out.push(b'/');
             push_clean(segment, out);
         }
     }
-    if is_folder || out.len() == floor {
+    if is_directory || out.len() == floor {
         out.push(b'/');
     }
 }

@@ -56,9 +56,9 @@ fn tried(
         let own = pairs.iter().filter(|pair| pair.0 == client);
         let lines: Vec<String> = own.map(|pair| line(site, between, *pair)).collect();
         if !lines.is_empty() {
-            let folder = format!("{}-{name}", between.name());
-            site.empty(&folder);
-            let list = site.put(&format!("{folder}.list"), lines.concat().as_bytes());
+            let directory = format!("{}-{name}", between.name());
+            site.empty(&directory);
+            let list = site.put(&format!("{directory}.list"), lines.concat().as_bytes());
             let mut command = CLIENTS[client].command(site, &list);
             command.stdout(Stdio::null()).stderr(Stdio::null());
             running.push(Running::start(&mut command).unwrap());

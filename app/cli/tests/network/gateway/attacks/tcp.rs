@@ -27,18 +27,18 @@ fn played(
     list: Option<&Path>,
     rows: &[(usize, Row)],
 ) -> Vec<Outcome> {
-    let folder = site.empty(between.name());
+    let directory = site.empty(between.name());
     let gateway = match between {
         Between::Nothing => None,
         Between::Gateway { fail } => Some(site.gateway(&policy(fail))),
     };
-    play(site, &folder, list, rows);
+    play(site, &directory, list, rows);
     let events = gateway.map_or_else(|| Events(Vec::new()), super::Gateway::end);
     let mut outcomes = Vec::new();
     for (number, row) in rows {
         for family in Family::BOTH {
             if row.families.has(family) {
-                let came = attack::read_by_honest_end(&folder, *number, family);
+                let came = attack::read_by_honest_end(&directory, *number, family);
                 let came = fs::read(came).unwrap_or_default();
                 let has = |text: &[u8]| came.windows(text.len()).any(|window| window == text);
                 let of_it = events.0.iter();
@@ -58,19 +58,19 @@ fn played(
 }
 
 /// The four programs, until all of them are over.
-fn play(site: &Site, folder: &Path, list: Option<&Path>, rows: &[(usize, Row)]) {
+fn play(site: &Site, directory: &Path, list: Option<&Path>, rows: &[(usize, Row)]) {
     let numbers: Vec<String> = rows.iter().map(|(number, _)| number.to_string()).collect();
     let numbers = numbers.join(",");
     let mut running = Vec::new();
     for role in Role::ALL {
         let words = ["attack", "--role", role.name(), "--rows", &numbers, "--out"];
-        let mut words = [&words[..], &[folder.to_str().unwrap()]].concat();
+        let mut words = [&words[..], &[directory.to_str().unwrap()]].concat();
         words.extend(
             list.iter()
                 .flat_map(|list| ["--list", list.to_str().unwrap()]),
         );
         running.push(Running::start(&mut site.peer(role.place(), &words)).unwrap());
-        let ready = attack::ready(folder, role);
+        let ready = attack::ready(directory, role);
         assert!(until(PATIENCE, || ready.exists()), "{role:?}");
     }
     for one in running {

@@ -1,4 +1,4 @@
-//! The folders of a partitioned output, named as Hive names them: `date=2026-11-22/hour=07`, UTC.
+//! The directories of a partitioned output, named as Hive names them: `date=2026-11-22/hour=07`, UTC.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::sink::Partition;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What the files in the folders are called before they are numbered.
+/// What the files in the directories are called before they are numbered.
 pub(crate) const PART: &str = "part.parquet";
 
-/// Length of the time that a folder is for, nanoseconds.
+/// Length of the time that a directory is for, nanoseconds.
 pub(crate) const fn span_ns(partition: Partition) -> u64 {
     match partition {
         Partition::Hour => 3_600 * SECOND_NS,
@@ -20,18 +20,18 @@ pub(crate) const fn span_ns(partition: Partition) -> u64 {
     }
 }
 
-/// The folder of the records of a moment, below that of the output.
-pub(crate) fn folder(partition: Partition, time_ns: u64) -> PathBuf {
+/// The directory of the records of a moment, below that of the output.
+pub(crate) fn directory(partition: Partition, time_ns: u64) -> PathBuf {
     let seconds = time_ns / SECOND_NS;
     let (year, month, day) = date_of_days(seconds / 86_400);
-    let mut folder = PathBuf::from(format!("date={year:04}-{month:02}-{day:02}"));
+    let mut directory = PathBuf::from(format!("date={year:04}-{month:02}-{day:02}"));
     if partition == Partition::Hour {
-        folder.push(format!("hour={:02}", seconds / 3_600 % 24));
+        directory.push(format!("hour={:02}", seconds / 3_600 % 24));
     }
-    folder
+    directory
 }
 
-/// Whether a folder has the name of one for a day.
+/// Whether a directory has the name of one for a day.
 pub(crate) fn is_date(name: &OsStr) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let Some(date) = name.to_str().and_then(|name| name.strip_prefix("date=")) else {
@@ -43,7 +43,7 @@ pub(crate) fn is_date(name: &OsStr) -> bool {
             && parts.iter().all(|part| digits(part)))
 }
 
-/// Whether a folder has the name of one for an hour.
+/// Whether a directory has the name of one for an hour.
 pub(crate) fn is_hour(name: &OsStr) -> bool {
     let hour = name.to_str().and_then(|name| name.strip_prefix("hour="));
     hour.is_some_and(|hour| hour.len() == 2 && hour.bytes().all(|b| b.is_ascii_digit()))
@@ -74,10 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_those_of_the_moment_in_utc() {
+    fn directories_are_those_of_the_moment_in_utc() {
         // 2026-11-22 07:59:59.999999999 UTC.
         let time = 1_795_334_399_999_999_999;
-        let of = |partition, time| folder(partition, time).to_str().unwrap().to_owned();
+        let of = |partition, time| directory(partition, time).to_str().unwrap().to_owned();
         assert_eq!(of(Partition::Hour, time), "date=2026-11-22/hour=07");
         assert_eq!(of(Partition::Hour, time + 1), "date=2026-11-22/hour=08");
         assert_eq!(of(Partition::Day, time), "date=2026-11-22");

@@ -76,20 +76,20 @@ fn targets(program: &Path) -> Result<Vec<String>> {
 /// Builds the program and says where it is.
 fn build(asan: bool) -> Result<PathBuf> {
     let mut command = cargo();
-    let mut folder = target_dir();
+    let mut directory = target_dir();
     if asan {
-        folder.push("fuzz-asan");
+        directory.push("fuzz-asan");
         let triple = host()?;
         command = Command::new("cargo");
         command
             .args(["+nightly", "build", "--package", "linkweir-fuzz"])
             // With a target given, build scripts and macros are not instrumented.
             .args(["--target", &triple, "--target-dir"])
-            .arg(&folder)
+            .arg(&directory)
             .current_dir(root())
             .env_remove("RUSTUP_TOOLCHAIN")
             .env("RUSTFLAGS", "-Zsanitizer=address");
-        folder.push(triple);
+        directory.push(triple);
     } else {
         command.args(["build", "--package", "linkweir-fuzz"]);
     }
@@ -97,7 +97,7 @@ fn build(asan: bool) -> Result<PathBuf> {
     if !passes(command.env("RUSTC_WORKSPACE_WRAPPER", wrapper))? {
         bail!("the fuzz targets do not build");
     }
-    Ok(folder.join("debug/linkweir-fuzz"))
+    Ok(directory.join("debug/linkweir-fuzz"))
 }
 
 /// The host's target triple.
@@ -129,7 +129,7 @@ fn run_target(program: &Path, target: &str, work: &Path, seconds: u64) -> Result
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args(["-print_final_stats=1", "-max_len=65536"])
         .arg(&found)
-        .arg(seeds::folder(work, target))
+        .arg(seeds::directory(work, target))
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("run {}", program.display()))?;

@@ -2,7 +2,7 @@
 //!
 //! Five locks, each of which holds where another one is missing: who the process is (a user of its own),
 //! capabilities are dropped, programs cannot give any back (`no_new_privs`), files can be made and changed
-//! only in the folders named (landlock), and system calls with which an intruder would go on (starting
+//! only in the directories named (landlock), and system calls with which an intruder would go on (starting
 //! programs, tracing, mounting, loading code into the kernel), or all but those that a service makes, are
 //! refused (seccomp).
 //!
@@ -28,7 +28,7 @@ pub use calls::Calls;
 /// What a process keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restrict {
-    /// Folders (or files) in which files may be made, changed and renamed.
+    /// Directories (or files) in which files may be made, changed and renamed.
     pub writable: Vec<PathBuf>,
     /// Keeps `CAP_DAC_READ_SEARCH`: files of others that an administrator names are read as they come up.
     pub keep_read: bool,
@@ -50,7 +50,7 @@ impl Restrict {
     /// Gives everything else up, for good.
     ///
     /// Returns what could not be done, one sentence each: a kernel without landlock or seccomp, a
-    /// folder that does not exist.
+    /// directory that does not exist.
     ///
     /// # Errors
     /// Where capabilities cannot be dropped, or the user cannot be changed.
@@ -92,8 +92,8 @@ impl Restrict {
         };
         // Kernels before 4.3 have no ambient set to clear.
         rustix::thread::clear_ambient_capability_set().ok();
-        // An administrator writes to folders of others by a capability; it is kept where it is
-        // needed for that, and landlock limits it to those folders. A user of its own has folders.
+        // An administrator writes to directories of others by a capability; it is kept where it is
+        // needed for that, and landlock limits it to those directories. A user of its own has directories.
         let override_access = match self.user {
             Some(_) => CapabilitySet::empty(),
             None => CapabilitySet::DAC_OVERRIDE,
@@ -158,7 +158,7 @@ impl Restrict {
     }
 }
 
-/// Whether this thread may write there now; in a folder that is to make files.
+/// Whether this thread may write there now; in a directory that is to make files.
 #[must_use]
 pub fn is_writable(path: &Path) -> bool {
     let mut wanted = Access::WRITE_OK;
@@ -169,7 +169,7 @@ pub fn is_writable(path: &Path) -> bool {
 }
 
 /// Keeps others than the owner and its group from reading the files that this process makes from here on:
-/// they get mode 0640 at most, folders 0750. A mask that hides more stays.
+/// they get mode 0640 at most, directories 0750. A mask that hides more stays.
 pub fn hide_new_files() {
     let hidden = Mode::from_raw_mode(0o027);
     // The mask can only be asked for by setting one.
@@ -222,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn an_administrator_can_write_to_the_folder_of_somebody_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let theirs = folder.path().join("theirs");
+    fn an_administrator_can_write_to_the_directory_of_somebody_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let theirs = directory.path().join("theirs");
         std::fs::create_dir(&theirs).unwrap();
         if std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534)).is_err() {
             println!(
-                "skipped: an_administrator_can_write_to_the_folder_of_somebody_else needs root"
+                "skipped: an_administrator_can_write_to_the_directory_of_somebody_else needs root"
             );
             return;
         }
@@ -247,12 +247,12 @@ mod tests {
 
     #[test]
     fn files_can_be_written_only_where_said() {
-        let folder = tempfile::tempdir().unwrap();
-        let (inside, outside) = (folder.path().join("in"), folder.path().join("out"));
+        let directory = tempfile::tempdir().unwrap();
+        let (inside, outside) = (directory.path().join("in"), directory.path().join("out"));
         std::fs::create_dir(&inside).unwrap();
         std::fs::create_dir(&outside).unwrap();
         let restrict = Restrict {
-            writable: vec![inside.clone(), folder.path().join("missing")],
+            writable: vec![inside.clone(), directory.path().join("missing")],
             ..Restrict::default()
         };
         locked(restrict, move |undone| {
@@ -392,34 +392,34 @@ mod tests {
         let user = Account::named("nobody").unwrap().unwrap();
         assert_eq!(Account::named("no such user").unwrap(), None);
         assert_eq!(Account::named("a\0b").unwrap(), None);
-        let folder = tempfile::tempdir().unwrap();
-        let secret = folder.path().join("secret");
+        let directory = tempfile::tempdir().unwrap();
+        let secret = directory.path().join("secret");
         std::fs::write(&secret, "text").unwrap();
-        let theirs = folder.path().join("theirs");
+        let theirs = directory.path().join("theirs");
         std::fs::create_dir(&theirs).unwrap();
         if user.own(&theirs).is_err() || user.acting(|| ()).is_err() {
             println!("skipped: another_user_reads_no_secrets needs root and the user");
             return;
         }
-        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         std::fs::set_permissions(&secret, Permissions::from_mode(0o640)).unwrap();
         let read = || std::fs::read(&secret).map_err(|error| error.kind());
         let denied = Err(io::ErrorKind::PermissionDenied);
         let had = rustix::thread::capabilities(None).unwrap();
         assert_eq!(user.acting(read).unwrap(), denied);
         assert!(user.acting(|| is_writable(&theirs)).unwrap());
-        assert!(!user.acting(|| is_writable(folder.path())).unwrap());
+        assert!(!user.acting(|| is_writable(directory.path())).unwrap());
         // It is who it was.
         assert_eq!(read(), Ok(b"text".to_vec()));
         assert_eq!(rustix::thread::capabilities(None).unwrap(), had);
 
         let restrict = Restrict {
-            writable: vec![theirs.clone(), folder.path().to_owned()],
+            writable: vec![theirs.clone(), directory.path().to_owned()],
             keep_net_admin: true,
             user: Some(user),
             ..Restrict::default()
         };
-        let (secret, above) = (secret.clone(), folder.path().join("above"));
+        let (secret, above) = (secret.clone(), directory.path().join("above"));
         locked(restrict, move |_| {
             let read = std::fs::read(&secret).map_err(|error| error.kind());
             assert_eq!(read, denied);

@@ -1,4 +1,4 @@
-//! A folder, held open: what is done in it is done there, whatever its path means meanwhile.
+//! A directory, held open: what is done in it is done there, whatever its path means meanwhile.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ pub(crate) const WRITABLE: Mode = Mode::from_raw_mode(0o600);
 /// Mode of one in the quarantine.
 pub(crate) const READ_ONLY: Mode = Mode::from_raw_mode(0o400);
 
-/// A folder as it was when it was opened.
+/// A directory as it was when it was opened.
 #[derive(Debug)]
 pub(crate) struct Dir(OwnedFd);
 
@@ -61,7 +61,7 @@ impl Dir {
         statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Gives a file another name, in this folder or in `to`, unless that is taken:
+    /// Gives a file another name, in this directory or in `to`, unless that is taken:
     /// [`io::ErrorKind::AlreadyExists`].
     pub(crate) fn rename(&self, name: &str, to: &Self, new_name: &str) -> io::Result<()> {
         match renameat_with(&self.0, name, &to.0, new_name, RenameFlags::NOREPLACE) {
@@ -81,14 +81,14 @@ impl Dir {
     }
 }
 
-/// The folder that a path names, opened again when it has become another one.
+/// The directory that a path names, opened again when it has become another one.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct Directory {
     path: PathBuf,
     dir: Arc<Dir>,
 }
 
-impl Folder {
+impl Directory {
     /// Opens it; makes it if it is not there.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt as _;
@@ -106,7 +106,7 @@ impl Folder {
         &self.path
     }
 
-    /// The folder as it is now. It is not made again when somebody has removed it: what looks like it
+    /// The directory as it is now. It is not made again when somebody has removed it: what looks like it
     /// may be the place where a disk is mounted.
     pub(crate) fn now(&mut self) -> io::Result<Arc<Dir>> {
         let there = statat(CWD, &self.path, AtFlags::empty())?;
@@ -119,7 +119,7 @@ impl Folder {
         Ok(Arc::clone(&self.dir))
     }
 
-    /// Whether both are one folder.
+    /// Whether both are one directory.
     pub(crate) fn is_same(&self, other: &Self) -> io::Result<bool> {
         let (ours, theirs) = (fstat(&self.dir.0)?, fstat(&other.dir.0)?);
         Ok((ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino))

@@ -12,7 +12,7 @@ use crate::status::{Failure, FailureCause};
 
 /// What a scan costs by itself, bytes: nothing that the network sends is free.
 const SCAN_COST: usize = 256;
-/// Bytes of a scan in memory above which they go to the spool folder.
+/// Bytes of a scan in memory above which they go to the spool directory.
 pub(crate) const SPOOL_ABOVE: usize = 1 << 20;
 /// A chunk below this is appended to the one before it, up to [`JOINED`].
 const SMALL: usize = 16 << 10;
@@ -24,7 +24,7 @@ pub(crate) struct Limits {
     pub(crate) scan_bytes: u64,
     pub(crate) memory_bytes: usize,
     pub(crate) spool_bytes: u64,
-    /// Whether there is a spool folder.
+    /// Whether there is a spool directory.
     pub(crate) is_spooling: bool,
 }
 
@@ -352,12 +352,12 @@ impl Queue {
             if self.spooled + memory as u64 > self.limits.spool_bytes {
                 self.refuse(
                     key,
-                    Failure::new(FailureCause::Spool, "the spool folder is full"),
+                    Failure::new(FailureCause::Spool, "the spool directory is full"),
                 );
                 continue;
             }
             // The memory is in use until it is written, whatever becomes of the scan; the room in the
-            // folder is taken now.
+            // directory is taken now.
             scan.memory -= memory;
             scan.spooled += memory as u64;
             self.spooled += memory as u64;
