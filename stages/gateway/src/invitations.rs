@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::inspect::FileInfo;
 
 /// Invitations that are remembered.
-const MOST: usize = 4096;
+const MAX_KEPT: usize = 4096;
 /// Bytes of a cookie or name that are kept.
-const MOST_BYTES: usize = 1024;
+const MAX_BYTES: usize = 1024;
 
 #[derive(Debug)]
 struct Offered {
@@ -22,13 +22,13 @@ struct Offered {
     size: Option<u64>,
 }
 
-/// The invitations of late; the oldest leave.
+/// Recent invitations; the oldest are evicted.
 #[derive(Debug, Default)]
 pub struct Invitations(Mutex<VecDeque<Offered>>);
 
 impl Invitations {
     pub(crate) fn remember(&self, cookie: &[u8], file: &FileInfo<'_>) {
-        let cut = |text: &[u8]| text.get(..MOST_BYTES).unwrap_or(text).to_vec();
+        let cut = |text: &[u8]| text.get(..MAX_BYTES).unwrap_or(text).to_vec();
         let offered = Offered {
             cookie: cut(cookie),
             name: cut(file.name),
@@ -37,7 +37,7 @@ impl Invitations {
             size: file.announced_size,
         };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST {
+        if all.len() >= MAX_KEPT {
             all.pop_front();
         }
         all.push_back(offered);

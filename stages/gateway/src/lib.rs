@@ -2,22 +2,22 @@
 //!
 //! The P2P Proxy (Tsai 2005) as a state machine without a kernel: queued packets, scan reports and the
 //! time come in, an [`Effects`](linkweir_engine::Effects) with verdicts, scans, files and events goes
-//! out. [`GatewayStage`] is the door; the rooms are
+//! out. [`GatewayStage`] is the entry; the parts are
 //!
 //! * [`policy`]: which application of which client gets what; compiled, never changed in place
-//! * `connection`: what is known of a connection, the bounded tables of them
+//! * `connection`: the state of a connection, and its bounded tables
 //! * `hold`: in-order delivery and packets that wait (the paper's Q1 and Q2)
-//! * [`inspect`]: the protocols' parsers, which say what they find to a [`inspect::Found`]
-//! * `examine`: what the policy makes of it: keywords, names, scan windows, records
+//! * [`inspect`]: the protocols' parsers, which report what they find to a [`inspect::Found`]
+//! * `examine`: the policy applied to it: keywords, names, scan windows, records
 #![forbid(unsafe_code)]
 
 mod connection;
+mod context;
 mod examine;
 mod hold;
 pub mod inspect;
 mod invitations;
 pub mod policy;
-mod room;
 mod stage;
 mod stats;
 mod work;

@@ -67,7 +67,7 @@ pub struct Stats {
     pub peak_held_packets: u64,
     /// Packets that came before one that was missing.
     pub out_of_order: u64,
-    /// Packets that came again after they were let go.
+    /// Packets that came again after they were released.
     pub duplicates: u64,
     /// Packets that came again while they were held: dropped, the first goes.
     pub retransmitted_while_held: u64,
@@ -86,7 +86,7 @@ pub struct Stats {
     pub half_open: u64,
     /// Connections forgotten because the table was full.
     pub evicted: u64,
-    /// Inspected connections that were met in their middle.
+    /// Inspected connections that were picked up midstream.
     pub resumed: u64,
     /// Connections forgotten before they were decided: too little of them was seen.
     pub undecided: u64,

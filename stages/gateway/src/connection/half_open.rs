@@ -153,7 +153,7 @@ impl Handshakes {
         None
     }
 
-    /// Another one begins; the oldest leaves where there is no room.
+    /// Another one begins; the oldest is evicted when the table is full.
     pub(crate) fn begin(&mut self, hash: u32, half: HalfOpen) {
         self.take(&half.key, hash);
         insert(&mut self.begun, hash, half);

@@ -68,7 +68,7 @@ impl Ends {
     }
 }
 
-/// The side of a sender in a connection that was met in its middle: the lower port is the server's,
+/// The side of a sender in a connection that was picked up midstream: the lower port is the server's,
 /// where it is one of the well-known.
 pub(crate) const fn side_of_sender(sender: u16, receiver: u16) -> Side {
     if sender < 1024 && receiver >= 1024 {

@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     /// It is the kernel's, with this mark, as soon as its receivers have acknowledged what it was decided by: what they drop
     /// decides nothing.
     Allowed(Mark),
-    /// It is looked at.
+    /// It is inspected.
     Inspected(Box<Examination>),
 }
 

@@ -12,10 +12,10 @@ use crate::policy::{Action, Label, Policy};
 
 /// The content type of handshake messages (RFC 8446 sec. 5.1).
 const HANDSHAKE: u8 = 22;
-/// Datagrams that are looked at where a rule drops some: what comes first disguises nothing.
+/// Datagrams that are inspected where a rule drops some: what comes first disguises nothing.
 const DATAGRAMS: u8 = 16;
 /// Bytes in which the name of a `ClientHello` is looked for where a rule asks for it: what a record has.
-const MOST_HELLO: usize = 1 << 14;
+const MAX_HELLO: usize = 1 << 14;
 /// Bytes that the packets after which a connection is unknown must have together.
 const ENOUGH_BYTES: usize = 128;
 
@@ -101,7 +101,7 @@ impl Opening {
             Verdict::Is(Application::Tls) => match server_name(client) {
                 None if !is_over => Classified::More,
                 // Where a rule asks for it, neither tiny segments nor what stands before it hide it.
-                None if policy.names_servers() && client.len() < MOST_HELLO => Classified::More,
+                None if policy.names_servers() && client.len() < MAX_HELLO => Classified::More,
                 None if policy.names_servers() => Classified::Hidden("a ClientHello beyond 16 KiB"),
                 name => is(Application::Tls, name.unwrap_or_default()),
             },
@@ -144,7 +144,7 @@ impl Opening {
         }
     }
 
-    /// The next datagram is looked at as if it were the first.
+    /// The next datagram is inspected as if it were the first.
     fn begin_again(&mut self) {
         self.bytes = Default::default();
         self.udp = UdpMemory::default();
@@ -403,7 +403,7 @@ mod tests {
             (&[], (1, "stun", "default")),
             (&[("stun", Drop)], (1, "stun", "stun")),
             (&[("stun", Drop), ("dtls", Allow)], (1, "stun", "stun")),
-            // Of a rule that drops, 16 are looked at.
+            // Of a rule that drops, 16 are inspected.
             (&[("tls", Drop)], (16, "stun", "default")),
             (&[("tls", Allow)], (1, "stun", "default")),
             (&[("dtls", Drop)], (21, "stun,dtls", "dtls")),

@@ -1,4 +1,4 @@
-//! Decisions of late: packets that were queued before the kernel knew of them still come.
+//! Recent decisions: packets that were queued before the kernel knew of them still come.
 
 use linkweir_engine::effect::Mark;
 use linkweir_table::Table;
@@ -17,7 +17,7 @@ pub(crate) struct Recent {
     last: Timestamp,
 }
 
-/// The decisions of late, a bounded number of them.
+/// The recent decisions, a bounded number of them.
 #[derive(Debug)]
 pub(crate) struct RecentDecisions(Table<Recent>);
 
@@ -40,7 +40,7 @@ impl RecentDecisions {
         Some(mark)
     }
 
-    /// Remembers a decision; the oldest leaves when there is no room.
+    /// Remembers a decision; the oldest is evicted when the table is full.
     pub(crate) fn remember(&mut self, key: Key, hash: u32, mark: Mark, now: Timestamp) {
         self.forget(&key, hash);
         if self.0.is_full() {

@@ -8,7 +8,9 @@ use sha2::Digest as _;
 
 use super::scanning::Scanning;
 use super::transfer::{Transfer, safe_name};
-use super::{Desk, MOST_MATCHES, MOST_NAMED, State, end_of, of};
+use super::{MAX_MATCHES, MAX_NAMED, State, end_of, of};
+use crate::connection::Ends;
+use crate::context::Context;
 use crate::inspect::{
     ChatMessage, Coding, DecodeLimit, Decoder, FileInfo, Found, Invitation, Side,
 };
@@ -31,7 +33,7 @@ fn bare_name(name: &[u8]) -> &[u8] {
     name.get(start..).unwrap_or(name)
 }
 
-/// The word for what a match leads to.
+/// The action of a match, in records.
 const fn action_of(action: OnMatch) -> &'static str {
     match action {
         OnMatch::Reject => "reject",
@@ -42,23 +44,25 @@ const fn action_of(action: OnMatch) -> &'static str {
 
 /// An examination with all it needs to judge what is found.
 #[derive(Debug)]
-pub(super) struct Findings<'a, 'd> {
+pub(super) struct Findings<'a, 'c> {
     pub(super) rule: &'a Rule,
     pub(super) application: &'a str,
     pub(super) state: &'a mut State,
-    pub(super) desk: &'a mut Desk<'d>,
+    pub(super) ends: Ends,
+    pub(super) is_tcp: bool,
+    pub(super) ctx: &'a mut Context<'c>,
 }
 
 impl Findings<'_, '_> {
     /// Writes an event with what is known of the connection.
-    pub(super) fn tell(&mut self, row: GatewayRow, text: &GatewayText<'_>) {
+    pub(super) fn record(&mut self, row: GatewayRow, text: &GatewayText<'_>) {
         let text = GatewayText {
             application: self.application.as_bytes(),
             rule: self.rule.name.as_bytes(),
             host: &self.state.host,
             ..*text
         };
-        self.desk.tell(row, &text);
+        self.ctx.record(self.ends, self.is_tcp, row, &text);
     }
 
     /// Nothing passes any more, for this reason.
@@ -76,12 +80,12 @@ impl Findings<'_, '_> {
             detail: why,
             ..GatewayText::default()
         };
-        self.tell(row, &text);
+        self.record(row, &text);
     }
 
     /// Something in the traffic is not to pass.
     fn on_match(&mut self, event: GatewayEventKind, sender: Side, name: &[u8], detail: &[u8]) {
-        if self.state.matches >= MOST_MATCHES {
+        if self.state.matches >= MAX_MATCHES {
             return;
         }
         self.state.matches += 1;
@@ -97,11 +101,11 @@ impl Findings<'_, '_> {
             detail,
             ..GatewayText::default()
         };
-        self.tell(row, &text);
+        self.record(row, &text);
         self.block(action, event.as_str().as_bytes());
     }
 
-    /// Something could not be looked at.
+    /// Something could not be inspected.
     pub(super) fn on_unscanned(&mut self, name: &[u8], why: &str) {
         let is_closed = self.rule.fail == Fail::Closed;
         let row = GatewayRow {
@@ -115,7 +119,7 @@ impl Findings<'_, '_> {
             detail: why.as_bytes(),
             ..GatewayText::default()
         };
-        self.tell(row, &text);
+        self.record(row, &text);
         if is_closed {
             self.block(OnMatch::Reject, b"not scanned");
         }
@@ -130,13 +134,13 @@ impl Findings<'_, '_> {
         let names = &rule.inspect.file_names;
         if let Some(pattern) = names.find(name).or_else(|| names.find(bare_name(name))) {
             self.on_match(GatewayEventKind::FileName, sender, name, pattern.as_bytes());
-        } else if let Some(word) = rule
+        } else if let Some(keyword) = rule
             .inspect
             .keywords
             .as_ref()
-            .and_then(|words| words.find_in(name))
+            .and_then(|keywords| keywords.find_in(name))
         {
-            self.on_match(GatewayEventKind::Keyword, sender, name, word.as_bytes());
+            self.on_match(GatewayEventKind::Keyword, sender, name, keyword.as_bytes());
         }
     }
 
@@ -151,16 +155,16 @@ impl Findings<'_, '_> {
         }
         if let Some(id) = transfer.file {
             let bytes = plain.to_vec();
-            self.desk.effects.files.push(FileOp::Data { id, bytes });
+            self.ctx.effects.files.push(FileOp::Data { id, bytes });
         }
-        if let (Some(words), Some(state)) = (&self.rule.inspect.keywords, &mut transfer.words)
-            && let Some(word) = words.find(state, plain)
+        if let (Some(keywords), Some(state)) = (&self.rule.inspect.keywords, &mut transfer.keywords)
+            && let Some(keyword) = keywords.find(state, plain)
         {
             self.on_match(
                 GatewayEventKind::Keyword,
                 sender,
                 &transfer.name,
-                word.as_bytes(),
+                keyword.as_bytes(),
             );
         }
         self.scan(sender, transfer, plain);
@@ -197,7 +201,7 @@ impl Findings<'_, '_> {
         if let Some(scanning) = &mut transfer.scanning
             && !scanning.is_empty()
         {
-            let ticket = scanning.finish(self.desk);
+            let ticket = scanning.finish(self.ctx);
             self.wait_for(sender, transfer.number, Some(ticket));
         }
         transfer.is_complete = is_complete;
@@ -205,7 +209,7 @@ impl Findings<'_, '_> {
         self.conclude_scanned(sender);
     }
 
-    /// Tells of files that have ended, where no scan of them is outstanding any more.
+    /// Records files that have ended, where no scan of them is outstanding any more.
     fn conclude_scanned(&mut self, sender: Side) {
         let waiting = of(&mut self.state.waiting, sender);
         let is_scanned =
@@ -266,19 +270,19 @@ impl Findings<'_, '_> {
         self.end_file(sender, false);
     }
 
-    /// Nobody waits for the scans of a side any more; its file is cut.
+    /// The scans of a side are abandoned; its file is cut.
     pub(super) fn abandon(&mut self, sender: Side, is_blocked: bool) {
         let verdict = if is_blocked { "blocked" } else { "unscanned" };
         let waiting = std::mem::take(of(&mut self.state.waiting, sender));
         let tickets = waiting.iter().map(|wait| wait.ticket);
-        self.desk.effects.abandoned.extend(tickets);
+        self.ctx.effects.abandoned.extend(tickets);
         for transfer in std::mem::take(of(&mut self.state.ended, sender)) {
             let is_complete = transfer.is_complete;
             self.conclude(sender, transfer, verdict, is_complete);
         }
         if let Some(mut transfer) = of(&mut self.state.transfers, sender).take() {
             let ticket = transfer.scanning.as_mut().and_then(Scanning::abandoned);
-            self.desk.effects.abandoned.extend(ticket);
+            self.ctx.effects.abandoned.extend(ticket);
             let verdict = if is_blocked {
                 "blocked"
             } else {
@@ -288,7 +292,7 @@ impl Findings<'_, '_> {
         }
     }
 
-    /// Tells of a file that is over and says what becomes of what was kept of it.
+    /// Records a file that has ended and decides what becomes of its copy.
     fn conclude(
         &mut self,
         sender: Side,
@@ -306,9 +310,9 @@ impl Findings<'_, '_> {
             if end == FileEnd::Discard {
                 transfer.stored.clear();
             }
-            self.desk.effects.files.push(FileOp::End { id, end });
+            self.ctx.effects.files.push(FileOp::End { id, end });
         }
-        self.desk.stats.files += 1;
+        self.ctx.stats.files += 1;
         if !self.rule.inspect.audit {
             return;
         }
@@ -330,10 +334,10 @@ impl Findings<'_, '_> {
             stored: transfer.stored.as_bytes(),
             ..GatewayText::default()
         };
-        self.tell(row, &text);
+        self.record(row, &text);
     }
 
-    /// A scanner has said what it found.
+    /// The report of a scanner.
     pub(super) fn on_report(&mut self, report: &ScanReport) -> Option<Side> {
         let (side, wait) = [Side::Client, Side::Server].into_iter().find_map(|side| {
             let waiting = of(&mut self.state.waiting, side);
@@ -359,7 +363,7 @@ impl Findings<'_, '_> {
                     detail: virus.as_bytes(),
                     ..GatewayText::default()
                 };
-                self.tell(row, &text);
+                self.record(row, &text);
                 if let Some(transfer) = self.take_file(side, wait.file) {
                     let is_complete = transfer.is_complete;
                     self.conclude(side, transfer, "infected", is_complete);
@@ -390,12 +394,12 @@ fn hash_of(sender: Side, name: &[u8]) -> u64 {
 
 impl Found for Findings<'_, '_> {
     fn text(&mut self, sender: Side, bytes: &[u8]) {
-        let Some(words) = &self.rule.inspect.keywords else {
+        let Some(keywords) = &self.rule.inspect.keywords else {
             return;
         };
-        let state = of(&mut self.state.words, sender).get_or_insert_with(|| words.start());
-        if let Some(word) = words.find(state, bytes) {
-            self.on_match(GatewayEventKind::Keyword, sender, b"", word.as_bytes());
+        let state = of(&mut self.state.keywords, sender).get_or_insert_with(|| keywords.start());
+        if let Some(keyword) = keywords.find(state, bytes) {
+            self.on_match(GatewayEventKind::Keyword, sender, b"", keyword.as_bytes());
         }
     }
 
@@ -404,7 +408,7 @@ impl Found for Findings<'_, '_> {
     }
 
     fn message(&mut self, sender: Side, message: &ChatMessage<'_>) {
-        self.desk.stats.messages += 1;
+        self.ctx.stats.messages += 1;
         if !self.rule.inspect.audit {
             return;
         }
@@ -420,7 +424,7 @@ impl Found for Findings<'_, '_> {
             message: message.text,
             ..GatewayText::default()
         };
-        self.tell(row, &text);
+        self.record(row, &text);
     }
 
     fn file_named(&mut self, sender: Side, file: &FileInfo<'_>) {
@@ -429,12 +433,12 @@ impl Found for Findings<'_, '_> {
         if self.state.matches != before {
             self.state.matched = Some(hash_of(sender, file.name));
         }
-        // Where the bytes never can be followed, the name is all there is to tell.
+        // Where the bytes never can be followed, the name is all there is to record.
         if !self.rule.inspect.audit || !matches!(self.application, "edonkey" | "bittorrent") {
             return;
         }
         let hash = hash_of(sender, &[file.name, file.identifier].concat());
-        if self.state.named.contains(&hash) || self.state.named.len() >= MOST_NAMED {
+        if self.state.named.contains(&hash) || self.state.named.len() >= MAX_NAMED {
             return;
         }
         self.state.named.push(hash);
@@ -452,7 +456,7 @@ impl Found for Findings<'_, '_> {
             to: file.to,
             ..GatewayText::default()
         };
-        self.tell(row, &text);
+        self.record(row, &text);
     }
 
     fn file_begin(&mut self, sender: Side, file: &FileInfo<'_>) {
@@ -468,7 +472,7 @@ impl Found for Findings<'_, '_> {
             Coding::Identity => {}
             Coding::Gzip | Coding::Deflate => {
                 let limit = DecodeLimit {
-                    total: self.desk.policy.limits.decoded_bytes,
+                    total: self.ctx.policy.limits.decoded_bytes,
                     ..DecodeLimit::default()
                 };
                 transfer.decoder = Some(Box::new(Decoder::new(file.coding, limit)));
@@ -480,23 +484,23 @@ impl Found for Findings<'_, '_> {
         self.reserve(&mut transfer);
         let inspect = &self.rule.inspect;
         if inspect.record || (inspect.quarantine && inspect.scan.is_some()) {
-            let id = self.desk.ids.file();
+            let id = self.ctx.ids.file();
             let name = safe_name(&transfer.name);
             transfer.stored = format!(
                 "{}-{}-{name}",
-                self.desk.now.as_nanos() / 1_000_000_000,
-                self.desk.ids.word(id)
+                self.ctx.now.as_nanos() / 1_000_000_000,
+                self.ctx.ids.file_suffix(id)
             );
             transfer.file = Some(id);
             let origin = Box::new(FileOrigin {
-                time: self.desk.now,
-                sender: self.desk.ends.address(sender),
-                receiver: self.desk.ends.address(sender.other()),
+                time: self.ctx.now,
+                sender: self.ends.address(sender),
+                receiver: self.ends.address(sender.other()),
                 application: self.application.to_owned(),
                 name: transfer.name.clone(),
                 stored_name: transfer.stored.clone(),
             });
-            self.desk.effects.files.push(FileOp::Begin { id, origin });
+            self.ctx.effects.files.push(FileOp::Begin { id, origin });
         }
         *of(&mut self.state.transfers, sender) = Some(transfer);
     }
@@ -523,13 +527,13 @@ impl Found for Findings<'_, '_> {
 
     fn invitation(&mut self, sender: Side, invitation: &Invitation<'_>) {
         self.check_name(sender, invitation.file.name);
-        self.desk
+        self.ctx
             .invitations
             .remember(invitation.cookie, &invitation.file);
     }
 
     fn invited(&mut self, cookie: &[u8], use_it: &mut dyn FnMut(&FileInfo<'_>)) {
-        self.desk.invitations.find(cookie, use_it);
+        self.ctx.invitations.find(cookie, use_it);
     }
 
     fn not_followed(&mut self, what: &'static str) {
@@ -550,7 +554,7 @@ impl Found for Findings<'_, '_> {
             detail: why.as_bytes(),
             ..GatewayText::default()
         };
-        self.tell(row, &text);
+        self.record(row, &text);
         if is_closed {
             self.block(OnMatch::Reject, b"malformed");
         }

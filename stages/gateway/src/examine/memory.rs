@@ -1,4 +1,4 @@
-//! Memory for the looking at files: what waits for the scanner, and decoders. Heads that are not whole count
+//! Memory for the inspection of files: what waits for the scanner, and decoders. Heads that are not whole count
 //! with it.
 //!
 //! It is counted as it is taken. A file that stands still costs what came of it and no whole window, so
@@ -15,17 +15,17 @@ use crate::inspect::Side;
 /// Memory of one decoder (measured: 48,576 bytes).
 const DECODER_BYTES: usize = 48 * 1024;
 
-/// Why a file cannot be looked at.
+/// Why a file cannot be inspected.
 pub(super) const NO_MEMORY: &str = "no more memory for inspection (inspect-bytes)";
 
 impl Findings<'_, '_> {
     fn has_memory(&self, more: usize) -> bool {
-        self.desk.memory.saturating_add(more) <= self.desk.policy.limits.inspect_bytes
+        self.ctx.memory.saturating_add(more) <= self.ctx.policy.limits.inspect_bytes
     }
 
     /// Counts what a file has now.
     fn count_memory(&mut self, transfer: &mut Transfer, now: usize) {
-        *self.desk.memory = self.desk.memory.saturating_sub(transfer.memory) + now;
+        *self.ctx.memory = self.ctx.memory.saturating_sub(transfer.memory) + now;
         transfer.memory = now;
     }
 
@@ -59,7 +59,7 @@ impl Findings<'_, '_> {
             transfer.unscanned = Some(NO_MEMORY.to_owned());
             return;
         }
-        let ticket = scanning.push(plain, self.desk);
+        let ticket = scanning.push(plain, self.ctx);
         let now = others + scanning.memory();
         self.count_memory(transfer, now);
         self.wait_for(sender, transfer.number, ticket);
@@ -68,7 +68,7 @@ impl Findings<'_, '_> {
     /// Nothing more of a file goes to the scanner.
     pub(super) fn stop_scanning(&mut self, transfer: &mut Transfer) {
         if let Some(mut scanning) = transfer.scanning.take() {
-            self.desk.effects.abandoned.extend(scanning.abandoned());
+            self.ctx.effects.abandoned.extend(scanning.abandoned());
             let others = transfer.memory.saturating_sub(scanning.memory());
             self.count_memory(transfer, others);
         }
@@ -81,7 +81,7 @@ impl Findings<'_, '_> {
         };
         let number = transfer.number;
         let scanning = transfer.scanning.as_mut();
-        let ticket = scanning.and_then(|scanning| scanning.flush(self.desk));
+        let ticket = scanning.and_then(|scanning| scanning.flush(self.ctx));
         self.wait_for(sender, number, ticket);
         ticket.is_some()
     }

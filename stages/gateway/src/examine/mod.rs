@@ -3,19 +3,18 @@
 //! [`Examination::feed`] gives a packet's new bytes to the inspector and says what follows for the
 //! packet: it passes, waits for a scan, or the connection is blocked.
 
-mod desk;
 mod found;
 mod memory;
 mod scanning;
 mod transfer;
-
-pub(crate) use desk::{Desk, Ids};
 
 use std::sync::Arc;
 
 use linkweir_engine::effect::{FileEnd, ScanReport, Ticket};
 use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 
+use crate::connection::Ends;
+use crate::context::Context;
 use crate::inspect::{Inspector, Side};
 use crate::policy::{Fail, KeywordState, OnMatch, Rule};
 use found::Findings;
@@ -23,16 +22,16 @@ use scanning::Waiting;
 use transfer::Transfer;
 
 /// Events of matches that one connection may cause where it goes on after them.
-const MOST_MATCHES: u8 = 16;
+const MAX_MATCHES: u8 = 16;
 /// Scans of one direction that may be awaited at once: on a line with a delay, windows come faster than their
 /// scans are done one after the other.
-const MOST_SCANS: usize = 4;
+const MAX_SCANS: usize = 4;
 /// Why a file is not held until its verdict.
 const NO_ROOM: &str = "no room to hold the file until its verdict (held-bytes)";
 /// Bytes of a host or server name that are kept.
-const MOST_HOST: usize = 255;
-/// File names without bytes that are remembered, so that each is told once.
-const MOST_NAMED: usize = 64;
+const MAX_HOST: usize = 255;
+/// File names without bytes that are remembered, so that each is recorded once.
+const MAX_NAMED: usize = 64;
 
 /// What follows for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub(crate) enum Outcome {
     Pass,
     /// It passes when the next one comes: only the end of the connection ends the file, and the last
     /// packet must not go before the verdict.
-    Lag,
+    HoldLast,
     /// It is not looked at before a scan is done: enough of them are asked for.
     Wait,
     /// Nothing passes any more.
@@ -52,7 +51,9 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct Examination {
     pub(crate) rule: Arc<Rule>,
-    pub(crate) application: Arc<str>,
+    application: Arc<str>,
+    ends: Ends,
+    is_tcp: bool,
     inspector: Inspector,
     /// Bytes of memory that it was given for what it gathers.
     gathered: usize,
@@ -63,7 +64,7 @@ pub(crate) struct Examination {
 #[derive(Debug, Default)]
 struct State {
     /// Of client and server.
-    words: [Option<KeywordState>; 2],
+    keywords: [Option<KeywordState>; 2],
     transfers: [Option<Box<Transfer>>; 2],
     waiting: [Vec<Waiting>; 2],
     /// The last scans that were asked for.
@@ -75,13 +76,13 @@ struct State {
     files: u32,
     host: Vec<u8>,
     matches: u8,
-    /// Hashes of names that were told.
+    /// Hashes of names that were recorded.
     named: Vec<u64>,
-    /// Hash of the last name that matched before its file began: the same file is not told twice.
+    /// Hash of the last name that matched before its file began: the same file is not recorded twice.
     matched: Option<u64>,
     blocked: Option<OnMatch>,
-    /// Whether it was told that something passes unseen.
-    limit_told: bool,
+    /// Whether an event said that something passes unseen.
+    has_recorded_limit: bool,
 }
 
 /// The element of a side.
@@ -97,6 +98,7 @@ impl Examination {
     pub(crate) fn new(
         rule: Arc<Rule>,
         application: Arc<str>,
+        (ends, is_tcp): (Ends, bool),
         inspector: Inspector,
         host: &[u8],
     ) -> Self {
@@ -105,6 +107,8 @@ impl Examination {
         Self {
             rule,
             application,
+            ends,
+            is_tcp,
             inspector,
             gathered: 0,
             state,
@@ -112,52 +116,57 @@ impl Examination {
     }
 
     /// Bytes of the stream are missing: what follows cannot be parsed. Files in transfer are cut.
-    pub(crate) fn on_gap(&mut self, desk: &mut Desk<'_>) {
+    pub(crate) fn on_gap(&mut self, ctx: &mut Context<'_>) {
         self.inspector = Inspector::opaque();
         for side in [Side::Client, Side::Server] {
-            self.findings(desk).cut_file(side);
-            *of(&mut self.state.words, side) = None;
+            self.findings(ctx).cut_file(side);
+            *of(&mut self.state.keywords, side) = None;
         }
-        self.count_gathered(desk);
+        self.count_gathered(ctx);
     }
 
     /// Counts what the inspector gathers. Where there is no memory for it, nothing is parsed any more.
-    fn count_gathered(&mut self, desk: &mut Desk<'_>) {
+    fn count_gathered(&mut self, ctx: &mut Context<'_>) {
         let now = self.inspector.gathered();
         if now == self.gathered {
             return;
         }
-        *desk.memory = desk.memory.saturating_sub(self.gathered) + now;
+        *ctx.memory = ctx.memory.saturating_sub(self.gathered) + now;
         self.gathered = now;
-        if *desk.memory <= desk.policy.limits.inspect_bytes {
+        if *ctx.memory <= ctx.policy.limits.inspect_bytes {
             return;
         }
-        self.tell_limit(memory::NO_MEMORY, self.fails_closed(), desk);
-        self.on_gap(desk);
+        self.record_limit(memory::NO_MEMORY, self.fails_closed(), ctx);
+        self.on_gap(ctx);
         if self.fails_closed() {
-            self.block(memory::NO_MEMORY, desk);
+            self.block(memory::NO_MEMORY, ctx);
         }
     }
 
-    fn findings<'a, 'd>(&'a mut self, desk: &'a mut Desk<'d>) -> Findings<'a, 'd> {
-        Findings {
+    fn findings<'a, 'c>(&'a mut self, ctx: &'a mut Context<'c>) -> Findings<'a, 'c> {
+        self.parts(ctx).1
+    }
+
+    fn parts<'a, 'c>(
+        &'a mut self,
+        ctx: &'a mut Context<'c>,
+    ) -> (&'a mut Inspector, Findings<'a, 'c>) {
+        let findings = Findings {
             rule: &self.rule,
             application: &self.application,
+            ends: self.ends,
+            is_tcp: self.is_tcp,
             state: &mut self.state,
-            desk,
-        }
+            ctx,
+        };
+        (&mut self.inspector, findings)
     }
 
     /// The next bytes of a side.
-    pub(crate) fn feed(&mut self, sender: Side, bytes: &[u8], desk: &mut Desk<'_>) -> Outcome {
-        let mut findings = Findings {
-            rule: &self.rule,
-            application: &self.application,
-            state: &mut self.state,
-            desk,
-        };
-        self.inspector.feed(sender, bytes, &mut findings);
-        self.count_gathered(desk);
+    pub(crate) fn feed(&mut self, sender: Side, bytes: &[u8], ctx: &mut Context<'_>) -> Outcome {
+        let (inspector, mut findings) = self.parts(ctx);
+        inspector.feed(sender, bytes, &mut findings);
+        self.count_gathered(ctx);
         self.outcome(sender)
     }
 
@@ -197,28 +206,23 @@ impl Examination {
     }
 
     /// There is no room for the files of a side that are held: they go as they come, or not at all.
-    pub(crate) fn hold_no_longer(&mut self, sender: Side, desk: &mut Desk<'_>) -> Outcome {
+    pub(crate) fn hold_no_longer(&mut self, sender: Side, ctx: &mut Context<'_>) -> Outcome {
         let current = of(&mut self.state.transfers, sender).iter_mut();
         let ended = of(&mut self.state.ended, sender).iter_mut();
         for file in current.chain(ended) {
             file.is_held = false;
         }
-        self.tell_limit(NO_ROOM, self.fails_closed(), desk);
+        self.record_limit(NO_ROOM, self.fails_closed(), ctx);
         if self.fails_closed() {
-            self.block(NO_ROOM, desk);
+            self.block(NO_ROOM, ctx);
         }
         self.outcome(sender)
     }
 
     /// A side has sent all it will.
-    pub(crate) fn finish(&mut self, sender: Side, desk: &mut Desk<'_>) -> Outcome {
-        let mut findings = Findings {
-            rule: &self.rule,
-            application: &self.application,
-            state: &mut self.state,
-            desk,
-        };
-        self.inspector.finish(sender, &mut findings);
+    pub(crate) fn finish(&mut self, sender: Side, ctx: &mut Context<'_>) -> Outcome {
+        let (inspector, mut findings) = self.parts(ctx);
+        inspector.finish(sender, &mut findings);
         findings.cut_file(sender);
         self.outcome(sender)
     }
@@ -228,14 +232,14 @@ impl Examination {
         if let Some(action) = self.state.blocked {
             return Outcome::Block(action);
         }
-        if of(&mut self.state.waiting, sender).len() >= MOST_SCANS {
+        if of(&mut self.state.waiting, sender).len() >= MAX_SCANS {
             return Outcome::Wait;
         }
-        let is_lagging = of(&mut self.state.transfers, sender)
+        let holds_last = of(&mut self.state.transfers, sender)
             .as_ref()
-            .is_some_and(|transfer| transfer.must_lag());
-        if is_lagging {
-            Outcome::Lag
+            .is_some_and(|transfer| transfer.must_hold_last());
+        if holds_last {
+            Outcome::HoldLast
         } else {
             Outcome::Pass
         }
@@ -254,42 +258,42 @@ impl Examination {
     }
 
     /// Scans what came of a side's file so far. Whether there is anything to wait for.
-    pub(crate) fn scan_now(&mut self, sender: Side, desk: &mut Desk<'_>) -> bool {
-        self.findings(desk).scan_now(sender)
+    pub(crate) fn scan_now(&mut self, sender: Side, ctx: &mut Context<'_>) -> bool {
+        self.findings(ctx).scan_now(sender)
     }
 
-    /// A scanner has said what it found. `None` where nobody waits for it.
-    pub(crate) fn on_report(&mut self, report: &ScanReport, desk: &mut Desk<'_>) -> Option<Side> {
-        self.findings(desk).on_report(report)
+    /// The report of a scanner. `None` where nobody waits for it.
+    pub(crate) fn on_report(&mut self, report: &ScanReport, ctx: &mut Context<'_>) -> Option<Side> {
+        self.findings(ctx).on_report(report)
     }
 
     /// The connection is over or blocked: files that have not ended are cut, and kept or not as the rule says.
-    pub(crate) fn close(&mut self, desk: &mut Desk<'_>) {
+    pub(crate) fn close(&mut self, ctx: &mut Context<'_>) {
         let blocked = self.state.blocked.is_some();
-        let mut findings = self.findings(desk);
+        let mut findings = self.findings(ctx);
         for side in [Side::Client, Side::Server] {
             findings.abandon(side, blocked);
         }
         self.inspector = Inspector::opaque();
-        self.count_gathered(desk);
+        self.count_gathered(ctx);
     }
 
-    /// Whether something could not be looked at and the rule lets nothing pass then.
+    /// Whether something could not be inspected and the rule lets nothing pass then.
     pub(crate) fn fails_closed(&self) -> bool {
         self.rule.fail == Fail::Closed
     }
 
     /// Blocks the connection for a reason of the stage's.
-    pub(crate) fn block(&mut self, why: &str, desk: &mut Desk<'_>) {
-        let mut findings = self.findings(desk);
+    pub(crate) fn block(&mut self, why: &str, ctx: &mut Context<'_>) {
+        let mut findings = self.findings(ctx);
         findings.block(OnMatch::Reject, why.as_bytes());
     }
 
-    /// Tells that a bound was reached, and whether the connection ends with it.
+    /// Records that a bound was reached, and whether the connection ends with it.
     ///
     /// Once: what follows is passed unseen as well.
-    pub(crate) fn tell_limit(&mut self, which: &str, is_blocked: bool, desk: &mut Desk<'_>) {
-        if std::mem::replace(&mut self.state.limit_told, true) {
+    pub(crate) fn record_limit(&mut self, which: &str, is_blocked: bool, ctx: &mut Context<'_>) {
+        if std::mem::replace(&mut self.state.has_recorded_limit, true) {
             return;
         }
         let row = GatewayRow {
@@ -301,7 +305,7 @@ impl Examination {
             detail: which.as_bytes(),
             ..GatewayText::default()
         };
-        self.findings(desk).tell(row, &text);
+        self.findings(ctx).record(row, &text);
     }
 }
 
@@ -309,7 +313,7 @@ impl State {
     fn set_host(&mut self, host: &[u8]) {
         self.host.clear();
         self.host
-            .extend_from_slice(host.get(..MOST_HOST).unwrap_or(host));
+            .extend_from_slice(host.get(..MAX_HOST).unwrap_or(host));
     }
 }
 

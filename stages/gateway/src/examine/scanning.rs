@@ -2,7 +2,7 @@
 
 use linkweir_engine::effect::{ScanChunk, Ticket};
 
-use super::Desk;
+use crate::context::Context;
 use crate::policy::{ScanMode, ScanSettings};
 
 /// Bytes after which a part of a whole file is handed over.
@@ -38,15 +38,15 @@ impl Scanning {
     }
 
     /// Takes bytes of the file. The scan that packets have to wait for, where a window is full.
-    pub(super) fn push(&mut self, bytes: &[u8], desk: &mut Desk<'_>) -> Option<Ticket> {
+    pub(super) fn push(&mut self, bytes: &[u8], ctx: &mut Context<'_>) -> Option<Ticket> {
         self.buffer.extend_from_slice(bytes);
         match self.settings.mode {
             ScanMode::Window { bytes, .. } => {
-                (self.buffer.len() - self.tail >= bytes).then(|| self.scan_window(desk))
+                (self.buffer.len() - self.tail >= bytes).then(|| self.scan_window(ctx))
             }
             ScanMode::File => {
                 if self.buffer.len() >= PART {
-                    self.give(false, desk);
+                    self.give(false, ctx);
                 }
                 None
             }
@@ -54,17 +54,17 @@ impl Scanning {
     }
 
     /// The file has ended: its last scan.
-    pub(super) fn finish(&mut self, desk: &mut Desk<'_>) -> Ticket {
+    pub(super) fn finish(&mut self, ctx: &mut Context<'_>) -> Ticket {
         match self.settings.mode {
-            ScanMode::Window { .. } => self.scan_window(desk),
-            ScanMode::File => self.give(true, desk),
+            ScanMode::Window { .. } => self.scan_window(ctx),
+            ScanMode::File => self.give(true, ctx),
         }
     }
 
     /// Scans what there is, where it is scanned in windows.
-    pub(super) fn flush(&mut self, desk: &mut Desk<'_>) -> Option<Ticket> {
+    pub(super) fn flush(&mut self, ctx: &mut Context<'_>) -> Option<Ticket> {
         let is_windowed = matches!(self.settings.mode, ScanMode::Window { .. });
-        (is_windowed && !self.is_empty()).then(|| self.scan_window(desk))
+        (is_windowed && !self.is_empty()).then(|| self.scan_window(ctx))
     }
 
     /// Bytes of memory that it has.
@@ -87,7 +87,7 @@ impl Scanning {
         self.whole.take()
     }
 
-    fn scan_window(&mut self, desk: &mut Desk<'_>) -> Ticket {
+    fn scan_window(&mut self, ctx: &mut Context<'_>) -> Ticket {
         let keep = match self.settings.mode {
             ScanMode::Window { tail, .. } => tail.min(self.buffer.len()),
             ScanMode::File => 0,
@@ -97,8 +97,8 @@ impl Scanning {
         next.extend_from_slice(self.buffer.get(from..).unwrap_or_default());
         self.tail = keep;
         let bytes = std::mem::replace(&mut self.buffer, next);
-        let ticket = desk.ids.ticket();
-        desk.ask(ScanChunk {
+        let ticket = ctx.ids.ticket();
+        ctx.request_scan(ScanChunk {
             ticket,
             bytes,
             is_last: true,
@@ -106,13 +106,13 @@ impl Scanning {
         ticket
     }
 
-    fn give(&mut self, is_last: bool, desk: &mut Desk<'_>) -> Ticket {
-        let ticket = *self.whole.get_or_insert_with(|| desk.ids.ticket());
+    fn give(&mut self, is_last: bool, ctx: &mut Context<'_>) -> Ticket {
+        let ticket = *self.whole.get_or_insert_with(|| ctx.ids.ticket());
         if is_last {
             self.whole = None;
         }
         let bytes = std::mem::take(&mut self.buffer);
-        desk.ask(ScanChunk {
+        ctx.request_scan(ScanChunk {
             ticket,
             bytes,
             is_last,
@@ -121,10 +121,10 @@ impl Scanning {
     }
 }
 
-impl Desk<'_> {
-    fn ask(&mut self, chunk: ScanChunk) {
+impl Context<'_> {
+    fn request_scan(&mut self, chunk: ScanChunk) {
         if chunk.is_last {
-            self.asked.push(chunk.ticket);
+            self.requested.push(chunk.ticket);
             self.stats.scans += 1;
         }
         self.effects.scans.push(chunk);

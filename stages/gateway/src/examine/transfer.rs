@@ -8,7 +8,7 @@ use crate::inspect::{Decoder, FileInfo};
 use crate::policy::{Hold, KeywordState, Rule};
 
 /// Bytes of a name that are kept.
-const MOST_NAME: usize = 1024;
+const MAX_NAME: usize = 1024;
 
 /// A file of which bytes come.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Transfer {
     /// Bytes so far, decoded.
     pub(super) size: u64,
     pub(super) hash: Option<Sha256>,
-    pub(super) words: Option<KeywordState>,
+    pub(super) keywords: Option<KeywordState>,
     pub(super) decoder: Option<Box<Decoder>>,
     pub(super) scanning: Option<Scanning>,
     /// Whether nothing of it goes before its verdict.
@@ -42,7 +42,7 @@ pub(super) struct Transfer {
 
 impl Transfer {
     pub(super) fn new(rule: &Rule, number: u32, info: &FileInfo<'_>) -> Self {
-        let cut = |text: &[u8]| text.get(..MOST_NAME).unwrap_or(text).to_vec();
+        let cut = |text: &[u8]| text.get(..MAX_NAME).unwrap_or(text).to_vec();
         let name = if info.name.is_empty() {
             info.identifier
         } else {
@@ -56,7 +56,7 @@ impl Transfer {
             announced: info.announced_size,
             size: 0,
             hash: rule.inspect.audit.then(Sha256::new),
-            words: rule
+            keywords: rule
                 .inspect
                 .keywords
                 .as_ref()
@@ -75,7 +75,7 @@ impl Transfer {
     }
 
     /// Whether its newest packet must stay until the next one comes.
-    pub(super) fn must_lag(&self) -> bool {
+    pub(super) fn must_hold_last(&self) -> bool {
         let is_open = |scanning: &Scanning| !scanning.is_empty();
         self.is_until_close && self.scanning.as_ref().is_some_and(is_open)
     }
@@ -83,7 +83,7 @@ impl Transfer {
     /// Whether anything is to be found in its bytes.
     pub(super) const fn is_read(&self) -> bool {
         self.hash.is_some()
-            || self.words.is_some()
+            || self.keywords.is_some()
             || self.decoder.is_some()
             || self.scanning.is_some()
             || self.file.is_some()

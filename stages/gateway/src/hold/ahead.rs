@@ -4,7 +4,7 @@ use super::unacked::common;
 use std::collections::BTreeMap;
 
 /// Bytes after which a run of bytes goes on in another one.
-const MOST: usize = 64 * 1024;
+const MAX_KEPT: usize = 64 * 1024;
 /// What a run takes beside its bytes, about, bytes.
 const OVERHEAD: usize = 96;
 
@@ -59,7 +59,7 @@ impl Ahead {
                 from = end;
                 continue;
             }
-            let grows = before.is_some_and(|(_, run)| end == from && run.len() < MOST);
+            let grows = before.is_some_and(|(_, run)| end == from && run.len() < MAX_KEPT);
             let next = self.runs.range(from..).next();
             let until = next.map_or(to, |(start, _)| to.min(*start));
             let (skip, _) = common(at, from, &[]);
@@ -101,7 +101,7 @@ impl Ahead {
         self.end == Some(next)
     }
 
-    /// Place behind the last byte.
+    /// Position behind the last byte.
     fn last(&self) -> Option<u64> {
         let (start, run) = self.runs.last_key_value()?;
         Some(start + run.len() as u64)

@@ -12,8 +12,8 @@ use std::net::{IpAddr, Ipv6Addr};
 pub(crate) struct Budget {
     pub(crate) packets: usize,
     pub(crate) bytes: usize,
-    pub(crate) most_packets: usize,
-    pub(crate) most_bytes: usize,
+    pub(crate) max_packets: usize,
+    pub(crate) max_bytes: usize,
     /// The most packets that were held at once.
     pub(crate) peak_packets: usize,
     sources: Vec<Share>,
@@ -50,10 +50,10 @@ fn network(address: IpAddr) -> IpAddr {
 
 impl Budget {
     /// Nothing is held, and so many packets and bytes may be.
-    pub(crate) fn of(most_packets: usize, most_bytes: usize) -> Self {
+    pub(crate) fn of(max_packets: usize, max_bytes: usize) -> Self {
         Self {
-            most_packets,
-            most_bytes,
+            max_packets,
+            max_bytes,
             ..Self::default()
         }
     }
@@ -101,8 +101,8 @@ impl Budget {
             .sources
             .get(source.0 as usize)
             .map_or((0, 0), |share| (share.packets, share.bytes));
-        packets.saturating_add(self.packets) < self.most_packets
-            && bytes.saturating_add(held).saturating_add(self.bytes) <= self.most_bytes
+        packets.saturating_add(self.packets) < self.max_packets
+            && bytes.saturating_add(held).saturating_add(self.bytes) <= self.max_bytes
     }
 
     /// A packet is held.

@@ -41,7 +41,7 @@ pub(super) struct Relay {
     /// How much may be under way, bytes.
     window: u64,
     duplicates: u8,
-    /// The window that the sender was told.
+    /// The window advertised to the sender.
     pub(super) advertised: u16,
     /// Up to here is sent again what the receiver misses.
     recovers_to: u64,

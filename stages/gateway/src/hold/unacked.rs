@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Bytes after which a run of bytes goes on in another one.
-const MOST: usize = 16 * 1024;
+const MAX_KEPT: usize = 16 * 1024;
 
 /// The bytes that were read of it, in runs by place, from the stream's first byte on. Not in one ring: what is
 /// acknowledged is freed, and what comes next is written where the processor's cache still has it.
@@ -49,7 +49,7 @@ impl Unacked {
                 run.extend_from_slice(bytes);
             }
             _ => {
-                let mut run = Vec::with_capacity(bytes.len().max(self.len.min(MOST)));
+                let mut run = Vec::with_capacity(bytes.len().max(self.len.min(MAX_KEPT)));
                 run.extend_from_slice(bytes);
                 self.runs.push_back((self.end, run));
             }

@@ -38,7 +38,7 @@ impl Side {
         }
     }
 
-    /// The word in records.
+    /// The name in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -155,7 +155,7 @@ impl Inspector {
         }
     }
 
-    /// No parser: for connections that were met in their middle or that lost bytes.
+    /// No parser: for connections that were picked up midstream or that lost bytes.
     #[must_use]
     pub const fn opaque() -> Self {
         Self::Opaque

@@ -4,7 +4,7 @@ use linkweir_proto::application::Application;
 
 use super::{ChatMessage, FileInfo, Found, Inspector, Invitation, Side};
 
-/// A file as it was told.
+/// A file as it was reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct File {
     pub(super) name: String,

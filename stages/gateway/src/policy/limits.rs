@@ -39,7 +39,7 @@ pub struct Limits {
     /// What happens at a bound of held packets.
     pub at_limit: AtLimit,
     /// Bytes of memory for scan windows and decoders of all files that pass; a file beyond is one that
-    /// cannot be looked at.
+    /// cannot be inspected.
     pub inspect_bytes: usize,
     /// Bytes that a coded body (gzip, deflate) may decode to.
     pub decoded_bytes: u64,

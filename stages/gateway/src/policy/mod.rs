@@ -1,6 +1,6 @@
 //! What is done with which application of which client.
 //!
-//! A [`Policy`] is compiled once and shared; a reload makes a new one. The first rule that fits decides
+//! A [`Policy`] is compiled once and shared; a reload makes a new one. The first rule that matches decides
 //! a connection, and a connection keeps the rule it got.
 
 mod keywords;
@@ -37,12 +37,12 @@ pub struct Policy {
     pub signatures: Vec<Signature>,
     /// The rules in their order.
     pub rules: Vec<Arc<Rule>>,
-    /// What holds where no rule fits; its number is 0.
+    /// What holds where no rule matches; its number is 0.
     pub default: Arc<Rule>,
 }
 
 impl Policy {
-    /// Whether a rule lets nothing pass that could not be looked at: then what cannot be classified must not
+    /// Whether a rule lets nothing pass that could not be inspected: then what cannot be classified must not
     /// pass either, since the rule may be the one for it.
     pub(crate) fn may_fail_closed(&self) -> bool {
         let mut rules = self.rules.iter().chain([&self.default]);
@@ -56,11 +56,11 @@ impl Policy {
     pub fn rule(&self, label: Label, client: IpAddr, server_name: &[u8]) -> &Arc<Rule> {
         self.rules
             .iter()
-            .find(|rule| rule.fits(label, client, server_name))
+            .find(|rule| rule.matches(label, client, server_name))
             .unwrap_or(&self.default)
     }
 
-    /// The rule of a client whose applications all get the same, so that nothing has to be looked at.
+    /// The rule of a client whose applications all get the same, so that nothing has to be inspected.
     #[must_use]
     pub fn rule_of_any(&self, client: IpAddr) -> Option<&Arc<Rule>> {
         match self.rules.iter().find(|rule| rule.clients.holds(client)) {

@@ -5,7 +5,7 @@
 pub struct NamePattern(Vec<u8>);
 
 impl NamePattern {
-    /// A pattern from its text.
+    /// A pattern from its source.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.to_ascii_lowercase().into_bytes())
@@ -17,9 +17,9 @@ impl NamePattern {
         &self.0
     }
 
-    /// Whether it fits all of `name`. Cost: at most the product of the two lengths.
+    /// Whether it matches all of `name`. Cost: at most the product of the two lengths.
     #[must_use]
-    pub fn fits(&self, name: &[u8]) -> bool {
+    pub fn matches(&self, name: &[u8]) -> bool {
         let mut pattern = self.0.as_slice();
         let mut rest = name;
         // Where to go on when a guess about the last `*` was wrong.
@@ -56,9 +56,9 @@ impl NamePattern {
 pub struct NamePatterns(pub Vec<NamePattern>);
 
 impl NamePatterns {
-    /// The first pattern that fits.
+    /// The first pattern that matches.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<&NamePattern> {
-        self.0.iter().find(|pattern| pattern.fits(name))
+        self.0.iter().find(|pattern| pattern.matches(name))
     }
 }

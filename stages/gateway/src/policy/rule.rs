@@ -16,12 +16,12 @@ pub enum Action {
     Drop,
     /// It is reset.
     Reject,
-    /// It passes while it is looked at.
+    /// It passes while it is inspected.
     Inspect,
 }
 
 impl Action {
-    /// The word in settings and records.
+    /// The name in settings and records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Action {
     }
 }
 
-/// What happens when something that should look at the traffic cannot.
+/// What happens when something that should inspect the traffic cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fail {
@@ -53,7 +53,7 @@ pub enum OnMatch {
     Reject,
     /// Its packets are dropped from then on.
     Drop,
-    /// It goes on; only the event tells.
+    /// It goes on; only the event is written.
     Event,
 }
 
@@ -93,7 +93,7 @@ pub struct ScanSettings {
     pub hold: Hold,
 }
 
-/// What is looked at in a connection.
+/// What is inspected in a connection.
 #[derive(Debug, Clone, Default)]
 pub struct Inspect {
     /// Keywords in messages, heads, names and bodies.
@@ -102,7 +102,7 @@ pub struct Inspect {
     pub file_names: NamePatterns,
     /// Whether and how files are scanned.
     pub scan: Option<ScanSettings>,
-    /// Whether messages and files are told as events.
+    /// Whether messages and files are recorded as events.
     pub audit: bool,
     /// Whether files are kept.
     pub record: bool,
@@ -136,9 +136,9 @@ pub struct Rule {
     pub server_names: NamePatterns,
     /// What is done.
     pub action: Action,
-    /// What is looked at, where the action is to inspect.
+    /// What is inspected, where the action is to inspect.
     pub inspect: Inspect,
-    /// What happens when something cannot be looked at.
+    /// What happens when something cannot be inspected.
     pub fail: Fail,
 }
 
@@ -158,7 +158,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn fits(&self, label: Label, client: IpAddr, server_name: &[u8]) -> bool {
+    pub(super) fn matches(&self, label: Label, client: IpAddr, server_name: &[u8]) -> bool {
         let is_application = match &self.applications {
             Applications::Any => true,
             Applications::Of(labels) => labels.iter().any(|one| label.includes(*one)),

@@ -15,7 +15,7 @@ pub enum Pattern {
     Regex(Box<Regex>),
 }
 
-/// Why a text is no pattern.
+/// Why a string is not a valid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PatternError {
     /// It does not say what it is.
@@ -110,14 +110,14 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// What it says of the first bytes of client and server, of which at most `most` are looked at.
+    /// What it says of the first bytes of client and server, of which at most `most` are inspected.
     pub(crate) fn fit(&self, client: &[u8], server: &[u8], most: usize) -> Fit {
         let mut all = Fit::Yes;
         for (pattern, bytes) in [(&self.client, client), (&self.server, server)] {
             let Some(pattern) = pattern else { continue };
             match pattern.fit(bytes) {
                 Fit::Yes => {}
-                // A side that has sent all that is looked at will not fit any more.
+                // A side that has sent all that is inspected will not match any more.
                 Fit::Open if bytes.len() < most => all = Fit::Open,
                 Fit::Open | Fit::No => return Fit::No,
             }

@@ -64,7 +64,7 @@ fn networks_hold_what_begins_with_their_bits() {
 
 #[test]
 fn a_pattern_fits_a_whole_name() {
-    let fits = |pattern: &str, name: &str| NamePattern::new(pattern).fits(name.as_bytes());
+    let fits = |pattern: &str, name: &str| NamePattern::new(pattern).matches(name.as_bytes());
     assert!(fits("*.exe", "Setup.EXE"));
     assert!(!fits("*.exe", "setup.exe.txt"));
     assert!(fits("*se*ret*.d?c", "my-secret-plan.doc"));

@@ -9,10 +9,8 @@ use linkweir_record::GatewayKind;
 use linkweir_table::Id;
 use linkweir_wire::{SeqNumber, Tcp, TcpFlags, Timestamp};
 
-use super::GatewayStage;
-use crate::connection::{
-    Connection, Ends, HalfOpen, Key, Opening, Phase, decision_of, side_of_sender,
-};
+use super::{Arrived, GatewayStage};
+use crate::connection::{Connection, Ends, HalfOpen, Opening, Phase, decision_of, side_of_sender};
 use crate::examine::Examination;
 use crate::inspect::{Inspector, Side};
 use crate::policy::{Fail, Label};
@@ -40,18 +38,20 @@ impl GatewayStage {
     }
 
     /// A SYN, or the answer to one.
-    #[expect(clippy::too_many_arguments, reason = "what is known of one packet")]
     pub(super) fn on_handshake(
         &mut self,
-        key: Key,
-        hash: u32,
-        src: (IpAddr, u16),
-        dst: (IpAddr, u16),
-        packet: &QueuedPacket<'_>,
+        arrived: &Arrived<'_>,
         tcp: &Tcp<'_>,
-        now: Timestamp,
         effects: &mut Effects<GatewayKind>,
     ) {
+        let Arrived {
+            packet,
+            src,
+            dst,
+            key,
+            hash,
+            now,
+        } = *arrived;
         let known = self.handshakes.find(&key, hash);
         if tcp.flags().contains(TcpFlags::ACK) {
             // Data in it neither (RFC 7413): its place is not sure, and it comes again.
@@ -61,23 +61,26 @@ impl GatewayStage {
             if !takes {
                 return self.drop_implausible(packet, now, effects);
             }
-            return self.room(now, effects).accept(packet.id, packet.mark, None);
+            return self
+                .shared
+                .context(now, effects)
+                .accept(packet.id, packet.mark, None);
         }
         if known.is_some_and(|half| half.ends.side(src) == Side::Server) {
             // Both ends would open it (RFC 9293 sec. 3.5): without this one it is the client's.
             return self.drop_implausible(packet, now, effects);
         }
         let ends = Ends::opened_by(src, dst, Side::Client);
-        let policy = Arc::clone(&self.policy);
+        let policy = Arc::clone(&self.shared.policy);
         if let Some(rule) = policy.rule_of_any(src.0) {
             let mark = Mark {
                 decision: decision_of(rule.action),
                 rule: rule.number,
             };
             self.recent.remember(key, hash, mark, now);
-            let mut room = self.room(now, effects);
-            room.decided(ends, true, Label::Unknown, rule, b"");
-            return room.answer_decided(packet, mark);
+            let mut ctx = self.shared.context(now, effects);
+            ctx.record_decided(ends, true, Label::Unknown, rule, b"");
+            return ctx.answer_decided(packet, mark);
         }
         if tcp.payload_len > 0 {
             // TCP Fast Open (RFC 7413): without an answer the client goes on without data in its SYN.
@@ -93,7 +96,9 @@ impl GatewayStage {
         if known.is_none_or(|half| !half.is_repeated_by(tcp)) {
             self.handshakes.begin(hash, HalfOpen::new(key, ends, tcp));
         }
-        self.room(now, effects).accept(packet.id, packet.mark, None);
+        self.shared
+            .context(now, effects)
+            .accept(packet.id, packet.mark, None);
     }
 
     /// Drops a segment that its receiver ignores.
@@ -103,23 +108,25 @@ impl GatewayStage {
         now: Timestamp,
         effects: &mut Effects<GatewayKind>,
     ) {
-        self.stats.implausible += 1;
-        self.room(now, effects).drop(packet.id);
+        self.shared.stats.implausible += 1;
+        self.shared.context(now, effects).drop(packet.id);
     }
 
     /// A connection from its first packet with payload on. `None` where the packet was answered.
-    #[expect(clippy::too_many_arguments, reason = "what is known of one packet")]
     pub(super) fn open(
         &mut self,
-        key: Key,
-        hash: u32,
-        src: (IpAddr, u16),
-        dst: (IpAddr, u16),
-        was: Mark,
-        packet: &QueuedPacket<'_>,
-        now: Timestamp,
+        arrived: &Arrived<'_>,
         effects: &mut Effects<GatewayKind>,
     ) -> Option<Id> {
+        let Arrived {
+            packet,
+            src,
+            dst,
+            key,
+            hash,
+            now,
+        } = *arrived;
+        let was = self.shared.policy.marks.read(packet.mark);
         let half = self.handshakes.take(&key, hash);
         let (ends, mut streams) = half.map_or_else(
             || {
@@ -132,62 +139,67 @@ impl GatewayStage {
         let mut phase = Phase::Opening(Box::<Opening>::default());
         if was.decision == Decision::Inspect {
             // An inspected connection that is not known: this program was started again, or forgot it.
-            self.stats.resumed += 1;
-            let policy = Arc::clone(&self.policy);
+            self.shared.stats.resumed += 1;
+            let policy = Arc::clone(&self.shared.policy);
             let rule = policy.numbered(was.rule).unwrap_or(&policy.default);
             let name = policy.name(Label::Unknown).into();
-            let mut exam = Examination::new(Arc::clone(rule), name, Inspector::opaque(), b"");
-            let mut room = self.room(now, effects);
+            let whose = (ends, key.is_tcp);
+            let mut exam =
+                Examination::new(Arc::clone(rule), name, whose, Inspector::opaque(), b"");
             let is_closed = rule.fail == Fail::Closed;
-            exam.tell_limit(FORGOTTEN, is_closed, &mut room.desk(ends, key.is_tcp));
+            exam.record_limit(FORGOTTEN, is_closed, &mut self.shared.context(now, effects));
             if is_closed {
                 let mark = Mark {
                     decision: Decision::Reject,
                     rule: was.rule,
                 };
                 self.recent.remember(key, hash, mark, now);
-                self.room(now, effects).answer_decided(packet, mark);
+                self.shared
+                    .context(now, effects)
+                    .answer_decided(packet, mark);
                 return None;
             }
             phase = Phase::Inspected(Box::new(exam));
         } else if half.is_none()
-            && let Some(rule) = Arc::clone(&self.policy).rule_of_any(ends.client.0)
+            && let Some(rule) = Arc::clone(&self.shared.policy).rule_of_any(ends.client.0)
         {
             let mark = Mark {
                 decision: decision_of(rule.action),
                 rule: rule.number,
             };
             self.recent.remember(key, hash, mark, now);
-            let mut room = self.room(now, effects);
-            room.decided(ends, key.is_tcp, Label::Unknown, rule, b"");
-            room.answer_decided(packet, mark);
+            let mut ctx = self.shared.context(now, effects);
+            ctx.record_decided(ends, key.is_tcp, Label::Unknown, rule, b"");
+            ctx.answer_decided(packet, mark);
             return None;
         } else if key.is_tcp && !has_handshake {
-            // Nobody knows what came before.
-            self.stats.resumed += 1;
-            let is_closed = self.policy.default.fail == Fail::Closed;
-            let mut room = self.room(now, effects);
-            room.tell_undecided(ends, is_closed, NOT_SEEN);
+            // What came before is unknown.
+            self.shared.stats.resumed += 1;
+            let is_closed = self.shared.policy.default.fail == Fail::Closed;
+            let mut ctx = self.shared.context(now, effects);
+            ctx.record_undecided(ends, is_closed, NOT_SEEN);
             if is_closed {
                 let mark = Mark {
                     decision: Decision::Reject,
-                    rule: self.policy.default.number,
+                    rule: self.shared.policy.default.number,
                 };
                 self.recent.remember(key, hash, mark, now);
-                self.room(now, effects).answer_decided(packet, mark);
+                self.shared
+                    .context(now, effects)
+                    .answer_decided(packet, mark);
                 return None;
             }
         }
         if self.connections.is_full()
             && let Some(oldest) = self.connections.oldest().map(|(id, _)| id)
         {
-            self.stats.evicted += 1;
+            self.shared.stats.evicted += 1;
             self.forget(oldest, now, effects);
         }
         if key.is_tcp {
             let [client, server] = &mut streams;
-            client.join(self.budget.join(ends.client.0));
-            server.join(self.budget.join(ends.server.0));
+            client.join(self.shared.budget.join(ends.client.0));
+            server.join(self.shared.budget.join(ends.server.0));
         }
         let connection = Connection {
             key,
@@ -205,7 +217,7 @@ impl GatewayStage {
     }
 }
 
-/// Ends a connection that is met in its middle and may not go on. The kernel's answer to the segment
+/// Ends a connection that is picked up midstream and may not go on. The kernel's answer to the segment
 /// reaches its sender alone; the other end would wait for ever.
 pub(super) fn cut_in_the_middle(src: (IpAddr, u16), dst: (IpAddr, u16), tcp: &Tcp<'_>) -> Reset {
     let side = side_of_sender(src.1, dst.1);

@@ -1,4 +1,4 @@
-//! The door: packets, reports and time in, effects out.
+//! Packets, reports and time in, effects out.
 
 mod begin;
 mod ticks;
@@ -16,48 +16,106 @@ use linkweir_wire::{
 };
 
 use crate::connection::{Connection, Ends, Handshakes, Key, Phase, RecentDecisions};
-use crate::examine::Ids;
+use crate::context::{Context, Ids};
 use crate::hold::{Budget, Segment};
 use crate::inspect::Side;
 use crate::invitations::Invitations;
 use crate::policy::{Label, Policy};
-use crate::room::Room;
 use crate::stats::{Labels, Stats};
-use crate::work::{Fate, Work};
+use crate::work::{Disposition, Work};
 use begin::cut_in_the_middle;
 
 /// A scan that packets of a connection wait for.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct Scan {
     key: Key,
     hash: u32,
     since: Timestamp,
     until: Timestamp,
 }
 
+/// A queued packet of a connection.
+#[derive(Debug, Clone, Copy)]
+struct Arrived<'a> {
+    packet: &'a QueuedPacket<'a>,
+    src: (IpAddr, u16),
+    dst: (IpAddr, u16),
+    key: Key,
+    hash: u32,
+    now: Timestamp,
+}
+
+impl<'a> Arrived<'a> {
+    fn new(
+        packet: &'a QueuedPacket<'a>,
+        src: (IpAddr, u16),
+        dst: (IpAddr, u16),
+        is_tcp: bool,
+        now: Timestamp,
+    ) -> Self {
+        let key = Key::new(src, dst, is_tcp);
+        let hash = key.hash();
+        Self {
+            packet,
+            src,
+            dst,
+            key,
+            hash,
+            now,
+        }
+    }
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
+    policy: Arc<Policy>,
+    budget: Budget,
+    ids: Ids,
+    stats: Stats,
+    labels: Labels,
+    invitations: Arc<Invitations>,
+    /// Scans that were requested while one packet is handled; empty otherwise.
+    requested: Vec<Ticket>,
+    /// Bytes of memory that files under inspection use now.
+    memory: usize,
+}
+
+impl Shared {
+    fn context<'a>(
+        &'a mut self,
+        now: Timestamp,
+        effects: &'a mut Effects<GatewayKind>,
+    ) -> Context<'a> {
+        Context {
+            now,
+            policy: &self.policy,
+            budget: &mut self.budget,
+            effects,
+            ids: &mut self.ids,
+            stats: &mut self.stats,
+            labels: &mut self.labels,
+            invitations: &self.invitations,
+            requested: &mut self.requested,
+            memory: &mut self.memory,
+        }
+    }
+}
+
 /// The gateway of one kernel queue. Both directions of a connection must come to the same one.
 #[derive(Debug)]
 pub struct GatewayStage {
-    policy: Arc<Policy>,
+    shared: Shared,
     connections: Table<Connection>,
     handshakes: Handshakes,
     recent: RecentDecisions,
-    budget: Budget,
-    ids: Ids,
-    asked: HashMap<Ticket, Asked>,
+    scans: HashMap<Ticket, Scan>,
     /// When the scans' time is up.
     deadlines: BTreeSet<(Timestamp, Ticket)>,
     /// Connections in which a packet began to wait, oldest first.
     waits: VecDeque<(Timestamp, Key, u32)>,
-    /// When somebody was told last of packets that did not decode.
-    undecoded_told: Option<Timestamp>,
-    stats: Stats,
-    labels: Labels,
-    invitations: Arc<Invitations>,
-    /// Empty but while a packet is handled.
-    tickets: Vec<Ticket>,
-    /// Bytes that files under inspection may take now.
-    memory: usize,
+    /// When packets that did not decode were last recorded.
+    undecoded_at: Option<Timestamp>,
 }
 
 /// Entries of the memory of decisions.
@@ -72,58 +130,58 @@ impl GatewayStage {
             connections: Table::with_capacity(limits.connections),
             handshakes: Handshakes::with_capacity(limits.half_open),
             recent: RecentDecisions::with_capacity(RECENT),
-            budget: Budget::of(limits.total_held_packets, limits.total_held_bytes),
-            ids: Ids::of_worker(worker),
-            asked: HashMap::new(),
+            scans: HashMap::new(),
             deadlines: BTreeSet::new(),
             waits: VecDeque::new(),
-            undecoded_told: None,
-            stats: Stats::default(),
-            labels: Labels::default(),
-            invitations,
-            tickets: Vec::new(),
-            memory: 0,
-            policy,
+            undecoded_at: None,
+            shared: Shared {
+                budget: Budget::of(limits.total_held_packets, limits.total_held_bytes),
+                ids: Ids::of_worker(worker),
+                stats: Stats::default(),
+                labels: Labels::default(),
+                invitations,
+                requested: Vec::new(),
+                memory: 0,
+                policy,
+            },
         }
     }
 
     /// A new policy for the connections that are decided from now on; the others keep their rules.
     /// Bounds of tables stay those of the beginning.
     pub fn set_policy(&mut self, policy: Arc<Policy>) {
-        self.labels.keep_own(&self.policy);
-        self.budget.most_packets = policy.limits.total_held_packets;
-        self.budget.most_bytes = policy.limits.total_held_bytes;
-        self.policy = policy;
+        let shared = &mut self.shared;
+        shared.labels.keep_own(&shared.policy);
+        shared.budget.max_packets = policy.limits.total_held_packets;
+        shared.budget.max_bytes = policy.limits.total_held_bytes;
+        shared.policy = policy;
         // Places of own signatures mean something else now.
-        for connection in self.connections_mut() {
+        for connection in self.connections.values_mut() {
             if matches!(connection.label, Label::Own(_)) {
                 connection.label = Label::Unknown;
             }
         }
     }
 
-    fn connections_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
-        self.connections.values_mut()
-    }
-
     /// The counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
+        let Shared { budget, .. } = &self.shared;
         Stats {
-            applications: self.labels.by_name(&self.policy),
-            held_packets: self.budget.packets as u64,
-            held_bytes: self.budget.bytes as u64,
-            peak_held_packets: self.budget.peak_packets as u64,
+            applications: self.shared.labels.by_name(&self.shared.policy),
+            held_packets: budget.packets as u64,
+            held_bytes: budget.bytes as u64,
+            peak_held_packets: budget.peak_packets as u64,
             connections: self.connections.len() as u64,
             half_open: self.handshakes.len() as u64,
-            ..self.stats.clone()
+            ..self.shared.stats.clone()
         }
     }
 
     /// Bytes of memory that files under inspection were given now.
     #[must_use]
     pub const fn inspection_bytes(&self) -> usize {
-        self.memory
+        self.shared.memory
     }
 
     /// When [`GatewayStage::on_tick`] is wanted at the latest; nothing where no time is awaited.
@@ -131,7 +189,7 @@ impl GatewayStage {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let scan = self.deadlines.first().map(|(until, _)| *until);
         let waits = self.waits.front();
-        let lag = waits.map(|(since, _, _)| later(*since, ticks::LAG_NS));
+        let lag = waits.map(|(since, _, _)| later(*since, ticks::HOLD_LAST_NS));
         match (scan, lag) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -145,8 +203,8 @@ impl GatewayStage {
         now: Timestamp,
         effects: &mut Effects<GatewayKind>,
     ) {
-        self.stats.packets += 1;
-        self.stats.bytes += u64::from(packet.wire_len);
+        self.shared.stats.packets += 1;
+        self.shared.stats.bytes += u64::from(packet.wire_len);
         match decode_outermost(LinkType::RAW, packet.bytes, packet.wire_len) {
             Ok(decoded) => match decoded.transport {
                 Transport::Tcp(tcp) => self.on_tcp(packet, &decoded, &tcp, now, effects),
@@ -156,12 +214,13 @@ impl GatewayStage {
                     self.on_udp(packet, src, dst, udp.payload, now, effects);
                 }
                 Transport::Other(_) => {
-                    self.stats.strangers += 1;
+                    self.shared.stats.strangers += 1;
                     let mark = Mark {
                         decision: Decision::Pass,
-                        rule: self.policy.default.number,
+                        rule: self.shared.policy.default.number,
                     };
-                    self.room(now, effects)
+                    self.shared
+                        .context(now, effects)
                         .accept(packet.id, packet.mark, Some(mark));
                 }
                 Transport::Fragment | Transport::NotIp(_) => {
@@ -182,42 +241,27 @@ impl GatewayStage {
     ) {
         /// Whoever sends many gets one event of them all.
         const PAUSE_NS: u64 = 1_000_000_000;
-        self.stats.undecoded += 1;
-        let is_closed = self.policy.may_fail_closed();
-        let is_due = |told: Timestamp| now.nanos_since(told) >= PAUSE_NS;
-        let is_told = self.undecoded_told.is_none_or(is_due);
-        if is_told {
-            self.undecoded_told = Some(now);
+        self.shared.stats.undecoded += 1;
+        let is_closed = self.shared.policy.may_fail_closed();
+        let last = self.undecoded_at;
+        let is_due = last.is_none_or(|last| now.nanos_since(last) >= PAUSE_NS);
+        if is_due {
+            self.undecoded_at = Some(now);
         }
-        let mut room = self.room(now, effects);
-        if is_told {
+        let mut ctx = self.shared.context(now, effects);
+        if is_due {
             let network = network_of(packet.bytes);
             let ends = Ends::opened_by((network.src(), 0), (network.dst(), 0), Side::Client);
-            room.tell_undecided(
+            ctx.record_undecided(
                 ends,
                 is_closed,
                 "headers that are not followed to their end",
             );
         }
         if is_closed {
-            room.drop(packet.id);
+            ctx.drop(packet.id);
         } else {
-            room.accept(packet.id, packet.mark, None);
-        }
-    }
-
-    fn room<'a>(&'a mut self, now: Timestamp, effects: &'a mut Effects<GatewayKind>) -> Room<'a> {
-        Room {
-            now,
-            policy: &self.policy,
-            budget: &mut self.budget,
-            effects,
-            ids: &mut self.ids,
-            stats: &mut self.stats,
-            labels: &mut self.labels,
-            invitations: &self.invitations,
-            asked: &mut self.tickets,
-            memory: &mut self.memory,
+            ctx.accept(packet.id, packet.mark, None);
         }
     }
 
@@ -231,17 +275,20 @@ impl GatewayStage {
     ) {
         let src = (decoded.network.src(), tcp.src_port());
         let dst = (decoded.network.dst(), tcp.dst_port());
-        let key = Key::new(src, dst, true);
-        let hash = key.hash();
+        let arrived = Arrived::new(packet, src, dst, true, now);
+        let Arrived { key, hash, .. } = arrived;
         if packet.is_checksum_open && checksum::verify_tcp(&decoded.network, tcp) == Some(false) {
             // Its receiver will not have it either (paper sec. 3.4).
-            self.stats.bad_checksums += 1;
-            return self.room(now, effects).accept(packet.id, packet.mark, None);
+            self.shared.stats.bad_checksums += 1;
+            return self
+                .shared
+                .context(now, effects)
+                .accept(packet.id, packet.mark, None);
         }
         let flags = tcp.flags();
         let is_syn = flags.contains(TcpFlags::SYN);
         let is_opening = is_syn && !flags.contains(TcpFlags::ACK);
-        let was = self.policy.marks.read(packet.mark);
+        let was = self.shared.policy.marks.read(packet.mark);
         let mut found = self.connections.find(hash, |conn| conn.key == key);
         if let Some(id) = found
             && is_opening
@@ -252,15 +299,18 @@ impl GatewayStage {
             found = None;
         }
         if let Some(id) = found {
-            return self.on_known(id, hash, src, packet, tcp, now, effects);
+            return self.on_known(id, &arrived, tcp, effects);
         }
         if is_opening {
             self.recent.forget(&key, hash);
         } else if let Some(mark) = self.recent.find(&key, hash, now) {
-            return self.room(now, effects).answer_decided(packet, mark);
+            return self
+                .shared
+                .context(now, effects)
+                .answer_decided(packet, mark);
         }
         if is_syn {
-            return self.on_handshake(key, hash, src, dst, packet, tcp, now, effects);
+            return self.on_handshake(&arrived, tcp, effects);
         }
         if let Some(half) = self.handshakes.find(&key, hash) {
             let side = half.ends.side(src);
@@ -278,30 +328,30 @@ impl GatewayStage {
         // The end of a connection that was inspected: what its sender thinks that the other end has, nobody brings.
         let is_end = flags.contains(TcpFlags::FIN) && was.decision == Decision::Inspect;
         if tcp.payload_len == 0 && !is_end {
-            return self.room(now, effects).accept(packet.id, packet.mark, None);
+            return self
+                .shared
+                .context(now, effects)
+                .accept(packet.id, packet.mark, None);
         }
-        let Some(id) = self.open(key, hash, src, dst, was, packet, now, effects) else {
+        let Some(id) = self.open(&arrived, effects) else {
             let decision = self.recent.find(&key, hash, now).map(|mark| mark.decision);
             if decision == Some(Decision::Reject) {
                 effects.resets.push(cut_in_the_middle(src, dst, tcp));
             }
             return;
         };
-        self.on_known(id, hash, src, packet, tcp, now, effects);
+        self.on_known(id, &arrived, tcp, effects);
     }
 
     /// A segment of a connection that is classified or inspected.
-    #[expect(clippy::too_many_arguments, reason = "what is known of one packet")]
     fn on_known(
         &mut self,
         id: Id,
-        hash: u32,
-        src: (IpAddr, u16),
-        packet: &QueuedPacket<'_>,
+        arrived: &Arrived<'_>,
         tcp: &Tcp<'_>,
-        now: Timestamp,
         effects: &mut Effects<GatewayKind>,
     ) {
+        let (packet, src) = (arrived.packet, arrived.src);
         let flags = tcp.flags();
         let is_control = flags.intersects(TcpFlags::SYN | TcpFlags::RST);
         let segment = Segment {
@@ -311,45 +361,45 @@ impl GatewayStage {
             payload: tcp.payload,
             is_fin: flags.contains(TcpFlags::FIN),
         };
-        // Bytes that the kernel did not copy cannot be looked at.
+        // Bytes that the kernel did not copy cannot be inspected.
         let is_whole = tcp.payload.len() == tcp.payload_len as usize;
         let is_reset = flags.contains(TcpFlags::RST);
         let bytes = u64::from(packet.wire_len);
-        self.with(id, hash, now, effects, |work| {
+        self.with(id, arrived.hash, arrived.now, effects, |work| {
             work.count(bytes);
             let side = work.conn.ends.side(src);
             if is_control || !is_whole {
                 return work.on_control(side, &segment, is_reset, is_whole);
             }
             if flags.contains(TcpFlags::ACK) {
-                let fate = work.on_ack(side.other(), tcp.ack());
-                if fate != Fate::Kept {
-                    work.answer(&segment, fate);
-                    return fate;
+                let disposition = work.on_ack(side.other(), tcp.ack());
+                if disposition != Disposition::Kept {
+                    work.answer(&segment, disposition);
+                    return disposition;
                 }
             }
             let takes = work.takes(side, tcp);
             if takes
                 && work.conn.stream(side.other()).is_relayed()
-                && let Some(fate) = work.on_receiver(side, tcp, &segment)
+                && let Some(disposition) = work.on_receiver(side, tcp, &segment)
             {
-                return fate;
+                return disposition;
             }
             if segment.is_fin || !segment.payload.is_empty() {
                 if !takes {
                     work.drop_implausible(&segment);
-                    return Fate::Kept;
+                    return Disposition::Kept;
                 }
                 if flags.contains(TcpFlags::URG) {
-                    return work.let_go_with(&segment, "urgent data, which receivers leave out");
+                    return work.give_up_with(&segment, "urgent data, which receivers leave out");
                 }
             }
             let had_any = work.conn.stream(side).holds_any();
-            let fate = work.on_segment(side, &segment);
-            if fate == Fate::Kept && !had_any && work.conn.stream(side).holds_any() {
+            let disposition = work.on_segment(side, &segment);
+            if disposition == Disposition::Kept && !had_any && work.conn.stream(side).holds_any() {
                 work.begins_to_wait = true;
             }
-            fate
+            disposition
         });
     }
 
@@ -362,15 +412,17 @@ impl GatewayStage {
         now: Timestamp,
         effects: &mut Effects<GatewayKind>,
     ) {
-        let key = Key::new(src, dst, false);
-        let hash = key.hash();
+        let arrived = Arrived::new(packet, src, dst, false, now);
+        let Arrived { key, hash, .. } = arrived;
         let mut found = self.connections.find(hash, |conn| conn.key == key);
         if found.is_none() {
             if let Some(mark) = self.recent.find(&key, hash, now) {
-                return self.room(now, effects).answer_decided(packet, mark);
+                return self
+                    .shared
+                    .context(now, effects)
+                    .answer_decided(packet, mark);
             }
-            let was = self.policy.marks.read(packet.mark);
-            found = self.open(key, hash, src, dst, was, packet, now, effects);
+            found = self.open(&arrived, effects);
         }
         let Some(id) = found else { return };
         let bytes = u64::from(packet.wire_len);
@@ -388,7 +440,7 @@ impl GatewayStage {
         hash: u32,
         now: Timestamp,
         effects: &mut Effects<GatewayKind>,
-        work: impl FnOnce(&mut Work<'_, '_>) -> Fate,
+        work: impl FnOnce(&mut Work<'_>) -> Disposition,
     ) {
         self.connections.refresh(id);
         let Some(conn) = self.connections.get_mut(id) else {
@@ -396,24 +448,12 @@ impl GatewayStage {
         };
         conn.last = now;
         let key = conn.key;
-        let mut room = Room {
-            now,
-            policy: &self.policy,
-            budget: &mut self.budget,
-            effects: &mut *effects,
-            ids: &mut self.ids,
-            stats: &mut self.stats,
-            labels: &mut self.labels,
-            invitations: &self.invitations,
-            asked: &mut self.tickets,
-            memory: &mut self.memory,
-        };
         let mut work_on = Work {
             conn,
-            room: &mut room,
+            ctx: self.shared.context(now, effects),
             begins_to_wait: false,
         };
-        let fate = work(&mut work_on);
+        let disposition = work(&mut work_on);
         if work_on.begins_to_wait {
             self.waits.push_back((now, key, hash));
         }
@@ -422,29 +462,29 @@ impl GatewayStage {
             Phase::Opening(_) | Phase::Allowed(_) => 0,
         };
         let until = later(now, timeout);
-        for ticket in self.tickets.drain(..) {
-            let asked = Asked {
+        for ticket in self.shared.requested.drain(..) {
+            let scan = Scan {
                 key,
                 hash,
                 since: now,
                 until,
             };
-            self.asked.insert(ticket, asked);
+            self.scans.insert(ticket, scan);
             self.deadlines.insert((until, ticket));
         }
         for ticket in &effects.abandoned {
-            if let Some(asked) = self.asked.remove(ticket) {
-                self.deadlines.remove(&(asked.until, *ticket));
+            if let Some(scan) = self.scans.remove(ticket) {
+                self.deadlines.remove(&(scan.until, *ticket));
             }
         }
-        if let Fate::Over(mark) = fate {
+        if let Disposition::Over(mark) = disposition {
             for stream in self
                 .connections
                 .remove(id)
                 .iter()
                 .flat_map(|conn| &conn.streams)
             {
-                self.budget.leave(stream.source());
+                self.shared.budget.leave(stream.source());
             }
             if mark.decision != Decision::Undecided {
                 self.recent.remember(key, hash, mark, now);
@@ -462,11 +502,11 @@ impl GatewayStage {
             Mark {
                 decision: Decision::Inspect,
                 ..
-            } => Fate::Over(Mark {
+            } => Disposition::Over(Mark {
                 decision: Decision::Undecided,
                 rule: 0,
             }),
-            mark => Fate::Over(mark),
+            mark => Disposition::Over(mark),
         });
     }
 

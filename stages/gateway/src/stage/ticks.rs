@@ -9,26 +9,29 @@ use super::{GatewayStage, later};
 use crate::hold::Stream;
 
 /// How long a packet waits for the next one of a file that only the end of its connection ends.
-pub(super) const LAG_NS: u64 = 500_000_000;
+pub(super) const HOLD_LAST_NS: u64 = 500_000_000;
 
 impl GatewayStage {
-    /// A scanner has said what it found; reports of scans that nobody waits for are ignored.
+    /// The report of a scanner; reports of scans that nobody waits for are ignored.
     pub fn on_report(
         &mut self,
         report: &ScanReport,
         now: Timestamp,
         effects: &mut Effects<GatewayKind>,
     ) {
-        let Some(asked) = self.asked.remove(&report.ticket) else {
+        let Some(scan) = self.scans.remove(&report.ticket) else {
             return;
         };
-        self.deadlines.remove(&(asked.until, report.ticket));
-        self.stats.scan_wait_ns.record(now.nanos_since(asked.since));
+        self.deadlines.remove(&(scan.until, report.ticket));
+        self.shared
+            .stats
+            .scan_wait_ns
+            .record(now.nanos_since(scan.since));
         let found = self
             .connections
-            .find(asked.hash, |conn| conn.key == asked.key);
+            .find(scan.hash, |conn| conn.key == scan.key);
         if let Some(id) = found {
-            self.with(id, asked.hash, now, effects, |work| work.on_report(report));
+            self.with(id, scan.hash, now, effects, |work| work.on_report(report));
         }
     }
 
@@ -37,9 +40,9 @@ impl GatewayStage {
     pub fn on_tick(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
         while let Some((_, ticket)) = self.deadlines.first().filter(|(until, _)| *until <= now) {
             let ticket = *ticket;
-            self.stats.scan_timeouts += 1;
+            self.shared.stats.scan_timeouts += 1;
             effects.abandoned.push(ticket);
-            let since = self.asked.get(&ticket).map_or(now, |asked| asked.since);
+            let since = self.scans.get(&ticket).map_or(now, |scan| scan.since);
             let report = ScanReport {
                 ticket,
                 outcome: ScanOutcome::Failed("the scanner did not answer in time".to_owned()),
@@ -47,15 +50,15 @@ impl GatewayStage {
             };
             self.on_report(&report, now, effects);
         }
-        self.end_lags(now, effects);
+        self.end_last_holds(now, effects);
         self.end_silent(now, effects);
         self.recent.expire(now);
     }
 
     /// Packets that wait for the next one of their file wait no longer.
-    fn end_lags(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
+    fn end_last_holds(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
         while let Some((since, key, hash)) = self.waits.front().copied() {
-            if later(since, LAG_NS) > now {
+            if later(since, HOLD_LAST_NS) > now {
                 return;
             }
             self.waits.pop_front();
@@ -67,17 +70,17 @@ impl GatewayStage {
                 waits.min()
             });
             let Some(since) = oldest else { continue };
-            // In the order of time, or nearly: it is looked at again then.
+            // In the order of time, or nearly: it is inspected again then.
             self.waits.push_back((now, key, hash));
             // What waits now may have begun to wait later.
-            if later(since, LAG_NS) <= now {
-                self.with(id, hash, now, effects, |work| work.on_lag_timeout());
+            if later(since, HOLD_LAST_NS) <= now {
+                self.with(id, hash, now, effects, |work| work.on_last_hold_timeout());
             }
         }
     }
 
     fn end_silent(&mut self, now: Timestamp, effects: &mut Effects<GatewayKind>) {
-        let timeout = self.policy.limits.idle_timeout_ns;
+        let timeout = self.shared.policy.limits.idle_timeout_ns;
         // A few at a time: the next tick goes on.
         for _ in 0..256 {
             let Some((id, conn)) = self.connections.oldest() else {

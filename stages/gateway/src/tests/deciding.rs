@@ -34,7 +34,7 @@ fn a_rejected_application_is_reset_at_both_ends() {
         assert_eq!(bed.resets.len(), resets);
         assert!(bed.at_server.stream().is_empty());
         if let Some(reset) = bed.resets.first() {
-            // Nothing of the request was let go.
+            // Nothing of the request was released.
             assert_eq!(
                 reset.client_next.0,
                 super::bed::CLIENT_FIRST.wrapping_add(1)

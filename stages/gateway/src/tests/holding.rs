@@ -83,7 +83,7 @@ fn what_is_sent_again_with_other_bytes_ends_the_connection() {
     let mut other = answer.clone();
     *other.last_mut().expect("a byte") = b'!';
     let last = answer.len() - 1;
-    // Of what was let go, of what is held, of what has passed ahead of a gap.
+    // Of what was released, of what is held, of what has passed ahead of a gap.
     let cases: [(&[(usize, usize)], bool); 3] = [
         (&[(0, answer.len())], true),
         (&[(0, answer.len())], false),

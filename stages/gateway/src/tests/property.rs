@@ -86,7 +86,7 @@ proptest! {
         }
     }
 
-    /// Overlapping segments of any content: bounded, answered, and what passes is what was looked at.
+    /// Overlapping segments of any content: bounded, answered, and what passes is what was inspected.
     #[test]
     fn hostile_segments_are_answered(
         segments in vec((0..4000_usize, vec(0..255_u8, 0..300), prop::bool::ANY), 1..80),

@@ -12,15 +12,15 @@ use linkweir_engine::effect::{
 use linkweir_wire::{SeqNumber, Tcp};
 
 use crate::connection::{Classified, Connection, Opening, Phase, Receiver, decision_of};
+use crate::context::Context;
 use crate::examine::{Examination, Outcome};
 use crate::hold::{Segment, Stream};
 use crate::inspect::{Inspector, Side};
 use crate::policy::{Action, Label, OnMatch, Rule};
-use crate::room::Room;
 
 /// Whether the stage keeps a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Disposition {
     /// It goes on.
     Kept,
     /// It is the kernel's alone, or over; packets that still come get this mark.
@@ -28,14 +28,14 @@ pub(crate) enum Fate {
 }
 
 /// One connection and what the stage lends to it.
-pub(crate) struct Work<'a, 'r> {
+pub(crate) struct Work<'a> {
     pub(crate) conn: &'a mut Connection,
-    pub(crate) room: &'a mut Room<'r>,
+    pub(crate) ctx: Context<'a>,
     /// Set where a packet began to wait.
     pub(crate) begins_to_wait: bool,
 }
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// The mark of a connection that is not decided for good.
     fn mark(&self) -> Option<Mark> {
         match &self.conn.phase {
@@ -51,10 +51,10 @@ impl Work<'_, '_> {
         segment: &Segment<'_>,
         is_reset: bool,
         is_whole: bool,
-    ) -> Fate {
+    ) -> Disposition {
         let mark = self.mark();
         if !is_whole {
-            return self.let_go_with(
+            return self.give_up_with(
                 segment,
                 "a packet is longer than what the kernel hands over",
             );
@@ -65,9 +65,9 @@ impl Work<'_, '_> {
         let stream = self.conn.stream(side);
         // One that its receiver ignores (RFC 5961 sec. 3.2) must not end the inspection.
         let is_accepted = is_reset && stream.is_known() && segment.seq == stream.released();
-        self.room.accept(segment.id, segment.mark, mark);
+        self.ctx.accept(segment.id, segment.mark, mark);
         if !is_accepted {
-            return Fate::Kept;
+            return Disposition::Kept;
         }
         self.close();
         // Nothing may follow: an end that did not take the reset would go on unseen.
@@ -83,32 +83,32 @@ impl Work<'_, '_> {
         );
         // What is held has no receiver any more.
         for stream in &mut self.conn.streams {
-            let answers = &mut self.room.effects.answers;
-            stream.answer_all(Verdict::Drop, self.room.budget, answers, |_| None);
+            let answers = &mut self.ctx.effects.answers;
+            stream.answer_all(Verdict::Drop, self.ctx.budget, answers, |_| None);
         }
-        Fate::Over(mark)
+        Disposition::Over(mark)
     }
 
-    /// A packet that cannot be looked at, and with it its connection.
-    pub(crate) fn let_go_with(&mut self, segment: &Segment<'_>, why: &str) -> Fate {
-        let fate = self.let_go(why);
-        self.answer(segment, fate);
-        fate
+    /// A packet that cannot be inspected, and with it its connection.
+    pub(crate) fn give_up_with(&mut self, segment: &Segment<'_>, why: &str) -> Disposition {
+        let disposition = self.give_up(why);
+        self.answer(segment, disposition);
+        disposition
     }
 
     /// Answers a packet as what has become of its connection says.
-    pub(crate) fn answer(&mut self, segment: &Segment<'_>, fate: Fate) {
-        let (verdict, mark) = match fate {
-            Fate::Kept => (Verdict::Accept, self.mark()),
-            Fate::Over(mark) => match mark.decision {
+    pub(crate) fn answer(&mut self, segment: &Segment<'_>, disposition: Disposition) {
+        let (verdict, mark) = match disposition {
+            Disposition::Kept => (Verdict::Accept, self.mark()),
+            Disposition::Over(mark) => match mark.decision {
                 Decision::Drop | Decision::Reject => (Verdict::Repeat, Some(mark)),
                 Decision::Undecided | Decision::Pass | Decision::Inspect => {
                     (Verdict::Accept, Some(mark))
                 }
             },
         };
-        let marks = self.room.policy.marks;
-        self.room.effects.answers.push(Answer {
+        let marks = self.ctx.policy.marks;
+        self.ctx.effects.answers.push(Answer {
             id: segment.id,
             verdict,
             mark: mark.map(|mark| marks.replace(segment.mark, mark)),
@@ -134,8 +134,8 @@ impl Work<'_, '_> {
 
     /// Drops a segment that its receiver ignores, or that must not come.
     pub(crate) fn drop_implausible(&mut self, segment: &Segment<'_>) {
-        self.room.stats.implausible += 1;
-        self.room.drop(segment.id);
+        self.ctx.stats.implausible += 1;
+        self.ctx.drop(segment.id);
     }
 
     /// Counts a packet: to its application, or to the connection while that is not known.
@@ -143,7 +143,7 @@ impl Work<'_, '_> {
         let (packets, sum) = match self.conn.phase {
             Phase::Opening(_) => (&mut self.conn.early_packets, &mut self.conn.early_bytes),
             Phase::Inspected(_) | Phase::Allowed(_) => {
-                let counts = self.room.labels.of(self.conn.label);
+                let counts = self.ctx.labels.of(self.conn.label);
                 (&mut counts.packets, &mut counts.bytes)
             }
         };
@@ -167,58 +167,65 @@ impl Work<'_, '_> {
     }
 
     /// What follows for the packets of a side that were delivered.
-    fn apply(&mut self, side: Side, outcome: Outcome) -> Fate {
+    fn apply(&mut self, side: Side, outcome: Outcome) -> Disposition {
         match outcome {
             Outcome::Block(action) => return self.block(action),
             _ if self.must_relay(side) => self.relay(side),
             Outcome::Pass => self.release(side, 0),
-            Outcome::Lag => self.release(side, 1),
+            Outcome::HoldLast => self.release(side, 1),
             // What waits for none of the scans that are awaited goes.
             Outcome::Wait => self.release(side, 0),
         }
-        self.fate()
+        self.disposition()
     }
 
     /// Over, where both ends have sent all and nothing waits.
-    fn fate(&mut self) -> Fate {
+    fn disposition(&mut self) -> Disposition {
         if !self.conn.is_finished() || self.conn.holds_any() {
-            return Fate::Kept;
+            return Disposition::Kept;
         }
         let mark = self.mark().unwrap_or(Mark {
             decision: Decision::Undecided,
             rule: 0,
         });
         self.close();
-        Fate::Over(mark)
+        Disposition::Over(mark)
     }
 
     fn release(&mut self, side: Side, keep: usize) {
         let mark = self.mark();
-        let marks = self.room.policy.marks;
+        let marks = self.ctx.policy.marks;
         let new = |old| {
             let new = marks.replace(old, mark?);
             (new != old).then_some(new)
         };
         let awaited = self.awaited(side);
-        let answers = &mut self.room.effects.answers;
+        let answers = &mut self.ctx.effects.answers;
         let [client, server] = &mut self.conn.streams;
         let stream = match side {
             Side::Client => client,
             Side::Server => server,
         };
-        stream.release((keep, awaited), self.room.budget, answers, new);
+        stream.release((keep, awaited), self.ctx.budget, answers, new);
     }
 
     /// The application is known, or will not be.
-    fn decide(&mut self, side: Side, label: Label, server_name: &[u8], is_fin: bool) -> Fate {
+    fn decide(
+        &mut self,
+        side: Side,
+        label: Label,
+        server_name: &[u8],
+        is_fin: bool,
+    ) -> Disposition {
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
-        let policy = Arc::clone(self.room.policy);
+        let policy = Arc::clone(self.ctx.policy);
         let rule = policy.rule(label, ends.client.0, server_name);
         self.conn.label = label;
-        let counts = self.room.labels.of(label);
+        let counts = self.ctx.labels.of(label);
         counts.packets += std::mem::take(&mut self.conn.early_packets);
         counts.bytes += std::mem::take(&mut self.conn.early_bytes);
-        self.room.decided(ends, is_tcp, label, rule, server_name);
+        self.ctx
+            .record_decided(ends, is_tcp, label, rule, server_name);
         if rule.action != Action::Inspect {
             let mark = Mark {
                 decision: decision_of(rule.action),
@@ -230,7 +237,7 @@ impl Work<'_, '_> {
                 return self.read_on(side, Outcome::Pass);
             }
             self.answer_all(mark);
-            return Fate::Over(mark);
+            return Disposition::Over(mark);
         }
         let inspector = match label {
             // Datagrams are no stream.
@@ -240,48 +247,47 @@ impl Work<'_, '_> {
         let exam = Examination::new(
             Arc::clone(rule),
             policy.name(label).into(),
+            (ends, is_tcp),
             inspector,
             server_name,
         );
         let phase = Phase::Inspected(Box::new(exam));
         let Phase::Opening(opening) = std::mem::replace(&mut self.conn.phase, phase) else {
-            return Fate::Kept;
+            return Disposition::Kept;
         };
         self.catch_up(side, &opening, is_fin)
     }
 
     /// Gives the inspector what was seen before the decision (the paper's "specific packet", sec. 3.2).
-    fn catch_up(&mut self, side: Side, opening: &Opening, is_fin: bool) -> Fate {
-        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+    fn catch_up(&mut self, side: Side, opening: &Opening, is_fin: bool) -> Disposition {
         let Phase::Inspected(exam) = &mut self.conn.phase else {
-            return Fate::Kept;
+            return Disposition::Kept;
         };
-        let mut desk = self.room.desk(ends, is_tcp);
         for sender in [Side::Client, Side::Server] {
             let bytes = opening.bytes(sender);
             if !bytes.is_empty() {
-                exam.feed(sender, bytes, &mut desk);
+                exam.feed(sender, bytes, &mut self.ctx);
             }
         }
         let mut outcome = exam.outcome(side);
         if is_fin && !matches!(outcome, Outcome::Block(_)) {
-            outcome = exam.finish(side, &mut desk);
+            outcome = exam.finish(side, &mut self.ctx);
         }
         self.read_on(side, outcome)
     }
 
     /// Nothing of the connection passes any more.
-    fn block(&mut self, action: OnMatch) -> Fate {
+    fn block(&mut self, action: OnMatch) -> Disposition {
         let decision = match action {
             OnMatch::Drop => Decision::Drop,
             OnMatch::Reject | OnMatch::Event => Decision::Reject,
         };
-        self.room.labels.of(self.conn.label).blocked += 1;
+        self.ctx.labels.of(self.conn.label).blocked += 1;
         let rule = self.mark().map_or(0, |mark| mark.rule);
         let mark = Mark { decision, rule };
         self.close();
         self.answer_all(mark);
-        Fate::Over(mark)
+        Disposition::Over(mark)
     }
 
     /// Answers all that is held for a decision; both ends of a rejected TCP connection get a RST.
@@ -293,7 +299,7 @@ impl Work<'_, '_> {
         if mark.decision == Decision::Reject && self.conn.key.is_tcp {
             let next = [Side::Client, Side::Server].map(|side| self.expected(side));
             if let [Some(client_next), Some(server_next)] = next {
-                self.room.effects.resets.push(Reset {
+                self.ctx.effects.resets.push(Reset {
                     client: self.conn.ends.address(Side::Client),
                     server: self.conn.ends.address(Side::Server),
                     client_next,
@@ -301,19 +307,14 @@ impl Work<'_, '_> {
                 });
             }
         }
-        let marks = self.room.policy.marks;
+        let marks = self.ctx.policy.marks;
         let new = |old| Some(marks.replace(old, mark));
         for stream in &mut self.conn.streams {
-            stream.answer_all(
-                verdict,
-                self.room.budget,
-                &mut self.room.effects.answers,
-                new,
-            );
+            stream.answer_all(verdict, self.ctx.budget, &mut self.ctx.effects.answers, new);
         }
     }
 
-    /// The next byte that the receiver of a side expects: by what was let go, or else by what it has acknowledged.
+    /// The next byte that the receiver of a side expects: by what was released, or else by what it has acknowledged.
     fn expected(&mut self, side: Side) -> Option<SeqNumber> {
         let stream = self.conn.stream(side);
         if stream.is_known() {
@@ -325,9 +326,8 @@ impl Work<'_, '_> {
 
     /// Ends the files that are in transfer.
     fn close(&mut self) {
-        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         if let Phase::Inspected(exam) = &mut self.conn.phase {
-            exam.close(&mut self.room.desk(ends, is_tcp));
+            exam.close(&mut self.ctx);
         }
     }
 
@@ -337,19 +337,19 @@ impl Work<'_, '_> {
         side: Side,
         packet: &QueuedPacket<'_>,
         bytes: &[u8],
-    ) -> Fate {
+    ) -> Disposition {
         let ends = self.conn.ends;
         match &mut self.conn.phase {
             Phase::Opening(opening) => {
-                match opening.on_datagram(side, bytes, ends, self.room.policy) {
+                match opening.on_datagram(side, bytes, ends, self.ctx.policy) {
                     Classified::More | Classified::Hidden(_) => {
-                        self.room.accept(packet.id, packet.mark, None);
+                        self.ctx.accept(packet.id, packet.mark, None);
                     }
                     Classified::Is(label, server_name) => {
                         return self.decide_datagram(side, packet, bytes, label, &server_name);
                     }
                 }
-                Fate::Kept
+                Disposition::Kept
             }
             Phase::Inspected(_) | Phase::Allowed(_) => self.inspect_datagram(side, packet, bytes),
         }
@@ -362,98 +362,100 @@ impl Work<'_, '_> {
         bytes: &[u8],
         label: Label,
         server_name: &[u8],
-    ) -> Fate {
+    ) -> Disposition {
         // No stream holds anything: what follows is the packet's own answer.
-        let fate = self.decide(side, label, server_name, false);
-        match fate {
-            Fate::Over(mark) => {
-                self.room.answer_decided(packet, mark);
-                fate
+        let disposition = self.decide(side, label, server_name, false);
+        match disposition {
+            Disposition::Over(mark) => {
+                self.ctx.answer_decided(packet, mark);
+                disposition
             }
-            Fate::Kept => self.inspect_datagram(side, packet, bytes),
+            Disposition::Kept => self.inspect_datagram(side, packet, bytes),
         }
     }
 
-    fn inspect_datagram(&mut self, side: Side, packet: &QueuedPacket<'_>, bytes: &[u8]) -> Fate {
-        let ends = self.conn.ends;
+    fn inspect_datagram(
+        &mut self,
+        side: Side,
+        packet: &QueuedPacket<'_>,
+        bytes: &[u8],
+    ) -> Disposition {
         let Phase::Inspected(exam) = &mut self.conn.phase else {
-            return Fate::Kept;
+            return Disposition::Kept;
         };
-        let outcome = exam.feed(side, bytes, &mut self.room.desk(ends, false));
+        let outcome = exam.feed(side, bytes, &mut self.ctx);
         if let Outcome::Block(action) = outcome {
-            let fate = self.block(action);
-            if let Fate::Over(mark) = fate {
-                self.room.answer_decided(packet, mark);
+            let disposition = self.block(action);
+            if let Disposition::Over(mark) = disposition {
+                self.ctx.answer_decided(packet, mark);
             }
-            return fate;
+            return disposition;
         }
         let mark = self.mark();
-        self.room.accept(packet.id, packet.mark, mark);
-        Fate::Kept
+        self.ctx.accept(packet.id, packet.mark, mark);
+        Disposition::Kept
     }
 
-    /// A scanner has said what it found.
-    pub(crate) fn on_report(&mut self, report: &ScanReport) -> Fate {
-        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+    /// The report of a scanner.
+    pub(crate) fn on_report(&mut self, report: &ScanReport) -> Disposition {
         let Phase::Inspected(exam) = &mut self.conn.phase else {
-            return Fate::Kept;
+            return Disposition::Kept;
         };
-        let Some(side) = exam.on_report(report, &mut self.room.desk(ends, is_tcp)) else {
-            return Fate::Kept;
+        let Some(side) = exam.on_report(report, &mut self.ctx) else {
+            return Disposition::Kept;
         };
         let outcome = exam.outcome(side);
-        let fate = self.read_on(side, outcome);
-        if fate == Fate::Kept {
+        let disposition = self.read_on(side, outcome);
+        if disposition == Disposition::Kept {
             return self.pump(side);
         }
-        fate
+        disposition
     }
 
     /// The stream cannot be followed any more: what waits passes unseen, or nothing does, as the rule
     /// says. One that is not decided yet is unknown, unless a rule that lets nothing pass unseen may be for it.
-    fn let_go(&mut self, why: &str) -> Fate {
-        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
+    fn give_up(&mut self, why: &str) -> Disposition {
+        let ends = self.conn.ends;
         let Phase::Inspected(exam) = &mut self.conn.phase else {
-            let is_closed = self.room.policy.may_fail_closed();
-            self.room.tell_undecided(ends, is_closed, why);
+            let is_closed = self.ctx.policy.may_fail_closed();
+            self.ctx.record_undecided(ends, is_closed, why);
             if is_closed {
                 return self.block(OnMatch::Reject);
             }
             if let Phase::Allowed(mark) = self.conn.phase {
                 self.answer_all(mark);
-                return Fate::Over(mark);
+                return Disposition::Over(mark);
             }
             return self.decide(Side::Client, Label::Unknown, b"", false);
         };
-        let mut desk = self.room.desk(ends, is_tcp);
         // What the gateway has acknowledged itself nobody else would bring.
         let is_relayed = self.conn.streams.iter().any(Stream::is_relayed);
         let is_blocked = exam.fails_closed() || is_relayed;
-        exam.tell_limit(why, is_blocked, &mut desk);
+        exam.record_limit(why, is_blocked, &mut self.ctx);
         if is_blocked {
-            exam.block(why, &mut desk);
+            exam.block(why, &mut self.ctx);
             return self.block(OnMatch::Reject);
         }
-        exam.on_gap(&mut desk);
+        exam.on_gap(&mut self.ctx);
         for side in [Side::Client, Side::Server] {
-            self.conn.stream(side).skip_gap(self.room.budget);
+            self.conn.stream(side).skip_gap(self.ctx.budget);
             let outcome = self.outcome(side);
-            let mut fate = self.read_on(side, outcome);
-            if fate == Fate::Kept {
-                fate = self.pump(side);
+            let mut disposition = self.read_on(side, outcome);
+            if disposition == Disposition::Kept {
+                disposition = self.pump(side);
             }
-            if fate != Fate::Kept {
-                return fate;
+            if disposition != Disposition::Kept {
+                return disposition;
             }
         }
-        Fate::Kept
+        Disposition::Kept
     }
 
     /// The stage forgets the connection: its table is full, or nothing came for long.
     pub(crate) fn forget(&mut self) -> Mark {
         let must_fail = match &self.conn.phase {
             Phase::Opening(_) => {
-                self.room.stats.undecided += 1;
+                self.ctx.stats.undecided += 1;
                 false
             }
             Phase::Allowed(_) => false,

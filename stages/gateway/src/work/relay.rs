@@ -1,7 +1,7 @@
 //! Files that are held until their verdict: the gateway acknowledges them to their sender and brings them to their receiver
 //! itself.
 
-use super::{Fate, Work};
+use super::{Disposition, Work};
 use crate::connection::{Phase, Plausible};
 use crate::examine::Outcome;
 use crate::hold::{Segment, Stream};
@@ -10,7 +10,7 @@ use crate::policy::Hold;
 use linkweir_engine::effect::{Decision, Mark, OwnSegment};
 use linkweir_wire::{SeqNumber, Tcp};
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// Whether the gateway brings what a side sends. Also where it brings what the other side sends: the side acknowledges with its
     /// packets what the other end believes to have arrived long ago, and would drop them (RFC 5961 sec. 5.2).
     pub(super) fn must_relay(&mut self, side: Side) -> bool {
@@ -36,7 +36,7 @@ impl Work<'_, '_> {
     /// reads it with the first byte that fills the gap.
     pub(super) fn keeps_files_whole(&self) -> bool {
         match &self.conn.phase {
-            Phase::Opening(_) => self.room.policy.holds_files(),
+            Phase::Opening(_) => self.ctx.policy.holds_files(),
             Phase::Allowed(_) => false,
             Phase::Inspected(exam) => {
                 let scan = exam.rule.inspect.scan;
@@ -47,16 +47,16 @@ impl Work<'_, '_> {
 
     /// What was delivered goes no further; what may go is brought.
     pub(super) fn relay(&mut self, side: Side) {
-        let now = self.room.now;
+        let now = self.ctx.now;
         let released = self.conn.stream(side).released();
         let edge = self.plausible(side.other()).edge_at(released);
-        let answers = &mut self.room.effects.answers;
+        let answers = &mut self.ctx.effects.answers;
         let [client, server] = &mut self.conn.streams;
         let stream = match side {
             Side::Client => client,
             Side::Server => server,
         };
-        stream.relay(edge, now, self.room.budget, answers);
+        stream.relay(edge, now, self.ctx.budget, answers);
         if let Phase::Inspected(exam) = &mut self.conn.phase {
             stream.note(exam.newest_file(side), exam.last_scan(side), now);
         }
@@ -83,9 +83,9 @@ impl Work<'_, '_> {
         // A file that is not held waits for its scans as anywhere.
         match (oldest, self.outcome(side)) {
             (Some(oldest), _) => self.conn.stream(side).free_before(oldest),
-            (None, Outcome::Pass | Outcome::Lag) if self.awaited(side).is_some() => {}
-            (None, outcome @ (Outcome::Pass | Outcome::Lag)) => {
-                self.conn.stream(side).free(outcome == Outcome::Lag);
+            (None, Outcome::Pass | Outcome::HoldLast) if self.awaited(side).is_some() => {}
+            (None, outcome @ (Outcome::Pass | Outcome::HoldLast)) => {
+                self.conn.stream(side).free(outcome == Outcome::HoldLast);
             }
             (None, Outcome::Wait | Outcome::Block(_)) => {}
         }
@@ -115,7 +115,7 @@ impl Work<'_, '_> {
         let own = self.plausible(from).timestamp();
         let timestamps = own.zip(self.plausible(from.other()).timestamp());
         let window = self.plausible(from).window();
-        self.room.effects.segments.push(OwnSegment {
+        self.ctx.effects.segments.push(OwnSegment {
             from: self.conn.ends.address(from),
             to: self.conn.ends.address(from.other()),
             seq,
@@ -133,10 +133,10 @@ impl Work<'_, '_> {
         side: Side,
         tcp: &Tcp<'_>,
         segment: &Segment<'_>,
-    ) -> Option<Fate> {
+    ) -> Option<Disposition> {
         let sender = side.other();
         let is_bare = segment.payload.is_empty() && !segment.is_fin;
-        let (ack, now) = (tcp.ack(), self.room.now);
+        let (ack, now) = (tcp.ack(), self.ctx.now);
         let edge = self.plausible(side).edge_at(ack);
         let misses = self
             .conn
@@ -152,13 +152,13 @@ impl Work<'_, '_> {
                 return None;
             }
             // Its number is that of bytes which the gateway still has.
-            self.room.drop(segment.id);
+            self.ctx.drop(segment.id);
             let seq = self.conn.stream(side).released();
             self.send(side, seq, ack, Vec::new(), false);
-            return Some(self.fate());
+            return Some(self.disposition());
         }
         // Its sender has an acknowledgment that says more, but for the window.
-        self.room.drop(segment.id);
+        self.ctx.drop(segment.id);
         let window = self.plausible(side).window();
         if self
             .conn
@@ -179,39 +179,42 @@ impl Work<'_, '_> {
             let ack = self.conn.stream(side).released();
             self.send(sender, seq, ack, Vec::new(), false);
         }
-        Some(self.fate())
+        Some(self.disposition())
     }
 
     /// A segment of a side whose stream is relayed brings nothing that comes next.
     pub(super) fn acknowledge_again(&mut self, side: Side, segment: &Segment<'_>) {
-        self.room.drop(segment.id);
+        self.ctx.drop(segment.id);
         self.acknowledge(side);
     }
 
-    /// A held file finds no more room. `None` where none is held.
-    pub(super) fn hold_no_longer(&mut self, side: Side, segment: &Segment<'_>) -> Option<Fate> {
+    /// A held file finds no more ctx. `None` where none is held.
+    pub(super) fn hold_no_longer(
+        &mut self,
+        side: Side,
+        segment: &Segment<'_>,
+    ) -> Option<Disposition> {
         if !self.holds_file(side) {
             return None;
         }
-        let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         let Phase::Inspected(exam) = &mut self.conn.phase else {
             return None;
         };
         if exam.awaits_verdict(side) || self.conn.streams.iter().any(Stream::has_let_go) {
             // What fills the room will leave it, or is on its way to the receiver.
-            self.room.drop(segment.id);
-            return Some(Fate::Kept);
+            self.ctx.drop(segment.id);
+            return Some(Disposition::Kept);
         }
-        let outcome = exam.hold_no_longer(side, &mut self.room.desk(ends, is_tcp));
+        let outcome = exam.hold_no_longer(side, &mut self.ctx);
         if let Outcome::Block(action) = outcome {
-            let fate = self.block(action);
-            self.answer(segment, fate);
-            return Some(fate);
+            let disposition = self.block(action);
+            self.answer(segment, disposition);
+            return Some(disposition);
         }
-        // It comes again when there is room.
-        self.room.drop(segment.id);
+        // It comes again when there is ctx.
+        self.ctx.drop(segment.id);
         self.bring(side, false);
-        Some(Fate::Kept)
+        Some(Disposition::Kept)
     }
 
     /// Whether a side resets a connection of which the gateway brings something: its own stream, of which the other end has less
@@ -224,8 +227,8 @@ impl Work<'_, '_> {
     }
 
     /// One end resets a connection whose ends do not have the same of it: the other gets a reset with the number that it expects.
-    pub(super) fn end_relayed(&mut self, segment: &Segment<'_>) -> Fate {
-        self.room.drop(segment.id);
+    pub(super) fn end_relayed(&mut self, segment: &Segment<'_>) -> Disposition {
+        self.ctx.drop(segment.id);
         let rule = self.mark().map_or(0, |mark| mark.rule);
         let mark = Mark {
             decision: Decision::Reject,
@@ -233,19 +236,19 @@ impl Work<'_, '_> {
         };
         self.close();
         self.answer_all(mark);
-        Fate::Over(mark)
+        Disposition::Over(mark)
     }
 
     /// Neither end has moved on for long what the gateway brings. `None` where one has.
-    pub(super) fn end_still(&mut self) -> Option<Fate> {
-        let now = self.room.now;
+    pub(super) fn end_still(&mut self) -> Option<Disposition> {
+        let now = self.ctx.now;
         let relays = self
             .conn
             .streams
             .iter()
             .filter_map(|stream| stream.still_for(now));
-        let is_still = relays.min()? > self.room.policy.limits.idle_timeout_ns;
-        is_still.then(|| self.let_go("neither end has gone on with a held file"))
+        let is_still = relays.min()? > self.ctx.policy.limits.idle_timeout_ns;
+        is_still.then(|| self.give_up("neither end has gone on with a held file"))
     }
 
     /// Time has passed for what the gateway brings.
@@ -253,7 +256,7 @@ impl Work<'_, '_> {
         if !self.conn.stream(side).is_relayed() {
             return;
         }
-        let (is_held, now) = (self.holds_file(side), self.room.now);
+        let (is_held, now) = (self.holds_file(side), self.ctx.now);
         let awaited = self.awaited(side);
         let misses = self.conn.stream(side).on_time(now, is_held, awaited);
         self.bring(side, misses);

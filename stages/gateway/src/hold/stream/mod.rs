@@ -34,12 +34,12 @@ impl Segment<'_> {
 
 /// Where a segment stands in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// It takes no sequence space: an acknowledgment.
     Control,
-    /// All of it was let go before: a retransmission, which its receiver answers.
+    /// All of it was released before: a retransmission, which its receiver answers.
     Old,
-    /// All of it is held: a retransmission of what has not been let go.
+    /// All of it is held: a retransmission of what has not been released.
     Held,
     /// It brings what comes next, behind this many bytes that were seen before.
     Next(usize),
@@ -104,7 +104,7 @@ pub(crate) struct Stream {
     next: Option<SeqNumber>,
     /// Its place.
     next_at: u64,
-    /// Next byte that its receiver can read: all before was let go.
+    /// Next byte that its receiver can read: all before was released.
     released: SeqNumber,
     delivered: VecDeque<Delivered>,
     queue: VecDeque<Queued>,
@@ -115,7 +115,7 @@ pub(crate) struct Stream {
     /// Whose share of the budget that is.
     source: Source,
     /// Whether the last packet waits for the next one.
-    is_lagging: bool,
+    holds_last: bool,
     /// What the gateway brings itself, while it does.
     relay: Option<Box<Relay>>,
     /// Whether the end of the stream was delivered.
@@ -147,7 +147,7 @@ impl Stream {
         self.next
     }
 
-    /// The next byte that the receiver expects, as far as it was let go.
+    /// The next byte that the receiver expects, as far as it was released.
     pub(crate) const fn released(&self) -> SeqNumber {
         self.released
     }
@@ -173,33 +173,33 @@ impl Stream {
         self.next_at.saturating_add_signed(from_next)
     }
 
-    /// Where a segment stands. The first one of a stream that was met in its middle stands next.
-    pub(crate) fn place(&mut self, segment: &Segment<'_>) -> Place {
+    /// Where a segment stands. The first one of a stream that was picked up midstream stands next.
+    pub(crate) fn place(&mut self, segment: &Segment<'_>) -> Position {
         if self.next.is_none() && (!segment.payload.is_empty() || segment.is_fin) {
             self.start(segment.seq);
         }
         self.place_now(segment)
     }
 
-    fn place_now(&self, segment: &Segment<'_>) -> Place {
+    fn place_now(&self, segment: &Segment<'_>) -> Position {
         let Some(next) = self.next else {
-            return Place::Control;
+            return Position::Control;
         };
         if segment.payload.is_empty() && !segment.is_fin {
-            return Place::Control;
+            return Position::Control;
         }
         let end = segment.end();
         if !end.after(next) {
             return if end.after(self.released) {
-                Place::Held
+                Position::Held
             } else {
-                Place::Old
+                Position::Old
             };
         }
         if segment.seq.after(next) {
-            return Place::Ahead;
+            return Position::Ahead;
         }
-        Place::Next(usize::try_from(next - segment.seq).unwrap_or(0))
+        Position::Next(usize::try_from(next - segment.seq).unwrap_or(0))
     }
 
     /// Whether a segment begins before the first byte that is known.
@@ -272,7 +272,7 @@ impl Stream {
     /// The packet that was delivered last goes when this scan is done, and with it the one before that waited for it
     /// alone.
     pub(crate) fn wait_for(&mut self, scan: Option<Ticket>) {
-        let count = if self.is_lagging { 2 } else { 1 };
+        let count = if self.holds_last { 2 } else { 1 };
         for packet in self.delivered.iter_mut().rev().take(count) {
             packet.scan = scan;
         }
@@ -324,7 +324,7 @@ impl Stream {
         Some(Readable { run, skip, is_fin })
     }
 
-    /// Lets go what was delivered, but for the last `keep` packets and those that wait for the scan `awaited` or a later
+    /// Releases what was delivered, but for the last `keep` packets and those that wait for the scan `awaited` or a later
     /// one; each gets `mark` over its own.
     pub(crate) fn release(
         &mut self,
@@ -336,7 +336,7 @@ impl Stream {
         let is_done = |packet: &mut Delivered| {
             awaited.is_none_or(|awaited| packet.scan.is_none_or(|scan| scan < awaited))
         };
-        self.is_lagging = keep > 0;
+        self.holds_last = keep > 0;
         while self.delivered.len() > keep {
             let Some(packet) = self.delivered.pop_front_if(is_done) else {
                 return;
@@ -352,20 +352,20 @@ impl Stream {
     }
 
     /// Whether what a segment brings finds room, with this bound for the stream.
-    pub(crate) fn has_room(&self, bytes: usize, most_bytes: usize, budget: &Budget) -> bool {
-        self.memory.saturating_add(bytes) <= most_bytes && budget.has_room(self.source, bytes)
+    pub(crate) fn has_room(&self, bytes: usize, max_bytes: usize, budget: &Budget) -> bool {
+        self.memory.saturating_add(bytes) <= max_bytes && budget.has_room(self.source, bytes)
     }
 
     /// Keeps a segment behind what waits. Returns whether there was room.
     pub(crate) fn enqueue(
         &mut self,
         segment: &Segment<'_>,
-        (most_packets, most_bytes): (usize, usize),
+        (max_packets, max_bytes): (usize, usize),
         budget: &mut Budget,
     ) -> bool {
         let bytes = segment.payload.len();
-        if self.delivered.len() + self.queue.len() >= most_packets
-            || !self.has_room(bytes, most_bytes, budget)
+        if self.delivered.len() + self.queue.len() >= max_packets
+            || !self.has_room(bytes, max_bytes, budget)
         {
             return false;
         }
@@ -388,7 +388,7 @@ impl Stream {
             .queue
             .front()
             .map(|queued| self.place_now(&queued.segment()));
-        matches!(place, Some(Place::Next(_)))
+        matches!(place, Some(Position::Next(_)))
     }
 
     /// The first segment of the queue.
@@ -404,12 +404,12 @@ impl Stream {
     pub(crate) fn copy(
         &mut self,
         segment: &Segment<'_>,
-        most_bytes: usize,
+        max_bytes: usize,
         budget: &mut Budget,
     ) -> bool {
         let before = self.ahead.memory();
         let need = self.ahead.memory_with(segment.payload.len()) - before;
-        if !self.has_room(need, most_bytes, budget) {
+        if !self.has_room(need, max_bytes, budget) {
             return false;
         }
         let at = self.place_of(segment.seq);
@@ -420,7 +420,7 @@ impl Stream {
         true
     }
 
-    /// Since when the packet that was delivered first waits to be let go, or the receiver has nothing new of what the gateway
+    /// Since when the packet that was delivered first waits to be released, or the receiver has nothing new of what the gateway
     /// brings.
     pub(crate) fn delivered_since(&self) -> Option<Timestamp> {
         let relay = self.relay.as_ref().map(|relay| relay.since);

@@ -26,7 +26,7 @@ impl Stream {
             let (from, edge) = (self.place_of(self.released), self.place_of(edge));
             self.relay = Some(Box::new(Relay::new(from, edge, now)));
         }
-        self.is_lagging = false;
+        self.holds_last = false;
         for packet in self.delivered.drain(..) {
             budget.release(self.source);
             answers.push(Answer {
@@ -43,14 +43,14 @@ impl Stream {
         SeqNumber(next.0.wrapping_sub(u32::from(self.is_finished)))
     }
 
-    /// The sender was told this window of its receiver.
+    /// The window of its receiver was advertised to the sender.
     pub(crate) fn advertise(&mut self, window: u16) {
         if let Some(relay) = &mut self.relay {
             relay.advertised = window;
         }
     }
 
-    /// The window that the sender was told last.
+    /// The window advertised to the sender last.
     pub(crate) fn advertised(&self) -> Option<u16> {
         self.relay.as_ref().map(|relay| relay.advertised)
     }

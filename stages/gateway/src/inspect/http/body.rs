@@ -9,7 +9,7 @@ use crate::inspect::{FileInfo, Found, Side};
 #[derive(Debug)]
 pub(super) struct Body {
     length: Length,
-    /// The parts of a form, whose names are told.
+    /// The parts of a form, whose names are reported.
     form: Option<Box<Multipart>>,
 }
 
@@ -106,7 +106,7 @@ impl Body {
     }
 }
 
-/// Bytes of the file; names of the parts of a form are told where they stand.
+/// Bytes of the file; names of the parts of a form are reported where they stand.
 fn data<F: Found>(form: &mut Option<Box<Multipart>>, sender: Side, bytes: &[u8], found: &mut F) {
     let Some(form) = form else {
         found.file_data(sender, bytes);

@@ -27,7 +27,7 @@ struct Direction {
     header: Message,
     /// Bytes of the file that are still to come, while it is under way.
     file: Option<u64>,
-    /// Whether the length of a file was told, so that blocks may come.
+    /// Whether the length of a file was announced, so that blocks may come.
     has_announced: bool,
 }
 

@@ -4,11 +4,11 @@
 //! at its first `step` places. Where the text has others, no pattern begins at the `step` places before.
 //! What it says is never that there is a pattern: the automaton says that.
 
-/// Bytes that are looked at.
+/// Bytes that are inspected.
 const GRAM: usize = 4;
 /// The widest step that is of use: further apart, the automaton has more to do for each hit than is saved.
-const MOST_STEP: usize = 8;
-/// Places that are looked at before one asks what was seen.
+const MAX_STEP: usize = 8;
+/// Places that are inspected before one asks what was seen.
 const AT_ONCE: usize = 4;
 /// Bytes in which so many places lie, whatever the step.
 const BLOCK: usize = 32;
@@ -21,7 +21,7 @@ const WORDS: usize = 1 << 13;
 pub(super) struct Suspicion {
     /// None begins before, from where the search began.
     pub(super) begin: usize,
-    /// Beyond it nothing has been looked at; nothing where the text is too short to know.
+    /// Beyond it nothing has been inspected; nothing where the text is too short to know.
     pub(super) end: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Filter {
     /// A filter for patterns; `None` where one of them is too short.
     pub(super) fn new(patterns: &[Vec<u8>]) -> Option<Self> {
         let shortest = patterns.iter().map(Vec::len).min()?;
-        let step = (shortest + 1).checked_sub(GRAM)?.min(MOST_STEP);
+        let step = (shortest + 1).checked_sub(GRAM)?.min(MAX_STEP);
         if step == 0 {
             return None;
         }
@@ -73,11 +73,11 @@ impl Filter {
             5 => self.find_by::<5>(text, from),
             6 => self.find_by::<6>(text, from),
             7 => self.find_by::<7>(text, from),
-            _ => self.find_by::<MOST_STEP>(text, from),
+            _ => self.find_by::<MAX_STEP>(text, from),
         }
     }
 
-    /// [`Filter::find`] for one step, so that a block is looked at without a loop.
+    /// [`Filter::find`] for one step, so that a block is inspected without a loop.
     fn find_by<const STEP: usize>(&self, text: &[u8], from: usize) -> Suspicion {
         let mut begin = from;
         loop {

@@ -25,7 +25,7 @@ pub struct Keywords {
     table: Table,
     filter: Option<Filter>,
     words: Vec<String>,
-    /// Which word a pattern of the automaton is a form of.
+    /// Which keyword a pattern of the automaton is a form of.
     word_of: Vec<u32>,
 }
 
@@ -96,7 +96,7 @@ impl Keywords {
     }
 
     /// Takes the next bytes of a stream; the first keyword that ends in them. The state is then right
-    /// behind it, and the rest of `bytes` has not been looked at.
+    /// behind it, and the rest of `bytes` has not been inspected.
     #[must_use]
     pub fn find(&self, state: &mut KeywordState, bytes: &[u8]) -> Option<&str> {
         let Some(filter) = &self.filter else {

@@ -3,20 +3,51 @@
 use std::sync::Arc;
 
 use linkweir_engine::Effects;
-use linkweir_engine::effect::{Answer, Decision, Mark, QueuedPacket, Ticket, Verdict};
+use linkweir_engine::effect::{Answer, Decision, FileId, Mark, QueuedPacket, Ticket, Verdict};
 use linkweir_record::GatewayKind;
 use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 use linkweir_wire::Timestamp;
 
 use crate::connection::Ends;
-use crate::examine::{Desk, Ids};
 use crate::hold::Budget;
 use crate::invitations::Invitations;
 use crate::policy::{Action, Label, Policy, Rule};
 use crate::stats::{Labels, Stats};
 
-/// What the stage lends to one connection.
-pub(crate) struct Room<'a> {
+/// Numbers that are never used twice: those of a worker begin with its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ids {
+    worker: u8,
+    next: u64,
+}
+
+impl Ids {
+    pub(crate) const fn of_worker(worker: u8) -> Self {
+        Self { worker, next: 0 }
+    }
+
+    const fn take(&mut self) -> u64 {
+        self.next += 1;
+        ((self.worker as u64) << 56) | self.next
+    }
+
+    pub(crate) const fn ticket(&mut self) -> Ticket {
+        Ticket(self.take())
+    }
+
+    pub(crate) const fn file(&mut self) -> FileId {
+        FileId(self.take())
+    }
+
+    /// The worker and the number of a file: `0-17`.
+    pub(crate) fn file_suffix(&self, id: FileId) -> String {
+        format!("{}-{}", self.worker, id.0 & ((1 << 56) - 1))
+    }
+}
+
+/// The time, and where effects, numbers and counters go.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
     pub(crate) policy: &'a Arc<Policy>,
     pub(crate) budget: &'a mut Budget,
@@ -25,26 +56,13 @@ pub(crate) struct Room<'a> {
     pub(crate) stats: &'a mut Stats,
     pub(crate) labels: &'a mut Labels,
     pub(crate) invitations: &'a Invitations,
-    pub(crate) asked: &'a mut Vec<Ticket>,
+    /// Scans that were requested since this was last emptied.
+    pub(crate) requested: &'a mut Vec<Ticket>,
+    /// Bytes of memory that files under inspection use now.
     pub(crate) memory: &'a mut usize,
 }
 
-impl Room<'_> {
-    pub(crate) fn desk(&mut self, ends: Ends, is_tcp: bool) -> Desk<'_> {
-        Desk {
-            now: self.now,
-            policy: self.policy,
-            ends,
-            is_tcp,
-            effects: self.effects,
-            ids: self.ids,
-            stats: self.stats,
-            invitations: self.invitations,
-            asked: self.asked,
-            memory: self.memory,
-        }
-    }
-
+impl Context<'_> {
     /// A packet passes, with this mark over its own.
     pub(crate) fn accept(&mut self, packet: u32, old: u32, mark: Option<Mark>) {
         let mark = mark.and_then(|mark| self.changed(old, mark));
@@ -89,8 +107,29 @@ impl Room<'_> {
         });
     }
 
-    /// Tells of a connection that cannot be looked at before it was decided.
-    pub(crate) fn tell_undecided(&mut self, ends: Ends, is_blocked: bool, why: &str) {
+    /// Writes an event; time, ends and protocol are filled in here.
+    pub(crate) fn record(
+        &mut self,
+        ends: Ends,
+        is_tcp: bool,
+        row: GatewayRow,
+        text: &GatewayText<'_>,
+    ) {
+        let row = GatewayRow {
+            ts_ns: self.now.as_nanos(),
+            client_ip: ends.client.0,
+            client_port: ends.client.1,
+            server_ip: ends.server.0,
+            server_port: ends.server.1,
+            protocol: if is_tcp { "tcp" } else { "udp" },
+            ..row
+        };
+        self.stats.count_event(row.event);
+        self.effects.records.push(row, text);
+    }
+
+    /// Records a connection that cannot be inspected before it was decided.
+    pub(crate) fn record_undecided(&mut self, ends: Ends, is_blocked: bool, why: &str) {
         let row = GatewayRow {
             event: if is_blocked {
                 GatewayEventKind::Blocked
@@ -106,11 +145,11 @@ impl Room<'_> {
             detail: why.as_bytes(),
             ..GatewayText::default()
         };
-        self.desk(ends, true).tell(row, &text);
+        self.record(ends, true, row, &text);
     }
 
-    /// Tells of a decision and counts it.
-    pub(crate) fn decided(
+    /// Records a decision and counts it.
+    pub(crate) fn record_decided(
         &mut self,
         ends: Ends,
         is_tcp: bool,
@@ -138,6 +177,6 @@ impl Room<'_> {
             host: server_name,
             ..GatewayText::default()
         };
-        self.desk(ends, is_tcp).tell(row, &text);
+        self.record(ends, is_tcp, row, &text);
     }
 }
