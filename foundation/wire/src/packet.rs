@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{DecodeError, Tcp, Udp};
+use crate::{DecodeError, DecodeFaults, Tcp, Udp};
 
 /// What [`decode`](crate::decode()) found in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,25 @@ pub struct Packet<'a> {
     /// payload is then what was there), or more than the record says of the frame (the length is then
     /// that of the field, and the rest was cut).
     pub fault: Option<DecodeError>,
+}
+
+impl Packet<'_> {
+    /// The packet of a decoded frame; its fault, or why there is no packet, is counted.
+    #[inline]
+    pub fn counted(decoded: Result<Self, DecodeError>, faults: &mut DecodeFaults) -> Option<Self> {
+        match decoded {
+            Ok(packet) => {
+                if let Some(fault) = &packet.fault {
+                    faults.note(fault);
+                }
+                Some(packet)
+            }
+            Err(fault) => {
+                faults.record(&fault);
+                None
+            }
+        }
+    }
 }
 
 /// An IP header, without options and extension headers.

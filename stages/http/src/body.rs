@@ -12,20 +12,20 @@ use crate::key::{Connection, ConnectionHash, Meaning};
 
 /// Where a body ends, with what the segment of the head already told.
 #[derive(Debug, Clone, Copy)]
-pub struct BodyEnd {
+pub(crate) struct BodyEnd {
     /// The rule.
-    pub rule: EndRule,
+    pub(crate) rule: EndRule,
     /// Sequence number of the response's first byte.
-    pub link: SeqNumber,
+    pub(crate) match_seq: SeqNumber,
     /// Sequence number after the payload of the segment that held the head.
-    pub seen_to: SeqNumber,
+    pub(crate) seen_to: SeqNumber,
     /// Time of that segment, nanoseconds.
-    pub seen_ns: u64,
+    pub(crate) seen_ns: u64,
 }
 
 /// What ends a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndRule {
+pub(crate) enum EndRule {
     /// So many bytes after what was seen.
     After(u64),
     /// The last chunk.
@@ -39,7 +39,7 @@ struct Body {
     connection: Connection,
     rule: EndRule,
     /// Where the response begins.
-    link: SeqNumber,
+    match_seq: SeqNumber,
     /// Where a later one begins that was seen before this one.
     until: Option<SeqNumber>,
     seen_to: SeqNumber,
@@ -51,7 +51,7 @@ struct Body {
 
 /// The records that wait.
 #[derive(Debug)]
-pub struct Bodies {
+pub(crate) struct Bodies {
     seed: u64,
     table: Table<Body>,
     texts: Chunks,
@@ -76,14 +76,13 @@ impl Body {
     /// Whether what the server sends at `seq` may belong to this response, not to one before or
     /// after it.
     fn reaches(&self, seq: SeqNumber) -> bool {
-        !seq.before(self.link) && self.until.is_none_or(|until| seq.before(until))
+        !seq.before(self.match_seq) && self.until.is_none_or(|until| seq.before(until))
     }
 }
 
 impl Bodies {
     /// Room for `capacity` records; `seed` is that of the hash.
-    #[must_use]
-    pub fn new(capacity: usize, seed: u64) -> Self {
+    pub(crate) fn new(capacity: usize, seed: u64) -> Self {
         Self {
             seed,
             table: Table::with_capacity(capacity),
@@ -97,14 +96,19 @@ impl Bodies {
     ///
     /// A record of the same connection that still waits is over, unless its response is a later one:
     /// see [`Bodies::take_spilled`].
-    pub fn hold(&mut self, mut row: HttpRow, text: &Text<'_>, end: BodyEnd) -> Option<HttpRow> {
+    pub(crate) fn hold(
+        &mut self,
+        mut row: HttpRow,
+        text: &Text<'_>,
+        end: BodyEnd,
+    ) -> Option<HttpRow> {
         let connection = connection_of(&row);
-        let later = self.find_where(&connection, |body| end.link.before(body.link));
+        let later = self.find_where(&connection, |body| end.match_seq.before(body.match_seq));
         let until = later
             .and_then(|id| self.table.get(id))
-            .map(|body| body.link);
+            .map(|body| body.match_seq);
         if until.is_none() {
-            self.end_at(&connection, end.link);
+            self.end_at(&connection, end.match_seq);
         }
         if end.rule == EndRule::After(0) {
             row.ttlb_ns = span(&row, end.seen_ns);
@@ -135,7 +139,7 @@ impl Bodies {
         let body = Body {
             connection,
             rule: end.rule,
-            link: end.link,
+            match_seq: end.match_seq,
             until,
             seen_to: end.seen_to,
             last_ns: end.seen_ns,
@@ -153,7 +157,7 @@ impl Bodies {
     }
 
     /// A segment from server to client: `connection` has the client first.
-    pub fn on_segment(
+    pub(crate) fn on_segment(
         &mut self,
         connection: &Connection,
         seq: SeqNumber,
@@ -214,7 +218,7 @@ impl Bodies {
     }
 
     /// Gives up on the bodies of which nothing came since `limit_ns`.
-    pub fn expire(&mut self, limit_ns: u64) {
+    pub(crate) fn expire(&mut self, limit_ns: u64) {
         while let Some((id, body)) = self
             .table
             .oldest()
@@ -230,18 +234,17 @@ impl Bodies {
     }
 
     /// Whether a record was set free since the last [`Bodies::take_spilled`].
-    #[must_use]
-    pub fn has_spilled(&self) -> bool {
+    pub(crate) fn has_spilled(&self) -> bool {
         !self.spilled.is_empty()
     }
 
     /// The records set free, oldest first; the caller gives the batch back for reuse.
-    pub fn take_spilled(&mut self) -> HttpBatch {
+    pub(crate) fn take_spilled(&mut self) -> HttpBatch {
         std::mem::take(&mut self.spilled)
     }
 
     /// Takes an emptied batch back.
-    pub fn give_back(&mut self, batch: HttpBatch) {
+    pub(crate) fn give_back(&mut self, batch: HttpBatch) {
         self.spilled = batch;
     }
 

@@ -1,6 +1,8 @@
 //! The halves of a transaction as the table keeps them and as a record needs them.
 
-use linkweir_proto::http1::{BodyLength, ResponseHead, chunked_length, response_body};
+use linkweir_proto::http1::{
+    BodyLength, RequestHead, ResponseHead, chunked_length, request_body, response_body,
+};
 use linkweir_wire::SeqNumber;
 
 use crate::body::{BodyEnd, EndRule};
@@ -13,13 +15,14 @@ pub(crate) fn short(len: usize) -> u16 {
     u16::try_from(len).unwrap_or(u16::MAX)
 }
 
-/// The link after a response: where the next response to the same connection begins.
-pub(crate) const fn after(link: u32, head_len: usize, body_len: u64) -> u32 {
+/// The match number after a response: where the next response to the same connection begins.
+pub(crate) const fn after(match_seq: u32, head_len: usize, body_len: u64) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "sequence numbers count modulo 2^32"
     )]
-    link.wrapping_add(head_len as u32)
+    match_seq
+        .wrapping_add(head_len as u32)
         .wrapping_add(body_len as u32)
 }
 
@@ -37,15 +40,25 @@ pub(crate) fn measured(rule: BodyLength, body: &[u8]) -> Option<u64> {
     }
 }
 
-/// What ends the body that follows `head_len` bytes from `link`, of which bytes up to `seen_to` were
+/// Body length of a response whose request is unknown, where the head or the segment has it.
+pub(crate) fn response_rest(head: &ResponseHead<'_>, body: &[u8]) -> Option<usize> {
+    usize::try_from(measured(response_body(head, b""), body)?).ok()
+}
+
+/// Bytes of a request's body, where the head or the segment has it.
+pub(crate) fn request_rest(head: &RequestHead<'_>, body: &[u8]) -> Option<usize> {
+    usize::try_from(measured(request_body(head), body)?).ok()
+}
+
+/// What ends the body that follows `head_len` bytes from `match_seq`, of which bytes up to `seen_to` were
 /// seen.
 pub(crate) fn body_end(
     rule: BodyLength,
     length: Option<u64>,
-    (link, head_len): (u32, usize),
+    (match_seq, head_len): (u32, usize),
     (seen_to, seen_ns): (SeqNumber, u64),
 ) -> BodyEnd {
-    let seen = u64::from(seen_to.0.wrapping_sub(link));
+    let seen = u64::from(seen_to.0.wrapping_sub(match_seq));
     let rule = match (rule, length) {
         (_, Some(length)) => EndRule::After(
             (head_len as u64)
@@ -57,7 +70,7 @@ pub(crate) fn body_end(
     };
     BodyEnd {
         rule,
-        link: SeqNumber(link),
+        match_seq: SeqNumber(match_seq),
         seen_to,
         seen_ns,
     }
@@ -82,13 +95,13 @@ pub(crate) fn body_length(response: &WaitingResponse, method: &[u8]) -> Option<u
     }
 }
 
-pub(crate) fn next_link(
+pub(crate) fn next_match_seq(
     waiting: &Waiting,
     response: &WaitingResponse,
     method: &[u8],
 ) -> Option<u32> {
     body_length(response, method)
-        .map(|length| after(waiting.link, response.head_len as usize, length))
+        .map(|length| after(waiting.match_seq, response.head_len as usize, length))
 }
 
 /// The end of a body whose head waited in the table: later segments than its own were not watched.
@@ -96,7 +109,7 @@ pub(crate) fn stored_end(waiting: &Waiting, response: &WaitingResponse, method: 
     body_end(
         stored_rule(response, method),
         body_length(response, method),
-        (waiting.link, response.head_len as usize),
+        (waiting.match_seq, response.head_len as usize),
         (response.seen_to, response.seen_ns),
     )
 }

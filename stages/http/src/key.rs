@@ -3,7 +3,7 @@
 //! Eq. (2) of Vega et al. 2017 (sec. 2.1.3) hashes the 4-tuple together with the acknowledgment
 //! number of a request or the sequence number of a response. These are one number, because a client
 //! that sends a request has acknowledged all that came before the response. [`Connection`] and that
-//! number, the *link*, are the key here; the hash of them is a keyed one instead of the XOR
+//! number, the *match number*, are the key here; the hash of them is a keyed one instead of the XOR
 //! ([`linkweir_engine::hash::eq2_transaction`]), which anybody could make collide.
 
 use std::net::IpAddr;
@@ -13,18 +13,17 @@ use linkweir_wire::{Network, Tcp};
 
 /// The two sides of a TCP connection, in the order in which the holder uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// The client; of a direction, the sender.
-    pub client: Endpoint,
+    pub(crate) client: Endpoint,
     /// The server; of a direction, the receiver.
-    pub server: Endpoint,
+    pub(crate) server: Endpoint,
 }
 
 impl Connection {
     /// From a segment that its first side sent.
     #[inline]
-    #[must_use]
-    pub const fn sent_by_client(network: &Network<'_>, tcp: &Tcp<'_>) -> Self {
+    pub(crate) const fn sent_by_client(network: &Network<'_>, tcp: &Tcp<'_>) -> Self {
         Self {
             client: (network.src(), tcp.src_port()),
             server: (network.dst(), tcp.dst_port()),
@@ -33,8 +32,7 @@ impl Connection {
 
     /// The same connection from the other side.
     #[inline]
-    #[must_use]
-    pub const fn reversed(self) -> Self {
+    pub(crate) const fn reversed(self) -> Self {
         Self {
             client: self.server,
             server: self.client,
@@ -43,15 +41,14 @@ impl Connection {
 
     /// A 32-bit hash that is the same for both directions.
     #[inline]
-    #[must_use]
-    pub const fn flow_hash(&self) -> u32 {
+    pub(crate) const fn flow_hash(&self) -> u32 {
         flow_hash(self.client, self.server)
     }
 }
 
 /// The part of a hash that all numbers of one connection share.
 #[derive(Debug, Clone, Copy)]
-pub struct ConnectionHash {
+pub(crate) struct ConnectionHash {
     /// For tables that must not be filled on purpose.
     keyed: u64,
     /// For what may be forgotten.
@@ -64,14 +61,14 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// What a number hashed with a connection means; keeps the kinds apart.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
-pub enum Meaning {
+pub(crate) enum Meaning {
     /// Acknowledgment number of a request, sequence number of its response: Eq. (2).
-    Link = 0,
-    /// No number: the last request of the connection and the last link that was answered.
+    MatchSeq = 0,
+    /// No number: the last request of the connection and the last match number that was answered.
     Last = 0x8565_9e37_79b9_7f4b,
     /// No number: the request of a followed pipeline that has waited longest.
     Followed = 0x6c62_272e_07bb_0142,
-    /// A link that nobody looks for.
+    /// A match number that nobody looks for.
     Hidden = 0x517c_c1b7_2722_0a95,
     /// No number: the connection itself, in one direction.
     Direction = 0x2545_f491_4f6c_dd1d,
@@ -80,8 +77,7 @@ pub enum Meaning {
 impl ConnectionHash {
     /// Mixes addresses and ports, with `seed` and without. Not symmetric.
     #[inline]
-    #[must_use]
-    pub const fn new(seed: u64, connection: &Connection) -> Self {
+    pub(crate) const fn new(seed: u64, connection: &Connection) -> Self {
         let (client, server) = (connection.client, connection.server);
         let ports = (client.1 as u64) << 48 | (server.1 as u64) << 32;
         match (client.0, server.0) {
@@ -105,23 +101,20 @@ impl ConnectionHash {
 
     /// A hash of the connection alone, without the seed.
     #[inline]
-    #[must_use]
-    pub const fn home(self) -> u32 {
+    pub(crate) const fn home(self) -> u32 {
         (self.plain.wrapping_mul(GOLDEN) >> 32) as u32
     }
 
     /// The hash of the connection together with a number, under the seed.
     #[inline]
-    #[must_use]
-    pub const fn with(self, meaning: Meaning, number: u32) -> u64 {
+    pub(crate) const fn with(self, meaning: Meaning, number: u32) -> u64 {
         mix(self.keyed ^ meaning as u64 ^ number as u64)
     }
 
     /// The same without the seed: for what is remembered, so that what is forgotten, and with it
     /// every record, is the same in every run.
     #[inline]
-    #[must_use]
-    pub const fn fingerprint(self, meaning: Meaning, number: u32) -> u64 {
+    pub(crate) const fn fingerprint(self, meaning: Meaning, number: u32) -> u64 {
         mix(self.plain ^ meaning as u64 ^ number as u64)
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! The method of HTTPanalyzer (Vega et al. 2017): only segments that begin with a start line are
 //! looked at, and a response belongs to the request whose acknowledgment number is the response's
-//! sequence number ([`key`]). The table of halves that wait for one another ([`pending`]) is the
+//! sequence number (`key`). The table of halves that wait for one another (`pending`) is the
 //! only state; there is none per connection.
 //!
 //! What is added, still by local knowledge only:
-//! heads that span segments and messages that begin inside one ([`watch`]), pipelined requests
+//! heads that span segments and messages that begin inside one (`watch`), pipelined requests
 //! (the sequence number of the next response is computed from head and body length), interim
-//! responses, retransmissions told from new messages, and time to last byte ([`body`]). Only connections on
+//! responses, retransmissions told from new messages, and time to last byte (`body`). Only connections on
 //! which requests wait behind one another are read in order (`follow`).
 //!
 //! ```text
@@ -17,27 +17,23 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod body;
-pub mod config;
+mod body;
+mod config;
 mod emit;
 pub mod extract;
-mod follow;
 mod halves;
-pub mod handoff;
-pub mod key;
-mod memory;
-pub mod payload;
-pub mod pending;
-mod place;
+mod handoff;
+mod key;
+mod matcher;
+mod payload;
+mod pending;
 mod reach;
-mod request;
-mod response;
 mod seen;
 mod segment;
-pub mod split;
-pub mod stage;
-pub mod stats;
-pub mod watch;
+mod split;
+mod stage;
+mod stats;
+mod watch;
 
 pub use config::{HttpConfig, PortSet, Shard};
 pub use extract::frames::HalfFrames;

@@ -4,7 +4,7 @@
 use linkweir_wire::SeqNumber;
 
 use crate::key::ConnectionHash;
-use crate::place::Place;
+use crate::segment::Place;
 
 /// Connections whose numbers are kept; the next one with the same remainder takes the place.
 const SLOTS: usize = 4096;

@@ -9,7 +9,7 @@
 use super::Application;
 use super::bytes::{be16, byte, le16};
 use super::edonkey::{EDONKEY, EMULE};
-use super::udp::Sureness;
+use super::udp_memory::Sureness;
 
 const KAD: u8 = 0xE4;
 const KAD_PACKED: u8 = 0xE5;

@@ -3,7 +3,7 @@
 //! Source: "Gnutella 0.6" (draft of Klingberg and Manfredi, 2002).
 
 use super::bytes::{begins, begins_any_case, byte, digits};
-use super::udp::Sureness;
+use super::udp_memory::Sureness;
 use super::{Application, Verdict, View};
 
 /// Handshakes and pushes.

@@ -31,13 +31,15 @@ mod services;
 mod tcp;
 mod terminal;
 mod udp;
+mod udp_memory;
 mod utp;
 mod web;
 
 pub use bittorrent::has_bittorrent_handshake;
 pub use name::Application;
 pub use tcp::classify_tcp;
-pub use udp::{UdpMemory, classify_udp};
+pub use udp::classify_udp;
+pub use udp_memory::UdpMemory;
 
 /// The first bytes of a TCP flow.
 #[derive(Debug, Clone, Copy)]

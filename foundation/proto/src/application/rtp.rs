@@ -5,7 +5,7 @@
 //! payload type, and sequence numbers that go up.
 
 use super::bytes::{be16, be32, byte};
-use super::udp::{Candidate, UdpMemory};
+use super::udp_memory::{Candidate, UdpMemory};
 use super::{Application, Verdict, View};
 
 /// Packets of one source that must agree.

@@ -1,112 +1,17 @@
-//! UDP: which signatures are tried for a datagram, and what is remembered between datagrams.
+//! UDP: which signatures are tried for a datagram.
 
+use super::udp_memory::{Candidate, Sureness, UdpMemory};
 use super::{
     Application, Verdict, bittorrent, edonkey_udp, fasttrack, gnutella, media, names, rtp, secure,
     services, utp,
 };
 
-/// How sure one datagram of a peer-to-peer protocol is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sureness {
-    /// It is enough: of random datagrams less than one in 10^9 fits.
-    Sure(Application),
-    /// Two messages of different kinds are.
-    Likely(Application, u8),
-    /// It is none.
-    None,
-}
-
-impl Sureness {
-    /// Likely, where the condition holds; `kind` is the message's.
-    pub(super) const fn likely(holds: bool, application: Application, kind: u8) -> Self {
-        if holds {
-            Self::Likely(application, kind)
-        } else {
-            Self::None
-        }
-    }
-}
-
-/// What a flow may be, that several datagrams have to agree on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Candidate {
-    #[default]
-    None,
-    Rtp,
-    Utp,
-    Peer(Application),
-}
-
-/// What [`classify_udp`] remembers of a flow: at most 16 bytes, all zero where there is nothing yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct UdpMemory {
-    /// Source of RTP, time of uTP.
-    pub(super) number: u32,
-    /// Sequence number of RTP, connection of uTP.
-    pub(super) sequence: u16,
-    pub(super) candidate: Candidate,
-    /// Payload type of RTP, whether a SYN of uTP was seen, kind of a peer's message.
-    pub(super) kind: u8,
-    pub(super) votes: u8,
-    /// Which side the above is from.
-    pub(super) is_from_client: bool,
-    /// Datagrams seen; those that fit nothing count twice.
-    datagrams: u8,
-    /// What a flow that began with STUN carries, as far as it was seen.
-    so_far: Option<Application>,
-}
-
-const _: () = assert!(size_of::<UdpMemory>() <= 16);
-
 /// Datagrams after which a flow is nothing that is known, or half as many where none fits anything: a call
 /// may open with words of its own before its media come.
-const PATIENCE: u8 = 16;
+const MAX_DATAGRAMS: u8 = 16;
 /// Datagrams of a flow that began with STUN after which nothing is added to its label: the way is opened
 /// by some dozen, and media may come long behind the reports on it.
-const STUN_PATIENCE: u8 = u8::MAX;
-
-impl UdpMemory {
-    /// Whether the flow began with STUN: what goes on in it shares it.
-    #[must_use]
-    pub const fn began_with_stun(&self) -> bool {
-        self.so_far.is_some()
-    }
-
-    /// Takes a datagram as the first of a candidate.
-    pub(super) const fn begin(
-        &mut self,
-        candidate: Candidate,
-        is_from_client: bool,
-        number: u32,
-        sequence: u16,
-        kind: u8,
-    ) {
-        *self = Self {
-            number,
-            sequence,
-            candidate,
-            kind,
-            votes: 1,
-            is_from_client,
-            ..*self
-        };
-    }
-
-    /// A message that is likely of a peer-to-peer application.
-    ///
-    /// Protocols that are not known may begin all their datagrams alike, so a second one says
-    /// something only where it is of another kind: a request and its answer, two steps of a search.
-    fn vote(&mut self, application: Application, is_from_client: bool, kind: u8) -> Verdict {
-        let candidate = Candidate::Peer(application);
-        if self.candidate != candidate {
-            self.begin(candidate, is_from_client, 0, 0, kind);
-        } else if self.kind != kind {
-            return Verdict::Is(application);
-        }
-        // Two sides that are likely of different applications never agree.
-        wait(self)
-    }
-}
+const STUN_MAX_DATAGRAMS: u8 = u8::MAX;
 
 /// What a UDP flow carries, by one more of its datagrams.
 ///
@@ -190,7 +95,7 @@ fn behind_stun(
     memory.so_far = Some(label);
     // Media is what all that came before was for.
     let is_all = matches!(label, Application::StunRtp | Application::StunDtlsRtp);
-    if is_all || memory.datagrams == STUN_PATIENCE {
+    if is_all || memory.datagrams == STUN_MAX_DATAGRAMS {
         Verdict::Is(label)
     } else {
         Verdict::Likely(label)
@@ -230,7 +135,7 @@ fn by_votes(datagram: &[u8], is_from_client: bool, memory: &mut UdpMemory) -> Ve
     match peer {
         Sureness::Sure(application) => return Verdict::Is(application),
         Sureness::Likely(application, kind) => {
-            return memory.vote(application, is_from_client, kind);
+            return vote(memory, application, is_from_client, kind);
         }
         Sureness::None => {}
     }
@@ -251,9 +156,29 @@ const fn strange(memory: &mut UdpMemory) -> Verdict {
 
 /// More, as long as it is worth it.
 const fn wait(memory: &UdpMemory) -> Verdict {
-    if memory.datagrams < PATIENCE {
+    if memory.datagrams < MAX_DATAGRAMS {
         Verdict::More
     } else {
         Verdict::No
     }
+}
+
+/// A message that is likely of a peer-to-peer application.
+///
+/// Protocols that are not known may begin all their datagrams alike, so a second one says
+/// something only where it is of another kind: a request and its answer, two steps of a search.
+fn vote(
+    memory: &mut UdpMemory,
+    application: Application,
+    is_from_client: bool,
+    kind: u8,
+) -> Verdict {
+    let candidate = Candidate::Peer(application);
+    if memory.candidate != candidate {
+        memory.begin(candidate, is_from_client, 0, 0, kind);
+    } else if memory.kind != kind {
+        return Verdict::Is(application);
+    }
+    // Two sides that are likely of different applications never agree.
+    wait(memory)
 }

@@ -4,7 +4,7 @@
 //! answer with its identifier), or by packets whose identifiers and times agree.
 
 use super::bytes::{be16, be32, byte};
-use super::udp::{Candidate, UdpMemory};
+use super::udp_memory::{Candidate, UdpMemory};
 use super::{Application, Verdict};
 
 const HEADER: usize = 20;

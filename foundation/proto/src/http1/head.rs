@@ -1,8 +1,7 @@
 //! The head of a request or response: start line and the fields that a measurement needs.
 
 use super::lengths::Lengths;
-use super::lines::Lines;
-use super::start::is_tchar;
+use super::lines::{Lines, is_tchar};
 use super::{MAX_HEAD, MAX_METHOD};
 
 /// What became of an attempt to parse a head.

@@ -123,6 +123,49 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
+/// `tchar` of RFC 9110 sec. 5.6.2.
+static TCHAR: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "a u8 is within 256 entries; evaluated at compile time"
+        )]
+        {
+            table[byte as usize] = byte.is_ascii_alphanumeric()
+                || matches!(
+                    byte,
+                    b'!' | b'#'
+                        | b'$'
+                        | b'%'
+                        | b'&'
+                        | b'\''
+                        | b'*'
+                        | b'+'
+                        | b'-'
+                        | b'.'
+                        | b'^'
+                        | b'_'
+                        | b'`'
+                        | b'|'
+                        | b'~'
+                );
+        }
+        if byte == 255 {
+            break;
+        }
+        byte += 1;
+    }
+    table
+};
+
+/// Whether a byte may stand in a method.
+#[inline]
+pub(super) fn is_tchar(byte: u8) -> bool {
+    TCHAR.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

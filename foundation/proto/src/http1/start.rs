@@ -1,5 +1,7 @@
 //! Does a payload begin with an HTTP/1 start line? The test that every data segment passes through.
 
+use super::lines::is_tchar;
+
 /// What the first bytes of a payload are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
@@ -38,49 +40,6 @@ const KNOWN: [(&[u8], u32); 14] = [
 ];
 
 const STATUS_LINE: &[u8] = b"HTTP/1.";
-
-/// `tchar` of RFC 9110 sec. 5.6.2.
-static TCHAR: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    loop {
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "a u8 is within 256 entries; evaluated at compile time"
-        )]
-        {
-            table[byte as usize] = byte.is_ascii_alphanumeric()
-                || matches!(
-                    byte,
-                    b'!' | b'#'
-                        | b'$'
-                        | b'%'
-                        | b'&'
-                        | b'\''
-                        | b'*'
-                        | b'+'
-                        | b'-'
-                        | b'.'
-                        | b'^'
-                        | b'_'
-                        | b'`'
-                        | b'|'
-                        | b'~'
-                );
-        }
-        if byte == 255 {
-            break;
-        }
-        byte += 1;
-    }
-    table
-};
-
-/// Whether a byte may stand in a method.
-#[inline]
-pub(super) fn is_tchar(byte: u8) -> bool {
-    TCHAR.get(usize::from(byte)).copied().unwrap_or(false)
-}
 
 /// Decides what a payload begins with.
 ///

@@ -7,6 +7,8 @@ use super::ladder::{Ladder, Level};
 use super::row::RowLayout;
 use crate::cells::{Buckets, Catalogue, Kind, Series};
 
+/// Head of the journal: writing, count, places, checksum.
+pub(super) const JOURNAL_HEAD_BYTES: usize = 128;
 const MAGIC: [u8; 8] = *b"lwarchiv";
 /// Raised with every change of the format.
 const VERSION: u32 = 1;
@@ -96,7 +98,7 @@ impl Layout {
 
     /// Where the image of the journal for a level stands.
     pub(super) const fn image(&self, level: usize) -> usize {
-        self.header_bytes + super::journal::HEAD_BYTES + level * self.row.bytes
+        self.header_bytes + JOURNAL_HEAD_BYTES + level * self.row.bytes
     }
 
     /// Where a row stands.

@@ -1,12 +1,10 @@
 //! The journal: the rows of one step as they will be, so that writing them can be done again.
 
 use super::bytes::{checksum, put_u32, put_u64, u32_at, u64_at};
-use super::header::Layout;
+use super::header::{JOURNAL_HEAD_BYTES as HEAD_BYTES, Layout};
 use super::ladder::Ladder;
 use super::row::RowBuffer;
 
-/// Writing, count, places, checksum.
-pub(super) const HEAD_BYTES: usize = 128;
 const PLACES: usize = 16;
 const SUM: usize = PLACES + 8 * Ladder::MAX_LEVELS;
 

@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The same start, ending after `len` bytes, or with the enclosing layer where that is earlier. A
-    /// frame does not end earlier: who cuts the frames of a capture may write the new length as the old.
+    /// frame does not end earlier: whoever cuts the frames of a capture may write the new length as the old.
     #[inline]
     pub(super) fn limit(self, len: u32) -> Self {
         Self {

@@ -1,8 +1,7 @@
 //! IPv4 and IPv6: lengths, fragments, extension headers.
 
 use super::cursor::Cursor;
-use super::walk::{Next, Step, Walk};
-use crate::fragments::Fragment;
+use super::state::{Fragment, Next, Step, Walk};
 use crate::{DecodeError, DecodeErrorKind, Layer, Network, Transport};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;

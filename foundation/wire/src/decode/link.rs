@@ -1,9 +1,7 @@
 //! Link layers and what stands between them and IP: tags, labels, PPP.
 
 use super::cursor::Cursor;
-use super::media::Arcnet;
-use super::walk::{Next, Step, Walk};
-use super::wireless::Header;
+use super::state::{Arcnet, Next, Step, Walk, WirelessHeader};
 use crate::{DecodeError, DecodeErrorKind, Layer, LinkType, Transport};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
@@ -25,7 +23,7 @@ pub(super) fn first(link: LinkType, at: Cursor<'_>) -> std::result::Result<Next,
         LinkType::PPP | LinkType::PPP_HDLC => Next::Ppp,
         LinkType::PPP_ETHER => Next::Pppoe,
         LinkType::CISCO_HDLC => Next::CiscoHdlc,
-        LinkType::IEEE802_11 => Next::Ieee80211(Header::Plain),
+        LinkType::IEEE802_11 => Next::Ieee80211(WirelessHeader::Plain),
         LinkType::IEEE802_11_RADIOTAP => Next::Radiotap,
         LinkType::IEEE802_11_PRISM => Next::Prism,
         LinkType::IEEE802_11_AVS => Next::Avs,

@@ -1,7 +1,7 @@
 //! Link layers of other media: FDDI, ARCnet, Frame Relay, SLIP; and the kernel's log (NFLOG).
 
 use super::cursor::{Cursor, len32};
-use super::walk::{Next, Step, Walk};
+use super::state::{Arcnet, Next, Step, Walk};
 use crate::{DecodeError, DecodeErrorKind, Layer, Transport};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
@@ -13,15 +13,6 @@ pub(super) fn fddi(at: Cursor<'_>) -> Result<'_> {
         0x50 => Step::Into(Next::Llc, rest),
         _ => Step::Done(Transport::NotIp(0)),
     })
-}
-
-/// How an ARCnet header is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arcnet {
-    /// As on the wire, with the longer header of exception packets.
-    Bsd,
-    /// With an offset before the system code; the kernel has put exception packets right.
-    Linux,
 }
 
 /// ARCnet: two addresses of one byte, a system code, and of RFC 1201 how the packet is split.

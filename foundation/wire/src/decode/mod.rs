@@ -13,6 +13,7 @@ mod cursor;
 mod ip;
 mod link;
 mod media;
+mod state;
 mod transport;
 mod tunnel;
 mod walk;
@@ -21,7 +22,8 @@ mod wireless;
 #[cfg(test)]
 mod tests;
 
-use crate::fragments::Fragment;
+pub(crate) use state::Fragment;
+
 use crate::{DecodeError, LinkType, Network, Packet, Tcp, Transport, Udp};
 
 const ETHERTYPE_IPV4: u16 = 0x0800;

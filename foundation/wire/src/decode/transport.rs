@@ -1,7 +1,7 @@
 //! What an IP packet carries: TCP, UDP, another IP packet, or something that is only named.
 
 use super::cursor::Cursor;
-use super::walk::{Next, Step, Walk};
+use super::state::{Next, Step, Walk};
 use crate::{DecodeError, DecodeErrorKind, Layer, Network, Tcp, Transport, Udp};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;

@@ -1,8 +1,7 @@
 //! Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, AYIYA and Teredo headers.
 
 use super::cursor::Cursor;
-use super::walk::{Next, Step, Walk};
-use super::wireless::Header;
+use super::state::{Next, Step, Walk, WirelessHeader};
 use crate::{DecodeError, DecodeErrorKind, Layer, Transport};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
@@ -67,7 +66,7 @@ fn carried_by_gre<'a>(
         }
         // Access points of Aruba: a frame of the air, by the number of its radio.
         0x8200..=0x8370 | 0x9000 if ethertype & 0x0f == 0 => {
-            Ok(Step::Into(Next::Ieee80211(Header::Plain), at))
+            Ok(Step::Into(Next::Ieee80211(WirelessHeader::Plain), at))
         }
         other => Ok(Step::Into(Next::EtherType(other), at)),
     }
@@ -100,7 +99,7 @@ fn erspan<'a>(walk: &mut Walk<'a>, header_len: usize, at: Cursor<'a>) -> Result<
 /// Access points mirror what they have on the air under the same frame type.
 fn mirrored(at: Cursor<'_>) -> Next {
     if super::wireless::is_likely(at) {
-        Next::Ieee80211(Header::Plain)
+        Next::Ieee80211(WirelessHeader::Plain)
     } else {
         Next::Ethernet
     }
@@ -147,7 +146,7 @@ pub(super) fn capwap<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     walk.in_fragment |= is_fragment && !is_last;
     Ok(match (is_native, binding) {
         (false, _) => Step::Into(Next::Ethernet, rest),
-        (true, IEEE_802_11) => Step::Into(Next::Ieee80211(Header::PerhapsSwapped), rest),
+        (true, IEEE_802_11) => Step::Into(Next::Ieee80211(WirelessHeader::PerhapsSwapped), rest),
         (true, _) => Step::Done(Transport::NotIp(0)),
     })
 }

@@ -1,132 +1,14 @@
-//! The general path: one header per turn until an IP packet is told.
+//! The general path: one header per turn until an IP packet is reached.
 
 use super::cursor::Cursor;
-use super::media::{self, Arcnet};
-use super::wireless::{self, Header};
-use super::{ip, link, transport, tunnel};
-use crate::fragments::Fragment;
-use crate::{DecodeError, DecodeErrorKind, Layer, LinkType, Network, Packet, Transport};
+use super::state::{Fragment, Next, Step, Walk};
+use super::{ip, link, media, transport, tunnel, wireless};
+use crate::{DecodeError, DecodeErrorKind, LinkType, Network, Packet, Transport};
 
-/// VLAN tags, MPLS labels, authentication headers and the like in one frame.
-const MAX_TAGS: u8 = 16;
 /// IP tunnels in one frame.
 const MAX_TUNNELS: u8 = 8;
 
-/// What the bytes at the cursor are.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Next {
-    Ethernet,
-    LinuxSll,
-    LinuxSll2,
-    Null,
-    Pppoe,
-    Ppp,
-    CiscoHdlc,
-    Llc,
-    Snap,
-    Ieee80211(Header),
-    Radiotap,
-    Prism,
-    Avs,
-    Ppi,
-    Nflog,
-    FrameRelay,
-    MultilinkFrameRelay,
-    Slip,
-    Fddi,
-    Arcnet(Arcnet),
-    Mpls,
-    Ip,
-    Ipv4,
-    Ipv6,
-    EtherType(u16),
-    Protocol(u8),
-    Gre,
-    Vxlan,
-    VxlanGpe,
-    Geneve,
-    GtpU,
-    Teredo,
-    Capwap,
-    Ayiya,
-}
-
-/// The outcome of reading one header.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Step<'a> {
-    Into(Next, Cursor<'a>),
-    Done(Transport<'a>),
-}
-
-/// What the walk carries from header to header.
-#[derive(Debug)]
-pub(super) struct Walk<'a> {
-    pub(super) network: Network<'a>,
-    pub(super) vlan: Option<u16>,
-    /// Inside the first fragment of a packet, lengths may well point beyond its end.
-    pub(super) in_fragment: bool,
-    /// The first fragment that was met.
-    pub(super) fragment: Option<Fragment<'a>>,
-    tags: u8,
-    pub(super) tunnels: u8,
-    most_tunnels: u8,
-    fault: Option<DecodeError>,
-    outer: Option<Packet<'a>>,
-}
-
 impl<'a> Walk<'a> {
-    /// Counts a tag or another header that can repeat.
-    pub(super) fn tag(&mut self, layer: Layer, at: Cursor<'_>) -> Result<(), DecodeError> {
-        if self.tags == MAX_TAGS {
-            return Err(at.error(layer, DecodeErrorKind::TooDeep));
-        }
-        self.tags = self.tags.saturating_add(1);
-        Ok(())
-    }
-
-    /// Opens a tunnel; `carrier` is what the packet is if the inside does not decode.
-    pub(super) fn tunnel(
-        &mut self,
-        carrier: Transport<'a>,
-        layer: Layer,
-        at: Cursor<'_>,
-    ) -> Result<(), DecodeError> {
-        self.outer = Some(self.packet(carrier));
-        if self.tunnels == self.most_tunnels {
-            return Err(at.error(layer, DecodeErrorKind::TooDeep));
-        }
-        self.tunnels = self.tunnels.saturating_add(1);
-        Ok(())
-    }
-
-    /// Keeps the first thing that is wrong with a packet that stands.
-    #[cold]
-    pub(super) fn note(&mut self, fault: DecodeError) {
-        if !self.in_fragment {
-            self.fault.get_or_insert(fault);
-        }
-    }
-
-    /// Ends `at` after `len` bytes, the value of a length field of `layer`.
-    pub(super) fn limit(&mut self, at: Cursor<'a>, len: u32, layer: Layer) -> Cursor<'a> {
-        if len > at.wire {
-            self.note(at.beyond_end(layer, len));
-        }
-        at.limit(len)
-    }
-
-    fn packet(&self, transport: Transport<'a>) -> Packet<'a> {
-        Packet {
-            network: self.network,
-            transport,
-            vlan: self.vlan,
-            tunnels: self.tunnels,
-            is_fragment: self.fragment.is_some(),
-            is_later_fragment: self.fragment.is_some_and(|fragment| fragment.offset > 0),
-            fault: self.fault,
-        }
-    }
-
     fn step(&mut self, next: Next, at: Cursor<'a>) -> Result<Step<'a>, DecodeError> {
         match next {
             Next::Ethernet => link::ethernet(self, at),
@@ -196,7 +78,7 @@ pub(super) fn fragment(link: LinkType, frame: &[u8], wire_len: u32) -> Option<Fr
 
 impl<'a> Walk<'a> {
     /// A walk through so many tunnels at most.
-    const fn through(most_tunnels: u8) -> Self {
+    const fn through(max_tunnels: u8) -> Self {
         Self {
             network: Network::None,
             vlan: None,
@@ -204,7 +86,7 @@ impl<'a> Walk<'a> {
             fragment: None,
             tags: 0,
             tunnels: 0,
-            most_tunnels,
+            max_tunnels,
             fault: None,
             outer: None,
         }

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::link::first;
-use super::walk::{Next, Step, Walk};
+use super::state::{Next, Step, Walk, WirelessHeader};
 use crate::{DecodeError, DecodeErrorKind, Layer, LinkType, Transport};
 
 type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
@@ -10,25 +10,18 @@ type Result<'a> = std::result::Result<Step<'a>, DecodeError>;
 /// Words of one radiotap header that say which fields there are; namespaces need a few.
 const MAX_PRESENT_WORDS: u32 = 32;
 
-/// How an IEEE 802.11 header stands in its frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Header {
-    /// As on the air.
-    Plain,
-    /// Filled up to whole words of 4 bytes.
-    Padded,
-    /// As some access points send it through CAPWAP: the bytes of frame control and sequence control may be
-    /// swapped.
-    PerhapsSwapped,
-}
-
 /// A frame of IEEE 802.11: of data frames in the clear, their LLC.
 ///
 /// Only the first packet of an aggregate (A-MSDU) is given, and the first fragment of a fragmented one.
 /// Source: IEEE 802.11-2020 clauses 9.2.4 and 9.3.2.
-pub(super) fn ieee_802_11<'a>(walk: &mut Walk<'a>, form: Header, at: Cursor<'a>) -> Result<'a> {
+pub(super) fn ieee_802_11<'a>(
+    walk: &mut Walk<'a>,
+    form: WirelessHeader,
+    at: Cursor<'a>,
+) -> Result<'a> {
     let (head, _) = at.take::<2>(Layer::Ieee80211)?;
-    let is_swapped = form == Header::PerhapsSwapped && is_data(head[1]) && !is_data(head[0]);
+    let is_swapped =
+        form == WirelessHeader::PerhapsSwapped && is_data(head[1]) && !is_data(head[0]);
     let [control, flags] = match *head {
         [flags, control] if is_swapped => [control, flags],
         as_sent => as_sent,
@@ -50,8 +43,8 @@ pub(super) fn ieee_802_11<'a>(walk: &mut Walk<'a>, form: Header, at: Cursor<'a>)
     walk.in_fragment |= flags & 0x04 != 0;
     let (qos_at, len) = data_header(control, flags);
     let len = match form {
-        Header::Padded => len.next_multiple_of(4),
-        Header::Plain | Header::PerhapsSwapped => len,
+        WirelessHeader::Padded => len.next_multiple_of(4),
+        WirelessHeader::Plain | WirelessHeader::PerhapsSwapped => len,
     };
     let body = at.skip_all(Layer::Ieee80211, len)?;
     let qos = qos_at.and_then(|place| at.bytes.get(place));
@@ -116,8 +109,8 @@ pub(super) fn radiotap<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     let flags_at = if has_time { unaligned + 8 } else { 0 };
     let flags = fields.skip(flags_at).peek::<1>().filter(|_| has_flags);
     let form = match flags {
-        Some(&[flags]) if flags & 0x20 != 0 => Header::Padded,
-        _ => Header::Plain,
+        Some(&[flags]) if flags & 0x20 != 0 => WirelessHeader::Padded,
+        _ => WirelessHeader::Plain,
     };
     ieee_802_11(walk, form, rest)
 }
@@ -142,7 +135,7 @@ pub(super) fn prism<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     if at.peek::<4>().is_some_and(is_avs) {
         return avs(walk, at);
     }
-    ieee_802_11(walk, Header::Plain, at.skip_all(Layer::Prism, 144)?)
+    ieee_802_11(walk, WirelessHeader::Plain, at.skip_all(Layer::Prism, 144)?)
 }
 
 const fn is_avs(cookie: &[u8; 4]) -> bool {
@@ -161,7 +154,7 @@ pub(super) fn avs<'a>(walk: &mut Walk<'a>, at: Cursor<'a>) -> Result<'a> {
     let len = u32::from_be_bytes([*a, *b, *c, *d]);
     let len = u16::try_from(len).unwrap_or(u16::MAX);
     let rest = length_of_header(Layer::Avs, at, len, 8)?;
-    ieee_802_11(walk, Header::Plain, rest)
+    ieee_802_11(walk, WirelessHeader::Plain, rest)
 }
 
 /// Per-packet information: its length and the link type of what follows.

@@ -14,7 +14,8 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
 use crate::decode;
-use crate::{LinkType, Network, Timestamp};
+use crate::decode::Fragment;
+use crate::{LinkType, Timestamp};
 
 mod whole;
 
@@ -36,25 +37,6 @@ const MAX_NESTING: u8 = 4;
 const MAX_LEN: u32 = 65_535;
 /// Buffers kept for the next packets.
 const SPARE: usize = 8;
-
-/// A part of an IP packet, as [`decode()`] met it first in a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fragment<'a> {
-    pub(crate) network: Network<'a>,
-    /// Protocol behind the fragment header.
-    pub(crate) protocol: u8,
-    pub(crate) identification: u32,
-    /// Place of the data in the packet, bytes.
-    pub(crate) offset: u32,
-    pub(crate) has_more: bool,
-    /// The data as far as it was captured.
-    pub(crate) data: &'a [u8],
-    /// Bytes of data on the wire.
-    pub(crate) len: u32,
-    pub(crate) vlan: Option<u16>,
-    /// IP tunnels that it is in.
-    pub(crate) tunnels: u8,
-}
 
 /// What became of fragments; merges by addition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! are walked, however they are cut into segments. The classes are Tstat's.
 
 use super::framing::Cut;
+use super::handle::Handle;
 use super::{Layer7, Segment};
-use crate::layer7::state::Handle;
 
 /// Bytes of protocol, length and opcode.
 const HEADER: usize = 6;

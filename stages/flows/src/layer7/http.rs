@@ -11,7 +11,8 @@ use linkweir_proto::http1::{
 use linkweir_record::flow::{FlowBatch, FlowRow, FlowText, MESSAGE_TEXTS, MessageKind, MessageRow};
 
 use super::gather::MOST;
-use super::state::{Handle, State};
+use super::handle::Handle;
+use super::state::State;
 use super::texts::Text;
 use super::{Ends, Layer7, Segment, Shared};
 use crate::side::Side;

@@ -8,7 +8,7 @@ use linkweir_proto::http1::{Start, classify};
 use linkweir_proto::quic::{Kind, LongHeader};
 use linkweir_record::flow::{FlowRow, Protocol};
 
-use super::state::Stage;
+use super::handle::Stage;
 use super::{Ends, Segment};
 use crate::side::Side;
 

@@ -16,10 +16,12 @@ pub mod dns_cache;
 mod ed2k;
 mod framing;
 mod gather;
+mod handle;
 mod http;
 mod label;
 mod opening;
 mod quic;
+mod sessions;
 mod state;
 mod texts;
 mod tls;
@@ -29,14 +31,15 @@ use std::net::IpAddr;
 use linkweir_proto::application::Application;
 use linkweir_record::flow::{FlowBatch, FlowRow, FlowText};
 
-pub use state::Handle;
+pub use handle::Handle;
 
 use crate::config::FlowsConfig;
 use crate::side::Side;
 use dns_cache::DnsCache;
 pub use dns_cache::DnsCounters;
 use gather::Pool;
-use state::{Naming, Stage, States};
+use handle::Stage;
+use state::{Naming, States};
 use texts::{Budget, Text};
 
 /// States at most: this share of the flows.

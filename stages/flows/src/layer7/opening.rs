@@ -7,8 +7,8 @@
 use linkweir_proto::application::Verdict;
 use linkweir_record::flow::FlowBatch;
 
+use super::handle::{Handle, Stage};
 use super::label;
-use super::state::{Handle, Stage};
 use super::{Ends, Layer7, Segment};
 use crate::side::Side;
 

@@ -10,7 +10,9 @@ use linkweir_proto::quic::{
 };
 use linkweir_proto::tls::parse_client_hello;
 
-use super::state::{Handle, Stage, State};
+use super::handle::{Handle, Stage};
+use super::sessions::{GatheringId, QuicStart};
+use super::state::State;
 use super::texts::{Budget, Text};
 use super::{Layer7, tls};
 use crate::side::Side;
@@ -21,22 +23,6 @@ const PACKETS_PER_DATAGRAM: usize = 4;
 const MOST_DATAGRAMS: u8 = 32;
 /// Flows whose hello is gathered at the same time: 8 KiB each.
 const MOST_GATHERING: usize = 1024;
-
-/// A [`ClientInitials`] of the pool; zero: none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct GatheringId(u32);
-
-/// What is known of the beginning of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Opening {
-    gathering: GatheringId,
-    datagrams: u8,
-    /// Whether the hello was read, or will not be.
-    is_done: bool,
-    /// Whether the client sent a packet with a short header.
-    has_short: bool,
-    pub(super) has_zero_rtt: bool,
-}
 
 /// Hellos that are being gathered.
 #[derive(Debug, Default)]
@@ -72,7 +58,7 @@ impl Gathering {
     }
 
     /// Gives the place of a flow back.
-    pub(super) fn release(&mut self, opening: &mut Opening) {
+    pub(super) fn release(&mut self, opening: &mut QuicStart) {
         let id = std::mem::take(&mut opening.gathering);
         if let Some(client) = self.get(id) {
             client.clear();

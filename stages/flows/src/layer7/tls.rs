@@ -10,97 +10,14 @@ use linkweir_proto::tls::{
     Alpn, ContentType, MessageHeader, Parsed, RecordHeader, Ssl2Hello, certificate_name,
     message_type, parse_client_hello, parse_server_hello,
 };
-use linkweir_record::flow::{FlowRow, FlowSide};
 
-use super::framing::Cut;
 use super::gather::{GatherId, MOST};
-use super::state::{Handle, State};
+use super::handle::Handle;
+use super::sessions::SinceStart;
+use super::state::State;
 use super::texts::{Budget, Text};
 use super::{Layer7, Segment, Shared};
 use crate::side::Side;
-
-/// A time since the first packet of the flow, nanoseconds; eight bytes where `Option` has sixteen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Moment(u64);
-
-impl Moment {
-    const fn at(since_start_ns: u64) -> Self {
-        Self(since_start_ns.saturating_add(1))
-    }
-
-    const fn get(self) -> Option<u64> {
-        self.0.checked_sub(1)
-    }
-}
-
-/// Where the records of one direction stand.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Records {
-    /// Bytes left of the record.
-    left: u32,
-    /// Bytes left of a handshake message that is not read.
-    skip: u32,
-    content: ContentType,
-    header: Cut<{ RecordHeader::LEN }>,
-    /// Whether a record was seen.
-    has_begun: bool,
-    /// Whether it is not known where the next record begins.
-    is_lost: bool,
-    /// Whether handshake messages can no longer be read: they are encrypted, or bytes are missing.
-    is_closed: bool,
-    /// Version offered or chosen.
-    version: u16,
-    last_handshake: Moment,
-    first_data: Moment,
-    data_bytes: u64,
-}
-
-impl Records {
-    /// Fills the columns of a side.
-    pub(super) const fn fill(&self, side: &mut FlowSide) {
-        side.tls_version = self.version;
-        side.last_handshake_ns = self.last_handshake.get();
-        side.appdata_ns = self.first_data.get();
-        side.appdata_bytes = self.data_bytes;
-    }
-
-    /// Passes over bytes that nobody saw; `were_sent` where they count all the same.
-    fn pass(&mut self, bytes: u32, were_sent: bool) {
-        if bytes == 0 {
-            return;
-        }
-        let within = self.left.min(bytes);
-        if were_sent && self.content == ContentType::ApplicationData {
-            self.data_bytes += u64::from(within);
-        }
-        self.left -= within;
-        // Messages go on across records: what follows a hole is not known.
-        self.is_closed |= within > 0 && self.content == ContentType::Handshake;
-        self.is_lost |= within < bytes;
-        self.header.clear();
-    }
-}
-
-/// What the hellos said of the session.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Session {
-    has_ticket: bool,
-    pub(super) has_ech: bool,
-    /// Whether a `ServerHello` came.
-    is_answered: bool,
-    /// Whether the server went through a whole handshake of TLS 1.2 or before.
-    is_full: bool,
-    /// 1 by id, 2 by ticket or pre-shared key.
-    resumed: u8,
-}
-
-impl Session {
-    /// Fills the columns of the session.
-    pub(super) const fn fill(&self, row: &mut FlowRow) {
-        row.tls_session = self.resumed;
-        row.has_ech |= self.has_ech;
-    }
-}
 
 impl Layer7 {
     /// Payload of a TLS flow in stream order.
@@ -144,7 +61,7 @@ fn give_up(state: &mut State, shared: &mut Shared, side: Side) {
 /// Walks over the records in a segment.
 fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
     let side = segment.side;
-    let now = Moment::at(segment.ts_ns.saturating_sub(segment.ends.start_ns));
+    let now = SinceStart::at(segment.ts_ns.saturating_sub(segment.ends.start_ns));
     let mut rest = segment.payload;
     let records = state.side_mut(side).records();
     if records.is_lost {
@@ -201,7 +118,7 @@ fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
     }
 }
 
-fn begin_record(state: &mut State, side: Side, header: RecordHeader, now: Moment) {
+fn begin_record(state: &mut State, side: Side, header: RecordHeader, now: SinceStart) {
     let records = state.side_mut(side).records();
     records.has_begun = true;
     records.content = header.content;

@@ -5,7 +5,7 @@ use linkweir_proto::http1::{
 };
 use linkweir_wire::TcpFlags;
 
-use crate::segment::{request_rest, response_rest};
+use crate::halves::{request_rest, response_rest};
 
 /// The message that begins with a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Message {
 
     /// Reads the first message of a payload that had `payload_len` bytes on the wire.
     pub(super) fn read(payload: &[u8], payload_len: u32, flags: TcpFlags) -> Self {
-        // A request on a SYN, or without an acknowledgment number, has no link of its own.
+        // A request on a SYN, or without an acknowledgment number, has no match number of its own.
         let has_link = flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
         let (is_request, alone) = match classify(payload) {
             Start::Request => (true, plain_request(payload)),

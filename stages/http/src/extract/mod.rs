@@ -6,7 +6,7 @@
 //! stage that has read the files one after the other.
 //!
 //! What to keep is not guessed: the same stage follows the file, and a segment is a row where it did
-//! something there ([`Touch`]). What it cannot know is what came before the file ([`opening`]); there
+//! something there ([`Relevance`]). What it cannot know is what came before the file ([`file_start`]); there
 //! everything is kept that could matter. A row too many is passed over by the measurement as its packet
 //! would have been. Bodies are left away.
 //!
@@ -15,10 +15,10 @@
 //!                       └ not, but at the beginning of the file ─┘
 //! ```
 
-mod early;
+mod file_start;
 pub mod frames;
+mod held;
 mod message;
-mod opening;
 pub mod shard;
 
 use std::time::Duration;
@@ -33,11 +33,11 @@ use linkweir_wire::{
 
 use crate::config::{HttpConfig, PortSet};
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::segment::{Segment, Touch};
-use crate::stage::HttpStage;
-use early::Waiting;
+use crate::matcher::Matcher;
+use crate::segment::{Relevance, Segment};
+use file_start::FileStart;
+use held::HeldRows;
 use message::Message;
-use opening::Opening;
 
 /// Settings of [`HalfStage`].
 #[derive(Debug, Clone)]
@@ -74,12 +74,12 @@ pub struct HalfStage {
     ports: Option<PortSet>,
     timeout_ns: u64,
     seed: u64,
-    follower: HttpStage,
-    /// Records of the follower, which nobody wants.
+    matcher: Matcher,
+    /// Records of the matcher, which are not used.
     unread: HttpBatch,
     /// `None` before the first packet and when the beginning of the file is over.
-    opening: Option<Opening>,
-    waiting: Waiting,
+    file_start: Option<FileStart>,
+    held: HeldRows,
     packets: u64,
     order_ns: u64,
     faults: DecodeFaults,
@@ -111,7 +111,7 @@ impl HalfStage {
             ports: config.ports.clone(),
             timeout_ns: linkweir_wire::nanos(config.timeout),
             seed: config.hash_seed,
-            follower: HttpStage::new(&HttpConfig {
+            matcher: Matcher::new(&HttpConfig {
                 timeout: config.timeout,
                 remembered: config.remembered,
                 hash_seed: config.hash_seed,
@@ -119,8 +119,8 @@ impl HalfStage {
                 ..HttpConfig::default()
             }),
             unread: HttpBatch::default(),
-            opening: None,
-            waiting: Waiting::default(),
+            file_start: None,
+            held: HeldRows::default(),
             packets: 0,
             order_ns: 0,
             faults: DecodeFaults::default(),
@@ -132,7 +132,7 @@ impl HalfStage {
     /// What was kept so far.
     #[must_use]
     pub const fn counts(&self) -> HalfCounts {
-        let (taken, possible) = self.waiting.counts();
+        let (taken, possible) = self.held.counts();
         let mut counts = self.counts;
         counts.others += taken;
         counts.possible += possible;
@@ -156,7 +156,7 @@ impl HalfStage {
         if self.packets == 0 {
             // The time of leaving of what waits is told by the next packet, hence twice.
             let until = ts_ns.saturating_add(self.timeout_ns.saturating_mul(2));
-            self.opening = Some(Opening::new(until, self.seed));
+            self.file_start = Some(FileStart::new(until, self.seed));
         }
         self.packets += 1;
         self.order_ns = self.order_ns.max(ts_ns);
@@ -187,14 +187,8 @@ impl HalfStage {
         timestamp: Timestamp,
         out: &mut HalfBatch,
     ) {
-        match decoded {
-            Ok(packet) => {
-                if let Some(fault) = &packet.fault {
-                    self.faults.note(fault);
-                }
-                self.on_packet(&packet, timestamp, out);
-            }
-            Err(fault) => self.faults.record(&fault),
+        if let Some(packet) = Packet::counted(decoded, &mut self.faults) {
+            self.on_packet(&packet, timestamp, out);
         }
     }
 
@@ -210,31 +204,31 @@ impl HalfStage {
         }
         let ts_ns = timestamp.as_nanos();
         if self
-            .opening
+            .file_start
             .as_ref()
-            .is_some_and(|opening| opening.is_over(ts_ns))
+            .is_some_and(|file_start| file_start.is_over(ts_ns))
         {
-            self.opening = None;
+            self.file_start = None;
         }
         if tcp.flags().contains(TcpFlags::SYN)
-            && let Some(opening) = &mut self.opening
+            && let Some(file_start) = &mut self.file_start
         {
-            opening.begins(&Connection::sent_by_client(&packet.network, tcp));
+            file_start.begins(&Connection::sent_by_client(&packet.network, tcp));
         }
         if tcp.payload.is_empty() {
             return;
         }
-        let touch =
-            self.follower
+        let relevance =
+            self.matcher
                 .on_segment(&packet.network, tcp, ts_ns, packet.vlan, &mut self.unread);
-        match touch {
-            Touch::Passed if self.opening.is_none() => {}
-            Touch::Passed | Touch::Early => {
-                self.on_untouched(touch == Touch::Early, packet, tcp, ts_ns, out);
+        match relevance {
+            Relevance::Irrelevant if self.file_start.is_none() => {}
+            Relevance::Irrelevant | Relevance::OutOfOrder => {
+                self.on_untouched(relevance == Relevance::OutOfOrder, packet, tcp, ts_ns, out);
             }
-            Touch::Start | Touch::Other => {
-                self.waiting.settle(&self.follower.watch, out);
-                self.on_touched(touch == Touch::Start, packet, tcp, ts_ns, out);
+            Relevance::Start | Relevance::Other => {
+                self.held.settle(&self.matcher.watch, out);
+                self.on_touched(relevance == Relevance::Start, packet, tcp, ts_ns, out);
             }
         }
     }
@@ -257,21 +251,21 @@ impl HalfStage {
         row.is_request = message.is_request;
         row.is_plain = message.is_plain;
         row.end_seq = message.len.map(|len| row.seq.wrapping_add(len));
-        let link = match message.is_request {
+        let match_seq = match message.is_request {
             Some(true) => row.ack,
             _ => row.seq,
         };
         let direction = Connection::sent_by_client(&packet.network, tcp);
-        row.eq3 = eq3_balance(direction.client, direction.server, link);
+        row.eq3 = eq3_balance(direction.client, direction.server, match_seq);
         match message.is_request {
             Some(true) => self.counts.requests += 1,
             Some(false) => self.counts.responses += 1,
             None => self.counts.others += 1,
         }
         self.counts.plain += u64::from(message.is_plain);
-        if let Some(opening) = &mut self.opening {
+        if let Some(file_start) = &mut self.file_start {
             if message.is_request.is_some() {
-                opening.has_message(&direction);
+                file_start.has_message(&direction);
             }
             // Where a message ends is not sure for a response to a request of before the file, so another
             // start line may stand in the segment than the stage has looked for.
@@ -282,27 +276,27 @@ impl HalfStage {
             };
             if let Some(bytes) = tcp.payload.get(unread..) {
                 let seq = row.seq.wrapping_add(u32::from(unread == 1));
-                opening.look(&direction, SeqNumber(seq), bytes);
+                file_start.look(&direction, SeqNumber(seq), bytes);
             }
         }
         let payload = tcp.payload.get(..message.keep).unwrap_or(tcp.payload);
-        self.waiting.push(row, payload, out);
+        self.held.push(row, payload, out);
     }
 
     /// A segment that says nothing to the stage, or nothing yet where `is_early`.
     fn on_untouched(
         &mut self,
-        is_early: bool,
+        is_out_of_order: bool,
         packet: &Packet<'_>,
         tcp: &Tcp<'_>,
         ts_ns: u64,
         out: &mut HalfBatch,
     ) {
         let segment = Segment::new(&packet.network, tcp, ts_ns, packet.vlan);
-        let may_matter = self.opening.as_mut().is_some_and(|opening| {
-            opening.may_matter(&segment.direction, segment.seq, tcp.payload)
+        let may_matter = self.file_start.as_mut().is_some_and(|file_start| {
+            file_start.may_matter(&segment.direction, segment.seq, tcp.payload)
         });
-        if !may_matter && !is_early {
+        if !may_matter && !is_out_of_order {
             return;
         }
         let mut row = self.row(packet, tcp, ts_ns);
@@ -310,10 +304,10 @@ impl HalfStage {
         row.eq3 = eq3_balance(segment.direction.client, segment.direction.server, row.seq);
         if may_matter {
             self.counts.possible += 1;
-            self.waiting.push(row, tcp.payload, out);
+            self.held.push(row, tcp.payload, out);
         } else {
-            let number = self.follower.watch.early_count().saturating_sub(1);
-            self.waiting.push_early(number, row, tcp.payload, out);
+            let number = self.matcher.watch.kept_count().saturating_sub(1);
+            self.held.push_undecided(number, row, tcp.payload, out);
         }
     }
 
@@ -366,7 +360,7 @@ impl Stage for HalfStage {
     }
 
     fn fill(&self) -> TableFill {
-        self.follower.fill()
+        self.matcher.fill()
     }
 
     fn on_batch(&mut self, batch: &Batch<'_>, out: &mut HalfBatch) {
@@ -380,10 +374,10 @@ impl Stage for HalfStage {
         let mut fragments = std::mem::take(&mut self.fragments);
         fragments.expire(now, |joined| self.on_joined(joined, out));
         self.fragments = fragments;
-        self.follower.on_tick(now, &mut self.unread);
+        self.matcher.advance(now.as_nanos(), &mut self.unread);
         self.unread.clear();
         // Who looks on does not wait for what may still turn up.
-        self.waiting.release(0, out);
+        self.held.release(0, out);
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
@@ -395,7 +389,7 @@ impl Stage for HalfStage {
         fragments.finish(|joined| self.on_joined(joined, out));
         self.fragments = fragments;
         // The head of what was kept last may begin in the next file.
-        self.waiting.release(0, out);
+        self.held.release(0, out);
         true
     }
 }

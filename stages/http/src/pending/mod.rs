@@ -1,182 +1,32 @@
 //! Messages that wait for their counterpart.
 //!
-//! One entry a message, found by connection and link (Eq. 2). Pipelined requests have the same
-//! link; they stand in a queue behind the one that was sent first, and the queue moves to the link
-//! of the next response as each is answered.
+//! One entry a message, found by connection and match number (Eq. 2). Pipelined requests have the same
+//! match number; they stand in a queue behind the one that was sent first, and the queue moves to the match number
+//! of the next response as each is answered. The requests of a pipeline that is followed are known by their turn, not by
+//! a match number.
 
-use linkweir_table::{Chain, Id, Table};
+use linkweir_table::{Id, Table};
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::place::Place;
 
-mod followed;
+mod waiting;
 
-pub(crate) use followed::NO_TURN;
+pub(crate) use waiting::{Half, Waiting, WaitingRequest, WaitingResponse};
 
-/// Requests that may wait behind one another at one link (Zeek's limit is 100).
-pub const MAX_PIPELINE: u32 = 256;
+/// Requests that may wait behind one another at one match number (Zeek's limit is 100).
+pub(crate) const MAX_PIPELINE: u32 = 256;
 
 /// Two messages that are further apart than a day, though the capture was not that long in between:
 /// a clock is wrong, and says nothing.
 const CLOCK_FAULT_NS: u64 = 86_400_000_000_000;
 
-/// A message in the table.
-#[derive(Debug)]
-pub struct Waiting {
-    /// The connection, client first.
-    pub connection: Connection,
-    /// The number that both halves share.
-    pub link: u32,
-    /// Time of its first packet, nanoseconds.
-    pub ts_ns: u64,
-    /// Time of the last change, never falling, nanoseconds: the order of leaving.
-    pub changed_ns: u64,
-    /// Time of the last change by the packet's own clock: what a counterpart's time is compared to,
-    /// so that it does not matter which other packets the stage sees.
-    pub packet_ns: u64,
-    /// Texts, one after the other.
-    pub text: Chain,
-    /// Head and declared body.
-    pub bytes: Option<u64>,
-    /// Outermost VLAN id.
-    pub vlan: Option<u16>,
-    /// HTTP minor version.
-    pub minor: u8,
-    /// Times it was seen again.
-    pub retransmissions: u16,
-    /// What it is.
-    pub half: Half,
-}
-
-impl Waiting {
-    /// The sequence number of a request; of a response, its link.
-    #[must_use]
-    pub const fn request_seq(&self) -> SeqNumber {
-        match &self.half {
-            Half::Request(request) => request.seq,
-            Half::Response(_) => SeqNumber(self.link),
-        }
-    }
-
-    /// Which request of a followed pipeline it is.
-    #[must_use]
-    pub const fn turn(&self) -> Option<u32> {
-        match &self.half {
-            Half::Request(request) if request.turn > 0 => Some(request.turn),
-            _ => None,
-        }
-    }
-
-    /// Taken out of a queue, it is of no pipeline any more.
-    pub(crate) const fn stand_alone(&mut self) {
-        if let Half::Request(request) = &mut self.half {
-            request.turn = 0;
-            request.leads = true;
-            (request.behind, request.before, request.last) = (None, None, None);
-            request.followers = 0;
-        }
-    }
-
-    /// The link at which the pipeline of a request began; of a response, its own.
-    #[must_use]
-    pub const fn origin(&self) -> u32 {
-        match &self.half {
-            Half::Request(request) => request.origin,
-            Half::Response(_) => self.link,
-        }
-    }
-}
-
-/// Which half of a transaction an entry is, with what only that half has.
-#[derive(Debug)]
-pub enum Half {
-    /// A request.
-    Request(WaitingRequest),
-    /// A final response that came before its request, or without one.
-    Response(WaitingResponse),
-}
-
-/// What is kept of a request.
-#[derive(Debug)]
-pub struct WaitingRequest {
-    /// Sequence number of its first byte.
-    pub seq: SeqNumber,
-    /// Its acknowledgment number: the link at which its pipeline began.
-    pub origin: u32,
-    /// Interim responses so far.
-    pub interim_responses: u16,
-    /// Lengths of method, target and host in the text; the agent is the rest.
-    pub lens: [u16; 3],
-    /// Whether it came on a SYN, without an acknowledgment number (RFC 7413).
-    pub on_syn: bool,
-    /// Which request of a followed pipeline it is; 0: of none.
-    turn: u32,
-    /// Whether it is the one that the next response answers.
-    leads: bool,
-    /// The request behind it.
-    behind: Option<Id>,
-    /// The request before it.
-    before: Option<Id>,
-    /// Of a leader: the last of its queue and how many follow.
-    last: Option<Id>,
-    followers: u32,
-}
-
-impl WaitingRequest {
-    /// A request that stands alone.
-    #[must_use]
-    pub(crate) fn new(place: &Place, lens: [u16; 3]) -> Self {
-        Self {
-            turn: place.standing.turn().unwrap_or(0),
-            seq: place.seq,
-            origin: place.ack,
-            interim_responses: 0,
-            lens,
-            on_syn: !place.has_ack,
-            leads: true,
-            behind: None,
-            before: None,
-            last: None,
-            followers: 0,
-        }
-    }
-}
-
-impl WaitingResponse {
-    /// Whether the server had seen a request that begins at `seq` when it sent this.
-    #[must_use]
-    pub fn acknowledges(&self, seq: SeqNumber) -> bool {
-        self.ack.is_none_or(|ack| seq.before(ack))
-    }
-}
-
-/// What is kept of a response.
-#[derive(Debug, Clone, Copy)]
-pub struct WaitingResponse {
-    /// The sequence number after the segment in which its head ended.
-    pub seen_to: SeqNumber,
-    /// Time of that segment, nanoseconds.
-    pub seen_ns: u64,
-    /// Its acknowledgment number: it answers no request from there on.
-    pub ack: Option<SeqNumber>,
-    /// Status code.
-    pub status_code: u16,
-    /// Length of the reason phrase in the text; the content type is the rest.
-    pub reason_len: u16,
-    /// Bytes of the head.
-    pub head_len: u32,
-    /// `Content-Length`.
-    pub content_length: Option<u64>,
-    /// Whether the body is chunked; and its length where it was all in the segment.
-    pub chunked: bool,
-    /// Length of a chunked body that was seen whole.
-    pub chunked_len: Option<u32>,
-}
+/// The turn of a request that has come before others which are before it: it is not known yet.
+pub(crate) const NO_TURN: u32 = u32::MAX;
 
 /// The table of waiting messages.
 #[derive(Debug)]
-pub struct Pending {
+pub(crate) struct Pending {
     table: Table<Waiting>,
     /// Time of the message at hand.
     packet_ns: u64,
@@ -194,8 +44,7 @@ const fn low(hash: u64) -> u32 {
 
 impl Pending {
     /// A table for `capacity` messages that find their counterparts within `timeout_ns`.
-    #[must_use]
-    pub fn new(capacity: usize, timeout_ns: u64) -> Self {
+    pub(crate) fn new(capacity: usize, timeout_ns: u64) -> Self {
         Self {
             table: Table::with_capacity(capacity),
             packet_ns: 0,
@@ -204,51 +53,45 @@ impl Pending {
     }
 
     /// Messages in the table.
-    #[must_use]
-    pub const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.table.len()
     }
 
     /// Messages at most.
-    #[must_use]
-    pub const fn capacity(&self) -> usize {
+    pub(crate) const fn capacity(&self) -> usize {
         self.table.capacity()
     }
 
     /// Whether nothing waits.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
     /// Whether no more fits.
-    #[must_use]
-    pub const fn is_full(&self) -> bool {
+    pub(crate) const fn is_full(&self) -> bool {
         self.table.is_full()
     }
 
     /// From now on only what has not timed out at `packet_ns` is found.
     #[inline]
-    pub const fn set_time(&mut self, packet_ns: u64) {
+    pub(crate) const fn set_time(&mut self, packet_ns: u64) {
         self.packet_ns = packet_ns;
     }
 
     /// The message that changed longest ago.
-    #[must_use]
-    pub fn oldest(&self) -> Option<(Id, &Waiting)> {
+    pub(crate) fn oldest(&self) -> Option<(Id, &Waiting)> {
         self.table.oldest()
     }
 
     /// A message by its id.
     #[inline]
-    #[must_use]
-    pub fn get(&self, id: Id) -> Option<&Waiting> {
+    pub(crate) fn get(&self, id: Id) -> Option<&Waiting> {
         self.table.get(id)
     }
 
     /// A message by its id.
     #[inline]
-    pub fn get_mut(&mut self, id: Id) -> Option<&mut Waiting> {
+    pub(crate) fn get_mut(&mut self, id: Id) -> Option<&mut Waiting> {
         self.table.get_mut(id)
     }
 
@@ -258,84 +101,83 @@ impl Pending {
         waited >= self.timeout_ns && waited < CLOCK_FAULT_NS
     }
 
-    /// What waits at a link and has not timed out.
+    /// What waits at a match number and has not timed out.
     #[inline]
     fn find(
         &self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: u32,
+        match_seq: u32,
         is_wanted: impl Fn(&Half) -> bool,
     ) -> Option<Id> {
         self.table
-            .find(low(hash.with(Meaning::Link, link)), |waiting| {
-                waiting.link == link
+            .find(low(hash.with(Meaning::MatchSeq, match_seq)), |waiting| {
+                waiting.match_seq == match_seq
                     && !self.is_overdue(waiting)
                     && waiting.connection == *connection
                     && is_wanted(&waiting.half)
             })
     }
 
-    /// Whether anything waits at a link: for most requests nothing does, and one look-up says so.
+    /// Whether anything waits at a match number: for most requests nothing does, and one look-up says so.
     #[inline]
     pub(crate) fn is_waited_at(
         &self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: u32,
+        match_seq: u32,
     ) -> bool {
-        self.find(connection, hash, link, |_| true).is_some()
+        self.find(connection, hash, match_seq, |_| true).is_some()
     }
 
-    /// The request that the next response at a link answers.
+    /// The request that the next response at a match number answers.
     #[inline]
-    pub fn find_leader(
+    pub(crate) fn find_leader(
         &self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: u32,
+        match_seq: u32,
     ) -> Option<Id> {
         self.find(
             connection,
             hash,
-            link,
+            match_seq,
             |half| matches!(half, Half::Request(request) if request.leads),
         )
     }
 
-    /// The response that waits at a link.
+    /// The response that waits at a match number.
     #[inline]
-    pub fn find_response(
+    pub(crate) fn find_response(
         &self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: u32,
+        match_seq: u32,
     ) -> Option<Id> {
-        self.find(connection, hash, link, |half| {
+        self.find(connection, hash, match_seq, |half| {
             matches!(half, Half::Response(_))
         })
     }
 
-    /// The response at a link to a request that begins at `seq`: one that acknowledges it.
+    /// The response at a match number to a request that begins at `seq`: one that acknowledges it.
     #[inline]
-    pub fn find_answer(
+    pub(crate) fn find_answer(
         &self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: u32,
+        match_seq: u32,
         seq: SeqNumber,
     ) -> Option<Id> {
         self.find(
             connection,
             hash,
-            link,
+            match_seq,
             |half| matches!(half, Half::Response(response) if response.acknowledges(seq)),
         )
     }
 
     /// The request with this sequence number, wherever in the queue of `leader` it stands.
-    #[must_use]
-    pub fn in_queue(&self, leader: Option<Id>, seq: SeqNumber) -> Option<Id> {
+    pub(crate) fn in_queue(&self, leader: Option<Id>, seq: SeqNumber) -> Option<Id> {
         let mut at = leader;
         for _ in 0..=MAX_PIPELINE {
             let request = self.request(at?)?;
@@ -347,7 +189,7 @@ impl Pending {
         None
     }
 
-    /// Adds a message that stands alone at its link.
+    /// Adds a message that stands alone at its match number.
     ///
     /// # Errors
     /// Gives it back when the table is full.
@@ -355,9 +197,11 @@ impl Pending {
         clippy::result_large_err,
         reason = "the message moves either way; the error path is rare"
     )]
-    pub fn insert(&mut self, hash: ConnectionHash, waiting: Waiting) -> Result<Id, Waiting> {
-        self.table
-            .insert(low(hash.with(Meaning::Link, waiting.link)), waiting)
+    pub(crate) fn insert(&mut self, hash: ConnectionHash, waiting: Waiting) -> Result<Id, Waiting> {
+        self.table.insert(
+            low(hash.with(Meaning::MatchSeq, waiting.match_seq)),
+            waiting,
+        )
     }
 
     /// Adds a request to the queue of `leader`, in the order of sequence numbers.
@@ -368,7 +212,7 @@ impl Pending {
         clippy::result_large_err,
         reason = "the message moves either way; the error path is rare"
     )]
-    pub fn insert_behind(
+    pub(crate) fn insert_behind(
         &mut self,
         leader: Id,
         hash: ConnectionHash,
@@ -395,8 +239,8 @@ impl Pending {
             }
             previous = request.before;
         }
-        let link_hash = low(hash.with(Meaning::Link, waiting.link));
-        let id = self.table.insert(link_hash, waiting)?;
+        let table_hash = low(hash.with(Meaning::MatchSeq, waiting.match_seq));
+        let id = self.table.insert(table_hash, waiting)?;
         match previous {
             Some(previous) => self.splice_behind(leader, previous, id),
             None => self.splice_before(leader, id),
@@ -467,8 +311,8 @@ impl Pending {
     /// Takes a message out; where it led a queue, the next one leads.
     ///
     /// Returns the message and the new leader, which the caller files with [`Pending::move_to`]:
-    /// a follower is not found by its link.
-    pub fn remove(&mut self, id: Id) -> Option<(Waiting, Option<Id>)> {
+    /// a follower is not found by its match number.
+    pub(crate) fn remove(&mut self, id: Id) -> Option<(Waiting, Option<Id>)> {
         let waiting = self.table.remove(id)?;
         let Half::Request(gone) = &waiting.half else {
             return Some((waiting, None));
@@ -511,25 +355,27 @@ impl Pending {
         }
     }
 
-    /// Files a leader, and with it its queue, under another link.
-    pub fn move_to(&mut self, id: Id, hash: ConnectionHash, link: u32) {
-        self.table.rehash(id, low(hash.with(Meaning::Link, link)));
+    /// Files a leader, and with it its queue, under another match number.
+    pub(crate) fn move_to(&mut self, id: Id, hash: ConnectionHash, match_seq: u32) {
+        self.table
+            .rehash(id, low(hash.with(Meaning::MatchSeq, match_seq)));
         if let Some(waiting) = self.table.get_mut(id) {
-            waiting.link = link;
+            waiting.match_seq = match_seq;
         }
     }
 
     /// Files a leader, and with it its queue, where no response finds it.
-    pub fn hide(&mut self, id: Id, hash: ConnectionHash) {
-        let link = self.get(id).map_or(0, |waiting| waiting.link);
-        self.table.rehash(id, low(hash.with(Meaning::Hidden, link)));
+    pub(crate) fn hide(&mut self, id: Id, hash: ConnectionHash) {
+        let match_seq = self.get(id).map_or(0, |waiting| waiting.match_seq);
+        self.table
+            .rehash(id, low(hash.with(Meaning::Hidden, match_seq)));
         if let Some(request) = self.request_mut(id) {
             request.leads = false;
         }
     }
 
     /// Something happened to a message: its timeout starts anew.
-    pub fn touch(&mut self, id: Id, now_ns: u64) {
+    pub(crate) fn touch(&mut self, id: Id, now_ns: u64) {
         self.table.refresh(id);
         let packet_ns = self.packet_ns;
         if let Some(waiting) = self.table.get_mut(id) {
@@ -538,9 +384,9 @@ impl Pending {
         }
     }
 
-    /// Puts the queue of `first` before that of `second`, which waits at the same link; where both
+    /// Puts the queue of `first` before that of `second`, which waits at the same match number; where both
     /// are too long together, `second` is hidden.
-    pub fn join(&mut self, first: Id, second: Id, hash: ConnectionHash) {
+    pub(crate) fn join(&mut self, first: Id, second: Id, hash: ConnectionHash) {
         let Some((last, followers)) = self
             .request(first)
             .map(|r| (r.last.unwrap_or(first), r.followers))
@@ -567,6 +413,49 @@ impl Pending {
         if let Some(request) = self.request_mut(first) {
             request.last = Some(tail);
             request.followers = followers.saturating_add(more).saturating_add(1);
+        }
+    }
+
+    /// Files a request as one of a pipeline that is followed.
+    pub(crate) fn file_followed(&mut self, id: Id, hash: ConnectionHash) {
+        self.table.rehash(id, low(hash.with(Meaning::Followed, 0)));
+    }
+
+    /// The request of a followed pipeline that has waited longest.
+    pub(crate) fn find_followed(
+        &self,
+        connection: &Connection,
+        hash: ConnectionHash,
+    ) -> Option<Id> {
+        self.table
+            .find(low(hash.with(Meaning::Followed, 0)), |waiting| {
+                waiting.connection == *connection
+                    && waiting.turn().is_some()
+                    && matches!(&waiting.half, Half::Request(request) if request.leads)
+            })
+    }
+
+    /// Does something to the requests of a queue, in their order: where each begins, where it ends if that is
+    /// known, and its turn.
+    pub(crate) fn each_in_queue(
+        &mut self,
+        leader: Id,
+        mut each: impl FnMut(SeqNumber, Option<SeqNumber>, &mut u32),
+    ) {
+        let mut at = Some(leader);
+        for _ in 0..=MAX_PIPELINE {
+            let Some(id) = at else {
+                return;
+            };
+            let bytes = self.get(id).and_then(|waiting| waiting.bytes);
+            let Some(request) = self.request_mut(id) else {
+                return;
+            };
+            let end = bytes
+                .and_then(|bytes| u32::try_from(bytes).ok())
+                .map(|bytes| SeqNumber(request.seq.0.wrapping_add(bytes)));
+            each(request.seq, end, &mut request.turn);
+            at = request.behind;
         }
     }
 }

@@ -43,10 +43,10 @@ pub enum Balance {
 
 impl Balance {
     #[inline]
-    const fn hash(self, src: Endpoint, dst: Endpoint, link: u32) -> u32 {
+    const fn hash(self, src: Endpoint, dst: Endpoint, match_seq: u32) -> u32 {
         match self {
-            Self::Paper => eq3_balance(src, dst, link),
-            Self::Mixed => mixed_balance(src, dst, link),
+            Self::Paper => eq3_balance(src, dst, match_seq),
+            Self::Mixed => mixed_balance(src, dst, match_seq),
         }
     }
 }
@@ -202,13 +202,13 @@ impl TransactionGroups {
     /// The hash of a packet by itself, where its connection has no group yet.
     fn stateless(&self, connection: &Connection, tcp: &Tcp<'_>) -> u32 {
         let is_syn = tcp.flags().contains(TcpFlags::SYN);
-        let link = match (is_syn, tcp.src_port() < tcp.dst_port()) {
+        let match_seq = match (is_syn, tcp.src_port() < tcp.dst_port()) {
             (true, _) => tcp.seq().0.wrapping_add(1),
             (false, true) => tcp.seq().0,
             (false, false) => tcp.ack().0,
         };
         self.balance
-            .hash(connection.client, connection.server, link)
+            .hash(connection.client, connection.server, match_seq)
     }
 
     fn begin(&mut self, file: u32, key: &Connection) -> Option<Id> {

@@ -9,14 +9,18 @@ use linkweir_table::{Chain, Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, Tcp};
 
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::place::{Place, Standing};
+use crate::segment::Place;
 use crate::segment::Segment;
 
-mod early;
+mod follow;
+mod head;
+mod out_of_order;
 mod stream;
 
-pub(crate) use early::EARLY;
-use early::EarlySegment;
+pub(crate) use head::PartialHead;
+use head::{Late, Refused, scan};
+pub(crate) use out_of_order::MAX_KEPT;
+use out_of_order::{KeptPiece, OutOfOrder};
 pub(crate) use stream::{Gap, Next, Stream};
 
 /// Segments of a head that may wait for an earlier one.
@@ -25,58 +29,6 @@ const MAX_LATE: usize = 8;
 const FILTER: usize = 4096;
 /// Ends of responses that are kept by ports.
 const ENDS: usize = 1024;
-
-/// A head that is being gathered.
-#[derive(Debug)]
-pub struct PartialHead {
-    /// Where it begins.
-    place: Place,
-    next_seq: SeqNumber,
-    text: Chain,
-    /// Whether the bytes so far are known to be a start line.
-    sure: bool,
-    /// Whether the start line is whole and good.
-    first_line: bool,
-    /// How far the empty line that ends the head has come: 0, or after LF, or after LF CR.
-    line_end: u8,
-    /// Few and rare: the only allocation here.
-    late: Vec<Late>,
-}
-
-#[derive(Debug)]
-struct Late {
-    seq: SeqNumber,
-    text: Chain,
-}
-
-impl PartialHead {
-    fn new(place: Place) -> Self {
-        Self {
-            place,
-            next_seq: place.seq,
-            text: Chain::default(),
-            sure: false,
-            first_line: false,
-            line_end: 0,
-            late: Vec::new(),
-        }
-    }
-
-    /// It is that of the message of a followed pipeline whose turn it is.
-    pub(crate) const fn set_turn(&mut self, turn: u32) {
-        self.place.standing = Standing::InTurn(turn);
-    }
-
-    /// Where and when the head begins.
-    pub(crate) const fn place(&self) -> Place {
-        self.place
-    }
-
-    /// Whether `bytes`, the gathered head, is a response's.
-    pub(crate) fn is_response(&self, bytes: &[u8]) -> bool {
-        bytes.starts_with(b"HTTP")
-    }
-}
 
 #[derive(Debug)]
 enum Purpose {
@@ -133,16 +85,14 @@ pub(crate) enum Found {
 
 /// The watched directions.
 #[derive(Debug)]
-pub struct WatchList {
+pub(crate) struct WatchList {
     seed: u64,
     table: Table<Watched>,
     texts: Chunks,
     filter: Box<[u16; FILTER]>,
     /// By ports: where the last response ends behind which nobody waits.
     ends: Box<[u32; ENDS]>,
-    early: Vec<EarlySegment>,
-    /// How many were kept so far; the slot of the next is the remainder.
-    early_count: u64,
+    out_of_order: OutOfOrder,
     scratch: Vec<u8>,
 }
 
@@ -162,24 +112,21 @@ fn file_under(seed: u64, direction: &Connection) -> u32 {
 
 impl WatchList {
     /// Room for `capacity` directions and `text_bytes` of heads; `seed` is that of the hash.
-    #[must_use]
-    pub fn new(capacity: usize, text_bytes: usize, seed: u64) -> Self {
+    pub(crate) fn new(capacity: usize, text_bytes: usize, seed: u64) -> Self {
         Self {
             seed,
             table: Table::with_capacity(capacity),
             texts: Chunks::with_capacity(text_bytes / 256),
             filter: Box::new([0; FILTER]),
             ends: Box::new([0; ENDS]),
-            early: Vec::with_capacity(EARLY),
-            early_count: 0,
+            out_of_order: OutOfOrder::new(),
             scratch: Vec::new(),
         }
     }
 
     /// Whether a segment with these ports may be of a watched direction.
     #[inline]
-    #[must_use]
-    pub fn watches(&self, src_port: u16, dst_port: u16) -> bool {
+    pub(crate) fn watches(&self, src_port: u16, dst_port: u16) -> bool {
         !self.table.is_empty()
             && self
                 .filter
@@ -308,11 +255,11 @@ impl WatchList {
         }
     }
 
-    /// The request head that is being gathered and whose response begins at `link`.
+    /// The request head that is being gathered and whose response begins at `match_seq`.
     pub(crate) fn take_request(
         &mut self,
         connection: &Connection,
-        link: u32,
+        match_seq: u32,
     ) -> Option<PartialHead> {
         if self.table.is_empty() {
             return None;
@@ -321,7 +268,7 @@ impl WatchList {
         let Purpose::Head(head) = &self.table.get(id)?.purpose else {
             return None;
         };
-        if head.place.ack != link {
+        if head.place.ack != match_seq {
             return None;
         }
         match self.take(id)?.purpose {
@@ -550,31 +497,37 @@ impl WatchList {
         }
     }
 
+    /// Keeps a copy of a segment that may be the rest of a head yet to come; whether it did.
+    pub(crate) fn keep_out_of_order(&mut self, segment: &Segment<'_>) -> bool {
+        self.out_of_order.keep(segment, &mut self.texts)
+    }
+
+    /// Segments that were kept so far in case they are the rest of a head yet to come.
+    pub(crate) const fn kept_count(&self) -> u64 {
+        self.out_of_order.count()
+    }
+
+    /// Whether the kept segment `number` (from 0), one of the last [`MAX_KEPT`], has been taken as the rest of a head.
+    pub(crate) fn was_taken(&self, number: u64) -> bool {
+        self.out_of_order.was_taken(number)
+    }
+
+    /// A kept segment that is the next part of the head being gathered in `direction`.
+    pub(crate) fn take_out_of_order(&self, direction: &Connection) -> Option<KeptPiece> {
+        let Purpose::Head(head) = &self.table.get(self.find(direction)?)?.purpose else {
+            return None;
+        };
+        self.out_of_order.find(direction, head.next_seq)
+    }
+
+    /// The bytes of a kept segment, which is then no longer kept.
+    pub(crate) fn read_out_of_order(&mut self, piece: KeptPiece, bytes: Vec<u8>) -> Vec<u8> {
+        self.out_of_order.read(piece, &mut self.texts, bytes)
+    }
+
     /// Directions that are watched.
     #[inline]
     pub(crate) const fn len(&self) -> usize {
         self.table.len()
     }
-}
-
-/// Why bytes were not added to a head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// It is no head after all.
-    NoHead,
-    /// It is longer than [`MAX_HEAD`], or the pool is exhausted.
-    TooLong,
-}
-
-/// Finds the end of a head: behind the line feed of an empty line. `state` is what the bytes before say.
-fn scan(state: &mut u8, bytes: &[u8]) -> Option<usize> {
-    for (at, byte) in bytes.iter().enumerate() {
-        *state = match (*state, byte) {
-            (1 | 2, b'\n') => return Some(at + 1),
-            (1, b'\r') => 2,
-            (_, b'\n') => 1,
-            _ => 0,
-        };
-    }
-    None
 }

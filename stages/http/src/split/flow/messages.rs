@@ -202,12 +202,14 @@ impl Flow {
         if !data.has_ack || self.owed >= MAX_OWED {
             self.is_tangled = true;
         }
-        let is_behind = self.owed > 1 || (self.owed == 1 && ahead(data.ack, self.link) <= 0);
-        let is_late =
-            self.owed == 0 && self.count > 0 && !self.is_unclear && ahead(data.ack, self.link) < 0;
+        let is_behind = self.owed > 1 || (self.owed == 1 && ahead(data.ack, self.match_seq) <= 0);
+        let is_late = self.owed == 0
+            && self.count > 0
+            && !self.is_unclear
+            && ahead(data.ack, self.match_seq) < 0;
         if is_behind || is_late {
-            if self.owed > 1 && ahead(data.ack, self.link) > 0 {
-                // Some of those before it may have been moved on to this link.
+            if self.owed > 1 && ahead(data.ack, self.match_seq) > 0 {
+                // Some of those before it may have been moved on to this match number.
                 self.is_tangled |= self.has_hole || self.is_unclear;
             }
             counts.pipelined += 1;
@@ -239,7 +241,7 @@ impl Flow {
         let is_watched = self.watched.or(self.watched_answer).is_some();
         self.is_unclear = is_watched || !is_plain || self.is_tangled || is_early || is_inside;
         self.has_hole &= self.is_unclear;
-        (self.owed, self.heads, self.link) = (1, u32::from(is_head), data.ack);
+        (self.owed, self.heads, self.match_seq) = (1, u32::from(is_head), data.ack);
         (self.first, self.last) = (at, at);
         if !self.is_unclear {
             self.other(data.side).expect(data.ack, bytes.texts);
@@ -294,14 +296,15 @@ impl Flow {
         len: usize,
         body: &[u8],
     ) -> Option<usize> {
-        let is_matched =
-            self.owed > 0 && at == self.link && (!data.has_ack || ahead(data.ack, self.first) > 0);
+        let is_matched = self.owed > 0
+            && at == self.match_seq
+            && (!data.has_ack || ahead(data.ack, self.first) > 0);
         if !is_matched {
             self.is_unclear = true;
         }
         if head.is_interim() {
             if is_matched {
-                self.link = at.wrapping_add(u32::try_from(len).unwrap_or(0));
+                self.match_seq = at.wrapping_add(u32::try_from(len).unwrap_or(0));
             }
             return Some(len);
         }
@@ -322,7 +325,7 @@ impl Flow {
             self.owed -= 1;
             self.heads >>= 1;
             match end {
-                Some(end) => self.link = at.wrapping_add(u32::try_from(end).unwrap_or(0)),
+                Some(end) => self.match_seq = at.wrapping_add(u32::try_from(end).unwrap_or(0)),
                 // The rest of the queue is never found again.
                 None if self.owed > 0 => {
                     self.owed = 0;

@@ -1,8 +1,8 @@
 //! A connection: its groups of packets, and what the stage would still know of it.
 //!
-//! The queue of unanswered requests is followed as [`crate::HttpStage`] follows it: by the link at
+//! The queue of unanswered requests is followed as [`crate::HttpStage`] follows it: by the match number at
 //! which the next response would be looked for. What cannot be followed makes the connection
-//! *unclear* until a request begins a new link that no earlier one can come to; after that request
+//! *unclear* until a request begins a new match number that no earlier one can come to; after that request
 //! has been answered in order, groups begin again.
 
 mod messages;
@@ -89,8 +89,8 @@ pub(super) struct Flow {
     /// first in the lowest bit.
     owed: u8,
     heads: u32,
-    /// The link at which that queue waits.
-    link: u32,
+    /// The match number at which that queue waits.
+    match_seq: u32,
     /// Where the first and the last request of the queue begin.
     first: u32,
     last: u32,
@@ -119,7 +119,7 @@ impl Flow {
             opening: None,
             owed: 0,
             heads: 0,
-            link: 0,
+            match_seq: 0,
             first: 0,
             last: 0,
             is_unclear: true,
@@ -202,8 +202,8 @@ impl Flow {
             Start::Response => false,
             Start::Unsure | Start::Neither => self.client == Some(data.side),
         };
-        let link = if by_ack { data.ack } else { data.seq };
-        balance.hash(self.key.client, self.key.server, link)
+        let match_seq = if by_ack { data.ack } else { data.seq };
+        balance.hash(self.key.client, self.key.server, match_seq)
     }
 
     /// An opening SYN: unless it is an old one, what comes is another connection.
@@ -277,15 +277,15 @@ impl Flow {
         let stream = self.stream(side);
         if is_syn || (stream.is_known && ahead(seq, stream.next).unsigned_abs() > JUMP) {
             self.restart(bytes.texts);
-            // A request on a SYN has no link: any response may answer it.
+            // A request on a SYN has no match number: any response may answer it.
             self.is_tangled = is_syn;
         }
         self.was_request = false;
         self.place(&mut data, balance, bytes, counts);
         if self.count == 0 {
             let is_server = tcp.src_port() < tcp.dst_port();
-            let link = if is_server { data.seq } else { data.ack };
-            self.open(balance, data.seq, data.seq, link);
+            let match_seq = if is_server { data.seq } else { data.ack };
+            self.open(balance, data.seq, data.seq, match_seq);
         }
         // What begins inside a body and ends behind it (bytes sent again, cut differently) says
         // nothing to the stage, where it knows all of them: so it goes to where the last are known.
@@ -425,9 +425,9 @@ impl Flow {
     }
 
     /// Begins a group.
-    fn open(&mut self, balance: Balance, low: u32, high: u32, link: u32) {
+    fn open(&mut self, balance: Balance, low: u32, high: u32, match_seq: u32) {
         self.has_forgotten |= usize::from(self.count) == GROUPS;
-        let hash = balance.hash(self.key.client, self.key.server, link);
+        let hash = balance.hash(self.key.client, self.key.server, match_seq);
         self.groups.rotate_right(1);
         if let Some(group) = self.groups.first_mut() {
             *group = Group { low, high, hash };

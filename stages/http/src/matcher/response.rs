@@ -5,18 +5,18 @@ use linkweir_record::HttpBatch;
 use linkweir_table::{Chain, Id};
 use linkweir_wire::SeqNumber;
 
+use super::Matcher;
 use crate::emit::ResponseParts;
 use crate::halves::{
-    after, body_end, body_length, measured, next_link, request_parts, response_parts, short,
+    after, body_end, body_length, measured, next_match_seq, request_parts, response_parts, short,
     stored_end,
 };
 use crate::key::{Connection, ConnectionHash};
-use crate::memory::Sent;
+use crate::matcher::memory::Sent;
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingResponse};
-use crate::place::{Place, Standing};
-use crate::stage::HttpStage;
+use crate::segment::{Place, Standing};
 
-impl HttpStage {
+impl Matcher {
     /// A response whose head begins at `place`; `body` is what follows it in the segment.
     ///
     /// Returns the length of the body where it is known.
@@ -35,7 +35,7 @@ impl HttpStage {
         self.advance(place.ts_ns, out);
         let connection = place.direction.reversed();
         let hash = ConnectionHash::new(self.seed, &connection);
-        let link = place.seq.0;
+        let match_seq = place.seq.0;
         let mut answer = ResponseParts {
             connection,
             ts_ns: place.ts_ns,
@@ -50,13 +50,13 @@ impl HttpStage {
         let mut request = self.request_at(&connection, hash, place, out);
         let is_known = match place.standing {
             Standing::Alone { .. } => {
-                request.is_none() && self.is_answered(&connection, hash, link)
+                request.is_none() && self.is_answered(&connection, hash, match_seq)
             }
             Standing::InTurn(_) => false,
             Standing::Again => true,
         };
         if is_known {
-            if let Some(id) = self.pending.find_response(&connection, hash, link) {
+            if let Some(id) = self.pending.find_response(&connection, hash, match_seq) {
                 self.pending.touch(id, self.now_ns);
                 if let Some(waiting) = self.pending.get_mut(id) {
                     waiting.retransmissions = waiting.retransmissions.saturating_add(1);
@@ -80,7 +80,7 @@ impl HttpStage {
             answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
             self.await_request(&answer, head, place, head_len, body, out);
             if let Some(length) = length {
-                self.expect_start(place, after(link, head_len, length));
+                self.expect_start(place, after(match_seq, head_len, length));
             }
             return length.and_then(|length| usize::try_from(length).ok());
         };
@@ -93,13 +93,13 @@ impl HttpStage {
         let sent = Sent::of(half, request.bytes);
         let rule = response_body(head, parts.method);
         let length = measured(rule, body).filter(|_| whole);
-        let next = length.map(|length| after(link, head_len, length));
+        let next = length.map(|length| after(match_seq, head_len, length));
         answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
         let seen = (place.segment_end, place.segment_ns);
-        let end = body_end(rule, length, (link, head_len), seen);
+        let end = body_end(rule, length, (match_seq, head_len), seen);
         self.output.complete(&parts, &answer, end, out);
         self.texts.release(request.text);
-        self.remember(hash, link, sent, next);
+        self.remember(hash, match_seq, sent, next);
         match follower {
             Some(follower) if place.standing.turn().is_some() => {
                 self.pending.touch(follower, self.now_ns);
@@ -142,7 +142,7 @@ impl HttpStage {
         length
     }
 
-    /// The request that waits for the response at `link`; one whose head is still being gathered
+    /// The request that waits for the response at `match_seq`; one whose head is still being gathered
     /// is taken as far as it goes.
     pub(crate) fn request_at(
         &mut self,
@@ -163,14 +163,14 @@ impl HttpStage {
             }
             Standing::Again => return None,
         }
-        let link = place.seq.0;
-        let mut found = self.pending.find_leader(connection, hash, link);
+        let match_seq = place.seq.0;
+        let mut found = self.pending.find_leader(connection, hash, match_seq);
         if found.is_none()
-            && let Some(partial) = self.watch.take_request(connection, link)
+            && let Some(partial) = self.watch.take_request(connection, match_seq)
         {
             self.on_partial(partial, out);
             self.pending.set_time(place.ts_ns);
-            found = self.pending.find_leader(connection, hash, link);
+            found = self.pending.find_leader(connection, hash, match_seq);
         }
         let id = found.or_else(|| self.request_on_syn(connection, hash))?;
         self.has_seen(id, place).then_some(id)
@@ -192,7 +192,7 @@ impl HttpStage {
         its == Some(turn) && self.has_seen(id, place)
     }
 
-    /// A request that came with the SYN knows no link: the first response is its.
+    /// A request that came with the SYN knows no match number: the first response is its.
     fn request_on_syn(&self, connection: &Connection, hash: ConnectionHash) -> Option<Id> {
         let id = self.pending.find_leader(connection, hash, 0)?;
         match &self.pending.get(id)?.half {
@@ -251,20 +251,20 @@ impl HttpStage {
         }
     }
 
-    /// Lets a leader and its queue wait at another link; what waits there already is met.
+    /// Lets a leader and its queue wait at another match number; what waits there already is met.
     ///
-    /// Without a link nobody knows where the next response begins: the queue stays until it times
+    /// Without a match number nobody knows where the next response begins: the queue stays until it times
     /// out, where no response finds it.
     pub(crate) fn relocate(
         &mut self,
         connection: &Connection,
         hash: ConnectionHash,
         mut leader: Id,
-        mut link: Option<u32>,
+        mut match_seq: Option<u32>,
         out: &mut HttpBatch,
     ) {
         for _ in 0..=MAX_PIPELINE {
-            let Some(at) = link else {
+            let Some(at) = match_seq else {
                 return self.pending.hide(leader, hash);
             };
             if let Some(shard) = self.other_shard(connection, at) {
@@ -276,7 +276,7 @@ impl HttpStage {
             });
             if let Some(id) = answer {
                 match self.answer_waiting(leader, id, hash, out) {
-                    Some((Some(follower), next)) => (leader, link) = (follower, next),
+                    Some((Some(follower), next)) => (leader, match_seq) = (follower, next),
                     _ => return,
                 }
                 continue;
@@ -316,7 +316,7 @@ impl HttpStage {
         self.texts.copy_to(&stored.text, &mut answer_text);
         let text = self.texts.read(&request.text, &mut self.scratch);
         let parts = request_parts(&request, half, text);
-        let next = next_link(&stored, &answered, parts.method);
+        let next = next_match_seq(&stored, &answered, parts.method);
         let answer = response_parts(
             &stored,
             &answered,
@@ -330,7 +330,7 @@ impl HttpStage {
             out,
         );
         let sent = Sent::of(half, request.bytes);
-        self.remember(hash, stored.link, sent, next);
+        self.remember(hash, stored.match_seq, sent, next);
         self.head = answer_text;
         self.texts.release(request.text);
         self.texts.release(stored.text);
@@ -358,7 +358,7 @@ impl HttpStage {
         };
         let waiting = Waiting {
             connection: answer.connection,
-            link: place.seq.0,
+            match_seq: place.seq.0,
             ts_ns: answer.ts_ns,
             changed_ns: self.now_ns,
             packet_ns: place.ts_ns,

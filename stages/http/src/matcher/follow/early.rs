@@ -6,25 +6,25 @@ use linkweir_wire::SeqNumber;
 
 use crate::halves::{after, body_length};
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::memory::is_passed_by;
+use crate::matcher::Matcher;
+use crate::matcher::memory::is_passed_by;
 use crate::pending::{Half, MAX_PIPELINE};
-use crate::stage::HttpStage;
 use crate::watch::{Next, Stream};
 
-impl HttpStage {
-    /// A response at `link` waits for a request that is still missing: the server has it, as `ack` says.
+impl Matcher {
+    /// A response at `match_seq` waits for a request that is still missing: the server has it, as `ack` says.
     pub(super) fn wait_for_turn(
         &mut self,
         stream: &mut Stream,
         connection: &Connection,
-        link: SeqNumber,
+        match_seq: SeqNumber,
         ack: Option<u32>,
     ) {
         if let Some(client) = self.watch.stream_mut(connection)
             && ack.is_some_and(|ack| client.next_seq.before(SeqNumber(ack)))
             && client.unasked.len() < MAX_PIPELINE as usize
         {
-            client.unasked.push_back((stream.turn, link.0));
+            client.unasked.push_back((stream.turn, match_seq.0));
             stream.turn += 1;
         }
     }
@@ -41,20 +41,20 @@ impl HttpStage {
             if stream.is_client || stream.next != Next::Message {
                 return;
             }
-            let mut link = stream.next_seq;
-            let mut found = self.pending.find_response(connection, hash, link.0);
+            let mut match_seq = stream.next_seq;
+            let mut found = self.pending.find_response(connection, hash, match_seq.0);
             if let Some(behind) = stream.behind_body.filter(|_| found.is_none()) {
                 found = self.pending.find_response(connection, hash, behind.0);
-                link = behind;
+                match_seq = behind;
             }
             let end = match found {
                 Some(id) => {
                     stream.behind_body = None;
-                    stream.note_start(link);
-                    stream.last_link = Some(link.0);
+                    stream.note_start(match_seq);
+                    stream.last_match_seq = Some(match_seq.0);
                     self.take_up_answer(stream, hash, id, out)
                 }
-                None => match self.end_of_interim(connection, hash, link) {
+                None => match self.end_of_interim(connection, hash, match_seq) {
                     Some(end) => Some(end),
                     None => return,
                 },
@@ -63,23 +63,23 @@ impl HttpStage {
                 Some(end) => stream.next_seq = SeqNumber(end),
                 None => {
                     (stream.next, stream.next_seq) =
-                        (Next::Unknown, SeqNumber(after(link.0, 1, 0)));
+                        (Next::Unknown, SeqNumber(after(match_seq.0, 1, 0)));
                 }
             }
         }
     }
 
-    /// Where the interim response ends that went by at `link`.
+    /// Where the interim response ends that went by at `match_seq`.
     fn end_of_interim(
         &mut self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: SeqNumber,
+        match_seq: SeqNumber,
     ) -> Option<u32> {
-        let seen = self.recall(hash, Meaning::Link, link.0)?;
+        let seen = self.recall(hash, Meaning::MatchSeq, match_seq.0)?;
         let client = self.watch.stream_mut(connection)?;
         seen.second
-            .filter(|end| is_passed_by(seen.note, client.next_seq) && *end != link.0)
+            .filter(|end| is_passed_by(seen.note, client.next_seq) && *end != match_seq.0)
     }
 
     /// A response that has waited answers the request of its turn, or waits for it. Says where it ends, if that
@@ -92,7 +92,7 @@ impl HttpStage {
         out: &mut HttpBatch,
     ) -> Option<u32> {
         let waiting = self.pending.get(id)?;
-        let (connection, link) = (waiting.connection, waiting.link);
+        let (connection, match_seq) = (waiting.connection, waiting.match_seq);
         let Half::Response(response) = waiting.half else {
             return None;
         };
@@ -110,10 +110,13 @@ impl HttpStage {
             return next;
         }
         let ack = response.ack.map(|ack| ack.0);
-        self.wait_for_turn(stream, &connection, SeqNumber(link), ack);
+        self.wait_for_turn(stream, &connection, SeqNumber(match_seq), ack);
         let head_len = response.head_len as usize;
         let length = body_length(&response, b"")?;
-        let (bare, behind) = (after(link, head_len, 0), after(link, head_len, length));
+        let (bare, behind) = (
+            after(match_seq, head_len, 0),
+            after(match_seq, head_len, length),
+        );
         if bare == behind || response.chunked || response.seen_to.0 != bare {
             return Some(behind);
         }

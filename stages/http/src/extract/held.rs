@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 
 use linkweir_record::{HalfBatch, HalfRow};
 
-use crate::watch::{EARLY, WatchList};
+use crate::watch::{MAX_KEPT, WatchList};
 
 /// Rows that wait at most; with more, the first goes as one that may matter.
 const MAX_HELD: usize = 256;
 
 /// What is known of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Disposition {
     /// It is a row.
     Kept,
     /// It is the stage's kept segment of this number.
@@ -23,14 +23,14 @@ enum Fate {
 
 #[derive(Debug)]
 struct Held {
-    fate: Fate,
+    disposition: Disposition,
     row: HalfRow,
     payload: Box<[u8]>,
 }
 
 /// Rows that wait for one before them.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct HeldRows {
     rows: VecDeque<Held>,
     open: usize,
     /// Of all that were not sure: rows that turned out to matter, and rows that may.
@@ -38,7 +38,7 @@ pub(super) struct Waiting {
     possible: u64,
 }
 
-impl Waiting {
+impl HeldRows {
     /// Rows that were not sure and turned out to matter, and such as went because they may.
     pub(super) const fn counts(&self) -> (u64, u64) {
         (self.taken, self.possible)
@@ -50,13 +50,13 @@ impl Waiting {
         if self.rows.is_empty() {
             out.push(row, payload);
         } else {
-            self.hold(Fate::Kept, row, payload, out);
+            self.hold(Disposition::Kept, row, payload, out);
         }
     }
 
     /// A row for the segment that the stage has kept as its `number`th. Where that is never taken up, the
     /// row is dropped; where nobody can wait for it, it goes as one that may matter (`row` says so).
-    pub(super) fn push_early(
+    pub(super) fn push_undecided(
         &mut self,
         number: u64,
         row: HalfRow,
@@ -64,20 +64,30 @@ impl Waiting {
         out: &mut HalfBatch,
     ) {
         // The stage keeps the last few only.
-        let oldest = (number + 1).saturating_sub(EARLY as u64);
+        let oldest = (number + 1).saturating_sub(MAX_KEPT as u64);
         for held in &mut self.rows {
-            if matches!(held.fate, Fate::Open(number) if number < oldest) {
-                held.fate = Fate::Dropped;
+            if matches!(held.disposition, Disposition::Open(number) if number < oldest) {
+                held.disposition = Disposition::Dropped;
                 self.open -= 1;
             }
         }
         self.open += 1;
-        self.hold(Fate::Open(number), row, payload, out);
+        self.hold(Disposition::Open(number), row, payload, out);
     }
 
-    fn hold(&mut self, fate: Fate, row: HalfRow, payload: &[u8], out: &mut HalfBatch) {
+    fn hold(
+        &mut self,
+        disposition: Disposition,
+        row: HalfRow,
+        payload: &[u8],
+        out: &mut HalfBatch,
+    ) {
         let payload = Box::from(payload);
-        self.rows.push_back(Held { fate, row, payload });
+        self.rows.push_back(Held {
+            disposition,
+            row,
+            payload,
+        });
         self.release(MAX_HELD, out);
     }
 
@@ -91,10 +101,10 @@ impl Waiting {
 
     fn settle_open(&mut self, watch: &WatchList, out: &mut HalfBatch) {
         for held in &mut self.rows {
-            if let Fate::Open(number) = held.fate
-                && watch.was_early_taken(number)
+            if let Disposition::Open(number) = held.disposition
+                && watch.was_taken(number)
             {
-                held.fate = Fate::Kept;
+                held.disposition = Disposition::Kept;
                 held.row.is_plain = false;
                 self.taken += 1;
                 self.open -= 1;
@@ -106,15 +116,15 @@ impl Waiting {
     /// Lets go what is decided, and what comes before the last `most` rows.
     pub(super) fn release(&mut self, most: usize, out: &mut HalfBatch) {
         while let Some(first) = self.rows.front() {
-            match first.fate {
-                Fate::Kept => out.push(first.row, &first.payload),
-                Fate::Dropped => {}
-                Fate::Open(_) if self.rows.len() > most => {
+            match first.disposition {
+                Disposition::Kept => out.push(first.row, &first.payload),
+                Disposition::Dropped => {}
+                Disposition::Open(_) if self.rows.len() > most => {
                     out.push(first.row, &first.payload);
                     self.open -= 1;
                     self.possible += 1;
                 }
-                Fate::Open(_) => return,
+                Disposition::Open(_) => return,
             }
             self.rows.pop_front();
         }

@@ -5,18 +5,18 @@ use linkweir_record::HttpBatch;
 use linkweir_table::{Chain, Id};
 use linkweir_wire::SeqNumber;
 
+use super::Matcher;
 use crate::emit::RequestParts;
-use crate::halves::{body_length, measured, next_link, response_parts, short, stored_end};
+use crate::halves::{body_length, measured, next_match_seq, response_parts, short, stored_end};
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::memory::{Last, Sent, is_passed_by};
+use crate::matcher::memory::{Last, Sent, is_passed_by};
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
-use crate::place::{Place, Standing};
-use crate::stage::HttpStage;
+use crate::segment::{Place, Standing};
 
 /// Where a request belongs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spot {
-    pub(crate) link: u32,
+    pub(crate) match_seq: u32,
     /// The leader of the queue that waits there.
     pub(crate) there: Option<Id>,
     /// The response that came before it.
@@ -27,7 +27,7 @@ pub(crate) struct Spot {
     is_lost: bool,
     /// Interim responses to it that have gone by.
     pub(crate) interim_responses: u16,
-    /// Where to note its link, if it was sent before the response to the one before it was over.
+    /// Where to note its match number, if it was sent before the response to the one before it was over.
     early: Option<u32>,
 }
 
@@ -37,9 +37,9 @@ impl Spot {
         self.answer.is_some()
     }
 
-    const fn at(link: u32) -> Self {
+    const fn at(match_seq: u32) -> Self {
         Self {
-            link,
+            match_seq,
             there: None,
             answer: None,
             is_known: false,
@@ -50,7 +50,7 @@ impl Spot {
     }
 }
 
-impl HttpStage {
+impl Matcher {
     /// A request whose head begins at `place`.
     pub(crate) fn on_request(
         &mut self,
@@ -169,11 +169,11 @@ impl HttpStage {
             if spot.is_lost {
                 break;
             }
-            if self.pending.is_waited_at(connection, hash, spot.link) {
-                spot.there = self.pending.find_leader(connection, hash, spot.link);
+            if self.pending.is_waited_at(connection, hash, spot.match_seq) {
+                spot.there = self.pending.find_leader(connection, hash, spot.match_seq);
                 spot.answer = self
                     .pending
-                    .find_answer(connection, hash, spot.link, place.seq);
+                    .find_answer(connection, hash, spot.match_seq, place.seq);
             }
             if self.pending.in_queue(spot.there, place.seq).is_some() {
                 spot.is_known = true;
@@ -182,9 +182,9 @@ impl HttpStage {
             if spot.there.is_some() || spot.answer.is_some() {
                 return spot;
             }
-            let Some(answered) = self.recall(hash, Meaning::Link, spot.link) else {
+            let Some(answered) = self.recall(hash, Meaning::MatchSeq, spot.match_seq) else {
                 // The one before it left without an answer, whose length nobody knows then.
-                spot.is_lost = self.recall(hash, Meaning::Hidden, spot.link).is_some();
+                spot.is_lost = self.recall(hash, Meaning::Hidden, spot.match_seq).is_some();
                 break;
             };
             // All requests with this acknowledgment number up to the noted one are answered.
@@ -198,7 +198,7 @@ impl HttpStage {
                 0
             };
             match answered.second {
-                Some(next) if next != spot.link => spot.link = next,
+                Some(next) if next != spot.match_seq => spot.match_seq = next,
                 _ => spot.is_lost = true,
             }
         }
@@ -217,9 +217,10 @@ impl HttpStage {
         spot.there = self.pending.find_followed(connection, hash);
         match place.standing {
             Standing::InTurn(_) => {
-                spot.answer = self
-                    .answer
-                    .and_then(|link| self.pending.find_answer(connection, hash, link, place.seq));
+                spot.answer = self.answer.and_then(|match_seq| {
+                    self.pending
+                        .find_answer(connection, hash, match_seq, place.seq)
+                });
             }
             Standing::Alone { .. } | Standing::Again => spot.is_known = true,
         }
@@ -230,7 +231,8 @@ impl HttpStage {
     /// come: in loss and reordering numbers alone do not tell then which is whose.
     #[inline]
     pub(crate) fn is_pipelined(&self, hash: ConnectionHash, place: &Place, spot: &Spot) -> bool {
-        let is_behind = (spot.there.is_some() || spot.link != place.ack) && spot.answer.is_none();
+        let is_behind =
+            (spot.there.is_some() || spot.match_seq != place.ack) && spot.answer.is_none();
         (is_behind || self.reach.missing_before(hash, place).is_some())
             && !spot.is_lost
             && self.may_follow
@@ -252,10 +254,10 @@ impl HttpStage {
         if let Some(mark) = spot.early {
             self.note_early(hash, mark, place);
         }
-        if spot.link != place.ack {
+        if spot.match_seq != place.ack {
             self.watch.expect_start(
                 place.direction.reversed(),
-                SeqNumber(spot.link),
+                SeqNumber(spot.match_seq),
                 self.now_ns,
             );
         }
@@ -279,7 +281,7 @@ impl HttpStage {
         }
         let waiting = Waiting {
             connection: parts.connection,
-            link: spot.link,
+            match_seq: spot.match_seq,
             ts_ns: parts.ts_ns,
             changed_ns: self.now_ns,
             packet_ns: place.ts_ns,
@@ -299,9 +301,9 @@ impl HttpStage {
             Ok(id) if place.standing.turn().is_some() => self.pending.file_followed(id, hash),
             Ok(id) => {
                 if spot.there.is_none()
-                    && let Some(shard) = self.other_shard(&parts.connection, spot.link)
+                    && let Some(shard) = self.other_shard(&parts.connection, spot.match_seq)
                 {
-                    self.send_queue(shard, id, hash, spot.link, out);
+                    self.send_queue(shard, id, hash, spot.match_seq, out);
                 }
             }
             Err(refused) => {
@@ -327,13 +329,13 @@ impl HttpStage {
         let Half::Response(response) = waiting.half else {
             return;
         };
-        let next = next_link(&waiting, &response, parts.method);
+        let next = next_match_seq(&waiting, &response, parts.method);
         let sent = Sent {
             origin: place.ack,
             seq: place.seq,
             bytes: parts.bytes,
         };
-        self.remember(hash, waiting.link, sent, next);
+        self.remember(hash, waiting.match_seq, sent, next);
         let text = self.texts.read(&waiting.text, &mut self.scratch);
         let answer = response_parts(
             &waiting,
@@ -350,7 +352,7 @@ impl HttpStage {
         self.texts.release(waiting.text);
         if let Some(leader) = self
             .pending
-            .find_leader(&parts.connection, hash, waiting.link)
+            .find_leader(&parts.connection, hash, waiting.match_seq)
         {
             // It was sent behind this one.
             self.relocate(&parts.connection, hash, leader, next, out);

@@ -5,12 +5,12 @@ use linkweir_proto::http1::{Start, classify};
 use linkweir_table::Id;
 use linkweir_wire::SeqNumber;
 
+use super::Matcher;
 use crate::halves::after;
 use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::pending::WaitingRequest;
-use crate::place::Place;
 use crate::seen::Seen;
-use crate::stage::HttpStage;
+use crate::segment::Place;
 
 /// What begins at most so far before the last answered message of its connection is an old one, even
 /// where its own note is forgotten. A sender repeats what is within a window; and the numbers of
@@ -43,14 +43,14 @@ pub(crate) enum Last {
     /// It was seen before.
     Known,
     /// It may have been sent when only a part of the last response had come, so that its answer does not
-    /// begin at its link; where that is noted ([`HttpStage::note_early`]).
+    /// begin at its match number; where that is noted ([`Matcher::note_early`]).
     SentEarly(u32),
 }
 
 /// A request that is answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
-    /// Its acknowledgment number: the link where its pipeline began.
+    /// Its acknowledgment number: the match number where its pipeline began.
     pub(crate) origin: u32,
     pub(crate) seq: SeqNumber,
     /// The length of all of it, if that is known.
@@ -68,7 +68,7 @@ impl Sent {
     }
 }
 
-impl HttpStage {
+impl Matcher {
     /// Notes a new request as the last of its connection.
     #[inline]
     pub(crate) fn remember_request(&mut self, hash: ConnectionHash, seq: SeqNumber) {
@@ -121,19 +121,19 @@ impl HttpStage {
     #[cold]
     fn is_early(&self, hash: ConnectionHash, ack: u32, end: u32) -> Last {
         let mark = end.wrapping_sub(1);
-        if is_before(ack, end) || self.recall(hash, Meaning::Link, mark).is_some() {
+        if is_before(ack, end) || self.recall(hash, Meaning::MatchSeq, mark).is_some() {
             Last::SentEarly(mark)
         } else {
             Last::Nothing
         }
     }
 
-    /// Notes at `mark`, the last byte that is known of the last response, the link of a request that was
+    /// Notes at `mark`, the last byte that is known of the last response, the match number of a request that was
     /// sent when that had perhaps not come as a whole.
     #[cold]
     pub(crate) fn note_early(&mut self, hash: ConnectionHash, mark: u32, place: &Place) {
         let note = self
-            .recall(hash, Meaning::Link, mark)
+            .recall(hash, Meaning::MatchSeq, mark)
             .map_or_else(|| place.seq.0.wrapping_sub(1), |seen| seen.note);
         let second = Some(place.ack);
         self.note(hash, mark, Seen { note, second });
@@ -150,29 +150,29 @@ impl HttpStage {
     ) -> Option<Id> {
         let last = self.recall(hash, Meaning::Last, 0)?;
         let mark = last.second?.wrapping_sub(1);
-        let link = self.recall(hash, Meaning::Link, mark)?.second?;
-        if place.seq - SeqNumber(link) <= 0 || !self.may_follow {
+        let match_seq = self.recall(hash, Meaning::MatchSeq, mark)?.second?;
+        if place.seq - SeqNumber(match_seq) <= 0 || !self.may_follow {
             return None;
         }
-        let id = self.pending.find_leader(connection, hash, link)?;
+        let id = self.pending.find_leader(connection, hash, match_seq)?;
         let waiting = self.pending.get(id)?;
         let bytes = u32::try_from(waiting.bytes?).ok()?;
         let end = waiting.request_seq().0.wrapping_add(bytes);
-        (place.has_ack && place.ack == end && waiting.origin() == link).then_some(id)
+        (place.has_ack && place.ack == end && waiting.origin() == match_seq).then_some(id)
     }
 
-    /// Where the response to a pipeline that waits at `link` begins: `None` where only a part of the one
+    /// Where the response to a pipeline that waits at `match_seq` begins: `None` where only a part of the one
     /// before it had come and nobody knows where that ends.
-    pub(crate) fn begin_of_answers(&self, hash: ConnectionHash, link: u32) -> Option<u32> {
+    pub(crate) fn begin_of_answers(&self, hash: ConnectionHash, match_seq: u32) -> Option<u32> {
         let end = self
             .recall(hash, Meaning::Last, 0)
             .and_then(|last| last.second);
         match end {
-            Some(end) if is_before(link, end) => Some(end),
-            Some(end) if link != end => self
-                .recall(hash, Meaning::Link, end.wrapping_sub(1))
-                .map_or(Some(link), |_| None),
-            _ => Some(link),
+            Some(end) if is_before(match_seq, end) => Some(end),
+            Some(end) if match_seq != end => self
+                .recall(hash, Meaning::MatchSeq, end.wrapping_sub(1))
+                .map_or(Some(match_seq), |_| None),
+            _ => Some(match_seq),
         }
     }
 
@@ -185,30 +185,30 @@ impl HttpStage {
         }
     }
 
-    /// Notes where the response at `link` ends, now that it is known.
-    pub(crate) fn note_end(&mut self, hash: ConnectionHash, link: u32, end: u32) {
-        if let Some(seen) = self.recall(hash, Meaning::Link, link) {
+    /// Notes where the response at `match_seq` ends, now that it is known.
+    pub(crate) fn note_end(&mut self, hash: ConnectionHash, match_seq: u32, end: u32) {
+        if let Some(seen) = self.recall(hash, Meaning::MatchSeq, match_seq) {
             let second = Some(end);
-            self.note(hash, link, Seen { second, ..seen });
+            self.note(hash, match_seq, Seen { second, ..seen });
         }
         if let Some(last) = self.recall(hash, Meaning::Last, 0)
-            && last.second == Some(link.wrapping_add(1))
+            && last.second == Some(match_seq.wrapping_add(1))
         {
             let second = Some(end);
             self.note_last(hash, Seen { second, ..last });
         }
     }
 
-    /// Notes that the request with this sequence number was answered at `link`, and where the
+    /// Notes that the request with this sequence number was answered at `match_seq`, and where the
     /// next response begins.
     ///
-    /// The same is noted at the link where its pipeline began, by which a request finds
+    /// The same is noted at the match number where its pipeline began, by which a request finds
     /// the way that is sent behind it without having seen the answers.
     #[inline]
     pub(crate) fn remember(
         &mut self,
         hash: ConnectionHash,
-        link: u32,
+        match_seq: u32,
         sent: Sent,
         next: Option<u32>,
     ) {
@@ -217,7 +217,7 @@ impl HttpStage {
             note: seq.0,
             second: next,
         };
-        if sent.origin != link {
+        if sent.origin != match_seq {
             self.note(hash, sent.origin, seen);
         }
         if let (Some(bytes), Some(next)) = (sent.bytes, next) {
@@ -225,13 +225,13 @@ impl HttpStage {
         } else {
             self.reach.forget(hash);
         }
-        self.note(hash, link, seen);
+        self.note(hash, match_seq, seen);
         let last = self.recall(hash, Meaning::Last, 0);
         // What is known of the response: all of it, or its first byte. (Who does not see whole connections may
         // take it for the answer to a request with another method, and so be wrong about its end.)
         let end = next
             .filter(|_| self.has_whole_connections)
-            .unwrap_or_else(|| link.wrapping_add(1));
+            .unwrap_or_else(|| match_seq.wrapping_add(1));
         let second = last
             .and_then(|last| last.second)
             .filter(|last| is_past(end, *last));
@@ -245,10 +245,10 @@ impl HttpStage {
     }
 
     #[inline]
-    pub(crate) fn note(&mut self, hash: ConnectionHash, link: u32, seen: Seen) {
+    pub(crate) fn note(&mut self, hash: ConnectionHash, match_seq: u32, seen: Seen) {
         self.seen.put(
             hash.home(),
-            hash.fingerprint(Meaning::Link, link),
+            hash.fingerprint(Meaning::MatchSeq, match_seq),
             self.now_ms(),
             seen,
         );
@@ -269,49 +269,51 @@ impl HttpStage {
         )
     }
 
-    /// Notes that what waited at `link` left without an answer: a request that was pipelined behind
+    /// Notes that what waited at `match_seq` left without an answer: a request that was pipelined behind
     /// it must not take its place.
-    pub(crate) fn give_up_link(&mut self, hash: ConnectionHash, link: u32) {
+    pub(crate) fn give_up_match(&mut self, hash: ConnectionHash, match_seq: u32) {
         let seen = Seen {
-            note: link,
+            note: match_seq,
             second: None,
         };
         self.seen.put(
             hash.home(),
-            hash.fingerprint(Meaning::Hidden, link),
+            hash.fingerprint(Meaning::Hidden, match_seq),
             self.now_ms(),
             seen,
         );
     }
 
-    /// Notes that an interim response went by at `link`: the final one begins at `next`. No request
+    /// Notes that an interim response went by at `match_seq`: the final one begins at `next`. No request
     /// is answered yet, so the note is far behind what the client sends (the response's `ack`).
-    pub(crate) fn pass_by(&mut self, hash: ConnectionHash, link: u32, ack: u32, next: u32) {
+    pub(crate) fn pass_by(&mut self, hash: ConnectionHash, match_seq: u32, ack: u32, next: u32) {
         let seen = Seen {
             note: ack.wrapping_sub(PASSED_BY),
             second: Some(next),
         };
         self.seen.put(
             hash.home(),
-            hash.fingerprint(Meaning::Link, link),
+            hash.fingerprint(Meaning::MatchSeq, match_seq),
             self.now_ms(),
             seen,
         );
     }
 
-    /// Whether the response at `link` was seen before: it waits, or its request was answered.
+    /// Whether the response at `match_seq` was seen before: it waits, or its request was answered.
     pub(crate) fn is_answered(
         &self,
         connection: &Connection,
         hash: ConnectionHash,
-        link: u32,
+        match_seq: u32,
     ) -> bool {
-        self.pending.find_response(connection, hash, link).is_some()
-            || self.recall(hash, Meaning::Link, link).is_some()
+        self.pending
+            .find_response(connection, hash, match_seq)
+            .is_some()
+            || self.recall(hash, Meaning::MatchSeq, match_seq).is_some()
             || self
                 .recall(hash, Meaning::Last, 0)
                 .and_then(|last| last.second)
-                .is_some_and(|end| is_before(link, end))
+                .is_some_and(|end| is_before(match_seq, end))
     }
 
     /// Whether the head that begins at `place` was seen before.

@@ -12,12 +12,12 @@ use linkweir_table::Id;
 use linkweir_wire::SeqNumber;
 
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::place::Place;
+use crate::matcher::Matcher;
+use crate::matcher::request::Spot;
 use crate::reach::SHORTEST;
-use crate::request::Spot;
 use crate::seen::Seen;
+use crate::segment::Place;
 use crate::segment::Segment;
-use crate::stage::HttpStage;
 use crate::watch::{Gone, Next, Stream};
 
 mod early;
@@ -46,9 +46,9 @@ fn rest_of<'a>(segment: &Segment<'a>, offset: usize) -> Option<Segment<'a>> {
     })
 }
 
-impl HttpStage {
+impl Matcher {
     /// Follows the connection of a request at `place`. The segment it is in comes next
-    /// ([`HttpStage::on_followed`]); the request itself has not been taken.
+    /// ([`Matcher::on_followed`]); the request itself has not been taken.
     #[cold]
     pub(crate) fn begin_following(
         &mut self,
@@ -60,23 +60,27 @@ impl HttpStage {
         self.make_room_to_follow(out);
         let (asked, answers) = (place.direction, place.direction.reversed());
         // Who had to leave for it may have been waiting there.
-        let leader = self.pending.find_leader(&asked, hash, spot.link);
+        let leader = self.pending.find_leader(&asked, hash, spot.match_seq);
         let missing = self.reach.missing_before(hash, place);
         let begin = missing.filter(|_| leader.is_none()).unwrap_or(place.seq);
         let mut client = Stream::new(true, begin, FIRST_TURN);
         client.last_ack = place.ack;
-        let answered = self.recall(hash, Meaning::Link, place.ack);
+        let answered = self.recall(hash, Meaning::MatchSeq, place.ack);
         client.answered = answered.map(|seen| SeqNumber(seen.note));
         if let Some(leader) = leader {
             self.begin_with(leader, hash, &mut client);
         }
         // Where the answers before it are known, the next one begins there.
-        let begin = if spot.link == place.ack {
-            self.begin_of_answers(hash, spot.link)
+        let begin = if spot.match_seq == place.ack {
+            self.begin_of_answers(hash, spot.match_seq)
         } else {
-            Some(spot.link)
+            Some(spot.match_seq)
         };
-        let mut server = Stream::new(false, SeqNumber(begin.unwrap_or(spot.link)), FIRST_TURN);
+        let mut server = Stream::new(
+            false,
+            SeqNumber(begin.unwrap_or(spot.match_seq)),
+            FIRST_TURN,
+        );
         if begin.is_none() {
             server.next = Next::Unknown;
         }
@@ -211,7 +215,7 @@ fn connection_of(direction: &Connection, stream: &Stream) -> Connection {
     }
 }
 
-impl HttpStage {
+impl Matcher {
     /// Something is no longer watched.
     pub(crate) fn on_gone(&mut self, gone: Gone, out: &mut HttpBatch) {
         match gone {
@@ -296,16 +300,16 @@ impl HttpStage {
         }
         let hash = ConnectionHash::new(self.seed, connection);
         let note = client.next_seq.0.wrapping_sub(1);
-        for (_, link) in client.unasked.drain(..) {
-            self.note(hash, link, Seen { note, second: None });
-            if let Some(id) = self.pending.find_response(connection, hash, link)
+        for (_, match_seq) in client.unasked.drain(..) {
+            self.note(hash, match_seq, Seen { note, second: None });
+            if let Some(id) = self.pending.find_response(connection, hash, match_seq)
                 && let Some((response, _)) = self.pending.remove(id)
             {
                 self.give_up(response, out);
             }
         }
         if let Some((_, next)) = answers.next {
-            self.give_up_link(hash, next.0);
+            self.give_up_match(hash, next.0);
             self.reach.note(hash, end.0, next.0);
         }
         self.behind_gap = Some(ack);
@@ -317,7 +321,7 @@ impl HttpStage {
         let Answers { next, last } = answers;
         let hash = ConnectionHash::new(self.seed, connection);
         let mut at = self.pending.find_followed(connection, hash);
-        let mut links: Vec<u32> = Vec::new();
+        let mut match_seqs: Vec<u32> = Vec::new();
         let mut due = next.map(|(turn, _)| turn);
         while let Some(id) = at {
             let Some((mut waiting, follower)) = self.pending.remove(id) else {
@@ -332,28 +336,31 @@ impl HttpStage {
             let origin = waiting.origin();
             let here_or_last = next.map(|(_, here)| here).or(last);
             let is_later = here_or_last.is_none_or(|at| at.before(SeqNumber(origin)));
-            let link = match here {
+            let match_seq = match here {
                 Some((_, here)) if !is_later => Some(here.0),
                 // Of those with this number none before it may be missing.
                 _ if self.recall(hash, Meaning::Hidden, origin).is_some() => None,
                 _ => Some(origin).filter(|_| is_later),
             };
             waiting.stand_alone();
-            waiting.link = link.unwrap_or(origin);
-            let there = link.and_then(|link| self.pending.find_leader(connection, hash, link));
+            waiting.match_seq = match_seq.unwrap_or(origin);
+            let there = match_seq
+                .and_then(|match_seq| self.pending.find_leader(connection, hash, match_seq));
             let inserted = match there {
                 Some(leader) => self.pending.insert_behind(leader, hash, waiting),
                 None => self.pending.insert(hash, waiting),
             };
             match inserted {
-                Ok(id) if link.is_none() => self.pending.hide(id, hash),
-                Ok(_) => links.extend(link.filter(|link| !links.contains(link))),
+                Ok(id) if match_seq.is_none() => self.pending.hide(id, hash),
+                Ok(_) => {
+                    match_seqs.extend(match_seq.filter(|one| !match_seqs.contains(one)));
+                }
                 Err(refused) => self.give_up(refused, out),
             }
         }
-        for link in links {
-            if let Some(leader) = self.pending.find_leader(connection, hash, link) {
-                self.relocate(connection, hash, leader, Some(link), out);
+        for match_seq in match_seqs {
+            if let Some(leader) = self.pending.find_leader(connection, hash, match_seq) {
+                self.relocate(connection, hash, leader, Some(match_seq), out);
             }
         }
         if let Some((_, seq)) = next {
@@ -377,8 +384,8 @@ impl HttpStage {
     /// A segment as that of any connection.
     fn read_alone(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) {
         let (from, to) = (segment.direction.client.1, segment.direction.server.1);
-        let mut touch = crate::segment::Touch::Passed;
-        if self.watch.watches(from, to) && self.on_watched(segment, &mut touch, out) {
+        let mut relevance = crate::segment::Relevance::Irrelevant;
+        if self.watch.watches(from, to) && self.on_watched(segment, &mut relevance, out) {
             return;
         }
         self.on_messages(segment, 0, classify(segment.payload), out);

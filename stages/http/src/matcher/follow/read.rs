@@ -9,12 +9,13 @@ use linkweir_wire::SeqNumber;
 use memchr::memmem;
 
 use super::{FIRST_TURN, Lost};
+use crate::halves::request_rest;
 use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::matcher::Matcher;
 use crate::pending::{NO_TURN, Waiting};
-use crate::place::{Place, Standing};
 use crate::reach::SHORTEST;
-use crate::segment::{Segment, request_rest};
-use crate::stage::HttpStage;
+use crate::segment::Segment;
+use crate::segment::{Place, Standing};
 use crate::watch::{Gap, Next, Stream};
 
 /// A longer body is not followed: what has a number within it counts as a part of it, and may be of another
@@ -42,7 +43,7 @@ fn part_before<'a>(segment: &Segment<'a>, end: SeqNumber) -> Option<Segment<'a>>
     })
 }
 
-impl HttpStage {
+impl Matcher {
     /// Reads what a segment has that is due; what begins behind a gap waits.
     pub(super) fn read_in_order(
         &mut self,
@@ -223,7 +224,7 @@ impl HttpStage {
         self.answer = is_answered
             .then(|| stream.unasked.pop_front())
             .flatten()
-            .map(|(_, link)| link);
+            .map(|(_, match_seq)| match_seq);
         stream.note_start(place.seq);
         stream.turn += 1;
         stream.last_ack = place.ack;
@@ -237,7 +238,7 @@ impl HttpStage {
         let connection = place.direction;
         let hash = ConnectionHash::new(self.seed, &connection);
         let there = self.pending.find_leader(&connection, hash, place.ack);
-        let answered = self.recall(hash, Meaning::Link, place.ack);
+        let answered = self.recall(hash, Meaning::MatchSeq, place.ack);
         self.pending.in_queue(there, place.seq).is_some()
             || answered.is_some_and(|answered| answered.note == place.seq.0)
     }
@@ -260,7 +261,7 @@ impl HttpStage {
         let mut is_asked = true;
         if !head.is_interim() {
             is_asked = self.take_turn(stream, &place);
-            stream.last_link = Some(place.seq.0);
+            stream.last_match_seq = Some(place.seq.0);
         }
         let rule = match self.on_response(&place, head, len, body, true, out) {
             Some(length) => BodyLength::Known(length as u64),
@@ -319,10 +320,10 @@ impl HttpStage {
                     let left = rest.len() + missing;
                     let end = SeqNumber(segment.end().0.wrapping_sub(plus(SeqNumber(0), left).0));
                     (stream.next, stream.next_seq) = (Next::Message, end);
-                    if let Some(link) = stream.last_link {
+                    if let Some(match_seq) = stream.last_match_seq {
                         let connection = segment.direction.reversed();
                         let hash = ConnectionHash::new(self.seed, &connection);
-                        self.note_end(hash, link, end.0);
+                        self.note_end(hash, match_seq, end.0);
                     }
                     return Ok(());
                 }

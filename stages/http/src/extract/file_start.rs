@@ -95,7 +95,7 @@ impl Stage {
 
 /// The directions at the beginning of a file.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct FileStart {
     seed: u64,
     table: Table<Direction>,
     start_line: Finder<'static>,
@@ -103,7 +103,7 @@ pub(super) struct Opening {
     until_ns: u64,
 }
 
-impl Opening {
+impl FileStart {
     /// Until `until_ns`; `seed` is that of the table's hash.
     pub(super) fn new(until_ns: u64, seed: u64) -> Self {
         Self {
@@ -264,35 +264,35 @@ mod tests {
 
     #[test]
     fn a_direction_is_open_until_something_begins_in_it() {
-        let mut opening = Opening::new(100, 7);
+        let mut file_start = FileStart::new(100, 7);
         let one = direction(1000);
-        assert!(opening.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
-        assert!(opening.may_matter(&one, SeqNumber(11), b"Host: y\r\n\r\nbody"));
-        assert!(!opening.may_matter(&one, SeqNumber(26), b"body"));
-        assert!(opening.may_matter(&one, SeqNumber(30), b"bodyHTTP/1.1 200 OK\r\n"));
-        opening.has_message(&one);
-        assert!(!opening.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
+        assert!(file_start.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
+        assert!(file_start.may_matter(&one, SeqNumber(11), b"Host: y\r\n\r\nbody"));
+        assert!(!file_start.may_matter(&one, SeqNumber(26), b"body"));
+        assert!(file_start.may_matter(&one, SeqNumber(30), b"bodyHTTP/1.1 200 OK\r\n"));
+        file_start.has_message(&one);
+        assert!(!file_start.may_matter(&one, SeqNumber(1), b"Agent: x\r\n"));
         // The rest of a head that has begun inside, also where its first word is split.
-        assert!(opening.may_matter(&one, SeqNumber(100), b"body\r\nHT"));
-        assert!(!opening.may_matter(&one, SeqNumber(90), b"Agent: x\r\n"));
-        assert!(opening.may_matter(&one, SeqNumber(108), b"T"));
-        assert!(opening.may_matter(&one, SeqNumber(109), b"P/1.1 200 OK\r\n"));
-        assert!(opening.may_matter(&one, SeqNumber(123), b"Server: x\r\n\r\nbody"));
-        assert!(!opening.may_matter(&one, SeqNumber(140), b"body"));
-        opening.begins(&one);
-        assert!(!opening.may_matter(&one, SeqNumber(150), b"HTTP/1.1 200 OK\r\n"));
+        assert!(file_start.may_matter(&one, SeqNumber(100), b"body\r\nHT"));
+        assert!(!file_start.may_matter(&one, SeqNumber(90), b"Agent: x\r\n"));
+        assert!(file_start.may_matter(&one, SeqNumber(108), b"T"));
+        assert!(file_start.may_matter(&one, SeqNumber(109), b"P/1.1 200 OK\r\n"));
+        assert!(file_start.may_matter(&one, SeqNumber(123), b"Server: x\r\n\r\nbody"));
+        assert!(!file_start.may_matter(&one, SeqNumber(140), b"body"));
+        file_start.begins(&one);
+        assert!(!file_start.may_matter(&one, SeqNumber(150), b"HTTP/1.1 200 OK\r\n"));
         let other = direction(1001);
-        opening.begins(&other);
-        assert!(!opening.may_matter(&other, SeqNumber(1), b"Agent: x\r\n"));
-        assert!(!opening.is_over(100) && opening.is_over(101));
+        file_start.begins(&other);
+        assert!(!file_start.may_matter(&other, SeqNumber(1), b"Agent: x\r\n"));
+        assert!(!file_start.is_over(100) && file_start.is_over(101));
     }
 
     #[test]
     fn a_head_has_a_greatest_length() {
-        let mut opening = Opening::new(100, 7);
+        let mut file_start = FileStart::new(100, 7);
         let line = [b'x'; 1024];
         let kept = (0..100)
-            .filter(|n| opening.may_matter(&direction(1), SeqNumber(n * 1024), &line))
+            .filter(|n| file_start.may_matter(&direction(1), SeqNumber(n * 1024), &line))
             .count();
         assert_eq!(kept, MAX_HEAD / 1024);
     }
