@@ -52,7 +52,7 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/inject", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/netfilter", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/scan", May::FoundationAnd(&["linkweir-sys"])),
-    ("edges/vault", May::FoundationAnd(&["linkweir-sys"])),
+    ("edges/files", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/console", May::FoundationAnd(&["linkweir-sys"])),
     // What users install has no peers of the tests in it.
     ("app/cli", May::EverythingBut(&["linkweir-lab", TESTKIT])),

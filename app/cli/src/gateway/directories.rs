@@ -13,7 +13,7 @@ use crate::outputs;
 
 /// The directory of files that are kept or still come, and that of infected ones. One is made in the
 /// other where only one is named.
-pub(super) fn vault_directories(settings: &RecordSettings) -> Option<(PathBuf, PathBuf)> {
+pub(super) fn file_directories(settings: &RecordSettings) -> Option<(PathBuf, PathBuf)> {
     match (&settings.directory, &settings.quarantine) {
         (Some(directory), Some(quarantine)) => Some((directory.clone(), quarantine.clone())),
         (Some(directory), None) => Some((directory.clone(), directory.join("quarantine"))),
@@ -36,7 +36,7 @@ pub(super) fn written(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
         }
     }));
     directories.extend(
-        vault_directories(&config.record)
+        file_directories(&config.record)
             .into_iter()
             .flat_map(|(a, b)| [a, b]),
     );

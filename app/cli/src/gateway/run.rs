@@ -1,4 +1,4 @@
-//! `gateway run`: queues, stage, scanner, vault and outputs joined, until a signal.
+//! `gateway run`: queues, stage, scanner, file store and outputs joined, until a signal.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use linkweir_console::gateway::GatewayStatus;
 use linkweir_engine::{Loss, Outputs, RunReport};
+use linkweir_files::{FileStore, FileStoreOptions};
 use linkweir_gateway::policy::{Action, Fail};
 use linkweir_netfilter::stats::QueueTable;
 use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
@@ -20,13 +21,12 @@ use linkweir_scan::{Scanner, ScannerOptions};
 use linkweir_sink::OutputOptions;
 use linkweir_sink::human::{counted, span};
 use linkweir_sys::privileges::{Account, Calls, Restrict};
-use linkweir_vault::{Vault, VaultOptions};
 use linkweir_wire::Timestamp;
 
 use super::args::RunArgs;
 use super::config::{GatewayConfig, RecordSettings, ScannerSettings};
 use super::control::{self, Asked, Control, Offer};
-use super::directories::{self, vault_directories};
+use super::directories::{self, file_directories};
 use super::kernel::{is_of_another_policy, standing_numbers, undecided};
 use super::notify::Notifier;
 use super::shared::{PolicyBoard, Shared, Watched};
@@ -82,9 +82,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     // They may start threads, which are bound too.
     let mut outputs = open_outputs(args)?;
     let scanner = config.scanner.as_ref().map(start_scanner).transpose()?;
-    let vault = config
+    let file_store = config
         .keeps_files()
-        .then(|| start_vault(&config.record))
+        .then(|| start_file_store(&config.record))
         .transpose()?;
     let view = start_view(args, &config, &signals)?;
     if let Some(live) = view.sink() {
@@ -100,7 +100,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     let (sender, events) = sync_channel(WAITING_BATCHES);
     let clock = Clock::start();
-    let offered = (scanner.as_ref(), vault.as_ref());
+    let offered = (scanner.as_ref(), file_store.as_ref());
     let queues = queues.into_iter().zip(resets);
     let mut threads = worker::start(queues, offered, &sender, &shared, clock)?;
     drop(sender);
@@ -116,7 +116,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
             Arc::clone(&shared),
             queue_table,
             scanner,
-            vault,
+            file_store,
             undecided,
         ),
         config,
@@ -558,15 +558,15 @@ fn start_scanner(settings: &ScannerSettings) -> anyhow::Result<Scanner> {
     Ok(Scanner::start(options)?)
 }
 
-fn start_vault(settings: &RecordSettings) -> anyhow::Result<Vault> {
-    let (directory, quarantine) = vault_directories(settings).context("no directory for files")?;
-    let options = VaultOptions {
+fn start_file_store(settings: &RecordSettings) -> anyhow::Result<FileStore> {
+    let (directory, quarantine) = file_directories(settings).context("no directory for files")?;
+    let options = FileStoreOptions {
         max_file_bytes: settings.max_file,
         max_total_bytes: settings.max_total,
         when_full: settings.when_full,
-        ..VaultOptions::new(directory, quarantine)
+        ..FileStoreOptions::new(directory, quarantine)
     };
-    Ok(Vault::start(options)?)
+    Ok(FileStore::start(options)?)
 }
 
 /// What was needed to open the queues and sockets is not needed to serve them.

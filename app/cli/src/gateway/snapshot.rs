@@ -9,13 +9,13 @@ use linkweir_console::gateway::{
     ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus, VaultStatus,
 };
 use linkweir_engine::Loss;
+use linkweir_files::{FileStore, LossCause, Losses};
 use linkweir_gateway::Stats;
 use linkweir_netfilter::rules;
 use linkweir_netfilter::stats::{KernelQueue, QueueTable};
 use linkweir_record::GatewayEventKind;
 use linkweir_scan::Scanner;
 use linkweir_sketch::LogLinear;
-use linkweir_vault::{LossCause, Losses, Vault};
 
 use super::config::GatewayConfig;
 use super::kernel::counts_by_rule;
@@ -35,7 +35,7 @@ pub(super) struct Snapshot {
     /// `None` where it cannot be read.
     queue_table: Option<QueueTable>,
     scanner: Option<Scanner>,
-    vault: Option<Vault>,
+    file_store: Option<FileStore>,
     /// Connections without a decision when it began.
     undecided: u64,
     unseen: Unseen,
@@ -51,7 +51,7 @@ impl Snapshot {
         shared: Arc<Shared>,
         queue_table: Option<QueueTable>,
         scanner: Option<Scanner>,
-        vault: Option<Vault>,
+        file_store: Option<FileStore>,
         undecided: u64,
     ) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Snapshot {
             shared,
             queue_table,
             scanner,
-            vault,
+            file_store,
             undecided,
             unseen: Unseen::default(),
             unseen_events: 0,
@@ -101,7 +101,7 @@ impl Snapshot {
     /// Files that were not recorded as they should have been, where any were to be. One that is longer than
     /// files may be is cut as the settings say.
     pub(super) fn lost_files(&self) -> Option<Loss> {
-        let status = self.vault.as_ref()?.status();
+        let status = self.file_store.as_ref()?.status();
         let lost = status.lost.iter();
         let lost = lost.filter(|(cause, _)| *cause != LossCause::FileLimit);
         Some(Loss {
@@ -117,17 +117,17 @@ impl Snapshot {
 
     /// Files that are being written are completed.
     pub(super) fn finish(&mut self) {
-        // A vault that is dropped has written what it was given.
-        if let Some(vault) = self.vault.as_mut() {
-            vault.finish();
+        // A file store that is dropped has written what it was given.
+        if let Some(file_store) = self.file_store.as_mut() {
+            file_store.finish();
         }
     }
 
-    /// What the vault has to say.
+    /// Messages of the file store.
     pub(super) fn take_notices(&self) -> Vec<String> {
-        self.vault
+        self.file_store
             .as_ref()
-            .map(Vault::take_notices)
+            .map(FileStore::take_notices)
             .unwrap_or_default()
     }
 
@@ -220,7 +220,7 @@ impl Snapshot {
                 .scanner
                 .as_ref()
                 .map(|scanner| self.scanner(scanner, &stats)),
-            vault: self.vault.as_ref().map(vault),
+            vault: self.file_store.as_ref().map(file_store),
         }
     }
 
@@ -301,8 +301,8 @@ fn latency(wait: &LogLinear) -> BTreeMap<String, u64> {
     quantiles.collect()
 }
 
-fn vault(vault: &Vault) -> VaultStatus {
-    let status = vault.status();
+fn file_store(file_store: &FileStore) -> VaultStatus {
+    let status = file_store.status();
     VaultStatus {
         kept: status.kept,
         parts: status.parts,
@@ -315,7 +315,7 @@ fn vault(vault: &Vault) -> VaultStatus {
     }
 }
 
-fn by_cause(lost: &Losses, what: fn(linkweir_vault::Loss) -> u64) -> BTreeMap<String, u64> {
+fn by_cause(lost: &Losses, what: fn(linkweir_files::Loss) -> u64) -> BTreeMap<String, u64> {
     let lost = lost.iter();
     lost.map(|(cause, loss)| (cause.as_str().to_owned(), what(loss)))
         .collect()

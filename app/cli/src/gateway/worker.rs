@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linkweir_engine::Effects;
+use linkweir_files::{FileStore, FileStoreClient};
 use linkweir_gateway::{GatewayStage, Invitations};
 use linkweir_netfilter::{Queue, QueueError, ResetSender};
 use linkweir_record::{GatewayBatch, GatewayKind, RecordBatch as _};
 use linkweir_scan::{ScanClient, Scanner};
-use linkweir_vault::{Vault, VaultClient};
 use linkweir_wire::Timestamp;
 
 use super::shared::{Shared, Watched};
@@ -49,7 +49,7 @@ impl Clock {
 /// Starts a thread for each queue, with what it answers resets by.
 pub(super) fn start(
     queues: impl Iterator<Item = (Queue, ResetSender)>,
-    (scanner, vault): (Option<&Scanner>, Option<&Vault>),
+    (scanner, files): (Option<&Scanner>, Option<&FileStore>),
     events: &SyncSender<GatewayBatch>,
     shared: &Arc<Shared>,
     clock: Clock,
@@ -62,7 +62,7 @@ pub(super) fn start(
             queue,
             resets,
             scanner: scanner.map(|scanner| scanner.client(move || waker.wake())),
-            vault: vault.map(Vault::client),
+            files: files.map(FileStore::client),
             events: events.clone(),
             invitations: Arc::clone(&invitations),
             shared: Arc::clone(shared),
@@ -80,7 +80,7 @@ struct Worker {
     queue: Queue,
     resets: ResetSender,
     scanner: Option<ScanClient>,
-    vault: Option<VaultClient>,
+    files: Option<FileStoreClient>,
     events: SyncSender<GatewayBatch>,
     invitations: Arc<Invitations>,
     shared: Arc<Shared>,
@@ -180,8 +180,8 @@ impl Worker {
                 .drain(..)
                 .for_each(|ticket| scanner.abandon(ticket));
         }
-        if let Some(vault) = &self.vault {
-            effects.files.drain(..).for_each(|op| vault.submit(op));
+        if let Some(files) = &self.files {
+            effects.files.drain(..).for_each(|op| files.submit(op));
         }
         if effects.records.is_empty() {
             return Ok(0);

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linkweir_engine::effect::MarkLayout;
+use linkweir_files::WhenFull;
 use linkweir_gateway::policy::{Action, AtLimit, Fail, Hold, Limits, ScanMode, ScanSettings};
 use linkweir_record::Prefix;
 use linkweir_scan::Address;
-use linkweir_vault::WhenFull;
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 

@@ -9,7 +9,7 @@ use linkweir_sys::wait::monotonic_ns;
 
 use crate::directory::{Dir, READ_ONLY};
 use crate::name::{JSON, json};
-use crate::options::{VaultOptions, WhenFull};
+use crate::options::{FileStoreOptions, WhenFull};
 
 /// Break between two counts of what is there, for files that others delete, nanoseconds.
 const RECOUNT: u64 = 10_000_000_000;
@@ -29,7 +29,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn new(options: &VaultOptions) -> Self {
+    pub(crate) fn new(options: &FileStoreOptions) -> Self {
         Self {
             max_bytes: options.max_total_bytes,
             max_files: options.max_files.max(1),

@@ -1,10 +1,12 @@
-//! Steps that wait for the disk, and the bounds on them.
+//! The queue of steps that wait for the disk, its limits, and the client that fills it.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use linkweir_engine::effect::{FileEnd, FileId, FileOp, FileOrigin};
 
-use crate::status::{LossCause, Losses};
+use crate::status::{FileStoreStatus, LossCause, Losses};
 
 /// What a file costs in the queue by itself, bytes: its beginning and its end. Paid at the beginning,
 /// so that there is always room for the end.
@@ -47,9 +49,9 @@ struct Open {
     cost: usize,
 }
 
-/// The queue.
+/// Steps in their order, bounded in bytes and open files.
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub(crate) struct Queue {
     entries: VecDeque<Entry>,
     open: HashMap<Key, Open>,
     /// Costs of what waits, and of the files that are open.
@@ -63,7 +65,7 @@ pub(crate) struct Intake {
     pub(crate) lost: Losses,
 }
 
-impl Intake {
+impl Queue {
     pub(crate) fn new(buffer_bytes: usize, max_open: usize) -> Self {
         Self {
             entries: VecDeque::new(),
@@ -183,6 +185,54 @@ impl Intake {
     }
 }
 
+/// What the thread and the clients have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) queue: Mutex<Queue>,
+    /// Steps wait, or the end has come.
+    pub(crate) work: Condvar,
+    pub(crate) is_stopped: AtomicBool,
+    /// As the thread last said.
+    pub(crate) status: Mutex<FileStoreStatus>,
+    pub(crate) notices: Mutex<Vec<String>>,
+}
+
+/// The lock, also after a thread has panicked with it: every state behind one is whole between calls.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hands steps in; one for each thread that has a stage. Dropping it ends its files as parts.
+#[derive(Debug)]
+pub struct FileStoreClient {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl FileStoreClient {
+    pub(crate) const fn new(shared: Arc<Shared>, number: u64) -> Self {
+        Self { shared, number }
+    }
+
+    /// Takes a step in without waiting for the disk. What breaks a bound is counted: a file that
+    /// cannot begin is not recorded, one that cannot go on is cut and ends as a part.
+    pub fn submit(&self, op: FileOp) {
+        let mut queue = locked(&self.shared.queue);
+        let has_grown = queue.add(self.number, op);
+        drop(queue);
+        if has_grown {
+            self.shared.work.notify_one();
+        }
+    }
+}
+
+impl Drop for FileStoreClient {
+    fn drop(&mut self) {
+        locked(&self.shared.queue).end_all(self.number);
+        self.shared.work.notify_one();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,63 +270,63 @@ mod tests {
 
     #[test]
     fn over_the_bound_a_file_is_cut_and_stays_so() {
-        let mut intake = Intake::new(2000, 10);
-        assert!(intake.add(1, begin(1)) && intake.add(1, data(1, 1000)));
-        assert!(!intake.add(1, data(1, 1000)));
-        assert_eq!(intake.steps(), 2);
-        let cost = intake.take().into_iter().map(|entry| entry.cost).sum();
-        intake.free(2, cost);
+        let mut queue = Queue::new(2000, 10);
+        assert!(queue.add(1, begin(1)) && queue.add(1, data(1, 1000)));
+        assert!(!queue.add(1, data(1, 1000)));
+        assert_eq!(queue.steps(), 2);
+        let cost = queue.take().into_iter().map(|entry| entry.cost).sum();
+        queue.free(2, cost);
         assert_eq!(
-            (intake.steps(), intake.waiting()),
+            (queue.steps(), queue.waiting()),
             (0, 0),
             "what an open file holds does not wait"
         );
         assert!(
-            !intake.add(1, data(1, 10)),
+            !queue.add(1, data(1, 10)),
             "there is room, but a hole before it"
         );
-        assert!(intake.add(1, end(1)));
-        let entries = intake.take();
+        assert!(queue.add(1, end(1)));
+        let entries = queue.take();
         assert!(matches!(entries[0].step, Step::End { is_cut: true, .. }));
-        intake.free(1, entries[0].cost);
-        assert_eq!((intake.waiting, intake.open()), (0, 0));
-        let lost = intake.lost.of(LossCause::Buffer);
+        queue.free(1, entries[0].cost);
+        assert_eq!((queue.waiting, queue.open()), (0, 0));
+        let lost = queue.lost.of(LossCause::Buffer);
         assert_eq!((lost.files, lost.bytes), (1, 1010));
     }
 
     #[test]
     fn too_many_are_refused_and_their_bytes_counted() {
-        let mut intake = Intake::new(100_000, 1);
-        assert!(intake.add(1, begin(1)));
-        assert!(!intake.add(2, begin(1)));
-        assert!(!intake.add(2, data(1, 7)) && !intake.add(2, end(1)));
-        assert_eq!(intake.lost.of(LossCause::OpenLimit).files, 1);
-        assert_eq!(intake.lost.of(LossCause::NotBegun).bytes, 7);
-        intake.end_all(1);
-        assert!(intake.add(2, begin(2)), "there is room again");
+        let mut queue = Queue::new(100_000, 1);
+        assert!(queue.add(1, begin(1)));
+        assert!(!queue.add(2, begin(1)));
+        assert!(!queue.add(2, data(1, 7)) && !queue.add(2, end(1)));
+        assert_eq!(queue.lost.of(LossCause::OpenLimit).files, 1);
+        assert_eq!(queue.lost.of(LossCause::NotBegun).bytes, 7);
+        queue.end_all(1);
+        assert!(queue.add(2, begin(2)), "there is room again");
     }
 
     proptest! {
         #[test]
         fn the_bound_holds_and_ends_always_fit(steps in prop::collection::vec((0_u64..3, 0_u64..4, 0_usize..900, 0_u8..9), 1..200)) {
-            let mut intake = Intake::new(4000, 3);
+            let mut queue = Queue::new(4000, 3);
             for (client, id, length, what) in steps {
                 match what {
-                    0 | 1 => { intake.add(client, begin(id)); }
-                    2..=5 => { intake.add(client, data(id, length)); }
+                    0 | 1 => { queue.add(client, begin(id)); }
+                    2..=5 => { queue.add(client, data(id, length)); }
                     6 => {
-                        let before = intake.open();
-                        let is_in = intake.add(client, end(id));
-                        prop_assert_eq!(is_in, intake.open() < before);
+                        let before = queue.open();
+                        let is_in = queue.add(client, end(id));
+                        prop_assert_eq!(is_in, queue.open() < before);
                     }
-                    7 => intake.end_all(client),
-                    _ => for entry in intake.take() { intake.free(1, entry.cost); },
+                    7 => queue.end_all(client),
+                    _ => for entry in queue.take() { queue.free(1, entry.cost); },
                 }
-                prop_assert!(intake.waiting <= 4000 && intake.open() <= 3);
+                prop_assert!(queue.waiting <= 4000 && queue.open() <= 3);
             }
-            for client in 0..3 { intake.end_all(client); }
-            for entry in intake.take() { intake.free(1, entry.cost); }
-            prop_assert_eq!((intake.waiting, intake.reserved, intake.steps()), (0, 0, 0));
+            for client in 0..3 { queue.end_all(client); }
+            for entry in queue.take() { queue.free(1, entry.cost); }
+            prop_assert_eq!((queue.waiting, queue.reserved, queue.steps()), (0, 0, 0));
         }
     }
 }

@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::directory::{Dir, READ_ONLY};
+use crate::file::{isolate, publish};
 use crate::name::{JSON, candidates, json, of_partial, partial};
 use crate::options::Stale;
-use crate::publish::{isolate, publish};
 
 /// A directory, open and by its path.
 #[derive(Debug, Clone, Copy)]

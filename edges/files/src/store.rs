@@ -1,82 +1,64 @@
-//! The vault: its thread, from start to end.
+//! The file store: its thread, from start to end.
 
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use thiserror::Error;
 
-use crate::client::VaultClient;
 use crate::directory::Directory;
-use crate::intake::{Entry, Intake};
-use crate::keeper::Keeper;
-use crate::options::VaultOptions;
-use crate::stale::{At, recover};
-use crate::status::{LossCause, VaultStatus};
+use crate::options::FileStoreOptions;
+use crate::queue::{Entry, FileStoreClient, Queue, Shared, locked};
+use crate::recover::{At, recover};
+use crate::status::{FileStoreStatus, LossCause};
+use crate::writer::Writer;
 
-/// Bytes after which the queue is told that they are written.
+/// Bytes written after which their room in the queue is freed.
 const FREE_AFTER: usize = 256 << 10;
-/// Notices kept for who asks; more would be a fault of ours, for each is said once.
+/// Maximum number of notices kept. Each is given once, so more would be a fault of ours.
 const MAX_NOTICES: usize = 64;
 
-/// Why a vault did not start.
+/// Why a file store did not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum VaultError {
+pub enum FileStoreError {
     /// A directory cannot be made, opened or read.
     #[error("directory {path}: {source}")]
     Directory {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another run records into a directory.
     #[error("directory {0} is in use by another run")]
     InUse(PathBuf),
-    /// The system gave no thread.
-    #[error("vault: {0}")]
+    /// The thread could not be started.
+    #[error("file store: {0}")]
     System(io::Error),
 }
 
-/// What the thread and the clients have in common.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) intake: Mutex<Intake>,
-    /// Steps wait, or the end has come.
-    pub(crate) work: Condvar,
-    is_stopped: AtomicBool,
-    /// As the thread last said.
-    status: Mutex<VaultStatus>,
-    notices: Mutex<Vec<String>>,
-}
-
-/// The lock, also after a thread has panicked with it: every state behind one is whole between calls.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Records files on a thread of its own, `vault`. It is bound by what the thread that starts it has
+/// Records files on a thread of its own, `store`. It is bound by what the thread that starts it has
 /// given up; it writes to the two directories alone.
 #[derive(Debug)]
-pub struct Vault {
+pub struct FileStore {
     shared: Arc<Shared>,
     next_client: AtomicU64,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Vault {
-    /// Opens the directories, sees to what an earlier run has left, and starts the thread.
+impl FileStore {
+    /// Opens the directories, completes or deletes what an earlier run left, and starts the thread.
     ///
     /// # Errors
     /// A directory cannot be used, or another run uses it.
-    pub fn start(options: VaultOptions) -> Result<Self, VaultError> {
+    pub fn start(options: FileStoreOptions) -> Result<Self, FileStoreError> {
         let mut directory = open(&options.directory)?;
         let quarantine = open(&options.quarantine)?;
-        let at = |source| VaultError::Directory {
+        let at = |source| FileStoreError::Directory {
             path: options.directory.clone(),
             source,
         };
@@ -99,20 +81,20 @@ impl Vault {
             options.stale,
         )
         .map_err(at)?;
-        let intake = Intake::new(options.buffer_bytes, options.max_open);
-        let keeper = Keeper::new(options, directory, quarantine, interrupted);
+        let queue = Queue::new(options.buffer_bytes, options.max_open);
+        let writer = Writer::new(options, directory, quarantine, interrupted);
         let shared = Arc::new(Shared {
-            intake: Mutex::new(intake),
+            queue: Mutex::new(queue),
             work: Condvar::new(),
             is_stopped: AtomicBool::new(false),
-            status: Mutex::new(keeper.status.clone()),
+            status: Mutex::new(writer.status.clone()),
             notices: Mutex::default(),
         });
         let ours = Arc::clone(&shared);
         let thread = Builder::new()
             .name("vault".to_owned())
-            .spawn(move || run(&ours, keeper))
-            .map_err(VaultError::System)?;
+            .spawn(move || run(&ours, writer))
+            .map_err(FileStoreError::System)?;
         Ok(Self {
             shared,
             next_client: AtomicU64::new(0),
@@ -122,39 +104,39 @@ impl Vault {
 
     /// A client for one thread.
     #[must_use]
-    pub fn client(&self) -> VaultClient {
+    pub fn client(&self) -> FileStoreClient {
         let number = self.next_client.fetch_add(1, Ordering::Relaxed);
-        VaultClient::new(Arc::clone(&self.shared), number)
+        FileStoreClient::new(Arc::clone(&self.shared), number)
     }
 
-    /// Counters, and how it is.
+    /// Counters, and what waits.
     #[must_use]
-    pub fn status(&self) -> VaultStatus {
+    pub fn status(&self) -> FileStoreStatus {
         // The steps first: then the counters are at least as new.
-        let intake = locked(&self.shared.intake);
+        let queue = locked(&self.shared.queue);
         let mut status = locked(&self.shared.status).clone();
-        status.waiting_steps = intake.steps();
-        status.open = intake.open();
-        status.waiting_bytes = intake.waiting();
-        for (cause, loss) in intake.lost.iter() {
+        status.waiting_steps = queue.steps();
+        status.open = queue.open();
+        status.waiting_bytes = queue.waiting();
+        for (cause, loss) in queue.lost.iter() {
             status.lost.add(cause, loss.files, loss.bytes);
         }
         status
     }
 
-    /// What a person should know: each cause of loss the first time it comes, and that trouble with
-    /// the disk is over. Said once.
+    /// Messages for the user: the first loss of each cause, and the end of trouble with the disk. Each
+    /// is given once.
     #[must_use]
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut locked(&self.shared.notices))
     }
 
-    /// Writes what waits, ends open files as parts, and ends the thread; so does dropping the vault.
+    /// Writes what waits, ends open files as parts, and ends the thread; so does dropping the store.
     /// What is submitted later is lost; the counters stay.
     pub fn finish(&mut self) {
         self.shared.is_stopped.store(true, Ordering::Release);
         // The lock makes sure that the thread waits, or has yet to look.
-        drop(locked(&self.shared.intake));
+        drop(locked(&self.shared.queue));
         self.shared.work.notify_all();
         if let Some(thread) = self.thread.take() {
             // A panic in the thread must not become one of the run.
@@ -163,52 +145,52 @@ impl Vault {
     }
 }
 
-impl Drop for Vault {
+impl Drop for FileStore {
     fn drop(&mut self) {
         self.finish();
     }
 }
 
-fn open(path: &Path) -> Result<Directory, VaultError> {
-    Directory::open(path).map_err(|source| VaultError::Directory {
+fn open(path: &Path) -> Result<Directory, FileStoreError> {
+    Directory::open(path).map_err(|source| FileStoreError::Directory {
         path: path.to_owned(),
         source,
     })
 }
 
-fn lock(directory: &mut Directory) -> Result<Arc<crate::directory::Dir>, VaultError> {
+fn lock(directory: &mut Directory) -> Result<Arc<crate::directory::Dir>, FileStoreError> {
     let path = directory.path().to_owned();
     match directory.now().and_then(|dir| dir.lock().map(|()| dir)) {
         Ok(dir) => Ok(dir),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(VaultError::InUse(path)),
-        Err(source) => Err(VaultError::Directory { path, source }),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(FileStoreError::InUse(path)),
+        Err(source) => Err(FileStoreError::Directory { path, source }),
     }
 }
 
-/// Does what waits until the end, and then ends what is open.
-fn run(shared: &Shared, mut keeper: Keeper) {
-    while let Some(entries) = next(shared, &mut keeper) {
+/// Does the steps that wait, until the store stops; then ends the open files.
+fn run(shared: &Shared, mut writer: Writer) {
+    while let Some(entries) = next(shared, &mut writer) {
         let (mut steps, mut cost) = (0, 0);
         for entry in entries {
-            keeper.step(entry.key, entry.step);
+            writer.step(entry.key, entry.step);
             steps += 1;
             cost += entry.cost;
             if cost >= FREE_AFTER {
-                show(shared, &mut keeper, steps, cost);
+                show(shared, &mut writer, steps, cost);
                 (steps, cost) = (0, 0);
             }
         }
-        show(shared, &mut keeper, steps, cost);
+        show(shared, &mut writer, steps, cost);
     }
-    keeper.finish();
-    show(shared, &mut keeper, 0, 0);
+    writer.finish();
+    show(shared, &mut writer, 0, 0);
 }
 
 /// Waits for steps; `None` at the end, when there are none left.
-fn next(shared: &Shared, keeper: &mut Keeper) -> Option<VecDeque<Entry>> {
-    let mut intake = locked(&shared.intake);
+fn next(shared: &Shared, writer: &mut Writer) -> Option<VecDeque<Entry>> {
+    let mut queue = locked(&shared.queue);
     loop {
-        let entries = intake.take();
+        let entries = queue.take();
         if !entries.is_empty() {
             let bounds = [
                 (
@@ -218,8 +200,8 @@ fn next(shared: &Shared, keeper: &mut Keeper) -> Option<VecDeque<Entry>> {
                 (LossCause::OpenLimit, "too many are open at the same time"),
             ];
             for (cause, text) in bounds {
-                if intake.lost.of(cause).files > 0 {
-                    keeper.say(cause, text);
+                if queue.lost.of(cause).files > 0 {
+                    writer.notify(cause, text);
                 }
             }
             return Some(entries);
@@ -227,20 +209,20 @@ fn next(shared: &Shared, keeper: &mut Keeper) -> Option<VecDeque<Entry>> {
         if shared.is_stopped.load(Ordering::Acquire) {
             return None;
         }
-        intake = shared
+        queue = shared
             .work
-            .wait(intake)
+            .wait(queue)
             .unwrap_or_else(PoisonError::into_inner);
     }
 }
 
-/// Lets others see how far it is.
-fn show(shared: &Shared, keeper: &mut Keeper, steps: usize, cost: usize) {
-    locked(&shared.status).clone_from(&keeper.status);
-    if !keeper.notices.is_empty() {
+/// Publishes counters and notices, and frees the room of `steps`.
+fn show(shared: &Shared, writer: &mut Writer, steps: usize, cost: usize) {
+    locked(&shared.status).clone_from(&writer.status);
+    if !writer.notices.is_empty() {
         let mut notices = locked(&shared.notices);
-        notices.append(&mut keeper.notices);
+        notices.append(&mut writer.notices);
         notices.truncate(MAX_NOTICES);
     }
-    locked(&shared.intake).free(steps, cost);
+    locked(&shared.queue).free(steps, cost);
 }

@@ -8,50 +8,49 @@ use linkweir_sys::wait::wall_clock_ns;
 
 use crate::budget::{Budget, Place};
 use crate::directory::Directory;
-use crate::file::Writing;
-use crate::intake::{Key, Step};
-use crate::options::VaultOptions;
-use crate::publish::{isolate, publish};
+use crate::file::{OpenFile, isolate, publish};
+use crate::options::FileStoreOptions;
+use crate::queue::{Key, Step};
 use crate::sidecar::Ended;
-use crate::status::{LossCause, VaultStatus};
+use crate::status::{FileStoreStatus, LossCause};
 
 /// A file that has not ended.
 #[derive(Debug)]
 enum Slot {
-    Writing(Writing),
+    Open(OpenFile),
     /// It was not begun, for this cause.
     Lost(LossCause),
 }
 
 /// Writes, names, moves and deletes.
 #[derive(Debug)]
-pub(crate) struct Keeper {
-    options: VaultOptions,
+pub(crate) struct Writer {
+    options: FileStoreOptions,
     directory: Directory,
     /// `None` where it is the directory itself.
     quarantine: Option<Directory>,
     budget: Budget,
     files: HashMap<Key, Slot>,
     /// Counters of what is counted here.
-    pub(crate) status: VaultStatus,
-    /// What is to be said to a person, each once.
+    pub(crate) status: FileStoreStatus,
+    /// Messages for the user, each given once.
     pub(crate) notices: Vec<String>,
-    said: BTreeSet<LossCause>,
+    reported: BTreeSet<LossCause>,
 }
 
-impl Keeper {
+impl Writer {
     pub(crate) fn new(
-        options: VaultOptions,
+        options: FileStoreOptions,
         directory: Directory,
         quarantine: Option<Directory>,
         interrupted: u64,
     ) -> Self {
         let mut budget = Budget::new(&options);
         budget.count(directory.path(), quarantine.as_ref().map(Directory::path));
-        let status = VaultStatus {
+        let status = FileStoreStatus {
             interrupted,
             total_bytes: budget.bytes(),
-            ..VaultStatus::default()
+            ..FileStoreStatus::default()
         };
         Self {
             options,
@@ -61,7 +60,7 @@ impl Keeper {
             files: HashMap::new(),
             status,
             notices: Vec::new(),
-            said: BTreeSet::new(),
+            reported: BTreeSet::new(),
         }
     }
 
@@ -69,7 +68,7 @@ impl Keeper {
         match step {
             Step::Begin(origin) => {
                 let slot = match self.begin(origin) {
-                    Ok(file) => Slot::Writing(file),
+                    Ok(file) => Slot::Open(file),
                     Err((cause, text)) => {
                         self.lost(cause, 1, 0, &text);
                         Slot::Lost(cause)
@@ -78,9 +77,9 @@ impl Keeper {
                 self.files.insert(key, slot);
             }
             Step::Data(bytes) => match self.files.remove(&key) {
-                Some(Slot::Writing(mut file)) => {
+                Some(Slot::Open(mut file)) => {
                     self.append(&mut file, &bytes);
-                    self.files.insert(key, Slot::Writing(file));
+                    self.files.insert(key, Slot::Open(file));
                 }
                 Some(Slot::Lost(cause)) => {
                     self.status.lost.add(cause, 0, bytes.len() as u64);
@@ -89,7 +88,7 @@ impl Keeper {
                 None => {}
             },
             Step::End { end, is_cut } => {
-                if let Some(Slot::Writing(file)) = self.files.remove(&key) {
+                if let Some(Slot::Open(file)) = self.files.remove(&key) {
                     self.end(file, end, is_cut);
                 }
             }
@@ -100,14 +99,14 @@ impl Keeper {
     /// The run ends: what is open is a part.
     pub(crate) fn finish(&mut self) {
         for (_, slot) in std::mem::take(&mut self.files) {
-            if let Slot::Writing(file) = slot {
+            if let Slot::Open(file) = slot {
                 self.end(file, FileEnd::KeepPart, false);
             }
         }
         self.status.total_bytes = self.budget.bytes();
     }
 
-    fn begin(&mut self, origin: Box<FileOrigin>) -> Result<Writing, (LossCause, String)> {
+    fn begin(&mut self, origin: Box<FileOrigin>) -> Result<OpenFile, (LossCause, String)> {
         let refuse = |error: &io::Error, path: &std::path::Path| {
             (LossCause::of(error), format!("{}: {error}", path.display()))
         };
@@ -125,20 +124,17 @@ impl Keeper {
             .budget
             .may_begin(text, &place, &mut self.status.deleted)
         {
-            let text = format!(
-                "{} holds as much as it may",
-                self.directory.path().display()
-            );
+            let text = format!("{} has reached its limit", self.directory.path().display());
             return Err((LossCause::TotalLimit, text));
         }
         let file =
-            Writing::create(dir, origin).map_err(|error| refuse(&error, self.directory.path()))?;
+            OpenFile::create(dir, origin).map_err(|error| refuse(&error, self.directory.path()))?;
         self.budget.begin();
         self.budget.add(file.total());
         Ok(file)
     }
 
-    fn append(&mut self, file: &mut Writing, bytes: &[u8]) {
+    fn append(&mut self, file: &mut OpenFile, bytes: &[u8]) {
         let length = bytes.len() as u64;
         if let Some(cause) = file.cut {
             self.status.lost.add(cause, 0, length);
@@ -166,14 +162,14 @@ impl Keeper {
                 let path = self.directory.path().display();
                 Some((
                     LossCause::TotalLimit,
-                    format!("{path} holds as much as it may"),
+                    format!("{path} has reached its limit"),
                 ))
             }
             Ok(()) if fits < length => {
-                let most = self.options.max_file_bytes;
+                let limit = self.options.max_file_bytes;
                 Some((
                     LossCause::FileLimit,
-                    format!("a file is longer than {most} bytes"),
+                    format!("a file is longer than the limit of {limit} bytes"),
                 ))
             }
             Ok(()) => None,
@@ -184,7 +180,7 @@ impl Keeper {
         }
     }
 
-    fn end(&mut self, mut file: Writing, end: FileEnd, is_cut: bool) {
+    fn end(&mut self, mut file: OpenFile, end: FileEnd, is_cut: bool) {
         if is_cut {
             file.cut.get_or_insert(LossCause::Buffer);
         }
@@ -223,14 +219,14 @@ impl Keeper {
                     Ended::Quarantined => LossCause::Quarantine,
                     _ => LossCause::of(&error),
                 };
-                let text = format!("`{}` gets no name: {error}", file.name);
+                let text = format!("`{}` cannot be completed: {error}", file.name);
                 self.lost(cause, 1, file.written(), &text);
                 self.remove(&file);
             }
         }
     }
 
-    fn complete(&mut self, file: &mut Writing, ended: Ended) -> io::Result<String> {
+    fn complete(&mut self, file: &mut OpenFile, ended: Ended) -> io::Result<String> {
         file.conclude(ended, self.options.is_synced)?;
         let to = match &mut self.quarantine {
             Some(quarantine) if ended == Ended::Quarantined => quarantine.now()?,
@@ -247,7 +243,7 @@ impl Keeper {
         Ok(own)
     }
 
-    fn remove(&mut self, file: &Writing) {
+    fn remove(&mut self, file: &OpenFile) {
         match file.remove() {
             Ok(()) => self.budget.gone(file.total()),
             // It is still there, and still counts.
@@ -255,27 +251,27 @@ impl Keeper {
         }
     }
 
-    /// Counts a loss, and says the first of its kind.
+    /// Counts a loss, and reports the first of its cause.
     fn lost(&mut self, cause: LossCause, files: u64, bytes: u64, text: &str) {
         self.status.lost.add(cause, files, bytes);
         self.status.last_error = Some(text.to_owned());
-        self.say(cause, text);
+        self.notify(cause, text);
     }
 
-    pub(crate) fn say(&mut self, cause: LossCause, text: &str) {
-        if self.said.insert(cause) {
+    pub(crate) fn notify(&mut self, cause: LossCause, text: &str) {
+        if self.reported.insert(cause) {
             self.notices
                 .push(format!("recorded files ({}): {text}", cause.as_str()));
         }
     }
 
-    /// A file got its name: trouble with the disk is over, and the next one is said again.
+    /// A file got its name: trouble with the disk is over, and the next error is reported again.
     fn recovered(&mut self) {
-        let before = self.said.len();
-        self.said.retain(|cause| !cause.is_trouble());
-        if self.said.len() < before {
+        let before = self.reported.len();
+        self.reported.retain(|cause| !cause.is_trouble());
+        if self.reported.len() < before {
             self.notices
-                .push("recorded files: they are written again".to_owned());
+                .push("recorded files: writing works again".to_owned());
         }
     }
 }

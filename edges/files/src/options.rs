@@ -23,9 +23,9 @@ pub enum Stale {
     Delete,
 }
 
-/// How a [`Vault`](crate::Vault) works.
+/// How a [`FileStore`](crate::FileStore) works.
 #[derive(Debug, Clone)]
-pub struct VaultOptions {
+pub struct FileStoreOptions {
     /// Directory of recorded files. It is made if it is not there, with mode 0700.
     pub directory: PathBuf,
     /// Directory of infected ones; on the same file system if moving is to be quick. It may be `directory`
@@ -34,7 +34,7 @@ pub struct VaultOptions {
     /// Longest file, bytes; what follows is cut off.
     pub max_file_bytes: u64,
     /// Bound on the bytes in both directories together, by the lengths of the files. What is there when
-    /// the vault starts counts.
+    /// the store starts counts.
     pub max_total_bytes: u64,
     /// Bound on the files in both directories together, without their `.json`.
     pub max_files: usize,
@@ -51,7 +51,7 @@ pub struct VaultOptions {
     pub stale: Stale,
 }
 
-impl VaultOptions {
+impl FileStoreOptions {
     /// Files up to 1 GiB, 10 GiB and 100,000 files in all, then refused; 256 open, 64 MiB waiting; not
     /// synced; interrupted files are kept.
     #[must_use]

@@ -44,7 +44,7 @@ pub(crate) fn text(
         || "null".to_owned(),
         |cause| format!("\"{}\"", cause.as_str()),
     );
-    // Writing to a string cannot fail.
+    // OpenFile to a string cannot fail.
     write!(
         out,
         "{{\"ts_ns\":{},\"sender\":\"{}\",\"receiver\":\"{}\",\"application\":",

@@ -1,10 +1,10 @@
-//! What a vault has done, and what it could not.
+//! Counters of the file store: what it has done, and what was lost by cause.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// Why a file or a part of it is not there.
+/// Why a file, or a part of it, was not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LossCause {
     /// More bytes waited for the disk than the options allow.
@@ -44,7 +44,7 @@ impl LossCause {
         Self::Quarantine,
     ];
 
-    /// The word for summaries, metrics and the `cut` of a `.json`.
+    /// The name for summaries, metrics and the `cut` of a `.json`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl LossCause {
         }
     }
 
-    /// Whether it is the disk's affair and not a bound of the options.
+    /// Whether the disk is the cause, and not a limit of the options.
     pub(crate) const fn is_trouble(self) -> bool {
         matches!(
             self,
@@ -69,7 +69,6 @@ impl LossCause {
         )
     }
 
-    /// The cause of an error of the system.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOSPC | Errno::DQUOT) => Self::NoSpace,
@@ -80,7 +79,7 @@ impl LossCause {
     }
 }
 
-/// What was lost for one cause.
+/// Files and bytes lost for one cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loss {
     /// Files that were not recorded, or cut.
@@ -89,7 +88,7 @@ pub struct Loss {
     pub bytes: u64,
 }
 
-/// What was lost, by cause.
+/// Files and bytes lost, by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses([Loss; LossCause::ALL.len()]);
 
@@ -116,16 +115,16 @@ impl Losses {
     }
 }
 
-/// A vault's counters.
+/// Counters of a file store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct VaultStatus {
+pub struct FileStoreStatus {
     /// Whole files recorded.
     pub kept: u64,
     /// Beginnings of files recorded.
     pub parts: u64,
     /// Files moved to the quarantine, whole or not.
     pub quarantined: u64,
-    /// Files deleted because their stage said so.
+    /// Files deleted at the request of the stage.
     pub discarded: u64,
     /// Files deleted to make room.
     pub deleted: u64,
@@ -143,6 +142,6 @@ pub struct VaultStatus {
     pub total_bytes: u64,
     /// What was lost, by cause.
     pub lost: Losses,
-    /// What failed last, in words.
+    /// Message of the last error.
     pub last_error: Option<String>,
 }

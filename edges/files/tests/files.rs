@@ -16,10 +16,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use linkweir_engine::effect::{FileEnd, FileId, FileOp, FileOrigin};
-use linkweir_sys::privileges::Restrict;
-use linkweir_vault::{
-    LossCause, Stale, Vault, VaultClient, VaultError, VaultOptions, VaultStatus, WhenFull,
+use linkweir_files::{
+    FileStore, FileStoreClient, FileStoreError, FileStoreOptions, FileStoreStatus, LossCause,
+    Stale, WhenFull,
 };
+use linkweir_sys::privileges::Restrict;
 use linkweir_wire::Timestamp;
 use serde_json::Value;
 
@@ -42,22 +43,22 @@ impl Place {
         }
     }
 
-    fn options(&self) -> VaultOptions {
-        VaultOptions::new(&self.directory, &self.quarantine)
+    fn options(&self) -> FileStoreOptions {
+        FileStoreOptions::new(&self.directory, &self.quarantine)
     }
 
-    fn start(&self) -> Vault {
+    fn start(&self) -> FileStore {
         start(&self.options()).expect("starts")
     }
 }
 
-/// Starts a vault. A program that a test beside this one is starting has the locks of all for a moment, also of vaults that have
+/// Starts a store. A program that a test beside this one is starting has the locks of all for a moment, also of stores that have
 /// ended.
-fn start(options: &VaultOptions) -> Result<Vault, VaultError> {
+fn start(options: &FileStoreOptions) -> Result<FileStore, FileStoreError> {
     let begin = Instant::now();
     loop {
-        match Vault::start(options.clone()) {
-            Err(VaultError::InUse(_)) if begin.elapsed() < Duration::from_secs(5) => {
+        match FileStore::start(options.clone()) {
+            Err(FileStoreError::InUse(_)) if begin.elapsed() < Duration::from_secs(5) => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             done => return done,
@@ -76,38 +77,38 @@ fn origin(name: &str) -> Box<FileOrigin> {
     })
 }
 
-fn begin(client: &VaultClient, id: u64, name: &str) {
+fn begin(client: &FileStoreClient, id: u64, name: &str) {
     client.submit(FileOp::Begin {
         id: FileId(id),
         origin: origin(name),
     });
 }
 
-fn data(client: &VaultClient, id: u64, bytes: &[u8]) {
+fn data(client: &FileStoreClient, id: u64, bytes: &[u8]) {
     client.submit(FileOp::Data {
         id: FileId(id),
         bytes: bytes.to_vec(),
     });
 }
 
-fn end(client: &VaultClient, id: u64, end: FileEnd) {
+fn end(client: &FileStoreClient, id: u64, end: FileEnd) {
     client.submit(FileOp::End {
         id: FileId(id),
         end,
     });
 }
 
-fn whole(client: &VaultClient, id: u64, name: &str, bytes: &[u8], how: FileEnd) {
+fn whole(client: &FileStoreClient, id: u64, name: &str, bytes: &[u8], how: FileEnd) {
     begin(client, id, name);
     data(client, id, bytes);
     end(client, id, how);
 }
 
 /// Waits until everything submitted is on the disk.
-fn settled(vault: &Vault) -> VaultStatus {
+fn settled(store: &FileStore) -> FileStoreStatus {
     let begin = Instant::now();
     loop {
-        let status = vault.status();
+        let status = store.status();
         if status.waiting_steps == 0 {
             return status;
         }
@@ -147,17 +148,17 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn a_file_gets_its_name_when_it_ends() {
     let place = Place::new();
-    let vault = place.start();
-    let client = vault.client();
+    let store = place.start();
+    let client = store.client();
     begin(&client, 1, "song.mp3");
     data(&client, 1, b"first ");
     data(&client, 1, b"");
-    settled(&vault);
+    settled(&store);
     assert_eq!(names(&place.directory), [".song.mp3.partial"]);
     assert_eq!(mode(&place.directory.join(".song.mp3.partial")), 0o600);
     data(&client, 1, b"second");
     end(&client, 1, FileEnd::Keep);
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!(files(&place.directory)["song.mp3"], b"first second");
     assert_eq!(
         fs::read_dir(&place.directory).expect("a directory").count(),
@@ -185,21 +186,21 @@ fn a_file_gets_its_name_when_it_ends() {
         .iter()
         .sum();
     assert_eq!(status.total_bytes, on_disk);
-    assert_eq!(vault.take_notices(), Vec::<String>::new());
+    assert_eq!(store.take_notices(), Vec::<String>::new());
 }
 
 #[test]
 fn each_end_has_its_place() {
     let place = Place::new();
-    let vault = place.start();
-    let client = vault.client();
+    let store = place.start();
+    let client = store.client();
     whole(&client, 1, "kept", b"k", FileEnd::Keep);
     whole(&client, 2, "part", b"p", FileEnd::KeepPart);
     whole(&client, 3, "infected", b"i", FileEnd::Quarantine);
     whole(&client, 4, "gone", b"g", FileEnd::Discard);
     begin(&client, 5, "empty");
     end(&client, 5, FileEnd::Keep);
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!(names(&place.directory), ["empty", "kept", "part"]);
     assert_eq!(files(&place.quarantine)["infected"], b"i");
     assert_eq!(mode(&place.quarantine.join("infected")), 0o400);
@@ -216,7 +217,7 @@ fn each_end_has_its_place() {
         (2, 1, 1, 1)
     );
     assert!(!place.directory.join("gone.json").exists());
-    assert_eq!(status.lost, VaultStatus::default().lost);
+    assert_eq!(status.lost, FileStoreStatus::default().lost);
 }
 
 #[test]
@@ -225,12 +226,12 @@ fn names_stay_in_the_directory_and_replace_nothing() {
     let outside = place.directory.parent().expect("a parent").join("victim");
     fs::create_dir(&place.directory).expect("made");
     fs::write(&outside, "before").expect("written");
-    // Links where the vault will write, and a file of somebody else's where it will rename to.
+    // Links where the store will write, and a file of somebody else's where it will rename to.
     symlink(&outside, place.directory.join(".link.partial")).expect("a link");
     symlink(&outside, place.directory.join("taken")).expect("a link");
     fs::write(place.directory.join("note.json"), "theirs").expect("written");
-    let vault = place.start();
-    let client = vault.client();
+    let store = place.start();
+    let client = store.client();
     for (id, name) in [
         "../victim",
         "/etc/evil",
@@ -252,7 +253,7 @@ fn names_stay_in_the_directory_and_replace_nothing() {
         whole(&client, id as u64, name, name.as_bytes(), FileEnd::Keep);
     }
     whole(&client, 99, &"n".repeat(5000), b"long", FileEnd::Keep);
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!((status.kept, status.last_error), (14, None));
     assert_eq!(fs::read_to_string(&outside).expect("there"), "before");
     assert_eq!(
@@ -296,12 +297,12 @@ fn names_stay_in_the_directory_and_replace_nothing() {
 #[test]
 fn what_is_too_long_is_a_beginning() {
     let place = Place::new();
-    let vault = start(&VaultOptions {
+    let store = start(&FileStoreOptions {
         max_file_bytes: 10,
         ..place.options()
     })
     .expect("starts");
-    let client = vault.client();
+    let client = store.client();
     begin(&client, 1, "long");
     for _ in 0..3 {
         data(&client, 1, b"1234567");
@@ -311,7 +312,7 @@ fn what_is_too_long_is_a_beginning() {
     begin(&client, 3, "infected");
     data(&client, 3, b"12345678901");
     end(&client, 3, FileEnd::Quarantine);
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!(files(&place.directory)["long"], b"1234567123");
     let told = text(&place.directory, "long");
     assert_eq!(
@@ -322,24 +323,24 @@ fn what_is_too_long_is_a_beginning() {
     assert_eq!(text(&place.quarantine, "infected")["cut"], "file_limit");
     let lost = status.lost.of(LossCause::FileLimit);
     assert_eq!((lost.files, lost.bytes, status.bytes), (2, 12, 30));
-    assert_eq!(vault.take_notices().len(), 1, "said once");
+    assert_eq!(store.take_notices().len(), 1, "said once");
 }
 
 #[test]
 fn bytes_that_the_disk_is_too_slow_for_cut_the_file() {
     let place = Place::new();
-    let vault = start(&VaultOptions {
+    let store = start(&FileStoreOptions {
         buffer_bytes: 100_000,
         ..place.options()
     })
     .expect("starts");
-    let client = vault.client();
+    let client = store.client();
     begin(&client, 1, "burst");
     data(&client, 1, b"beginning");
     data(&client, 1, &[0; 100_000]);
     data(&client, 1, b"after the hole");
     end(&client, 1, FileEnd::Keep);
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!(files(&place.directory)["burst"], b"beginning");
     assert_eq!(text(&place.directory, "burst")["cut"], "buffer");
     let lost = status.lost.of(LossCause::Buffer);
@@ -353,20 +354,20 @@ fn a_full_directory_refuses_or_forgets_the_oldest() {
         fs::create_dir(&place.directory).expect("made");
         // What is there counts; what has no text beside it is not ours to delete.
         fs::write(place.directory.join("foreign"), vec![0; 10_000]).expect("written");
-        let vault = start(&VaultOptions {
+        let store = start(&FileStoreOptions {
             max_total_bytes: 50_000,
             when_full,
             ..place.options()
         })
         .expect("starts");
-        assert_eq!(vault.status().total_bytes, 10_000);
-        let client = vault.client();
+        assert_eq!(store.status().total_bytes, 10_000);
+        let client = store.client();
         whole(&client, 0, "virus", &[1; 5_000], FileEnd::Quarantine);
         for id in 1..=8 {
             whole(&client, id, &format!("f{id}"), &[1; 9_000], FileEnd::Keep);
-            settled(&vault);
+            settled(&store);
         }
-        let status = settled(&vault);
+        let status = settled(&store);
         assert!(status.total_bytes <= 50_000, "{}", status.total_bytes);
         let on_disk: u64 = [&place.directory, &place.quarantine]
             .into_iter()
@@ -388,15 +389,15 @@ fn a_full_directory_refuses_or_forgets_the_oldest() {
                 assert_eq!((lost.files, status.deleted, status.kept), (0, 5, 8));
                 // And so do those that an earlier run has left.
                 drop(client);
-                drop(vault);
-                let vault = start(&VaultOptions {
+                drop(store);
+                let store = start(&FileStoreOptions {
                     max_files: 3,
                     when_full,
                     ..place.options()
                 })
                 .expect("starts");
-                whole(&vault.client(), 1, "f9", b"9", FileEnd::Keep);
-                settled(&vault);
+                whole(&store.client(), 1, "f9", b"9", FileEnd::Keep);
+                settled(&store);
                 assert_eq!(
                     names(&place.directory),
                     ["f9", "foreign"],
@@ -410,51 +411,51 @@ fn a_full_directory_refuses_or_forgets_the_oldest() {
 #[test]
 fn one_directory_can_be_both() {
     let place = Place::new();
-    let options = VaultOptions {
+    let options = FileStoreOptions {
         max_total_bytes: 10_000,
         when_full: WhenFull::DeleteOldest,
-        ..VaultOptions::new(&place.directory, place.directory.join("../files"))
+        ..FileStoreOptions::new(&place.directory, place.directory.join("../files"))
     };
-    let mut vault = start(&options).expect("starts");
-    let client = vault.client();
+    let mut store = start(&options).expect("starts");
+    let client = store.client();
     whole(&client, 1, "virus", b"v", FileEnd::Quarantine);
     whole(&client, 2, "kept", b"k", FileEnd::Keep);
     begin(&client, 3, "open");
     data(&client, 3, b"o");
-    vault.finish();
-    let status = vault.status();
+    store.finish();
+    let status = store.status();
     assert_eq!((status.quarantined, status.kept, status.parts), (1, 1, 1));
     assert_eq!(names(&place.directory), ["kept", "open", "virus"]);
     assert_eq!(mode(&place.directory.join("virus")), 0o400);
-    let lengths = |vault: &Vault| vault.status().total_bytes;
-    let before = lengths(&vault);
-    drop(vault);
+    let lengths = |store: &FileStore| store.status().total_bytes;
+    let before = lengths(&store);
+    drop(store);
     // What is infected is no old file to make room with, in the next run either.
-    let vault = start(&options).expect("starts");
-    assert_eq!(lengths(&vault), before, "counted once");
-    whole(&vault.client(), 1, "new", &[0; 9_550], FileEnd::Keep);
-    settled(&vault);
+    let store = start(&options).expect("starts");
+    assert_eq!(lengths(&store), before, "counted once");
+    whole(&store.client(), 1, "new", &[0; 9_550], FileEnd::Keep);
+    settled(&store);
     assert_eq!(names(&place.directory), ["new", "virus"]);
 }
 
 #[test]
 fn the_number_of_open_files_is_bounded() {
     let place = Place::new();
-    let vault = start(&VaultOptions {
+    let store = start(&FileStoreOptions {
         max_open: 2,
         ..place.options()
     })
     .expect("starts");
-    let client = vault.client();
+    let client = store.client();
     for id in 0..5 {
         begin(&client, id, &format!("f{id}"));
         data(&client, id, b"12345");
     }
-    assert_eq!(vault.status().open, 2);
+    assert_eq!(store.status().open, 2);
     for id in 0..5 {
         end(&client, id, FileEnd::Keep);
     }
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!(names(&place.directory), ["f0", "f1"]);
     assert_eq!(status.lost.of(LossCause::OpenLimit).files, 3);
     assert_eq!(status.lost.of(LossCause::NotBegun).bytes, 15);
@@ -463,29 +464,29 @@ fn the_number_of_open_files_is_bounded() {
 #[test]
 fn the_end_of_a_run_or_a_client_leaves_parts() {
     let place = Place::new();
-    let vault = place.start();
-    let (first, second) = (vault.client(), vault.client());
+    let store = place.start();
+    let (first, second) = (store.client(), store.client());
     begin(&first, 1, "of-client");
     data(&first, 1, b"abc");
     begin(&second, 1, "of-run");
     data(&second, 1, b"def");
     drop(first);
-    settled(&vault);
+    settled(&store);
     assert_eq!(names(&place.directory), [".of-run.partial", "of-client"]);
-    drop(vault);
+    drop(store);
     assert_eq!(files(&place.directory)["of-run"], b"def");
     assert_eq!(text(&place.directory, "of-run")["end"], "part");
-    // The vault is gone; what comes now is nobody's.
+    // The store is gone; what comes now is nobody's.
     data(&second, 1, b"ghi");
 }
 
 #[test]
 fn clients_do_not_disturb_each_other() {
     let place = Place::new();
-    let vault = place.start();
+    let store = place.start();
     std::thread::scope(|scope| {
         for number in 0..4_u8 {
-            let client = vault.client();
+            let client = store.client();
             scope.spawn(move || {
                 // All use the same ids and names; files are interleaved.
                 for group in 0..20 {
@@ -500,7 +501,7 @@ fn clients_do_not_disturb_each_other() {
             });
         }
     });
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!((status.kept, status.bytes), (800, 400_000));
     let files = files(&place.directory);
     assert_eq!(files.len(), 800);
@@ -519,15 +520,15 @@ fn clients_do_not_disturb_each_other() {
 #[test]
 fn a_second_run_is_kept_out() {
     let place = Place::new();
-    let vault = place.start();
-    let error = Vault::start(place.options()).expect_err("in use");
-    assert!(matches!(error, VaultError::InUse(path) if path == place.directory));
-    drop(vault);
+    let store = place.start();
+    let error = FileStore::start(place.options()).expect_err("in use");
+    assert!(matches!(error, FileStoreError::InUse(path) if path == place.directory));
+    drop(store);
     let file = place.directory.join("file");
     fs::write(&file, "").expect("written");
-    let error =
-        Vault::start(VaultOptions::new(&file, &place.quarantine)).expect_err("no directory");
-    assert!(matches!(error, VaultError::Directory { path, .. } if path == file));
+    let error = FileStore::start(FileStoreOptions::new(&file, &place.quarantine))
+        .expect_err("no directory");
+    assert!(matches!(error, FileStoreError::Directory { path, .. } if path == file));
 }
 
 /// In the process that is to be killed: writes until then.
@@ -537,16 +538,16 @@ const VICTIM: &str = "LINKWEIR_VAULT_VICTIM";
 fn a_killed_run_leaves_what_the_next_one_completes() {
     if let Some(base) = std::env::var_os(VICTIM) {
         let base = PathBuf::from(base);
-        let vault =
-            start(&VaultOptions::new(base.join("files"), base.join("bad"))).expect("starts");
-        let client = vault.client();
+        let store =
+            start(&FileStoreOptions::new(base.join("files"), base.join("bad"))).expect("starts");
+        let client = store.client();
         whole(&client, 1, "done", b"done", FileEnd::Keep);
         begin(&client, 2, "open");
         begin(&client, 3, "empty");
         for number in 0_u64.. {
             data(&client, 2, &number.to_be_bytes());
             // As fast as the disk, for the kill to find it at work.
-            while vault.status().waiting_bytes > 10_000 {
+            while store.status().waiting_bytes > 10_000 {
                 std::thread::yield_now();
             }
         }
@@ -585,7 +586,7 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
         fs::write(place.directory.join("half.json"), "{}\n").expect("written");
         fs::write(place.quarantine.join(".copy.partial"), "ha").expect("written");
         let written = fs::metadata(&hidden).expect("there").len();
-        let vault = start(&VaultOptions {
+        let store = start(&FileStoreOptions {
             stale,
             ..place.options()
         })
@@ -594,7 +595,7 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
         let left = files(&place.directory);
         if stale == Stale::Delete {
             assert_eq!(names(&place.directory), ["done"]);
-            assert_eq!(vault.status().interrupted, 1);
+            assert_eq!(store.status().interrupted, 1);
             continue;
         }
         assert_eq!(names(&place.directory), ["done", "half", "open"]);
@@ -607,38 +608,38 @@ fn a_killed_run_leaves_what_the_next_one_completes() {
             (&told["end"], &told["name"]),
             (&"interrupted".into(), &"original open".into())
         );
-        assert_eq!(vault.status().interrupted, 3);
+        assert_eq!(store.status().interrupted, 3);
     }
 }
 
 #[test]
 fn a_directory_that_goes_and_comes_back() {
     let place = Place::new();
-    let vault = place.start();
-    let client = vault.client();
+    let store = place.start();
+    let client = store.client();
     begin(&client, 1, "open");
     data(&client, 1, b"abc");
-    settled(&vault);
+    settled(&store);
     fs::remove_dir_all(&place.directory).expect("removed");
     end(&client, 1, FileEnd::Keep);
     for id in 2..5 {
         whole(&client, id, "x", b"12345", FileEnd::Keep);
     }
-    let status = settled(&vault);
+    let status = settled(&store);
     let lost = status.lost.of(LossCause::NoDirectory);
     assert_eq!((lost.files, lost.bytes, status.kept), (4, 18, 0));
     assert!(
         !place.directory.exists(),
         "it is not ours to make: a disk may belong there"
     );
-    assert_eq!(vault.take_notices().len(), 1, "said once");
+    assert_eq!(store.take_notices().len(), 1, "said once");
     fs::create_dir(&place.directory).expect("made");
     whole(&client, 6, "y", b"abc", FileEnd::Keep);
-    assert_eq!(settled(&vault).kept, 1);
+    assert_eq!(settled(&store).kept, 1);
     assert_eq!(files(&place.directory)["y"], b"abc");
     assert_eq!(
-        vault.take_notices(),
-        ["recorded files: they are written again"]
+        store.take_notices(),
+        ["recorded files: writing works again"]
     );
 }
 
@@ -652,31 +653,31 @@ fn no_permission_costs_files_and_not_the_run() {
         ..Restrict::default()
     };
     let options = place.options();
-    // The vault's thread has what the thread has that starts it: here no right over foreign modes.
-    let vault = std::thread::spawn(move || {
+    // The store's thread has what the thread has that starts it: here no right over foreign modes.
+    let store = std::thread::spawn(move || {
         restrict.apply().expect("restricted");
         start(&options).expect("starts")
     });
-    let vault = vault.join().expect("no panic");
-    let client = vault.client();
+    let store = store.join().expect("no panic");
+    let client = store.client();
     let set = |directory: &Path, mode| {
         fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("set");
     };
     set(&place.directory, 0o500);
     whole(&client, 1, "a", b"12345", FileEnd::Keep);
-    let lost = settled(&vault).lost.of(LossCause::NoPermission);
+    let lost = settled(&store).lost.of(LossCause::NoPermission);
     assert_eq!((lost.files, lost.bytes), (1, 5));
     set(&place.directory, 0o700);
     set(&place.quarantine, 0o500);
     whole(&client, 2, "virus", b"12345", FileEnd::Quarantine);
     whole(&client, 3, "b", b"12345", FileEnd::Keep);
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!(status.lost.of(LossCause::Quarantine).files, 1);
     // What is infected is in the quarantine or nowhere.
     assert_eq!(names(&place.directory), ["b"]);
     set(&place.quarantine, 0o700);
     whole(&client, 4, "virus", b"12345", FileEnd::Quarantine);
-    assert_eq!(settled(&vault).quarantined, 1);
+    assert_eq!(settled(&store).quarantined, 1);
     assert_eq!(names(&place.quarantine), ["virus"]);
 }
 
@@ -693,11 +694,11 @@ fn a_quarantine_on_another_disk_gets_a_copy() {
         return;
     }
     place.quarantine = memory.path().join("bad");
-    let vault = place.start();
-    let client = vault.client();
+    let store = place.start();
+    let client = store.client();
     whole(&client, 1, "virus", &[7; 300_000], FileEnd::Quarantine);
     whole(&client, 2, "virus", b"another", FileEnd::Quarantine);
-    let status = settled(&vault);
+    let status = settled(&store);
     assert_eq!((status.quarantined, status.last_error), (2, None));
     assert_eq!(names(&place.directory), Vec::<String>::new());
     assert_eq!(
@@ -723,7 +724,7 @@ impl Tiny {
                 "tmpfs",
                 "-o",
                 "size=1m,mode=700",
-                "linkweir-vault-test",
+                "linkweir-store-test",
             ])
             .arg(path)
             .stderr(Stdio::null())
@@ -752,8 +753,8 @@ fn a_full_disk_costs_files_until_there_is_room() {
     let Some(_disk) = Tiny::mount(&place.directory) else {
         return;
     };
-    let vault = place.start();
-    let client = vault.client();
+    let store = place.start();
+    let client = store.client();
     whole(&client, 1, "small", &[1; 300_000], FileEnd::Keep);
     begin(&client, 2, "large");
     for _ in 0..10 {
@@ -762,7 +763,7 @@ fn a_full_disk_costs_files_until_there_is_room() {
     // While it is full: no room even for a beginning.
     whole(&client, 3, "none", b"12345", FileEnd::Keep);
     end(&client, 2, FileEnd::Keep);
-    let status = settled(&vault);
+    let status = settled(&store);
     let large = &files(&place.directory)["large"];
     assert!(
         large.len() > 600_000 && large.len() < 800_000,
@@ -779,13 +780,13 @@ fn a_full_disk_costs_files_until_there_is_room() {
     assert_eq!(lost.files, 2);
     assert_eq!(lost.bytes, 1_000_005 - large.len() as u64);
     assert_eq!(names(&place.directory), ["large", "small"]);
-    let notices = vault.take_notices();
+    let notices = store.take_notices();
     assert!(
         notices[0].contains("no_space") && notices[1].contains("again"),
         "{notices:?}"
     );
     fs::remove_file(place.directory.join("small")).expect("removed");
     whole(&client, 4, "after", &[4; 200_000], FileEnd::Keep);
-    assert_eq!(settled(&vault).kept, 2);
+    assert_eq!(settled(&store).kept, 2);
     assert_eq!(files(&place.directory)["after"].len(), 200_000);
 }
