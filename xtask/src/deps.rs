@@ -46,7 +46,12 @@ const HOUSE: &[(&str, May)] = &[
         "edges/sink",
         May::FoundationAnd(&["linkweir-columnar", "linkweir-kafka", "linkweir-sys"]),
     ),
-    // Numbers for people.
+    // Bytes of records, names of files.
+    (
+        "edges/tstat",
+        May::FoundationAnd(&["linkweir-sink", "linkweir-sys"]),
+    ),
+    // A report written to a file is tested with the sink that does it.
     ("edges/report", May::FoundationAnd(&["linkweir-sink"])),
     ("edges/feed", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/inject", May::FoundationAnd(&["linkweir-sys"])),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_console::sketch::{Carrier, PublisherOptions};
-use linkweir_kafka::{Address, Patience, Producer, Sent};
+use linkweir_kafka::{DeliveryTimeout, Producer, Sent};
+use linkweir_record::Topic;
 
 use crate::args::StoreArgs;
 use crate::exit::Wrong;
@@ -20,22 +21,22 @@ const BUFFER: [(&str, &str); 2] = [
     ("queue.buffering.max.kbytes", "32768"),
 ];
 
-/// How long the last sketches may take to arrive without anything arriving, where the user's patience is not less.
+/// How long the last sketches may take to arrive without anything arriving, where the user's timeout is not shorter.
 const LAST_OF_FILES: Duration = Duration::from_secs(15);
 const LAST_OF_INTERFACES: Duration = Duration::from_secs(5);
 /// How long to take reports where there is nothing else to do.
 const SERVE: Duration = Duration::from_millis(100);
 
-/// The address of the sketches that belong to the records at `destination`.
+/// The topic of the sketches that belong to the records at `destination`.
 ///
 /// # Errors
-/// It is no address of a topic.
-pub(crate) fn address(destination: &str) -> anyhow::Result<Address> {
-    let mut address: Address = destination
+/// `destination` is not a topic.
+pub(crate) fn address(destination: &str) -> anyhow::Result<Topic> {
+    let mut topic: Topic = destination
         .parse()
         .map_err(|error| anyhow!(Wrong(format!("{destination}: {error}"))))?;
-    address.topic.push_str(SUFFIX);
-    Ok(address)
+    topic.name.push_str(SUFFIX);
+    Ok(topic)
 }
 
 /// Sends sketches by a producer of their own, so that records do not wait for them.
@@ -45,7 +46,7 @@ pub(crate) struct KafkaCarrier {
     /// Whether what does not fit is waited for.
     waits: bool,
     /// How long the user would wait at the end.
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// Where the sketches of a run go that writes to `destinations`, and whose they are; `None` where none
@@ -59,7 +60,7 @@ pub(crate) fn carrier(
         return Ok(None);
     };
     let wrong = |message: String| anyhow!(Wrong(message));
-    let (patience, mut settings) = Patience::among(&store.kafka, is_live).map_err(wrong)?;
+    let (timeout, mut settings) = DeliveryTimeout::take(&store.kafka, is_live).map_err(wrong)?;
     // The user's room is that of the records.
     settings.extend(BUFFER.map(|(name, value)| (name.to_owned(), value.to_owned())));
     // The sink of the records says what there is to say about the broker.
@@ -73,7 +74,7 @@ pub(crate) fn carrier(
     let carrier = KafkaCarrier {
         producer,
         waits: !is_live,
-        patience: patience.span(true),
+        timeout: timeout.of(true),
     };
     Ok(Some((options, carrier)))
 }
@@ -84,7 +85,7 @@ impl Carrier for KafkaCarrier {
             match self.producer.send(key, message) {
                 Sent::Yes => return true,
                 Sent::No => return false,
-                Sent::Full if self.waits && self.producer.idle() < self.patience => {
+                Sent::Full if self.waits && self.producer.idle() < self.timeout => {
                     self.producer.serve(SERVE);
                 }
                 Sent::Full => return false,
@@ -103,7 +104,7 @@ impl Carrier for KafkaCarrier {
         } else {
             LAST_OF_INTERFACES
         };
-        let limit = limit.min(self.patience);
+        let limit = limit.min(self.timeout);
         let mut waited = Duration::ZERO;
         while self.producer.waiting() > 0 && self.producer.idle().min(waited) < limit {
             self.producer.serve(SERVE);

@@ -56,6 +56,7 @@ pub fn schema_of<K: RecordKind>() -> SchemaRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linkweir_record::ddl::{KindSchema, types_markdown};
     use linkweir_record::{FlowKind, HttpKind};
 
     #[test]
@@ -81,5 +82,22 @@ mod tests {
         let of = |name: &str| flows.field_with_name(name).unwrap().data_type().clone();
         assert_eq!(of("durat"), DataType::Float64);
         assert_eq!(of("first"), DataType::Timestamp(TimeUnit::Nanosecond, None));
+    }
+
+    #[test]
+    fn the_manual_names_the_types_of_the_columns() {
+        for schema in KindSchema::every() {
+            let table = types_markdown(&schema);
+            for (field, row) in schema.fields.iter().zip(table.lines().skip(2)) {
+                let shown = format!("{:?}", data_type(field.kind));
+                let named = match shown.as_str() {
+                    "Utf8" => "string".to_owned(),
+                    "Float64" => "double".to_owned(),
+                    "Timestamp(Nanosecond, None)" => "timestamp[ns]".to_owned(),
+                    other => other.to_lowercase(),
+                };
+                assert_eq!(row.split('|').nth(3).unwrap().trim(), named, "{row}");
+            }
+        }
     }
 }

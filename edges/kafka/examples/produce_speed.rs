@@ -9,12 +9,13 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use linkweir_kafka::{Address, Producer, Sent};
+use linkweir_kafka::{Producer, Sent};
+use linkweir_record::Topic;
 use linkweir_sys::wait::monotonic_ns;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
-    let address: Address = words.next().ok_or("kafka://HOST:PORT/TOPIC")?.parse()?;
+    let topic: Topic = words.next().ok_or("kafka://HOST:PORT/TOPIC")?.parse()?;
     let count: u64 = words.next().map_or(Ok(1_000_000), |word| word.parse())?;
     let settings: Vec<(String, String)> = words
         .filter_map(|word| {
@@ -22,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some((name.to_owned(), value.to_owned()))
         })
         .collect();
-    let mut producer = Producer::open(&address, &settings, |text| println!("{text}"))?;
+    let mut producer = Producer::open(&topic, &settings, |text| println!("{text}"))?;
     let mut value = Vec::with_capacity(1024);
     let (mut bytes, mut waits) = (0, 0_u64);
     let begin = monotonic_ns();

@@ -249,7 +249,7 @@ impl Consumer {
     }
 
     fn note(&mut self, error: &KafkaError) {
-        let word = self.client.context().last_word();
+        let word = self.client.context().last_error();
         self.trouble = Some(word.unwrap_or_else(|| error.to_string()));
     }
 }

@@ -1,26 +1,24 @@
-//! A Kafka broker: where it is, a producer with a bounded buffer, a consumer of whole topics.
+//! A Kafka broker: a producer with a bounded buffer, a consumer of whole topics.
 //!
 //! Nothing here knows what a record is: keys and values are bytes. The client is librdkafka
 //! (`rdkafka`), built without TLS: it speaks to brokers by plain TCP, and of SASL it knows PLAIN only.
 //! Where brokers ask for TLS, a proxy on the same machine (stunnel, a side car) can speak it.
 #![forbid(unsafe_code)]
 
-mod address;
 mod consumer;
-mod patience;
 mod producer;
 mod reports;
 mod settings;
 
-pub use address::{Address, AddressError};
 pub use consumer::{Consumer, Message};
-pub use patience::Patience;
-pub use producer::{Failures, Producer, Sent};
+pub use producer::{Producer, Sent};
+pub use reports::Failures;
+pub use settings::DeliveryTimeout;
 
 /// Why there is no client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// A setting that the client does not know, or whose value it does not take.
+    /// A setting that the client does not know, or whose value it does not accept.
     #[error("setting `{name}`: {message}")]
     Setting {
         /// Its name as it was given.

@@ -8,18 +8,19 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
 use rdkafka::{ClientConfig, util::Timeout};
 
-use crate::reports::{Reports, cause_of};
+use crate::ClientError;
+use crate::reports::{Failures, Reports, cause_of};
 use crate::settings::{self, of_client};
-use crate::{Address, ClientError};
+use linkweir_record::Topic;
 
-/// After so long without a delivery, and with no broker in reach, that is told.
+/// Brokers are reported away after so long without a delivery and with no connection.
 const AWAY_NS: u64 = 1_000_000_000;
 
-/// After so long without a delivery it is told whatever the connections say: a broker that is stopped
-/// keeps them.
+/// ... and after so long without a delivery whatever the connections are: those to a broker that is
+/// stopped stay open.
 const SILENT_NS: u64 = 10_000_000_000;
 
-/// Events taken by one call that does not wait, at most.
+/// Maximum number of events taken by one call that does not wait.
 const EVENTS: u32 = 64;
 
 /// How long the reports of messages that were given up may take to come.
@@ -36,30 +37,10 @@ pub enum Sent {
     No,
 }
 
-/// Messages that did not arrive.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Failures {
-    /// How many.
-    pub count: u64,
-    /// How many by cause, in the order in which the causes turned up.
-    pub causes: Vec<(String, u64)>,
-}
-
-impl std::fmt::Display for Failures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, (cause, count)) in self.causes.iter().enumerate() {
-            let comma = if at > 0 { ", " } else { "" };
-            write!(f, "{comma}{count} {cause}")?;
-        }
-        Ok(())
-    }
-}
-
 /// A producer of one topic.
 ///
-/// It has no thread of its own for reports: [`Producer::serve`] takes them, and must be called now and
-/// then, since a message keeps its place in the buffer until its report is taken. Dropped, it forgets
-/// what is still in the buffer.
+/// It has no thread of its own for reports: [`Producer::serve`] takes them, and must be called regularly, since a message keeps its place in the buffer until its report is taken. Dropping it
+/// discards what is still in the buffer.
 pub struct Producer {
     client: BaseProducer<Reports>,
     config: ClientConfig,
@@ -87,21 +68,21 @@ impl std::fmt::Debug for Producer {
 }
 
 impl Producer {
-    /// A producer for the topic at `address`, with these settings over its own. Brokers need not be
-    /// there: `announce` is told when they are away with messages waiting, and when they are back.
+    /// A producer for the topic, with these settings over its own. Brokers need not be
+    /// there: `announce` is called when they are away while messages wait, and when they are back.
     ///
     /// # Errors
     /// [`ClientError::Setting`] where a setting is wrong.
     pub fn open(
-        address: &Address,
+        topic: &Topic,
         given: &[(String, String)],
         announce: fn(&str),
     ) -> Result<Self, ClientError> {
-        let config = settings::producer(&address.brokers, given)?;
+        let config = settings::producer(&topic.brokers, given)?;
         Ok(Self {
             client: client(&config)?,
             config,
-            topic: address.topic.clone(),
+            topic: topic.name.clone(),
             announce,
             handed: 0,
             delivered_before: 0,
@@ -130,7 +111,7 @@ impl Producer {
         }
     }
 
-    /// Takes reports for `limit` (zero: those that are there), and tells what became of the brokers.
+    /// Takes reports for `limit` (zero: those that are there), and announces brokers that are away or back.
     pub fn serve(&mut self, limit: Duration) {
         if limit.is_zero() {
             // One call takes one event, which holds the reports of a batch.
@@ -146,10 +127,10 @@ impl Producer {
         } else {
             self.client.poll(Timeout::After(limit));
         }
-        self.look(monotonic_ns());
+        self.check_progress(monotonic_ns());
     }
 
-    fn look(&mut self, now: u64) {
+    fn check_progress(&mut self, now: u64) {
         let delivered = self.delivered();
         let waiting = self.waiting();
         if delivered > self.seen {
@@ -157,7 +138,10 @@ impl Producer {
             self.progress_ns = now;
             self.reports().brokers_answer();
             if std::mem::take(&mut self.is_away) {
-                (self.announce)(&format!("{}: the broker takes messages again", self.name()));
+                (self.announce)(&format!(
+                    "{}: the broker accepts messages again",
+                    self.name()
+                ));
             }
         } else if waiting == 0 {
             self.progress_ns = now;
@@ -167,10 +151,10 @@ impl Producer {
                 self.is_away = true;
                 let why = self
                     .reports()
-                    .last_word()
+                    .last_error()
                     .unwrap_or_else(|| "it does not answer".to_owned());
                 (self.announce)(&format!(
-                    "{}: no broker takes messages ({why}); {waiting} wait in the buffer",
+                    "{}: no broker accepts messages ({why}); {waiting} wait in the buffer",
                     self.name()
                 ));
             }

@@ -1,4 +1,4 @@
-//! What the client tells while it runs: deliveries, failures, brokers that are away.
+//! What the client reports while it runs: deliveries, failures, brokers that are away.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,27 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 
-use crate::producer::Failures;
-
-/// Causes that are kept apart at most: brokers have some hundred.
+/// Maximum number of causes kept apart: brokers have about a hundred.
 const CAUSES: usize = 64;
+
+/// Messages that did not arrive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// How many.
+    pub count: u64,
+    /// How many by cause, in the order in which the causes turned up.
+    pub causes: Vec<(String, u64)>,
+}
+
+impl std::fmt::Display for Failures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, (cause, count)) in self.causes.iter().enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            write!(f, "{comma}{count} {cause}")?;
+        }
+        Ok(())
+    }
+}
 
 /// Counts and the state of the brokers; written when events are served, read by the owner.
 #[derive(Debug, Default)]
@@ -22,8 +39,8 @@ pub(crate) struct Reports {
     failed: AtomicU64,
     failures: Mutex<Failures>,
     all_away: AtomicBool,
-    /// The last thing that was said about a connection.
-    last_word: Mutex<Option<String>>,
+    /// The last error of a connection.
+    last_error: Mutex<Option<String>>,
 }
 
 impl Reports {
@@ -62,12 +79,12 @@ impl Reports {
     /// Something came from a broker.
     pub(crate) fn brokers_answer(&self) {
         self.all_away.store(false, Ordering::Relaxed);
-        *locked(&self.last_word) = None;
+        *locked(&self.last_error) = None;
     }
 
-    /// The last thing that was said about a connection.
-    pub(crate) fn last_word(&self) -> Option<String> {
-        locked(&self.last_word).clone()
+    /// The last error of a connection.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        locked(&self.last_error).clone()
     }
 }
 
@@ -83,7 +100,7 @@ impl ClientContext for Reports {
     fn error(&self, error: KafkaError, reason: &str) {
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::AllBrokersDown) => self.all_away.store(true, Ordering::Relaxed),
-            _ => *locked(&self.last_word) = Some(short(reason)),
+            _ => *locked(&self.last_error) = Some(short(reason)),
         }
     }
 }
@@ -153,7 +170,7 @@ mod tests {
         );
         assert!(!reports.is_all_away());
         assert_eq!(
-            reports.last_word().as_deref(),
+            reports.last_error().as_deref(),
             Some("h:1/bootstrap: Connect failed: Connection refused")
         );
         reports.error(
@@ -162,6 +179,6 @@ mod tests {
         );
         assert!(reports.is_all_away());
         reports.brokers_answer();
-        assert!(!reports.is_all_away() && reports.last_word().is_none());
+        assert!(!reports.is_all_away() && reports.last_error().is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! The settings of a client: ours, and over them the user's.
 
+use std::time::Duration;
+
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
 
@@ -18,13 +20,13 @@ const PRODUCER: &[(&str, &str)] = &[
     // Larger batches compress better and cost the broker less; a record waits this long at most.
     ("linger.ms", "40"),
     ("batch.num.messages", "10000"),
-    // A message is not given up for its age: how long to wait is the caller's to say.
+    // A message is not given up for its age: the caller limits the waiting.
     ("message.timeout.ms", "0"),
     // The partition that a Java client would choose for the same key, so that topics can be joined.
     ("partitioner", "murmur2_random"),
     // The pause between attempts to connect doubles up to this.
     ("reconnect.backoff.max.ms", "2000"),
-    // A connection that dies without a word is noticed.
+    // A connection that dies silently is noticed.
     ("socket.keepalive.enable", "true"),
 ];
 
@@ -141,6 +143,72 @@ fn is_about_tls(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
+/// For the records of files.
+const OF_FILES: Duration = Duration::from_secs(300);
+
+/// At the end of a live run, and once the user has asked to stop.
+const OF_USERS: Duration = Duration::from_secs(30);
+
+/// The one setting that is ours and not librdkafka's; milliseconds.
+const TIMEOUT_SETTING: &str = "linkweir.patience.ms";
+
+/// Maximum time to wait for a broker that accepts nothing, counted from the last message that was
+/// delivered.
+///
+/// The records of a file can wait for minutes, in which a broker is started again; at the end of a live
+/// run, or once the user has asked to stop, somebody is waiting for us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryTimeout {
+    usual: Duration,
+    stopping: Duration,
+}
+
+impl DeliveryTimeout {
+    /// Takes its own setting, `linkweir.patience.ms`, out of those of the client, and gives the others
+    /// back. `is_live`: the run reads an interface.
+    ///
+    /// # Errors
+    /// The setting is not a number, or another one has its prefix.
+    pub fn take(
+        given: &[(String, String)],
+        is_live: bool,
+    ) -> Result<(Self, Vec<(String, String)>), String> {
+        let mut timeout = Self {
+            usual: if is_live { OF_USERS } else { OF_FILES },
+            stopping: OF_USERS,
+        };
+        let mut others = Vec::new();
+        for (name, value) in given {
+            if name == TIMEOUT_SETTING {
+                let given = value.parse().map(Duration::from_millis).map_err(|_| {
+                    format!("--kafka: setting `{name}`: `{value}` is not a number of milliseconds")
+                })?;
+                timeout = Self {
+                    usual: given,
+                    stopping: given.min(OF_USERS),
+                };
+            } else if name.starts_with("linkweir.") {
+                return Err(format!(
+                    "--kafka: setting `{name}`: there is only `{TIMEOUT_SETTING}`"
+                ));
+            } else {
+                others.push((name.clone(), value.clone()));
+            }
+        }
+        Ok((timeout, others))
+    }
+
+    /// The timeout of a run that `is_stopping` or goes on.
+    #[must_use]
+    pub const fn of(&self, is_stopping: bool) -> Duration {
+        if is_stopping {
+            self.stopping
+        } else {
+            self.usual
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,5 +250,19 @@ mod tests {
         for codec in ["none", "gzip", "snappy", "lz4", "zstd"] {
             assert!(producer("b:1", &given("compression.codec", codec)).is_ok());
         }
+    }
+
+    #[test]
+    fn the_timeout_is_a_setting() {
+        let given = |value: &str| vec![(TIMEOUT_SETTING.to_owned(), value.to_owned())];
+        let (timeout, others) = DeliveryTimeout::take(&given("1500"), false).unwrap();
+        assert!(others.is_empty());
+        assert_eq!(timeout.of(false).as_millis(), 1500);
+        assert_eq!(timeout.of(true).as_millis(), 1500);
+        let (timeout, _) = DeliveryTimeout::take(&given("600000"), false).unwrap();
+        assert_eq!(timeout.of(true).as_secs(), 30);
+        let (of_files, _) = DeliveryTimeout::take(&[], false).unwrap();
+        assert_eq!(of_files.of(false).as_secs(), 300);
+        assert!(DeliveryTimeout::take(&given("long"), false).is_err());
     }
 }

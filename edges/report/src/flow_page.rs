@@ -8,7 +8,7 @@ use super::flow::{FlowReport, Keyed, STATES};
 use super::http_page::{Clock, TOP_ROWS, about, about_span, loss_cards, name_of};
 use super::page::{BarRow, Page, bar_table};
 use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
-use linkweir_sink::human::{percent, scaled, span, thousands, to_f64};
+use linkweir_record::human::{percent, scaled, span, thousands, to_f64};
 
 /// How a value is written.
 type Show = fn(u64) -> String;

@@ -6,7 +6,7 @@ use super::ReportMeta;
 use super::http::HttpReport;
 use super::page::{BarRow, Page, bar_table, escape};
 use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
-use linkweir_sink::human::{counted, moment, percent, scaled, span, thousands, to_f64};
+use linkweir_record::human::{counted, moment, percent, scaled, span, thousands, to_f64};
 
 /// Rows of the tables of hosts and URLs.
 pub(super) const TOP_ROWS: usize = 15;

@@ -6,7 +6,7 @@ use super::http_page::unit_of;
 use super::load::{LoadReport, SeriesBin, StageTimes};
 use super::page::{BarRow, Page, bar_table, escape, facts, table};
 use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
-use linkweir_sink::human::{moment, percent, scaled, span, thousands, to_f64};
+use linkweir_record::human::{moment, percent, scaled, span, thousands, to_f64};
 
 impl LoadReport<'_> {
     /// The report as one HTML page without references to anything outside it.

@@ -4,9 +4,9 @@ use std::io;
 
 use linkweir_engine::SinkError;
 
+use crate::options::{Existing, OutputOptions};
 use crate::output::{Place, place};
 use crate::series::{Part, Series};
-use crate::sink::{Existing, OutputOptions};
 
 /// Bytes collected before a write.
 const WRITE_BYTES: usize = 64 << 10;

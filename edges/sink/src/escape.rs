@@ -59,7 +59,7 @@ pub(crate) fn is_clean(bytes: &[u8], is_special: impl Fn(u8) -> bool) -> bool {
 }
 
 /// The two lower-case hexadecimal digits of a byte.
-pub(crate) const fn hex(byte: u8) -> [u8; 2] {
+pub const fn hex(byte: u8) -> [u8; 2] {
     const fn digit(nibble: u8) -> u8 {
         if nibble < 10 {
             b'0' + nibble
@@ -83,7 +83,7 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, byte: u8) {
 
 /// Copies `bytes`, writing those for which `is_special` holds as `\xHH`.
 #[inline]
-pub(crate) fn push_hex_escaped(out: &mut Vec<u8>, bytes: &[u8], is_special: impl Fn(u8) -> bool) {
+pub fn push_hex_escaped(out: &mut Vec<u8>, bytes: &[u8], is_special: impl Fn(u8) -> bool) {
     if is_clean(bytes, &is_special) {
         out.extend_from_slice(bytes);
     } else {
@@ -104,7 +104,7 @@ fn push_slow(out: &mut Vec<u8>, bytes: &[u8], is_special: impl Fn(u8) -> bool) {
 
 /// Whether a byte is outside printable ASCII, `0x20..=0x7e`.
 #[inline]
-pub(crate) const fn is_unprintable(byte: u8) -> bool {
+pub const fn is_unprintable(byte: u8) -> bool {
     byte.wrapping_sub(0x20) > 0x5e
 }
 

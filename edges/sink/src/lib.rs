@@ -5,36 +5,33 @@
 //! columns. Text from the network is escaped in every format, each in its own way (see the encoders).
 #![forbid(unsafe_code)]
 
-pub mod archive;
 #[cfg(feature = "parquet")]
 mod columnar;
 mod csv;
-pub mod ddl;
 mod document;
-mod escape;
+pub mod escape;
 mod format;
 mod ipfix;
 mod jsonl;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod names;
-mod number;
+pub mod number;
+mod options;
 mod output;
 mod rotate;
-pub mod rrd;
-mod schema_doc;
-mod schema_types;
 mod series;
 mod sink;
 mod text;
-mod tstat;
 mod zeek;
 
 pub use document::Document;
 pub use format::Format;
+pub use ipfix::{is_collector, open_ipfix};
 pub use linkweir_record::human;
+pub use names::{partial_name, with_number};
+pub use options::{Existing, OutputOptions, Partition};
+pub use output::io_error;
 pub use rotate::Rotation;
-pub use schema_doc::schema_markdown;
-pub use schema_types::types_markdown;
-pub use sink::{Existing, OutputOptions, Partition, open_sink};
-pub use tstat::{TstatOptions, open_histograms, open_tstat};
+pub use series::{announce_name, exists};
+pub use sink::open_sink;

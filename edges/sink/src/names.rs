@@ -1,17 +1,39 @@
 //! The names of rotated files: `out.jsonl` becomes `out-000001.jsonl`, `out-000002.jsonl` and so on.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::output::{directory_of, own_name};
-
 /// `NAME.N`, or `NAME` itself for 0.
-pub(crate) fn again(target: &Path, number: u64) -> PathBuf {
+#[must_use]
+pub fn with_number(target: &Path, number: u64) -> PathBuf {
     if number == 0 {
         return target.to_owned();
     }
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{number}"));
     target.with_file_name(name)
+}
+
+/// The directory a file is in; `.` for a bare name.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    }
+}
+
+/// The name under which a file is written until it is complete: `.NAME.partial`.
+#[must_use]
+pub fn partial_name(target: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(".partial");
+    target.with_file_name(name)
+}
+
+/// The name that a file has once it is complete, from that of its partial file.
+pub(crate) fn own_name(partial: &str) -> Option<&str> {
+    partial.strip_prefix('.')?.strip_suffix(".partial")
 }
 
 /// The file names of an output.
@@ -30,7 +52,7 @@ impl Names {
     pub(crate) fn current(&self) -> PathBuf {
         match self.number {
             Some(number) => self.numbered(number),
-            None => again(&self.base, self.again),
+            None => with_number(&self.base, self.again),
         }
     }
 

@@ -60,7 +60,7 @@ const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// A decimal number. Most counters of most records have one digit.
 #[inline]
-pub(crate) fn push_u64(out: &mut Vec<u8>, value: u64) {
+pub fn push_u64(out: &mut Vec<u8>, value: u64) {
     match u8::try_from(value) {
         Ok(digit @ 0..10) => out.push(b'0' + digit),
         _ => push_long(out, value),
@@ -178,14 +178,14 @@ pub(crate) fn push_seconds9(out: &mut Vec<u8>, nanos: u64) {
 
 /// Seconds with six decimals, cut off (not rounded) as Zeek and tcpdump do.
 #[inline]
-pub(crate) fn push_seconds6(out: &mut Vec<u8>, nanos: u64) {
+pub fn push_seconds6(out: &mut Vec<u8>, nanos: u64) {
     push_seconds9(out, nanos);
     out.truncate(out.len().saturating_sub(3));
 }
 
 /// Nanoseconds as milliseconds with six decimals.
 #[inline]
-pub(crate) fn push_millis6(out: &mut Vec<u8>, nanos: u64) {
+pub fn push_millis6(out: &mut Vec<u8>, nanos: u64) {
     push_u64(out, nanos / 1_000_000);
     // Eight digits, of which the first two are zeros: the point stands in place of the second.
     let digits = eight_digits(u32::try_from(nanos % 1_000_000).unwrap_or_default());
@@ -212,7 +212,7 @@ pub(crate) fn push_moment(out: &mut Vec<u8>, nanos: u64) {
 
 /// An address as RFC 5952 writes it; an IPv4-mapped one as IPv4.
 #[inline]
-pub(crate) fn push_ip(out: &mut Vec<u8>, address: IpAddr) {
+pub fn push_ip(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(v4) => push_ipv4(out, v4),
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {

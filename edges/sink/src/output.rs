@@ -6,7 +6,6 @@
 //! partial file holds whole records as far as the program itself could see to it (a write the system
 //! refuses half-way is cut back to the last whole record). What a killed run left is kept: [`adopt`].
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use linkweir_engine::SinkError;
 
-use crate::names::again;
+use crate::names::{directory_of, partial_name, with_number};
 
 /// What a destination names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,28 +74,9 @@ pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
     }
 }
 
-/// The directory a file is in; `.` for a bare name.
-pub(crate) fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    }
-}
-
-/// The name under which a file is written until it is complete.
-pub(crate) fn partial_name(target: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(".partial");
-    target.with_file_name(name)
-}
-
-/// The name that a file has once it is complete, from that of its partial file.
-pub(crate) fn own_name(partial: &str) -> Option<&str> {
-    partial.strip_prefix('.')?.strip_suffix(".partial")
-}
-
-pub(crate) fn io_error(destination: &str, source: io::Error) -> SinkError {
+/// The error of writing to a destination, of which a reader that has gone is a case of its own.
+#[must_use]
+pub fn io_error(destination: &str, source: io::Error) -> SinkError {
     if source.kind() == ErrorKind::BrokenPipe {
         return SinkError::ClosedPipe;
     }
@@ -128,7 +108,7 @@ pub(crate) fn adopt(target: &Path, first: u64) -> io::Result<Option<PathBuf>> {
 fn name_new(partial: &Path, target: &Path, first: u64) -> io::Result<PathBuf> {
     let mut number = first;
     loop {
-        let name = again(target, number);
+        let name = with_number(target, number);
         match linkweir_sys::rename_new(partial, &name) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
             done => return done.map(|()| name),

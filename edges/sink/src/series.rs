@@ -5,9 +5,9 @@ use std::path::Path;
 
 use linkweir_engine::{SinkError, SinkLosses};
 
-use crate::names::Names;
-use crate::output::{Output, Place, adopt, io_error, partial_name};
-use crate::sink::{Existing, OutputOptions};
+use crate::names::{Names, partial_name};
+use crate::options::{Existing, OutputOptions};
+use crate::output::{Output, Place, adopt, io_error};
 
 /// Why nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Series {
         let name = self.keep(completed)?;
         if name != target {
             // Somebody else has made a file of that name meanwhile.
-            tell_name(self.announce, &self.destination, &name);
+            announce_name(self.announce, &self.destination, &name);
         }
         Ok(())
     }
@@ -255,7 +255,8 @@ impl Drop for Series {
 }
 
 /// The error of a destination that exists and has to stay.
-pub(crate) fn exists(destination: &str) -> SinkError {
+#[must_use]
+pub fn exists(destination: &str) -> SinkError {
     stays(destination, "exists; --overwrite replaces it")
 }
 
@@ -267,7 +268,7 @@ fn stays(destination: &str, why: &str) -> SinkError {
 }
 
 /// Says that what is written is not where it was asked for.
-pub(crate) fn tell_name(announce: fn(&str), destination: &str, name: &Path) {
+pub fn announce_name(announce: fn(&str), destination: &str, name: &Path) {
     announce(&format!(
         "{destination} exists: writing to {}",
         name.display()
@@ -320,7 +321,7 @@ fn open_named(
             continue;
         }
         if names.again > 0 {
-            tell_name(options.announce, destination, &names.current());
+            announce_name(options.announce, destination, &names.current());
         }
         return Ok(output);
     }

@@ -1,19 +1,19 @@
 //! The sink of every line format: encodes batches into one buffer, writes it a buffer at a time, and
 //! rotates files.
 
-use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::path::Path;
 
 use linkweir_engine::{Sink, SinkError, SinkLosses};
-use linkweir_record::{FlowKind, RecordBatch, RecordKind};
+use linkweir_record::{RecordBatch, RecordKind};
 
 #[cfg(feature = "parquet")]
 use crate::columnar;
 use crate::csv::CsvEncoder;
 use crate::format::{Encoder, Format};
-use crate::ipfix::{self, IpfixSink};
+use crate::ipfix;
 use crate::jsonl::JsonlEncoder;
+use crate::options::OutputOptions;
 use crate::output::{Place, place};
 use crate::rotate::{Period, Rotation};
 use crate::series::Series;
@@ -23,105 +23,6 @@ use crate::zeek::{ZeekEncoder, ZeekJsonEncoder};
 /// Bytes collected before a write: large enough to make the system call free, small enough to stay
 /// in the second-level cache beside the tables.
 const WRITE_BYTES: usize = 64 << 10;
-
-/// How a destination is written, beyond its format.
-#[derive(Debug, Clone)]
-pub struct OutputOptions {
-    /// When a file is complete and the next begins; `None`: at the end of the run.
-    pub rotation: Option<Rotation>,
-    /// The wall clock in nanoseconds since the epoch, asked once per file for formats that carry the
-    /// time of writing (Zeek's `#open` and `#close`). Libraries have no clock of their own.
-    pub wall_clock_ns: fn() -> u64,
-    /// Whether the run makes partial records of long flows: a destination that adds up counters
-    /// takes those and leaves the final ones, which say the same again.
-    pub has_partial_records: bool,
-    /// Whether it is known which addresses are internal: Zeek's `local_orig` and `local_resp` are unset
-    /// where its `Site::local_nets` is empty.
-    pub has_internal_networks: bool,
-    /// Whether the records come from an interface, which does not wait: a destination that is slow or
-    /// away then loses what does not fit into its buffer, and counts it; else it is waited for.
-    pub is_live: bool,
-    /// What becomes of a finished file that is there under the name of a destination.
-    pub existing: Existing,
-    /// The directories into which files are sorted by the time of their records.
-    pub partition: Option<Partition>,
-    /// Bytes of all files of a partitioned output; with more, the oldest are deleted.
-    pub budget: Option<u64>,
-    /// The name of this probe among others.
-    pub probe: String,
-    /// Settings of the client of a message broker, by name.
-    pub kafka: Vec<(String, String)>,
-    /// Whether the user has asked the run to stop: what waits for a destination waits less then.
-    pub is_stopping: fn() -> bool,
-    /// Tells people something that is no failure: that files were deleted, that a broker is back.
-    pub announce: fn(&str),
-}
-
-/// What becomes of a finished file that has the name of a destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Existing {
-    /// It stays, and the destination is refused: who reads files can say what is to happen.
-    #[default]
-    Refuse,
-    /// It stays, and the new file takes the first free name of `NAME.1`, `NAME.2` and so on: what comes
-    /// from an interface cannot be had again.
-    Keep,
-    /// It is replaced when the new file is complete.
-    Replace,
-}
-
-impl Existing {
-    /// What goes for a run: `overwrite` is the user's word, `is_live` as of [`OutputOptions::is_live`].
-    #[must_use]
-    pub const fn of(overwrite: bool, is_live: bool) -> Self {
-        match (overwrite, is_live) {
-            (true, _) => Self::Replace,
-            (false, true) => Self::Keep,
-            (false, false) => Self::Refuse,
-        }
-    }
-}
-
-/// The length of time that one directory of files is for, by UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Partition {
-    /// `date=2026-11-22/hour=07`.
-    Hour,
-    /// `date=2026-11-22`.
-    Day,
-}
-
-impl OutputOptions {
-    /// Whether the span of a file is over by the clock: that of an interface goes on where no record comes.
-    pub(crate) fn is_over(&self, period: &mut Period) -> bool {
-        match self.rotation {
-            Some(Rotation::Every(span)) if self.is_live => {
-                period.passes((self.wall_clock_ns)(), span)
-            }
-            _ => false,
-        }
-    }
-}
-
-impl Default for OutputOptions {
-    /// No rotation; the epoch as the time of writing.
-    fn default() -> Self {
-        Self {
-            rotation: None,
-            wall_clock_ns: || 0,
-            has_partial_records: false,
-            has_internal_networks: false,
-            is_live: false,
-            existing: Existing::default(),
-            partition: None,
-            budget: None,
-            probe: String::new(),
-            kafka: Vec::new(),
-            is_stopping: || false,
-            announce: |_| {},
-        }
-    }
-}
 
 /// Opens a destination for records of kind `K`.
 ///
@@ -138,8 +39,7 @@ impl Default for OutputOptions {
 /// With a partition ([`OutputOptions::partition`]) the destination is a directory, which is made where it
 /// is missing; files appear in directories below it by the time of their records.
 ///
-/// `ipfix://host:port` (UDP; also `ipfix+udp://`) and `ipfix+tcp://host:port` send flows to a
-/// collector. One that is away is no error after opening: see [`Sink::losses`].
+/// Collectors of flows (`ipfix://`) are opened by [`open_ipfix`](crate::open_ipfix).
 ///
 /// `kafka://broker[:port][,broker...]/topic` sends records of any kind to a topic, as `jsonl` objects
 /// with `kind`, `schema_version`, `probe` and `record_id` before the fields. A broker that is away is no
@@ -216,22 +116,14 @@ fn open_url<K: RecordKind>(
             options,
         )?));
     }
-    if !ipfix::is_collector(scheme) {
-        return refuse(format!("`{scheme}://` outputs are not part of this build"));
-    }
-    if TypeId::of::<K>() != TypeId::of::<FlowKind>() {
-        return refuse(format!(
+    refuse(if ipfix::is_collector(destination) {
+        format!(
             "IPFIX carries flows; records of kind `{}` cannot be exported",
             K::NAME
-        ));
-    }
-    let sink: Box<dyn Sink<FlowKind>> = Box::new(IpfixSink::open(destination, options)?);
-    // The two types are one, which only the run time knows.
-    let any: Box<dyn Any> = Box::new(sink);
-    match any.downcast::<Box<dyn Sink<K>>>() {
-        Ok(sink) => Ok(*sink),
-        Err(_) => refuse("IPFIX carries flows only".to_owned()),
-    }
+        )
+    } else {
+        format!("`{scheme}://` outputs are not part of this build")
+    })
 }
 
 fn format_of(destination: &str) -> Result<Format, SinkError> {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod anonymize;
+pub mod ddl;
 pub mod flow;
 pub mod gateway;
 pub mod half;
@@ -14,6 +15,7 @@ pub mod human;
 pub mod load;
 pub mod prefix;
 pub mod schema;
+mod topic;
 
 pub use anonymize::Anonymizer;
 pub use flow::{FlowBatch, FlowKind, FlowRow};
@@ -25,3 +27,4 @@ pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use prefix::{IpNet, Prefix, PrefixError};
 pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};
+pub use topic::{Topic, TopicError};

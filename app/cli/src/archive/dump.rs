@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use anyhow::anyhow;
-use linkweir_sink::archive::ArchiveFile;
 use linkweir_sketch::archive::{ReadFault, Reader, Reading};
+use linkweir_tstat::archive::ArchiveFile;
 
 use super::args::{DumpArgs, Table};
 use super::select::{View, levels, matching, views};

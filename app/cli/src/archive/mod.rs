@@ -7,9 +7,9 @@ mod select;
 
 use anyhow::anyhow;
 use linkweir_engine::SinkError;
-use linkweir_sink::archive::{ArchiveFile, read_archive};
 use linkweir_sink::human::counted;
 use linkweir_sketch::archive::{ReadFault, Reader};
+use linkweir_tstat::archive::{ArchiveFile, read_archive};
 
 pub(crate) use args::ArchiveArgs;
 use args::ArchiveCommand;

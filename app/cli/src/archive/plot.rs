@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use linkweir_report::plot::{self, Axis, Marks, Plot, Row, Series, Sheet, Unit};
-use linkweir_sink::archive::ArchiveFile;
 use linkweir_sink::human;
 use linkweir_sketch::archive::{ReadFault, Reader, Reading};
+use linkweir_tstat::archive::ArchiveFile;
 
 use super::args::{PlotArgs, Scale, Span, Way};
 use super::select::{View, named, views};

@@ -38,15 +38,15 @@ fn run_of<K: Viewed + Mergeable>(mut args: ConsoleArgs) -> anyhow::Result<Exit> 
     if !args.view.has_top() && args.view.console.is_none() {
         args.view.console = Some("127.0.0.1:8080".to_owned());
     }
-    let address = sketches::address(&args.from)?;
+    let topic = sketches::address(&args.from)?;
     // Before the client of the broker starts its threads, which are bound too.
     restrict_reader(&[] as &[&str])?;
-    let topics = [address.topic.as_str()];
+    let topics = [topic.name.as_str()];
     let open = match args.since {
         Since::Now => Consumer::from_end,
         Since::Beginning => Consumer::from_beginning,
     };
-    let consumer = open(&address.brokers, &topics, &args.kafka)
+    let consumer = open(&topic.brokers, &topics, &args.kafka)
         .map_err(|error| anyhow!(Wrong(format!("{}: {error}", args.from))))?;
     let mut view = View::<K>::start_merged(&args.view, &args.from, &signals)?;
     let Some(live) = view.live() else {

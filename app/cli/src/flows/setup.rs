@@ -8,9 +8,10 @@ use anyhow::anyhow;
 use linkweir_engine::Outputs;
 use linkweir_flows::{FlowsConfig, Subnets};
 use linkweir_record::FlowKind;
-use linkweir_sink::archive::open_archive;
-use linkweir_sink::rrd::{RrdOptions, open_rrd};
-use linkweir_sink::{OutputOptions, TstatOptions, open_histograms, open_sink, open_tstat};
+use linkweir_sink::{OutputOptions, is_collector, open_ipfix, open_sink};
+use linkweir_tstat::archive::open_archive;
+use linkweir_tstat::rrd::{RrdOptions, open_rrd};
+use linkweir_tstat::{TstatOptions, open_histograms, open_tstat};
 
 use super::args::{FlowFormat, FlowsArgs};
 use crate::conflicts;
@@ -104,6 +105,7 @@ pub(crate) fn open_outputs(args: &FlowsArgs) -> anyhow::Result<Outputs<FlowKind>
         let (to, options) = (destination.to_owned(), options.clone());
         let open = move || match format {
             Some(FlowFormat::Tstat) if !to.contains("://") => open_tstat(Path::new(&to), tree),
+            _ if is_collector(&to) => open_ipfix(&to, options.clone()),
             format => open_sink(&to, format.and_then(FlowFormat::lines), options.clone()),
         };
         outputs.open(destination, open).map_err(refused)?;

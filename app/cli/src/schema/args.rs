@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use linkweir_sink::ddl::KindSchema;
+use linkweir_record::ddl::KindSchema;
 
 const AFTER_HELP: &str = "Examples:
   linkweir schema http_transaction

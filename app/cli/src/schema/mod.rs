@@ -5,7 +5,10 @@ mod args;
 use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, anyhow};
-use linkweir_sink::ddl::{KindSchema, Topic, clickhouse_ddl, duckdb_view, schema_json};
+use linkweir_record::Topic;
+use linkweir_record::ddl::{
+    KindSchema, clickhouse_ddl, duckdb_view, schema_json, schema_markdown, types_markdown,
+};
 use serde_json::json;
 
 pub(crate) use args::SchemaArgs;
@@ -24,8 +27,8 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
         SchemaFormat::Markdown | SchemaFormat::Types | SchemaFormat::Json if from.is_some() => {
             return Err(wrong("--from goes with --format clickhouse or duckdb"));
         }
-        SchemaFormat::Markdown => tables(&kinds, |schema| (schema.markdown)()),
-        SchemaFormat::Types => tables(&kinds, |schema| (schema.types)()),
+        SchemaFormat::Markdown => tables(&kinds, schema_markdown),
+        SchemaFormat::Types => tables(&kinds, types_markdown),
         SchemaFormat::Json => as_json(&kinds)?,
         SchemaFormat::Clickhouse => clickhouse(&kinds, from)?,
         SchemaFormat::Duckdb => duckdb(&args.kind, from)?,
@@ -62,7 +65,7 @@ fn as_json(kinds: &[KindSchema]) -> anyhow::Result<String> {
 
 fn clickhouse(kinds: &[KindSchema], from: Option<&str>) -> anyhow::Result<String> {
     let topic = match from {
-        Some(url) => Topic::parse(url).map_err(wrong)?,
+        Some(url) => (url.parse()).map_err(|error| wrong(format!("--from {url}: {error}")))?,
         None => Topic::default(),
     };
     let statements = kinds.iter().map(|schema| {

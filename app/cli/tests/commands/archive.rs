@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::{demo, run};
-use linkweir_sink::archive::ArchiveSink;
 use linkweir_sketch::Step;
 use linkweir_sketch::cells::{Direction, Measure, SeriesId, Transport};
 use linkweir_sketch::step::HISTOGRAMS;
+use linkweir_tstat::archive::ArchiveSink;
 use serde_json::Value;
 
 /// 2026-11-14 00:00 UTC, in steps of 300 s.
@@ -282,7 +282,7 @@ fn the_archive_is_not_replaced_by_what_is_made_of_it() {
 fn what_of_tstats_histograms_is_measured() {
     let filled = linkweir_flows::step::filled();
     assert_eq!((HISTOGRAMS.len(), filled.len()), (349, 191));
-    let stock = linkweir_sink::rrd::stock();
+    let stock = linkweir_tstat::rrd::stock();
     let measured = stock.iter().filter(|series| filled.contains(&series.id));
     assert_eq!((stock.len(), measured.count()), (1_491, 743));
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

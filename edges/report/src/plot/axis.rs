@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::times::times;
-use linkweir_sink::human::{moment, scaled, short};
+use linkweir_record::human::{moment, scaled, short};
 
 /// Marks of an axis of time at most, about.
 const MOST_TIMES: u64 = 9;

@@ -1,6 +1,6 @@
 //! Marks of an axis of time: round times of UTC.
 
-use linkweir_sink::human::moment;
+use linkweir_record::human::moment;
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;

@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::directories;
-use crate::human;
+use super::directories::{is_date, is_hour, is_partial, part_number};
+use linkweir_record::human;
 
 /// Deletes the oldest files of an output once all of them take more than they may.
 ///
@@ -134,8 +134,8 @@ impl Budget {
     /// All files of ours by directory, the oldest directory first.
     fn stored(&self) -> io::Result<Vec<Stored>> {
         let mut all = Vec::new();
-        for date in subdirectories(&self.root, directories::is_date)? {
-            for hour in subdirectories(&date, directories::is_hour)? {
+        for date in subdirectories(&self.root, is_date)? {
+            for hour in subdirectories(&date, is_hour)? {
                 all.push(Stored::of(hour)?);
             }
             all.push(Stored::of(date)?);
@@ -152,8 +152,8 @@ impl Stored {
         for entry in fs::read_dir(&directory)? {
             let entry = entry?;
             let name = entry.file_name();
-            let number = directories::part_number(&name);
-            if number.is_none() && !directories::is_partial(&name) {
+            let number = part_number(&name);
+            if number.is_none() && !is_partial(&name) {
                 continue;
             }
             // Of the entry itself, not of what a link leads to. Another process may have renamed it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use linkweir_wire::civil::date_of_days;
 
-use crate::sink::Partition;
+use crate::options::Partition;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

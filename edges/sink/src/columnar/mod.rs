@@ -23,8 +23,8 @@ use self::part::{ArrowPart, ParquetPart};
 use self::partitions::PartitionedSink;
 use self::sink::ColumnSink;
 use crate::format::Format;
+use crate::options::{OutputOptions, Partition};
 use crate::output::Place;
-use crate::sink::{OutputOptions, Partition};
 
 /// Opens a Parquet file, or rotated ones.
 ///

@@ -11,8 +11,8 @@ use super::budget::Budget;
 use super::directories::{PART, directory, span_ns};
 use super::part::ParquetPart;
 use super::sink::ColumnSink;
+use crate::options::{OutputOptions, Partition};
 use crate::output::{Output, Place, io_error};
-use crate::sink::{OutputOptions, Partition};
 
 /// Directories with a file that is being written; each has a row group in memory.
 const MAX_OPEN: usize = 4;

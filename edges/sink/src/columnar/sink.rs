@@ -6,10 +6,10 @@ use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::{RecordBatch, RecordKind};
 
 use super::part::Part;
+use crate::options::OutputOptions;
 use crate::output::Place;
 use crate::rotate::{Period, Rotation};
 use crate::series::Series;
-use crate::sink::OutputOptions;
 
 /// Records after which the size of a file is looked at, with a rotation by size.
 const SIZE_STEP: usize = 64;

@@ -22,7 +22,7 @@ use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::RecordBatch;
 use linkweir_record::flow::{Extent, Flow, FlowBatch, FlowKind};
 
-use crate::sink::OutputOptions;
+use crate::options::OutputOptions;
 use message::{MAX_RECORD, Message};
 use template::{
     FlowTemplate, OPTIONS_SET, STATISTICS, Statistics, TEMPLATE_SET, TYPE_INFORMATION,
@@ -41,8 +41,22 @@ const TEMPLATE_MESSAGES: u64 = 1_000;
 const DOMAIN: u32 = 1;
 
 /// Whether a destination is a collector: `ipfix://`, `ipfix+udp://`, `ipfix+tcp://`.
-pub(crate) fn is_collector(scheme: &str) -> bool {
-    carrier(scheme).is_some()
+#[must_use]
+pub fn is_collector(destination: &str) -> bool {
+    (destination.split_once("://")).is_some_and(|(scheme, _)| carrier(scheme).is_some())
+}
+
+/// Sends flows to the collector that `destination` names. One that is away is not an error after opening:
+/// see [`Sink::losses`].
+///
+/// # Errors
+/// [`SinkError::Refused`] where `destination` is not a collector, [`SinkError::Io`] where its name has no
+/// address or it refuses the connection.
+pub fn open_ipfix(
+    destination: &str,
+    options: OutputOptions,
+) -> Result<Box<dyn Sink<FlowKind>>, SinkError> {
+    Ok(Box::new(IpfixSink::open(destination, options)?))
 }
 
 fn carrier(scheme: &str) -> Option<Carrier> {
@@ -54,7 +68,7 @@ fn carrier(scheme: &str) -> Option<Carrier> {
 }
 
 /// A sink of flows that sends them to a collector.
-pub(crate) struct IpfixSink {
+struct IpfixSink {
     destination: String,
     options: OutputOptions,
     carrier: Carrier,
@@ -78,8 +92,7 @@ pub(crate) struct IpfixSink {
 }
 
 impl IpfixSink {
-    /// Opens the way to the collector that `destination` names.
-    pub(crate) fn open(destination: &str, options: OutputOptions) -> Result<Self, SinkError> {
+    fn open(destination: &str, options: OutputOptions) -> Result<Self, SinkError> {
         let refuse = |message: String| SinkError::Refused {
             destination: destination.to_owned(),
             message,
@@ -88,7 +101,7 @@ impl IpfixSink {
             .split_once("://")
             .and_then(|(scheme, address)| Some((carrier(scheme)?, address)))
         else {
-            return Err(refuse("is no `ipfix://host:port`".to_owned()));
+            return Err(refuse("not a collector: ipfix://HOST:PORT".to_owned()));
         };
         let address = address.strip_suffix('/').unwrap_or(address);
         // `rsplit_once` would take the last group of `::1` for a port.

@@ -8,7 +8,7 @@
 //!
 //! Records wait in a buffer of the client with a limit (`queue.buffering.max.messages`, `.kbytes`). What
 //! happens when it is full depends on where records come from: an interface does not wait, so the record
-//! is dropped and counted; a file does. Nothing waits for ever: see [`Patience`].
+//! is dropped and counted; a file does. Nothing waits for ever: see [`DeliveryTimeout`].
 
 mod message;
 #[cfg(test)]
@@ -19,10 +19,10 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use linkweir_engine::{Sink, SinkError, SinkLosses};
-use linkweir_kafka::{Address, ClientError, Patience, Producer, Sent};
-use linkweir_record::{RecordBatch, RecordKind};
+use linkweir_kafka::{ClientError, DeliveryTimeout, Producer, Sent};
+use linkweir_record::{RecordBatch, RecordKind, Topic, TopicError};
 
-use crate::sink::OutputOptions;
+use crate::options::OutputOptions;
 use message::Message;
 
 /// How long reports are waited for before looking again whether there is room.
@@ -42,7 +42,7 @@ pub(crate) struct KafkaSink<K> {
     options: OutputOptions,
     producer: Producer,
     message: Message,
-    patience: Patience,
+    timeout: DeliveryTimeout,
     /// Records for which there was no room.
     dropped: u64,
     /// Deliveries when a file's records were no longer waited for; `None` while they are.
@@ -59,15 +59,15 @@ impl<K: RecordKind> KafkaSink<K> {
             destination: destination.to_owned(),
             message,
         };
-        let address: Address = destination
+        let topic: Topic = destination
             .parse()
-            .map_err(|error: linkweir_kafka::AddressError| refuse(error.to_string()))?;
+            .map_err(|error: TopicError| refuse(error.to_string()))?;
         if options.rotation.is_some() {
             return Err(refuse("only a file can be rotated".to_owned()));
         }
-        let (patience, settings) =
-            Patience::among(&options.kafka, options.is_live).map_err(refuse)?;
-        let producer = Producer::open(&address, &settings, options.announce).map_err(|error| {
+        let (timeout, settings) =
+            DeliveryTimeout::take(&options.kafka, options.is_live).map_err(refuse)?;
+        let producer = Producer::open(&topic, &settings, options.announce).map_err(|error| {
             refuse(match error {
                 ClientError::Setting { .. } => format!("--kafka: {error}"),
                 ClientError::Client(message) => message,
@@ -80,7 +80,7 @@ impl<K: RecordKind> KafkaSink<K> {
             message: Message::new::<K>(&options.probe, run),
             options,
             producer,
-            patience,
+            timeout,
             dropped: 0,
             given_up_at: None,
             first: None,
@@ -103,7 +103,7 @@ impl<K: RecordKind> KafkaSink<K> {
             }
             self.producer.serve(SERVE);
             let is_stopping = (self.options.is_stopping)();
-            if self.producer.idle() >= self.patience.span(is_stopping) {
+            if self.producer.idle() >= self.timeout.of(is_stopping) {
                 self.given_up_at = Some(self.producer.delivered());
             }
         }
@@ -182,7 +182,7 @@ impl<K: RecordKind> Sink<K> for KafkaSink<K> {
             } else {
                 self.producer.idle()
             };
-            if idle >= self.patience.span(is_stopping) {
+            if idle >= self.timeout.of(is_stopping) {
                 self.producer.give_up();
                 break;
             }
@@ -193,7 +193,7 @@ impl<K: RecordKind> Sink<K> for KafkaSink<K> {
                     "{}: waiting for the broker to take {} messages, until nothing has come through for {} s",
                     self.destination,
                     self.producer.waiting(),
-                    self.patience.span(is_stopping).as_secs()
+                    self.timeout.of(is_stopping).as_secs()
                 ));
             }
         }

@@ -9,7 +9,7 @@ use linkweir_record::{FlowKind, HttpBatch, HttpKind, HttpRow, RecordBatch, Recor
 
 use super::KafkaSink;
 use super::message::Message;
-use crate::sink::OutputOptions;
+use crate::options::OutputOptions;
 
 fn batch(ports: std::ops::Range<u16>) -> HttpBatch {
     let mut batch = HttpBatch::default();

@@ -24,7 +24,7 @@ use linkweir_record::flow::{
     Extent, FlowBatch, FlowKind, FlowRow, FlowSide, FlowState, FlowText, Protocol, RttRow,
 };
 use linkweir_record::{HttpKind, RecordBatch};
-use linkweir_sink::{OutputOptions, open_sink};
+use linkweir_sink::{OutputOptions, open_ipfix, open_sink};
 
 /// The time of the flows of the tests, seconds since the epoch.
 const START_S: u64 = 1_700_000_000;
@@ -216,7 +216,7 @@ fn relayed(
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         let messages = scope.spawn(|| relay.run(&is_done));
-        let mut sink = open_sink::<FlowKind>(&relay.destination(), None, options).unwrap();
+        let mut sink = open_ipfix(&relay.destination(), options).unwrap();
         work(&mut *sink);
         sink.finish().unwrap();
         assert_eq!(sink.losses().count, 0);
@@ -531,8 +531,7 @@ fn templates_come_again_by_time_and_by_messages() {
 #[test]
 fn a_collector_that_is_away_is_counted_and_told_once() {
     let port = free_udp_port();
-    let mut sink =
-        open_sink::<FlowKind>(&format!("ipfix://127.0.0.1:{port}"), None, options()).unwrap();
+    let mut sink = open_ipfix(&format!("ipfix://127.0.0.1:{port}"), options()).unwrap();
     for n in 0..10 {
         write_all(&mut *sink, [flow(n)].into_iter());
         sink.flush().unwrap();
@@ -565,7 +564,7 @@ fn tcp_carries_the_same_and_comes_back_after_a_break() {
         wall_clock_ns: || NOW_S.load(Ordering::Relaxed) * 1_000_000_000,
         ..options()
     };
-    let mut sink = open_sink::<FlowKind>(&format!("ipfix+tcp://{address}"), None, clock).unwrap();
+    let mut sink = open_ipfix(&format!("ipfix+tcp://{address}"), clock).unwrap();
     let (first, _) = listener.accept().unwrap();
     drop(first);
     // The system needs a write to notice, the next one fails.
@@ -610,7 +609,7 @@ fn tcp_carries_the_same_and_comes_back_after_a_break() {
 
 #[test]
 fn what_cannot_be_exported_is_refused() {
-    let refused = |destination: &str| match open_sink::<FlowKind>(destination, None, options()) {
+    let refused = |destination: &str| match open_ipfix(destination, options()) {
         Err(SinkError::Refused { message, .. }) => message,
         Err(error) => panic!("{error:?}"),
         Ok(_) => panic!("{destination} is opened"),
@@ -628,9 +627,9 @@ fn what_cannot_be_exported_is_refused() {
     assert!(refused("ftp://host:1").contains("not part of this build"));
     let http = open_sink::<HttpKind>("ipfix://127.0.0.1:4739", None, options());
     assert!(matches!(http, Err(SinkError::Refused { message, .. }) if message.contains("http")));
-    let nobody = open_sink::<FlowKind>("ipfix+tcp://127.0.0.1:1", None, options());
+    let nobody = open_ipfix("ipfix+tcp://127.0.0.1:1", options());
     assert!(matches!(nobody, Err(SinkError::Io { .. })));
-    let v6 = open_sink::<FlowKind>("ipfix://[::1]:4739/", None, options());
+    let v6 = open_ipfix("ipfix://[::1]:4739/", options());
     assert!(
         v6.is_ok() || matches!(v6, Err(SinkError::Io { .. })),
         "{:?}",

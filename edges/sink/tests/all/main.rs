@@ -7,11 +7,8 @@
     reason = "a helper that fails is a failed test"
 )]
 
-mod archive_kill;
 #[cfg(feature = "parquet")]
 mod columnar;
 mod files;
 mod formats;
 mod ipfix;
-mod rrd;
-mod tstat;

@@ -246,5 +246,5 @@ fn a_rule_about_a_part_of_the_traffic_is_for_the_probes() {
     run(&words).exits(2).says("give this rule to the probes");
     run(&["console", "--from", "127.0.0.1:9092/web"])
         .exits(2)
-        .says("is no kafka://");
+        .says("not a topic: kafka://");
 }
