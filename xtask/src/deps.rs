@@ -58,7 +58,11 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/netfilter", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/scan", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/files", May::FoundationAnd(&["linkweir-sys"])),
-    ("edges/console", May::FoundationAnd(&["linkweir-sys"])),
+    ("edges/live", May::FoundationAnd(&["linkweir-sys"])),
+    (
+        "edges/console",
+        May::FoundationAnd(&["linkweir-live", "linkweir-sys"]),
+    ),
     // What users install has no peers of the tests in it.
     ("app/cli", May::EverythingBut(&["linkweir-lab", TESTKIT])),
     ("app/lab", May::Everything),

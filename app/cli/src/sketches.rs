@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_console::sketch::{Carrier, PublisherOptions};
 use linkweir_kafka::{DeliveryTimeout, Producer, Sent};
+use linkweir_live::sketch::{Carrier, PublisherOptions};
 use linkweir_record::Topic;
 
 use crate::args::StoreArgs;

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_console::alert::{MAX_RULES, Rule};
-use linkweir_console::api::{FlowFigures, GatewayFigures, Tick};
-use linkweir_console::gateway::{GatewayStatus, StatusBoard};
-use linkweir_console::{Kind, LiveOf, LiveOptions};
 use linkweir_engine::{Loss, RunReport, Sink};
+use linkweir_live::alert::{MAX_RULES, Rule};
+use linkweir_live::api::{FlowFigures, GatewayFigures, Tick};
+use linkweir_live::gateway::{GatewayStatus, StatusBoard};
+use linkweir_live::{Kind, LiveOf, LiveOptions};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_sink::human::{moment, percent, scaled, span};
 #[cfg(feature = "web")]
@@ -109,7 +109,7 @@ struct Shown<K: Viewed> {
     told_webhook: bool,
     told_alerts: u64,
     #[cfg(feature = "kafka")]
-    publisher: Option<linkweir_console::sketch::Publisher>,
+    publisher: Option<linkweir_live::sketch::Publisher>,
 }
 
 impl<K: Viewed> View<K> {
@@ -242,7 +242,7 @@ impl<K: Viewed> View<K> {
 
 /// Sketches for a message broker, or from one.
 #[cfg(feature = "kafka")]
-impl<K: Viewed + linkweir_console::sketch::Mergeable> View<K> {
+impl<K: Viewed + linkweir_live::sketch::Mergeable> View<K> {
     /// As [`View::start`]; what closes is also published where records go to a broker, whether or not
     /// somebody looks here.
     pub(crate) fn start_probe(
@@ -251,7 +251,7 @@ impl<K: Viewed + linkweir_console::sketch::Mergeable> View<K> {
         subject: &Subject<'_>,
         signals: &Signals,
     ) -> anyhow::Result<Self> {
-        use linkweir_console::sketch::Publisher;
+        use linkweir_live::sketch::Publisher;
         let carrier = crate::sketches::carrier(destinations, store, subject.is_live)?;
         let Some((probe, carrier)) = carrier else {
             return Self::start(args, subject, signals);

@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use linkweir_console::gateway::{
+use linkweir_console::{Console, ConsoleOptions};
+use linkweir_live::gateway::{
     ApplicationStatus, GatewayStatus, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
     VaultStatus,
 };
-use linkweir_console::{Console, ConsoleOptions, GatewayLive, Kind as _, LiveOptions};
+use linkweir_live::{GatewayLive, Kind as _, LiveOptions};
 use linkweir_record::gateway::{
     GatewayBatch, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
 };

@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 
-use crate::api::{UnknownWord, Window, Word};
-use crate::download::What;
-use crate::live::{Kind, LiveOf};
+use linkweir_live::What;
+use linkweir_live::api::{UnknownWord, Window, Word};
+use linkweir_live::{Kind, LiveOf};
 
 /// A query that cannot be answered, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

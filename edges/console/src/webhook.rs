@@ -21,8 +21,8 @@ use serde::Serialize;
 use thiserror::Error;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use crate::alert::AlertEvent;
-use crate::live::{Kind, LiveOf};
+use linkweir_live::alert::AlertEvent;
+use linkweir_live::{Kind, LiveOf};
 
 /// Where distributions keep the certificates they trust.
 const BUNDLES: [&str; 3] = [
@@ -303,8 +303,8 @@ fn deliver<K: Kind>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::{Live, LiveOptions};
     use linkweir_engine::{Drops, RunReport};
+    use linkweir_live::{Live, LiveOptions};
     use linkweir_wire::Timestamp;
     use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpListener;

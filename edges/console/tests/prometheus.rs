@@ -15,14 +15,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use linkweir_console::alert::Rule;
-use linkweir_console::gateway::{
+use linkweir_console::{Console, ConsoleOptions};
+use linkweir_engine::{RunReport, seams::Drops};
+use linkweir_live::alert::Rule;
+use linkweir_live::gateway::{
     ApplicationStatus, GatewayStatus, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
     VaultStatus,
 };
-use linkweir_console::sketch::{Carrier, MergeOptions, Merger, Publisher, PublisherOptions};
-use linkweir_console::{Console, ConsoleOptions, FlowLive, GatewayLive, Live, LiveOptions};
-use linkweir_engine::{RunReport, seams::Drops};
+use linkweir_live::sketch::{Carrier, MergeOptions, Merger, Publisher, PublisherOptions};
+use linkweir_live::{FlowLive, GatewayLive, Live, LiveOptions};
 use linkweir_record::flow::FlowText;
 use linkweir_record::gateway::{GatewayBatch, GatewayEventKind, GatewayRow, GatewayText};
 use linkweir_record::{FlowBatch, FlowRow, HttpBatch, HttpRow, HttpState, Text};

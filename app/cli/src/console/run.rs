@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_console::alert::Scope;
-use linkweir_console::sketch::{MergeOptions, Mergeable, Merger};
 use linkweir_kafka::Consumer;
+use linkweir_live::alert::Scope;
+use linkweir_live::sketch::{MergeOptions, Mergeable, Merger};
 use linkweir_record::{FlowKind, HttpKind};
 use linkweir_wire::Timestamp;
 

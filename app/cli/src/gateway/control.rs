@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use linkweir_console::gateway::GatewayStatus;
+use linkweir_live::gateway::GatewayStatus;
 
 use crate::exit::Wrong;
 

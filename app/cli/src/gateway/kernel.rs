@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use anyhow::{Context, anyhow};
-use linkweir_console::gateway::KernelCount;
+use linkweir_live::gateway::KernelCount;
 use linkweir_netfilter::conntrack;
 use linkweir_netfilter::rules::{self, Host, Standing, Up};
 use linkweir_sink::human::counted;

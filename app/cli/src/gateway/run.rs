@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use linkweir_console::gateway::GatewayStatus;
 use linkweir_engine::{Loss, Outputs, RunReport};
 use linkweir_files::{FileStore, FileStoreOptions};
 use linkweir_gateway::policy::{Action, Fail};
+use linkweir_live::gateway::GatewayStatus;
 use linkweir_netfilter::stats::QueueTable;
 use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
 use linkweir_record::{

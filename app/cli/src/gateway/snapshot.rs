@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use linkweir_console::gateway::{
-    ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus, VaultStatus,
-};
 use linkweir_engine::Loss;
 use linkweir_files::{FileStore, LossCause, Losses};
 use linkweir_gateway::Stats;
+use linkweir_live::gateway::{
+    ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus, VaultStatus,
+};
 use linkweir_netfilter::rules;
 use linkweir_netfilter::stats::{KernelQueue, QueueTable};
 use linkweir_record::GatewayEventKind;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::Context;
-use linkweir_console::gateway::{GatewayStatus, ScannerStatus};
+use linkweir_live::gateway::{GatewayStatus, ScannerStatus};
 use linkweir_netfilter::rules;
 use linkweir_sink::human::{counted, scaled, span, thousands};
 

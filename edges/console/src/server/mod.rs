@@ -41,8 +41,8 @@ use tokio::sync::{Semaphore, watch};
 use self::guard::Guard;
 use self::patience::Patient;
 use self::routes::Site;
-use crate::live::{Kind, LiveOf};
 use crate::served::Served;
+use linkweir_live::{Kind, LiveOf};
 
 /// Largest request head: line and fields.
 const MAX_HEAD_BYTES: usize = 16 * 1024;

@@ -12,8 +12,8 @@ use super::Limits;
 use super::body::Answer;
 use super::guard::{Guard, Verdict};
 use super::{assets, stream};
-use crate::live::METRICS_CONTENT_TYPE;
 use crate::served::{BadQuery, Served, parameter};
+use linkweir_live::METRICS_CONTENT_TYPE;
 
 /// What every answer carries. The page may load and ask only what comes from here.
 const FIELDS: [(HeaderName, &str); 6] = [

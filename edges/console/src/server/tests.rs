@@ -1,7 +1,7 @@
 use super::*;
-use crate::live::Live;
-use crate::live::LiveOptions;
 use linkweir_engine::RunReport;
+use linkweir_live::Live;
+use linkweir_live::LiveOptions;
 use linkweir_record::{HttpBatch, HttpRow, HttpState, Text};
 use linkweir_wire::Timestamp;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -284,7 +284,7 @@ fn a_gateway_has_a_status_and_others_have_none() {
     let none = console(&live(1), None);
     let (code, _, body) = ask(&none, "/api/status", "");
     assert_eq!((code, body.as_str()), (404, "this run has no status\n"));
-    let gateway = crate::GatewayLive::new(LiveOptions::default());
+    let gateway = linkweir_live::GatewayLive::new(LiveOptions::default());
     let console = console(&gateway, None);
     let json = |target: &str| -> serde_json::Value {
         let (code, _, body) = ask(&console, target, "");
@@ -292,13 +292,13 @@ fn a_gateway_has_a_status_and_others_have_none() {
         serde_json::from_str(&body).unwrap()
     };
     assert!(json("/api/status")["status"].is_null());
-    let status = crate::gateway::GatewayStatus {
+    let status = linkweir_live::gateway::GatewayStatus {
         packets: 12,
         fail: "open".into(),
         ..Default::default()
     };
     let now = Timestamp::from_nanos(1_700_000_000_000_000_000);
-    crate::gateway::StatusBoard::new(gateway).show(status, now);
+    linkweir_live::gateway::StatusBoard::new(gateway).show(status, now);
     let said = json("/api/status");
     assert_eq!(said["status"]["packets"], 12);
     assert_eq!(said["status_ms"], 1_700_000_000_000_u64);

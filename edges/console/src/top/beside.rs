@@ -11,7 +11,7 @@ use super::draw::{Look, columns, fit, pairs};
 use super::probes;
 use super::screen::Screen;
 use super::shown::{Panel, Shown};
-use crate::api::Numbered;
+use linkweir_live::api::Numbered;
 
 /// Rows of the table of the panel at most.
 const MAX_ROWS: usize = 8;

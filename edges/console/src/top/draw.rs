@@ -1,7 +1,7 @@
 //! Draws the view: losses first, then rates, curves, percentiles, codes and the table.
 //!
 //! Nothing here depends on the size of the terminal: what has no room is left out, from the curves
-//! on. Text of the network has no control characters (see [`clean`](crate::text::clean)).
+//! on. Text of the network has no control characters (see [`clean`](linkweir_live::text::clean)).
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::beside::{Beside, draw_beside, draw_said};
 use super::number::{clock, count, percent, span};
 use super::screen::Screen;
 use super::shown::{Bar, Curve, Shown, Tone};
-use crate::api::{AlertState, AlertStatus, Tick, Window, Word as _};
-use crate::live::TABLES_EVERY;
+use linkweir_live::TABLES_EVERY;
+use linkweir_live::api::{AlertState, AlertStatus, Tick, Window, Word as _};
 
 /// Columns of the key of a table at least.
 const KEY: u16 = 12;

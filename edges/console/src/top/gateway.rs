@@ -4,15 +4,15 @@ use linkweir_record::GatewayKind;
 
 use super::number::{clock, count, counted, si, span};
 use super::shown::{Bar, Curve, Heading, Pair, Panel, Shown, Tone, bits_per_second};
-use crate::api::{GatewayFigures, GatewayLine, GatewaySort, GatewayTopRow, Tick};
-use crate::gateway::{GatewayStatus, QueueStatus, ScannerStatus};
-use crate::text::{clean, figure, to_f64};
+use linkweir_live::api::{GatewayFigures, GatewayLine, GatewaySort, GatewayTopRow, Tick};
+use linkweir_live::gateway::{GatewayStatus, QueueStatus, ScannerStatus};
+use linkweir_live::text::{clean, figure, to_f64};
 
 /// Applications, largest first.
 fn applications(status: &GatewayStatus) -> Vec<Vec<String>> {
     let mut all: Vec<_> = status.applications.iter().collect();
     all.sort_by_key(|(_, one)| std::cmp::Reverse((one.bytes, one.connections)));
-    let row = |(name, one): &(&String, &crate::gateway::ApplicationStatus)| {
+    let row = |(name, one): &(&String, &linkweir_live::gateway::ApplicationStatus)| {
         let mut row = vec![clean(name.as_bytes()), count(one.connections)];
         row.push(count(one.packets));
         row.push(si(to_f64(one.bytes)));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::number::{clock, count, percent};
 use super::shown::Shown;
-use crate::api::{AlertState, Tick};
+use linkweir_live::api::{AlertState, Tick};
 
 /// `12:30:01Z dropped 0 table 3.78% req/s 7.57k p50 7.96ms ...`: losses first, names before values.
 pub(super) fn line<K: Shown>(tick: &Tick<K::Figures>) -> String {

@@ -38,7 +38,7 @@ use thiserror::Error;
 
 use self::screen::{After, Screen};
 pub use self::shown::{Bar, Curve, Heading, Pair, Panel, Shown, Tone};
-use crate::live::LiveOf;
+use linkweir_live::LiveOf;
 
 /// How long a key or the end of the run may wait to be seen.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -1,6 +1,6 @@
 //! Numbers in the columns of the view: as short as they can be.
 
-use crate::text::{figure, scaled, thousands, to_f64};
+use linkweir_live::text::{figure, scaled, thousands, to_f64};
 
 /// 12345 -> `12.3k`.
 pub(super) fn si(value: f64) -> String {
@@ -35,7 +35,7 @@ pub(super) fn maybe_time(nanos: Option<u64>) -> String {
 
 /// `part` of `whole` -> `1.23 %`.
 pub(super) fn percent(part: u64, whole: u64) -> String {
-    figure(crate::text::percent(part, whole), "%")
+    figure(linkweir_live::text::percent(part, whole), "%")
 }
 
 /// Milliseconds -> `3d 04h`, `2h 05m`, `4m 09s`.

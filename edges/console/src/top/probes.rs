@@ -2,7 +2,7 @@
 
 use super::number::{clock, count, si};
 use super::shown::Panel;
-use crate::api::{Probe, Probes};
+use linkweir_live::api::{Probe, Probes};
 
 /// Headings and widths; the first column takes what is left.
 const HEADINGS: [(&str, u16); 7] = [
@@ -29,7 +29,7 @@ pub(super) fn panel(probes: &Probes) -> Panel {
         ("refused", count(refused)),
     ];
     if let Some(fault) = &probes.fault {
-        line.push(("broker", crate::text::clean(fault.as_bytes())));
+        line.push(("broker", linkweir_live::text::clean(fault.as_bytes())));
     }
     Panel {
         lines: vec![line],

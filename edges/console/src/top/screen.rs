@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::api::{Meta, Now, Probes, Tick, TopTable, Window, Word};
-use crate::live::{Kind, LiveOf};
+use linkweir_live::api::{Meta, Now, Probes, Tick, TopTable, Window, Word};
+use linkweir_live::{Kind, LiveOf};
 
 /// Rows asked for: more than a screen has, so that there is something to scroll.
 const ROWS: usize = 200;

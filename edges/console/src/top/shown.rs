@@ -3,9 +3,9 @@
 use linkweir_record::{FlowKind, HttpKind};
 
 use super::number::{count, maybe_time, percent, si, time};
-use crate::api::{FlowFigures, FlowSort, FlowTopRow, Percentiles, Sort, Tick, TopRow};
-use crate::live::Kind;
-use crate::text::to_f64;
+use linkweir_live::Kind;
+use linkweir_live::api::{FlowFigures, FlowSort, FlowTopRow, Percentiles, Sort, Tick, TopRow};
+use linkweir_live::text::to_f64;
 
 /// How good it is that there is something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

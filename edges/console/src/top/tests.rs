@@ -13,11 +13,11 @@ use ratatui::style::Color;
 
 use super::screen::{After, Screen};
 use super::{Shown, draw, line_loop, lines};
-use crate::api::{
+use linkweir_live::api::{
     AlertState, AlertStatus, By, Dropped, FlowBy, FlowFigures, FlowTopRow, HttpFigures, Meta,
     Percentiles, Sort, TableState, Tick, TopRow, TopTable, Window,
 };
-use crate::live::{Live, LiveOptions};
+use linkweir_live::{Live, LiveOptions};
 
 fn tick(id: u64, requests: u64) -> Tick {
     Tick {
@@ -190,19 +190,19 @@ fn flow_tick() -> Tick<FlowFigures> {
             ended: 3000,
             ended_tcp: 2000,
             ended_udp: 1000,
-            ends: crate::api::FlowEnds {
+            ends: linkweir_live::api::FlowEnds {
                 closed: 1800,
                 idle: 1000,
                 reset: 150,
                 unanswered: 50,
-                ..crate::api::FlowEnds::default()
+                ..linkweir_live::api::FlowEnds::default()
             },
             data_segments: 50_000,
             retransmissions: 410,
             anomalies: [("rto", 100), ("fast_retransmit", 310)].into(),
             applications: [(
                 "tls",
-                crate::api::Application {
+                linkweir_live::api::Application {
                     flows: 1900,
                     bytes: 1,
                 },
@@ -287,8 +287,10 @@ fn flows_have_their_own_numbers_in_the_same_places() {
 }
 
 fn gateway_screen() -> Screen<GatewayKind> {
-    use crate::api::{GatewayFigures, GatewayLine, Now, Numbered};
-    use crate::gateway::{ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus};
+    use linkweir_live::api::{GatewayFigures, GatewayLine, Now, Numbered};
+    use linkweir_live::gateway::{
+        ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus,
+    };
     let mut screen = Screen::<GatewayKind>::new(true).unwrap();
     let http = tick(1, 7000);
     screen.ticks = vec![Arc::new(Tick {
@@ -579,7 +581,7 @@ proptest! {
         height in 1_u16..50,
     ) {
         let [requests, responses, packets, bytes, p95, entries, capacity, lost] = numbers;
-        let key = crate::text::clean(&key);
+        let key = linkweir_live::text::clean(&key);
         let mut tick = Tick { packets, bytes, ..tick(1, 1000) };
         (tick.figures.requests, tick.figures.responses) = (requests, responses);
         tick.figures.unanswered = requests;

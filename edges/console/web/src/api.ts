@@ -1,5 +1,5 @@
 // The HTTP API of the console: what the server sends, under the names it uses.
-// The same types are in edges/console/src/api.rs; units are in the names, times are nanoseconds.
+// The same types are in edges/live/src/api; units are in the names, times are nanoseconds.
 
 /** A distribution in a few figures; times in nanoseconds, rates in bits per second. */
 export interface ResponseTimes {
@@ -166,7 +166,7 @@ export interface Ccdf {
   points: [number, number][];
 }
 
-// The state of a gateway: edges/console/src/gateway/status.rs.
+// The state of a gateway: edges/live/src/gateway/status.rs.
 
 type Counts = Readonly<Record<string, number>>;
 
