@@ -170,25 +170,21 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) interval: Option<Duration>,
 
-    #[cfg(feature = "web")]
     /// Serve a web page with the live statistics, and `/metrics` for Prometheus, at this address, for
     /// example `127.0.0.1:8080`. An address that others reach needs a token. `stdin`: the standard input
     /// is a socket that listens already, as systemd gives one.
     #[arg(long, value_name = "ADDR", value_hint = ValueHint::Other)]
     pub(crate) console: Option<String>,
 
-    #[cfg(feature = "web")]
     /// Token that the page and `/metrics` ask for, as `?token=` or `Authorization: Bearer` [default: none
     /// on loopback, else made and printed].
     #[arg(long, value_name = "TEXT", requires = "console")]
     pub(crate) console_token: Option<String>,
 
-    #[cfg(feature = "web")]
     /// Name under which browsers reach the page, where that is no address; may be repeated.
     #[arg(long, value_name = "HOST", requires = "console")]
     pub(crate) console_host: Vec<String>,
 
-    #[cfg(feature = "tui")]
     /// Show the live statistics in the terminal; q ends the run.
     #[arg(long)]
     pub(crate) top: bool,
@@ -210,7 +206,6 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "RULE")]
     pub(crate) alert: Vec<String>,
 
-    #[cfg(feature = "webhook")]
     /// POST alerts as JSON to this URL.
     #[arg(long, value_name = "URL", requires = "alert", value_hint = ValueHint::Url)]
     pub(crate) webhook: Option<String>,
@@ -219,20 +214,12 @@ pub(crate) struct ViewArgs {
 impl ViewArgs {
     /// Whether there is a page to look at.
     pub(crate) const fn has_console(&self) -> bool {
-        #[cfg(feature = "web")]
-        let has = self.console.is_some();
-        #[cfg(not(feature = "web"))]
-        let has = false;
-        has
+        self.console.is_some()
     }
 
     /// Whether the terminal is for the live view.
     pub(crate) const fn has_top(&self) -> bool {
-        #[cfg(feature = "tui")]
-        let has = self.top;
-        #[cfg(not(feature = "tui"))]
-        let has = false;
-        has
+        self.top
     }
 }
 

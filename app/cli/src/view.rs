@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use linkweir_console::top::{self, Top, TopOptions};
+use linkweir_console::{Console, ConsoleError, ConsoleOptions, Webhook, WebhookOptions};
 use linkweir_engine::{Loss, RunReport, Sink};
 use linkweir_live::alert::{MAX_RULES, Rule};
 use linkweir_live::api::{FlowFigures, GatewayFigures, Tick};
@@ -12,7 +14,6 @@ use linkweir_live::gateway::{GatewayStatus, StatusBoard};
 use linkweir_live::{Kind, LiveOf, LiveOptions};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_sink::human::{moment, percent, scaled, span};
-#[cfg(feature = "web")]
 use linkweir_sys::wait::pause;
 use linkweir_wire::Timestamp;
 
@@ -21,23 +22,13 @@ use crate::exit::{Wrong, say, warn};
 use crate::progress::wall_clock;
 use crate::signals::Signals;
 
-#[cfg(feature = "tui")]
-use linkweir_console::top::Shown as OnScreen;
-
-/// Where there is no terminal view, everything can be shown in it.
-#[cfg(not(feature = "tui"))]
-pub(crate) trait OnScreen {}
-#[cfg(not(feature = "tui"))]
-impl<K> OnScreen for K {}
-
 /// A kind of record that can be looked at while it comes.
-pub(crate) trait Viewed: Kind + OnScreen {
+pub(crate) trait Viewed: Kind + top::Shown {
     /// What a line for an interval says after its time and its losses.
     fn parts(tick: &Tick<Self::Figures>) -> Vec<String>;
 }
 
 /// How long a signal may wait to be seen.
-#[cfg(feature = "web")]
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The run that is looked at.
@@ -99,12 +90,9 @@ struct Shown<K: Viewed> {
     told_event: u64,
     /// The clock of the run at the last tick.
     clock: Option<Timestamp>,
-    #[cfg(feature = "web")]
-    console: Option<linkweir_console::Console>,
-    #[cfg(feature = "tui")]
-    top: Option<linkweir_console::top::Top>,
-    #[cfg(feature = "webhook")]
-    webhook: Option<linkweir_console::Webhook>,
+    console: Option<Console>,
+    top: Option<Top>,
+    webhook: Option<Webhook>,
     /// Whether it was told that the webhook fails, and the last count of what it did not deliver.
     told_webhook: bool,
     told_alerts: u64,
@@ -135,10 +123,6 @@ impl<K: Viewed> View<K> {
     ) -> anyhow::Result<Self> {
         let is_live = options.is_live;
         let live = LiveOf::<K>::new(options);
-        #[cfg_attr(
-            not(any(feature = "web", feature = "webhook", feature = "tui")),
-            expect(unused_mut, reason = "it is what features change")
-        )]
         let mut shown = Shown {
             live,
             is_live,
@@ -149,24 +133,16 @@ impl<K: Viewed> View<K> {
             told_webhook: false,
             told_alerts: 0,
             clock: None,
-            #[cfg(feature = "web")]
             console: None,
-            #[cfg(feature = "tui")]
             top: None,
-            #[cfg(feature = "webhook")]
             webhook: None,
             #[cfg(feature = "kafka")]
             publisher: None,
         };
-        #[cfg(feature = "web")]
         shown.serve(args)?;
-        #[cfg(feature = "webhook")]
         shown.post(args)?;
         // Last: from now on messages would stand in its way.
-        #[cfg(feature = "tui")]
         shown.draw(args, subject, signals)?;
-        #[cfg(not(feature = "tui"))]
-        let _: (&Signals, bool) = (signals, subject.writes);
         Ok(Self(Some(shown)))
     }
 
@@ -214,7 +190,6 @@ impl<K: Viewed> View<K> {
     /// Waits until somebody asks for the end where there is a page of files, which are read faster than
     /// anybody looks.
     pub(crate) fn stay(&self, signals: &Signals) {
-        #[cfg(feature = "web")]
         if let Some(Shown {
             is_live: false,
             console: Some(console),
@@ -230,8 +205,6 @@ impl<K: Viewed> View<K> {
                 pause(LOOK);
             }
         }
-        #[cfg(not(feature = "web"))]
-        let _: &Signals = signals;
     }
 
     /// Whether the terminal is taken: nothing else may write to it.
@@ -350,9 +323,7 @@ fn rules<K: Viewed>(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
 }
 
 impl<K: Viewed> Shown<K> {
-    #[cfg(feature = "web")]
     fn serve(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
-        use linkweir_console::{Console, ConsoleError, ConsoleOptions};
         let Some(listen) = &args.console else {
             return Ok(());
         };
@@ -371,9 +342,7 @@ impl<K: Viewed> Shown<K> {
         Ok(())
     }
 
-    #[cfg(feature = "webhook")]
     fn post(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
-        use linkweir_console::{Webhook, WebhookOptions};
         let Some(url) = &args.webhook else {
             return Ok(());
         };
@@ -387,14 +356,12 @@ impl<K: Viewed> Shown<K> {
         Ok(())
     }
 
-    #[cfg(feature = "tui")]
     fn draw(
         &mut self,
         args: &ViewArgs,
         subject: &Subject<'_>,
         signals: &Signals,
     ) -> anyhow::Result<()> {
-        use linkweir_console::top::{Top, TopOptions};
         if !args.has_top() {
             return Ok(());
         }
@@ -413,13 +380,11 @@ impl<K: Viewed> Shown<K> {
 
     /// The statistics are closed: shows their end.
     fn end(&mut self) {
-        #[cfg(feature = "tui")]
         if let Some(top) = self.top.take() {
             top.finish();
             self.is_covered = false;
         }
         // It posts what is left first.
-        #[cfg(feature = "webhook")]
         drop(self.webhook.take());
         self.tell();
         self.tell_of_webhook(true);

@@ -1,7 +1,7 @@
 //! Many probes, one view: what several runs send to a broker is shown as one run over all packets.
 //!
 //! With a real broker; where Java or its jars are missing, the tests say SKIPPED.
-#![cfg(all(feature = "kafka", feature = "web"))]
+#![cfg(feature = "kafka")]
 
 use std::fs::File;
 use std::io::{Read, Write};
