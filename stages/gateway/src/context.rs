@@ -8,7 +8,7 @@ use linkweir_record::GatewayKind;
 use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 use linkweir_wire::Timestamp;
 
-use crate::connection::Ends;
+use crate::connection::key::Ends;
 use crate::hold::Budget;
 use crate::invitations::Invitations;
 use crate::policy::{Action, Label, Policy, Rule};

@@ -1,7 +1,7 @@
 //! What is known of a connection, from its first packet until it is decided and beyond.
 
 mod half_open;
-mod key;
+pub(crate) mod key;
 mod opening;
 mod plausible;
 mod recent;

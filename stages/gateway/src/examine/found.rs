@@ -9,7 +9,7 @@ use sha2::Digest as _;
 use super::scanning::Scanning;
 use super::transfer::{Transfer, safe_name};
 use super::{MAX_MATCHES, MAX_NAMED, State, end_of, of};
-use crate::connection::Ends;
+use crate::connection::key::Ends;
 use crate::context::Context;
 use crate::inspect::{
     ChatMessage, Coding, DecodeLimit, Decoder, FileInfo, Found, Invitation, Side,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use linkweir_engine::effect::{FileEnd, ScanReport, Ticket};
 use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 
-use crate::connection::Ends;
+use crate::connection::key::Ends;
 use crate::context::Context;
 use crate::inspect::{Inspector, Side};
 use crate::policy::{Fail, KeywordState, OnMatch, Rule};
