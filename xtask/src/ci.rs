@@ -1,7 +1,7 @@
 //! The checks as steps: each is a task of its own, `ci` runs them all.
 
 use crate::shell::{Options, cargo, find, passes, root};
-use crate::{Outcome, deps, docs, fuzz, instructions, links, size, suite, usage};
+use crate::{Outcome, deps, docs, fuzz, instructions, links, size, suite, usage, words};
 use anyhow::Context as _;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -100,6 +100,7 @@ pub(crate) fn check() -> Outcome {
     run_steps(&[
         ("fmt", Box::new(fmt)),
         ("size", Box::new(size::run)),
+        ("words", Box::new(words::run)),
         ("deps", Box::new(deps::run)),
         ("clippy", Box::new(clippy)),
     ])
@@ -119,6 +120,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let mut steps: Vec<Step<'_>> = vec![
         ("fmt", Box::new(fmt)),
         ("size", Box::new(size::run)),
+        ("words", Box::new(words::run)),
         ("deps", Box::new(deps::run)),
         ("deny", Box::new(deny)),
         ("links", Box::new(links::run)),

@@ -15,6 +15,7 @@ mod instructions;
 mod links;
 mod size;
 mod test_programs;
+mod words;
 
 use std::process::ExitCode;
 use xtask::{Outcome, ends, shell};
@@ -24,7 +25,7 @@ usage: cargo xtask TASK
 
   check                       format, lints, sizes, dependencies: the quick ones
   ci [--skip STEP]... [--fuzz-seconds N]
-                              every check: fmt size deps deny links clippy doc docs test loom page
+                              every check: fmt size words deps deny links clippy doc docs test loom page
                               fuzz-smoke oracle instructions
   fmt | clippy | doc          one of them
   test [--seed N|today] [--properties] [--only PROGRAM]... [FILTER]...
@@ -37,6 +38,7 @@ usage: cargo xtask TASK
   links                       the links between the documents
   deps                        which crate imports which, against the floors
   size                        lengths of files, unfinished work
+  words                       phrases that the glossary replaces, in the manual, help and messages
   fuzz-smoke [--seconds N] [--asan] [TARGET]...
                               builds the fuzz targets and runs each for N seconds (default 30)
   docs [--check]              examples and field tables of the manual, from the program itself
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         "instructions" => instructions::run(rest),
         "deps" => deps::run(),
         "size" => size::run(),
+        "words" => words::run(),
         "fuzz-smoke" => fuzz::run(rest),
         "docs" => docs::run(rest),
         "bench" | "oracle" | "papers" => suite(task, rest),

@@ -251,7 +251,7 @@ fn address(column: &[Option<&str>], at: usize, name: &'static str) -> Result<IpA
     let text = text.ok_or_else(|| (name, "is null".to_owned()))?;
     text.parse().map_err(|_| {
         let shown: String = text.chars().take(SHOWN).collect();
-        (name, format!("is `{shown}`, which is no IP address"))
+        (name, format!("is `{shown}`, which is not an IP address"))
     })
 }
 

@@ -92,7 +92,7 @@ impl Consumer {
                 Err(()) => {
                     self.has_ended = true;
                     return Step::Broken(
-                        "the ring holds what is no frame; the rest of the feed is lost",
+                        "the ring holds something other than a frame; the rest of the feed is lost",
                     );
                 }
                 Ok(()) if self.pending > 0 => return Step::Frames,

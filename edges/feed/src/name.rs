@@ -20,7 +20,7 @@ pub fn check_name(text: &str) -> Result<&str, String> {
         Ok(text)
     } else {
         Err(format!(
-            "`{text}` is no name of a feed: 1 to {LONGEST} letters, digits, `.`, `_` or `-`"
+            "`{text}` is not a valid feed name: 1 to {LONGEST} letters, digits, `.`, `_` or `-`"
         ))
     }
 }
@@ -45,7 +45,7 @@ impl std::str::FromStr for ConsumerName {
         let feed = check_name(feed)?.to_owned();
         let number = number
             .parse()
-            .map_err(|_| format!("`{number}` is no number of a consumer: write {feed}/0"))?;
+            .map_err(|_| format!("`{number}` is not a consumer number: write {feed}/0"))?;
         Ok(Self { feed, number })
     }
 }

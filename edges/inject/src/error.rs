@@ -11,7 +11,7 @@ pub enum PortError {
     #[error("no interface {0:?} in this network namespace")]
     NoInterface(String),
     /// Its frames are not Ethernet frames.
-    #[error("the interface {0:?} is no Ethernet interface (hardware type {1})")]
+    #[error("the interface {0:?} is not an Ethernet interface (hardware type {1})")]
     NotEthernet(String, u16),
     /// The process may not.
     #[error(

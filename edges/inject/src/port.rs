@@ -48,7 +48,7 @@ impl Port {
     /// Opens an interface.
     ///
     /// # Errors
-    /// Where there is none of this name, it is down or no Ethernet interface, or the process may not.
+    /// Where there is none of this name, it is down or not an Ethernet interface, or permission is missing.
     pub fn open(options: &PortOptions) -> Result<Self, PortError> {
         let name = options.interface.clone();
         let fault = |doing| move |error| PortError::of(error, doing, &options.interface, None);

@@ -83,7 +83,7 @@ pub(crate) enum LinkError {
     Stopped,
     #[error("clamd closed the connection")]
     Closed,
-    #[error("clamd answered something that is no answer")]
+    #[error("invalid reply from clamd")]
     Garbage,
     #[error("{0}")]
     Io(#[from] io::Error),

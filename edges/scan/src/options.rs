@@ -21,9 +21,9 @@ pub enum Address {
     },
 }
 
-/// The text is no address of clamd.
+/// The text is not an address of clamd.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no address of clamd: expected the path of its socket, or HOST:PORT")]
+#[error("`{0}` is not a valid address of clamd: expected the path of its socket, or HOST:PORT")]
 pub struct AddressError(String);
 
 impl FromStr for Address {

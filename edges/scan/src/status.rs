@@ -11,7 +11,7 @@ pub enum FailureCause {
     Timeout,
     /// clamd closed the connection twice without an answer.
     Closed,
-    /// It answered something that is no answer, twice.
+    /// Its reply was invalid, twice.
     Protocol,
     /// Longer than clamd's `StreamMaxLength`.
     ClamdSizeLimit,

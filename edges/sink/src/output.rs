@@ -39,7 +39,7 @@ pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
         return Ok(Place::Stdout);
     }
     if destination.is_empty() {
-        return refuse("an empty name is no destination; `-` is standard output".to_owned());
+        return refuse("the name is empty; `-` is standard output".to_owned());
     }
     let path = Path::new(destination);
     if path.starts_with("/dev/fd") || path.starts_with("/proc") || destination == "/dev/stderr" {
@@ -59,7 +59,7 @@ pub(crate) fn place(destination: &str) -> Result<Place, SinkError> {
                 Ok(meta) if meta.is_dir() && path.file_name().is_some() => {
                     Ok(Place::File(path.to_owned()))
                 }
-                Ok(_) => refuse(format!("`{}` is no directory", directory.display())),
+                Ok(_) => refuse(format!("`{}` is not a directory", directory.display())),
                 Err(e) if e.kind() == ErrorKind::NotFound => {
                     let message = format!(
                         "the directory `{}` does not exist; create it first",

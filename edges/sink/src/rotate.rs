@@ -61,7 +61,7 @@ impl std::str::FromStr for Rotation {
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(text.len());
         let Some((digits, unit)) = text.split_at_checked(unit_at) else {
-            return refused("is no size or time");
+            return refused("is not a size or a time");
         };
         let Ok(number) = digits.parse::<u64>() else {
             return refused("does not start with a whole number");

@@ -38,7 +38,7 @@ use crate::{dump, http, lines, periodic, udp};
 /// Writes Tstat's tree into `dir`, which is created where it does not exist.
 ///
 /// # Errors
-/// [`SinkError::Refused`] where `dir` is no directory, [`SinkError::Io`] where it cannot be created.
+/// [`SinkError::Refused`] where `dir` is not a directory, [`SinkError::Io`] where it cannot be created.
 pub fn open_tstat(dir: &Path, options: TstatOptions) -> Result<Box<dyn Sink<FlowKind>>, SinkError> {
     open(dir, options, true)
 }

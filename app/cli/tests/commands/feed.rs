@@ -363,7 +363,7 @@ fn who_asks_for_what_is_not_there_is_told() {
     run(&taken).exits(2).says("is running already");
     run(&["feed", "-r", "x", "--consumers", "1", "--name", "a/b"])
         .exits(2)
-        .says("no name of a feed");
+        .says("not a valid feed name");
     run(&["http", "--feed", "nobody/0", "--feed-wait", "200ms"])
         .exits(3)
         .says("no feeder called `nobody`");

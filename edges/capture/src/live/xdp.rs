@@ -309,7 +309,7 @@ fn suitable(target: &Target, options: &LiveOptions) -> Result<Interface, Refusal
         return no("it takes one interface, not all");
     };
     if !target.is_ethernet() || found.is_loopback() {
-        return no("the interface is no network card");
+        return no("the interface is not a network card");
     }
     Ok(found)
 }
@@ -383,7 +383,7 @@ fn open_all(options: &LiveOptions) -> Result<Vec<OpenedXdp>, SourceError> {
         (
             Attach::Generic,
             Transfer::Copy,
-            "in the stack, for the driver has no other way (AF_PACKET is no slower)",
+            "in the stack: the driver has no other way (AF_PACKET is as fast)",
         ),
     ];
     let mut refused = None;

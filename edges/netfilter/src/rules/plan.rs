@@ -67,7 +67,7 @@ pub enum PlanError {
     #[error("shaping needs interfaces to be named")]
     NoInterface,
     /// A number that no mark can hold.
-    #[error("{0} is no number of a rule: 1 to {max}", max = MarkLayout::MAX_RULE)]
+    #[error("{0} is not a valid rule number: 1 to {max}", max = MarkLayout::MAX_RULE)]
     RuleNumber(u16),
     /// Two names of one number, or two classes of one rule.
     #[error("rule {0} is there twice")]
@@ -77,7 +77,7 @@ pub enum PlanError {
     Name(u16),
     /// A rate that no class can have.
     #[error(
-        "rule {rule}: {rate_bits} bit/s is no rate, {slowest} to {fastest} is",
+        "rule {rule}: {rate_bits} bit/s is not a valid rate: {slowest} to {fastest}",
         slowest = RATES.start(),
         fastest = RATES.end()
     )]

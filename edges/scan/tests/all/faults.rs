@@ -211,7 +211,7 @@ fn answers_that_are_none_fail_the_scan() {
         let scanner = Scanner::start(options(&fake.path)).expect("starts");
         let tester = Tester::new(&scanner);
         let shown = String::from_utf8_lossy(answer);
-        let text = "clamd answered something that is no answer, twice";
+        let text = "invalid reply from clamd, twice";
         assert_eq!(why(&tester.scan(1, b"x")), text, "{shown:.40}");
         assert_eq!(scanner.status().failed.of(FailureCause::Protocol), 1);
     }

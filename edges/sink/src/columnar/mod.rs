@@ -55,7 +55,7 @@ pub(crate) fn open_arrow<K: RecordKind>(
 /// Opens a directory in which Parquet files are sorted into directories by time.
 ///
 /// # Errors
-/// Where another format is asked for, or the destination is no directory and cannot become one.
+/// Where another format is asked for, or the destination is not a directory and cannot become one.
 pub(crate) fn open_partitioned<K: RecordKind>(
     destination: &str,
     format: Option<Format>,

@@ -60,7 +60,7 @@ impl<K: RecordKind> PartitionedSink<K> {
     /// Opens the directory `destination`, which is made where it is missing.
     ///
     /// # Errors
-    /// [`SinkError::Refused`] where it is no directory; [`SinkError::Io`] where no file can be made in it.
+    /// [`SinkError::Refused`] where it is not a directory; [`SinkError::Io`] where no file can be made in it.
     pub(crate) fn open(
         destination: &str,
         partition: Partition,
@@ -232,12 +232,12 @@ fn root(destination: &str) -> Result<PathBuf, SinkError> {
         Ok(meta) if meta.is_dir() => return Ok(path.to_owned()),
         Ok(_) => {
             return refuse(
-                "is no directory; --partition sorts files into the directory that -w names",
+                "is not a directory; --partition sorts files into the directory that -w names",
             );
         }
         Err(_) if matches!(destination, "" | "-") => {
             return refuse(
-                "is no directory; --partition sorts files into the directory that -w names",
+                "is not a directory; --partition sorts files into the directory that -w names",
             );
         }
         Err(_) => {}

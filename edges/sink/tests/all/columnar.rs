@@ -637,7 +637,7 @@ fn what_cannot_be_partitioned_is_refused() {
     std::fs::write(directory.path().join("there"), "x").unwrap();
     assert!(refusal("dir", Some(Format::Jsonl)).contains("is for the format `parquet`"));
     assert!(refusal("out.parquet", None).contains("looks like a file"));
-    assert!(refusal("there", None).contains("is no directory"));
+    assert!(refusal("there", None).contains("is not a directory"));
     assert!(refusal("there/below", None).contains("there/below"));
     assert_eq!(names(directory.path()), ["there"]);
     let missing = directory.path().join("no/out.parquet");

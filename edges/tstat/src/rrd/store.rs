@@ -321,7 +321,7 @@ fn read_line(stream: &mut BufReader<UnixStream>) -> io::Result<String> {
     if line.pop() != Some(b'\n') {
         return Err(io::Error::new(
             ErrorKind::UnexpectedEof,
-            "the other side ended in the middle of an answer",
+            "the other side ended before its answer was complete",
         ));
     }
     Ok(String::from_utf8_lossy(&line).into_owned())

@@ -445,7 +445,7 @@ fn check_length(kind: u32, total: u32) -> Option<Verdict> {
             "block of type {kind:#x} announces {total} bytes where {SHORTEST_BLOCK} is the least"
         )
     } else if !total.is_multiple_of(4) {
-        format!("block of type {kind:#x} announces {total} bytes, which is no multiple of 4")
+        format!("block of type {kind:#x} announces {total} bytes, which is not a multiple of 4")
     } else if total > LONGEST_BLOCK {
         format!("block of type {kind:#x} announces {total} bytes where {LONGEST_BLOCK} is the most")
     } else {

@@ -251,7 +251,7 @@ mod tests {
                 response_ts_ns: response,
                 ..HttpRow::default()
             };
-            batch.push(row, &linkweir_record::Text::default());
+            batch.push(row, &crate::Text::default());
             let (by_plan, by_kind) = moment::<HttpKind>(&batch);
             assert_eq!(by_plan, by_kind);
         }
@@ -260,7 +260,7 @@ mod tests {
             first_ns: 8_000_001,
             ..FlowRow::default()
         };
-        flows.push(row, &linkweir_record::flow::FlowText::default());
+        flows.push(row, &crate::flow::FlowText::default());
         let mut events = GatewayBatch::default();
         let row = GatewayRow {
             ts_ns: 9,
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn the_topic_is_in_the_queue() {
         let schema = KindSchema::of::<HttpKind>();
-        let topic = Topic::parse("kafka://a:1,b/web").unwrap();
+        let topic: Topic = "kafka://a:1,b/web".parse().unwrap();
         let text = clickhouse_ddl(&schema, &topic).unwrap();
         assert!(text.contains("kafka_broker_list = 'a:1,b:9092'"), "{text}");
         assert!(text.contains("kafka_topic_list = 'web'"), "{text}");
