@@ -9,12 +9,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{ArgAction, CommandFactory};
+use clap::{ArgAction, CommandFactory, Parser as _};
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use crate::args::Cli;
+use crate::command::Cli;
 
 /// Why there is nothing to run.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Refused> {
     let words: Vec<OsString> = words.collect();
     let Some(path) = config_path(&words) else {
-        return Ok(crate::parse_from(words)?);
+        return Ok(Cli::try_parse_from(words)?);
     };
     let command = Cli::command();
     let Some((at, stage)) = words
@@ -47,17 +47,17 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Refuse
         .skip(1)
         .find_map(|(at, word)| Some((at, command.find_subcommand(word.to_str()?)?)))
     else {
-        return Ok(crate::parse_from(words)?);
+        return Ok(Cli::try_parse_from(words)?);
     };
     // Its file is the policy, not flags.
     if stage.get_name() == "gateway" {
-        return Ok(crate::parse_from(words)?);
+        return Ok(Cli::try_parse_from(words)?);
     }
     let extra = read(&path, stage, words.get(at..).unwrap_or_default()).map_err(Refused::File)?;
     let mut all = words.get(..=at).unwrap_or_default().to_vec();
     all.extend(extra.iter().map(|given| given.word.clone()));
     all.extend_from_slice(words.get(at + 1..).unwrap_or_default());
-    crate::parse_from(all).map_err(|error| match line_at_fault(&extra, &error) {
+    Cli::try_parse_from(all).map_err(|error| match line_at_fault(&extra, &error) {
         Some(line) => Refused::File(format!("{}, line {line}: {}", path.display(), said(&error))),
         None => Refused::Clap(error),
     })

@@ -5,7 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod archive;
-mod args;
+mod command;
+mod common_args;
 mod config;
 #[cfg(feature = "kafka")]
 mod console;
@@ -15,29 +16,24 @@ mod flows;
 mod gateway;
 mod halves;
 mod http;
-mod input;
-mod interfaces;
-mod key_file;
 mod load;
 mod merge;
 mod model;
 mod outputs;
+mod passive;
 mod progress;
-mod rings;
 mod schema;
 mod screen;
 #[cfg(feature = "kafka")]
 mod sketches;
-mod totals;
 mod view;
-mod watch;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use linkweir_cli::{conflicts, exit, lab, panics, signals, units};
+use clap::CommandFactory;
+use linkweir_cli::{clock, conflicts, exit, files, lab, panics, signals, units};
 
-use crate::args::{Cli, Command};
+use crate::command::{Cli, Command};
 
 fn main() -> ExitCode {
     panics::end_the_program();
@@ -51,9 +47,9 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         Command::Http(args) => http::run(&args),
-        Command::Halves(args) => halves::run(&args),
+        Command::Halves(args) => passive::run::run(&*args),
         Command::Feed(args) => feed::run(&args),
-        Command::Flows(args) => flows::run(&args),
+        Command::Flows(args) => passive::run::run(&*args),
         Command::Gateway(args) => gateway::run(&args),
         Command::Model(args) => model::run(&args),
         Command::Lab(_) => lab::start(),
@@ -63,14 +59,9 @@ fn run(cli: Cli) -> ExitCode {
         Command::Console(args) => console::run(*args),
         Command::Merge(args) => merge::run(&args),
         Command::Schema(args) => schema::run(&args),
-        Command::Man(args) => documents::man(&args),
-        Command::Completions(args) => documents::completions(&args),
+        Command::Man(args) => documents::man(Cli::command(), &args),
+        Command::Completions(args) => documents::completions(&Cli::command(), &args),
     };
     let exit = outcome.unwrap_or_else(|error| exit::failure(&error));
     exit.into()
-}
-
-/// The command line as clap sees it, for parsing twice.
-fn parse_from(words: Vec<std::ffi::OsString>) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(words)
 }

@@ -1,20 +1,18 @@
 //! What the commands have in common about what they write, and the rights that writing needs.
 
-use std::cell::RefCell;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use anyhow::Context;
-pub(crate) use linkweir_cli::files::{document, document_at, is_stdout, print, refused};
-use linkweir_engine::{Loss, NoOutput, Outputs, Sink, SinkError};
+use linkweir_engine::{Loss, NoOutput, Outputs};
 use linkweir_record::RecordKind;
-use linkweir_sink::human::{counted, thousands};
+use linkweir_record::human::{counted, thousands};
 use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink};
 use linkweir_sys::privileges::Restrict;
 use serde_json::{Map, Value};
 
 use crate::exit::{Exit, Wrong, warn};
+use crate::files::{document, is_stdout, refused};
 
 /// Opens destinations of records.
 pub(crate) fn open<K: RecordKind>(
@@ -239,28 +237,4 @@ pub(crate) fn restrict_reader<'a>(
     // A directory that is not there is told by what is to be written there.
     writable.retain(|directory| directory.exists());
     restrict_run(false, None, writable)
-}
-
-/// A report as one of the sinks and, after the run, as a page.
-#[derive(Debug, Default)]
-pub(crate) struct SharedReport<R>(pub(crate) Rc<RefCell<R>>);
-
-impl<R> Clone for SharedReport<R> {
-    fn clone(&self) -> Self {
-        Self(Rc::clone(&self.0))
-    }
-}
-
-impl<K: RecordKind, R: Sink<K>> Sink<K> for SharedReport<R> {
-    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
-        self.0.borrow_mut().write(batch)
-    }
-
-    fn flush(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
 }

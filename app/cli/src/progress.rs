@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-pub(crate) use linkweir_cli::clock::{now, wall_clock};
 use linkweir_engine::{Progress, RunReport};
-use linkweir_sink::human::{counted, thousands};
+use linkweir_record::human::{counted, thousands};
 
+use crate::clock::now;
 use crate::exit::say;
-use crate::totals::rate;
+use crate::passive::totals::rate;
 
 /// How often the clock's answer is used.
 const EVERY: Duration = Duration::from_millis(100);

@@ -1,6 +1,6 @@
 //! The one-screen summary for people.
 
-use linkweir_sink::human::{span, thousands};
+use linkweir_record::human::{span, thousands};
 use linkweir_sketch::LogLinear;
 
 /// Pairs of name and count on one line, most first, the rest summed.

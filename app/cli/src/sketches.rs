@@ -8,9 +8,9 @@ use linkweir_kafka::{DeliveryTimeout, Producer, Sent};
 use linkweir_live::sketch::{Carrier, PublisherOptions};
 use linkweir_record::Topic;
 
-use crate::args::StoreArgs;
+use crate::clock::wall_clock;
+use crate::common_args::StoreArgs;
 use crate::exit::Wrong;
-use crate::progress::wall_clock;
 
 /// What follows the topic of the records in the name of the topic of their sketches.
 const SUFFIX: &str = ".sketches";

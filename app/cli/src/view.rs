@@ -12,14 +12,14 @@ use linkweir_live::alert::{MAX_RULES, Rule};
 use linkweir_live::api::{FlowFigures, GatewayFigures, Tick};
 use linkweir_live::gateway::{GatewayStatus, StatusBoard};
 use linkweir_live::{Kind, LiveOf, LiveOptions};
+use linkweir_record::human::{moment, percent, scaled, span};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
-use linkweir_sink::human::{moment, percent, scaled, span};
 use linkweir_sys::wait::pause;
 use linkweir_wire::Timestamp;
 
-use crate::args::ViewArgs;
+use crate::clock::wall_clock;
+use crate::common_args::ViewArgs;
 use crate::exit::{Wrong, say, warn};
-use crate::progress::wall_clock;
 use crate::signals::Signals;
 
 /// A kind of record that can be looked at while it comes.
@@ -220,7 +220,7 @@ impl<K: Viewed + linkweir_live::sketch::Mergeable> View<K> {
     /// somebody looks here.
     pub(crate) fn start_probe(
         args: &ViewArgs,
-        (destinations, store): (&[String], &crate::args::StoreArgs),
+        (destinations, store): (&[String], &crate::common_args::StoreArgs),
         subject: &Subject<'_>,
         signals: &Signals,
     ) -> anyhow::Result<Self> {

@@ -37,7 +37,7 @@ mod watch;
 
 pub use config::{HttpConfig, PortSet, Shard};
 pub use extract::frames::HalfFrames;
-pub use extract::{HalfStage, HalvesConfig};
+pub use extract::{HalfCounts, HalfStage, HalvesConfig};
 pub use handoff::Handoff;
 pub use payload::PayloadSample;
 pub use split::{Balance, GroupCounts, GroupsConfig, TransactionGroups};

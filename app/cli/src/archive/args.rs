@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use crate::args::OverwriteArgs;
+use crate::files::OverwriteArgs;
 use crate::units::Moment;
 
 const AFTER_HELP: &str = "Examples:

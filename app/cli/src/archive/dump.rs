@@ -10,7 +10,7 @@ use super::args::{DumpArgs, Table};
 use super::select::{View, levels, matching, views};
 use super::{conclude, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
-use crate::outputs;
+use crate::files;
 
 const HEADING: &str =
     "series,unit,level,time,start_ns,span_ns,steps,count,sum,avg,min,max,std,p50,p95,p99";
@@ -35,7 +35,7 @@ impl From<io::Error> for Fault {
 
 pub(super) fn run(args: &DumpArgs) -> anyhow::Result<Exit> {
     keeps(&args.file, &args.output)?;
-    let mut out = outputs::document_at(&args.output, args.files.existing(false))?;
+    let mut out = files::document_at(&args.output, args.files.existing(false))?;
     let mut reader = open(&args.file)?;
     let all = views(reader.catalogue());
     let chosen = matching(&all, &args.series).map_err(wrong)?;

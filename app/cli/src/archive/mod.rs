@@ -7,7 +7,7 @@ mod select;
 
 use anyhow::anyhow;
 use linkweir_engine::SinkError;
-use linkweir_sink::human::counted;
+use linkweir_record::human::counted;
 use linkweir_sketch::archive::{ReadFault, Reader};
 use linkweir_tstat::archive::{ArchiveFile, read_archive};
 

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
+use linkweir_record::human;
 use linkweir_report::plot::{self, Axis, Marks, Plot, Row, Series, Sheet, Unit};
-use linkweir_sink::human;
 use linkweir_sketch::archive::{ReadFault, Reader, Reading};
 use linkweir_tstat::archive::ArchiveFile;
 
@@ -15,7 +15,8 @@ use super::args::{PlotArgs, Scale, Span, Way};
 use super::select::{View, named, views};
 use super::{conclude, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
-use crate::outputs::{self, check_svg};
+use crate::files;
+use crate::outputs::check_svg;
 
 const HOUR: u64 = 3600 * 1_000_000_000;
 /// What is drawn of a row, in the order of [`Point::values`].
@@ -25,7 +26,7 @@ const COUNTER: [&str; 2] = ["average", "largest step"];
 pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
     check_svg(&args.output)?;
     keeps(&args.file, &args.output)?;
-    let output = outputs::document_at(&args.output, args.files.existing(false))?;
+    let output = files::document_at(&args.output, args.files.existing(false))?;
     let mut reader = open(&args.file)?;
     let (panels, shown, missed) = panels(&mut reader, args)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();

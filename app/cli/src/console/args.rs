@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::args::ViewArgs;
+use crate::common_args::ViewArgs;
 use crate::units;
 
 const AFTER: &str = "Examples:
@@ -44,7 +44,7 @@ pub(crate) struct ConsoleArgs {
     pub(crate) late: Duration,
 
     /// Setting of the Kafka client, by librdkafka's name; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::args::setting)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::common_args::setting)]
     pub(crate) kafka: Vec<(String, String)>,
 
     #[command(flatten)]

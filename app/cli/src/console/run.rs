@@ -10,10 +10,10 @@ use linkweir_record::{FlowKind, HttpKind};
 use linkweir_wire::Timestamp;
 
 use super::args::{ConsoleArgs, Since, Subject};
-use crate::args::ViewArgs;
+use crate::clock::wall_clock;
+use crate::common_args::ViewArgs;
 use crate::exit::{Exit, Wrong, warn};
 use crate::outputs::restrict_reader;
-use crate::progress::wall_clock;
 use crate::signals::Signals;
 use crate::sketches;
 use crate::view::{View, Viewed};

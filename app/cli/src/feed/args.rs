@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use linkweir_sink::Existing;
 
-use crate::args::{InputArgs, OverwriteArgs};
+use crate::files::OverwriteArgs;
+use crate::passive::args::InputArgs;
 use crate::units;
 
 const AFTER_HELP: &str = "Examples:

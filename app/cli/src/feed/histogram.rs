@@ -20,10 +20,11 @@ use serde_json::{Value, json};
 use super::args::FeedArgs;
 use super::run::{account, restrict};
 use super::{page, summary};
+use crate::clock::now;
 use crate::exit::{Exit, say, warn};
-use crate::input::{self, Opened};
-use crate::outputs::{self, AtEnd};
-use crate::progress::now;
+use crate::files;
+use crate::outputs::AtEnd;
+use crate::passive::input::{self, Opened};
 use crate::signals::Signals;
 
 /// Bins of the histogram; each holds 2^25 values.
@@ -36,7 +37,7 @@ const MOST_VALUES: usize = 1 << 21;
 /// Runs the command with `--histogram`.
 pub(super) fn run(args: &FeedArgs, destination: &Path, signals: &Signals) -> anyhow::Result<Exit> {
     let started = now();
-    let picture = outputs::document_at(destination, args.existing()).context("--histogram")?;
+    let picture = files::document_at(destination, args.existing()).context("--histogram")?;
     let summary = AtEnd::open("--summary", args.summary.as_deref(), args.existing())?;
     let mut spread = Spread::new();
     let mut report = RunReport::default();

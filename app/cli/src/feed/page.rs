@@ -1,9 +1,9 @@
 //! The distribution of hash values as a drawing and as a page.
 
 use linkweir_engine::RunReport;
+use linkweir_record::human::{thousands, to_f64};
 use linkweir_report::page::{Page, table};
 use linkweir_report::plot::{Axis, Marks, Plot, Scale, Series, Unit};
-use linkweir_sink::human::{thousands, to_f64};
 
 use super::histogram::{BINS, HashSpread, SHARDS, Spread};
 

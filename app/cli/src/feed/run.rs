@@ -13,18 +13,17 @@ use linkweir_feed::{
     ConsumerStatus, FeedError, Feeder, FeederOptions, Presence, Waiting, WhenFull,
 };
 use linkweir_http::{GroupsConfig, TransactionGroups};
-use linkweir_sink::human::counted;
+use linkweir_record::human::counted;
 
 use super::args::{By, FeedArgs, Full};
 use super::histogram;
 use super::summary::Totals;
 use super::table::Table;
+use crate::clock::now;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
-use crate::input::{self, Opened};
-use crate::interfaces;
 use crate::outputs::{self, AtEnd};
-use crate::progress::now;
+use crate::passive::input::{self, Opened};
 use crate::signals::Signals;
 
 /// After a signal, consumers have this long to read what they were given.
@@ -33,7 +32,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Runs the command.
 pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
     if args.input.list_interfaces {
-        return interfaces::list();
+        return input::list_interfaces();
     }
     let started = now();
     let signals = Signals::install()?;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::args::By;
 use super::table;
+use crate::passive::totals;
 use crate::screen::{lost, rows};
-use crate::totals;
 
 /// Everything a summary is made of.
 #[derive(Debug, Clone, Copy)]

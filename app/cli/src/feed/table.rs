@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use linkweir_engine::RunReport;
 use linkweir_feed::{ConsumerStatus, Presence};
-use linkweir_sink::human::{counted, percent, scaled, thousands};
+use linkweir_record::human::{counted, percent, scaled, thousands};
 
+use crate::clock::now;
 use crate::exit::say;
-use crate::progress::now;
 
 /// How often it is drawn.
 const EVERY: Duration = Duration::from_secs(1);

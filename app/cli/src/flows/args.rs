@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use linkweir_feed::ConsumerName;
 use linkweir_flows::Classifier;
-use linkweir_sink::{Format, Rotation};
+use linkweir_sink::Format;
 
-use crate::args::{InputArgs, RecordArgs, StoreArgs, ViewArgs, applications};
-use crate::outputs;
+use crate::common_args::{ViewArgs, applications};
+use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs};
 use crate::units;
 
 const EXAMPLES: &str = "
@@ -50,47 +49,26 @@ pub(crate) struct FlowsArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Be a consumer of a feeder: `NAME/K`, its consumer number K, from 0 (see `linkweir feed --by
-    /// flow`).
-    #[arg(
-        long,
-        value_name = "NAME/K",
-        conflicts_with_all = ["read", "interface"],
-        help_heading = "Input"
-    )]
-    pub(crate) feed: Option<ConsumerName>,
-
-    /// How long to wait for a feeder that is not there yet.
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration, help_heading = "Input")]
-    pub(crate) feed_wait: Duration,
+    #[command(flatten)]
+    pub(crate) feeder: FeederArgs,
 
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,
 
     #[command(flatten)]
-    pub(crate) output: FlowOutputArgs,
+    pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
+
+    #[command(flatten)]
+    pub(crate) store: FlowStoreArgs,
 
     #[command(flatten)]
     pub(crate) view: ViewArgs,
 
-    /// Threads that share the work; `auto` is one a core. All packets of a flow go to one of them;
-    /// records are those of one.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = units::workers, help_heading = "Performance")]
-    pub(crate) workers: usize,
-}
-
-impl FlowsArgs {
-    /// Where the records go.
-    pub(crate) fn destinations(&self) -> Vec<&str> {
-        let output = &self.output;
-        let nowhere = output.records.no_output || self.view.has_top();
-        outputs::destinations(&output.write, nowhere)
-    }
-
-    /// Whether packets come as they are sent, and do not wait.
-    pub(crate) const fn is_live(&self) -> bool {
-        self.input.interface.is_some() || self.feed.is_some()
-    }
+    #[command(flatten)]
+    pub(crate) workers: WorkerArgs,
 }
 
 /// How flows are followed.
@@ -140,11 +118,6 @@ pub(crate) struct TrackingArgs {
     /// Do not look at payloads: no application, no names.
     #[arg(long)]
     pub(crate) no_names: bool,
-
-    /// Replace addresses by the prefix-preserving Crypto-PAn under the key in this file: 32 bytes,
-    /// or 64 hexadecimal digits. Hosts that are addresses are replaced too; other names stay.
-    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) anonymize: Option<PathBuf>,
 }
 
 /// Whose rules classify.
@@ -205,33 +178,14 @@ impl FlowFormat {
     }
 }
 
-/// What the command writes.
+/// Formats and stores of flows.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct FlowOutputArgs {
-    /// Where the records go: a path, `-` for standard output, a directory with `--format tstat`, or
-    /// `ipfix://HOST:PORT` (UDP; `ipfix+tcp://` for TCP); may be given several times. A file appears
-    /// under its name when it is complete; until then it is `.NAME.partial`, and if the run is killed, the
-    /// next one keeps that [default: `-`; nowhere with `--top`].
-    #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::AnyPath)]
-    pub(crate) write: Vec<String>,
-
-    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek
-    /// or conn.log, .zeek.json, .txt .text .log; text where there is none].
+pub(crate) struct FlowStoreArgs {
+    /// Format of the records [default: by the extension: .jsonl .json .ndjson, .csv, .parquet, .arrow,
+    /// .zeek or conn.log, .zeek.json, .txt .text .log; otherwise text].
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FlowFormat>,
-
-    #[command(flatten)]
-    pub(crate) records: RecordArgs,
-
-    /// Begin a new file after this size (`100MB`, `64MiB`) or capture time (`300s`, `1h`):
-    /// out.jsonl becomes out-000001.jsonl and so on, after the highest number there is [default: one
-    /// file; after a SIGHUP also numbered].
-    #[arg(long, value_name = "SIZE|DURATION")]
-    pub(crate) rotate: Option<Rotation>,
-
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
 
     /// Length of a step: of the histograms, the archive and the RRDs.
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = units::duration)]
@@ -250,21 +204,4 @@ pub(crate) struct FlowOutputArgs {
     /// rrdcached that listens at this socket.
     #[arg(long, value_name = "DIR|unix:SOCKET", value_hint = ValueHint::AnyPath)]
     pub(crate) rrd: Option<String>,
-
-    /// Write the totals of the run as one JSON object; `-` is standard output.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    pub(crate) summary: Option<String>,
-
-    /// Write a self-contained HTML page with plots, readable without network.
-    #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
-    pub(crate) report: Option<PathBuf>,
-
-    /// No summary on standard error, and no progress.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-
-    /// Flags from a TOML file: keys are the long flag names (`read = ["a.pcap"]`), and the command
-    /// line wins.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) config: Option<PathBuf>,
 }

@@ -1,176 +1,203 @@
-//! Wires a run of `linkweir flows`: source, stages, sinks, signals.
+//! What `linkweir flows` does with packets.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_engine::{
-    Limit, NamedFlowSplitter, Outputs, Run, Source, Workers, distribute, run_workers,
-};
-use linkweir_feed::Consumer;
-use linkweir_flows::{FlowsConfig, FlowsStage};
+use linkweir_engine::Outputs;
+use linkweir_flows::{FlowsConfig, FlowsStage, FlowsStats, Subnets};
 use linkweir_record::FlowKind;
 use linkweir_report::FlowReport;
+use linkweir_sink::{OutputOptions, is_collector, open_ipfix, open_sink};
+use linkweir_tstat::archive::open_archive;
+use linkweir_tstat::rrd::{RrdOptions, open_rrd};
+use linkweir_tstat::{TstatOptions, open_histograms, open_tstat};
+use linkweir_wire::{DecodeFaults, FragmentStats};
 
-use super::args::FlowsArgs;
-use super::conclude::Ended;
-use super::setup::{
-    check_conflicts, open_documents, open_outputs, settings, written, written_directories,
-};
-use crate::exit::{Exit, warn};
-use crate::input::{self, Opened};
-use crate::interfaces;
-use crate::outputs::{self, Documents, SharedReport, restrict_run};
-use crate::progress::Meter;
-use crate::rings::rings;
+use super::args::{FlowFormat, FlowsArgs};
+use crate::exit::Wrong;
+use crate::files::refused;
+use crate::passive::command::{Flags, Page, Passive, Share, start_page, start_view};
+use crate::passive::watch::Viewer;
 use crate::signals::Signals;
-use crate::view::{Subject, View};
-use crate::watch::Watcher;
 
-/// Runs the command.
-pub(crate) fn run(args: &FlowsArgs) -> anyhow::Result<Exit> {
-    if args.input.list_interfaces {
-        return interfaces::list();
-    }
-    let is_covered = args.view.has_top() || outputs::are_shown(&args.destinations());
-    let meter = Meter::start(args.output.quiet || is_covered);
-    let signals = Signals::install()?;
-    check_conflicts(args)?;
-    let config = settings(args)?;
-    if let Some(feed) = &args.feed {
-        let wait = || warn(&format!("waiting for feeder {}", feed.feed));
-        let source =
-            linkweir_feed::attach(feed, signals.stop_flag(), args.feed_wait, &mut { wait })?;
-        return Job::start(args, config, signals, meter)?.one_or_distributed(source);
-    }
-    let opened = input::open(&args.input, 1, &signals)?;
-    let job = Job::start(args, config, signals, meter)?;
-    match opened {
-        Opened::Files(source) => job.one_or_distributed(*source),
-        Opened::Live(sources) => match sources.into_iter().next() {
-            Some(source) => job.one_or_distributed(source),
-            None => Err(anyhow!("the interface gave no source")),
-        },
-    }
-}
+impl Passive for FlowsArgs {
+    type Record = FlowKind;
+    type Stage = FlowsStage;
+    type Config = FlowsConfig;
+    type Counters = FlowsStats;
 
-/// A run with everything opened but its source.
-struct Job<'a> {
-    args: &'a FlowsArgs,
-    config: FlowsConfig,
-    outputs: Outputs<FlowKind>,
-    watcher: Watcher<View<FlowKind>>,
-    page: Option<SharedReport<FlowReport>>,
-    documents: Documents,
-}
-
-impl<'a> Job<'a> {
-    fn start(
-        args: &'a FlowsArgs,
-        config: FlowsConfig,
-        signals: Signals,
-        meter: Meter,
-    ) -> anyhow::Result<Self> {
-        let is_live = args.is_live();
-        // Before the outputs start threads, which are bound too.
-        let interface = args.input.interface.as_deref();
-        restrict_run(is_live, interface, written_directories(args))?;
-        let mut outputs = open_outputs(args)?;
-        let documents = open_documents(args)?;
-        let page = args.output.report.as_ref().map(|_| SharedReport::default());
-        if let Some(page) = &page {
-            outputs.add_observer(Box::new(page.clone()));
+    fn flags(&self) -> Flags<'_> {
+        let store = &self.store;
+        let rrd = store.rrd.as_deref();
+        let rrd = rrd.map(|to| Path::new(to.strip_prefix("unix:").unwrap_or(to)));
+        let writes = [
+            ("--histograms", store.histograms.as_deref()),
+            ("--archive", store.archive.as_deref()),
+            ("--rrd", rrd),
+        ];
+        let internal = self.tracking.internal.as_deref();
+        Flags {
+            input: &self.input,
+            feeder: Some(&self.feeder),
+            halves: &[],
+            output: &self.output,
+            page: Some(&self.page),
+            sketch: None,
+            view: Some(&self.view),
+            workers: self.workers.workers,
+            is_sorted: false,
+            reads: internal
+                .map(|path| ("--internal", path))
+                .into_iter()
+                .collect(),
+            writes: writes
+                .into_iter()
+                .filter_map(|(flag, path)| Some((flag, path?)))
+                .collect(),
         }
-        let source = match &args.feed {
-            Some(feed) => feed.to_string(),
-            None => input::names(&args.input).join(" "),
-        };
-        let destinations = &args.output.write;
-        let subject = Subject::of_run(&source, is_live, destinations, &written(args));
-        #[cfg(not(feature = "kafka"))]
-        let view = View::start(&args.view, &subject, &signals)?;
-        #[cfg(feature = "kafka")]
-        let view = View::start_probe(
-            &args.view,
-            (destinations, &args.output.store),
-            &subject,
-            &signals,
-        )?;
-        if let Some(live) = view.sink() {
-            outputs.add_observer(live);
+    }
+
+    fn config(&self) -> anyhow::Result<FlowsConfig> {
+        let tracking = &self.tracking;
+        let store = &self.store;
+        let is_tree = store.format == Some(FlowFormat::Tstat);
+        let has_steps =
+            is_tree || store.histograms.is_some() || store.archive.is_some() || store.rrd.is_some();
+        if has_steps && store.step < Duration::from_secs(1) {
+            return Err(anyhow!(Wrong(
+                "--step: the minimum is one second".to_owned()
+            )));
         }
-        Ok(Self {
-            args,
-            config,
-            outputs,
-            watcher: Watcher::new(signals, meter, view, is_live),
-            page,
-            documents,
+        Ok(FlowsConfig {
+            tcp_idle: tracking.tcp_idle,
+            udp_idle: tracking.udp_idle,
+            syn_timeout: tracking.syn_timeout,
+            linger: tracking.linger,
+            max_flows: tracking.max_flows as usize,
+            internal: tracking
+                .internal
+                .as_deref()
+                .map(read_subnets)
+                .transpose()?
+                .unwrap_or_default(),
+            classifier: tracking.classifier.into(),
+            periodic: tracking.periodic,
+            step: has_steps.then_some(store.step),
+            with_messages: is_tree,
+            with_names: !tracking.no_names,
+            // A secret of this process: nobody can aim at a cell of the table.
+            hash_seed: RandomState::new().hash_one(0_u8),
+            anonymizer: self.page.anonymizer()?,
+            ..FlowsConfig::default()
         })
     }
 
-    /// One source on this thread, or distributed to several workers by a reader.
-    fn one_or_distributed<S: Source + Send>(self, source: S) -> anyhow::Result<Exit> {
-        if self.args.workers > 1 {
-            self.by_reader(source)
-        } else {
-            self.alone(source)
-        }
-    }
-
-    fn alone<S: Source>(mut self, source: S) -> anyhow::Result<Exit> {
-        let mut stage = FlowsStage::new(&FlowsConfig {
-            is_reassembled: source.is_distributed(),
-            ..self.config.clone()
-        });
-        let limit = Limit::new(self.args.input.count);
-        let (mut report, outcome) = Run::new(&mut stage, &mut self.outputs, limit)
-            .drive(source, |report, progress| {
-                self.watcher.look(report, progress)
-            });
-        let elapsed = self.watcher.finish(&mut report);
-        let papers = (self.page, self.documents);
-        let ended = Ended::new(self.args, report, &[], &[stage], elapsed, papers);
-        self.watcher.stay_with(ended.conclude(outcome))
-    }
-
-    /// A thread reads the source and distributes its frames to the workers by flow.
-    fn by_reader<S: Source + Send>(mut self, source: S) -> anyhow::Result<Exit> {
-        let workers = self.args.workers;
-        let (mut ports, consumers) = rings(workers)?;
-        let shards = consumers
-            .into_iter()
-            .zip(0..)
-            .map(|(consumer, shard)| {
-                let config = FlowsConfig {
-                    // The bound is for all together.
-                    max_flows: self.config.max_flows.div_ceil(workers),
-                    shard: (shard, u32::try_from(workers).unwrap_or(u32::MAX)),
-                    is_reassembled: true,
-                    ..self.config.clone()
-                };
-                (consumer, FlowsStage::new(&config))
-            })
-            .collect();
-        let limit = Limit::new(self.args.input.count);
-        let workers = Workers::<Consumer, FlowsStage> {
-            shards,
-            dispatcher: Some(Box::new(move |state| {
-                distribute(source, &mut NamedFlowSplitter, &mut ports, &limit, state);
-            })),
-            limit: Limit::default(),
-            is_sorted: false,
+    fn open_outputs(
+        &self,
+        destinations: &[&str],
+        options: OutputOptions,
+    ) -> anyhow::Result<Outputs<FlowKind>> {
+        let (store, tracking) = (&self.store, &self.tracking);
+        let options = OutputOptions {
+            has_partial_records: tracking.periodic.is_some(),
+            has_internal_networks: tracking.internal.is_some(),
+            ..options
         };
-        let watcher = &mut self.watcher;
-        let (mut report, outcome) = run_workers(workers, &mut self.outputs, |report, progress| {
-            watcher.look(report, progress)
-        });
-        let elapsed = self.watcher.finish(&mut report.total);
-        let ended = Ended::new(
-            self.args,
-            report.total,
-            &report.each,
-            &report.stages,
-            elapsed,
-            (self.page, self.documents),
-        );
-        self.watcher.stay_with(ended.conclude(outcome))
+        let tree = TstatOptions {
+            step: store.step,
+            has_partial_records: tracking.periodic.is_some(),
+            tcp_idle: tracking.tcp_idle,
+            udp_idle: tracking.udp_idle,
+            syn_timeout: tracking.syn_timeout,
+            existing: options.existing,
+            announce: options.announce,
+            ..TstatOptions::default()
+        };
+        if self.output.write.is_empty()
+            && !destinations.is_empty()
+            && store.format == Some(FlowFormat::Tstat)
+        {
+            return Err(anyhow!(Wrong(
+                "--format tstat writes a tree: name its directory with -w DIR".to_owned()
+            )));
+        }
+        let mut outputs = Outputs::default();
+        let format = store.format;
+        for destination in destinations {
+            let (to, options) = ((*destination).to_owned(), options.clone());
+            let open = move || match format {
+                Some(FlowFormat::Tstat) if !to.contains("://") => open_tstat(Path::new(&to), tree),
+                _ if is_collector(&to) => open_ipfix(&to, options.clone()),
+                format => open_sink(&to, format.and_then(FlowFormat::lines), options.clone()),
+            };
+            outputs.open(*destination, open).map_err(refused)?;
+        }
+        if let Some(directory) = &store.histograms {
+            let sink = open_histograms(directory, tree).map_err(refused)?;
+            outputs.add(directory.to_string_lossy(), sink);
+        }
+        if let Some(path) = &store.archive {
+            let sink = open_archive(path, store.step).map_err(refused)?;
+            outputs.add(path.to_string_lossy(), sink);
+        }
+        if let Some(to) = &store.rrd {
+            let options = RrdOptions { step: store.step };
+            outputs.add(to, open_rrd(to, options).map_err(refused)?);
+        }
+        Ok(outputs)
     }
+
+    fn stage(&self, config: &FlowsConfig, share: Share) -> FlowsStage {
+        FlowsStage::new(&match share {
+            Share::Source { is_distributed } => FlowsConfig {
+                is_reassembled: is_distributed,
+                ..config.clone()
+            },
+            Share::Reader { index, count } | Share::Kernel { index, count } => FlowsConfig {
+                // The bound is for all together.
+                max_flows: config.max_flows.div_ceil(count as usize),
+                shard: (index, count),
+                is_reassembled: true,
+                ..config.clone()
+            },
+        })
+    }
+
+    fn count(
+        stage: &FlowsStage,
+        counters: &mut FlowsStats,
+        faults: &mut DecodeFaults,
+        fragments: &mut FragmentStats,
+    ) {
+        counters.merge(&stage.stats());
+        faults.merge(stage.faults());
+        *fragments += stage.fragments();
+    }
+
+    fn view(
+        &self,
+        outputs: &mut Outputs<FlowKind>,
+        signals: &Signals,
+    ) -> anyhow::Result<Option<Box<dyn Viewer>>> {
+        start_view(&self.flags(), outputs, signals)
+    }
+
+    fn page(outputs: &mut Outputs<FlowKind>) -> Option<Page> {
+        start_page(outputs, FlowReport::render)
+    }
+}
+
+fn read_subnets(path: &Path) -> anyhow::Result<Subnets> {
+    let wrong =
+        |message: String| anyhow!(Wrong(format!("--internal {}: {message}", path.display())));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let subnets = Subnets::parse(&text).map_err(|error| wrong(error.to_string()))?;
+    if subnets.is_empty() {
+        return Err(wrong(
+            "there is no network in it; write one a line, for example 10.0.0.0/8".to_owned(),
+        ));
+    }
+    Ok(subnets)
 }

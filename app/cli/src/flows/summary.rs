@@ -1,110 +1,29 @@
-//! The totals of a run: as JSON for programs, on one screen for people.
+//! What `linkweir flows` counts, in the totals of a run.
 
-use std::time::Duration;
-
-use linkweir_engine::RunReport;
 use linkweir_flows::FlowsStats;
 use linkweir_record::flow::Anomaly;
-use linkweir_sink::human::{counted, percent, thousands};
-use linkweir_wire::{DecodeFaults, FragmentStats};
-use serde_json::{Map, Value, json};
+use linkweir_record::human::{counted, thousands};
+use serde_json::{Value, json};
 
-use crate::screen::{listed, lost, rows};
-use crate::totals;
+use crate::passive::totals::{Counters, Row, Totals, object};
+use crate::screen::listed;
 
-/// Everything a summary is made of.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Totals<'a> {
-    pub(crate) report: &'a RunReport,
-    pub(crate) stats: &'a FlowsStats,
-    pub(crate) faults: &'a DecodeFaults,
-    pub(crate) fragments: &'a FragmentStats,
-    pub(crate) elapsed: Duration,
-    /// The share of each worker, where there were several.
-    pub(crate) workers: &'a [WorkerTotals],
-}
+impl Counters for FlowsStats {
+    const KEY: &'static str = "flows";
+    const TITLE: &'static str = "TCP and UDP flows";
 
-/// What one of several workers did.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WorkerTotals {
-    packets: u64,
-    bytes: u64,
-    flows: u64,
-    dropped: u64,
-}
-
-impl WorkerTotals {
-    pub(crate) const fn new(report: &RunReport, stats: &FlowsStats) -> Self {
-        Self {
-            packets: report.packets,
-            bytes: report.bytes,
-            flows: flows(stats),
-            dropped: report.drops.kernel + report.drops.ring,
-        }
-    }
-}
-
-const fn flows(stats: &FlowsStats) -> u64 {
-    stats.tcp_complete + stats.tcp_incomplete + stats.udp
-}
-
-impl Totals<'_> {
-    /// Losses by cause, without those of outputs; every cause is there, also with zero.
-    pub(crate) const fn drops(&self) -> [(&'static str, u64); 4] {
-        let drops = self.report.drops;
-        [
-            ("kernel", drops.kernel),
-            ("ring", drops.ring),
-            ("unusable_records", drops.unusable_records),
-            ("table_full", self.stats.evicted),
-        ]
+    fn evicted(&self) -> Option<u64> {
+        Some(self.evicted)
     }
 
-    /// Inputs of which a part could not be read. An interface that went and came back is none.
-    pub(crate) fn damaged(&self) -> u64 {
-        totals::damaged(self.report)
+    fn of_worker(&self) -> Vec<(&'static str, u64)> {
+        vec![("flows", self.tcp_complete + self.tcp_incomplete + self.udp)]
     }
 
-    /// What was lost, for people.
-    fn lost(&self) -> Vec<(String, u64)> {
-        totals::lost(self.report, &self.drops(), self.faults, self.fragments)
-    }
-
-    /// Whether anything was lost.
-    pub(crate) fn is_lossy(&self) -> bool {
-        !self.lost().is_empty() || totals::unread(self.report).next().is_some()
-    }
-
-    /// The JSON object of `--summary`.
-    pub(crate) fn to_json(self) -> Value {
-        let mut json = totals::common(self.report, self.elapsed, &self.drops(), self.faults);
-        let workers: Vec<Value> = self
-            .workers
-            .iter()
-            .map(|worker| {
-                json!({
-                    "packets": worker.packets,
-                    "bytes": worker.bytes,
-                    "flows": worker.flows,
-                    "dropped": worker.dropped,
-                })
-            })
-            .collect();
-        json.insert("workers".to_owned(), workers.into());
-        json.insert(
-            "fragments".to_owned(),
-            totals::fragments_json(self.fragments),
-        );
-        json.insert("flows".to_owned(), self.flows());
-        Value::Object(json)
-    }
-
-    fn flows(&self) -> Value {
-        let stats = self.stats;
-        let classes: Map<String, Value> = classes(stats)
-            .into_iter()
-            .map(|(name, count)| (name, count.into()))
-            .collect();
+    fn to_json(totals: &Totals<'_, Self>) -> Value {
+        let stats = totals.counters;
+        let classes = Anomaly::ALL.into_iter().zip(stats.anomalies);
+        let classes = object(classes.map(|(class, count)| (class.as_str(), count)));
         json!({
             "tcp_complete": stats.tcp_complete,
             "tcp_incomplete": stats.tcp_incomplete,
@@ -117,7 +36,7 @@ impl Totals<'_> {
             "bytes": stats.bytes,
             "retransmissions": classes,
             "bytes_retx": stats.bytes_retx,
-            "fragments": stats.fragments,
+            "fragments": totals.fragments.lost,
             "other_packets": stats.other,
             "impossible_sequences": stats.impossible_sequences,
             "forgotten_segments": stats.forgotten_segments,
@@ -125,21 +44,13 @@ impl Totals<'_> {
         })
     }
 
-    /// One screen for people; what was lost comes first.
-    pub(crate) fn to_screen(self) -> String {
-        let (report, stats) = (self.report, self.stats);
-        let mut lines = vec![
-            ("lost", lost(self.lost(), 6)),
-            totals::read(report, self.elapsed),
-        ];
-        lines.extend(totals::not_read(report));
-        totals::tell_undecoded(self.faults, report.packets, &mut lines);
-        lines.extend(totals::fragments(self.fragments));
-        lines.extend([
+    fn add_rows(totals: &Totals<'_, Self>, rows: &mut Vec<Row>) {
+        let stats = totals.counters;
+        rows.extend([
             (
                 "TCP flows",
                 format!(
-                    "{} complete, {} incomplete ({} met in the middle)",
+                    "{} complete, {} incomplete ({} midstream)",
                     thousands(stats.tcp_complete),
                     thousands(stats.tcp_incomplete),
                     thousands(stats.tcp_midstream)
@@ -147,8 +58,8 @@ impl Totals<'_> {
             ),
             ("UDP flows", thousands(stats.udp)),
             (
-                "at once",
-                format!("{} at most", counted(stats.peak_flows, "flow")),
+                "peak",
+                format!("{} at once", counted(stats.peak_flows, "flow")),
             ),
             (
                 "in flows",
@@ -156,7 +67,7 @@ impl Totals<'_> {
                     "{}, {}; not: {}, {}",
                     counted(stats.packets, "packet"),
                     counted(stats.bytes, "byte"),
-                    counted(stats.fragments, "fragment"),
+                    counted(totals.fragments.lost, "fragment"),
                     counted(stats.other, "other packet")
                 ),
             ),
@@ -168,36 +79,27 @@ impl Totals<'_> {
             .collect();
         if !out_of_sequence.is_empty() {
             let text = listed(out_of_sequence, Anomaly::COUNT);
-            lines.push(("out of sequence", text));
+            rows.push(("out of sequence", text));
         }
         if stats.impossible_sequences > 0 {
             let count = counted(stats.impossible_sequences, "segment");
-            lines.push((
+            rows.push((
                 "impossible",
                 format!("{count} with numbers of no connection"),
             ));
         }
-        if !self.workers.is_empty() {
-            lines.push(("workers", self.shares()));
-        }
-        rows(&lines)
     }
 
-    /// Each worker's share of packets and flows.
-    fn shares(self) -> String {
-        let all = flows(self.stats);
-        let shares: Vec<String> = self
-            .workers
-            .iter()
-            .map(|worker| {
-                format!(
-                    "{} ({})",
-                    percent(worker.packets, self.report.packets),
-                    percent(worker.flows, all)
-                )
-            })
-            .collect();
-        format!("packets (flows): {}", shares.join("  "))
+    fn notes(totals: &Totals<'_, Self>) -> Vec<(&'static str, u64)> {
+        let stats = totals.counters;
+        vec![
+            ("TCP flows, complete", stats.tcp_complete),
+            ("TCP flows, incomplete", stats.tcp_incomplete),
+            ("UDP flows", stats.udp),
+            ("maximum of concurrent flows", stats.peak_flows),
+            ("fragments of no flow", totals.fragments.lost),
+            ("impossible sequence numbers", stats.impossible_sequences),
+        ]
     }
 }
 
@@ -214,13 +116,4 @@ const fn words(class: Anomaly) -> &'static str {
         Anomaly::UnnecessaryFastRetransmit => "retransmitted fast in vain",
         Anomaly::TailLossProbe => "tail loss probes",
     }
-}
-
-/// Out-of-sequence segments by class.
-fn classes(stats: &FlowsStats) -> Vec<(String, u64)> {
-    Anomaly::ALL
-        .into_iter()
-        .zip(stats.anomalies)
-        .map(|(class, count)| (class.as_str().to_owned(), count))
-        .collect()
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
-use crate::args::{OverwriteArgs, StoreArgs, ViewArgs, applications, formats};
+use crate::common_args::{StoreArgs, ViewArgs, applications, formats};
+use crate::files::OverwriteArgs;
 
 const POLICY: &str = "A policy:
   [gateway]

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use anyhow::Context;
 use linkweir_gateway::policy::{Action, Applications, Fail, Hold, Label, Pattern, Rule, ScanMode};
 
-use linkweir_sink::human::{counted, scaled};
+use linkweir_record::human::{counted, scaled};
 
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
 use super::table::lines;
 use super::try_out;
 use crate::exit::Exit;
-use crate::outputs::{print, restrict_reader};
+use crate::files::print;
+use crate::outputs::restrict_reader;
 
 /// The policy of the package, with every key.
 const EXAMPLE: &str = include_str!("../../../../packaging/gateway.toml");

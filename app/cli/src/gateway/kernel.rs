@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use linkweir_live::gateway::KernelCount;
 use linkweir_netfilter::conntrack;
 use linkweir_netfilter::rules::{self, Host, Standing, Up};
-use linkweir_sink::human::counted;
+use linkweir_record::human::counted;
 
 use super::args::{ConfigArgs, DownArgs, UpArgs};
 use super::config::GatewayConfig;

@@ -14,12 +14,12 @@ use linkweir_gateway::policy::{Action, Fail};
 use linkweir_live::gateway::GatewayStatus;
 use linkweir_netfilter::stats::QueueTable;
 use linkweir_netfilter::{Queue, QueueOptions, ResetSender, Waker};
+use linkweir_record::human::{counted, span};
 use linkweir_record::{
     GatewayBatch, GatewayEventKind, GatewayKind, GatewayRow, GatewayText, RecordBatch as _,
 };
 use linkweir_scan::{Scanner, ScannerOptions};
 use linkweir_sink::OutputOptions;
-use linkweir_sink::human::{counted, span};
 use linkweir_sys::privileges::{Account, Calls, Restrict};
 use linkweir_wire::Timestamp;
 
@@ -34,10 +34,10 @@ use super::snapshot::Snapshot;
 use super::status::to_screen;
 use super::watchdog;
 use super::worker::{self, Clock};
+use crate::clock;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn, warn_lines};
 use crate::outputs::{self, AtEnd, ToldLosses};
-use crate::progress;
 use crate::screen;
 use crate::signals::Signals;
 use crate::view::{Subject, View};
@@ -132,7 +132,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         origin,
         written: 0,
         scanner_answers: None,
-        flushed: progress::now(),
+        flushed: clock::now(),
     };
     running.write(&events);
     running.shared.stop();
@@ -228,7 +228,7 @@ impl Running<'_> {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if self.flushed.elapsed() >= TICK {
-                self.flushed = progress::now();
+                self.flushed = clock::now();
                 self.tick();
             }
             if self.signals.stop() || self.shared.is_stopping() {
@@ -296,7 +296,7 @@ impl Running<'_> {
     fn state_now(&mut self) -> GatewayStatus {
         let question = self.shared.ask();
         self.wakers.iter().for_each(Waker::wake);
-        let asked = progress::now();
+        let asked = clock::now();
         while !self.shared.is_answered(question) && asked.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }

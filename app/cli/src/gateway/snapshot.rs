@@ -21,7 +21,8 @@ use super::config::GatewayConfig;
 use super::kernel::counts_by_rule;
 use super::shared::Shared;
 use super::unseen::{Counted, Spell, Unseen};
-use crate::progress;
+
+use crate::clock;
 
 /// Where the numbers come from.
 pub(super) struct Snapshot {
@@ -63,7 +64,7 @@ impl Snapshot {
                 .unwrap_or_default(),
             is_fail_open: config.settings.is_fail_open(),
             first_queue: config.settings.first_queue,
-            began: progress::now(),
+            began: clock::now(),
             reloads: AtomicU64::new(0),
             shared,
             queue_table,

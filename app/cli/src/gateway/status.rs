@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use linkweir_live::gateway::{GatewayStatus, ScannerStatus};
 use linkweir_netfilter::rules;
-use linkweir_sink::human::{counted, scaled, span, thousands};
+use linkweir_record::human::{counted, scaled, span, thousands};
 
 use super::args::StatusArgs;
 use super::config::control_path;

@@ -12,17 +12,17 @@ use linkweir_engine::effect::{Decision, QueuedPacket};
 use linkweir_engine::{Effects, FaultKind, Frame, Outputs, Source, SourceEvent};
 use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
+use linkweir_record::human::{counted, thousands};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
 use linkweir_sink::OutputOptions;
-use linkweir_sink::human::{counted, thousands};
 use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, decode};
 
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
 use super::table::lines;
+use crate::clock;
 use crate::exit::{Exit, say, warn};
 use crate::outputs::{self, ToldLosses};
-use crate::progress;
 use crate::signals::Signals;
 
 /// How far packets of a capture may be out of order, nanoseconds.
@@ -83,7 +83,7 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
 
 fn open_outputs(args: &CheckArgs) -> anyhow::Result<Outputs<GatewayKind>> {
     let options = OutputOptions {
-        wall_clock_ns: progress::wall_clock,
+        wall_clock_ns: clock::wall_clock,
         announce: warn,
         existing: args.files.existing(false),
         ..OutputOptions::default()

@@ -10,27 +10,23 @@ use linkweir_sys::signals::kill_this_process;
 
 use super::notify::Notifier;
 use super::shared::Shared;
+use crate::clock;
 use crate::exit::warn;
-use crate::progress;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Looks at the workers until the run stops.
 pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifier) {
-    let mut seen: Vec<(u64, Instant)> = shared
-        .workers
-        .iter()
-        .map(|_| (0, progress::now()))
-        .collect();
-    let mut notified = progress::now();
+    let mut seen: Vec<(u64, Instant)> = shared.workers.iter().map(|_| (0, clock::now())).collect();
+    let mut notified = clock::now();
     notifier.is_ready();
     while !shared.is_stopping() {
         std::thread::park_timeout(EVERY);
         for (number, (worker, (beats, since))) in shared.workers.iter().zip(&mut seen).enumerate() {
             let now = worker.beats.load(Ordering::Relaxed);
             if now != *beats {
-                (*beats, *since) = (now, progress::now());
+                (*beats, *since) = (now, clock::now());
             } else if since.elapsed() >= patience {
                 warn(&format!(
                     "worker {number} has stood still for {:.1} s: the gateway ends so that its queue is free",
@@ -40,7 +36,7 @@ pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifie
             }
         }
         if notified.elapsed() >= Duration::from_secs(1) {
-            notified = progress::now();
+            notified = clock::now();
             notifier.is_well();
         }
     }

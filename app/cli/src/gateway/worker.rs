@@ -17,7 +17,8 @@ use linkweir_scan::{ScanClient, Scanner};
 use linkweir_wire::Timestamp;
 
 use super::shared::{Shared, Watched};
-use crate::progress;
+
+use crate::clock;
 
 /// How long it waits for packets at most.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -34,13 +35,13 @@ pub(super) struct Clock {
 impl Clock {
     pub(super) fn start() -> Self {
         Self {
-            began_ns: progress::wall_clock(),
-            began: progress::now(),
+            began_ns: clock::wall_clock(),
+            began: clock::now(),
         }
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        let since = progress::now().duration_since(self.began).as_nanos();
+        let since = clock::now().duration_since(self.began).as_nanos();
         let since = u64::try_from(since).unwrap_or(u64::MAX);
         Timestamp::from_nanos(self.began_ns.saturating_add(since))
     }
@@ -108,7 +109,7 @@ impl Worker {
             GatewayStage::new(shared.policy.get(), number, Arc::clone(&self.invitations));
         let mut effects = Effects::default();
         let mut reports = Vec::new();
-        let mut told = progress::now();
+        let mut told = clock::now();
         let mut lost = 0;
         while !shared.is_stopping() {
             watched.beats.fetch_add(1, Ordering::Relaxed);
@@ -139,7 +140,7 @@ impl Worker {
             let asked = shared.asked.load(Ordering::Relaxed);
             let is_asked = asked != watched.answered.load(Ordering::Relaxed);
             if is_asked || told.elapsed() >= EVERY {
-                told = progress::now();
+                told = clock::now();
                 self.tell(watched, &stage, lost);
                 watched.answered.store(asked, Ordering::Release);
             }

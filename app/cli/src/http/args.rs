@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
-use linkweir_feed::ConsumerName;
+use clap::{Args, ValueEnum, ValueHint};
 use linkweir_http::PortSet;
+use linkweir_sink::Format;
 
-use crate::args::{InputArgs, OutputArgs, ViewArgs, WorkerArgs};
-use crate::input;
-use crate::outputs;
+use crate::common_args::{ViewArgs, formats};
+use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs};
 use crate::units;
 
 const AFTER_HELP: &str = "Examples:
@@ -47,18 +46,8 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Be a consumer of a feeder: `NAME/K`, its consumer number K, from 0 (see `linkweir feed`).
-    #[arg(
-        long,
-        value_name = "NAME/K",
-        conflicts_with_all = ["read", "interface"],
-        help_heading = "Input"
-    )]
-    pub(crate) feed: Option<ConsumerName>,
-
-    /// How long to wait for a feeder that is not there yet.
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration, help_heading = "Input")]
-    pub(crate) feed_wait: Duration,
+    #[command(flatten)]
+    pub(crate) feeder: FeederArgs,
 
     /// Read the rows of `linkweir halves` instead of packets: a Parquet file or a stream of Arrow's IPC
     /// format, `-` for a stream on standard input; may be given several times, all are one trace in this
@@ -77,8 +66,17 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,
 
+    /// Format of the records; `spreadsheet` is CSV without formulas and with rounded times [default: by
+    /// the extension: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek or http.log, .zeek.json, .txt
+    /// .text .log; otherwise text].
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = "Output")]
+    pub(crate) format: Option<Format>,
+
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 
     /// Write the totals of the run as JSON that `linkweir merge` adds to those of other runs; `-` is
     /// standard output.
@@ -90,21 +88,21 @@ pub(crate) struct HttpArgs {
 
     #[command(flatten)]
     pub(crate) workers: WorkerArgs,
+
+    /// How packets of an interface reach several workers: the `kernel` (`PACKET_FANOUT`) distributes each
+    /// packet by itself, by addresses, ports and the acknowledgment or sequence number that a request and
+    /// its response share (Eq. (3) of Vega et al. 2017); a `reader` thread also keeps together what spans
+    /// workers: pipelines, heads over several segments. Files and `--ttlb` always use a reader.
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "kernel",
+        help_heading = "Performance"
+    )]
+    pub(crate) fanout: Fanout,
 }
 
 impl HttpArgs {
-    /// Where the records go.
-    pub(crate) fn destinations(&self) -> Vec<&str> {
-        let output = &self.output;
-        let nowhere = output.records.no_output || self.view.has_top();
-        outputs::destinations(&output.write, nowhere)
-    }
-
-    /// Whether packets come as they are sent, and do not wait.
-    pub(crate) const fn is_live(&self) -> bool {
-        self.input.interface.is_some() || self.feed.is_some()
-    }
-
     /// Files of half-transactions that are read instead of packets.
     pub(crate) fn halves(&self) -> &[PathBuf] {
         #[cfg(feature = "parquet")]
@@ -113,18 +111,15 @@ impl HttpArgs {
         let halves = &[];
         halves
     }
+}
 
-    /// What is read, in words.
-    pub(crate) fn source_names(&self) -> Vec<String> {
-        match &self.feed {
-            Some(feed) => vec![feed.to_string()],
-            None if self.halves().is_empty() => input::names(&self.input),
-            None => {
-                let paths = self.halves().iter();
-                paths.map(|path| path.display().to_string()).collect()
-            }
-        }
-    }
+/// Distributes packets of an interface to workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fanout {
+    /// The kernel (`PACKET_FANOUT`).
+    Kernel,
+    /// A thread of this process.
+    Reader,
 }
 
 /// How transactions are followed.
@@ -167,9 +162,4 @@ pub(crate) struct TrackingArgs {
     /// Write the records in the order of their request times; they then come up to a timeout late.
     #[arg(long, help_heading = "Output")]
     pub(crate) sort: bool,
-
-    /// Replace addresses by the prefix-preserving Crypto-PAn under the key in this file: 32 bytes,
-    /// or 64 hexadecimal digits. Hosts that are addresses are replaced too; other texts stay.
-    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) anonymize: Option<PathBuf>,
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use linkweir_columnar::{HalfError, Halves};
 use linkweir_engine::{Fault, FaultKind, Source, SourceError, SourceEvent};
 use linkweir_http::HalfFrames;
+use linkweir_record::human::counted;
 use linkweir_record::{HalfBatch, RecordBatch};
-use linkweir_sink::human::counted;
 
 /// Bytes of frames that are given at once, about.
 const BATCH_BYTES: usize = 512 << 10;

@@ -1,16 +1,11 @@
-//! The totals of a run: as JSON for programs, on one screen for people.
+//! What `linkweir http` counts, in the totals of a run.
 
-use std::time::Duration;
-
-use linkweir_engine::RunReport;
 use linkweir_http::{HttpStats, PayloadSample};
-use linkweir_wire::{DecodeFaults, FragmentStats};
+use linkweir_record::human::{counted, percent, thousands};
 use serde_json::{Map, Value, json};
 
-use linkweir_sink::human::{counted, percent, thousands};
-
-use crate::screen::{listed, lost, quantiles, rows};
-use crate::totals;
+use crate::passive::totals::{Counters, Row, Totals, object};
+use crate::screen::{listed, quantiles};
 
 /// The quantiles of the summary, by their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -21,94 +16,32 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p999", 0.999),
 ];
 
-/// Everything a summary is made of.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Totals<'a> {
-    pub(crate) report: &'a RunReport,
-    pub(crate) stats: &'a HttpStats,
-    pub(crate) faults: &'a DecodeFaults,
-    pub(crate) fragments: &'a FragmentStats,
-    pub(crate) payload: &'a PayloadSample,
-    pub(crate) elapsed: Duration,
-    /// The share of each worker, where there were several.
-    pub(crate) workers: &'a [WorkerTotals],
+/// What stages have counted together.
+#[derive(Debug, Default)]
+pub(crate) struct HttpCounters {
+    pub(crate) stats: HttpStats,
+    /// Of what the TCP payload is.
+    pub(crate) payload: PayloadSample,
 }
 
-/// What one of several workers did.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WorkerTotals {
-    packets: u64,
-    bytes: u64,
-    requests: u64,
-    transactions: u64,
-    dropped: u64,
-}
+impl Counters for HttpCounters {
+    const KEY: &'static str = "http";
+    const TITLE: &'static str = "HTTP transactions";
 
-impl WorkerTotals {
-    pub(crate) fn new(report: &RunReport, stats: &HttpStats) -> Self {
-        Self {
-            packets: report.packets,
-            bytes: report.bytes,
-            requests: stats.requests,
-            transactions: stats.transactions,
-            dropped: report.drops.kernel + report.drops.ring,
-        }
+    fn evicted(&self) -> Option<u64> {
+        Some(self.stats.table_full)
     }
 
-    fn to_json(self) -> Value {
-        json!({
-            "packets": self.packets,
-            "bytes": self.bytes,
-            "requests": self.requests,
-            "transactions": self.transactions,
-            "dropped": self.dropped,
-        })
-    }
-}
-
-impl Totals<'_> {
-    /// Losses by cause, without those of outputs; every cause is there, also with zero.
-    pub(crate) fn drops(&self) -> [(&'static str, u64); 4] {
-        let drops = self.report.drops;
-        [
-            ("kernel", drops.kernel),
-            ("ring", drops.ring),
-            ("unusable_records", drops.unusable_records),
-            ("table_full", self.stats.table_full),
+    fn of_worker(&self) -> Vec<(&'static str, u64)> {
+        let stats = &self.stats;
+        vec![
+            ("requests", stats.requests),
+            ("transactions", stats.transactions),
         ]
     }
 
-    /// Inputs of which a part could not be read. An interface that went and came back is none: what
-    /// passed meanwhile was never there to be counted.
-    pub(crate) fn damaged(&self) -> u64 {
-        totals::damaged(self.report)
-    }
-
-    /// What was lost, for people.
-    fn lost(&self) -> Vec<(String, u64)> {
-        totals::lost(self.report, &self.drops(), self.faults, self.fragments)
-    }
-
-    /// Whether anything was lost.
-    pub(crate) fn is_lossy(&self) -> bool {
-        !self.lost().is_empty() || totals::unread(self.report).next().is_some()
-    }
-
-    /// The JSON object of `--summary`.
-    pub(crate) fn to_json(self) -> Value {
-        let mut json = totals::common(self.report, self.elapsed, &self.drops(), self.faults);
-        let workers: Vec<Value> = self.workers.iter().map(|worker| worker.to_json()).collect();
-        json.insert("workers".to_owned(), workers.into());
-        json.insert(
-            "fragments".to_owned(),
-            totals::fragments_json(self.fragments),
-        );
-        json.insert("http".to_owned(), self.http());
-        Value::Object(json)
-    }
-
-    fn http(&self) -> Value {
-        let stats = self.stats;
+    fn to_json(totals: &Totals<'_, Self>) -> Value {
+        let stats = &totals.counters.stats;
         let times = &stats.response_time;
         let mut response_time = Map::new();
         response_time.insert("count".into(), times.count().into());
@@ -118,15 +51,8 @@ impl Totals<'_> {
             response_time.insert(name.into(), times.quantile(q).into());
         }
         response_time.insert("max".into(), times.max().into());
-        let methods: Map<String, Value> = self
-            .methods()
-            .into_iter()
-            .map(|(name, n)| (name, n.into()))
-            .collect();
-        let codes: Map<String, Value> = stats
-            .status_codes()
-            .map(|(code, n)| (code.to_string(), n.into()))
-            .collect();
+        let codes = stats.status_codes();
+        let codes = object(codes.map(|(code, count)| (code.to_string(), count)));
         json!({
             "requests": stats.requests,
             "responses": stats.responses,
@@ -139,38 +65,19 @@ impl Totals<'_> {
             "truncated_heads": stats.truncated_heads,
             "malformed_heads": stats.malformed_heads,
             "filtered": stats.filtered,
-            "unsorted": self.report.unsorted,
-            "methods": methods,
+            "unsorted": totals.report.unsorted,
+            "methods": object(methods(stats).into_iter()),
             "status_codes": codes,
             "response_time_ns": response_time,
         })
     }
 
-    fn methods(&self) -> Vec<(String, u64)> {
-        let named = self
-            .stats
-            .methods()
-            .map(|(name, count)| (name.escape_ascii().to_string(), count));
-        let other = self.stats.other_methods();
-        named
-            .chain((other > 0).then(|| ("(other)".to_owned(), other)))
-            .collect()
-    }
-
-    /// One screen for people; what was lost comes first.
-    pub(crate) fn to_screen(self) -> String {
-        let (report, stats) = (self.report, self.stats);
-        let mut lines = vec![
-            ("lost", lost(self.lost(), 6)),
-            totals::read(report, self.elapsed),
-        ];
-        lines.extend(totals::not_read(report));
-        totals::tell_undecoded(self.faults, report.packets, &mut lines);
-        lines.extend(totals::fragments(self.fragments));
-        if let Some(row) = self.no_http() {
-            lines.insert(0, row);
+    fn add_rows(totals: &Totals<'_, Self>, rows: &mut Vec<Row>) {
+        let stats = &totals.counters.stats;
+        if let Some(row) = no_http(totals.counters) {
+            rows.insert(0, row);
         }
-        lines.extend([
+        rows.extend([
             (
                 "transactions",
                 format!(
@@ -192,7 +99,7 @@ impl Totals<'_> {
                     thousands(stats.malformed_heads)
                 ),
             ),
-            ("methods", listed(self.methods(), 8)),
+            ("methods", listed(methods(stats), 8)),
             (
                 "status codes",
                 listed(
@@ -212,42 +119,41 @@ impl Totals<'_> {
             ),
         ]);
         if stats.filtered > 0 {
-            lines.push((
+            rows.push((
                 "not written",
                 format!("{}, by --host or --url", counted(stats.filtered, "record")),
             ));
         }
-        if !self.workers.is_empty() {
-            lines.push(("workers", self.shares()));
-        }
-        rows(&lines)
     }
 
-    /// What the payload is where none of it is HTTP, and most of it on one port.
-    fn no_http(self) -> Option<(&'static str, String)> {
-        let most = self.payload.most()?;
-        let is_without = self.stats.requests + self.stats.responses == 0;
-        is_without.then(|| {
-            let share = percent(most.bytes, most.of);
-            let kind = most.kind.unwrap_or("unknown");
-            let text = format!("{share} of the TCP payload is {kind} on port {}", most.port);
-            ("no HTTP", text)
-        })
+    fn notes(totals: &Totals<'_, Self>) -> Vec<(&'static str, u64)> {
+        let stats = &totals.counters.stats;
+        vec![
+            ("truncated heads", stats.truncated_heads),
+            ("retransmitted requests", stats.retransmitted_requests),
+            ("retransmitted responses", stats.retransmitted_responses),
+            ("interim responses", stats.interim_responses),
+        ]
     }
+}
 
-    /// Each worker's share of packets and transactions.
-    fn shares(self) -> String {
-        let shares: Vec<String> = self
-            .workers
-            .iter()
-            .map(|worker| {
-                format!(
-                    "{} ({})",
-                    percent(worker.packets, self.report.packets),
-                    percent(worker.transactions, self.stats.transactions)
-                )
-            })
-            .collect();
-        format!("packets (transactions): {}", shares.join("  "))
-    }
+fn methods(stats: &HttpStats) -> Vec<(String, u64)> {
+    let named = stats
+        .methods()
+        .map(|(name, count)| (name.escape_ascii().to_string(), count));
+    let other = stats.other_methods();
+    let other = (other > 0).then(|| ("(other)".to_owned(), other));
+    named.chain(other).collect()
+}
+
+/// What the payload is where none of it is HTTP, and most of it on one port.
+fn no_http(counters: &HttpCounters) -> Option<Row> {
+    let most = counters.payload.most()?;
+    let is_without = counters.stats.requests + counters.stats.responses == 0;
+    is_without.then(|| {
+        let share = percent(most.bytes, most.of);
+        let kind = most.kind.unwrap_or("unknown");
+        let text = format!("{share} of the TCP payload is {kind} on port {}", most.port);
+        ("no HTTP", text)
+    })
 }

@@ -12,7 +12,7 @@ use linkweir_record::Prefix;
 use linkweir_sink::{Format, Rotation};
 
 use super::group;
-use crate::args::{StoreArgs, formats};
+use crate::common_args::{StoreArgs, formats};
 use crate::units;
 
 /// Port on which generators meet, where none is given.

@@ -8,7 +8,7 @@ use linkweir_load::measure::{Figures, Limits};
 use linkweir_load::outcome::Failure;
 use linkweir_load::population::Population;
 use linkweir_load::tcp::TcpCounts;
-use linkweir_sink::human::counted;
+use linkweir_record::human::counted;
 use linkweir_wire::Timestamp;
 use serde_json::json;
 
@@ -108,7 +108,7 @@ pub(super) fn control(
     if !args.output.quiet {
         say(&format!(
             "linkweir: all are ready; the first session starts at {}",
-            linkweir_sink::human::moment(begin.at.as_nanos())
+            linkweir_record::human::moment(begin.at.as_nanos())
         ));
     }
     let gathered = link.finish(&Figures::default())?;

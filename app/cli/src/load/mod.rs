@@ -37,6 +37,7 @@ use self::table::Table;
 use self::target::Target;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
+use crate::files;
 use crate::outputs;
 use crate::signals::Signals;
 
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         say(&format!(
             "linkweir: clients of {interface} that load {}: {}",
             target.server,
-            linkweir_sink::human::thousands(runner.stage.population().len().into())
+            linkweir_record::human::thousands(runner.stage.population().len().into())
         ));
     }
     keep_time(args);
@@ -161,7 +162,7 @@ fn open_pcap(args: &LoadArgs) -> anyhow::Result<Option<Pcap>> {
     };
     let existing = args.output.store.files.existing(true);
     let file = Document::open_in_pieces(&path.to_string_lossy(), existing, warn);
-    let begun = file.map_err(outputs::refused).and_then(Pcap::begin);
+    let begun = file.map_err(files::refused).and_then(Pcap::begin);
     begun.map(Some).context("--pcap")
 }
 
@@ -171,7 +172,7 @@ fn agree(link: &mut Link<'_>, quiet: bool) -> anyhow::Result<Timestamp> {
     if !quiet && start.clock.error_ns > 0 {
         say(&format!(
             "linkweir: the clocks are compared to {}",
-            linkweir_sink::human::span(start.clock.error_ns)
+            linkweir_record::human::span(start.clock.error_ns)
         ));
     }
     Ok(start.at)

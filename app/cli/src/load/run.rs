@@ -16,8 +16,8 @@ use super::pcap::Pcap;
 use super::records::Records;
 use super::roles::Link;
 use super::table::{Snapshot, Table};
+use crate::clock::wall_clock;
 use crate::exit::warn;
-use crate::progress::wall_clock;
 use crate::signals::Signals;
 
 /// How long the first answer of the next hop is waited for.

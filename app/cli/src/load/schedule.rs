@@ -12,7 +12,7 @@ use linkweir_load::script::replay::{RecordedRequest, ReplaySettings, sessions_of
 use linkweir_load::script::surge::Surge;
 use linkweir_load::script::{Plan, Script, SessionPlan, Site, Span, file, single, wsesslog};
 use linkweir_model::{Model, Random, Sampler};
-use linkweir_sink::human::counted;
+use linkweir_record::human::counted;
 use linkweir_wire::nanos;
 
 use super::args::{LoadArgs, Preset};

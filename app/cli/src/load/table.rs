@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linkweir_load::measure::Figures;
-use linkweir_sink::human::{scaled, span, thousands};
+use linkweir_record::human::{scaled, span, thousands};
 use linkweir_sketch::Coarse;
 
+use crate::clock::now;
 use crate::exit::say;
-use crate::progress::now;
 use crate::screen::{listed, rows};
 
 /// How often.

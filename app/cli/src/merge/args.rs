@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::args::OverwriteArgs;
+use crate::files::OverwriteArgs;
 
 const AFTER_HELP: &str = "Examples:
   linkweir merge monday.json tuesday.json --summary -

@@ -3,8 +3,7 @@
 mod args;
 mod json;
 mod run;
-mod sketch;
+pub(crate) mod sketch;
 
 pub(crate) use args::MergeArgs;
 pub(crate) use run::run;
-pub(crate) use sketch::{HttpTotals, RunTotals, Sketch};

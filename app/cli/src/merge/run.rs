@@ -4,7 +4,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use linkweir_http::PayloadSample;
 use linkweir_sink::Document;
 use linkweir_wire::FragmentStats;
 
@@ -13,8 +12,10 @@ use super::json::from_json;
 use super::sketch::Sketch;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
-use crate::http::Totals;
+use crate::files;
+use crate::http::summary::HttpCounters;
 use crate::outputs;
+use crate::passive::totals::Totals;
 
 /// Runs the command.
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
@@ -66,7 +67,7 @@ fn open(
     destination: Option<&str>,
     args: &MergeArgs,
 ) -> anyhow::Result<Option<Document>> {
-    let open = |destination| outputs::document(destination, args.files.existing(false));
+    let open = |destination| files::document(destination, args.files.existing(false));
     destination.map(open).transpose().context(flag)
 }
 
@@ -77,13 +78,16 @@ fn conclude(args: &MergeArgs, sum: &Sketch, summary: Option<Document>) -> anyhow
         sum.run.clone().unwrap_or_default(),
         sum.http.clone().unwrap_or_default(),
     );
+    // Sketches have neither samples of the payload nor fragments.
+    let counters = HttpCounters {
+        stats: http.stats,
+        ..HttpCounters::default()
+    };
     let totals = Totals {
         report: &report,
-        stats: &http.stats,
+        counters: &counters,
         faults: &run.decode_errors,
-        // Sketches have neither.
         fragments: &FragmentStats::default(),
-        payload: &PayloadSample::default(),
         elapsed: sum.elapsed(),
         workers: &[],
     };

@@ -6,7 +6,7 @@ use linkweir_engine::{Drops, Fault, Loss, RunReport};
 use linkweir_http::HttpStats;
 use linkweir_wire::{DecodeFaults, Timestamp};
 
-use crate::progress::wall_clock;
+use crate::clock::wall_clock;
 
 /// The version that is written and read.
 pub(super) const VERSION: u64 = 1;

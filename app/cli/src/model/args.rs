@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use linkweir_model::log::LogFormat;
 
-use crate::args::OverwriteArgs;
+use crate::files::OverwriteArgs;
 use crate::units::{self, Moment};
 
 const AFTER_HELP: &str = "From a log to load that resembles it:

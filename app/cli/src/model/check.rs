@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use linkweir_model::check::{Check, CheckError, analytic, marginal, realised};
 use linkweir_model::{Counts, Model};
-use linkweir_sink::human::{counted, short};
+use linkweir_record::human::{counted, short};
 use linkweir_sink::{Document, Existing};
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ use super::shown::{Limits, figures, lags_text, object, percent};
 use super::simulate::read_model;
 use super::{keeps, wrong};
 use crate::exit::{Exit, warn};
-use crate::outputs::{self, check_svg};
+use crate::files;
+use crate::outputs::check_svg;
 
 /// Counts beyond this have no bar.
 const MOST_COUNT: u32 = 65_535;
@@ -69,7 +70,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     } else {
         table(args, &model, &series, &check, &runs)
     };
-    outputs::print(&text)?;
+    files::print(&text)?;
     for complaint in &series.losses {
         warn(complaint);
     }
@@ -221,7 +222,7 @@ impl Drawing {
             check_svg(path)?;
             Form::Picture
         };
-        let file = outputs::document_at(path, existing)?;
+        let file = files::document_at(path, existing)?;
         Ok(Self { form, file })
     }
 

@@ -4,9 +4,9 @@
 //! model (Fig. 5), autocovariance of the model as a thin curve against that of the trace as a thick
 //! one (Fig. 6).
 
+use linkweir_record::human::short;
 use linkweir_report::page::{Page, escape};
 use linkweir_report::plot::{Axis, Marks, Plot, Row, Scale, Series, Sheet, Unit};
-use linkweir_sink::human::short;
 
 /// What is drawn.
 #[derive(Debug, Clone, PartialEq)]

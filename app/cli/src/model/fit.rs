@@ -6,16 +6,16 @@ use std::time::Duration;
 use anyhow::anyhow;
 use linkweir_model::log::calendar::format_date;
 use linkweir_model::{FitError, FitOptions, Fitted, fit};
-use linkweir_sink::human::{counted, short};
+use linkweir_record::human::{counted, short};
 use serde_json::{Value, json};
 
 use super::args::FitArgs;
 use super::series::{self, How, Series};
 use super::shown::{Limits, figures, lags_text, percent, signed_percent};
 use super::{keeps, wrong};
+use crate::clock::{now, wall_clock};
 use crate::exit::{Exit, say, warn};
-use crate::outputs;
-use crate::progress::{now, wall_clock};
+use crate::files;
 
 /// Below so many expected visits a run of the counted length may look nothing like the counts.
 const FEW_VISITS: f64 = 10.0;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &FitArgs) -> anyhow::Result<Exit> {
         log: &args.log,
         bin: None,
     };
-    let out = outputs::document_at(&args.output, args.files.existing(false))?;
+    let out = files::document_at(&args.output, args.files.existing(false))?;
     let series = series::read(&args.inputs, how)?;
     let (fitted, elapsed) = fitted(args, &series)?;
     out.write_whole((fitted.model.to_json() + "\n").as_bytes())?;
@@ -46,13 +46,13 @@ pub(super) fn run(args: &FitArgs) -> anyhow::Result<Exit> {
     }
     if args.json {
         let object = object(&fitted, &series, args, elapsed);
-        outputs::print(&format!("{object:#}\n"))?;
+        files::print(&format!("{object:#}\n"))?;
     } else if !args.quiet {
         let text = table(&fitted, &series, elapsed);
         if is_on_stdout {
             say(text.trim_end());
         } else {
-            outputs::print(&text)?;
+            files::print(&text)?;
         }
     }
     for complaint in &series.losses {

@@ -11,7 +11,7 @@ use linkweir_model::coverage::{Coverage, Mark, Side};
 use linkweir_model::log::calendar::format_date;
 use linkweir_model::log::{Cause, Decoder, Faults, LogFormat, Request, detect};
 use linkweir_model::sessions::{Rule, Sessions, Totals};
-use linkweir_sink::human::counted;
+use linkweir_record::human::counted;
 use linkweir_wire::nanos;
 
 use super::args::{LogArgs, LogForm, SpanArgs};

@@ -20,7 +20,7 @@ mod table;
 use std::path::Path;
 
 use anyhow::anyhow;
-use linkweir_sink::human::moment;
+use linkweir_record::human::moment;
 
 pub(crate) use args::ModelArgs;
 use args::{ModelCommand, SpanArgs};

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use linkweir_model::Counts;
 use linkweir_model::bins::Bins;
 use linkweir_model::counts::{Spread, spread};
-use linkweir_sink::human::{counted, span};
+use linkweir_record::human::{counted, span};
 use linkweir_wire::nanos;
 
 use super::args::{LogArgs, LogForm, SeriesArgs, SpanArgs};

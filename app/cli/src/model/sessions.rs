@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use linkweir_model::bins::{Bins, TooManyBins};
 use linkweir_model::log::calendar::format_date;
-use linkweir_sink::human::{counted, moment, short, thousands};
+use linkweir_record::human::{counted, moment, short, thousands};
 use linkweir_wire::nanos;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use super::args::SessionsArgs;
 use super::logs::{self, Found};
 use super::{keeps, wrong};
 use crate::exit::{Exit, say, warn};
-use crate::outputs;
+use crate::files;
 use crate::progress::Meter;
 
 pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
@@ -26,9 +26,9 @@ pub(super) fn run(args: &SessionsArgs) -> anyhow::Result<Exit> {
     keeps(outputs, args.logs.iter().map(PathBuf::as_path))?;
     let logs = logs::open(&args.logs, args.log.format)?;
     let existing = args.files.existing(false);
-    let mut out = outputs::document_at(&args.write, existing)?;
+    let mut out = files::document_at(&args.write, existing)?;
     let totals = args.summary.as_deref();
-    let totals = totals.map(|path| outputs::document_at(path, existing));
+    let totals = totals.map(|path| files::document_at(path, existing));
     let totals = totals.transpose().context("--summary")?;
     let mut empty = None;
     let found = match args.bin {

@@ -1,7 +1,7 @@
 //! How a comparison is printed, and when it is good enough.
 
 use linkweir_model::check::Check;
-use linkweir_sink::human::{counted, short};
+use linkweir_record::human::{counted, short};
 use serde_json::{Value, json};
 
 use crate::exit::warn;

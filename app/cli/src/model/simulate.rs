@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use linkweir_model::{Model, autocovariance};
-use linkweir_sink::human::{counted, short};
+use linkweir_record::human::{counted, short};
 
 use super::args::SimulateArgs;
 use super::keeps;
 use crate::exit::{Exit, say};
-use crate::outputs;
+use crate::files;
 
 /// Reads a model file; `-` is standard input.
 pub(super) fn read_model(path: &Path) -> anyhow::Result<Model> {
@@ -31,7 +31,7 @@ pub(super) fn read_model(path: &Path) -> anyhow::Result<Model> {
 pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<Exit> {
     keeps([("-w", args.write.as_path())], [args.model.as_path()])?;
     let model = read_model(&args.model)?;
-    let mut out = outputs::document_at(&args.write, args.files.existing(false))?;
+    let mut out = files::document_at(&args.write, args.files.existing(false))?;
     let bins = usize::try_from(args.bins).unwrap_or(usize::MAX);
     let counts = model.simulate(bins, args.seed)?;
     writeln!(out, "count")?;

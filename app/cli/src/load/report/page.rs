@@ -1,8 +1,8 @@
 //! The figures as the report page takes them.
 
 use linkweir_load::measure::{Failures, Figures};
+use linkweir_record::human::short;
 use linkweir_report::{GroupTimes, LoadReport, SeriesBin, StageTimes};
-use linkweir_sink::human::short;
 
 use super::{Report, arrival_check, stages};
 use crate::screen::quantiles;

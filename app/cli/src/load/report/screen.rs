@@ -1,7 +1,7 @@
 //! The figures on a terminal.
 
 use linkweir_load::measure::{Failures, Figures, Times};
-use linkweir_sink::human::{counted, percent, scaled, span, thousands};
+use linkweir_record::human::{counted, percent, scaled, span, thousands};
 
 use super::page::checks;
 use super::summary::seconds;

@@ -26,8 +26,8 @@ pub(super) use message::Terms;
 pub(super) use terms::terms;
 
 use super::args::{MEETING_PORT, Role, RoleArgs};
+use crate::clock::{now, wall_clock};
 use crate::exit::{Wrong, warn};
-use crate::progress::{now, wall_clock};
 use clock::Probe;
 use message::{Hello, Message, PROTOCOL};
 use pump::{News, Pump};

@@ -9,7 +9,7 @@ use linkweir_load::measure::Figures;
 
 use super::message::Message;
 use super::wire::Lines;
-use crate::progress::now;
+use crate::clock::now;
 
 /// How often a sign of life is sent.
 const BEAT: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, bail};
 
 use super::message::Message;
-use crate::progress::now;
+use crate::clock::now;
 
 /// Longest line before the start: terms, and no more.
 pub(super) const SHORT_LINE: usize = 64 << 10;

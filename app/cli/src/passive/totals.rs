@@ -1,15 +1,160 @@
-//! What the totals of every passive command have in common.
+//! The totals of a run: as JSON for programs, on one screen for people.
 
 use std::time::Duration;
 
 use linkweir_engine::{Fault, FaultKind, RunReport};
-use linkweir_sink::human::{counted, scaled, span, thousands};
+use linkweir_record::human::{counted, percent, scaled, span, thousands};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::exit::{safe, warn};
 use crate::outputs;
-use crate::screen::listed;
+use crate::screen::{self, listed};
+
+/// A row of the screen: label and text.
+pub(crate) type Row = (&'static str, String);
+
+/// What the stages of a command count.
+pub(crate) trait Counters: Default {
+    /// The key of its object in the summary.
+    const KEY: &'static str;
+    /// The heading of its report.
+    const TITLE: &'static str;
+
+    /// Entries that left a full table, where the command has one.
+    fn evicted(&self) -> Option<u64> {
+        None
+    }
+
+    /// What the summary says of each worker; the last one is on the screen too.
+    fn of_worker(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// The object of the summary.
+    fn to_json(totals: &Totals<'_, Self>) -> Value;
+
+    /// Adds rows to the screen, behind those of what was read.
+    fn add_rows(totals: &Totals<'_, Self>, rows: &mut Vec<Row>);
+
+    /// What the report lists.
+    fn notes(_totals: &Totals<'_, Self>) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// What one of several workers did.
+#[derive(Debug)]
+pub(crate) struct WorkerTotals {
+    packets: u64,
+    bytes: u64,
+    dropped: u64,
+    counted: Vec<(&'static str, u64)>,
+}
+
+impl WorkerTotals {
+    pub(crate) fn new(report: &RunReport, counters: &impl Counters) -> Self {
+        Self {
+            packets: report.packets,
+            bytes: report.bytes,
+            dropped: report.drops.kernel + report.drops.ring,
+            counted: counters.of_worker(),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let read = [
+            ("packets", self.packets),
+            ("bytes", self.bytes),
+            ("dropped", self.dropped),
+        ];
+        object(read.into_iter().chain(self.counted.iter().copied()))
+    }
+}
+
+/// Everything a summary is made of.
+#[derive(Debug)]
+pub(crate) struct Totals<'a, N> {
+    pub(crate) report: &'a RunReport,
+    pub(crate) counters: &'a N,
+    pub(crate) faults: &'a DecodeFaults,
+    pub(crate) fragments: &'a FragmentStats,
+    pub(crate) elapsed: Duration,
+    /// The share of each worker, where there were several.
+    pub(crate) workers: &'a [WorkerTotals],
+}
+
+impl<N: Counters> Totals<'_, N> {
+    /// Losses by cause, without those of outputs; every cause is there, also with zero.
+    pub(crate) fn drops(&self) -> Vec<(&'static str, u64)> {
+        let drops = self.report.drops;
+        let read = [
+            ("kernel", drops.kernel),
+            ("ring", drops.ring),
+            ("unusable_records", drops.unusable_records),
+        ];
+        let evicted = self.counters.evicted();
+        let evicted = evicted.map(|count| ("table_full", count));
+        read.into_iter().chain(evicted).collect()
+    }
+
+    fn lost(&self) -> Vec<(String, u64)> {
+        lost(self.report, &self.drops(), self.faults, self.fragments)
+    }
+
+    /// Whether anything was lost.
+    pub(crate) fn is_lossy(&self) -> bool {
+        !self.lost().is_empty() || unread(self.report).next().is_some()
+    }
+
+    /// The JSON object of `--summary`.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut json = common(self.report, self.elapsed, &self.drops(), self.faults);
+        if !self.counters.of_worker().is_empty() {
+            let workers: Vec<Value> = self.workers.iter().map(WorkerTotals::to_json).collect();
+            json.insert("workers".to_owned(), workers.into());
+        }
+        json.insert("fragments".to_owned(), fragments_json(self.fragments));
+        json.insert(N::KEY.to_owned(), N::to_json(self));
+        Value::Object(json)
+    }
+
+    /// One screen for people; what was lost comes first.
+    pub(crate) fn to_screen(&self) -> String {
+        let report = self.report;
+        let mut rows = vec![
+            ("lost", screen::lost(self.lost(), 6)),
+            read(report, self.elapsed),
+        ];
+        rows.extend(not_read(report));
+        add_undecoded(self.faults, report.packets, &mut rows);
+        rows.extend(fragments(self.fragments));
+        N::add_rows(self, &mut rows);
+        rows.extend(self.shares());
+        screen::rows(&rows)
+    }
+
+    /// Each worker's share of packets and of what it counted last.
+    fn shares(&self) -> Option<Row> {
+        let (name, all) = self.counters.of_worker().pop()?;
+        let shares = self.workers.iter().map(|worker| {
+            let count = worker.counted.last().map_or(0, |(_, count)| *count);
+            let packets = percent(worker.packets, self.report.packets);
+            format!("{packets} ({})", percent(count, all))
+        });
+        let shares = shares.collect::<Vec<_>>().join("  ");
+        (!shares.is_empty()).then(|| ("workers", format!("packets ({name}): {shares}")))
+    }
+}
+
+/// A JSON object of counts.
+pub(crate) fn object<S: Into<String>>(counts: impl Iterator<Item = (S, u64)>) -> Value {
+    Value::Object(
+        counts
+            .map(|(name, count)| (name.into(), count.into()))
+            .collect(),
+    )
+}
 
 /// Inputs of which a part could not be read. An interface that went and came back is none, for what
 /// passed meanwhile was never there to be counted, nor is a directory's file that is no capture, nor an
@@ -28,7 +173,7 @@ pub(crate) fn unread(report: &RunReport) -> impl Iterator<Item = &Fault> {
 }
 
 /// The row of inputs that were not read, and why, where there are any.
-pub(crate) fn not_read(report: &RunReport) -> Option<(&'static str, String)> {
+pub(crate) fn not_read(report: &RunReport) -> Option<Row> {
     const SHOWN: usize = 3;
     let mut words: Vec<String> = unread(report)
         .take(SHOWN)
@@ -43,7 +188,7 @@ pub(crate) fn not_read(report: &RunReport) -> Option<(&'static str, String)> {
 }
 
 /// The row of how much was read, and how fast.
-pub(crate) fn read(report: &RunReport, elapsed: Duration) -> (&'static str, String) {
+pub(crate) fn read(report: &RunReport, elapsed: Duration) -> Row {
     let capture = match (report.first, report.last) {
         (Some(first), Some(last)) => span(last.nanos_since(first)),
         _ => "-".to_owned(),
@@ -67,16 +212,12 @@ pub(crate) fn rate(number: u64, unit: &str, elapsed: Duration) -> String {
 
 /// Adds the row of what did not decode: first where it is most of `packets`, for then everything else is
 /// about the rest.
-pub(crate) fn tell_undecoded(
-    faults: &DecodeFaults,
-    packets: u64,
-    lines: &mut Vec<(&'static str, String)>,
-) {
+pub(crate) fn add_undecoded(faults: &DecodeFaults, packets: u64, rows: &mut Vec<Row>) {
     let count = faults.undecoded();
     if count > 0 {
         let is_most = count > packets / 2;
-        let place = if is_most { 0 } else { lines.len() };
-        lines.insert(place, ("not decoded", listed(undecoded(faults), 5)));
+        let place = if is_most { 0 } else { rows.len() };
+        rows.insert(place, ("not decoded", listed(undecoded(faults), 5)));
     }
 }
 
@@ -131,7 +272,7 @@ pub(crate) fn warn_of_link_types(faults: &DecodeFaults) {
 }
 
 /// What became of IP fragments, where there were any.
-pub(crate) fn fragments(stats: &FragmentStats) -> Option<(&'static str, String)> {
+pub(crate) fn fragments(stats: &FragmentStats) -> Option<Row> {
     (stats.fragments + stats.malformed > 0).then(|| {
         let named = stats.counters().into_iter().skip(2);
         let faults: Vec<String> = named
@@ -153,12 +294,7 @@ pub(crate) fn fragments(stats: &FragmentStats) -> Option<(&'static str, String)>
 /// The counts of fragments for `--summary`, those that are not zero.
 pub(crate) fn fragments_json(stats: &FragmentStats) -> Value {
     let counters = stats.counters().into_iter();
-    Value::Object(
-        counters
-            .filter(|(_, count)| *count > 0)
-            .map(|(name, count)| (name.to_owned(), count.into()))
-            .collect(),
-    )
+    object(counters.filter(|(_, count)| *count > 0))
 }
 
 /// What was lost, for people: `drops` by cause, packets that are not whole, inputs, and what did not reach
@@ -213,15 +349,8 @@ pub(crate) fn common(
             causes.insert(cause.to_owned(), count.into());
         }
     }
-    let links: Map<String, Value> = faults
-        .link_types()
-        .map(|(link, count)| (link.to_string(), count.into()))
-        .collect();
-    let inputs: Vec<Value> = report
-        .faults
-        .iter()
-        .map(|fault| json!({ "input": fault.input, "offset": fault.offset, "message": fault.message }))
-        .collect();
+    let links = faults.link_types();
+    let links = object(links.map(|(link, count)| (link.to_string(), count)));
     let mut totals = Map::new();
     for (key, value) in [
         ("packets", json!(report.packets)),
@@ -232,10 +361,18 @@ pub(crate) fn common(
         ("records", json!(report.records)),
         ("dropped", Value::Object(dropped)),
         ("decode_errors", Value::Object(errors)),
-        ("undecoded_link_types", Value::Object(links)),
-        ("input_faults", Value::Array(inputs)),
+        ("undecoded_link_types", links),
+        ("input_faults", faults_json(report)),
     ] {
         totals.insert(key.to_owned(), value);
     }
     totals
+}
+
+/// The faults of the inputs for `--summary`.
+pub(crate) fn faults_json(report: &RunReport) -> Value {
+    let faults = report.faults.iter();
+    faults
+        .map(|fault| json!({ "input": fault.input, "offset": fault.offset, "message": fault.message }))
+        .collect()
 }

@@ -44,18 +44,23 @@ impl<K: Viewed> Viewer for View<K> {
 }
 
 /// What is looked at between batches.
-pub(crate) struct Watcher<V> {
+pub(super) struct Watcher {
     signals: Signals,
     meter: Meter,
     told: usize,
     losses: ToldLosses,
-    view: V,
+    view: Option<Box<dyn Viewer>>,
     /// The source looks at the signal too, and ends when it has given what it still holds.
     ends_itself: bool,
 }
 
-impl<V: Viewer> Watcher<V> {
-    pub(crate) fn new(signals: Signals, meter: Meter, view: V, ends_itself: bool) -> Self {
+impl Watcher {
+    pub(super) fn new(
+        signals: Signals,
+        meter: Meter,
+        view: Option<Box<dyn Viewer>>,
+        ends_itself: bool,
+    ) -> Self {
         Self {
             signals,
             meter,
@@ -66,8 +71,8 @@ impl<V: Viewer> Watcher<V> {
         }
     }
 
-    pub(crate) fn look(&mut self, report: &RunReport, progress: Progress) -> Directive {
-        if !self.view.is_covered() {
+    pub(super) fn look(&mut self, report: &RunReport, progress: Progress) -> Directive {
+        if !self.view.as_ref().is_some_and(|view| view.is_covered()) {
             for fault in report.faults.iter().skip(self.told) {
                 warn(&describe(fault));
             }
@@ -75,7 +80,9 @@ impl<V: Viewer> Watcher<V> {
             self.losses.tell(&report.losses);
         }
         let due = self.meter.tick(report, progress);
-        self.view.tick(report);
+        if let Some(view) = &mut self.view {
+            view.tick(report);
+        }
         if self.signals.take_report() {
             self.meter.say(report, progress);
         }
@@ -91,18 +98,18 @@ impl<V: Viewer> Watcher<V> {
     }
 
     /// Ends as `ended` says, once nobody needs the view any more: at once where the run failed.
-    pub(crate) fn stay_with(self, ended: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
-        if ended.is_ok() {
-            self.view.stay(&self.signals);
+    pub(super) fn stay_with(self, ended: anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+        if let (Ok(_), Some(view)) = (&ended, &self.view) {
+            view.stay(&self.signals);
         }
         ended
     }
 
     /// Says what is still to be said, and adds to the report what the view could not deliver; gives the time
     /// that the run took.
-    pub(crate) fn finish(&mut self, report: &mut RunReport) -> Duration {
+    pub(super) fn finish(&mut self, report: &mut RunReport) -> Duration {
         self.meter.clear();
-        let undelivered = self.view.finish(report);
+        let undelivered = self.view.as_mut().and_then(|view| view.finish(report));
         report.losses.extend(undelivered);
         for fault in report.faults.iter().skip(self.told) {
             warn(&describe(fault));
