@@ -33,7 +33,40 @@ pub(crate) fn run() -> crate::Outcome {
         let text = std::fs::read_to_string(root().join(name)).unwrap_or_default();
         let is_code = name.ends_with(".rs");
         let lines = text.lines().zip(1..);
-        for (line, number) in lines.take_while(|(line, _)| *line != "#[cfg(test)]
+        for (line, number) in lines.take_while(|(line, _)| *line != "#[cfg(test)]") {
+            for (phrase, instead) in faults_in(line, is_code) {
+                println!("words: {name}:{number}: `{phrase}`; write: {instead}");
+                faults += 1;
+            }
+        }
+    }
+    println!("words: {faults} faults");
+    Ok(faults == 0)
+}
+
+/// The phrases in a line, and what to write; in code only behind its first quotation mark.
+fn faults_in(line: &str, is_code: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_comment = line.trim_start().starts_with("//");
+    let text = match line.split_once('"') {
+        Some((_, text)) if is_code && !is_comment => text,
+        _ if is_code => "",
+        _ => line,
+    };
+    WORDS.trim().lines().filter_map(move |row| {
+        let (phrase, rest) = row.split_once(" | ")?;
+        let (right, instead) = rest.split_once("| ")?;
+        let right = right.split(',').map(str::trim);
+        let text = right.fold(text.to_owned(), |text, right| text.replace(right, ""));
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let is_there = match phrase.split_once(' ') {
+            None => words.any(|word| word.strip_suffix('s').unwrap_or(word) == phrase),
+            Some(_) => format!(" {text} ").contains(&format!(" {phrase} ")),
+        };
+        is_there.then_some((phrase, instead))
+    })
+}
+
+#[cfg(test)]
 #[test]
 fn phrases_are_found_where_people_read_them() {
     let has = |line, is_code| faults_in(line, is_code).count() > 0;
