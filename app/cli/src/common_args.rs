@@ -63,18 +63,6 @@ pub(crate) struct ViewArgs {
     pub(crate) webhook: Option<String>,
 }
 
-impl ViewArgs {
-    /// Whether there is a page to look at.
-    pub(crate) const fn has_console(&self) -> bool {
-        self.console.is_some()
-    }
-
-    /// Whether the terminal is for the live view.
-    pub(crate) const fn has_top(&self) -> bool {
-        self.top
-    }
-}
-
 /// What destinations that keep or carry many records want to know.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]

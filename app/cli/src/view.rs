@@ -297,7 +297,7 @@ impl View<GatewayKind> {
 
 /// Whether there is something to look at besides lines.
 const fn is_seen(args: &ViewArgs) -> bool {
-    args.has_console() || args.has_top()
+    args.console.is_some() || args.top
 }
 
 fn options<K: Viewed>(args: &ViewArgs, subject: &Subject<'_>) -> anyhow::Result<LiveOptions> {
@@ -362,14 +362,14 @@ impl<K: Viewed> Shown<K> {
         subject: &Subject<'_>,
         signals: &Signals,
     ) -> anyhow::Result<()> {
-        if !args.has_top() {
+        if !args.top {
             return Ok(());
         }
         let options = TopOptions {
             is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             // A file is read faster than anybody looks.
             stays: !self.is_live,
-            is_all: !subject.writes && !args.has_console() && args.alert.is_empty(),
+            is_all: !subject.writes && !args.console.is_some() && args.alert.is_empty(),
             ..TopOptions::default()
         };
         let top = Top::start(self.live.clone(), options, signals.stop_flag())?;

@@ -34,7 +34,7 @@ pub(crate) fn run(args: ConsoleArgs) -> anyhow::Result<Exit> {
 fn run_of<K: Viewed + Mergeable>(mut args: ConsoleArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install()?;
     check_rules::<K>(&args.view)?;
-    if !args.view.has_top() && args.view.console.is_none() {
+    if !args.view.top && args.view.console.is_none() {
         args.view.console = Some("127.0.0.1:8080".to_owned());
     }
     let topic = sketches::address(&args.from)?;

@@ -1,11 +1,12 @@
 //! The flags of `linkweir feed`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use linkweir_sink::Existing;
 
 use crate::files::OverwriteArgs;
+use crate::outputs;
 use crate::passive::args::InputArgs;
 use crate::units;
 
@@ -87,6 +88,16 @@ pub(crate) struct FeedArgs {
 }
 
 impl FeedArgs {
+    /// Gives up privileges once the input is open; a live feed keeps what it needs to open its interface
+    /// again.
+    pub(crate) fn restrict(&self) -> anyhow::Result<()> {
+        let interface = self.input.interface.as_deref();
+        let written = self.summary.iter().map(Path::new);
+        let written = written.chain(self.histogram.as_deref());
+        let directories = outputs::written_directories(written);
+        outputs::restrict_run(interface.is_some(), interface, directories)
+    }
+
     /// What becomes of files that exist.
     pub(crate) const fn existing(&self) -> Existing {
         self.files.existing(self.input.interface.is_some())

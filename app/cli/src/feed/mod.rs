@@ -2,8 +2,8 @@
 
 mod args;
 mod histogram;
-mod page;
 mod run;
+mod spread;
 mod summary;
 mod table;
 

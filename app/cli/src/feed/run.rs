@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linkweir_engine::{
-    Batch, FaultKind, FlowSplitter, Router, RunReport, Source, SourceError, SourceEvent, Splitter,
+    FaultKind, FlowSplitter, Router, RunReport, Source, SourceError, SourceEvent, Splitter,
     TransactionSplitter,
 };
 use linkweir_feed::{
@@ -17,12 +17,12 @@ use linkweir_record::human::counted;
 
 use super::args::{By, FeedArgs, Full};
 use super::histogram;
-use super::summary::Totals;
+use super::summary::{Totals, account};
 use super::table::Table;
 use crate::clock::now;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
-use crate::outputs::{self, AtEnd};
+use crate::outputs::AtEnd;
 use crate::passive::input::{self, Opened};
 use crate::signals::Signals;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
     let summary = AtEnd::open("--summary", args.summary.as_deref(), args.existing())?;
     let opened = input::open(&args.input, 1, &signals)?;
     // Before the feeder starts its thread, which is bound too.
-    restrict(args)?;
+    args.restrict()?;
     let feeder = Feeder::open(&options).map_err(|error| match error {
         FeedError::Io { .. } => anyhow!(error),
         other => anyhow!(Wrong(other.to_string())),
@@ -89,15 +89,6 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
         when_full,
     };
     Ok(job.conclude(&ended, outcome, summary))
-}
-
-/// Once its input is open: a live feed keeps what it needs to open its interface again.
-pub(super) fn restrict(args: &FeedArgs) -> anyhow::Result<()> {
-    let interface = args.input.interface.as_deref();
-    let written = args.summary.iter().map(Path::new);
-    let written = written.chain(args.histogram.as_deref());
-    let directories = outputs::written_directories(written);
-    outputs::restrict_run(interface.is_some(), interface, directories)
 }
 
 fn check_conflicts(args: &FeedArgs) -> anyhow::Result<()> {
@@ -288,22 +279,4 @@ struct Ended<'a> {
     status: &'a [ConsumerStatus],
     elapsed: Duration,
     when_full: WhenFull,
-}
-
-/// Adds a batch to what was read.
-pub(super) fn account(report: &mut RunReport, batch: &Batch<'_>) {
-    report.packets += batch.len() as u64;
-    for frame in batch.index() {
-        report.bytes += u64::from(frame.wire_len);
-        report.first = Some(
-            report
-                .first
-                .map_or(frame.timestamp, |t| t.min(frame.timestamp)),
-        );
-        report.last = Some(
-            report
-                .last
-                .map_or(frame.timestamp, |t| t.max(frame.timestamp)),
-        );
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linkweir_engine::RunReport;
+use linkweir_engine::{Batch, RunReport};
 use linkweir_feed::{ConsumerStatus, WhenFull};
 use linkweir_wire::{DecodeFaults, Timestamp};
 use serde_json::{Value, json};
@@ -25,13 +25,6 @@ pub(crate) struct Totals<'a> {
 
 /// The keys that every summary has.
 pub(super) fn common(report: &RunReport, ring: u64, elapsed: Duration) -> Value {
-    let faults: Vec<Value> = report
-        .faults
-        .iter()
-        .map(|fault| {
-            json!({ "input": fault.input, "offset": fault.offset, "message": fault.message })
-        })
-        .collect();
     json!({
         "packets": report.packets,
         "bytes": report.bytes,
@@ -45,7 +38,7 @@ pub(super) fn common(report: &RunReport, ring: u64, elapsed: Duration) -> Value 
         },
         // A feeder looks at headers to distribute by them; what does not decode goes to consumer 0.
         "decode_errors": {},
-        "input_faults": faults,
+        "input_faults": totals::faults_json(report),
         "fragments": totals::fragments_json(&report.fragments),
     })
 }
@@ -131,5 +124,23 @@ impl Totals<'_> {
             screen.push_str(&line);
         }
         screen
+    }
+}
+
+/// Adds a batch to what was read.
+pub(super) fn account(report: &mut RunReport, batch: &Batch<'_>) {
+    report.packets += batch.len() as u64;
+    for frame in batch.index() {
+        report.bytes += u64::from(frame.wire_len);
+        report.first = Some(
+            report
+                .first
+                .map_or(frame.timestamp, |t| t.min(frame.timestamp)),
+        );
+        report.last = Some(
+            report
+                .last
+                .map_or(frame.timestamp, |t| t.max(frame.timestamp)),
+        );
     }
 }

@@ -525,7 +525,7 @@ fn open_outputs(args: &RunArgs) -> anyhow::Result<Outputs<GatewayKind>> {
         rotation: args.output.rotate,
         ..args.output.store.options(true)
     };
-    let destinations = outputs::destinations(&args.output.write, args.view.has_top());
+    let destinations = outputs::destinations(&args.output.write, args.view.top);
     let summary = args.output.summary.as_deref();
     let written = destinations.iter().map(|to| ("-w", *to));
     let written = written.chain(summary.map(|to| ("--summary", to)));

@@ -21,7 +21,6 @@ use super::config::GatewayConfig;
 use super::kernel::counts_by_rule;
 use super::shared::Shared;
 use super::unseen::{Counted, Spell, Unseen};
-
 use crate::clock;
 
 /// Where the numbers come from.

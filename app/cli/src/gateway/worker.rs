@@ -17,7 +17,6 @@ use linkweir_scan::{ScanClient, Scanner};
 use linkweir_wire::Timestamp;
 
 use super::shared::{Shared, Watched};
-
 use crate::clock;
 
 /// How long it waits for packets at most.
