@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::talk::Pace;
-
 /// `--key value` in the order in which they came; `--answer` and `--lf` stand alone.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Options {
@@ -98,5 +96,27 @@ impl Options {
             chunk: self.find("chunk")?,
             pause: Duration::from_millis(self.find("pause")?.unwrap_or(5)),
         })
+    }
+}
+
+/// How what is sent is cut into writes.
+#[derive(Debug, Clone)]
+pub(super) struct Pace {
+    /// Offsets in the stream.
+    pub cuts: Vec<u64>,
+    /// Longest write, bytes.
+    pub chunk: Option<usize>,
+    /// After each cut.
+    pub pause: Duration,
+}
+
+impl Pace {
+    /// How many of the bytes that begin at an offset are the next write.
+    pub(super) fn next(&self, offset: u64, left: usize) -> usize {
+        let to_cut = self.cuts.iter().filter_map(|cut| cut.checked_sub(offset));
+        let to_cut = to_cut.filter(|far| *far > 0).min();
+        let to_cut = to_cut.and_then(|far| usize::try_from(far).ok());
+        left.min(to_cut.unwrap_or(usize::MAX))
+            .min(self.chunk.unwrap_or(usize::MAX).max(1))
     }
 }

@@ -4,35 +4,13 @@ use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::options::Options;
+use super::options::{Options, Pace};
 use super::{say, strange};
 
 /// Longest line or head that is believed.
 const LONGEST: usize = 64 * 1024;
 /// How long a server may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// How what is sent is cut into writes.
-#[derive(Debug, Clone)]
-pub(super) struct Pace {
-    /// Offsets in the stream.
-    pub cuts: Vec<u64>,
-    /// Longest write, bytes.
-    pub chunk: Option<usize>,
-    /// After each cut.
-    pub pause: Duration,
-}
-
-impl Pace {
-    /// How many of the bytes that begin at an offset are the next write.
-    fn next(&self, offset: u64, left: usize) -> usize {
-        let to_cut = self.cuts.iter().filter_map(|cut| cut.checked_sub(offset));
-        let to_cut = to_cut.filter(|far| *far > 0).min();
-        let to_cut = to_cut.and_then(|far| usize::try_from(far).ok());
-        left.min(to_cut.unwrap_or(usize::MAX))
-            .min(self.chunk.unwrap_or(usize::MAX).max(1))
-    }
-}
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection.
 #[derive(Debug)]
@@ -67,7 +45,7 @@ impl Talk {
                 }
                 Err(error)
                     if error.kind() == ErrorKind::ConnectionRefused
-                        && begin.elapsed() < PATIENCE => {}
+                        && begin.elapsed() < LISTEN_TIMEOUT => {}
                 Err(error) => return Err(error),
             }
             pause(Duration::from_millis(20));

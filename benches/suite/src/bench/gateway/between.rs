@@ -1,7 +1,8 @@
 //! What stands between client and server: rules of the kernel, and the programs behind them.
 
-use super::downloads::Rounds;
-use super::policy::Policy;
+use super::Plan;
+use super::policy::{Policy, Scanner, WINDOW_KIB};
+use super::programs::Programs;
 use super::rows::{Row, Stands};
 use super::site::{Site, filled};
 use crate::bench::harness::{ready, text};
@@ -9,11 +10,36 @@ use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::netns::Running;
 use serde_json::Value;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Where redirected connections go.
 const PORT: &str = "3128";
+
+/// What all measurements need.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rounds<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) programs: &'a Programs,
+    /// Socket and process of clamd, where it runs.
+    pub(super) clamd: Option<(&'a Path, u32)>,
+}
+
+impl Rounds<'_> {
+    /// Whether all that a row needs is installed.
+    pub(super) fn has(&self, row: &Row) -> bool {
+        (self.clamd.is_some() || !row.how.scans)
+            && (self.programs.squid.is_some() || row.word != "squid")
+    }
+
+    /// clamd, where it runs, with the usual window.
+    pub(super) fn scanner(&self) -> Option<Scanner<'_>> {
+        self.clamd.map(|(socket, _)| Scanner {
+            socket,
+            window_kib: WINDOW_KIB,
+        })
+    }
+}
 
 /// A running `linkweir gateway`, and the rules that lead packets to it.
 #[derive(Debug)]
@@ -106,8 +132,11 @@ impl<'a> Between<'a> {
                 let policy = Policy::of(row, rounds.plan.queues, rounds.scanner())?;
                 between.gateway = Some(Gateway::start(rounds, site, &policy)?);
             }
-            Stands::Other(put) => put(&mut between, rounds)?,
-            Stands::Alone(_) => {}
+            Stands::Nat => nat(site)?,
+            Stands::Accept => accept(&mut between, rounds)?,
+            Stands::CopyingProxy => copying_proxy(&mut between, rounds)?,
+            Stands::Squid => squid(&mut between, rounds)?,
+            Stands::Nothing | Stands::Automaton | Stands::Clamd => {}
         }
         Ok(between)
     }
@@ -151,13 +180,12 @@ impl<'a> Between<'a> {
 }
 
 /// The kernel translates addresses.
-pub(super) fn nat(between: &mut Between<'_>, _: &Rounds<'_>) -> Result<()> {
-    let site = between.site;
+fn nat(site: &Site) -> Result<()> {
     site.must("iptables -t nat -A POSTROUTING -o wan0 -j MASQUERADE")
 }
 
 /// Every packet goes to a program that accepts it.
-pub(super) fn accept(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
+fn accept(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
     let site = between.site;
     let last = rounds.plan.queues.saturating_sub(1);
     for number in 0..=last {
@@ -176,14 +204,14 @@ pub(super) fn accept(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<(
 }
 
 /// A proxy that copies, behind a port redirection.
-pub(super) fn copying_proxy(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
+fn copying_proxy(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
     let mut proxy = between.site.gateway(rounds.programs.own("copy_proxy"));
     proxy.arg(PORT);
     between.redirect(proxy, "copy_proxy")
 }
 
 /// squid behind a port redirection.
-pub(super) fn squid(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
+fn squid(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let squid = rounds.programs.squid.as_ref();
     let squid = squid.context("squid is not installed")?;

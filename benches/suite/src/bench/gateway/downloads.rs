@@ -1,10 +1,9 @@
 //! Downloads through the rows in turns, as fast as wrk gets them, and the table of them.
 
 use super::Plan;
-use super::between::Between;
-use super::policy::{Scanner, WINDOW_KIB};
-use super::programs::Programs;
-use super::rows::{Row, Stands};
+use super::between::{Between, Rounds};
+use super::policy::WINDOW_KIB;
+use super::rows::{Row, Run, Series, Stands};
 use super::site::{DOWNLOAD, Site};
 use crate::bench::harness::proc::{Clock, memory};
 use crate::bench::harness::{self, Column, cells, digits, find, megabytes, number, percent};
@@ -12,59 +11,12 @@ use crate::shell::{grouped, root};
 use anyhow::{Context as _, Result, bail};
 use linkweir_testkit::gateway::QueueCounters;
 use serde_json::Value;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Bytes of the longest IP packet: a download that is queued to its end has at least so many packets.
 const LONGEST: f64 = 65_535.0;
 
-/// One run.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Run {
-    pub(super) gbit_s: f64,
-    /// Of one core, by the programs of the row: 1.5 is one and a half cores.
-    pub(super) processes: f64,
-    /// Of all cores, by everything.
-    pub(super) machine: f64,
-    /// Of all cores, in the kernel.
-    pub(super) kernel: f64,
-    /// Packets that went through a queue.
-    pub(super) queued: u64,
-    /// Packets that the kernel dropped because a queue or its socket was full.
-    pub(super) dropped: u64,
-    /// Resident memory of the programs, bytes.
-    pub(super) memory: u64,
-    /// Of one core, by clamd.
-    pub(super) clamd: f64,
-}
-
-/// The runs of one row.
-pub(super) type Series = harness::Series<super::rows::How, Run>;
-
-/// What all measurements need.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rounds<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) programs: &'a Programs,
-    /// Socket and process of clamd, where it runs.
-    pub(super) clamd: Option<(&'a Path, u32)>,
-}
-
 impl Rounds<'_> {
-    /// Whether all that a row needs is installed.
-    pub(super) fn has(&self, row: &Row) -> bool {
-        (self.clamd.is_some() || !row.how.scans)
-            && (self.programs.squid.is_some() || row.word != "squid")
-    }
-
-    /// clamd, where it runs, with the usual window.
-    pub(super) fn scanner(&self) -> Option<Scanner<'_>> {
-        self.clamd.map(|(socket, _)| Scanner {
-            socket,
-            window_kib: WINDOW_KIB,
-        })
-    }
-
     /// Runs rows in turns.
     pub(super) fn of(
         &self,
@@ -74,7 +26,8 @@ impl Rounds<'_> {
         let rows = rows.into_iter().filter(|row| self.has(row));
         harness::rounds("downloads", rows, self.plan.runs, |_, row, _| {
             match row.how.stands {
-                Stands::Alone(run) => run(self, site),
+                Stands::Automaton => self.automaton(site),
+                Stands::Clamd => self.clamd_alone(site, WINDOW_KIB),
                 _ => self.through(site, row),
             }
             .map(Some)
@@ -120,7 +73,7 @@ impl Rounds<'_> {
     }
 
     /// The keyword automaton over the file that is downloaded.
-    pub(super) fn automaton(&self, site: &Site) -> Result<Run> {
+    fn automaton(&self, site: &Site) -> Result<Run> {
         let mut keywords = Command::new(self.programs.own("keywords"));
         keywords
             .arg(site.path("keywords"))
@@ -255,7 +208,7 @@ pub(super) fn table(title: &str, all: &[Series]) {
     let forward = find(all, "forward");
     let rows = all.iter().map(|series| {
         let mut cells = cells(&columns, &(series, forward));
-        if matches!(series.row.how.stands, Stands::Alone(_)) {
+        if series.row.how.stands.is_limit() {
             cells.truncate(OF_LIMITS);
         }
         cells
@@ -269,21 +222,8 @@ pub(super) fn table(title: &str, all: &[Series]) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::rows::named;
+mod tests {
     use super::*;
-
-    /// A row with these rates.
-    pub(crate) fn series(word: &str, rates: &[f64]) -> Series {
-        let run = |gbit_s: &f64| Run {
-            gbit_s: *gbit_s,
-            ..Run::default()
-        };
-        Series {
-            row: named(word).unwrap(),
-            runs: rates.iter().map(run).map(Some).collect(),
-        }
-    }
 
     #[test]
     fn counters_behind_the_report() {

@@ -3,9 +3,9 @@
 //! The line is the laboratory's, between the server and the gateway: there a gateway that holds what it
 //! looks at does most harm, since it is the one who sees the gaps.
 
+use super::between::Rounds;
 use super::between::{Between, start};
-use super::downloads::{Rounds, Series};
-use super::rows::{named, part};
+use super::rows::{Series, named, part};
 use super::site::Site;
 use crate::bench::harness::{Column, Target, digits, find, print, rounds};
 use anyhow::Result;
@@ -148,7 +148,7 @@ fn targets(line: &str, all: &[Series]) -> Vec<Target> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::downloads::tests::series;
+    use super::super::rows::tests::series;
     use super::*;
     use crate::bench::harness::reached;
 

@@ -1,7 +1,7 @@
 //! Requests while somebody floods: what is left of them.
 
+use super::between::Rounds;
 use super::between::{Between, start};
-use super::downloads::Rounds;
 use super::rows::named;
 use super::site::Site;
 use crate::bench::harness::{

@@ -1,7 +1,7 @@
 //! Other connections while one waits for its scan: no head-of-line blocking (paper sec. 3.4).
 
+use super::between::Rounds;
 use super::between::{Gateway, start};
-use super::downloads::Rounds;
 use super::policy::{Policy, Scanner, WINDOW_KIB};
 use super::rows::named;
 use super::site::{MARKER, SLOW, Site};

@@ -1,7 +1,8 @@
 //! Very many connections at once, all inspected.
 
+use super::between::Rounds;
 use super::between::{Gateway, start};
-use super::downloads::{Rounds, wrk};
+use super::downloads::wrk;
 use super::policy::Policy;
 use super::rows::named;
 use super::site::Site;

@@ -21,7 +21,7 @@ mod sweep;
 use super::harness::{Parts, Target, in_memory, needs, setup, verdict};
 use crate::Outcome;
 use crate::shell::Options;
-use downloads::Rounds;
+use between::Rounds;
 use linkweir_testkit::clamd::Clamd;
 use linkweir_testkit::gateway::Links;
 use programs::Programs;

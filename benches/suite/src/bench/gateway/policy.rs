@@ -10,12 +10,6 @@ use std::path::{Path, PathBuf};
 /// Window of the rows that scan, KiB: within the paper's 20 to 40.
 pub(super) const WINDOW_KIB: u32 = 32;
 
-/// Lines of rules: names of files are looked at, keywords in every byte, files are kept, and scanned.
-pub(super) const NAMES: &str = "file-names = [\"*.exe\", \"*.scr\"]\n";
-pub(super) const WORDS: &str = "keywords-file = \"keywords\"\n";
-pub(super) const KEPT: &str = "record = true\n";
-pub(super) const SCANNED: &str = "scan = \"clamd\"\n";
-
 /// A scanner, and how much it gets at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scanner<'a> {

@@ -1,12 +1,9 @@
-//! The rows of the table: what stands between client and server, or what is measured beside it as a limit.
+//! The rows of the table: what stands between client and server, or what is measured beside it as a limit;
+//! what a run gives, and what the rows must reach.
 
-use super::between::{self, Between};
-use super::downloads::{Rounds, Run, Series};
-use super::policy::{KEPT, NAMES, SCANNED, WINDOW_KIB, WORDS};
-use super::site::Site;
 use crate::bench::harness::{self, Target, find};
 use crate::shell::grouped;
-use Stands::{Alone, Gateway, Other};
+use Stands::{Accept, Automaton, Clamd, CopyingProxy, Gateway, Nat, Nothing, Squid};
 use anyhow::{Context as _, Result};
 
 /// A row of the table.
@@ -32,11 +29,51 @@ pub(super) struct How {
 pub(super) enum Stands {
     /// `linkweir gateway` with a rule of these lines; without any, connections are left to the kernel.
     Gateway(&'static [&'static str]),
-    /// What the function puts there.
-    Other(fn(&mut Between<'_>, &Rounds<'_>) -> Result<()>),
-    /// Nothing, and there is no network: a limit.
-    Alone(fn(&Rounds<'_>, &Site) -> Result<Run>),
+    /// The kernel alone, which forwards.
+    Nothing,
+    /// The kernel translates addresses.
+    Nat,
+    /// A program that accepts every packet.
+    Accept,
+    /// A proxy that copies, behind a port redirection.
+    CopyingProxy,
+    /// squid behind a port redirection.
+    Squid,
+    /// There is no network: the keyword automaton over the file from memory.
+    Automaton,
+    /// There is no network: clamd over the file from memory.
+    Clamd,
 }
+
+impl Stands {
+    /// Whether the row has no network: a limit.
+    pub(super) const fn is_limit(&self) -> bool {
+        matches!(self, Self::Automaton | Self::Clamd)
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Run {
+    pub(super) gbit_s: f64,
+    /// Of one core, by the programs of the row: 1.5 is one and a half cores.
+    pub(super) processes: f64,
+    /// Of all cores, by everything.
+    pub(super) machine: f64,
+    /// Of all cores, in the kernel.
+    pub(super) kernel: f64,
+    /// Packets that went through a queue.
+    pub(super) queued: u64,
+    /// Packets that the kernel dropped because a queue or its socket was full.
+    pub(super) dropped: u64,
+    /// Resident memory of the programs, bytes.
+    pub(super) memory: u64,
+    /// Of one core, by clamd.
+    pub(super) clamd: f64,
+}
+
+/// The runs of one row.
+pub(super) type Series = harness::Series<How, Run>;
 
 const fn row(word: &'static str, name: &'static str, stands: Stands) -> Row {
     let how = How {
@@ -71,14 +108,20 @@ impl Row {
     }
 }
 
+/// Lines of rules: names of files are looked at, keywords in every byte, files are kept, and scanned.
+const NAMES: &str = "file-names = [\"*.exe\", \"*.scr\"]\n";
+const WORDS: &str = "keywords-file = \"keywords\"\n";
+const KEPT: &str = "record = true\n";
+const SCANNED: &str = "scan = \"clamd\"\n";
+
 /// The configurations of the paper's Figs. 7 and 8, the proxies of Figs. 11 and 12, and two limits.
 #[rustfmt::skip]
 pub(super) static ROWS: [Row; 13] = [
-    row("forward", "forward", Other(|_, _| Ok(()))).on_cable(),
+    row("forward", "forward", Nothing).on_cable(),
     // The paper's "NAT".
-    row("nat", "NAT (masquerade)", Other(between::nat)),
+    row("nat", "NAT (masquerade)", Nat),
     // "NAT+libipq": every packet goes to a program that accepts it.
-    row("accept", "NFQUEUE, all accepted", Other(between::accept)).queued().on_cable(),
+    row("accept", "NFQUEUE, all accepted", Accept).queued().on_cable(),
     // "NAT+libipq+L7".
     row("classify", "gateway: classify, then the kernel's", Gateway(&[])).on_cable()
         .at_least(0.9, &["forward"]),
@@ -94,15 +137,11 @@ pub(super) static ROWS: [Row; 13] = [
         .at_least(0.8, &["clamd"]),
     // "P2P Proxy + Filter + Log File + Virus Scan", and keywords.
     row("all", "gateway: all of these", Gateway(&[NAMES, WORDS, KEPT, SCANNED])).queued().scans(),
-    row("redirect", "REDIRECT, copying proxy", Other(between::copying_proxy)),
-    row("squid", "REDIRECT, squid without cache", Other(between::squid)),
-    row("automaton", "limit: keyword automaton, one core", Alone(|rounds, site| rounds.automaton(site))),
-    row("clamd", "limit: clamd alone, windows of 32 KiB", Alone(clamd_alone)).scans(),
+    row("redirect", "REDIRECT, copying proxy", CopyingProxy),
+    row("squid", "REDIRECT, squid without cache", Squid),
+    row("automaton", "limit: keyword automaton, one core", Automaton),
+    row("clamd", "limit: clamd alone, windows of 32 KiB", Clamd).scans(),
 ];
-
-fn clamd_alone(rounds: &Rounds<'_>, site: &Site) -> Result<Run> {
-    rounds.clamd_alone(site, WINDOW_KIB)
-}
 
 /// The row of a word.
 ///
@@ -156,9 +195,20 @@ pub(super) fn no_drop(title: &str, all: &[Series]) -> Target {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::downloads::tests::series;
+pub(super) mod tests {
     use super::*;
+
+    /// A row with these rates.
+    pub(crate) fn series(word: &str, rates: &[f64]) -> Series {
+        let run = |gbit_s: &f64| Run {
+            gbit_s: *gbit_s,
+            ..Run::default()
+        };
+        Series {
+            row: named(word).unwrap(),
+            runs: rates.iter().map(run).map(Some).collect(),
+        }
+    }
 
     #[test]
     fn a_part_is_of_the_smaller() {

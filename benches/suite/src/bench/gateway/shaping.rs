@@ -1,7 +1,7 @@
 //! A rate for one client, while another downloads as fast as it can.
 
 use super::between::Gateway;
-use super::downloads::Rounds;
+use super::between::Rounds;
 use super::policy::Policy;
 use super::site::Site;
 use crate::bench::harness::{Runs, Target};

@@ -1,7 +1,7 @@
 //! Fig. 10 of the paper: how much is scanned at a time.
 
 use super::between::Gateway;
-use super::downloads::Rounds;
+use super::between::Rounds;
 use super::policy::{Policy, Scanner};
 use super::rows::named;
 use super::site::Site;

@@ -1,7 +1,7 @@
 //! `linkweir load`, and what its summary says.
 
-use super::peers::{KEPT, Loaded, PATH, Reached};
-use super::rows::{Clients, Mode};
+use super::peers::{KEPT, Loaded, PATH};
+use super::rows::{Clients, Mode, Reached};
 use super::site::{Ended, Site};
 use crate::bench::harness;
 use anyhow::{Context as _, Result, bail};

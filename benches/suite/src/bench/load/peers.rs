@@ -1,6 +1,6 @@
 //! The other programs, and what they say at the end.
 
-use super::rows::Mode;
+use super::rows::{Mode, Reached};
 use super::site::{Ended, Site};
 use anyhow::{Context as _, Result, bail};
 use std::time::Duration;
@@ -16,17 +16,6 @@ pub(super) const KEPT: f64 = 0.98;
 
 /// What a program reached, and how it ended.
 pub(super) type Loaded = (Reached, Ended);
-
-/// What a program reached.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Reached {
-    /// Requests per second; where each has its connection, those too.
-    pub(super) per_second: f64,
-    /// Median response time in microseconds, where it is reported.
-    pub(super) p50_us: Option<f64>,
-    /// 99th percentile.
-    pub(super) p99_us: Option<f64>,
-}
 
 /// wrk for so many seconds.
 pub(super) fn wrk(site: &Site, mode: &Mode, seconds: u32) -> Result<Loaded> {

@@ -1,9 +1,9 @@
 //! The table: how many connections and requests a second each program makes.
 
-use super::peers::{Loaded, Reached};
-use super::rows::{Mode, Row, Tool};
+use super::peers::{self, Loaded};
+use super::rows::{Mode, Reached, Row, Run, Series, Tool};
 use super::search::{self, Steps};
-use super::site::{Busy, Site};
+use super::site::Site;
 use super::{Plan, generator};
 use crate::bench::harness::{
     self, Column, Runs, cells, digits, find, megabytes, percent, print_cells, progress,
@@ -16,28 +16,6 @@ use std::path::Path;
 const START: f64 = 0.9;
 /// Where it begins in later rounds, in the rate of the last.
 const AGAIN: f64 = 0.97;
-/// A core with less idle time than this is full,
-const FULL: f64 = 0.95;
-/// and it is full of the server where nginx itself has this part of it; the rest are interrupts.
-const FULL_OF_NGINX: f64 = 0.8;
-
-/// One run that counts: of a program with a schedule, the highest rate that was kept.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
-    pub(super) reached: Reached,
-    pub(super) busy: Busy,
-    pub(super) memory: u64,
-}
-
-/// The runs of one program; of one that kept no rate in a round there is none.
-pub(super) type Series = harness::Series<Tool, Run>;
-
-/// Whether the server's core was full in the middle run.
-pub(super) fn is_server_full(runs: &Runs<Run>) -> bool {
-    runs.median(|run| run.busy.server) >= FULL
-        && runs.median(|run| run.busy.process) >= FULL_OF_NGINX
-}
-
 /// Runs the rows in turns.
 pub(super) fn measure(
     plan: &Plan,
@@ -76,8 +54,9 @@ fn once(
         anyhow::Ok(found?.map(|(_, found)| found))
     };
     let found = match row.how {
-        Tool::Closed(run) => Some(run(site, mode, seconds)?),
-        Tool::Scheduled(run) => highest(&|rate| run(site, mode, seconds, rate))?,
+        Tool::Wrk => Some(peers::wrk(site, mode, seconds)?),
+        Tool::Ab => Some(peers::ab(site, mode, seconds)?),
+        Tool::Httperf => highest(&|rate| peers::httperf(site, mode, seconds, rate))?,
         Tool::Linkweir(clients) => {
             highest(&|rate| generator::at_rate(site, binary, (clients, mode), seconds, rate))?
         }
@@ -139,41 +118,16 @@ fn micros(runs: &Runs<Run>, part: fn(&Reached) -> Option<f64>) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::rows::ROWS;
+mod tests {
+    use super::super::rows::tests::series;
     use super::*;
 
-    /// A row with these rates and this use of the server's core.
-    pub(crate) fn series(word: &str, rates: &[f64], server: f64) -> Series {
-        let run = |per_second: &f64| Run {
-            reached: Reached {
-                per_second: *per_second,
-                p50_us: None,
-                p99_us: None,
-            },
-            busy: Busy {
-                server,
-                process: server,
-                ..Busy::default()
-            },
-            memory: 0,
-        };
-        Series {
-            row: ROWS.iter().find(|row| row.word == word).unwrap(),
-            runs: rates.iter().map(run).map(Some).collect(),
-        }
-    }
-
     #[test]
-    fn a_server_is_full_in_the_middle_run() {
-        let wrk = series("wrk", &[10.0, 20.0, 10.0], 0.5);
-        let ab = series("ab", &[20.0, 20.0, 15.0], 0.96);
-        assert!(is_server_full(&ab) && !is_server_full(&wrk));
-        let none: Runs<Run> = [None].into_iter().collect();
-        assert!(!is_server_full(&none));
+    fn a_row_without_a_rate_says_so() {
         let cells = || vec!["cell".to_owned(); 13];
         assert_eq!(with_rate(cells(), true), cells());
         assert_eq!(with_rate(cells(), false).last().unwrap(), "no rate kept");
+        let ab = series("ab", &[20.0, 20.0, 15.0], 0.96);
         assert_eq!(micros(&ab, |reached| reached.p50_us), "-");
         assert_eq!(micros(&ab, |reached| Some(reached.per_second)), "20");
     }

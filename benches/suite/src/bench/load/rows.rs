@@ -1,22 +1,21 @@
 //! The rows of the table.
 
-use super::peers::{self, Loaded};
-use super::rates::Series;
-use super::site::Site;
-use crate::bench::harness::{self, Target, find, row};
-use anyhow::Result;
+use super::site::Busy;
+use crate::bench::harness::{self, Runs, Target, find, row};
 use linkweir_testkit::load::routed;
 
 /// A row of the table.
 pub(super) type Row = harness::Row<Tool>;
 
-/// What loads the server for so many seconds.
+/// What loads the server.
 #[derive(Debug)]
 pub(super) enum Tool {
     /// Each connection asks again when it is answered.
-    Closed(fn(&Site, &Mode, u32) -> Result<Loaded>),
-    /// Connections on a schedule, at a rate of requests per second; nothing where that is not kept.
-    Scheduled(fn(&Site, &Mode, u32, f64) -> Result<Option<Loaded>>),
+    Wrk,
+    /// The same.
+    Ab,
+    /// Connections on a schedule, at a rate of requests per second.
+    Httperf,
     /// `linkweir load`: sessions on a schedule.
     Linkweir(Clients),
 }
@@ -52,9 +51,9 @@ impl Clients {
 
 /// All of them, in the order of the table.
 pub(super) static ROWS: [Row; 6] = [
-    row("wrk", "wrk", Tool::Closed(peers::wrk)),
-    row("ab", "ab", Tool::Closed(peers::ab)),
-    row("httperf", "httperf", Tool::Scheduled(peers::httperf)),
+    row("wrk", "wrk", Tool::Wrk),
+    row("ab", "ab", Tool::Ab),
+    row("httperf", "httperf", Tool::Httperf),
     row("one", "linkweir load", Tool::Linkweir(Clients(32))),
     row("thousand", "linkweir load", Tool::Linkweir(Clients(22))),
     row("million", "linkweir load", Tool::Linkweir(Clients::MILLION)),
@@ -91,6 +90,39 @@ pub(super) static MODES: [Mode; 2] = [
     },
 ];
 
+/// What a program reached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Reached {
+    /// Requests per second; where each has its connection, those too.
+    pub(super) per_second: f64,
+    /// Median response time in microseconds, where it is reported.
+    pub(super) p50_us: Option<f64>,
+    /// 99th percentile.
+    pub(super) p99_us: Option<f64>,
+}
+
+/// A core with less idle time than this is full,
+const FULL: f64 = 0.95;
+/// and it is full of the server where nginx itself has this part of it; the rest are interrupts.
+const FULL_OF_NGINX: f64 = 0.8;
+
+/// One run that counts: of a program with a schedule, the highest rate that was kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) reached: Reached,
+    pub(super) busy: Busy,
+    pub(super) memory: u64,
+}
+
+/// The runs of one program; of one that kept no rate in a round there is none.
+pub(super) type Series = harness::Series<Tool, Run>;
+
+/// Whether the server's core was full in the middle run.
+pub(super) fn is_server_full(runs: &Runs<Run>) -> bool {
+    runs.median(|run| run.busy.server) >= FULL
+        && runs.median(|run| run.busy.process) >= FULL_OF_NGINX
+}
+
 /// The targets of our rows in a table.
 pub(super) fn targets(mode: &Mode, all: &[Series]) -> Vec<Target> {
     let wrk = find(all, "wrk");
@@ -112,7 +144,7 @@ fn target(mode: &Mode, own: &Series, wrk: Option<&Series>) -> Target {
     let ratio = wrk.map_or(f64::NAN, |wrk| {
         own.ratio(&[wrk], |run| run.reached.per_second)
     });
-    let is_excused = mode.closes() && super::rates::is_server_full(own) && ratio >= 1.0;
+    let is_excused = mode.closes() && is_server_full(own) && ratio >= 1.0;
     let core = 100.0 * own.median(|run| run.busy.server);
     Target::new(
         what,
@@ -122,9 +154,38 @@ fn target(mode: &Mode, own: &Series, wrk: Option<&Series>) -> Target {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::rates::tests::series;
+pub(super) mod tests {
     use super::*;
+
+    /// A row with these rates and this use of the server's core.
+    pub(crate) fn series(word: &str, rates: &[f64], server: f64) -> Series {
+        let run = |per_second: &f64| Run {
+            reached: Reached {
+                per_second: *per_second,
+                p50_us: None,
+                p99_us: None,
+            },
+            busy: Busy {
+                server,
+                process: server,
+                ..Busy::default()
+            },
+            memory: 0,
+        };
+        Series {
+            row: ROWS.iter().find(|row| row.word == word).unwrap(),
+            runs: rates.iter().map(run).map(Some).collect(),
+        }
+    }
+
+    #[test]
+    fn a_server_is_full_in_the_middle_run() {
+        let wrk = series("wrk", &[10.0, 20.0, 10.0], 0.5);
+        let ab = series("ab", &[20.0, 20.0, 15.0], 0.96);
+        assert!(is_server_full(&ab) && !is_server_full(&wrk));
+        let none: Runs<Run> = [None].into_iter().collect();
+        assert!(!is_server_full(&none));
+    }
 
     #[test]
     fn so_many_addresses_as_the_table_says() {

@@ -80,7 +80,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
     pin(FEEDER_CORE)?;
     let mut targets: Vec<Target> = Vec::new();
     if wants("real") {
-        targets.extend(rows::size_target(&real::sizes(&linkweir, dir)?));
+        targets.extend(real::size_target(&real::sizes(&linkweir, dir)?));
     }
     if wants("whole") || program.is_some() {
         targets.extend(rates(plan, linkweir, program.as_deref(), dir)?);

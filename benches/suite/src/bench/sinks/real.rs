@@ -3,7 +3,7 @@
 //! The directory beside the checkout, or the one that `LINKWEIR_CAPTURES` names, as for the tests. Most
 //! captures there have few records, so all of them are one trace; those with enough are rows of their own.
 
-use super::super::harness::{Column, digits, print};
+use super::super::harness::{Column, Target, digits, print};
 use super::whole;
 use crate::shell::grouped;
 use anyhow::{Context as _, Result};
@@ -11,16 +11,18 @@ use linkweir_testkit::real_captures;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Bytes of an HTTP record of a real capture in Parquet, at most.
+const PARQUET_BYTES: f64 = 60.0;
 /// Records of a capture that is a row: with fewer, what a file needs besides its records is most of it.
 const ENOUGH: u64 = 300;
 
 /// What the records of a trace take.
 #[derive(Debug)]
 pub(super) struct Size {
-    pub(super) name: String,
-    pub(super) records: u64,
+    name: String,
+    records: u64,
     /// Bytes as JSON lines, Parquet and Arrow.
-    pub(super) bytes: [u64; 3],
+    bytes: [u64; 3],
 }
 
 impl Size {
@@ -30,7 +32,7 @@ impl Size {
         digits(bytes as f64 / self.records as f64, 1)
     }
 
-    pub(super) fn parquet_per_record(&self) -> f64 {
+    fn parquet_per_record(&self) -> f64 {
         let [_, parquet, _] = self.bytes;
         parquet as f64 / self.records as f64
     }
@@ -110,4 +112,32 @@ fn bytes(linkweir: &Path, captures: &[PathBuf], dir: &Path) -> Result<[u64; 3]> 
         std::fs::remove_file(&path)?;
     }
     Ok(bytes)
+}
+
+/// Parquet's size, of the first trace: all captures.
+pub(super) fn size_target(sizes: &[Size]) -> Option<Target> {
+    let first = sizes.first()?;
+    let bytes = first.parquet_per_record();
+    Some(Target::new(
+        format!("parquet: at most {PARQUET_BYTES} bytes per http record of real captures"),
+        format!("{bytes:.1} bytes ({})", first.name),
+        bytes <= PARQUET_BYTES,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_of_all_captures() {
+        let size = |parquet| Size {
+            name: "all".to_owned(),
+            records: 100,
+            bytes: [50_000, parquet, 30_000],
+        };
+        assert!(size_target(&[size(6000), size(9000)]).unwrap().is_reached);
+        assert!(!size_target(&[size(6001)]).unwrap().is_reached);
+        assert!(size_target(&[]).is_none());
+    }
 }

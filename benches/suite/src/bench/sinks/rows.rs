@@ -1,11 +1,8 @@
 //! The rows: each sink, what its runs cost, and what they must reach.
 
 use super::super::harness::{self, Column, Runs, Target, digits, find, megabytes, print};
-use super::real::Size;
 use crate::shell::grouped;
 
-/// Bytes of an HTTP record of a real capture in Parquet, at most.
-const PARQUET_BYTES: f64 = 60.0;
 /// Records in a second of a core, into Parquet.
 const PARQUET_RATE: f64 = 0.6e6;
 /// Records in a second on the clock, into a broker of this machine.
@@ -129,17 +126,6 @@ pub(super) fn table(title: &str, memory: &'static str, all: &[Series]) {
     print(title, &columns, all.iter().map(|own| (own, text)));
 }
 
-/// Parquet's size, of the first trace: all captures.
-pub(super) fn size_target(sizes: &[Size]) -> Option<Target> {
-    let first = sizes.first()?;
-    let bytes = first.parquet_per_record();
-    Some(Target::new(
-        format!("parquet: at most {PARQUET_BYTES} bytes per http record of real captures"),
-        format!("{bytes:.1} bytes ({})", first.name),
-        bytes <= PARQUET_BYTES,
-    ))
-}
-
 /// Rates: `which` says of what they are.
 pub(super) fn rate_targets(which: &str, all: &[Series]) -> Vec<Target> {
     let parquet = find(all, "parquet").map(|own| {
@@ -252,17 +238,5 @@ mod tests {
             target.figure
         );
         assert!(growth_target(&[grown("text", 109.0)]).unwrap().is_reached);
-    }
-
-    #[test]
-    fn sizes_are_of_all_captures() {
-        let size = |parquet| Size {
-            name: "all".to_owned(),
-            records: 100,
-            bytes: [50_000, parquet, 30_000],
-        };
-        assert!(size_target(&[size(6000), size(9000)]).unwrap().is_reached);
-        assert!(!size_target(&[size(6001)]).unwrap().is_reached);
-        assert!(size_target(&[]).is_none());
     }
 }
