@@ -18,6 +18,7 @@ use std::time::Duration;
 use linkweir_console::{Console, ConsoleOptions};
 use linkweir_engine::{RunReport, seams::Drops};
 use linkweir_live::alert::Rule;
+use linkweir_live::api::{FlowCounts, GatewayCounts};
 use linkweir_live::gateway::{
     ApplicationStatus, GatewayStatus, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
     VaultStatus,
@@ -210,7 +211,7 @@ fn promtool_finds_no_fault() {
 fn promtool_finds_no_fault_in_flows() {
     let live = FlowLive::new(LiveOptions {
         source: "if\"0\\".into(),
-        alerts: vec![Rule::of_flows("p95 of rtt of name \"a\\b\" > 1 s").unwrap()],
+        alerts: vec![Rule::read::<FlowCounts>("p95 of rtt of name \"a\\b\" > 1 s").unwrap()],
         ..LiveOptions::default()
     });
     let mut sink = live.sink();
@@ -260,7 +261,9 @@ fn promtool_finds_no_fault_in_flows() {
 fn gateway() -> GatewayLive {
     let live = GatewayLive::new(LiveOptions {
         source: "gateway \"a\\b\"".into(),
-        alerts: vec![Rule::of_gateway("infected rate of application \"a\\b\" > 0 /s").unwrap()],
+        alerts: vec![
+            Rule::read::<GatewayCounts>("infected rate of application \"a\\b\" > 0 /s").unwrap(),
+        ],
         ..LiveOptions::default()
     });
     let board = StatusBoard::new(live.clone());

@@ -15,6 +15,7 @@ use std::net::Ipv4Addr;
 
 use linkweir_engine::{RunReport, SinkError};
 use linkweir_live::alert::Rule;
+use linkweir_live::api::FlowCounts;
 use linkweir_live::{FlowLive, LiveOptions};
 use linkweir_record::flow::{FlowState, FlowText, RttRow};
 use linkweir_record::{FlowBatch, FlowRow, RecordBatch as _};
@@ -42,8 +43,8 @@ fn main() -> Result<(), SinkError> {
     let names: Vec<String> = (0..300).map(|n| format!("www{n}.shop.example")).collect();
     let live = FlowLive::new(LiveOptions {
         alerts: vec![
-            Rule::of_flows("p95 of rtt of name www7.shop.example > 500 ms").unwrap(),
-            Rule::of_flows("retransmissions share > 2 %").unwrap(),
+            Rule::read::<FlowCounts>("p95 of rtt of name www7.shop.example > 500 ms").unwrap(),
+            Rule::read::<FlowCounts>("retransmissions share > 2 %").unwrap(),
         ],
         ..LiveOptions::default()
     });

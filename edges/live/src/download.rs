@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Tick, Window, Word};
+use crate::figures::{Columns, Counts as _, Keyed as _};
 use crate::kind::Kind;
 use crate::live::LiveOf;
 
@@ -31,9 +32,10 @@ impl<B: Word> What<B> {
         if word == "series" {
             return Ok(Self::Series);
         }
-        let by = B::ALL.iter().find(|by| K::table_name(**by) == word);
-        by.map(|by| Self::Keys(*by)).ok_or_else(|| {
-            let names = B::ALL.iter().map(|by| K::table_name(*by));
+        let mut tables = B::ALL.iter().zip(K::TABLES);
+        let by = tables.find(|(_, table)| table.name == word);
+        by.map(|(by, _)| Self::Keys(*by)).ok_or_else(|| {
+            let names = K::TABLES.iter().map(|table| table.name);
             UnknownFile(std::iter::once("series").chain(names).collect())
         })
     }
@@ -100,33 +102,55 @@ fn csv(header: &[String], rows: &[Map<String, Value>]) -> String {
 
 /// The numbers of an interval side by side: the names that every interval has in order, those that
 /// only some have, and all values.
-fn series_row<K: Kind>(
-    tick: &Tick<K::Figures>,
-) -> (Vec<&'static str>, Vec<String>, Map<String, Value>) {
-    let (own, further) = K::columns(tick);
-    let dropped = &tick.dropped;
-    let columns = [
+fn series_row<K: Kind>(tick: &Tick<K::Figures>) -> (Vec<String>, Vec<String>, Map<String, Value>) {
+    let Columns { own, further } = K::Counts::columns(&tick.figures);
+    let mut figures = tick.figures.clone();
+    let percentiles = K::Counts::percentiles(&mut figures);
+    let spreads = K::Of::ALL
+        .iter()
+        .zip(percentiles)
+        .flat_map(|(of, (name, values))| {
+            let values = *values;
+            let of = of.as_str();
+            // What is behind the quantity is its unit.
+            let unit = name.strip_prefix(of).unwrap_or_default();
+            K::STATS.iter().map(move |stat| {
+                let value = match values {
+                    Some(values) => values.get(stat).into(),
+                    None if *stat == "count" => 0.into(),
+                    None => Value::Null,
+                };
+                let unit = if *stat == "count" { "" } else { unit };
+                (format!("{of}_{stat}{unit}"), value)
+            })
+        });
+    let (dropped, table) = (&tick.dropped, &tick.table);
+    let before = [
         ("id", tick.id.into()),
         ("t_ms", tick.t_ms.into()),
         ("interval_s", tick.interval_s.into()),
         ("packets", tick.packets.into()),
         ("bytes", tick.bytes.into()),
-    ]
-    .into_iter()
-    .chain(own)
-    .chain([
-        ("dropped_kernel", dropped.kernel.into()),
-        ("dropped_ring", dropped.ring.into()),
-        ("dropped_unusable_records", dropped.unusable_records.into()),
-        ("dropped_table_full", dropped.table_full.into()),
-        ("dropped_sink", dropped.sink.into()),
-        ("table_entries", tick.table.entries.into()),
-        ("table_capacity", tick.table.capacity.into()),
-    ]);
+    ];
+    let before = before.map(|(name, value): (&str, Value)| (name.to_owned(), value));
+    let losses = dropped.by_cause();
+    let losses = losses.map(|(cause, count)| (format!("dropped_{cause}"), count.into()));
+    let fill = [
+        ("table_entries".to_owned(), table.entries.into()),
+        ("table_capacity".to_owned(), table.capacity.into()),
+    ];
     let (mut names, mut row) = (Vec::new(), Map::new());
-    for (name, value) in columns {
-        names.push(name);
-        row.insert(name.to_owned(), value);
+    for (name, value) in before
+        .into_iter()
+        .chain(own)
+        .chain(spreads)
+        .chain(losses)
+        .chain(fill)
+    {
+        // A count that is also one of several by class has one column.
+        if row.insert(name.clone(), value).is_none() {
+            names.push(name);
+        }
     }
     let more = further.iter().map(|(name, _)| name.clone()).collect();
     row.extend(further);
@@ -148,7 +172,7 @@ impl<K: Kind> LiveOf<K> {
         match what {
             What::Series => {
                 let ticks = self.series();
-                let mut header = Vec::new();
+                let mut header: Vec<String> = Vec::new();
                 let mut rows = Vec::with_capacity(ticks.len());
                 let mut further = BTreeSet::new();
                 for tick in &ticks {
@@ -157,12 +181,11 @@ impl<K: Kind> LiveOf<K> {
                     further.extend(more);
                     rows.push(row);
                 }
-                let mut header: Vec<String> = header.into_iter().map(str::to_owned).collect();
                 header.extend(further);
                 csv(&header, &rows)
             }
             What::Keys(by) => {
-                let header: Vec<String> = K::row_columns().iter().map(|n| (*n).into()).collect();
+                let header: Vec<String> = K::Keyed::COLUMNS.iter().map(|n| (*n).into()).collect();
                 let rows: Vec<Map<String, Value>> = match key_rows(self, by).get_mut("rows") {
                     Some(Value::Array(rows)) => rows
                         .iter_mut()
@@ -245,7 +268,7 @@ mod tests {
         let Value::Object(row) = serde_json::to_value(row).unwrap() else {
             panic!("a row is an object");
         };
-        let header: Vec<String> = HttpKind::row_columns()
+        let header: Vec<String> = <HttpKind as Kind>::Keyed::COLUMNS
             .iter()
             .map(|name| (*name).to_owned())
             .collect();

@@ -1,9 +1,8 @@
 //! What of a record of a flow counts, and its quantities.
 
-use linkweir_record::flow::{FlowRow, FlowSide, FlowState, Protocol};
+use linkweir_record::flow::{Anomaly, FlowRow, FlowSide, FlowState, Protocol};
 
-use crate::alert::FlowNumbers;
-use crate::api::FlowOf;
+use crate::api::FlowCounts;
 
 /// What of a record counts.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,57 +55,56 @@ pub(super) const fn ip_bytes(row: &FlowRow) -> u64 {
 }
 
 impl Facts {
-    /// Counts the record in `numbers`.
-    pub(super) fn count(&self, row: &FlowRow, numbers: &mut FlowNumbers) {
+    /// Counts the record in `counts`.
+    pub(super) fn count(&self, row: &FlowRow, counts: &mut FlowCounts) {
         if self.has_counters {
-            self.count_traffic(row, numbers);
+            self.count_traffic(row, counts);
         }
         if self.has_ended {
-            Self::count_end(row, numbers);
+            Self::count_end(row, counts);
         }
     }
 
-    fn count_traffic(&self, row: &FlowRow, numbers: &mut FlowNumbers) {
-        numbers.bytes = numbers.bytes.saturating_add(ip_bytes(row));
+    fn count_traffic(&self, row: &FlowRow, counts: &mut FlowCounts) {
+        counts.flow_bytes = counts.flow_bytes.saturating_add(ip_bytes(row));
         for side in [&row.client, &row.server] {
-            numbers.packets = numbers.packets.saturating_add(side.pkts_all);
+            counts.flow_packets = counts.flow_packets.saturating_add(side.pkts_all);
         }
         if row.protocol == Protocol::Udp {
             return;
         }
         for side in [&row.client, &row.server] {
-            numbers.data_segments = numbers.data_segments.saturating_add(side.pkts_data);
-            numbers.retransmissions = numbers.retransmissions.saturating_add(side.pkts_retx);
-            numbers.payload_bytes = numbers.payload_bytes.saturating_add(side.bytes_uniq);
-            numbers.retransmitted_bytes =
-                numbers.retransmitted_bytes.saturating_add(side.bytes_retx);
-            numbers.out_of_order = numbers.out_of_order.saturating_add(side.pkts_ooo);
-            numbers.zero_windows = numbers.zero_windows.saturating_add(side.win_0);
-            for (sum, count) in numbers.anomalies.iter_mut().zip(&side.anomalies) {
-                *sum = sum.saturating_add(*count);
+            counts.data_segments = counts.data_segments.saturating_add(side.pkts_data);
+            counts.retransmissions = counts.retransmissions.saturating_add(side.pkts_retx);
+            counts.payload_bytes = counts.payload_bytes.saturating_add(side.bytes_uniq);
+            counts.retransmitted_bytes = counts.retransmitted_bytes.saturating_add(side.bytes_retx);
+            counts.out_of_order = counts.out_of_order.saturating_add(side.pkts_ooo);
+            counts.zero_windows = counts.zero_windows.saturating_add(side.win_0);
+            for (class, count) in Anomaly::ALL.iter().zip(&side.anomalies) {
+                counts.anomalies.record_n(*class, u64::from(*count));
             }
         }
-        for (of, value) in [
-            (FlowOf::Rtt, self.rtt),
+        for (values, value) in [
+            (&mut counts.rtt_ns, self.rtt),
             // What the client sent was acknowledged by the server.
-            (FlowOf::ServerRtt, half(&row.client)),
-            (FlowOf::ClientRtt, half(&row.server)),
+            (&mut counts.server_rtt_ns, half(&row.client)),
+            (&mut counts.client_rtt_ns, half(&row.server)),
         ] {
             if let Some(value) = value {
-                numbers.sample(of, value);
+                values.record(value);
             }
         }
     }
 
-    fn count_end(row: &FlowRow, numbers: &mut FlowNumbers) {
+    fn count_end(row: &FlowRow, counts: &mut FlowCounts) {
         match row.protocol {
             Protocol::Tcp => {
-                numbers.ended_tcp += 1;
-                numbers.midstream += u64::from(!row.has_syn);
+                counts.ended_tcp += 1;
+                counts.midstream += u64::from(!row.has_syn);
             }
-            Protocol::Udp => numbers.ended_udp += 1,
+            Protocol::Udp => counts.ended_udp += 1,
         }
-        let ends = &mut numbers.ends;
+        let ends = &mut counts.ends;
         let count = match row.state {
             FlowState::Open => &mut ends.open,
             FlowState::Closed => &mut ends.closed,
@@ -117,12 +115,12 @@ impl Facts {
             FlowState::Reused => &mut ends.reused,
         };
         *count += 1;
-        numbers.sample(FlowOf::Duration, row.duration_ns());
+        counts.duration_ns.record(row.duration_ns());
         if let Some(rate) = throughput(row) {
-            numbers.sample(FlowOf::Throughput, rate);
+            counts.throughput_bps.record(rate);
         }
         if let Some(time) = handshake(row) {
-            numbers.sample(FlowOf::Handshake, time);
+            counts.handshake_ns.record(time);
         }
     }
 }

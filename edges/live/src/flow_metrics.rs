@@ -3,9 +3,10 @@
 //! Counters are of the whole run and never go back; times are histograms with fixed bounds, so that
 //! Prometheus can add those of several probes and take quantiles over any span.
 
-use crate::api::{FlowFigures, Totals};
-use crate::flow::FlowSeries;
-use crate::metrics::Exposition;
+use linkweir_record::FlowKind;
+use linkweir_record::flow::Anomaly;
+
+use crate::metrics::{Records, families};
 
 /// Upper bounds of the buckets of round-trip times, nanoseconds, and as Prometheus writes them in
 /// seconds: from a local network to a satellite and a queue before it.
@@ -32,144 +33,56 @@ pub(super) const RTT_BOUNDS: [(u64, &str); 17] = [
 /// Parts of the path that round-trip times are of.
 pub(super) const HALVES: [&str; 3] = ["all", "server", "client"];
 
-pub(super) fn expose(out: &mut Exposition, totals: &Totals<FlowFigures>, series: &FlowSeries) {
-    flows(out, totals);
-    segments(out, totals);
-    applications(out, totals);
-    const RTT: &str = "linkweir_flows_rtt_seconds";
-    out.family(
-        RTT,
-        "histogram",
-        "Mean round-trip time of a flow, by part of the path: client to server and back (all), capture point to server, capture point to client.",
-    );
-    for (half, buckets) in HALVES.iter().zip(&series.rtt) {
-        out.histogram(RTT, &[("path", half)], &RTT_BOUNDS, buckets);
-    }
-    const HANDSHAKE: &str = "linkweir_flows_handshake_seconds";
-    out.family(
-        HANDSHAKE,
-        "histogram",
-        "Time from the SYN to the ACK that completes the handshake.",
-    );
-    out.histogram(HANDSHAKE, &[], &RTT_BOUNDS, &series.handshake);
-}
-
-fn flows(out: &mut Exposition, totals: &Totals<FlowFigures>) {
-    out.single(
-        "linkweir_flows_active",
-        "gauge",
-        "Flows in the table.",
-        totals.table.entries,
-    );
-    out.single(
-        "linkweir_flows_started_total",
-        "counter",
-        "Flows that entered the table.",
-        totals.new_flows,
-    );
-    out.by_label(
-        (
-            "linkweir_flows_ended_total",
-            "counter",
-            "Flows that ended, by transport protocol.",
-        ),
-        "protocol",
-        [("tcp", totals.ended_tcp), ("udp", totals.ended_udp)],
-    );
-    out.by_label(
-        (
-            "linkweir_flows_ends_total",
-            "counter",
-            "Flows that ended, by how.",
-        ),
-        "state",
-        totals.ends.by_state(),
-    );
-    out.single(
-        "linkweir_flows_midstream_total",
-        "counter",
-        "TCP flows that ended and whose first packet was not seen.",
-        totals.midstream,
-    );
-    out.single(
-        "linkweir_flows_packets_total",
-        "counter",
-        "Packets of the records of flows.",
-        totals.flow_packets,
-    );
-    out.single(
-        "linkweir_flows_bytes_total",
-        "counter",
-        "Bytes of IP packets of the records of flows.",
-        totals.flow_bytes,
-    );
-}
-
-fn segments(out: &mut Exposition, totals: &Totals<FlowFigures>) {
-    for (name, help, count) in [
-        (
-            "linkweir_flows_data_segments_total",
-            "TCP segments with payload.",
-            totals.data_segments,
-        ),
-        (
-            "linkweir_flows_retransmissions_total",
-            "TCP segments with payload that had been seen before.",
-            totals.retransmissions,
-        ),
-        (
-            "linkweir_flows_payload_bytes_total",
-            "TCP payload, each byte once.",
-            totals.payload_bytes,
-        ),
-        (
-            "linkweir_flows_retransmitted_bytes_total",
-            "TCP payload that had been seen before.",
-            totals.retransmitted_bytes,
-        ),
-        (
-            "linkweir_flows_out_of_order_total",
-            "TCP segments that came after later ones and had not been seen before.",
-            totals.out_of_order,
-        ),
-        (
-            "linkweir_flows_zero_windows_total",
-            "Announcements of a TCP window of zero.",
-            totals.zero_windows,
-        ),
-    ] {
-        out.single(name, "counter", help, count);
-    }
-    let classes = linkweir_record::flow::Anomaly::ALL.map(|class| class.as_str());
-    out.by_label(
-        (
-            "linkweir_flows_anomalies_total",
-            "counter",
-            "Out-of-sequence TCP segments, by class.",
-        ),
-        "class",
-        classes.map(|class| (class, totals.anomalies.get(class).copied().unwrap_or(0))),
-    );
-}
-
-fn applications(out: &mut Exposition, totals: &Totals<FlowFigures>) {
-    let applications = &totals.figures.applications;
-    out.by_label(
-        (
-            "linkweir_flows_application_flows_total",
-            "counter",
-            "Flows that ended, by application protocol.",
-        ),
-        "application",
-        applications.iter().map(|(name, one)| (*name, one.flows)),
-    );
-    out.by_label(
-        (
-            "linkweir_flows_application_bytes_total",
-            "counter",
-            "Bytes of IP packets, by application protocol.",
-        ),
-        "application",
-        applications.iter().map(|(name, one)| (*name, one.bytes)),
-    );
+families! {
+    pub(crate) FAMILIES: Records<FlowKind>;
+    gauge "linkweir_flows_active" [] "Flows in the table."
+        => |all, out| out.one(all.totals.table.entries);
+    counter "linkweir_flows_started_total" [] "Flows that entered the table."
+        => |all, out| out.one(all.totals.new_flows);
+    counter "linkweir_flows_ended_total" ["protocol"] "Flows that ended, by transport protocol."
+        => |all, out| out.by([("tcp", all.totals.ended_tcp), ("udp", all.totals.ended_udp)]);
+    counter "linkweir_flows_ends_total" ["state"] "Flows that ended, by how."
+        => |all, out| out.by(all.totals.ends.by_state());
+    counter "linkweir_flows_midstream_total" [] "TCP flows that ended and whose first packet was not seen."
+        => |all, out| out.one(all.totals.midstream);
+    counter "linkweir_flows_packets_total" [] "Packets of the records of flows."
+        => |all, out| out.one(all.totals.flow_packets);
+    counter "linkweir_flows_bytes_total" [] "Bytes of IP packets of the records of flows."
+        => |all, out| out.one(all.totals.flow_bytes);
+    counter "linkweir_flows_data_segments_total" [] "TCP segments with payload."
+        => |all, out| out.one(all.totals.data_segments);
+    counter "linkweir_flows_retransmissions_total" [] "TCP segments with payload that had been seen before."
+        => |all, out| out.one(all.totals.retransmissions);
+    counter "linkweir_flows_payload_bytes_total" [] "TCP payload, each byte once."
+        => |all, out| out.one(all.totals.payload_bytes);
+    counter "linkweir_flows_retransmitted_bytes_total" [] "TCP payload that had been seen before."
+        => |all, out| out.one(all.totals.retransmitted_bytes);
+    counter "linkweir_flows_out_of_order_total" [] "TCP segments that came after later ones and had not been seen before."
+        => |all, out| out.one(all.totals.out_of_order);
+    counter "linkweir_flows_zero_windows_total" [] "Announcements of a TCP window of zero."
+        => |all, out| out.one(all.totals.zero_windows);
+    counter "linkweir_flows_anomalies_total" ["class"] "Out-of-sequence TCP segments, by class."
+        => |all, out| {
+            let classes = Anomaly::ALL.map(Anomaly::as_str);
+            let anomalies = &all.totals.anomalies;
+            out.by(classes.map(|class| (class, anomalies.get(class).copied().unwrap_or(0))));
+        };
+    counter "linkweir_flows_application_flows_total" ["application"] "Flows that ended, by application protocol."
+        => |all, out| {
+            let applications = all.totals.applications.iter();
+            out.by(applications.map(|(name, one)| (name, one.flows)));
+        };
+    counter "linkweir_flows_application_bytes_total" ["application"] "Bytes of IP packets, by application protocol."
+        => |all, out| {
+            let applications = all.totals.applications.iter();
+            out.by(applications.map(|(name, one)| (name, one.bytes)));
+        };
+    histogram "linkweir_flows_rtt_seconds" ["path"] "Mean round-trip time of a flow, by part of the path: client to server and back (all), capture point to server, capture point to client."
+        => |all, out| {
+            for (half, times) in HALVES.iter().zip(&all.series.rtt) {
+                out.times(&[half], &RTT_BOUNDS, times);
+            }
+        };
+    histogram "linkweir_flows_handshake_seconds" [] "Time from the SYN to the ACK that completes the handshake."
+        => |all, out| out.times(&[], &RTT_BOUNDS, &all.series.handshake);
 }

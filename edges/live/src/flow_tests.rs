@@ -302,13 +302,13 @@ fn files_have_a_column_for_everything() {
         serde_json::to_value(&live.top(FlowBy::Name, FlowSort::Bytes, Window::All, 1).rows[0]);
     let row = row.unwrap();
     assert!(
-        FlowKind::row_columns()
+        <FlowKind as Kind>::Keyed::COLUMNS
             .iter()
             .all(|name| row.get(name).is_some())
     );
     assert_eq!(
         row.as_object().unwrap().len(),
-        FlowKind::row_columns().len()
+        <FlowKind as Kind>::Keyed::COLUMNS.len()
     );
     let json = serde_json::to_value(live.snapshot()).unwrap();
     assert_eq!(json["meta"]["kind"], "flows");

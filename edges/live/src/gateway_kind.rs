@@ -3,30 +3,24 @@
 //! Cost: two map look-ups by short names, up to four table look-ups and the texts of one line for the
 //! list of the last events, for each event; nothing for a packet.
 
-use std::collections::BTreeMap;
-
 use linkweir_record::GatewayKind;
 use linkweir_record::gateway::{GatewayEvent, GatewayEventKind};
-use linkweir_sketch::{BoundedCounts, LogLinear, Payload, TopEntry, TopK};
-use serde_json::Value;
+use linkweir_sketch::{TopEntry, TopK};
 
-use crate::alert::{GatewayNumbers, Rule, RuleError, Scope, is_refusal};
+use crate::alert::Scope;
 use crate::api::{
-    GatewayBy, GatewayFigures, GatewayLine, GatewayOf, GatewaySort, GatewayTopRow, Percentiles,
-    Tick, Totals,
+    GatewayBy, GatewayCounts, GatewayFigures, GatewayKeyed, GatewayLine, GatewayOf, GatewaySort,
+    GatewayTopRow,
 };
 use crate::buckets::Buckets;
 use crate::gateway::GatewayStatus;
 use crate::gateway_line::line;
 use crate::gateway_metrics::{self, SIZE_BOUNDS};
-use crate::kind::{Clock, Column, Kind};
-use crate::metrics::Exposition;
-use crate::part::{ADDRESS_BYTES, address_text, octets};
+use crate::kind::{Clock, KeyTable, Kind};
+use crate::metrics::{Family, Records};
+use crate::part::octets;
 use crate::scopes::{is_application, is_same};
-use crate::text::clean;
 
-/// Applications and rules with counters of their own, each.
-const MAX_NAMES: usize = 64;
 /// Longest name of an application that is told from others in a table.
 const APPLICATION_BYTES: usize = 32;
 /// Longest name of a file that is told from others.
@@ -34,76 +28,27 @@ const FILE_BYTES: usize = 128;
 /// Longest finding, with its kind, that is told from others.
 const FINDING_BYTES: usize = 96;
 
-/// Counts of an interval, or of a run.
-#[derive(Debug)]
-pub struct GatewayCounts {
-    all: GatewayNumbers,
-    applications: BoundedCounts,
-    rules: BoundedCounts,
-}
-
-impl Default for GatewayCounts {
-    fn default() -> Self {
-        Self {
-            all: GatewayNumbers::default(),
-            applications: BoundedCounts::new(MAX_NAMES),
-            rules: BoundedCounts::new(MAX_NAMES),
+/// Counts an event with a key.
+fn count_keyed(keyed: &mut GatewayKeyed, event: &GatewayEvent<'_>) {
+    match event.row.event {
+        GatewayEventKind::Decided => {
+            keyed.connections += 1;
+            keyed.refused += u64::from(is_refusal(event));
         }
-    }
-}
-
-/// What is kept with a key.
-#[derive(Debug, Clone, Default)]
-pub struct GatewayKeyed {
-    connections: u64,
-    refused: u64,
-    blocked: u64,
-    found: u64,
-    infected: u64,
-    messages: u64,
-    files: u64,
-    bytes: u64,
-}
-
-impl Payload for GatewayKeyed {
-    fn merge(&mut self, other: &Self) {
-        self.connections += other.connections;
-        self.refused += other.refused;
-        self.blocked += other.blocked;
-        self.found += other.found;
-        self.infected += other.infected;
-        self.messages += other.messages;
-        self.files += other.files;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-    }
-
-    fn reset(&mut self) {
-        *self = Self::default();
-    }
-}
-
-impl GatewayKeyed {
-    fn record(&mut self, event: &GatewayEvent<'_>) {
-        match event.row.event {
-            GatewayEventKind::Decided => {
-                self.connections += 1;
-                self.refused += u64::from(is_refusal(event));
-            }
-            GatewayEventKind::Blocked => self.blocked += 1,
-            GatewayEventKind::Keyword | GatewayEventKind::FileName => self.found += 1,
-            GatewayEventKind::Infected => {
-                self.found += 1;
-                self.infected += 1;
-            }
-            GatewayEventKind::Message => self.messages += 1,
-            GatewayEventKind::File => self.files += 1,
-            GatewayEventKind::Unscanned
-            | GatewayEventKind::Limit
-            | GatewayEventKind::Malformed
-            | GatewayEventKind::Unseen => {}
+        GatewayEventKind::Blocked => keyed.blocked += 1,
+        GatewayEventKind::Keyword | GatewayEventKind::FileName => keyed.found += 1,
+        GatewayEventKind::Infected => {
+            keyed.found += 1;
+            keyed.infected += 1;
         }
-        self.bytes = self.bytes.saturating_add(event.row.size.unwrap_or(0));
+        GatewayEventKind::Message => keyed.messages += 1,
+        GatewayEventKind::File => keyed.files += 1,
+        GatewayEventKind::Unscanned
+        | GatewayEventKind::Limit
+        | GatewayEventKind::Malformed
+        | GatewayEventKind::Unseen => {}
     }
+    keyed.bytes = keyed.bytes.saturating_add(event.row.size.unwrap_or(0));
 }
 
 /// What `/metrics` has of the whole run only.
@@ -129,6 +74,11 @@ pub(super) const fn application<'a>(event: &GatewayEvent<'a>) -> &'a [u8] {
     }
 }
 
+/// Whether an event says that a rule drops or rejects its connection.
+fn is_refusal(event: &GatewayEvent<'_>) -> bool {
+    event.row.event == GatewayEventKind::Decided && matches!(event.row.action, "drop" | "reject")
+}
+
 /// What an event found: the word in front of it in a table.
 const fn finding(event: GatewayEventKind) -> Option<&'static [u8]> {
     match event {
@@ -139,22 +89,18 @@ const fn finding(event: GatewayEventKind) -> Option<&'static [u8]> {
     }
 }
 
-fn named(counts: &BoundedCounts) -> BTreeMap<String, u64> {
-    let mut names = BTreeMap::new();
-    for (name, count) in counts.iter() {
-        *names.entry(clean(name)).or_insert(0) += count;
-    }
-    if counts.other() > 0 {
-        *names.entry("other".to_owned()).or_insert(0) += counts.other();
-    }
-    names
-}
-
 impl Kind for GatewayKind {
     const SUBJECT: &'static str = "gateway";
     const HAS_STATUS: bool = true;
+    const TABLES: &'static [KeyTable] = &[
+        KeyTable::of_names("applications", APPLICATION_BYTES),
+        KeyTable::of_addresses("clients"),
+        KeyTable::of_names("files", FILE_BYTES),
+        KeyTable::of_names("findings", FINDING_BYTES),
+    ];
+    const METRICS: &'static [Family<Records<Self>>] = gateway_metrics::EVENTS;
+    const STATUS_METRICS: &'static [Family<GatewayStatus>] = gateway_metrics::STATUS;
     type Figures = GatewayFigures;
-    type Numbers = GatewayNumbers;
     type Counts = GatewayCounts;
     type Keyed = GatewayKeyed;
     type Series = GatewaySeries;
@@ -166,29 +112,13 @@ impl Kind for GatewayKind {
     type Status = GatewayStatus;
     type Event = GatewayLine;
 
-    fn rule(text: &str) -> Result<Rule, RuleError> {
-        Rule::of_gateway(text)
-    }
-
     /// Events come moments after they happened: one that is older than every open interval counts in
     /// the oldest.
     fn time(view: &GatewayEvent<'_>, clock: Clock) -> u64 {
         view.row.ts_ns.max(clock.open_from)
     }
 
-    fn count(
-        view: &GatewayEvent<'_>,
-        counts: &mut GatewayCounts,
-        series: &mut GatewaySeries,
-        scratch: &mut GatewayScratch,
-    ) {
-        counts.all.count(view);
-        if view.row.event.has_connection() {
-            counts.applications.record(application(view));
-        }
-        if !view.text.rule.is_empty() {
-            counts.rules.record(view.text.rule);
-        }
+    fn prepare(view: &GatewayEvent<'_>, series: &mut GatewaySeries, scratch: &mut GatewayScratch) {
         if let (GatewayEventKind::File, Some(size)) = (view.row.event, view.row.size) {
             series.file_sizes.record(&SIZE_BOUNDS, size);
         }
@@ -196,6 +126,23 @@ impl Kind for GatewayKind {
         if let Some(kind) = finding(view.row.event) {
             scratch.finding.extend_from_slice(kind);
             scratch.finding.extend_from_slice(view.text.detail);
+        }
+    }
+
+    fn count(view: &GatewayEvent<'_>, _scratch: &GatewayScratch, counts: &mut GatewayCounts) {
+        let row = view.row;
+        counts.kinds.record_n(row.event, 1);
+        if row.event.has_connection() {
+            counts.applications.record(application(view));
+        }
+        if !view.text.rule.is_empty() {
+            counts.rules.record(view.text.rule);
+        }
+        counts.refused += u64::from(is_refusal(view));
+        // A file that was only named has no size.
+        if let (GatewayEventKind::File, Some(size)) = (row.event, row.size) {
+            counts.transferred_bytes = counts.transferred_bytes.saturating_add(size);
+            counts.file_size.record(size);
         }
     }
 
@@ -210,10 +157,6 @@ impl Kind for GatewayKind {
             }
             Scope::Host(_) | Scope::Url(_) | Scope::Name(_) => false,
         }
-    }
-
-    fn count_in(view: &GatewayEvent<'_>, _scratch: &GatewayScratch, numbers: &mut GatewayNumbers) {
-        numbers.count(view);
     }
 
     fn has_keys(view: &GatewayEvent<'_>) -> bool {
@@ -242,7 +185,7 @@ impl Kind for GatewayKind {
         .into_iter()
         .flatten()
         {
-            keyed.record(view);
+            count_keyed(keyed, view);
         }
     }
 
@@ -255,79 +198,6 @@ impl Kind for GatewayKind {
         event.event == GatewayEventKind::Decided.as_str()
     }
 
-    fn merge(mine: &mut GatewayCounts, theirs: &GatewayCounts) {
-        mine.all.merge(&theirs.all);
-        mine.applications.merge(&theirs.applications);
-        mine.rules.merge(&theirs.rules);
-    }
-
-    fn all(counts: &GatewayCounts) -> &GatewayNumbers {
-        &counts.all
-    }
-
-    fn distribution(counts: &GatewayCounts, of: GatewayOf) -> &LogLinear {
-        match of {
-            GatewayOf::FileSize => &counts.all.file_size,
-        }
-    }
-
-    fn figures(counts: &GatewayCounts) -> GatewayFigures {
-        let all = &counts.all;
-        GatewayFigures {
-            events: all.events(),
-            kinds: GatewayEventKind::ALL
-                .iter()
-                .zip(&all.kinds)
-                .filter(|(_, count)| **count > 0)
-                .map(|(kind, count)| (kind.as_str(), *count))
-                .collect(),
-            applications: named(&counts.applications),
-            rules: named(&counts.rules),
-            refused: all.refused,
-            blocked: all.kind(GatewayEventKind::Blocked),
-            transferred_bytes: all.transferred_bytes,
-            file_size: crate::interval::percentiles(&all.file_size),
-        }
-    }
-
-    fn add(mine: &mut GatewayFigures, theirs: GatewayFigures) {
-        mine.events += theirs.events;
-        for (kind, count) in theirs.kinds {
-            *mine.kinds.entry(kind).or_default() += count;
-        }
-        // Names are of the configuration, but nothing here grows with it over a long run.
-        for (mine, theirs) in [
-            (&mut mine.applications, theirs.applications),
-            (&mut mine.rules, theirs.rules),
-        ] {
-            for (name, count) in theirs {
-                let is_known = mine.len() < MAX_NAMES || mine.contains_key(&name);
-                let name = if is_known { name } else { "other".to_owned() };
-                *mine.entry(name).or_default() += count;
-            }
-        }
-        mine.refused += theirs.refused;
-        mine.blocked += theirs.blocked;
-        mine.transferred_bytes = mine
-            .transferred_bytes
-            .saturating_add(theirs.transferred_bytes);
-    }
-
-    fn put(figures: &mut GatewayFigures, of: GatewayOf, percentiles: Option<Percentiles>) {
-        match of {
-            GatewayOf::FileSize => figures.file_size = percentiles,
-        }
-    }
-
-    fn key_bytes(by: GatewayBy) -> usize {
-        match by {
-            GatewayBy::Application => APPLICATION_BYTES,
-            GatewayBy::Client => ADDRESS_BYTES,
-            GatewayBy::File => FILE_BYTES,
-            GatewayBy::Finding => FINDING_BYTES,
-        }
-    }
-
     fn rank(entry: &TopEntry<'_, GatewayKeyed>, sort: GatewaySort) -> u64 {
         let keyed = entry.payload;
         match sort {
@@ -337,82 +207,5 @@ impl Kind for GatewayKind {
             GatewaySort::Files => keyed.files,
             GatewaySort::Bytes => keyed.bytes,
         }
-    }
-
-    fn row(by: GatewayBy, entry: &TopEntry<'_, GatewayKeyed>) -> GatewayTopRow {
-        let keyed = entry.payload;
-        let mut key = match by {
-            GatewayBy::Client => address_text(entry.key),
-            GatewayBy::Application | GatewayBy::File | GatewayBy::Finding => clean(entry.key),
-        };
-        if entry.is_truncated {
-            key.push_str("...");
-        }
-        GatewayTopRow {
-            key,
-            events: entry.count,
-            connections: keyed.connections,
-            refused: keyed.refused,
-            blocked: keyed.blocked,
-            found: keyed.found,
-            infected: keyed.infected,
-            messages: keyed.messages,
-            files: keyed.files,
-            bytes: keyed.bytes,
-        }
-    }
-
-    fn columns(tick: &Tick<GatewayFigures>) -> (Vec<Column>, Vec<(String, Value)>) {
-        let figures = &tick.figures;
-        let mut columns: Vec<Column> = vec![("events", figures.events.into())];
-        let kinds = GatewayEventKind::ALL.iter();
-        columns.extend(kinds.map(|kind| (kind.as_str(), figures.kind(kind.as_str()).into())));
-        let size = figures.file_size;
-        columns.extend([
-            ("refused", figures.refused.into()),
-            ("transferred_bytes", figures.transferred_bytes.into()),
-            ("file_size_count", size.map_or(0, |size| size.count).into()),
-            ("file_size_p50", size.map(|size| size.p50).into()),
-            ("file_size_p95", size.map(|size| size.p95).into()),
-            ("file_size_p99", size.map(|size| size.p99).into()),
-        ]);
-        let applications = figures.applications.iter();
-        let applications = applications
-            .map(|(name, count)| (format!("events_application_{name}"), (*count).into()));
-        let rules = figures.rules.iter();
-        let rules = rules.map(|(name, count)| (format!("events_rule_{name}"), (*count).into()));
-        (columns, applications.chain(rules).collect())
-    }
-
-    fn table_name(by: GatewayBy) -> &'static str {
-        match by {
-            GatewayBy::Application => "applications",
-            GatewayBy::Client => "clients",
-            GatewayBy::File => "files",
-            GatewayBy::Finding => "findings",
-        }
-    }
-
-    fn row_columns() -> &'static [&'static str] {
-        &[
-            "key",
-            "events",
-            "connections",
-            "refused",
-            "blocked",
-            "found",
-            "infected",
-            "messages",
-            "files",
-            "bytes",
-        ]
-    }
-
-    fn expose(out: &mut Exposition, totals: &Totals<GatewayFigures>, series: &GatewaySeries) {
-        gateway_metrics::events(out, totals, series);
-    }
-
-    fn expose_status(out: &mut Exposition, status: &GatewayStatus) {
-        gateway_metrics::status(out, status);
     }
 }

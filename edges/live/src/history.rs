@@ -8,7 +8,8 @@
 
 use linkweir_sketch::{Coarse, LogLinear, Payload as _};
 
-use crate::api::{Percentiles, Tick, Word as _};
+use crate::api::{Percentiles, Tick};
+use crate::figures::Counts as _;
 use crate::kind::Kind;
 
 /// Bins at most.
@@ -80,7 +81,7 @@ impl<K: Kind> Bin<K> {
         mine.interval_s += theirs.interval_s;
         mine.packets = mine.packets.saturating_add(theirs.packets);
         mine.bytes = mine.bytes.saturating_add(theirs.bytes);
-        K::add(&mut mine.figures, theirs.figures);
+        K::Counts::add(&mut mine.figures, theirs.figures);
         mine.dropped.add(&theirs.dropped);
         mine.dropped_total = theirs.dropped_total;
         mine.table = theirs.table;
@@ -92,8 +93,9 @@ impl<K: Kind> Bin<K> {
 
     fn tick(&self) -> Tick<K::Figures> {
         let mut tick = self.tick.clone();
-        for (of, spread) in K::Of::ALL.iter().zip(&self.spreads) {
-            K::put(&mut tick.figures, *of, spread.percentiles());
+        let percentiles = K::Counts::percentiles(&mut tick.figures);
+        for ((_, percentiles), spread) in percentiles.into_iter().zip(&self.spreads) {
+            *percentiles = spread.percentiles();
         }
         tick
     }
@@ -121,17 +123,14 @@ impl<K: Kind> History<K> {
     pub(super) fn push(&mut self, tick: &Tick<K::Figures>, counts: &K::Counts) {
         // Added to nothing, so that what is left out of sums is left out from the start.
         let mut figures = K::Figures::default();
-        K::add(&mut figures, tick.figures.clone());
+        K::Counts::add(&mut figures, tick.figures.clone());
         let bin = Bin {
             tick: Tick {
                 figures,
                 alerts: Vec::new(),
                 ..tick.clone()
             },
-            spreads: K::Of::ALL
-                .iter()
-                .map(|of| Spread::of(K::distribution(counts, *of)))
-                .collect(),
+            spreads: counts.distributions().into_iter().map(Spread::of).collect(),
             intervals: 1,
         };
         match self.bins.last_mut() {
@@ -169,8 +168,7 @@ impl<K: Kind> History<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::HttpFigures;
-    use crate::http::HttpCounts;
+    use crate::api::{HttpCounts, HttpFigures};
     use linkweir_record::HttpKind;
 
     #[test]
@@ -179,7 +177,10 @@ mod tests {
         let mut times = LogLinear::new();
         times.record_n(1_000_000, 9);
         times.record(64_000_000);
-        let counts = HttpCounts::of_times(times);
+        let counts = HttpCounts {
+            response_time_ns: times,
+            ..HttpCounts::default()
+        };
         for id in 1..=50_000 {
             let tick = Tick {
                 id,

@@ -3,6 +3,7 @@
 use linkweir_sketch::LogLinear;
 
 use crate::api::{Dropped, Percentiles, TableState};
+use crate::figures::Counts as _;
 use crate::kind::Kind;
 
 /// Counts of an interval, or of a run.
@@ -35,7 +36,7 @@ impl<K: Kind> Sums<K> {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.dropped.add(&other.dropped);
         self.table = other.table;
-        K::merge(&mut self.counts, &other.counts);
+        self.counts.merge(&other.counts);
     }
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Open<K: Kind> {
     pub(super) end: u64,
     pub(super) sums: Sums<K>,
     /// One per scope of the rules.
-    pub(super) scoped: Vec<K::Numbers>,
+    pub(super) scoped: Vec<K::Counts>,
 }
 
 impl<K: Kind> Open<K> {

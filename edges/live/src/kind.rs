@@ -4,13 +4,13 @@
 use std::fmt::Debug;
 
 use linkweir_record::RecordKind;
-use linkweir_sketch::{LogLinear, Payload, TopEntry, TopK};
+use linkweir_sketch::{TopEntry, TopK};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::alert::{Measured, Rule, RuleError, Scope};
-use crate::api::{Percentiles, Tick, Totals, Word};
-use crate::metrics::Exposition;
+use crate::api::Word;
+use crate::figures::{Counts, Keyed};
+use crate::metrics::{Family, Records};
 
 /// Where the time of the writer stands, nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy)]
@@ -23,37 +23,71 @@ pub struct Clock {
     pub open_from: u64,
 }
 
-/// A column of a file of intervals: its name, and its value.
-pub type Column = (&'static str, Value);
+/// A table of keys.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyTable {
+    /// What files call it.
+    pub name: &'static str,
+    /// Longest key that is told from others.
+    pub key_bytes: usize,
+    /// Whether its keys are addresses, with or without a port.
+    pub has_addresses: bool,
+}
+
+impl KeyTable {
+    pub(crate) const fn of_names(name: &'static str, key_bytes: usize) -> Self {
+        Self {
+            name,
+            key_bytes,
+            has_addresses: false,
+        }
+    }
+
+    pub(crate) const fn of_addresses(name: &'static str) -> Self {
+        Self {
+            name,
+            key_bytes: ADDRESS_BYTES,
+            has_addresses: true,
+        }
+    }
+}
+
+/// Bytes of an address and a port as a key.
+pub(crate) const ADDRESS_BYTES: usize = 18;
 
 /// A kind of record that there are live statistics of.
 ///
 /// The statistics are made of this: `Counts` of an interval add up to those of a run; `Keyed` is what
-/// is kept with a key of a table; `Numbers` is what a rule looks at; `Series` are what `/metrics` has
-/// of the whole run and of nothing shorter.
+/// is kept with a key of a table; `Series` are what `/metrics` has of the whole run and of nothing shorter.
 pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
     /// The word in the API.
     const SUBJECT: &'static str;
     /// Whether there is something beside the intervals: a status, last records.
     const HAS_STATUS: bool = false;
+    /// The tables, in the order of [`Kind::By`].
+    const TABLES: &'static [KeyTable];
+    /// Its metrics.
+    const METRICS: &'static [Family<Records<Self>>];
+    /// Metrics of what the process says of itself.
+    const STATUS_METRICS: &'static [Family<Self::Status>] = &[];
+    /// What of a distribution is in a file of intervals.
+    const STATS: &'static [&'static str] = &["count", "p50", "p95", "p99"];
 
     /// What readers get of an interval.
     type Figures: Debug + Clone + Default + PartialEq + Serialize + Send + Sync;
-    /// What a rule looks at.
-    type Numbers: Measured + Debug + Default + Send + Sync;
-    /// Sums and distributions of an interval.
-    type Counts: Debug + Default + Send + Sync;
+    /// Sums and distributions of an interval: of all records, or of those of a rule.
+    type Counts: Counts<Figures = Self::Figures> + Measured;
     /// What is kept with each key of a table.
-    type Keyed: Payload + Debug + Send + Sync;
+    type Keyed: Keyed<Row = Self::Row>;
     /// What is counted for the whole run only.
     type Series: Debug + Default + Clone + Send + Sync;
-    /// Texts of the record at hand.
+    /// Texts of the record at hand, and what has to be known of those before it.
     type Scratch: Debug + Default + Send + Sync;
     /// What tables are by, and in their order.
     type By: Word;
     /// What tables can be sorted by.
     type Sort: Word;
-    /// What there are distributions of.
+    /// What there are distributions of, in the order of [`Counts::distributions`].
     type Of: Word;
     /// A row of a table.
     type Row: Debug + Clone + PartialEq + Serialize + Send + Sync;
@@ -65,25 +99,22 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
     /// Reads a rule in the words of this kind.
     ///
     /// # Errors
-    /// Where it is none.
-    fn rule(text: &str) -> Result<Rule, RuleError>;
+    /// Where it is not one.
+    fn rule(text: &str) -> Result<Rule, RuleError> {
+        Rule::read::<Self::Counts>(text)
+    }
 
     /// The time at which a record counts.
     fn time(view: &Self::View<'_>, clock: Clock) -> u64;
 
-    /// Counts a record; leaves its texts in `scratch` for what follows.
-    fn count(
-        view: &Self::View<'_>,
-        counts: &mut Self::Counts,
-        series: &mut Self::Series,
-        scratch: &mut Self::Scratch,
-    );
+    /// Counts a record in the series; leaves what the other functions need in `scratch`.
+    fn prepare(view: &Self::View<'_>, series: &mut Self::Series, scratch: &mut Self::Scratch);
+
+    /// Counts a record in an interval or in the scope of a rule.
+    fn count(view: &Self::View<'_>, scratch: &Self::Scratch, counts: &mut Self::Counts);
 
     /// Whether a record belongs to a scope.
     fn is_in(view: &Self::View<'_>, scope: &Scope, scratch: &Self::Scratch) -> bool;
-
-    /// Counts a record in a scope.
-    fn count_in(view: &Self::View<'_>, scratch: &Self::Scratch, numbers: &mut Self::Numbers);
 
     /// Whether a record goes into the tables.
     fn has_keys(view: &Self::View<'_>) -> bool;
@@ -105,52 +136,10 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
     }
 
     /// An interval closes, at whose end the table had `entries`.
-    fn close(counts: &mut Self::Counts, series: &mut Self::Series, entries: u64) {
-        let _ = (counts, series, entries);
+    fn close(counts: &mut Self::Counts, scratch: &mut Self::Scratch, entries: u64) {
+        let _ = (counts, scratch, entries);
     }
-
-    /// Adds the counts of an interval to those of a run.
-    fn merge(mine: &mut Self::Counts, theirs: &Self::Counts);
-
-    /// What rules without a scope look at.
-    fn all(counts: &Self::Counts) -> &Self::Numbers;
-
-    /// A distribution of an interval.
-    fn distribution(counts: &Self::Counts, of: Self::Of) -> &LogLinear;
-
-    /// What readers get.
-    fn figures(counts: &Self::Counts) -> Self::Figures;
-
-    /// Adds figures of other intervals, but for distributions; what is too much for a long history is
-    /// left out.
-    fn add(mine: &mut Self::Figures, theirs: Self::Figures);
-
-    /// Puts a distribution in its place.
-    fn put(figures: &mut Self::Figures, of: Self::Of, percentiles: Option<Percentiles>);
-
-    /// Longest key of a table.
-    fn key_bytes(by: Self::By) -> usize;
 
     /// What a row is sorted by.
     fn rank(entry: &TopEntry<'_, Self::Keyed>, sort: Self::Sort) -> u64;
-
-    /// A row of a table.
-    fn row(by: Self::By, entry: &TopEntry<'_, Self::Keyed>) -> Self::Row;
-
-    /// Columns of an interval in a file: those that each has, and further ones.
-    fn columns(tick: &Tick<Self::Figures>) -> (Vec<Column>, Vec<(String, Value)>);
-
-    /// What files call the tables.
-    fn table_name(by: Self::By) -> &'static str;
-
-    /// Columns of a row in a file.
-    fn row_columns() -> &'static [&'static str];
-
-    /// Writes what is special of this kind in `/metrics`.
-    fn expose(out: &mut Exposition, totals: &Totals<Self::Figures>, series: &Self::Series);
-
-    /// Writes what the process says of itself in `/metrics`.
-    fn expose_status(out: &mut Exposition, status: &Self::Status) {
-        let _ = (out, status);
-    }
 }

@@ -14,13 +14,14 @@ use crate::api::{
     AlertStatus, Ccdf, Dropped, Meta, Now, Probes, Snapshot, Tick, TopTable, Totals, Window,
     Word as _,
 };
+use crate::figures::Counts as _;
 use crate::history::History;
 use crate::interval::Open;
 use crate::kind::Kind;
-use crate::part::Part;
+use crate::part::{Part, merged, rows};
 use crate::posts::WebhookCounts;
 use crate::text::{clean, to_f64};
-use crate::windows::Windows;
+use crate::windows::{Windows, ccdf, join};
 use crate::writer::{Outlet, Standing, Writer};
 
 /// Closed intervals that are kept.
@@ -152,7 +153,7 @@ impl<K: Kind> Outlet<K> for ToBoard<'_, K> {
             interval_s: seconds(length_ns),
             packets: sums.packets,
             bytes: sums.bytes,
-            figures: K::figures(&sums.counts),
+            figures: sums.counts.figures(),
             dropped: sums.dropped,
             dropped_total: *dropped_total,
             table: sums.table,
@@ -200,8 +201,8 @@ impl<K: Kind> Outlet<K> for ToBoard<'_, K> {
         let max_keys = self.0.options.max_keys;
         let old = lock(&self.0.board).windows.push(part);
         if let Some(old) = old {
-            let merged = crate::windows::join(&old, max_keys);
-            lock(&self.0.board).windows.replace(old.len(), merged);
+            let joined = join(&old, max_keys);
+            lock(&self.0.board).windows.replace(old.len(), joined);
         }
     }
 
@@ -415,7 +416,7 @@ impl<K: Kind> LiveOf<K> {
     #[must_use]
     pub fn meta(&self) -> Meta {
         let interval = lock(&self.0.writer).interval_ns();
-        let merged = lock(&self.0.probes).is_some();
+        let is_merged = lock(&self.0.probes).is_some();
         let board = lock(&self.0.board);
         Meta {
             kind: K::SUBJECT,
@@ -425,7 +426,7 @@ impl<K: Kind> LiveOf<K> {
             interval_s: seconds(interval),
             started_ms: board.started_ms,
             finished: board.is_finished,
-            merged,
+            merged: is_merged,
         }
     }
 
@@ -442,7 +443,7 @@ impl<K: Kind> LiveOf<K> {
             bytes: seen.bytes,
             first_ms: seen.first.map(millis),
             last_ms: seen.last.map(millis),
-            figures: K::figures(&sums.counts),
+            figures: sums.counts.figures(),
             dropped,
             table: sums.table,
             late_records,
@@ -477,18 +478,18 @@ impl<K: Kind> LiveOf<K> {
         let (rows, floor) = if window == Window::All {
             let whole = lock(&self.0.whole);
             whole.table(by).map_or_else(Default::default, |table| {
-                (crate::part::rows::<K>(table, by, sort, n), table.floor())
+                (rows::<K>(table, by, sort, n), table.floor())
             })
         } else {
             let (parts, max_keys) = {
                 let board = lock(&self.0.board);
                 (board.windows.parts(window), board.max_keys)
             };
-            let mut table = crate::part::merged::<K>(by, max_keys.saturating_mul(2));
+            let mut table = merged::<K>(by, max_keys.saturating_mul(2));
             for part in parts.iter().filter_map(|part| part.table(by)) {
                 table.merge(part);
             }
-            (crate::part::rows::<K>(&table, by, sort, n), table.floor())
+            (rows::<K>(&table, by, sort, n), table.floor())
         };
         TopTable {
             by,
@@ -503,7 +504,10 @@ impl<K: Kind> LiveOf<K> {
     pub fn ccdf_of(&self, of: K::Of, window: Window) -> Ccdf {
         if window == Window::All {
             let sums = lock(&self.0.writer).totals();
-            return crate::windows::ccdf(K::distribution(&sums.counts, of));
+            let all = sums.counts.distributions();
+            return all
+                .get(of.position())
+                .map_or_else(Ccdf::default, |values| ccdf(values));
         }
         let parts = lock(&self.0.board).windows.parts(window);
         let mut values = linkweir_sketch::LogLinear::new();
@@ -512,7 +516,7 @@ impl<K: Kind> LiveOf<K> {
                 values.merge(part);
             }
         }
-        crate::windows::ccdf(&values)
+        ccdf(&values)
     }
 }
 

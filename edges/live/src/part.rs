@@ -8,10 +8,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use linkweir_sketch::{LogLinear, TopEntry, TopK};
 
 use crate::api::Word as _;
-use crate::kind::Kind;
-
-/// Bytes of an address and a port as a key.
-pub(super) const ADDRESS_BYTES: usize = 18;
+use crate::figures::{Counts as _, Keyed as _};
+use crate::kind::{ADDRESS_BYTES, KeyTable, Kind};
+use crate::text::clean;
 
 /// What was seen in a span of time.
 #[derive(Debug)]
@@ -70,8 +69,8 @@ impl<K: Kind> Part<K> {
 
     /// Takes in the distributions of an interval; its records are in the tables already.
     pub(super) fn take(&mut self, counts: &K::Counts) {
-        for (mine, of) in self.distributions.iter_mut().zip(K::Of::ALL) {
-            mine.merge(K::distribution(counts, *of));
+        for (mine, values) in self.distributions.iter_mut().zip(counts.distributions()) {
+            mine.merge(values);
         }
     }
 
@@ -92,9 +91,14 @@ impl<K: Kind> Part<K> {
     }
 }
 
+/// What is to be known of the tables of `by`.
+pub(super) fn table<K: Kind>(by: K::By) -> Option<&'static KeyTable> {
+    K::TABLES.get(by.position())
+}
+
 /// An empty table for merging the tables of `by` into.
 pub(super) fn merged<K: Kind>(by: K::By, max_keys: usize) -> TopK<K::Keyed> {
-    TopK::new(max_keys, K::key_bytes(by))
+    TopK::new(max_keys, table::<K>(by).map_or(0, |table| table.key_bytes))
 }
 
 /// The first `n` rows of a table in the order of `sort`; equals in byte order of their keys.
@@ -116,6 +120,19 @@ pub(super) fn rows<K: Kind>(
     entries.truncate(n);
     entries
         .into_iter()
-        .map(|(_, entry)| K::row(by, &entry))
+        .map(|(_, entry)| K::Keyed::row(key::<K>(by, &entry), &entry))
         .collect()
+}
+
+/// The text of a key.
+fn key<K: Kind>(by: K::By, entry: &TopEntry<'_, K::Keyed>) -> String {
+    let mut key = if table::<K>(by).is_some_and(|table| table.has_addresses) {
+        address_text(entry.key)
+    } else {
+        clean(entry.key)
+    };
+    if entry.is_truncated {
+        key.push_str("...");
+    }
+    key
 }

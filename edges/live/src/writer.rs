@@ -9,6 +9,7 @@ use linkweir_wire::Timestamp;
 
 use crate::alert::{Numbers, Watch};
 use crate::api::{Dropped, TableState, Word as _};
+use crate::figures::Counts as _;
 use crate::interval::{Open, Sums};
 use crate::kind::{Clock, Kind};
 use crate::last::Last;
@@ -106,7 +107,7 @@ pub(super) struct Writer<K: Kind> {
     pub(super) last: Last<K>,
     scratch: K::Scratch,
     /// What a scope came to that nothing belonged to.
-    nothing: K::Numbers,
+    nothing: K::Counts,
     /// The time of the last tick.
     last_now: u64,
 }
@@ -145,7 +146,7 @@ impl<K: Kind> Writer<K> {
             late: 0,
             last: Last::default(),
             scratch: K::Scratch::default(),
-            nothing: K::Numbers::default(),
+            nothing: K::Counts::default(),
             last_now: 0,
         }
     }
@@ -332,17 +333,18 @@ impl<K: Kind> Writer<K> {
             self.last.push(event);
         }
         let counts = &mut open.sums.counts;
-        K::count(view, counts, &mut self.series, &mut self.scratch);
+        K::prepare(view, &mut self.series, &mut self.scratch);
+        K::count(view, &self.scratch, counts);
         for (at, scope) in self.scopes.numbered() {
             if !K::is_in(view, scope, &self.scratch) {
                 continue;
             }
             if open.scoped.is_empty() {
                 open.scoped
-                    .resize_with(self.scopes.len(), K::Numbers::default);
+                    .resize_with(self.scopes.len(), K::Counts::default);
             }
-            if let Some(numbers) = open.scoped.get_mut(at) {
-                K::count_in(view, &self.scratch, numbers);
+            if let Some(counts) = open.scoped.get_mut(at) {
+                K::count(view, &self.scratch, counts);
             }
         }
         if K::has_keys(view) {
@@ -383,7 +385,7 @@ impl<K: Kind> Writer<K> {
             return;
         };
         let entries = front.sums.table.entries;
-        K::close(&mut front.sums.counts, &mut self.series, entries);
+        K::close(&mut front.sums.counts, &mut self.scratch, entries);
         let mut changed = Vec::new();
         let length = match until {
             // Half an interval says nothing of rates: the rules do not see it.
@@ -425,9 +427,12 @@ impl<K: Kind> Writer<K> {
             if part.end.saturating_sub(part.start) >= length {
                 self.close_part(outlet);
             }
-        } else if K::Of::ALL
+        } else if front
+            .sums
+            .counts
+            .distributions()
             .iter()
-            .any(|of| !K::distribution(&front.sums.counts, *of).is_empty())
+            .any(|values| !values.is_empty())
         {
             // Its tables went with a part that is closed already: only the distributions are left.
             let mut part = Part::new(front.start, self.max_keys);
@@ -514,7 +519,7 @@ impl<K: Kind> Writer<K> {
         let mut changed = Vec::new();
         for (at, (watch, scope)) in self.watches.iter_mut().zip(&self.scope_of).enumerate() {
             let scope = match scope {
-                None => K::all(&closed.sums.counts),
+                None => &closed.sums.counts,
                 Some(scope) => closed.scoped.get(*scope).unwrap_or(&self.nothing),
             };
             if watch.interval(scope, &numbers) {

@@ -46,6 +46,7 @@ fn tick(id: u64, requests: u64) -> Tick {
                 p999: 519_000_000,
                 max: 2_400_000_000,
             }),
+            ..HttpFigures::default()
         },
         dropped: Dropped::default(),
         dropped_total: Dropped::default(),

@@ -28,21 +28,16 @@
 //! blocked rate of client 10.0.0.7 > 5 /s for 3 intervals
 //! ```
 
-mod flow;
-mod flow_rule;
-mod gateway;
 mod rule;
 mod sample;
 mod scan;
 mod watch;
+mod words;
 
-pub use flow::{FlowMetric, FlowNumbers, FlowPart, FlowThing, Stat};
-pub(crate) use gateway::is_refusal;
-pub use gateway::{GatewayNumbers, GatewayThing};
-pub use rule::{Comparison, Metric, Part, Rule, RuleError, Scope, Thing};
-pub use sample::Sample;
-use watch::measure_run;
-pub use watch::{AlertEvent, Measured, Numbers, ScopeNumbers, Watch};
+pub use rule::{Comparison, Metric, Rule, RuleError, Scope};
+pub use sample::{Sample, Stat};
+pub use watch::{AlertEvent, Numbers, Watch};
+pub use words::{Measured, Words};
 
 /// Rules of one run at most: each costs a histogram per interval.
 pub const MAX_RULES: usize = 64;

@@ -1,25 +1,34 @@
 //! The grammar of a rule.
 //!
 //! ```text
-//! rule    = metric [ "of" scope ] op limit [ "for" N "interval"[s] ] [ "min" N "sample"[s] ]
-//! metric  = "p" 1-99 [ "." digits ] | "p999" | "p9999" | "min" | "mean" | "max"
-//!         | thing "rate" | part "share" | "drops" | "table" "fill"
-//! thing   = "requests" | "responses" | "unanswered" | "4xx" | "5xx" | "packets" | "bits"
-//! part    = "4xx" | "5xx" | "unanswered" | "orphans" | "retransmissions"
-//! scope   = "host" name | "server" address[:port] | "client" address | "url" template
-//! op      = ">" | ">=" | "<" | "<="
-//! limit   = number [ unit ]     ns us ms s for times, % for shares and fill, /s for rates
+//! rule     = metric [ "of" scope ] op limit [ "for" N "interval"[s] ] [ "min" N "sample"[s] ]
+//! metric   = stat [ "of" quantity ] | thing "rate" | part "share" | "drops" | "table" "fill" | "active" "flows"
+//! stat     = "p" 1-99 [ "." digits ] | "p999" | "p9999" | "min" | "mean" | "max"
+//! quantity = "rtt" | "server" "rtt" | "client" "rtt" | "handshake" | "throughput" | "duration"
+//! thing    = "packets" | "bits"
+//!   http:    | "requests" | "responses" | "unanswered" | "4xx" | "5xx"
+//!   flows:   | "flows" | "new" "flows" | "resets" | "unanswered" | "retransmissions"
+//!   gateway: | "events" | "blocked" | a kind of event: "infected", "keyword", "unscanned"...
+//! part     =
+//!   http:    "4xx" | "5xx" | "unanswered" | "orphans" | "retransmissions"
+//!   flows:   "retransmissions" | "resets" | "unanswered" | a class of anomalies
+//! scope    = "server" address[:port] | "client" address
+//!   http:    | "host" name | "url" template
+//!   flows:   | "name" name | "application" name
+//!   gateway: | "application" name
+//! op       = ">" | ">=" | "<" | "<="
+//! limit    = number [ unit ]     ns us ms s for times, % for shares and fill, /s for rates, bit/s for throughput
 //! ```
-//! That is in the words of HTTP; flows and gateways have their own metrics and scopes: see `flow.rs`
-//! and `gateway.rs`.
+//! A quantity is named of flows only, which have several; a gateway has no stat and no table.
 
 use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
 
-use super::flow::{FlowMetric, Stat};
-use super::gateway::GatewayThing;
+use super::sample::Stat;
 use super::scan::{Token, tokens};
+use super::words::{Measured, Words};
+use crate::api::HttpCounts;
 
 /// Longest rule, in characters.
 const MAX_CHARS: usize = 400;
@@ -36,83 +45,40 @@ pub struct RuleError {
     pub message: String,
 }
 
-/// What can be counted per second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thing {
-    /// Requests.
-    Requests,
-    /// Final responses.
-    Responses,
-    /// Requests without a response.
-    Unanswered,
-    /// Responses with 4xx.
-    Errors4xx,
-    /// Responses with 5xx.
-    Errors5xx,
-    /// Packets (of the whole run only).
-    Packets,
-    /// Bits on the wire (of the whole run only).
-    Bits,
-}
-
-/// What can be a share of a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// 4xx of all responses.
-    Errors4xx,
-    /// 5xx of all responses.
-    Errors5xx,
-    /// Unanswered of all requests.
-    Unanswered,
-    /// Orphans of all responses.
-    Orphans,
-    /// Retransmitted heads for every request.
-    Retransmissions,
-}
-
 /// What a rule measures.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Metric {
-    /// Response time that this share (0 to 1) of transactions did not exceed.
-    Quantile(f64),
-    /// Shortest response time.
-    Min,
-    /// Mean response time.
-    Mean,
-    /// Longest response time.
-    Max,
+    /// A figure of a distribution: its place among those of the kind, and its unit.
+    Of(Stat, usize, &'static str),
     /// So many a second.
-    Rate(Thing),
+    Rate(String),
     /// A share, percent.
-    Share(Part),
+    Share(String),
     /// Everything lost, whatever the cause.
     Drops,
     /// Fill of the table, percent.
     TableFill,
-    /// What only flows have.
-    Flow(FlowMetric),
-    /// What only gateways have: so many a second.
-    Gateway(GatewayThing),
+    /// Entries in the table.
+    Active,
 }
 
 impl Metric {
     /// Unit of its values.
     #[must_use]
-    pub const fn unit(self) -> &'static str {
+    pub const fn unit(&self) -> &'static str {
         match self {
-            Self::Quantile(_) | Self::Min | Self::Mean | Self::Max => "ns",
-            Self::Rate(_) | Self::Gateway(_) => "/s",
+            Self::Of(_, _, unit) => unit,
+            Self::Rate(_) => "/s",
             Self::Share(_) | Self::TableFill => "%",
-            Self::Drops => "",
-            Self::Flow(metric) => metric.unit(),
+            Self::Drops | Self::Active => "",
         }
     }
 
     /// Whether it exists for one host, server, client and so on.
-    const fn has_scope(self) -> bool {
+    fn has_scope(&self) -> bool {
         match self {
-            Self::Drops | Self::TableFill | Self::Rate(Thing::Packets | Thing::Bits) => false,
-            Self::Flow(metric) => metric.has_scope(),
+            Self::Drops | Self::TableFill | Self::Active => false,
+            Self::Rate(word) => !matches!(word.as_str(), "packets" | "bits" | "new flows"),
             _ => true,
         }
     }
@@ -120,18 +86,12 @@ impl Metric {
     /// Samples an interval needs for the value to mean something: a quantile needs as many that one
     /// of them is expected above it (20 for p95, 100 for p99), at least 20; a share and a mean need 20;
     /// counts, minimum and maximum need one or none.
-    fn default_min_samples(self) -> u64 {
+    fn default_min_samples(&self) -> u64 {
         match self {
-            Self::Quantile(q) | Self::Flow(FlowMetric::Of(Stat::Quantile(q), _)) => one_above(q),
-            Self::Mean
-            | Self::Share(_)
-            | Self::Flow(FlowMetric::Share(_) | FlowMetric::Of(Stat::Mean, _)) => 20,
-            Self::Min | Self::Max | Self::Flow(FlowMetric::Of(..)) => 1,
-            Self::Rate(_)
-            | Self::Gateway(_)
-            | Self::Drops
-            | Self::TableFill
-            | Self::Flow(FlowMetric::Rate(_) | FlowMetric::Active) => 0,
+            Self::Of(Stat::Quantile(q), ..) => one_above(*q),
+            Self::Of(Stat::Mean, ..) | Self::Share(_) => 20,
+            Self::Of(..) => 1,
+            Self::Rate(_) | Self::Drops | Self::TableFill | Self::Active => 0,
         }
     }
 }
@@ -163,14 +123,6 @@ pub enum Scope {
     Name(String),
     /// Flows or events of this application protocol.
     Application(String),
-}
-
-/// Whose words a rule is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Words {
-    Http,
-    Flows,
-    Gateway,
 }
 
 /// How the value relates to the limit when the limit is broken.
@@ -224,7 +176,7 @@ pub struct Rule {
 }
 
 /// Reads the words of a rule one after the other.
-pub(super) struct Parser<'a> {
+struct Parser<'a> {
     words: Words,
     rule: &'a str,
     tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
@@ -236,28 +188,27 @@ impl std::str::FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(rule: &str) -> Result<Self, RuleError> {
-        Self::read(rule, Words::Http)
+        Self::read::<HttpCounts>(rule)
+    }
+}
+
+/// `a`, `b` or `c`.
+fn listed(all: impl IntoIterator<Item = &'static str>) -> String {
+    let mut all: Vec<String> = all.into_iter().map(|word| format!("`{word}`")).collect();
+    let last = all.pop().unwrap_or_default();
+    if all.is_empty() {
+        last
+    } else {
+        format!("{} or {last}", all.join(", "))
     }
 }
 
 impl Rule {
-    /// Reads a rule in the words of flows.
+    /// Reads a rule over counts of this kind.
     ///
     /// # Errors
-    /// Where it is none.
-    pub fn of_flows(rule: &str) -> Result<Self, RuleError> {
-        Self::read(rule, Words::Flows)
-    }
-
-    /// Reads a rule in the words of a gateway.
-    ///
-    /// # Errors
-    /// Where it is none.
-    pub fn of_gateway(rule: &str) -> Result<Self, RuleError> {
-        Self::read(rule, Words::Gateway)
-    }
-
-    fn read(rule: &str, words: Words) -> Result<Self, RuleError> {
+    /// Where it is not one.
+    pub fn read<C: Measured>(rule: &str) -> Result<Self, RuleError> {
         let fault = |column, message: &str| RuleError {
             rule: crate::text::clean(rule.chars().take(MAX_CHARS).collect::<String>().as_bytes()),
             column,
@@ -275,21 +226,17 @@ impl Rule {
         let tokens =
             tokens(rule).map_err(|column| fault(column, "this quotation mark is not closed"))?;
         let mut parser = Parser {
-            words,
+            words: C::WORDS,
             rule,
             tokens: tokens.into_iter().peekable(),
             end: rule.chars().count() + 1,
         };
-        parser.rule()
+        parser.rule::<C>()
     }
 }
 
 impl Parser<'_> {
-    pub(super) fn fault<T>(
-        &self,
-        column: usize,
-        message: impl Into<String>,
-    ) -> Result<T, RuleError> {
+    fn fault<T>(&self, column: usize, message: impl Into<String>) -> Result<T, RuleError> {
         Err(RuleError {
             rule: self.rule.to_owned(),
             column,
@@ -297,30 +244,26 @@ impl Parser<'_> {
         })
     }
 
-    pub(super) fn column(&mut self) -> usize {
+    fn column(&mut self) -> usize {
         let end = self.end;
         self.tokens.peek().map_or(end, |token| token.column)
     }
 
-    pub(super) fn next(&mut self, expected: &str) -> Result<Token, RuleError> {
+    fn next(&mut self, expected: &str) -> Result<Token, RuleError> {
         match self.tokens.next() {
             Some(token) => Ok(token),
             None => self.fault(self.end, format!("expected {expected}, the rule ends here")),
         }
     }
 
-    pub(super) fn keyword(&mut self, word: &str) -> bool {
+    fn keyword(&mut self, word: &str) -> bool {
         self.tokens
             .next_if(|token| !token.is_quoted && token.text.eq_ignore_ascii_case(word))
             .is_some()
     }
 
-    fn rule(&mut self) -> Result<Rule, RuleError> {
-        let metric = match self.words {
-            Words::Http => self.metric()?,
-            Words::Flows => self.flow_metric()?,
-            Words::Gateway => self.gateway_metric()?,
-        };
+    fn rule<C: Measured>(&mut self) -> Result<Rule, RuleError> {
+        let metric = self.metric::<C>()?;
         let of = self.column();
         let scope = if self.keyword("of") {
             if !metric.has_scope() {
@@ -343,15 +286,15 @@ impl Parser<'_> {
                 );
             }
         };
-        let threshold = self.limit(metric)?;
+        let threshold = self.limit(&metric)?;
         let mut rule = Rule {
             text: self.rule.split_whitespace().collect::<Vec<_>>().join(" "),
+            min_samples: metric.default_min_samples(),
             metric,
             scope,
             comparison,
             threshold,
             intervals: 1,
-            min_samples: metric.default_min_samples(),
         };
         if self.keyword("for") {
             let count = self.count("interval", 1, 10_000)?;
@@ -372,81 +315,103 @@ impl Parser<'_> {
         }
     }
 
-    fn metric(&mut self) -> Result<Metric, RuleError> {
-        const EXPECTED: &str =
-            "what to measure: p95, mean, max, `requests rate`, `5xx share`, drops, `table fill`...";
-        let first = self.next(EXPECTED)?;
-        let word = first.text.to_ascii_lowercase();
-        if let Some(quantile) = quantile(&word) {
-            return Ok(Metric::Quantile(quantile));
-        }
-        let (rate, share) = match word.as_str() {
-            "min" => return Ok(Metric::Min),
-            "mean" => return Ok(Metric::Mean),
-            "max" => return Ok(Metric::Max),
-            "drops" => return Ok(Metric::Drops),
-            "table" => {
-                let column = self.column();
-                return if self.keyword("fill") {
-                    Ok(Metric::TableFill)
-                } else {
-                    self.fault(column, "expected `fill`")
-                };
+    fn metric<C: Measured>(&mut self) -> Result<Metric, RuleError> {
+        let expected = self.words.expected;
+        let first = self.next(expected)?;
+        let mut word = first.text.to_ascii_lowercase();
+        let stat = match word.as_str() {
+            "min" => Some(Stat::Min),
+            "mean" => Some(Stat::Mean),
+            "max" => Some(Stat::Max),
+            _ => quantile(&word).map(Stat::Quantile),
+        };
+        match (stat, self.words.quantities) {
+            (None, _) | (_, []) => {}
+            (Some(stat), [(_, unit)]) => return Ok(Metric::Of(stat, 0, unit)),
+            (Some(stat), _) => {
+                self.expect("of", ", as in `p95 of rtt`")?;
+                let (at, unit) = self.quantity()?;
+                return Ok(Metric::Of(stat, at, unit));
             }
-            "requests" => (Some(Thing::Requests), None),
-            "responses" => (Some(Thing::Responses), None),
-            "packets" => (Some(Thing::Packets), None),
-            "bits" => (Some(Thing::Bits), None),
-            "4xx" => (Some(Thing::Errors4xx), Some(Part::Errors4xx)),
-            "5xx" => (Some(Thing::Errors5xx), Some(Part::Errors5xx)),
-            "unanswered" => (Some(Thing::Unanswered), Some(Part::Unanswered)),
-            "orphans" => (None, Some(Part::Orphans)),
-            "retransmissions" => (None, Some(Part::Retransmissions)),
-            _ => {
-                return self.fault(
-                    first.column,
-                    format!("expected {EXPECTED}, found `{}`", first.text),
-                );
+        }
+        let none = C::default();
+        match word.as_str() {
+            "drops" => return Ok(Metric::Drops),
+            "table" if self.words.has_table => {
+                return self.expect("fill", "").map(|()| Metric::TableFill);
+            }
+            "active" if self.words.has_active => {
+                return self.expect("flows", "").map(|()| Metric::Active);
+            }
+            "new" if none.rate("new flows").is_some() => {
+                self.expect("flows", "")?;
+                word.push_str(" flows");
+            }
+            _ => {}
+        }
+        let has_rate = matches!(word.as_str(), "packets" | "bits") || none.rate(&word).is_some();
+        let has_share = none.share(&word).is_some();
+        let column = self.column();
+        if has_rate && self.keyword("rate") {
+            return Ok(Metric::Rate(word));
+        }
+        if has_share && self.keyword("share") {
+            return Ok(Metric::Share(word));
+        }
+        let message = match (has_rate, has_share) {
+            (true, true) => "expected `rate` or `share`",
+            (true, false) => "expected `rate`",
+            (false, true) => "expected `share`",
+            (false, false) => {
+                let message = format!("expected {expected}, found `{}`", first.text);
+                return self.fault(first.column, message);
             }
         };
+        self.fault(column, message)
+    }
+
+    /// The next word, which must be this one.
+    fn expect(&mut self, word: &str, example: &str) -> Result<(), RuleError> {
         let column = self.column();
-        if let Some(thing) = rate
-            && self.keyword("rate")
-        {
-            return Ok(Metric::Rate(thing));
+        if self.keyword(word) {
+            Ok(())
+        } else {
+            self.fault(column, format!("expected `{word}`{example}"))
         }
-        if let Some(part) = share
-            && self.keyword("share")
-        {
-            return Ok(Metric::Share(part));
+    }
+
+    /// The place of a quantity, and its unit.
+    fn quantity(&mut self) -> Result<(usize, &'static str), RuleError> {
+        let all = self.words.quantities;
+        let expected = listed(all.iter().map(|(name, _)| *name));
+        let token = self.next(&expected)?;
+        let word = token.text.to_ascii_lowercase();
+        for (at, (name, unit)) in all.iter().enumerate() {
+            let (first, second) = name.split_once(' ').unwrap_or((name, ""));
+            if first == word {
+                if !second.is_empty() {
+                    self.expect(second, "")?;
+                }
+                return Ok((at, unit));
+            }
         }
-        self.fault(
-            column,
-            match (rate, share) {
-                (Some(_), Some(_)) => "expected `rate` or `share`",
-                (Some(_), None) => "expected `rate`",
-                _ => "expected `share`",
-            },
-        )
+        self.fault(token.column, format!("expected {expected}, found `{word}`"))
     }
 
     fn scope(&mut self) -> Result<Scope, RuleError> {
-        let kinds = match self.words {
-            Words::Http => "`host`, `server`, `client` or `url`",
-            Words::Flows => "`name`, `server`, `client` or `application`",
-            Words::Gateway => "`application`, `server` or `client`",
-        };
-        let kind = self.next(kinds)?;
-        let what = match (self.words, kind.text.to_ascii_lowercase().as_str()) {
-            (Words::Http, "host") => "a host name",
-            (Words::Flows, "name") => "the name of a server",
-            (_, "server") => "an address, with or without a port",
-            (_, "client") => "an address",
-            (Words::Http, "url") => "a URL template such as shop/cart/{n}",
-            (Words::Flows | Words::Gateway, "application") => "an application protocol such as tls",
-            (_, other) => {
-                return self.fault(kind.column, format!("expected {kinds}, found `{other}`"));
+        let kinds = listed(self.words.scopes.iter().copied());
+        let kind = self.next(&kinds)?;
+        let word = kind.text.to_ascii_lowercase();
+        let what = match word.as_str() {
+            word if !self.words.scopes.contains(&word) => {
+                return self.fault(kind.column, format!("expected {kinds}, found `{word}`"));
             }
+            "host" => "a host name",
+            "name" => "the name of a server",
+            "client" => "an address",
+            "url" => "a URL template such as shop/cart/{n}",
+            "application" => "an application protocol such as tls",
+            _ => "an address, with or without a port",
         };
         let name = self.next(what)?;
         if name.text.is_empty() || (!name.is_quoted && name.text.starts_with(['<', '>'])) {
@@ -454,7 +419,7 @@ impl Parser<'_> {
         }
         let wrong =
             |parser: &Self| parser.fault(name.column, format!("`{}` is not {what}", name.text));
-        match kind.text.to_ascii_lowercase().as_str() {
+        match word.as_str() {
             "host" => Ok(Scope::Host(name.text.to_lowercase())),
             "name" => Ok(Scope::Name(name.text.to_lowercase())),
             "application" => Ok(Scope::Application(name.text.to_lowercase())),
@@ -479,7 +444,7 @@ impl Parser<'_> {
     }
 
     /// A number and its unit, which may stand apart: `500 ms`, `500ms`, `2%`, `10 /s`, `3`.
-    fn limit(&mut self, metric: Metric) -> Result<f64, RuleError> {
+    fn limit(&mut self, metric: &Metric) -> Result<f64, RuleError> {
         let token = self.next("a number")?;
         let split = token
             .text
@@ -552,7 +517,7 @@ impl Parser<'_> {
 }
 
 /// The share of a word such as `p95`, `p99.9` or `p999`.
-pub(super) fn quantile(word: &str) -> Option<f64> {
+fn quantile(word: &str) -> Option<f64> {
     let digits = word.strip_prefix('p')?;
     if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit() || c == '.') {
         return None;
@@ -573,6 +538,7 @@ pub(super) fn quantile(word: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::GatewayCounts;
     use proptest::prelude::*;
 
     fn parse(rule: &str) -> Rule {
@@ -583,7 +549,7 @@ mod tests {
     fn rules_of_the_manual() {
         let rule = parse("p95 of host Shop  > 500 ms for 3 intervals");
         assert_eq!(rule.text, "p95 of host Shop > 500 ms for 3 intervals");
-        assert_eq!(rule.metric, Metric::Quantile(0.95));
+        assert_eq!(rule.metric, Metric::Of(Stat::Quantile(0.95), 0, "ns"));
         assert_eq!(rule.scope, Scope::Host("shop".into()));
         assert_eq!(
             (rule.threshold, rule.intervals, rule.min_samples),
@@ -591,14 +557,14 @@ mod tests {
         );
 
         let rule = parse("5xx share > 2 %");
-        assert_eq!(rule.metric, Metric::Share(Part::Errors5xx));
+        assert_eq!(rule.metric, Metric::Share("5xx".into()));
         assert_eq!(
             (rule.scope, rule.threshold, rule.intervals),
             (Scope::Run, 2.0, 1)
         );
 
         let rule = parse("requests rate < 10 /s for 5 intervals");
-        assert_eq!(rule.metric, Metric::Rate(Thing::Requests));
+        assert_eq!(rule.metric, Metric::Rate("requests".into()));
         assert_eq!(
             (rule.comparison, rule.threshold, rule.min_samples),
             (Comparison::Below, 10.0, 0)
@@ -615,7 +581,10 @@ mod tests {
         assert_eq!(rule.scope, Scope::Url("shop/cart/{n}".into()));
         assert_eq!(rule.min_samples, 50);
 
-        assert_eq!(parse("p999 > 1us").metric, Metric::Quantile(0.999));
+        assert_eq!(
+            parse("p999 > 1us").metric,
+            Metric::Of(Stat::Quantile(0.999), 0, "ns")
+        );
         assert_eq!(parse("p99.9 > 1us").metric, parse("p999 > 1us").metric);
         assert_eq!(parse("p999 > 1us").min_samples, 1000);
         assert_eq!(parse("bits rate > 9.5 G/s").threshold, 9.5e9);
@@ -663,6 +632,36 @@ mod tests {
             let error = rule.parse::<Rule>().expect_err(rule);
             assert_eq!(error.column, column, "{error}");
             assert!(error.message.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn rules_of_a_gateway() {
+        let rule =
+            Rule::read::<GatewayCounts>("infected rate of client 10.0.0.7 > 0 /s").expect("a rule");
+        assert_eq!(rule.metric, Metric::Rate("infected".into()));
+        assert_eq!(rule.scope, Scope::Client([10, 0, 0, 7].into()));
+        assert_eq!(rule.min_samples, 0, "a rate of nothing is a rate");
+        let application =
+            Rule::read::<GatewayCounts>("Blocked rate of application MSN > 5 /s for 2 intervals");
+        let application = application.expect("a rule");
+        assert_eq!(application.scope, Scope::Application("msn".into()));
+        assert_eq!(application.metric, Metric::Rate("blocked".into()));
+        for (rule, column, message) in [
+            ("p95 > 1 ms", 1, "expected what to measure: `infected rate`"),
+            ("table fill > 1 %", 1, "expected what to measure"),
+            ("infected share > 1 %", 10, "expected `rate`"),
+            (
+                "infected rate of host a > 1 /s",
+                18,
+                "expected `application`, `server` or `client`",
+            ),
+            ("drops of client 10.0.0.1 > 1", 7, "for the whole run only"),
+            ("infected rate > 1 %", 19, "expected `/s`"),
+        ] {
+            let error = Rule::read::<GatewayCounts>(rule).expect_err(rule);
+            assert!(error.message.contains(message), "{rule}: {error}");
+            assert_eq!(error.column, column, "{rule}: {error}");
         }
     }
 

@@ -4,8 +4,20 @@ use std::collections::VecDeque;
 
 use linkweir_sketch::LogLinear;
 
-use super::flow::Stat;
 use crate::text::{percent, to_f64};
+
+/// A figure of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Stat {
+    /// What this share (0 to 1) of samples did not exceed.
+    Quantile(f64),
+    /// Smallest.
+    Min,
+    /// Mean.
+    Mean,
+    /// Largest.
+    Max,
+}
 
 /// What a metric stands on in one interval.
 #[derive(Debug, Clone, Copy)]

@@ -1,34 +1,12 @@
 //! Where the rules stand: their states and the changes.
 
-use linkweir_sketch::LogLinear;
 use serde::Serialize;
 
-use super::flow::Stat;
-use super::rule::{Metric, Part, Rule, Thing};
+use super::rule::{Metric, Rule};
 use super::sample::{Few, Sample};
+use super::words::Measured;
 use crate::api::{AlertState, AlertStatus, Dropped, TableState};
 use crate::text::{figure, percent, to_f64};
-
-/// What the transactions of a scope came to in an interval.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ScopeNumbers {
-    /// Requests whose fate became known.
-    pub requests: u64,
-    /// Final responses.
-    pub responses: u64,
-    /// Requests without a response.
-    pub unanswered: u64,
-    /// Responses without a request.
-    pub orphans: u64,
-    /// Retransmitted heads.
-    pub retransmissions: u64,
-    /// Responses with 4xx.
-    pub errors_4xx: u64,
-    /// Responses with 5xx.
-    pub errors_5xx: u64,
-    /// Response times, nanoseconds.
-    pub response_time: LogLinear,
-}
 
 /// The numbers of a closed interval for one rule.
 #[derive(Debug, Clone, Copy)]
@@ -75,62 +53,31 @@ impl std::fmt::Display for AlertEvent {
     }
 }
 
-/// What a rule can measure.
-pub trait Measured {
-    /// What a metric stands on in an interval.
-    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> Sample<'_>;
-}
-
 impl Numbers<'_> {
-    /// So many in a second.
-    pub(super) fn rate(&self, count: u64) -> Sample<'static> {
-        let rate = to_f64(count) / self.interval_s;
-        Sample::Figure(rate.is_finite().then_some(rate))
-    }
-}
-
-/// What is measured of a run, whatever its records are.
-pub(super) fn measure_run(metric: Metric, numbers: &Numbers<'_>) -> Sample<'static> {
-    Sample::Figure(match metric {
-        Metric::Rate(Thing::Packets) => return numbers.rate(numbers.packets),
-        Metric::Rate(Thing::Bits) => return numbers.rate(numbers.bytes.saturating_mul(8)),
-        Metric::Drops => Some(to_f64(numbers.dropped.total())),
-        Metric::TableFill => Some(percent(numbers.table.entries, numbers.table.capacity)),
-        _ => None,
-    })
-}
-
-impl Measured for ScopeNumbers {
-    fn measure(&self, metric: Metric, numbers: &Numbers<'_>) -> Sample<'_> {
-        let time = |stat| Sample::Values(stat, &self.response_time);
-        let share = |part: u64, whole: u64| Sample::Share { part, whole };
-        match metric {
-            Metric::Quantile(q) => time(Stat::Quantile(q)),
-            Metric::Min => time(Stat::Min),
-            Metric::Mean => time(Stat::Mean),
-            Metric::Max => time(Stat::Max),
-            Metric::Rate(thing) => {
-                let count = match thing {
-                    Thing::Requests => self.requests,
-                    Thing::Responses => self.responses,
-                    Thing::Unanswered => self.unanswered,
-                    Thing::Errors4xx => self.errors_4xx,
-                    Thing::Errors5xx => self.errors_5xx,
-                    Thing::Packets | Thing::Bits => return measure_run(metric, numbers),
-                };
-                numbers.rate(count)
-            }
-            Metric::Share(part) => match part {
-                Part::Errors4xx => share(self.errors_4xx, self.responses),
-                Part::Errors5xx => share(self.errors_5xx, self.responses),
-                Part::Unanswered => share(self.unanswered, self.requests),
-                Part::Orphans => share(self.orphans, self.responses),
-                Part::Retransmissions => share(self.retransmissions, self.requests),
+    /// What a metric stands on in the interval.
+    fn measure<'a, C: Measured>(&self, metric: &Metric, counts: &'a C) -> Sample<'a> {
+        let rate = |count| {
+            let rate = to_f64(count) / self.interval_s;
+            rate.is_finite().then_some(rate)
+        };
+        Sample::Figure(match metric {
+            Metric::Of(stat, at, _) => match counts.distributions().get(*at).copied() {
+                Some(values) => return Sample::Values(*stat, values),
+                None => None,
             },
-            Metric::Drops | Metric::TableFill | Metric::Flow(_) | Metric::Gateway(_) => {
-                measure_run(metric, numbers)
-            }
-        }
+            Metric::Share(word) => match counts.share(word) {
+                Some((part, whole)) => return Sample::Share { part, whole },
+                None => None,
+            },
+            Metric::Rate(word) => match word.as_str() {
+                "packets" => rate(self.packets),
+                "bits" => rate(self.bytes.saturating_mul(8)),
+                word => counts.rate(word).and_then(rate),
+            },
+            Metric::Drops => Some(to_f64(self.dropped.total())),
+            Metric::TableFill => Some(percent(self.table.entries, self.table.capacity)),
+            Metric::Active => Some(to_f64(self.table.entries)),
+        })
     }
 }
 
@@ -191,7 +138,7 @@ impl Watch {
     /// and has no data any more.
     pub fn interval(&mut self, scope: &impl Measured, numbers: &Numbers<'_>) -> bool {
         self.number += 1;
-        self.value = self.judge(scope.measure(self.rule.metric, numbers));
+        self.value = self.judge(numbers.measure(&self.rule.metric, scope));
         let next = match self.value {
             Some(value) => {
                 self.judged = self.number;
@@ -274,7 +221,10 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{GatewayCounts, HttpCounts};
+    use crate::figures::Hidden;
     use AlertState::{Firing, NoData, Ok as Fine, Pending, Resolved};
+    use linkweir_record::gateway::GatewayEventKind;
 
     fn watch(rule: &str) -> Watch {
         Watch::new(rule.parse().unwrap())
@@ -294,7 +244,7 @@ mod tests {
         }
     }
 
-    fn value(rule: &str, scope: &ScopeNumbers) -> Option<f64> {
+    fn value(rule: &str, scope: &HttpCounts) -> Option<f64> {
         let mut watch = watch(rule);
         let dropped = Dropped {
             kernel: 3,
@@ -306,18 +256,57 @@ mod tests {
     }
 
     #[test]
+    fn values_of_a_gateway() {
+        let mut scope = GatewayCounts {
+            refused: 6,
+            ..GatewayCounts::default()
+        };
+        for (kind, count) in [
+            (GatewayEventKind::Decided, 20),
+            (GatewayEventKind::Blocked, 4),
+            (GatewayEventKind::Infected, 2),
+        ] {
+            scope.kinds.record_n(kind, count);
+        }
+        let dropped = Dropped {
+            kernel: 3,
+            ..Dropped::default()
+        };
+        let numbers = Numbers {
+            interval_s: 2.0,
+            t_ms: 0,
+            packets: 100,
+            bytes: 1_000,
+            dropped: &dropped,
+            table: TableState::default(),
+        };
+        for (rule, want) in [
+            ("infected rate > 1 /s", 1.0),
+            ("blocked rate > 1 /s", 5.0),
+            ("events rate > 1 /s", 13.0),
+            ("message rate > 1 /s", 0.0),
+            ("packets rate > 1 /s", 50.0),
+            ("drops > 1", 3.0),
+        ] {
+            let mut watch = Watch::new(Rule::read::<GatewayCounts>(rule).expect(rule));
+            watch.interval(&scope, &numbers);
+            assert_eq!(watch.status().value, Some(want), "{rule}");
+        }
+    }
+
+    #[test]
     fn values() {
-        let mut scope = ScopeNumbers {
+        let mut scope = HttpCounts {
             requests: 50,
             responses: 40,
             unanswered: 10,
-            errors_4xx: 4,
-            errors_5xx: 2,
+            errors_4xx: Hidden(4),
+            errors_5xx: Hidden(2),
             orphans: 1,
             retransmissions: 5,
-            ..ScopeNumbers::default()
+            ..HttpCounts::default()
         };
-        (1..=40).for_each(|n| scope.response_time.record(n));
+        (1..=40).for_each(|n| scope.response_time_ns.record(n));
         for (rule, want) in [
             ("requests rate > 1 /s", 25.0),
             ("unanswered share > 1 %", 20.0),
@@ -340,7 +329,7 @@ mod tests {
         // 40 samples are too few for p99 unless the rule says otherwise.
         assert_eq!(value("p99 > 1 ns", &scope), None);
         assert_eq!(value("p99 > 1 ns min 40 samples", &scope), Some(40.0));
-        let empty = ScopeNumbers::default();
+        let empty = HttpCounts::default();
         assert_eq!(value("5xx share > 0 % min 0 samples", &empty), None);
         assert_eq!(value("p50 < 1 s min 0 samples", &empty), None);
         assert_eq!(value("requests rate < 1 /s", &empty), Some(0.0));
@@ -355,7 +344,7 @@ mod tests {
                 ring: dropped,
                 ..Dropped::default()
             };
-            let changed = watch.interval(&ScopeNumbers::default(), &numbers(t as u64, &dropped));
+            let changed = watch.interval(&HttpCounts::default(), &numbers(t as u64, &dropped));
             let status = watch.status();
             seen.push((status.state, changed, status.since_ms));
         }
@@ -384,10 +373,10 @@ mod tests {
         let quiet = Dropped::default();
         let mut told = Vec::new();
         for (t_ms, (responses, errors_5xx)) in (1..).zip(intervals) {
-            let scope = ScopeNumbers {
+            let scope = HttpCounts {
                 responses,
-                errors_5xx,
-                ..ScopeNumbers::default()
+                errors_5xx: Hidden(errors_5xx),
+                ..HttpCounts::default()
             };
             if watch.interval(&scope, &numbers(t_ms, &quiet)) {
                 let event = AlertEvent {
@@ -405,10 +394,10 @@ mod tests {
     fn one_slow_request_is_no_alert() {
         let mut watch = watch("p95 > 1 ms");
         let quiet = Dropped::default();
-        let mut slow = ScopeNumbers::default();
-        slow.response_time.record(5_000_000);
+        let mut slow = HttpCounts::default();
+        slow.response_time_ns.record(5_000_000);
         assert!(!watch.interval(&slow, &numbers(1, &quiet)));
-        slow.response_time.record_n(5_000_000, 19);
+        slow.response_time_ns.record_n(5_000_000, 19);
         assert!(watch.interval(&slow, &numbers(2, &quiet)));
         let mut event = AlertEvent {
             source: "eth0".into(),
@@ -448,8 +437,8 @@ mod tests {
         let mut watch = watch("p90 > 1 ms");
         let quiet = Dropped::default();
         let states = [900_000, 2_000_000, 2_000_000].map(|time| {
-            let mut scope = ScopeNumbers::default();
-            scope.response_time.record_n(time, 12);
+            let mut scope = HttpCounts::default();
+            scope.response_time_ns.record_n(time, 12);
             watch.interval(&scope, &numbers(1, &quiet));
             (
                 watch.status().state,
@@ -483,7 +472,7 @@ mod tests {
         let mut watch = watch(rule);
         let quiet = Dropped::default();
         for t in 0..10 {
-            watch.interval(&ScopeNumbers::default(), &numbers(t, &quiet));
+            watch.interval(&HttpCounts::default(), &numbers(t, &quiet));
         }
         assert_eq!(watch.status().state, NoData);
         assert_eq!(watch.status().state.as_str(), "no_data");

@@ -1,34 +1,51 @@
 //! What the statistics say of the events of a gateway.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use linkweir_record::gateway::GatewayEventKind;
 use serde::Serialize;
 
-use super::{Percentiles, UnknownWord, Word};
+use super::{UnknownWord, Word};
+use crate::figures::{Class, Classes, Derived, Names, figures, rows};
 
-/// What the events of an interval, or of a run, came to.
-///
-/// A connection is stopped once: by a rule, which is an event `decided` with the action `drop` or
-/// `reject`, or for what it carried, which is an event `blocked`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct GatewayFigures {
-    /// Events of all kinds.
-    pub events: u64,
-    /// By kind, those that occurred.
-    pub kinds: BTreeMap<&'static str, u64>,
-    /// Events by application; what has no counter of its own is `other`.
-    pub applications: BTreeMap<String, u64>,
-    /// Events by rule of the policy; what has no counter of its own is `other`.
-    pub rules: BTreeMap<String, u64>,
-    /// Connections that a rule dropped or rejected.
-    pub refused: u64,
-    /// Inspected connections that were dropped or reset for what they carried.
-    pub blocked: u64,
-    /// Bytes of the files of events `file` that passed by.
-    pub transferred_bytes: u64,
-    /// Sizes of those files. Bytes.
-    pub file_size: Option<Percentiles>,
+impl Class for GatewayEventKind {
+    const ALL: &'static [Self] = &Self::ALL;
+
+    fn name(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+figures! {
+    /// What the events of an interval, or of a run, came to.
+    ///
+    /// A connection is stopped once: by a rule, which is an event `decided` with the action `drop` or
+    /// `reject`, or for what it carried, which is an event `blocked`.
+    GatewayCounts => GatewayFigures {
+        /// Events of all kinds.
+        events: Derived,
+        /// By kind, those that occurred.
+        kinds: Classes<GatewayEventKind>,
+        /// Events by application; what has no counter of its own is `other`.
+        applications: Names<64, true>,
+        /// Events by rule of the policy; what has no counter of its own is `other`.
+        rules: Names<64, true>,
+        /// Connections that a rule dropped or rejected.
+        refused: u64,
+        /// Inspected connections that were dropped or reset for what they carried.
+        blocked: Derived,
+        /// Bytes of the files of events `file` that passed by.
+        transferred_bytes: u64,
+    }
+    distributions {
+        /// Sizes of those files. Bytes.
+        file_size,
+    }
+    derive |counts, figures| {
+        figures.events = counts.kinds.total();
+        figures.blocked = counts.kinds.get(GatewayEventKind::Blocked);
+    };
+    is_sound |_| true;
 }
 
 impl GatewayFigures {
@@ -83,29 +100,30 @@ words! {
     }
 }
 
-/// One key of a table of events.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GatewayTopRow {
-    /// The application, client, file name or finding.
-    pub key: String,
-    /// Events; at most [`TopTable::floor`](super::TopTable::floor) too many.
-    pub events: u64,
-    /// Connections that were decided.
-    pub connections: u64,
-    /// Connections that a rule dropped or rejected.
-    pub refused: u64,
-    /// Connections that were dropped or reset for what they carried.
-    pub blocked: u64,
-    /// Keywords, file names and viruses that were found.
-    pub found: u64,
-    /// Of those, viruses.
-    pub infected: u64,
-    /// Chat messages.
-    pub messages: u64,
-    /// Files.
-    pub files: u64,
-    /// Bytes of files and messages.
-    pub bytes: u64,
+rows! {
+    /// One key of a table of events.
+    GatewayKeyed => GatewayTopRow, GatewayWireKeyed {
+        /// The application, client, file name or finding.
+        key,
+        /// Events; at most [`TopTable::floor`](super::TopTable::floor) too many.
+        events,
+        /// Connections that were decided.
+        connections: count,
+        /// Connections that a rule dropped or rejected.
+        refused: count,
+        /// Connections that were dropped or reset for what they carried.
+        blocked: count,
+        /// Keywords, file names and viruses that were found.
+        found: count,
+        /// Of those, viruses.
+        infected: count,
+        /// Chat messages.
+        messages: count,
+        /// Files.
+        files: count,
+        /// Bytes of files and messages.
+        bytes: bytes,
+    }
 }
 
 /// One event as the list of the last ones shows it; texts that are too long end in `...`.

@@ -1,37 +1,46 @@
 //! What the statistics say of HTTP transactions.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{Percentiles, UnknownWord, Word};
+use super::{UnknownWord, Word};
+use crate::figures::{Codes, Derived, Hidden, Names, figures, rows};
 
-/// What the transactions of an interval, or of a run, came to.
-///
-/// A transaction counts in the interval in which its fate was known: with its response, or, where
-/// none came, when the request left the table. So `requests` = `complete` + `unanswered` and
-/// `responses` = `complete` + `orphans` in every interval, and shares are between 0 and 1.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct HttpFigures {
-    /// Requests whose fate became known.
-    pub requests: u64,
-    /// Final responses.
-    pub responses: u64,
-    /// Pairs of both.
-    pub complete: u64,
-    /// Requests without a response.
-    pub unanswered: u64,
-    /// Responses without a request.
-    pub orphans: u64,
-    /// Retransmitted heads of those transactions.
-    pub retransmissions: u64,
-    /// Final responses by status code.
-    pub codes: BTreeMap<u16, u64>,
-    /// Requests by method; more than 32 different ones are `other`.
-    pub methods: BTreeMap<String, u64>,
-    /// Response times, `None` where no transaction was complete.
-    pub response_time_ns: Option<Percentiles>,
+figures! {
+    /// What the transactions of an interval, or of a run, came to.
+    ///
+    /// A transaction counts in the interval in which its outcome became known: with its response, or, where
+    /// none came, when the request left the table. So `requests` = `complete` + `unanswered` and
+    /// `responses` = `complete` + `orphans` in every interval, and shares are between 0 and 1.
+    HttpCounts => HttpFigures {
+        /// Requests whose outcome became known.
+        requests: u64,
+        /// Final responses.
+        responses: u64,
+        /// Pairs of both.
+        complete: Derived,
+        /// Requests without a response.
+        unanswered: u64,
+        /// Responses without a request.
+        orphans: u64,
+        /// Retransmitted heads of those transactions.
+        retransmissions: u64,
+        /// Responses with 4xx.
+        errors_4xx: Hidden,
+        /// Responses with 5xx.
+        errors_5xx: Hidden,
+        /// Final responses by status code.
+        codes: Codes,
+        /// Requests by method; more than 32 different ones are `other`.
+        methods: Names<32, false>,
+    }
+    distributions {
+        /// Response times, of complete transactions. Nanoseconds.
+        response_time_ns,
+    }
+    derive |counts, figures| figures.complete = counts.requests.saturating_sub(counts.unanswered);
+    is_sound |counts| counts.unanswered <= counts.requests && counts.orphans <= counts.responses;
 }
 
 words! {
@@ -72,29 +81,33 @@ words! {
     }
 }
 
-/// One key of a [`TopTable`](super::TopTable).
-///
-/// Units: nanoseconds for times, which are at most 12.5 % too large (`max` is exact).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TopRow {
-    /// The host, server, URL template or client.
-    pub key: String,
-    /// Requests; at most [`TopTable::floor`](super::TopTable::floor) too many.
-    pub requests: u64,
-    /// Responses with 4xx.
-    pub errors_4xx: u64,
-    /// Responses with 5xx.
-    pub errors_5xx: u64,
-    /// Requests without a response.
-    pub unanswered: u64,
-    /// Declared bytes of requests and responses.
-    pub bytes: u64,
-    /// Median response time.
-    pub p50: Option<u64>,
-    /// 95th percentile.
-    pub p95: Option<u64>,
-    /// 99th percentile.
-    pub p99: Option<u64>,
-    /// Longest.
-    pub max: Option<u64>,
+rows! {
+    /// One key of a [`TopTable`](super::TopTable).
+    ///
+    /// Units: nanoseconds for times, which are at most 12.5 % too large (`max` is exact).
+    HttpKeyed => TopRow, HttpWireKeyed {
+        /// The host, server, URL template or client.
+        key,
+        /// Requests; at most [`TopTable::floor`](super::TopTable::floor) too many.
+        requests,
+        /// Responses with 4xx.
+        errors_4xx: count,
+        /// Responses with 5xx.
+        errors_5xx: count,
+        /// Requests without a response.
+        unanswered: count,
+        /// Declared bytes of requests and responses.
+        bytes: bytes,
+    }
+    /// Response times.
+    histogram response_time {
+        /// Median response time.
+        p50 = |times| times.quantile(500),
+        /// 95th percentile.
+        p95 = |times| times.quantile(950),
+        /// 99th percentile.
+        p99 = |times| times.quantile(990),
+        /// Longest.
+        max = |times| times.max(),
+    }
 }

@@ -37,9 +37,15 @@ mod gateway;
 mod http;
 mod probe;
 
-pub use flow::{Application, FlowBy, FlowEnds, FlowFigures, FlowOf, FlowSort, FlowTopRow};
-pub use gateway::{GatewayBy, GatewayFigures, GatewayLine, GatewayOf, GatewaySort, GatewayTopRow};
-pub use http::{By, HttpFigures, HttpOf, Sort, TopRow};
+pub use flow::{
+    Application, Applications, FlowBy, FlowCounts, FlowEnds, FlowFigures, FlowKeyed, FlowOf,
+    FlowSort, FlowTopRow, FlowWireKeyed,
+};
+pub use gateway::{
+    GatewayBy, GatewayCounts, GatewayFigures, GatewayKeyed, GatewayLine, GatewayOf, GatewaySort,
+    GatewayTopRow, GatewayWireKeyed,
+};
+pub use http::{By, HttpCounts, HttpFigures, HttpKeyed, HttpOf, HttpWireKeyed, Sort, TopRow};
 pub use probe::{Probe, Probes};
 
 use std::str::FromStr;
@@ -69,6 +75,25 @@ pub struct Percentiles {
     pub p999: u64,
     /// Largest.
     pub max: u64,
+}
+
+impl Percentiles {
+    /// A figure by its name; `None` of a name that it does not have.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<u64> {
+        Some(match name {
+            "count" => self.count,
+            "min" => self.min,
+            "mean" => self.mean,
+            "p50" => self.p50,
+            "p90" => self.p90,
+            "p95" => self.p95,
+            "p99" => self.p99,
+            "p999" => self.p999,
+            "max" => self.max,
+            _ => return None,
+        })
+    }
 }
 
 /// What was lost, by cause.
@@ -392,7 +417,7 @@ pub struct Numbered<E> {
 }
 
 /// The complementary cumulative distribution of a quantity.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ccdf {
     /// Samples.
     pub count: u64,

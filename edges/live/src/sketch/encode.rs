@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::mergeable::Mergeable;
+use super::series::Mergeable;
 use super::wire::{Distribution, Interval, Key, Message, Table, hex};
 use super::{MAX_BYTES, VERSION};
 use crate::api::Word as _;
+use crate::figures::{Counts as _, Keyed};
 use crate::interval::Open;
+use crate::kind::Kind;
 use crate::part::Part;
 use crate::writer::Seen;
 use linkweir_sketch::TopK;
@@ -18,12 +20,10 @@ const MAX_BUCKETS: usize = 3072;
 /// Series in a message: at most 600 bytes each where every bucket has grown, 90 KiB.
 const MAX_SERIES: usize = 150;
 
-/// The messages of `K`.
-pub(super) type MessageOf<K> = Message<
-    <K as Mergeable>::WireCounts,
-    <K as Mergeable>::WireKeyed,
-    <K as Mergeable>::WireSeries,
->;
+/// The messages of `K` as they are written; the counts are those of the interval itself.
+type Sent<'a, K> = Message<&'a <K as Kind>::Counts, WireKeyed<K>, <K as Mergeable>::WireSeries>;
+/// What is kept with a key of `K`, in a message.
+pub(super) type WireKeyed<K> = <<K as Kind>::Keyed as Keyed>::Wire;
 
 /// An interval, and where the run stood when it closed.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Moment<K: Mergeable> {
     pub(super) seen: Seen,
     /// Records that came too late for their interval.
     pub(super) late: u64,
-    pub(super) marks: K::Marks,
+    pub(super) series: K::Series,
 }
 
 /// What closed, with all that its messages say.
@@ -55,7 +55,7 @@ pub(super) struct Encoder<K: Mergeable> {
     /// What the run had come to at the last interval.
     faults: u64,
     late: u64,
-    marks: K::Marks,
+    series: K::Series,
     /// End of the last interval.
     end: u64,
 }
@@ -68,7 +68,7 @@ impl<K: Mergeable> Encoder<K> {
             seq: 0,
             faults: 0,
             late: 0,
-            marks: K::Marks::default(),
+            series: K::Series::default(),
             end: 0,
         }
     }
@@ -93,7 +93,7 @@ impl<K: Mergeable> Encoder<K> {
     }
 
     /// An empty message, which takes the next number.
-    fn message(&mut self, start_ns: u64, end_ns: u64) -> MessageOf<K> {
+    fn message<'a>(&mut self, start_ns: u64, end_ns: u64) -> Sent<'a, K> {
         let seq = self.seq;
         self.seq += 1;
         Message {
@@ -118,7 +118,7 @@ impl<K: Mergeable> Encoder<K> {
             open,
             seen,
             late,
-            marks,
+            series: now,
         } = moment;
         let sums = &open.sums;
         self.end = open.end;
@@ -132,14 +132,16 @@ impl<K: Mergeable> Encoder<K> {
             last_ns: seen.last.map(linkweir_wire::Timestamp::as_nanos),
             faults: seen.faults.saturating_sub(self.faults),
             late_records: late.saturating_sub(self.late),
-            counts: K::send_counts(&sums.counts),
+            counts: &sums.counts,
         });
-        let mut series = K::send_series(&marks, &self.marks).into_iter().peekable();
-        (self.faults, self.late, self.marks) = (seen.faults, late, marks);
+        let mut series = K::send_series(&now, &self.series).into_iter().peekable();
+        (self.faults, self.late, self.series) = (seen.faults, late, now);
+        let distributions = sums.counts.distributions();
         let mut pieces = K::Of::ALL
             .iter()
-            .flat_map(|of| {
-                let values = K::distribution(&sums.counts, *of).pieces(MAX_BUCKETS);
+            .zip(distributions)
+            .flat_map(|(of, values)| {
+                let values = values.pieces(MAX_BUCKETS);
                 let sent = values
                     .iter()
                     .map(|values| Distribution::of(of.as_str(), values));
@@ -187,7 +189,7 @@ impl<K: Mergeable> Encoder<K> {
 }
 
 /// The `most` largest keys of a table.
-fn sent<K: Mergeable>(by: K::By, table: &TopK<K::Keyed>, most: usize) -> Table<K::WireKeyed> {
+fn sent<K: Mergeable>(by: K::By, table: &TopK<K::Keyed>, most: usize) -> Table<WireKeyed<K>> {
     let all = table.top(usize::MAX);
     let left_out = all.get(most).map_or(0, |entry| entry.count);
     let keys = all.iter().take(most).map(|entry| Key {
@@ -195,7 +197,7 @@ fn sent<K: Mergeable>(by: K::By, table: &TopK<K::Keyed>, most: usize) -> Table<K
         is_truncated: entry.is_truncated,
         count: entry.count,
         error: entry.error,
-        with: K::send_keyed(entry.payload),
+        with: entry.payload.send(),
     });
     Table {
         by: by.as_str().to_owned(),

@@ -13,10 +13,11 @@ use std::time::Duration;
 use linkweir_wire::Timestamp;
 
 use super::Cause;
-use super::mergeable::Mergeable;
 use super::probes::Roll;
 use super::read::Taken;
-use crate::api::{Probes, TableState, Word as _};
+use super::series::Mergeable;
+use crate::api::{Probes, TableState};
+use crate::figures::Counts as _;
 use crate::interval::{Open, Sums};
 use crate::live::{LiveOf, ToBoard, lock};
 use crate::writer::Writer;
@@ -282,16 +283,14 @@ fn add_at_once<K: Mergeable>(writer: &mut Writer<K>, taken: &Taken<K>) {
 
 /// Bytes of the histograms of an interval.
 fn histogram_bytes<K: Mergeable>(sums: &Sums<K>) -> usize {
-    let all = K::Of::ALL.iter();
-    all.map(|of| K::distribution(&sums.counts, *of).memory_bytes())
-        .sum()
+    let all = sums.counts.distributions();
+    all.iter().map(|values| values.memory_bytes()).sum()
 }
 
 impl<K: Mergeable> Sums<K> {
     /// Whether there is nothing to add in a message without sums of an interval.
     fn is_empty(&self) -> bool {
-        K::Of::ALL
-            .iter()
-            .all(|of| K::distribution(&self.counts, *of).is_empty())
+        let all = self.counts.distributions();
+        all.iter().all(|values| values.is_empty())
     }
 }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::Cause;
-use super::mergeable::Mergeable;
 use super::read::Taken;
+use super::series::Mergeable;
 use crate::api;
 use crate::live::seconds;
 use crate::text::to_f64;

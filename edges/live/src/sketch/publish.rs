@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::encode::{Closed, Encoder, Moment};
-use super::mergeable::Mergeable;
+use super::series::Mergeable;
 use crate::interval::Open;
 use crate::live::{LiveOf, Tap, lock};
 use crate::part::Part;
@@ -159,7 +159,7 @@ impl<K: Mergeable> Tap<K> for Handover<K> {
             open: closed,
             seen: run.seen,
             late: run.late,
-            marks: K::mark(run.series),
+            series: run.series.clone(),
         })));
     }
 

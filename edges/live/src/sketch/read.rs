@@ -2,16 +2,22 @@
 
 use linkweir_sketch::{LogLinear, TopK, TopPart};
 use linkweir_wire::Timestamp;
+use serde_json::{Map, Value};
 
-use super::encode::MessageOf;
-use super::mergeable::Mergeable;
-use super::wire::{Head, Table, are_bounded, from_hex};
-use super::{Cause, MAX_BYTES, MAX_NAME, VERSION};
+use super::encode::WireKeyed;
+use super::series::Mergeable;
+use super::wire::{Cause, Head, Message, Table, are_bounded, from_hex};
+use super::{MAX_BYTES, MAX_NAME, VERSION};
+use crate::api::Word as _;
+use crate::figures::{Counts as _, Keyed as _};
 use crate::interval::Sums;
 use crate::writer::Seen;
 
 /// Longest interval and part, nanoseconds: an hour.
 const MAX_LENGTH: u64 = 3_600_000_000_000;
+
+/// A message of `K` as it is read; the counts of its interval are looked at one by one.
+type MessageOf<K> = Message<Map<String, Value>, WireKeyed<K>, <K as Mergeable>::WireSeries>;
 
 /// A table, and what its keys are.
 pub(super) type TableOf<K> = (
@@ -55,21 +61,21 @@ impl<K: Mergeable> Taken<K> {
             return Err(Cause::Subject);
         }
         let message: MessageOf<K> = serde_json::from_slice(bytes).map_err(|_| Cause::Malformed)?;
-        taken(message).ok_or(Cause::Contradictory)
+        taken(message)
     }
 }
 
-/// `None` where numbers contradict one another.
-fn taken<K: Mergeable>(message: MessageOf<K>) -> Option<Taken<K>> {
-    let length = message.end_ns.checked_sub(message.start_ns)?;
+fn taken<K: Mergeable>(message: MessageOf<K>) -> Result<Taken<K>, Cause> {
+    const WRONG: Cause = Cause::Contradictory;
+    let length = message.end_ns.checked_sub(message.start_ns).ok_or(WRONG)?;
     let is_named = !message.probe.is_empty() && message.probe.len() <= MAX_NAME;
     if !is_named || length > MAX_LENGTH {
-        return None;
+        return Err(WRONG);
     }
     let mut sums = Sums::<K>::default();
     let mut seen = Seen::default();
     let (mut number, mut late_records) = (None, 0);
-    if let Some(interval) = &message.interval {
+    if let Some(interval) = message.interval {
         let dropped = interval.dropped.by_cause().map(|(_, count)| count);
         let counts = [
             interval.packets,
@@ -80,7 +86,7 @@ fn taken<K: Mergeable>(message: MessageOf<K>) -> Option<Taken<K>> {
             interval.late_records,
         ];
         if !are_bounded(&dropped) || !are_bounded(&counts) || length == 0 || interval.number == 0 {
-            return None;
+            return Err(WRONG);
         }
         number = Some(interval.number);
         late_records = interval.late_records;
@@ -88,24 +94,26 @@ fn taken<K: Mergeable>(message: MessageOf<K>) -> Option<Taken<K>> {
         sums.bytes = interval.bytes;
         sums.dropped = interval.dropped;
         sums.table = interval.table;
-        sums.counts = K::take_counts(&interval.counts).ok()?;
+        sums.counts = K::Counts::take(interval.counts)?;
         seen.faults = interval.faults;
         seen.first = interval.first_ns.map(Timestamp::from_nanos);
         seen.last = interval.last_ns.map(Timestamp::from_nanos);
     }
     for distribution in &message.distributions {
-        let of: K::Of = distribution.of.parse().ok()?;
-        let values: LogLinear = distribution.values()?;
-        K::distribution_mut(&mut sums.counts, of).merge(&values);
+        let of: K::Of = distribution.of.parse().map_err(|_| WRONG)?;
+        let values: LogLinear = distribution.values().ok_or(WRONG)?;
+        if let Some(sum) = sums.counts.distributions_mut().get_mut(of.position()) {
+            sum.merge(&values);
+        }
     }
     // Added to nothing first: a message counts as a whole or not at all.
     let mut nothing = K::Series::default();
     for grown in &message.series {
-        K::take_series(&mut nothing, grown).ok()?;
+        K::take_series(&mut nothing, grown)?;
     }
     let tables = message.tables.iter().map(table::<K>);
-    Some(Taken {
-        tables: tables.collect::<Option<_>>()?,
+    Ok(Taken {
+        tables: tables.collect::<Option<_>>().ok_or(WRONG)?,
         probe: crate::text::clean(message.probe.as_bytes()),
         run: message.run,
         seq: message.seq,
@@ -120,7 +128,7 @@ fn taken<K: Mergeable>(message: MessageOf<K>) -> Option<Taken<K>> {
     })
 }
 
-fn table<K: Mergeable>(sent: &Table<K::WireKeyed>) -> Option<TableOf<K>> {
+fn table<K: Mergeable>(sent: &Table<WireKeyed<K>>) -> Option<TableOf<K>> {
     let by: K::By = sent.by.parse().ok()?;
     let mut parts = Vec::with_capacity(sent.keys.len());
     for key in &sent.keys {
@@ -129,12 +137,17 @@ fn table<K: Mergeable>(sent: &Table<K::WireKeyed>) -> Option<TableOf<K>> {
             is_truncated: key.is_truncated,
             count: key.count,
             error: key.error,
-            payload: K::take_keyed(&key.with).ok()?,
+            payload: K::Keyed::take(&key.with).ok()?,
         });
     }
     // With room for one more its floor is the one it came with.
     let capacity = parts.len() + 1;
     let sums = (sent.total, sent.floor);
-    let table = TopK::from_parts(capacity, K::key_bytes(by), sums, parts)?;
+    let table = TopK::from_parts(
+        capacity,
+        crate::part::table::<K>(by)?.key_bytes,
+        sums,
+        parts,
+    )?;
     are_bounded(&[sent.total, sent.floor]).then_some((by, table))
 }

@@ -3,9 +3,61 @@
 use linkweir_sketch::{Coarse, LogLinear};
 use serde::{Deserialize, Serialize};
 
-use super::MAX_COUNT;
 use crate::api::{Dropped, TableState};
 use crate::buckets::Buckets;
+
+/// Largest count of a message: more than any probe sees in an interval, and small enough that sums of
+/// what a stranger makes up stay in their range for long.
+const MAX_COUNT: u64 = 1 << 48;
+
+/// Why a message is none that can be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// More than [`MAX_BYTES`](super::MAX_BYTES).
+    #[error("too large")]
+    TooLarge,
+    /// No JSON, or not the fields of a sketch.
+    #[error("malformed")]
+    Malformed,
+    /// A version of the format that this program does not know.
+    #[error("another version")]
+    Version,
+    /// A sketch of another kind of record.
+    #[error("another kind")]
+    Subject,
+    /// Numbers that contradict one another.
+    #[error("contradictory")]
+    Contradictory,
+    /// Of more probes than can be told apart.
+    #[error("too many probes")]
+    TooManyProbes,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::TooLarge,
+        Self::Malformed,
+        Self::Version,
+        Self::Subject,
+        Self::Contradictory,
+        Self::TooManyProbes,
+    ];
+
+    /// The word in the API and in `/metrics`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too_large",
+            Self::Malformed => "malformed",
+            Self::Version => "version",
+            Self::Subject => "other_kind",
+            Self::Contradictory => "contradictory",
+            Self::TooManyProbes => "too_many_probes",
+        }
+    }
+}
 
 /// A message: who says it, of which time, and what to add. `C` are the counts of an interval, `P` is what
 /// is kept with a key, `S` a series of `/metrics`.
@@ -74,7 +126,7 @@ pub(super) struct Distribution {
 
 impl Distribution {
     /// `None` of an empty histogram.
-    pub(super) fn of(of: &str, values: &LogLinear) -> Option<Self> {
+    pub(crate) fn of(of: &str, values: &LogLinear) -> Option<Self> {
         let mut before = 0;
         let steps = values.buckets().map(|(upper, count)| {
             let step = upper - before;
@@ -91,7 +143,7 @@ impl Distribution {
     }
 
     /// `None` where it is no histogram.
-    pub(super) fn values(&self) -> Option<LogLinear> {
+    pub(crate) fn values(&self) -> Option<LogLinear> {
         let mut upper = 0_u64;
         let mut buckets = Vec::with_capacity(self.buckets.len());
         for (step, count) in &self.buckets {
@@ -106,7 +158,7 @@ impl Distribution {
 /// The histogram of a key: numbers of buckets and their counts, and the extremes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Small {
+pub(crate) struct Small {
     buckets: Vec<(u8, u32)>,
     min: u64,
     max: u64,
@@ -114,7 +166,7 @@ pub(super) struct Small {
 
 impl Small {
     /// `None` of an empty histogram.
-    pub(super) fn of(values: &Coarse) -> Option<Self> {
+    pub(crate) fn of(values: &Coarse) -> Option<Self> {
         Some(Self {
             buckets: values.buckets().collect(),
             min: values.min()?,
@@ -123,7 +175,7 @@ impl Small {
     }
 
     /// `None` where it is no histogram.
-    pub(super) fn values(small: Option<&Self>) -> Option<Coarse> {
+    pub(crate) fn values(small: Option<&Self>) -> Option<Coarse> {
         let Some(small) = small else {
             return Some(Coarse::default());
         };
@@ -137,14 +189,14 @@ impl Small {
 /// What a histogram of `/metrics` has grown by: numbers of buckets and their counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Grown {
+pub(crate) struct Grown {
     buckets: Vec<(u8, u64)>,
     count: u64,
     sum: u128,
 }
 
 impl Grown {
-    pub(super) fn of<const N: usize>(grown: &Buckets<N>) -> Self {
+    pub(crate) fn of<const N: usize>(grown: &Buckets<N>) -> Self {
         Self {
             buckets: (0..=u8::MAX)
                 .zip(grown.buckets)
@@ -156,7 +208,7 @@ impl Grown {
     }
 
     /// `None` where it is no histogram with so many buckets.
-    pub(super) fn buckets<const N: usize>(&self) -> Option<Buckets<N>> {
+    pub(crate) fn buckets<const N: usize>(&self) -> Option<Buckets<N>> {
         let mut grown = Buckets::default();
         let mut below = 0_u64;
         for (at, count) in &self.buckets {
@@ -201,7 +253,7 @@ pub(super) struct Key<P> {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-pub(super) const fn is_zero(value: &u64) -> bool {
+pub(crate) const fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
@@ -211,22 +263,22 @@ const fn is_false(value: &bool) -> bool {
 }
 
 /// A count that a probe can have come to.
-pub(super) fn bounded(count: u64) -> Option<u64> {
+pub(crate) fn bounded(count: u64) -> Option<u64> {
     (count <= MAX_COUNT).then_some(count)
 }
 
 /// Whether all are counts that a probe can have come to.
-pub(super) fn are_bounded(counts: &[u64]) -> bool {
+pub(crate) fn are_bounded(counts: &[u64]) -> bool {
     counts.iter().all(|count| *count <= MAX_COUNT)
 }
 
 /// Bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes of hexadecimal digits.
-pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let digit = |byte: u8| {
         char::from(byte)
