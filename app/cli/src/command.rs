@@ -17,8 +17,8 @@ use crate::merge::MergeArgs;
 use crate::model::ModelArgs;
 use crate::schema::SchemaArgs;
 
-/// Measures and controls network traffic: HTTP transactions without TCP reassembly, every TCP and UDP
-/// flow, an inline gateway by application, and load from many emulated clients.
+/// Measure, filter and generate network traffic: HTTP transactions without TCP reassembly, every TCP and
+/// UDP flow, an inline gateway that identifies applications, and load from many emulated clients.
 #[derive(Debug, Parser)]
 #[command(
     name = "linkweir",

@@ -17,48 +17,53 @@ use crate::units;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Live view")]
 pub(crate) struct ViewArgs {
-    /// Length of an interval of the live statistics; without `--console` and `--top` each one is a
-    /// line on standard error [default: 1s, and no lines].
+    /// Interval of the live statistics; without `--console` and `--top`, each interval is printed as a line
+    /// on standard error [default: 1s, and no lines].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) interval: Option<Duration>,
 
-    /// Serve a web page with the live statistics, and `/metrics` for Prometheus, at this address, for
-    /// example `127.0.0.1:8080`. An address that others reach needs a token. `stdin`: the standard input
-    /// is a socket that listens already, as systemd gives one.
+    /// Serve a web page with live statistics, and `/metrics` for Prometheus, at this address, for example
+    /// `127.0.0.1:8080`. Any address but loopback requires a token. `stdin`: standard input is a listening
+    /// socket, as passed by systemd.
     #[arg(long, value_name = "ADDR", value_hint = ValueHint::Other)]
     pub(crate) console: Option<String>,
 
-    /// Token that the page and `/metrics` ask for, as `?token=` or `Authorization: Bearer` [default: none
-    /// on loopback, else made and printed].
+    /// Require this token for the page and `/metrics`, as `?token=` or `Authorization: Bearer` [default:
+    /// none on loopback; otherwise generated and printed].
     #[arg(long, value_name = "TEXT", requires = "console")]
     pub(crate) console_token: Option<String>,
 
-    /// Name under which browsers reach the page, where that is no address; may be repeated.
+    /// Accept this host name from browsers, besides the address; may be repeated.
     #[arg(long, value_name = "HOST", requires = "console")]
     pub(crate) console_host: Vec<String>,
 
-    /// Show the live statistics in the terminal; q ends the run.
+    /// Show live statistics in the terminal; q ends the run.
     #[arg(long)]
     pub(crate) top: bool,
 
-    /// Alert when this holds; may be repeated. A rule is METRIC [of WHAT NAME] COMPARISON LIMIT [for N
-    /// intervals] [min N samples], for example (http) `p95 of host shop.test > 500 ms for 3 intervals`, `5xx share > 2 %`;
-    /// (flows) `p95 of rtt of server 10.0.0.1 > 200 ms`, `retransmissions share > 3 %`; (gateway)
-    /// `infected rate of client 10.0.0.7 > 0 /s`. Metrics of http: p50 p90 p95 p99 p999 mean max,
-    /// 4xx|5xx|unanswered share, requests rate, of host|server|url; of flows: p50... of rtt|client
-    /// rtt|server rtt|handshake|throughput|duration, flows|resets|packets|bits rate (`/s`),
-    /// retransmissions|resets|unanswered share, active flows, of server|client|name|application; of both:
-    /// table fill; of a gateway: events|blocked|infected|keyword|unscanned rate (`/s`), and
-    /// decided|message|file|limit|malformed|unseen rate, of application|client|server, packets|bits rate; of all:
-    /// drops. A value needs samples: 20 for shares, mean and percentiles up to p95, 100 for p99, 1000 for
-    /// p999, none for rates, unless the rule ends with `min N samples`. An interval with fewer is judged
-    /// together with those before it, the last N (at least 10); with too few in all of these the rule has
-    /// `no data`, which is not `resolved`.
+    /// Alert when this rule holds; may be repeated. A rule is METRIC [of WHAT NAME] COMPARISON LIMIT [for N
+    /// intervals] [min N samples], for example (http) `p95 of host shop.test > 500 ms for 3 intervals`,
+    /// `5xx share > 2 %`; (flows) `p95 of rtt of server 10.0.0.1 > 200 ms`, `retransmissions share > 3 %`;
+    /// (gateway) `infected rate of client 10.0.0.7 > 0 /s`.
+    ///
+    /// Metrics of http: p50 p90 p95 p99 p999 mean max, 4xx|5xx|unanswered share, requests rate, of
+    /// host|server|url. Metrics of flows: p50... of rtt|client rtt|server
+    /// rtt|handshake|throughput|duration, flows|resets|packets|bits rate (`/s`),
+    /// retransmissions|resets|unanswered share, active flows, of server|client|name|application. Of both:
+    /// table fill. Metrics of a gateway: events|blocked|infected|keyword|unscanned rate (`/s`), and
+    /// decided|message|file|limit|malformed|unseen rate, of application|client|server, packets|bits rate.
+    /// Of all: drops.
+    ///
+    /// A value requires samples: 20 for shares, mean and percentiles up to p95, 100 for p99, 1000 for p999,
+    /// none for rates, unless the rule ends with `min N samples`. An interval with fewer samples is
+    /// combined with those before it, up to the last N (at least 10); if these are too few as well, the
+    /// rule has `no data`, which is not `resolved`.
+    ///
     /// Alerts go to standard error, `/metrics` and `--webhook`.
     #[arg(long, value_name = "RULE")]
     pub(crate) alert: Vec<String>,
 
-    /// POST alerts as JSON to this URL.
+    /// Send alerts as JSON to this URL, by POST.
     #[arg(long, value_name = "URL", requires = "alert", value_hint = ValueHint::Url)]
     pub(crate) webhook: Option<String>,
 }
@@ -70,24 +75,25 @@ pub(crate) struct StoreArgs {
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
-    /// Sort Parquet files into directories by the time of their records (UTC): `-w` then names a directory, in
-    /// which `date=2026-11-22/hour=07/part-000001.parquet` and so on appear [default: one file].
+    /// Partition Parquet files into directories by the time of their records (UTC): `-w` then names a
+    /// directory, in which files such as `date=2026-11-22/hour=07/part-000001.parquet` are written
+    /// [default: one file].
     #[arg(long, value_name = "hour|day", value_parser = partition)]
     pub(crate) partition: Option<Partition>,
 
-    /// Bytes that all files of a partitioned output may take (`100GB`); with more, the oldest are deleted,
-    /// and that is told [default: no limit].
+    /// Maximum size of all files of a partitioned output (`100GB`); above it the oldest are deleted, with a
+    /// message [default: no limit].
     #[arg(long, value_name = "SIZE", value_parser = units::size, requires = "partition")]
     pub(crate) budget: Option<u64>,
 
-    /// Name of this probe in the messages of `kafka://` [default: the name of the host].
+    /// Name of this probe in messages of `kafka://` [default: the host name].
     #[arg(long, value_name = "NAME")]
     pub(crate) probe: Option<String>,
 
-    /// Setting of the Kafka client, by librdkafka's name, for example `compression.codec=zstd`; may be
-    /// repeated. `queue.buffering.max.messages` and `.kbytes` bound what waits for a broker [default: 500000
-    /// and 262144]; `linkweir.patience.ms` is how long a file, or the end of any run, waits for a broker that
-    /// takes nothing [default: 300000 for files, 30000 else].
+    /// Set an option of the Kafka client, by librdkafka's name, for example `compression.codec=zstd`; may
+    /// be repeated. `queue.buffering.max.messages` and `.kbytes` limit what is queued for a broker
+    /// [default: 500000 and 262144]; `linkweir.patience.ms` is the timeout for a broker that accepts
+    /// nothing, for files and at the end of any run [default: 300000 for files, 30000 otherwise].
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) kafka: Vec<(String, String)>,
 }
@@ -135,7 +141,7 @@ pub(crate) fn applications() -> String {
     let mut names: Vec<&str> = Application::ALL.iter().map(|one| one.as_str()).collect();
     names.sort_unstable();
     let mut text =
-        "Applications (anything else is unknown; of http, HTTP/2 is known but not inspected; a rule for\n  stun or for dtls fits stun,dtls):"
+        "Applications (anything else is unknown; HTTP/2 is detected as http but not inspected; a rule for\n  stun or dtls matches stun,dtls):"
             .to_owned();
     let mut column = usize::MAX;
     for name in names {

@@ -143,7 +143,7 @@ fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<Gi
                 .collect::<Vec<_>>()
                 .join(", ");
             return Err(format!(
-                "{name}, line {line}: unknown key `{key}`; there are {near}"
+                "{name}, line {line}: unknown key `{key}`; valid keys: {near}"
             ));
         };
         if key == "config" {

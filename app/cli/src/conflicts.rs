@@ -59,7 +59,7 @@ pub fn check(outputs: &[(&str, &Path)], inputs: &[(&str, &Path)]) -> Result<(), 
         let Some(spot) = Spot::of(path) else { continue };
         if let Some((other, _)) = taken.iter().find(|(_, there)| there.is_same(&spot)) {
             return Err(format!(
-                "{flag} {}: is {other} already; name another file",
+                "{flag} {}: already used by {other}; name another file",
                 path.display()
             ));
         }

@@ -7,21 +7,21 @@ use clap::{Args, ValueHint};
 
 use crate::exit::Exit;
 
-/// Writes the manual pages into a directory.
+/// Write the manual pages to a directory.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  linkweir man man/\n  man ./man/linkweir-http.1\n\nExit codes:\n  0  done\n  2  wrong command line\n  3  the directory cannot be written"
+    after_help = "Examples:\n  linkweir man man/\n  man ./man/linkweir-http.1\n\nExit codes:\n  0  done\n  2  invalid usage\n  3  the directory cannot be written"
 )]
 pub(crate) struct ManArgs {
-    /// Directory for the pages; made where it is missing.
+    /// Directory for the pages; created if missing.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
 }
 
-/// Prints a completion script for a shell.
+/// Print a completion script for a shell.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  linkweir completions bash > ~/.local/share/bash-completion/completions/linkweir\n  linkweir completions zsh > ~/.zfunc/_linkweir\n\nExit codes:\n  0  done\n  2  wrong command line\n  3  standard output cannot be written"
+    after_help = "Examples:\n  linkweir completions bash > ~/.local/share/bash-completion/completions/linkweir\n  linkweir completions zsh > ~/.zfunc/_linkweir\n\nExit codes:\n  0  done\n  2  invalid usage\n  3  standard output cannot be written"
 )]
 pub(crate) struct CompletionArgs {
     /// The shell.

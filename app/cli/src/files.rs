@@ -12,7 +12,7 @@ use crate::exit::{Wrong, warn};
 /// What becomes of files that exist.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct OverwriteArgs {
-    /// Replace output files that exist [default: a run over files refuses them; a run on live traffic, and
+    /// Replace existing output files [default: a run over files refuses to; a run on live traffic, and
     /// `load`, write to `NAME.1`, `NAME.2` and so on].
     #[arg(long, help_heading = "Output")]
     pub overwrite: bool,
@@ -47,7 +47,7 @@ pub fn document(destination: &str, existing: Existing) -> anyhow::Result<Documen
 /// As [`document`]; the name is not valid UTF-8.
 pub fn document_at(path: &Path, existing: Existing) -> anyhow::Result<Document> {
     let name = path.to_str();
-    let name = name.ok_or_else(|| anyhow!(Wrong(format!("{path:?}: the name is no UTF-8"))))?;
+    let name = name.ok_or_else(|| anyhow!(Wrong(format!("{path:?}: the name is not valid UTF-8"))))?;
     document(name, existing)
 }
 

@@ -24,31 +24,31 @@ const AFTER_HELP: &str = "Examples:
   linkweir halves -r trace.pcap --format arrow -w - | linkweir http --from-halves - -w http.jsonl
 
 Exit codes:
-  0  done
-  1  done, but data was lost (input truncated or corrupt in the middle, drops, fragments missing,
-     one of several outputs failed)
-  2  wrong usage or configuration
-  3  an input gave nothing (no such file, no capture), or no output was left
-SIGINT or SIGTERM ends a run early with everything written and 0; a second one aborts.
+  0  success
+  1  success, but data was lost (input truncated or corrupt, drops, fragments missing, one of
+     several outputs failed)
+  2  invalid usage or configuration
+  3  an input could not be read (missing, not a capture), or all outputs failed
+SIGINT or SIGTERM ends a run early, writes everything and exits with 0; a second one aborts.
 SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 
-/// Reduces a capture to the segments on which a measurement of HTTP could depend, one row each.
+/// Extract HTTP segments (half-transactions) from a capture, one row each.
 ///
-/// For traces that no machine reads alone: every file is reduced where it lies, an engine such as Spark
-/// sorts the rows and deals them to shards, and `linkweir http --from-halves` makes of each shard the
-/// records; together they are those of one `linkweir http` on all files, one after the other. How rows are
-/// dealt, and what cannot be told, is in docs/scale-out.md.
+/// For traces too large for one machine: each file is reduced where it is stored, an engine such as Spark
+/// sorts the rows and distributes them to shards, and `linkweir http --from-halves` measures each shard.
+/// Together the records are those of one `linkweir http` over all files in order. See docs/scale-out.md for
+/// how to distribute rows, and for the limits.
 ///
-/// Heads stay whole, bodies are left away. At the beginning of a file, of which nobody knows what came
-/// before, everything is kept that may go on with it. All `-r` of one run count as one file. Bodies are
-/// not followed, so the times to last byte (`linkweir http --ttlb`) are not there.
+/// Message heads are kept whole, message bodies are omitted. At the start of a file, everything that might
+/// continue an earlier message is kept. All `-r` of one run count as one file. Bodies are not followed, so
+/// times to last byte (`linkweir http --ttlb`) are not available.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct HalvesArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Place of the file in the whole trace (field `file`): rows of one time are in this order.
+    /// Number of the file in the whole trace (field `file`), which orders rows of equal time.
     #[arg(
         long,
         value_name = "N",
@@ -57,12 +57,12 @@ pub(crate) struct HalvesArgs {
     )]
     pub(crate) file_number: u32,
 
-    /// Only segments from or to these TCP ports, for example `80,8000-8100` [default: any].
+    /// Read only segments from or to these TCP ports, for example `80,8000-8100` [default: any].
     #[arg(long, value_name = "LIST", value_parser = units::ports, help_heading = "Extraction")]
     pub(crate) ports: Option<PortSet>,
 
-    /// The `--timeout` that the measurement will have: for twice as long at the beginning of the file,
-    /// what may go on with something of the file before is kept.
+    /// The `--timeout` of the later measurement: for twice as long at the start of the file, everything
+    /// that might continue an earlier message is kept.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration, help_heading = "Extraction")]
     pub(crate) timeout: Duration,
 

@@ -17,34 +17,34 @@ use crate::units;
 /// The program beside `linkweir`.
 const PROGRAM: &str = "linkweir-lab";
 
-/// Runs all systems against one another, and reports where they disagree.
+/// Run all systems together, and report where their counts differ.
 ///
-/// In network namespaces of its own (as root, or as an ordinary user in a user namespace): emulated
-/// clients, a gateway, a web server, and `linkweir http` and `linkweir flows` between them. At the end
-/// one table shows what was sent beside what each of them saw, the differences and their tolerances.
-/// Nothing of the machine's own network is touched, and nothing stays.
+/// Creates network namespaces (as root, or as an ordinary user in a user namespace) with emulated clients,
+/// a gateway, a web server, and `linkweir http` and `linkweir flows` between them. At the end a table
+/// compares what was sent with what each observer reports, with differences and tolerances. The network of
+/// the machine is not touched, and everything is removed at the end.
 ///
-/// Scenarios are files: `--list` names those that come with the program, `--print` prints one, to be
-/// changed and run as `linkweir lab ./mine.toml`.
+/// Scenarios are files: `--list` lists those that are built in, `--print` prints one, which can be changed
+/// and run as `linkweir lab ./mine.toml`.
 #[derive(Debug, Args)]
 #[command(
     after_help = AFTER_HELP,
     after_long_help = AFTER_HELP,
 )]
 pub struct LabArgs {
-    /// Name of a scenario, or path of one in a file.
+    /// Name of a built-in scenario, or path of a scenario file.
     #[arg(value_name = "SCENARIO", default_value = "web", value_hint = ValueHint::FilePath)]
     pub scenario: String,
 
-    /// List the scenarios that come with the program.
+    /// List the built-in scenarios and exit.
     #[arg(long)]
     pub list: bool,
 
-    /// Print the scenario's file, and run nothing.
+    /// Print the scenario file and exit.
     #[arg(long, conflicts_with = "list")]
     pub print: bool,
 
-    /// Sessions start during this time [default: as the scenario says].
+    /// Start sessions for this time [default: as the scenario says].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub duration: Option<Duration>,
 
@@ -52,16 +52,16 @@ pub struct LabArgs {
     #[arg(long, value_name = "RATE", value_parser = units::positive)]
     pub rate: Option<f64>,
 
-    /// Names all random numbers: the same seed gives the same schedule.
+    /// Random seed: the same seed gives the same schedule.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Keep everything that is written (records, logs, policies) in this directory, which is new or empty
-    /// [default: a temporary one, which goes with the run].
+    /// Keep all files (records, logs, policies) in this directory, which must be new or empty [default: a
+    /// temporary directory, removed at the end].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub keep: Option<PathBuf>,
 
-    /// Write what was found as one JSON object; `-` is standard output.
+    /// Write the results as one JSON object; `-` is standard output.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub summary: Option<String>,
 
@@ -73,12 +73,11 @@ pub struct LabArgs {
     #[command(flatten)]
     pub files: OverwriteArgs,
 
-    /// No web pages while it runs. Else each of the commands serves its page on loopback, and its
-    /// address is printed.
+    /// Do not serve web pages. By default each command serves its page on loopback and prints its address.
     #[arg(long)]
     pub no_console: bool,
 
-    /// Print the tables alone.
+    /// Print only the tables.
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -89,9 +88,9 @@ Examples:
   linkweir lab loss --duration 5s --report loss.html
 
 Exit codes:
-  0  done, all checks passed, or interrupted
-  1  done, but observers differ by more than the stated tolerance
-  2  wrong command line or scenario
+  0  success, all checks passed, or interrupted
+  1  success, but observers differ by more than the stated tolerance
+  2  invalid usage or scenario
   3  a program is missing or failed, or the kernel allows no namespaces";
 
 /// Becomes `linkweir-lab`, which stands beside this program, with the words behind `lab`. Returns only where

@@ -126,7 +126,7 @@ impl ToldLosses {
             told.cause.clone_from(&loss.cause);
             let Some(why) = &loss.cause else { continue };
             let then = if loss.has_failed {
-                "; nothing more is written there"
+                "; this output is closed"
             } else {
                 ""
             };

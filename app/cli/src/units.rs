@@ -18,7 +18,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at_checked(at).ok_or("no size")?;
     let number: u64 = digits
         .parse()
-        .map_err(|_| format!("`{text}` does not begin with a whole number"))?;
+        .map_err(|_| format!("`{text}` must begin with a whole number"))?;
     let scale = match unit.trim() {
         "" | "B" => 1,
         "k" | "kB" | "KB" => 1_000,
@@ -119,7 +119,7 @@ pub fn ports(text: &str) -> Result<PortSet, String> {
             digits
                 .trim()
                 .parse::<u16>()
-                .map_err(|_| format!("`{part}` is no port or range of ports; write 80,8000-8100"))
+                .map_err(|_| format!("`{part}` is not a valid port or range of ports; write 80,8000-8100"))
         };
         let (from, to) = (port(from)?, port(to)?);
         if from > to {

@@ -312,7 +312,7 @@ fn options<K: Viewed>(args: &ViewArgs, subject: &Subject<'_>) -> anyhow::Result<
 
 fn rules<K: Viewed>(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
     if texts.len() > MAX_RULES {
-        let message = format!("--alert: at most {MAX_RULES} rules");
+        let message = format!("--alert: the maximum is {MAX_RULES} rules");
         return Err(anyhow!(Wrong(message)));
     }
     texts
@@ -403,7 +403,7 @@ impl<K: Viewed> Shown<K> {
         let (lost, why) = self.live.webhook_losses();
         if let Some(why) = why.filter(|_| !self.told_webhook) {
             self.told_webhook = true;
-            warn(&format!("webhook: alerts do not arrive: {why}"));
+            warn(&format!("webhook: alerts cannot be delivered: {why}"));
         }
         if lost > self.told_alerts && (is_over || lost >= 10 * self.told_alerts.max(1)) {
             self.told_alerts = lost;

@@ -12,37 +12,37 @@ const AFTER_HELP: &str = "Examples:
   linkweir archive dump link.lwa --series tcp_rtt_avg --level 1day --format jsonl
 
 Exit codes:
-  0  done
-  1  done, but rows of the archive are damaged and left out
-  2  wrong usage: no such series or level
-  3  the file is no archive or cannot be read, or the output failed";
+  0  success
+  1  success, but damaged rows of the archive were omitted
+  2  invalid usage: no such series or level
+  3  the file is not an archive or cannot be read, or the output failed";
 
 const PLOT_HELP: &str = "Examples:
   linkweir archive plot link.lwa -o link.svg
   linkweir archive plot link.lwa --series bitrate_tcp --span week -o week.svg
 
 Exit codes:
-  0  done
-  1  done, but rows of the archive are damaged and left out
-  2  wrong usage: no such series or level
-  3  the file is no archive or cannot be read, or the output failed";
+  0  success
+  1  success, but damaged rows of the archive were omitted
+  2  invalid usage: no such series or level
+  3  the file is not an archive or cannot be read, or the output failed";
 
 const DUMP_HELP: &str = "Examples:
   linkweir archive dump link.lwa --series tcp_rtt_avg --level 1day
   linkweir archive dump link.lwa --from 2026-11-01 --to '2026-11-14 12:00' --format jsonl -o november.jsonl
 
 Exit codes:
-  0  done
-  1  done, but rows of the archive are damaged and left out
-  2  wrong usage: no such series or level
-  3  the file is no archive or cannot be read, or the output failed";
+  0  success
+  1  success, but damaged rows of the archive were omitted
+  2  invalid usage: no such series or level
+  3  the file is not an archive or cannot be read, or the output failed";
 
-/// Reads an archive back: the file of constant size that `linkweir flows --archive` keeps.
+/// Read an archive: the file of constant size that `linkweir flows --archive` writes.
 ///
-/// An archive holds every series at four resolutions: with steps of 300 s, the last 50 hours in rows
-/// of 5 minutes, 14.6 days in rows of 30 minutes, 64.6 days in rows of 2 hours, 797 days in rows of a
-/// day. Percentiles are those of all values in a row, at every resolution, within one part in eight of
-/// the value. It can be read while it is written.
+/// An archive holds every series at four resolutions: with steps of 300 s, the last 50 hours in rows of 5
+/// minutes, 14.6 days in rows of 30 minutes, 64.6 days in rows of 2 hours, 797 days in rows of a day.
+/// Percentiles cover all values in a row, at every resolution, with a relative error of at most 1/8. An
+/// archive can be read while it is written.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ArchiveArgs {
@@ -56,10 +56,10 @@ pub(crate) enum ArchiveCommand {
     Dump(DumpArgs),
 }
 
-/// Draws a series over the last hour, day, week and month: one direction up, the other down.
+/// Draw a series over the last hour, day, week and month: one direction upwards, the other downwards.
 ///
 /// Distributions (such as `tcp_throughput`) show average, 95th and 99th percentile; counters (such as
-/// `bitrate_tcp`) average and largest step. Where nothing was measured there is a gap. Times are UTC.
+/// `bitrate_tcp`) average and largest step. Times without measurements are gaps. Times are UTC.
 #[derive(Debug, Args)]
 #[command(after_help = PLOT_HELP)]
 pub(crate) struct PlotArgs {
@@ -82,7 +82,7 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "SPAN")]
     pub(crate) span: Option<Span>,
 
-    /// Where the time ends: `2026-11-14`, `2026-11-14 12:00` (UTC) or seconds since 1970 [default: the
+    /// End of the time to draw: `2026-11-14`, `2026-11-14 12:00` (UTC) or seconds since 1970 [default: the
     /// latest step].
     #[arg(long, value_name = "TIME", value_parser = crate::units::moment)]
     pub(crate) end: Option<Moment>,
@@ -96,18 +96,17 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "DIRECTION", default_value = "out")]
     pub(crate) down: Way,
 
-    /// How values become heights; `log` shows small ones beside large ones.
+    /// Scale of the vertical axis; `log` shows small values beside large ones.
     #[arg(long, value_name = "SCALE", default_value = "linear")]
     pub(crate) scale: Scale,
 }
 
-/// Writes what an archive holds as a table: one line per series and row.
+/// Write the contents of an archive as a table: one line per series and row.
 ///
 /// Columns: series; unit; level; time, `start_ns` (start of the row; nanoseconds since 1970); `span_ns`
-/// (its length); steps (measured in it); count (values; of counters the steps); sum (of a counter: what
-/// was counted); avg, min, max (of counters: per second, of the steps); std, p50, p95, p99 (of all
-/// values in the row; counters have none). Round-trip times and durations are nanoseconds, throughputs
-/// bit/s.
+/// (its length); steps (measured in it); count (values; of counters the steps); sum (of a counter: its
+/// total); avg, min, max (of counters: per second, of the steps); std, p50, p95, p99 (of all values in the
+/// row; counters have none). Round-trip times and durations are in nanoseconds, throughputs in bit/s.
 #[derive(Debug, Args)]
 #[command(after_help = DUMP_HELP)]
 pub(crate) struct DumpArgs {
@@ -115,22 +114,22 @@ pub(crate) struct DumpArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 
-    /// Only this series: a name (`tcp_rtt_avg_in`), or one without its ending for all of them
+    /// Write only this series: a name (`tcp_rtt_avg_in`), or one without its suffix for all of them
     /// (`tcp_rtt_avg`, `tcp`); may be repeated [default: all].
     #[arg(long, value_name = "NAME")]
     pub(crate) series: Vec<String>,
 
-    /// Only rows of this length: 5min, 30min, 2h or 1day, with steps of 300 s; may be repeated
+    /// Write only rows of this length: 5min, 30min, 2h or 1day, with steps of 300 s; may be repeated
     /// [default: all].
     #[arg(long, value_name = "LEVEL")]
     pub(crate) level: Vec<String>,
 
-    /// Only rows that end after this: `2026-11-14`, `2026-11-14 12:00` (UTC) or seconds since 1970
-    /// [default: all].
+    /// Write only rows that end after this time: `2026-11-14`, `2026-11-14 12:00` (UTC) or seconds since
+    /// 1970 [default: all].
     #[arg(long, value_name = "TIME", value_parser = crate::units::moment)]
     pub(crate) from: Option<Moment>,
 
-    /// Only rows that begin before this [default: all].
+    /// Write only rows that begin before this time [default: all].
     #[arg(long, value_name = "TIME", value_parser = crate::units::moment)]
     pub(crate) to: Option<Moment>,
 
@@ -145,7 +144,7 @@ pub(crate) struct DumpArgs {
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
-    /// List the series with their units and the levels with their rows, and end.
+    /// List the series with their units, and the levels with their rows, and exit.
     #[arg(long)]
     pub(crate) list: bool,
 }

@@ -59,7 +59,7 @@ fn conclude(path: &std::path::Path, missed: u64) -> Exit {
         return Exit::Done;
     }
     crate::exit::warn(&format!(
-        "{}: {} damaged and left out; the next run that writes the archive repairs what can be",
+        "{}: {} damaged and omitted; the next run that writes the archive repairs what can be",
         path.display(),
         counted(missed, "row")
     ));

@@ -184,7 +184,7 @@ fn panels(
     let all = views(reader.catalogue());
     let mut shown = directions(&all, &args.series, args.up, Some(args.down)).ok_or_else(|| {
         wrong(format!(
-            "there is no series `{}` by direction; `linkweir archive dump FILE --list` shows all",
+            "no series `{}` by direction; `linkweir archive dump FILE --list` shows all",
             args.series
         ))
     })?;

@@ -79,7 +79,7 @@ pub(crate) fn matching(views: &[View], names: &[String]) -> Result<Vec<View>, St
     for name in names {
         if !views.iter().any(|view| is_meant(view, name)) {
             return Err(format!(
-                "there is no series `{name}`; `linkweir archive dump FILE --list` shows all"
+                "no series `{name}`; `linkweir archive dump FILE --list` shows all"
             ));
         }
     }
@@ -100,7 +100,7 @@ pub(crate) fn levels(ladder: &Ladder, names: &[String]) -> Result<Vec<usize>, St
                 .map(|at| ladder.name(at))
                 .collect();
             format!(
-                "there are no rows of `{name}`; there are {}",
+                "no rows of `{name}`; available: {}",
                 all.join(", ")
             )
         })
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(levels(&ladder, &names), Ok(vec![2, 0]));
         let error = levels(&ladder, &["1h".to_owned()]).unwrap_err();
         assert!(
-            error.ends_with("there are 5min, 30min, 2h, 1day"),
+            error.ends_with("available: 5min, 30min, 2h, 1day"),
             "{error}"
         );
     }

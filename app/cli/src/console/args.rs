@@ -15,14 +15,14 @@ const AFTER: &str = "Examples:
 
 Exit codes:
   0  ended by a signal, or by q in the terminal
-  2  wrong command line
+  2  invalid usage
   3  the page cannot be served";
 
-/// Shows the live statistics of many probes as one.
+/// Show the live statistics of many probes as one.
 ///
 /// Each probe that writes its records to `kafka://BROKER/TOPIC` also sends the sums, histograms and top
-/// tables of every interval to the topic `TOPIC.sketches`. Adding them up gives the statistics that one
-/// probe would have of all packets: page, terminal, alerts and /metrics are those of a run.
+/// tables of every interval to the topic `TOPIC.sketches`. Their sum gives the statistics that one probe
+/// would have of all packets, with the same page, terminal view, alerts and /metrics.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct ConsoleArgs {
@@ -34,16 +34,16 @@ pub(crate) struct ConsoleArgs {
     #[arg(long, value_name = "http|flows", default_value = "http")]
     pub(crate) kind: Subject,
 
-    /// Where to begin: with what the topic holds, or with what comes.
+    /// Begin with new messages, or with the oldest that the topic holds.
     #[arg(long, value_name = "now|beginning", default_value = "now")]
     pub(crate) since: Since,
 
-    /// How long an interval waits for probes that have not sent theirs; what comes later is in the sums
-    /// of the run only, and counted.
+    /// Maximum time that an interval waits for probes; data that arrives later is counted, and added to the
+    /// totals of the run only.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = units::duration)]
     pub(crate) late: Duration,
 
-    /// Setting of the Kafka client, by librdkafka's name; may be repeated.
+    /// Set an option of the Kafka client, by librdkafka's name; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::common_args::setting)]
     pub(crate) kafka: Vec<(String, String)>,
 
@@ -63,8 +63,8 @@ pub(crate) enum Subject {
 /// Where to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Since {
-    /// With what comes.
+    /// With new messages.
     Now,
-    /// With what the topic holds.
+    /// With the oldest messages of the topic.
     Beginning,
 }

@@ -15,21 +15,21 @@ const AFTER_HELP: &str = "Examples:
   linkweir feed -r trace.pcap --name trace --consumers 2 & linkweir http --feed trace/0 & linkweir http --feed trace/1
 
 Exit codes:
-  0  done
-  1  done, but packets were dropped, fragments were missing, an input was damaged or the summary could
-     not be written
-  2  wrong usage or configuration, or the name is taken
+  0  success
+  1  success, but packets were dropped, fragments were missing, an input was damaged or the summary
+     could not be written
+  2  invalid usage or configuration, or the name is in use
   3  an input or an output failed
-SIGINT or SIGTERM ends the feed: consumers read what they were given and end too; a second one aborts.
+SIGINT or SIGTERM ends the feed: consumers read what is in their rings and end too; a second one aborts.
 SIGUSR1 prints the table.";
 
-/// Deals packets to several consumer processes through shared memory.
+/// Distribute packets to several consumer processes through shared memory.
 ///
-/// Consumer K, from 0, is started as `linkweir http --feed NAME/K` (NAME/N is another name of NAME/0,
-/// for those who count from 1). Consumers of one user in one network namespace come and go as they
-/// like, before, during and after: what does not fit into the ring of one that is away is dropped and
-/// counted, the others go on, and whoever takes its place goes on with what is in the ring. `--by` says
-/// what goes to the same consumer.
+/// Consumer K, numbered from 0, is started as `linkweir http --feed NAME/K` (NAME/N is another name of
+/// NAME/0, for numbering from 1). Consumers must belong to the same user and network namespace. They may
+/// start and stop at any time: packets that do not fit into the ring of an absent consumer are dropped and
+/// counted, the others continue, and a new consumer continues with what is in the ring. `--by` chooses what
+/// goes to the same consumer.
 ///
 /// A table of each consumer's share, queue and drops is shown on a terminal, and at the end.
 #[derive(Debug, Args)]
@@ -46,8 +46,8 @@ pub(crate) struct FeedArgs {
     #[arg(long, value_name = "N", required_unless_present_any = ["histogram", "list_interfaces"], value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Feed")]
     pub(crate) consumers: Option<u32>,
 
-    /// What goes to the same consumer: the number of the consumer is the remainder of a hash divided by
-    /// `--consumers`, and this is what is hashed.
+    /// Choose what goes to the same consumer: the number of the consumer is the remainder of a hash divided
+    /// by `--consumers`, and this is what is hashed.
     #[arg(
         long,
         value_name = "WHAT",
@@ -60,14 +60,14 @@ pub(crate) struct FeedArgs {
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = units::size, help_heading = "Feed")]
     pub(crate) ring: u64,
 
-    /// A packet whose ring is full is dropped and counted; or everything waits for its consumer, if that
-    /// is attached or has not come yet (never for one that left or was killed) [default: drop for an
-    /// interface, wait for files].
+    /// Drop and count a packet whose ring is full, or wait for the consumer, if it is attached or has not
+    /// started yet (never for one that left or was killed) [default: drop for an interface, wait for
+    /// files].
     #[arg(long, value_name = "WHAT", help_heading = "Feed")]
     pub(crate) when_full: Option<Full>,
 
-    /// Feed nobody, but write the distribution of the packets' hashes (Fig. 8 of the paper: Eqs. (1)
-    /// to (3), and a mixed hash) as a plot (.svg), a page (.html) or numbers (.json, `-`).
+    /// Write the distribution of the packets' hashes instead of feeding consumers (Fig. 8 of the paper:
+    /// Eqs. (1) to (3), and a mixed hash), as a plot (.svg), a page (.html) or numbers (.json, `-`).
     #[arg(long, value_name = "OUT", conflicts_with_all = ["name", "consumers"], value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) histogram: Option<PathBuf>,
 
@@ -78,11 +78,11 @@ pub(crate) struct FeedArgs {
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
-    /// No table and no messages on standard error but errors.
+    /// Suppress the table and all messages but errors.
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
-    /// Flags from a TOML file: keys are the long flag names, and the command line wins.
+    /// Read flags from a TOML file: keys are the long flag names; the command line takes precedence.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -107,15 +107,16 @@ impl FeedArgs {
 /// What goes to the same consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
-    /// A request and its response go to the same consumer, those of one connection to many: a mixed hash of both
-    /// addresses, both ports and the request's acknowledgment number, which is the sequence number that its response
-    /// begins with. Connections are followed: their packets change the consumer only where a request begins
-    /// and all before it is answered and whole, so that the consumers have together the records of one process.
+    /// A request and its response go to the same consumer, those of one connection to many: a mixed hash of
+    /// both addresses, both ports and the request's acknowledgment number, which is the first sequence
+    /// number of its response. Connections are followed: the consumer changes only where a request begins
+    /// and everything before it is answered and complete, so that all consumers together write the records
+    /// of one process.
     Transaction,
     /// As in Vega et al. (2017), Eq. (3), each packet by itself: the XOR of both addresses, both ports and
-    /// a number, the acknowledgment number of a packet from the client, the sequence number of one from
-    /// the server. Nothing is remembered, so it is faster, but heads over several segments, pipelined
-    /// requests and interim responses lose their other half.
+    /// a number, the acknowledgment number of a packet from the client, the sequence number of one from the
+    /// server. It keeps no state and is faster, but heads over several segments, pipelined requests and
+    /// interim responses lose their counterpart.
     Paper,
     /// All packets of a TCP connection or UDP flow, for `linkweir flows --feed`: a mixed hash of both
     /// addresses and both ports, the same for both directions.

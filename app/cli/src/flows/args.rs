@@ -17,30 +17,29 @@ Examples:
   linkweir flows -i eth0 --internal nets.txt --format tstat -w logs/ --archive link.lwa --console 127.0.0.1:8080
 
 Exit codes:
-  0  done
-  1  done, but data was lost (input truncated or corrupt in the middle, drops, flows evicted,
-     fragments missing, one of several outputs failed)
-  2  wrong usage or configuration
-  3  an input gave nothing (no such file, no capture), or no output was left
-SIGINT or SIGTERM ends a run early with everything written and 0; a second one aborts.
+  0  success
+  1  success, but data was lost (input truncated or corrupt, drops, flows evicted, fragments missing,
+     one of several outputs failed)
+  2  invalid usage or configuration
+  3  an input could not be read (missing, not a capture), or all outputs failed
+SIGINT or SIGTERM ends a run early, writes everything and exits with 0; a second one aborts.
 SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 
-/// Measures every TCP and UDP flow: one record each, both directions in it, as Tstat does.
+/// Measure every TCP and UDP flow, as Tstat does: one record each, with both directions.
 ///
 /// A record has Tstat's columns with Tstat's names and units (times in milliseconds): packets, bytes,
-/// retransmissions and why, round-trip times of both halves of the path, windows, options, TLS, HTTP
-/// and QUIC, the name of the server; and what Tstat does not have: application, state, `flow_id`,
-/// `classifier_evidence`. Format text is a line
+/// retransmissions and their causes, round-trip times on both sides of the probe, windows, options, TLS,
+/// HTTP and QUIC, the server name; and columns that Tstat does not have: application, state, `flow_id`,
+/// `classifier_evidence`. Text format is a line
 /// `protocol|c_ip|c_port|s_ip|s_port|first|durat|c_pkts_all|s_pkts_all|c_bytes_all|s_bytes_all|c_pkts_retx|s_pkts_retx|c_rtt_avg|s_rtt_avg|state|application|sni|fqdn`
-/// with times in seconds; jsonl and csv have all columns; zeek is a conn.log; tstat is Tstat's tree of
-/// logs and histograms.
+/// with times in seconds; jsonl and csv have all columns; zeek is a conn.log; tstat is Tstat's tree of logs
+/// and histograms.
 ///
-/// A flow ends by FIN or RST, or when it is idle; flows whose SYN was not seen are measured too
-/// (`has_syn` is 0). Segments out of sequence are told apart by timestamps, selective
-/// acknowledgments, identification fields and time: retransmitted by the timer or fast, reordered,
-/// duplicated by the network, probing.
+/// A flow ends by FIN or RST, or when it is idle; flows whose SYN was not seen are measured too (`has_syn`
+/// is 0). Out-of-sequence segments are classified by timestamps, selective acknowledgments, identification
+/// fields and time: retransmitted by the timer or fast, reordered, duplicated by the network, probing.
 ///
-/// Link layers: Ethernet with VLAN tags, MPLS, PPPoE; Linux cooked, null/loop, raw IP, PPP, HDLC. Of
+/// Link layers: Ethernet with VLAN tags, MPLS, PPPoE; Linux cooked, null/loop, raw IP, PPP, HDLC. Inside
 /// tunnels (GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4, AYIYA, Teredo) the inner flow is
 /// measured. IP fragments are reassembled.
 #[derive(Debug, Args)]
@@ -75,47 +74,46 @@ pub(crate) struct FlowsArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracking")]
 pub(crate) struct TrackingArgs {
-    /// File with the internal networks, one a line: `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, `2001:db8::/32`,
-    /// or a network and its mask on two lines; `#` begins a comment [default: all addresses are
-    /// internal].
+    /// Read the internal networks from this file, one per line: `10.0.0.0/8`, `10.0.0.0/255.0.0.0`,
+    /// `2001:db8::/32`, or a network and its mask on two lines; `#` begins a comment [default: all
+    /// addresses are internal].
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) internal: Option<PathBuf>,
 
-    /// A TCP flow without packets for this much capture time has ended.
+    /// End a TCP flow without packets after this much capture time.
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = units::duration)]
     pub(crate) tcp_idle: Duration,
 
-    /// A UDP flow without packets for this much capture time has ended; one of a single packet after
-    /// `--syn-timeout` already.
+    /// End a UDP flow without packets after this much capture time; one of a single packet ends after
+    /// `--syn-timeout`.
     #[arg(long, value_name = "DURATION", default_value = "200s", value_parser = units::duration)]
     pub(crate) udp_idle: Duration,
 
-    /// A TCP flow of nothing but SYNs, and a UDP flow of one packet, have ended after this, as in Tstat.
+    /// End a TCP flow that has only SYNs, and a UDP flow of one packet, after this time, as Tstat does.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = units::duration)]
     pub(crate) syn_timeout: Duration,
 
-    /// How long a flow that was closed stays at least, so that what still comes of it (a last ACK, a
-    /// repeated FIN) counts with it; ten times as long after RST, and two of its round trips where that
-    /// is longer.
+    /// Minimum time that a closed flow stays in the table, so that late packets (a last ACK, a repeated
+    /// FIN) count with it; ten times as long after RST, and two round-trip times if that is longer.
     #[arg(long, value_name = "DURATION", default_value = "150ms", value_parser = units::duration)]
     pub(crate) linger: Duration,
 
-    /// Flows at most at once; with more, the one idle longest (of a sample) leaves and is counted.
-    /// Each takes about half a KiB.
+    /// Maximum number of concurrent flows. When full, the longest-idle flow of a sample is evicted and
+    /// counted. Each takes about 512 bytes.
     #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(16..=1 << 27))]
     pub(crate) max_flows: u32,
 
-    /// How segments out of sequence are classified: by `evidence` (timestamps, selective
-    /// acknowledgments, then time), or by the published rules exactly as `tstat` applies them.
+    /// Classify out-of-sequence segments by `evidence` (timestamps, selective acknowledgments, then time),
+    /// or by the published rules exactly as `tstat` applies them.
     #[arg(long, value_name = "RULES", default_value = "evidence")]
     pub(crate) classifier: Rules,
 
-    /// Write partial records of this period too: what was added since the one before. They add up
-    /// to the final record, which has `record` = `final` [default: final records only].
+    /// Write partial records at this interval too: what was added since the previous one. They add up to
+    /// the final record, which has `record` = `final` [default: final records only].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) periodic: Option<Duration>,
 
-    /// Do not look at payloads: no application, no names.
+    /// Do not inspect payloads: no application, no names.
     #[arg(long)]
     pub(crate) no_names: bool,
 }
@@ -123,7 +121,7 @@ pub(crate) struct TrackingArgs {
 /// Whose rules classify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Rules {
-    /// What the ends say themselves first.
+    /// Timestamps and selective acknowledgments of the endpoints first.
     Evidence,
     /// The published rules exactly.
     Tstat,
@@ -143,7 +141,7 @@ impl From<Rules> for Classifier {
 pub(crate) enum FlowFormat {
     /// One line of the main columns.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// Comma-separated, with a header.
     Csv,
@@ -151,7 +149,7 @@ pub(crate) enum FlowFormat {
     Zeek,
     /// Zeek's conn.log as JSON.
     ZeekJson,
-    /// CSV that spreadsheets open without running or rounding what is in it.
+    /// CSV that spreadsheets open without formulas or rounding.
     Spreadsheet,
     /// Apache Parquet, compressed by zstd.
     Parquet,
@@ -187,20 +185,20 @@ pub(crate) struct FlowStoreArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FlowFormat>,
 
-    /// Length of a step: of the histograms, the archive and the RRDs.
+    /// Interval of the histograms, the archive and the RRDs.
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = units::duration)]
     pub(crate) step: Duration,
 
-    /// Write Tstat's histograms of every step into this directory.
+    /// Write Tstat's histograms of every step to this directory.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) histograms: Option<PathBuf>,
 
-    /// Keep what every step measured in this file of constant size (143 MB), for ever: 300 s steps for
-    /// 50 hours, then 30 minutes, 2 hours and days, for more than two years (see `linkweir archive`).
+    /// Store the measurements of every step in this file of constant size (143 MB): 300 s steps for 50
+    /// hours, then 30 minutes, 2 hours and days, for more than two years (see `linkweir archive`).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) archive: Option<PathBuf>,
 
-    /// Write Tstat's round-robin databases: files made by rrdtool in this directory, or through the
+    /// Write Tstat's round-robin databases: as files in this directory, by rrdtool, or through the
     /// rrdcached that listens at this socket.
     #[arg(long, value_name = "DIR|unix:SOCKET", value_hint = ValueHint::AnyPath)]
     pub(crate) rrd: Option<String>,

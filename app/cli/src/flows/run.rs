@@ -196,7 +196,7 @@ fn read_subnets(path: &Path) -> anyhow::Result<Subnets> {
     let subnets = Subnets::parse(&text).map_err(|error| wrong(error.to_string()))?;
     if subnets.is_empty() {
         return Err(wrong(
-            "there is no network in it; write one a line, for example 10.0.0.0/8".to_owned(),
+            "contains no network; write one per line, for example 10.0.0.0/8".to_owned(),
         ));
     }
     Ok(subnets)

@@ -195,7 +195,7 @@ fn passes_undecided(config: &GatewayConfig) -> Vec<String> {
         };
         if is_for_unknown {
             let keywords = match rule.inspect.keywords {
-                Some(_) => "; a keyword in them is told, and what follows is blocked",
+                Some(_) => "; a keyword in them is reported, and the rest is blocked",
                 None => "",
             };
             said.push(format!(

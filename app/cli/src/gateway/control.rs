@@ -56,7 +56,7 @@ impl Offer {
 pub(super) fn must_be_free(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     match connect(path) {
-        Ok(_) => Err(anyhow!("a gateway runs already: {shown} answers")),
+        Ok(_) => Err(anyhow!("a gateway is already running: {shown} answers")),
         // What a gateway left that was killed, or what is no socket.
         Err(error)
             if matches!(

@@ -52,7 +52,7 @@ pub(super) fn written(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
 /// The user that is to serve the queues.
 pub(super) fn account(name: &str) -> anyhow::Result<Account> {
     let account = Account::named(name).with_context(|| format!("--user {name}"))?;
-    account.ok_or_else(|| anyhow!(Wrong(format!("--user: there is no user `{name}`"))))
+    account.ok_or_else(|| anyhow!(Wrong(format!("--user: no such user: `{name}`"))))
 }
 
 /// Does `work` as this user would be allowed to.

@@ -56,7 +56,7 @@ pub(super) fn undecided(config: &GatewayConfig) -> u64 {
         Ok(marks) => marks,
         Err(error) => {
             warn(&format!(
-                "what passed while no gateway ran is not known: {error}"
+                "packets that passed without a gateway are unknown: {error}"
             ));
             return 0;
         }
@@ -115,7 +115,7 @@ pub(super) fn reload(args: &ConfigArgs) -> anyhow::Result<Exit> {
     control::offer(socket, &Offer::of(path, plan.rules.clone()))?;
     rules::change(&host, &plan)?;
     control::reload(socket, &plan.rules)?;
-    say("linkweir: the policy was loaded again");
+    say("linkweir: policy reloaded");
     Ok(Exit::Done)
 }
 
@@ -127,7 +127,7 @@ pub(super) fn down(_args: &DownArgs) -> anyhow::Result<Exit> {
         say(&format!("linkweir: removed {thing}"));
     }
     for left in &removed.left {
-        warn(&format!("not made by linkweir, and left: {left}"));
+        warn(&format!("not created by linkweir, kept: {left}"));
     }
     if let Some(marks) = removed.marks {
         match conntrack::clear_marks(marks.mask()) {
@@ -143,7 +143,7 @@ pub(super) fn down(_args: &DownArgs) -> anyhow::Result<Exit> {
         }
     }
     if removed.things.is_empty() {
-        say("linkweir: nothing was up");
+        say("linkweir: no rules to remove");
     }
     Ok(Exit::Done)
 }

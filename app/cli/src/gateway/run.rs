@@ -61,7 +61,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let config = GatewayConfig::read(&args.file.config, &numbers)?;
     if is_of_another_policy(&config) {
         warn(
-            "THE RULES OF THE KERNEL ARE OF ANOTHER POLICY: they say what passes without the gateway, and what is shaped; run \
+            "THE KERNEL RULES BELONG TO ANOTHER POLICY: they decide what passes without the gateway, and what is shaped; run \
              `linkweir gateway reload`, or `down` and `up`",
         );
     }
@@ -418,7 +418,7 @@ impl Running<'_> {
         ];
         match changes.iter().find(|(is_new, _)| *is_new) {
             Some((_, what)) => Err(anyhow!(
-                "a change of {what} needs a new start of the gateway"
+                "a change of {what} requires a restart of the gateway"
             )),
             None => Ok(new),
         }
@@ -428,10 +428,10 @@ impl Running<'_> {
     fn reload_alone(&mut self) {
         let (numbers, before) = (self.numbers.clone(), self.config.plan());
         match self.reload(&numbers) {
-            Err(error) => warn_lines(&format!("the policy stays as it was: {error:#}")),
-            Ok(()) if self.config.plan() == before => say("linkweir: the policy was loaded again"),
+            Err(error) => warn_lines(&format!("the policy is unchanged: {error:#}")),
+            Ok(()) if self.config.plan() == before => say("linkweir: policy reloaded"),
             Ok(()) => warn(
-                "the policy was loaded again; its new rules and rates are the kernel's only after `linkweir gateway reload`",
+                "policy reloaded; run `linkweir gateway reload` to change rules and rates in the kernel",
             ),
         }
     }

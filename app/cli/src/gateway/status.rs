@@ -18,7 +18,7 @@ use crate::exit::{Exit, warn};
 pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
     let status = control::status(&control_path(&args.file.config))?;
     if matches!(rules::standing(), Ok(None)) {
-        warn("NO RULES ARE UP here: nothing is looked at until `linkweir gateway up`");
+        warn("NO RULES ARE UP here: nothing is inspected until `linkweir gateway up`");
     }
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -54,8 +54,8 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
         status.config,
         match status.reloads {
             0 => String::new(),
-            1 => ", loaded again once".to_owned(),
-            times => format!(", loaded again {times} times"),
+            1 => ", reloaded once".to_owned(),
+            times => format!(", reloaded {times} times"),
         },
     ));
     say(&format!("  lost         {}", lost(status)));

@@ -29,7 +29,7 @@ pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifie
                 (*beats, *since) = (now, clock::now());
             } else if since.elapsed() >= patience {
                 warn(&format!(
-                    "worker {number} has stood still for {:.1} s: the gateway ends so that its queue is free",
+                    "worker {number} has made no progress for {:.1} s: the gateway ends to free its queue",
                     since.elapsed().as_secs_f64()
                 ));
                 kill_this_process();

@@ -16,30 +16,30 @@ const AFTER_HELP: &str = "Examples:
   linkweir http -i eth0 -f 'tcp port 80' --workers 4 -w http.jsonl --rotate 1h --console 127.0.0.1:8080
 
 Exit codes:
-  0  done
-  1  done, but data was lost (input truncated or corrupt in the middle, drops, fragments missing,
-     one of several outputs failed)
-  2  wrong usage or configuration
-  3  an input gave nothing (no such file, no capture), or no output was left
-SIGINT or SIGTERM ends a run early with everything written and 0; a second one aborts.
+  0  success
+  1  success, but data was lost (input truncated or corrupt, drops, fragments missing, one of
+     several outputs failed)
+  2  invalid usage or configuration
+  3  an input could not be read (missing, not a capture), or all outputs failed
+SIGINT or SIGTERM ends a run early, writes everything and exits with 0; a second one aborts.
 SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 
-/// Measures HTTP/1.x transactions: one record each, with response time, without TCP reassembly.
+/// Measure HTTP/1.x transactions without TCP reassembly: one record each, with response time.
 ///
-/// A response belongs to the request whose acknowledgment number is the response's sequence number
-/// (the method of HTTPanalyzer). Records of format text are lines of
+/// A response belongs to the request whose acknowledgment number equals the sequence number of the response
+/// (the method of HTTPanalyzer). Records in text format are lines of
 /// `client_ip|client_port|server_ip|server_port|request_ts|response_ts|response_time|reason_phrase|status_code|method|user_agent|host|uri`
-/// with times in seconds; an unanswered request has empty response fields, an orphan response empty
-/// request fields. `|`, `\` and bytes outside printable ASCII in a field are `\xHH`.
+/// with times in seconds; an unanswered request has empty response fields, an orphan response empty request
+/// fields. `|`, `\` and bytes outside printable ASCII are written as `\xHH`.
 ///
-/// Heads may span segments, and requests may be pipelined; where the length of a response is not
-/// known (chunked over several segments, until close), those pipelined behind it are unanswered.
-/// A request line or status line must be one of HTTP/1.x; what only looks like one is counted as
+/// Message heads may span segments, and requests may be pipelined. Where the length of a response is not
+/// known (chunked over several segments, or until close), requests pipelined behind it are reported as
+/// unanswered. A start line must be one of HTTP/1.x; anything that only resembles one is counted as
 /// malformed. HTTP/2 and TLS are not read.
 ///
-/// Link layers: Ethernet, IEEE 802.11, Linux cooked, raw IP, PPP, Cisco HDLC, Frame Relay, FDDI,
-/// ARCnet, SLIP, loopback, NFLOG. Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4,
-/// AYIYA, Teredo. IP fragments are reassembled.
+/// Link layers: Ethernet, IEEE 802.11, Linux cooked, raw IP, PPP, Cisco HDLC, Frame Relay, FDDI, ARCnet,
+/// SLIP, loopback, NFLOG. Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4, AYIYA,
+/// Teredo. IP fragments are reassembled.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct HttpArgs {
@@ -49,10 +49,10 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) feeder: FeederArgs,
 
-    /// Read the rows of `linkweir halves` instead of packets: a Parquet file or a stream of Arrow's IPC
-    /// format, `-` for a stream on standard input; may be given several times, all are one trace in this
-    /// order. Rows must be in the order of `order_ns`, `file`, `packet`; further columns are passed over.
-    /// Packets and bytes of the summary are those of the rows.
+    /// Read the segments that `linkweir halves` extracted instead of packets: a Parquet file or a stream in
+    /// Arrow's IPC format, `-` for a stream on standard input. May be repeated; all inputs are one trace,
+    /// in this order. Rows must be sorted by `order_ns`, `file`, `packet`; further columns are ignored.
+    /// Packets and bytes in the summary are those of the rows.
     #[cfg(feature = "parquet")]
     #[arg(
         long,
@@ -78,7 +78,7 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) page: PageArgs,
 
-    /// Write the totals of the run as JSON that `linkweir merge` adds to those of other runs; `-` is
+    /// Write the totals of the run as JSON, which `linkweir merge` adds to those of other runs; `-` is
     /// standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) sketch: Option<String>,
@@ -126,40 +126,41 @@ pub(crate) enum Fanout {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracking")]
 pub(crate) struct TrackingArgs {
-    /// A message without its counterpart leaves the table, and is written, after this much capture
-    /// time.
+    /// Maximum time, by the capture, that a message waits for its counterpart; then it is evicted and
+    /// written.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration)]
     pub(crate) timeout: Duration,
 
-    /// Messages that may wait for their counterpart at once; with more, the oldest leaves and is
-    /// counted. Each takes at most about 430 bytes (long URIs take the room of several).
+    /// Maximum number of messages that wait for their counterpart. When full, the oldest is evicted and
+    /// counted. Each takes up to about 430 bytes, more with a long URI.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(16..=1 << 28))]
     pub(crate) max_pending: u32,
 
-    /// Write a record for every retransmitted message too, instead of only counting them: an
-    /// unanswered or orphan one whose field `retransmissions` is 1.
+    /// Write a record for every retransmitted message, instead of only counting it: an unanswered request
+    /// or orphan response with `retransmissions` 1.
     #[arg(long)]
     pub(crate) keep_duplicates: bool,
 
     /// Measure the time to the last byte of each response (field `ttlb_ns` of jsonl and csv, `ttlb` of
-    /// zeek; text has no column for it); records then wait for the end of the body.
+    /// zeek; not in text). Records are then written after the end of the body.
     #[arg(long)]
     pub(crate) ttlb: bool,
 
-    /// Only segments from or to these TCP ports, for example `80,8000-8100` [default: any].
+    /// Read only segments from or to these TCP ports, for example `80,8000-8100` [default: any].
     #[arg(long, value_name = "LIST", value_parser = units::ports)]
     pub(crate) ports: Option<PortSet>,
 
-    /// Only records whose host contains this, in letters of any case; totals count all [default: all].
+    /// Write only records whose host contains this, ignoring case; totals include all records [default:
+    /// all].
     #[arg(long, value_name = "SUBSTRING", help_heading = "Output")]
     pub(crate) host: Option<String>,
 
-    /// Only records whose host and request target together contain this; totals count all [default:
-    /// all].
+    /// Write only records whose host and request target, joined, contain this; totals include all records
+    /// [default: all].
     #[arg(long, value_name = "SUBSTRING", help_heading = "Output")]
     pub(crate) url: Option<String>,
 
-    /// Write the records in the order of their request times; they then come up to a timeout late.
+    /// Write the records in the order of their request times, which delays them by up to `--timeout`.
     #[arg(long, help_heading = "Output")]
     pub(crate) sort: bool,
 }

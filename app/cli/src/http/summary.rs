@@ -95,7 +95,7 @@ impl Counters for HttpCounters {
                     counted(stats.responses, "response"),
                     thousands(stats.interim_responses),
                     thousands(stats.retransmitted_requests + stats.retransmitted_responses),
-                    counted(stats.truncated_heads, "cut head"),
+                    counted(stats.truncated_heads, "truncated head"),
                     thousands(stats.malformed_heads)
                 ),
             ),

@@ -40,27 +40,27 @@ A script in httperf's format (--wsesslog), and one in TOML (.toml):
   /next-session.html               parse = true     # and what the HTML names
 
 Exit codes:
-  0  done, also where some sessions failed (see --max-failed)
-  1  done, but all sessions failed, or more than --max-failed allows, or INVALID: the generator itself was the bottleneck (schedule lag, sessions without room,
+  0  success, also where some sessions failed (see --max-failed)
+  1  success, but all sessions failed, or more than --max-failed allows, or INVALID: the generator itself was the bottleneck (schedule lag, sessions without room,
      frames that could not be sent or were not fetched in time), or an output lost records
-  2  wrong usage or configuration; also a target outside of loopback and private ranges
+  2  invalid usage or configuration; also a target outside of loopback and private ranges
   3  the interface, the target, another generator, a report or all outputs failed
 SIGINT or SIGTERM ends a run early with everything written; a second one aborts."#;
 
-/// Loads a web server with HTTP sessions of many emulated clients, at the times of a schedule.
+/// Load a web server with HTTP sessions of many emulated clients, on a schedule.
 ///
-/// The clients have addresses of their own, a TCP of their own and lines of their own; nothing of them
-/// passes the kernel's stack. The schedule is an open loop: a session starts when it is its time,
-/// whatever the server does, and response times run from when a request was wanted, so that waiting
-/// counts (no coordinated omission). The same seed gives the same schedule.
+/// Each client has its own address, TCP and access link; their traffic bypasses the network stack of the
+/// kernel. The schedule is an open loop: sessions start on time whatever the server does, and response
+/// times count from when a request was due, including the time it waited (no coordinated omission). The
+/// same seed gives the same schedule.
 ///
 /// At the end: minimum, maximum, mean, standard deviation, median, percentiles and rate of the response
-/// times, stages, status codes, failures by cause, what TCP met with, schedule lag, and Little's law as a
-/// check. A run that measured the generator in place of the server says INVALID. See docs/load.md.
+/// times, stages, status codes, failures by cause, TCP events, schedule lag, and Little's law as a check. A
+/// run that measured the generator instead of the server is marked INVALID. See docs/load.md.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LoadArgs {
-    /// What to load: `http://ADDRESS[:PORT][/PATH]`. Names are not resolved: see `--host`.
+    /// URL to load: `http://ADDRESS[:PORT][/PATH]`. Names are not resolved: see `--host`.
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: String,
 
@@ -90,8 +90,8 @@ pub(crate) struct LoadArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Link")]
 pub(crate) struct LinkArgs {
-    /// Interface through which the clients reach the server (Ethernet). Needs `CAP_NET_RAW`. A
-    /// controller has none.
+    /// Interface through which the clients reach the server (Ethernet). Requires `CAP_NET_RAW`. Not used by
+    /// a controller.
     #[arg(short = 'i', long, value_name = "IFACE", value_hint = ValueHint::Other, required_unless_present_any = ["generators"])]
     pub(crate) interface: Option<String>,
 
@@ -103,13 +103,13 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..=4094))]
     pub(crate) vlan: Option<u16>,
 
-    /// Hardware addresses of the clients: one `virtual` address for all, that of the `interface` (where a
+    /// Hardware addresses of the clients: one `virtual` address for all, that of the `interface` (if a
     /// switch allows no other), or one `per-client`.
     #[arg(long, value_name = "WHICH", default_value = "virtual")]
     pub(crate) mac: MacChoice,
 
-    /// Load a server outside of loopback, private, link-local and benchmark ranges. To be given
-    /// twice, for it is meant: only what you own, or may.
+    /// Load a server outside of loopback, private, link-local and benchmark ranges. Must be given twice, to
+    /// confirm. Test only servers you are allowed to test.
     #[arg(long, action = ArgAction::Count)]
     pub(crate) allow_public: u8,
 }
@@ -118,21 +118,21 @@ pub(crate) struct LinkArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clients")]
 pub(crate) struct ClientArgs {
-    /// Prefixes whose addresses are the clients, for example `10.9.0.0/16` or `fd09::/112`; with commas
-    /// or several times. The server, the router and this host are left out.
+    /// Use the addresses of these prefixes as clients, for example `10.9.0.0/16` or `fd09::/112`; separated
+    /// by commas, or repeated. The server, the router and this host are omitted.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = group::prefix, required_unless_present_any = ["generators"])]
     pub(crate) clients: Vec<Prefix>,
 
-    /// The line of clients that are in no group, as in `--group`: `rtt=20ms,loss=0.1%`
-    /// [default: a host on the link].
+    /// Access link of clients that are in no group, as in `--group`: `rtt=20ms,loss=0.1%` [default: a host
+    /// on the link].
     #[arg(long, value_name = "LINE", value_parser = group::line)]
     pub(crate) line: Option<Profile>,
 
-    /// Some of the clients with a line of their own and figures of their own; may be repeated:
+    /// Give some clients an access link and statistics of their own; may be repeated:
     /// `NAME:CIDR[,CIDR]:LINE`. LINE is a list of `rtt=50ms`, `jitter=5ms` (at most twice the RTT),
-    /// `reorder` (jitter may change the order), `down=10mbit`, `up=1mbit`, `queue=100ms` (longest wait at
-    /// a full line), `loss=1%` (each way; or `loss-down=`, `loss-up=`), `burst=3` (mean losses in a row),
-    /// `ttl=64`, `mtu=1492`. What is left out is as on the link.
+    /// `reorder` (jitter may change the order), `down=10mbit`, `up=1mbit`, `queue=100ms` (maximum queueing
+    /// time), `loss=1%` (each way; or `loss-down=`, `loss-up=`), `burst=3` (mean number of consecutive
+    /// losses), `ttl=64`, `mtu=1492`. Omitted items are those of a host on the link.
     #[arg(long, value_name = "GROUP", value_parser = group::group)]
     pub(crate) group: Vec<Group>,
 }
@@ -141,32 +141,32 @@ pub(crate) struct ClientArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Schedule")]
 pub(crate) struct ScheduleArgs {
-    /// When sessions start, RATE in sessions per second: `constant:RATE`, `poisson:RATE`,
-    /// `mmpp:MODEL.json[@RATE]` (of `linkweir model fit`, at its own mean rate or scaled to another),
-    /// `replay:FILE` (requests of `linkweir http`, jsonl, with their times and targets; or a list of times,
-    /// seconds, one a line).
+    /// Start sessions by this process, RATE in sessions per second: `constant:RATE`, `poisson:RATE`,
+    /// `mmpp:MODEL.json[@RATE]` (a model of `linkweir model fit`, at its own mean rate or scaled to RATE),
+    /// `replay:FILE` (requests of `linkweir http`, jsonl, with their times and targets; or a list of times
+    /// in seconds, one per line).
     #[arg(long, value_name = "ARRIVALS")]
     pub(crate) arrivals: Word,
 
-    /// No session starts after this time. This or `--sessions` is needed, but for `replay`.
+    /// Start no session after this time. This or `--sessions` is required, except with `replay`.
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// Most sessions.
+    /// Maximum number of sessions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) sessions: Option<u64>,
 
-    /// Names the schedule and all other random numbers: the same seed gives the same run, as far as it
-    /// lies with the generator.
+    /// Random seed. The same seed reproduces the schedule, clients, ports, think times and losses.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Duration of one bin of an `mmpp` model [default: as the model has it]. Shorter plays it faster, with
-    /// as many sessions a bin.
+    /// Duration of one bin of an `mmpp` model [default: that of the model]. A shorter one plays the model
+    /// faster, with as many sessions per bin.
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) model_bin: Option<Duration>,
 
-    /// How long sessions that are open when the schedule ends may go on; then they fail as `run_ended`.
+    /// Maximum time that open sessions continue after the end of the schedule; then they fail as
+    /// `run_ended`.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = units::duration)]
     pub(crate) drain: Duration,
 }
@@ -185,7 +185,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) preset: Option<Preset>,
 
-    /// Paths that the preset asks for, one a line, the most popular first [default: that of the URL].
+    /// Paths that the preset requests, one per line, the most popular first [default: that of the URL].
     #[arg(long, value_name = "FILE", requires = "preset", value_hint = ValueHint::FilePath)]
     pub(crate) targets: Option<PathBuf>,
 
@@ -202,29 +202,29 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "NAME", value_hint = ValueHint::Hostname)]
     pub(crate) host: Option<String>,
 
-    /// Use a connection for several requests of a session; this is the default, and wins over a script.
+    /// Use a connection for several requests of a session; this is the default, and takes precedence over a
+    /// script.
     #[arg(long, overrides_with = "close")]
     pub(crate) keep_alive: bool,
 
-    /// A connection for each request.
+    /// Use a new connection for each request.
     #[arg(long, overrides_with = "keep_alive")]
     pub(crate) close: bool,
 
-    /// Most connections of a session at a time, 1 to 64 [default: the script's, or 6].
+    /// Maximum number of concurrent connections of a session, 1 to 64 [default: as in the script, or 6].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_PARALLEL)))]
     pub(crate) parallel: Option<u8>,
 
-    /// A response must be complete this long after its request was sent; else the session fails as
-    /// `response_timeout`.
+    /// Maximum time from a request to its complete response; then the session fails as `response_timeout`.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration)]
     pub(crate) timeout: Duration,
 
-    /// Most sessions that are open at a time. A session that finds no room fails as `no_room`, and the
-    /// run is INVALID.
+    /// Maximum number of concurrent sessions. Beyond it a session fails as `no_room`, and the run is
+    /// INVALID.
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) max_sessions: u32,
 
-    /// Most connections that are open at a time; about 128 bytes each, and what is in flight.
+    /// Maximum number of concurrent connections; each takes about 128 bytes, plus data in flight.
     #[arg(long, value_name = "N", default_value_t = 250_000, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) max_connections: u32,
 }
@@ -233,21 +233,21 @@ pub(crate) struct SessionArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sending")]
 pub(crate) struct SendingArgs {
-    /// How frames are sent: by `xdp` (`AF_XDP`, needs `CAP_BPF` and `CAP_NET_ADMIN`) or a `packet` socket;
-    /// `auto` takes the first that works.
+    /// Send frames by `xdp` (`AF_XDP`, requires `CAP_BPF` and `CAP_NET_ADMIN`) or a `packet` socket; `auto`
+    /// uses the first that works.
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) sender: Sender,
 
-    /// The thread sleeps until this long before the next deadline and spins for the rest,
-    /// microseconds: a sleep wakes 15 to 20 us late. 0 never spins.
+    /// Sleep until this many microseconds before the next deadline, and spin for the rest: a sleep wakes 15
+    /// to 20 us late. 0 never spins.
     #[arg(long, value_name = "US", default_value_t = 80, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) spin_us: u32,
 
-    /// Run the sending thread with real-time priority (`SCHED_FIFO`). Needs `CAP_SYS_NICE`.
+    /// Run the sending thread with real-time priority (`SCHED_FIFO`). Requires `CAP_SYS_NICE`.
     #[arg(long)]
     pub(crate) rt: bool,
 
-    /// The run is INVALID where one session in a hundred starts later than planned by more than this.
+    /// Maximum schedule lag: if more than 1 % of the sessions start later than this, the run is INVALID.
     #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = units::duration)]
     pub(crate) lag_limit: Duration,
 }
@@ -256,27 +256,29 @@ pub(crate) struct SendingArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Roles")]
 pub(crate) struct RoleArgs {
-    /// What this process does. `all`: everything. `init` starts the sessions on schedule (SYN), `stat`
-    /// takes them over, measures and reports: two hosts on one link. `controller` gives each of its
-    /// `worker`s a share of the sessions and reports for all. Both sides of a pair are started with the
-    /// same seed, arrivals, script and clients.
+    /// Role of this process. `all`: everything. `init` starts the sessions on schedule (SYN), `stat` takes
+    /// them over, measures and reports: two hosts on one link. `controller` gives each of its `worker`s a
+    /// share of the sessions and reports for all. Both sides of a pair must have the same seed, arrivals,
+    /// script and clients.
     #[arg(long, value_name = "ROLE", default_value = "all")]
     pub(crate) role: Role,
 
-    /// The other side. `init`, `worker`: address and port at which the `stat` or `controller` listens. `stat`:
-    /// address of the `init`, from which alone it takes a connection [default port: 7433].
+    /// Address of the other side. `init`, `worker`: address and port at which the `stat` or `controller`
+    /// listens. `stat`: address of the `init`, the only one it accepts a connection from [default port:
+    /// 7433].
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = peer, required_if_eq_any = [("role", "init"), ("role", "stat"), ("role", "worker")])]
     pub(crate) peer: Option<SocketAddr>,
 
-    /// Where a `stat` or `controller` listens [default: all addresses; port of `--peer`, or 7433].
+    /// Address at which a `stat` or `controller` listens [default: all addresses; port of `--peer`, or
+    /// 7433].
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = peer)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Workers that a controller waits for.
+    /// Number of workers that a controller waits for.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), required_if_eq("role", "controller"))]
     pub(crate) generators: Option<u32>,
 
-    /// How long to wait for the other side, at the beginning and at the end.
+    /// Maximum time to wait for the other side, at the beginning and at the end.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration)]
     pub(crate) peer_wait: Duration,
 }
@@ -285,14 +287,14 @@ pub(crate) struct RoleArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct LoadOutputArgs {
-    /// Where the records of the sessions (`load_session`) go: a path, or `-` for standard output; may be
-    /// given several times. A file appears under its name when it is complete; until then it is
-    /// `.NAME.partial`, and if the run is killed, the next one keeps that [default: nowhere].
+    /// Write the records of the sessions (`load_session`) to this path, or to standard output (`-`); may be
+    /// repeated. A file appears under its name when it is complete; until then it is `.NAME.partial`, and
+    /// if the run is killed, the next one keeps that [default: not written].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::FilePath)]
     pub(crate) write: Vec<String>,
 
-    /// Format of the records [default: by the ending: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek,
-    /// .txt .text .log; text where there is none].
+    /// Format of the records [default: by the extension: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek,
+    /// .txt .text .log; otherwise text].
     #[arg(long, value_name = "FORMAT", value_parser = formats(), requires = "write")]
     pub(crate) format: Option<Format>,
 
@@ -304,12 +306,12 @@ pub(crate) struct LoadOutputArgs {
     pub(crate) store: StoreArgs,
 
     /// Write a report: everything as one JSON object (`.json`), or a self-contained page with plots
-    /// (`.html`); may be given several times.
+    /// (`.html`); may be repeated.
     #[arg(long, value_name = "FILE.json|FILE.html", value_hint = ValueHint::FilePath)]
     pub(crate) report: Vec<ReportFile>,
 
-    /// Write what happened in each second as CSV; `-` is standard output. Runs of more than 4096 seconds
-    /// get rows of 2, 4, 8... seconds.
+    /// Write the counts of each second as CSV; `-` is standard output. Runs of more than 4096 seconds have
+    /// rows of 2, 4, 8... seconds.
     #[arg(long, value_name = "FILE.csv", value_hint = ValueHint::FilePath)]
     pub(crate) series: Option<String>,
 
@@ -317,26 +319,25 @@ pub(crate) struct LoadOutputArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) summary: Option<String>,
 
-    /// Write everything that is sent and received to a capture (pcap, nanoseconds), as it passes the interface:
-    /// what a `--group` delays or loses on the way to a client has not happened to it yet.
+    /// Write all frames sent and received to a capture (pcap, nanoseconds), as they pass the interface:
+    /// without the delay and loss of the access links of `--group`.
     #[arg(long, value_name = "FILE.pcap", value_hint = ValueHint::FilePath)]
     pub(crate) pcap: Option<PathBuf>,
 
-    /// Exit with 1 where more than this share of the sessions failed, percent [default: where all of
-    /// them failed].
+    /// Exit with 1 if more than this percentage of the sessions failed [default: if all failed].
     #[arg(long, value_name = "PERCENT")]
     pub(crate) max_failed: Option<f64>,
 
-    /// Print a line each second also where standard error is no terminal.
+    /// Print a line each second even if standard error is not a terminal.
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) progress: bool,
 
-    /// No table on standard error, neither while it runs nor at the end.
+    /// Suppress the table on standard error, during the run and at the end.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Flags from a TOML file: keys are the long flag names (`clients = ["10.9.0.0/16"]`), and the command
-    /// line wins.
+    /// Read flags from a TOML file: keys are the long flag names (`clients = ["10.9.0.0/16"]`); the command
+    /// line takes precedence.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 }
@@ -460,7 +461,7 @@ fn peer(text: &str) -> Result<SocketAddr, String> {
         return Ok(SocketAddr::new(ip, MEETING_PORT));
     }
     text.parse().map_err(|_| {
-        format!("`{text}` is no address: write 10.0.0.2, 10.0.0.2:7433 or [fd00::2]:7433")
+        format!("`{text}` is not a valid address: write 10.0.0.2, 10.0.0.2:7433 or [fd00::2]:7433")
     })
 }
 

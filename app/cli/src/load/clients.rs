@@ -41,7 +41,7 @@ pub(super) fn population(
         Population::new(&options).map_err(|error| anyhow!(Wrong(error.to_string())))?;
     let server = target.server.ip();
     if population.any_like(server).is_none() {
-        let what = format!("no client has an address of the version of the server's ({server})");
+        let what = format!("no client has an address of the IP version of the server ({server})");
         return Err(anyhow!(Wrong(what)));
     }
     Ok(population)
@@ -63,7 +63,7 @@ pub(super) fn next_hop(
     };
     if hop.is_ipv4() != server.is_ipv4() {
         let what =
-            format!("--gateway {hop}: not of the version of the server's address ({server})");
+            format!("--gateway {hop}: not the IP version of the server ({server})");
         return Err(anyhow!(Wrong(what)));
     }
     if population.has(hop) {

@@ -139,7 +139,7 @@ fn missing(gathered: &Gathered) -> Exit {
     gathered
         .missing
         .iter()
-        .for_each(|who| warn(&format!("figures are missing: {who}")));
+        .for_each(|who| warn(&format!("results are missing: {who}")));
     if gathered.missing.is_empty() {
         Exit::Done
     } else {

@@ -211,7 +211,7 @@ fn mss(mtu: u32) -> u16 {
 /// What the thread needs to be in time.
 fn keep_time(args: &LoadArgs) {
     if let Err(error) = priority::precise_waits() {
-        warn(&format!("waits may end 50 us late: {error}"));
+        warn(&format!("timers may be 50 us late: {error}"));
     }
     if args.sending.rt
         && let Err(error) = priority::realtime()

@@ -97,7 +97,7 @@ impl Runner<'_> {
             }
             if time >= until {
                 return Err(anyhow!(
-                    "nobody on {interface} answers for {next_hop} (ARP or neighbour discovery): is it the \
+                    "no host on {interface} answers for {next_hop} (ARP or neighbour discovery): is it the \
                      right interface, is the server in a network of it, or does it need --gateway or --vlan?"
                 ));
             }

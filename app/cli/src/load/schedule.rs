@@ -113,7 +113,7 @@ fn replayed(path: &str, like: &SessionPlan) -> anyhow::Result<(Option<Plan>, Rep
     let replayed = sessions_of(records, &settings);
     if replayed.skipped > 0 {
         warn(&format!(
-            "{path}: {} left out: methods or targets that cannot be played",
+            "{path}: {} omitted: methods or targets that cannot be replayed",
             counted(replayed.skipped, "request")
         ));
     }

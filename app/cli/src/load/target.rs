@@ -52,7 +52,7 @@ impl Target {
             && (host.is_empty() || host.bytes().any(|byte| !(0x21..0x7f).contains(&byte)))
         {
             return Err(anyhow!(Wrong(format!(
-                "--host {host:?}: not the name of a host"
+                "--host {host:?}: not a valid host name"
             ))));
         }
         Ok(Self {

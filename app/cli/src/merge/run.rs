@@ -111,10 +111,10 @@ const fn missing(sum: &Sketch) -> Option<&'static str> {
     match (&sum.run, &sum.http) {
         (Some(_), Some(_)) => None,
         (None, _) => Some(
-            "no sketch tells of packets (`run`): add those that `linkweir halves --sketch` wrote",
+            "no sketch has packets (`run`): add those that `linkweir halves --sketch` wrote",
         ),
         (Some(_), None) => Some(
-            "no sketch tells of transactions (`http`): add those that `linkweir http --from-halves --sketch` wrote",
+            "no sketch has transactions (`http`): add those that `linkweir http --from-halves --sketch` wrote",
         ),
     }
 }

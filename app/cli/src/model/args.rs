@@ -19,17 +19,17 @@ Examples:
   linkweir model fit counts.csv -o shop.json
 
 Exit codes:
-  0  done
-  1  done, but lines of a log could not be read, or a limit (--max-ic, --max-mean-error) is not met
-  2  wrong usage
+  0  success
+  1  success, but lines of a log could not be read, or a limit (--max-ic, --max-mean-error) is not met
+  2  invalid usage
   3  an input cannot be read or fitted, or the output failed";
 
-/// Models how sessions arrive at a server, and makes arrivals that resemble a log.
+/// Model how sessions arrive at a server, and generate arrivals that resemble a log.
 ///
 /// `sessions` finds the sessions of a web log, `fit` makes a model of their counts per bin of time (a
-/// discrete-time Markov modulated Poisson process: the same mean, histogram and autocovariance),
-/// `simulate` draws counts from it, `check` says how far model and counts are apart. `linkweir load`
-/// sends by the model.
+/// discrete-time Markov modulated Poisson process with the same mean, histogram and autocovariance),
+/// `simulate` draws counts from it, `check` compares model and counts. `linkweir load` generates sessions
+/// by the model.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ModelArgs {
@@ -49,21 +49,21 @@ pub(crate) enum ModelCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logs")]
 pub(crate) struct LogArgs {
-    /// A request begins a new session when nothing came from its client for longer than this.
+    /// Begin a new session when its client sent nothing for longer than this.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = units::duration)]
     pub(crate) timeout: Duration,
 
-    /// Form of the logs: `clf` is Common or Combined Log Format, `wc98` the binary records of the 1998
+    /// Format of the logs: `clf` is Common or Combined Log Format, `wc98` the binary records of the 1998
     /// World Cup logs, `http` records of `linkweir http` as JSON lines, CSV, text, Parquet or a stream of
     /// Arrow.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: LogForm,
 
-    /// How much later than its place in time a line may come and is still put in order.
+    /// Maximum delay of a line that is still put in order.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = units::duration)]
     pub(crate) disorder: Duration,
 
-    /// Clients remembered at once, and counted apart; about 100 bytes each.
+    /// Maximum number of clients that are tracked; each takes about 100 bytes.
     #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_clients: u32,
 }
@@ -72,37 +72,37 @@ pub(crate) struct LogArgs {
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct SpanArgs {
-    /// Only what begins at this time or later: `1998-06-08`, `'1998-06-08 22:00'` (UTC) or seconds since
-    /// 1970 [default: all].
+    /// Read only what begins at this time or later: `1998-06-08`, `'1998-06-08 22:00'` (UTC) or seconds
+    /// since 1970 [default: all].
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub(crate) from: Option<Moment>,
 
-    /// Only what begins before this time [default: all].
+    /// Read only what begins before this time [default: all].
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub(crate) to: Option<Moment>,
 
-    /// Longest time without an arrival that is filled with empty bins. A longer one is refused: as a rule
-    /// one line has a wrong time.
+    /// Maximum time without an arrival that is filled with empty bins. A longer one is an error, as it
+    /// usually means that one line has a wrong time.
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = units::duration)]
     pub(crate) max_gap: Duration,
 }
 
-/// Finds the sessions of web logs: when they begin, or how many begin in each bin of time.
+/// Find the sessions of web logs: their start times, or their number in each bin of time.
 ///
-/// A request begins a new session of its client when nothing came from that client for the timeout.
-/// Several logs are merged by time: rotated logs and logs of several servers, in any order. They may be
-/// compressed (gzip, zstd, xz, lz4, told by content). Lines that cannot be read are counted by cause with
-/// the first of each.
+/// A request begins a new session of its client when that client sent nothing for the timeout. Several logs
+/// are merged by time: rotated logs and logs of several servers, in any order. They may be compressed
+/// (gzip, zstd, xz, lz4, detected by content). Lines that cannot be read are counted by cause, and the
+/// first of each is shown.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linkweir model sessions access.log.1.gz access.log --bin 10s -w counts.csv
   linkweir model sessions wc_day45_*.gz wc_day46_*.gz --timeout 10m --from '1998-06-08 22:00' -w starts.csv
 
 Exit codes:
-  0  done
-  1  done, but lines or records of a log could not be read, or came too late
-  2  wrong usage
-  3  an input is no log or cannot be read, or the output failed")]
+  0  success
+  1  success, but lines or records of a log could not be read, or came too late
+  2  invalid usage
+  3  an input is not a log or cannot be read, or the output failed")]
 pub(crate) struct SessionsArgs {
     /// Logs; `-` is standard input.
     #[arg(value_name = "LOG", required = true, value_hint = ValueHint::FilePath)]
@@ -130,7 +130,7 @@ pub(crate) struct SessionsArgs {
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
-    /// No summary on standard error.
+    /// Suppress the summary.
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 }
@@ -139,48 +139,48 @@ pub(crate) struct SessionsArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct SeriesArgs {
-    /// Length of a bin. Counts of shorter bins are summed, those of longer ones need `--spread`
-    /// [default: that of the counts where they have times, else 10s; in `check` that of the model].
+    /// Length of a bin. Counts of shorter bins are summed, those of longer ones require `--spread`
+    /// [default: that of the counts if they have times, otherwise 10s; in `check` that of the model].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) bin: Option<Duration>,
 
-    /// Column of a table that holds the counts (with `--events` the times): its name, or its number
-    /// from 1 [default: told by content].
+    /// Column of a table that holds the counts (with `--events` the times): its name, or its number from 1
+    /// [default: detected by content].
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
 
-    /// Every line of the table is an event, and the column its time.
+    /// Read a table of events: each line is an event, and the column its time.
     #[arg(long)]
     pub(crate) events: bool,
 
-    /// Spread counts of longer bins over shorter ones: Poisson draws with this seed around a rate that
-    /// goes in lines from middle to middle. Counts without times are taken as per minute. What comes
-    /// out has no structure below the counted bins: a surrogate.
+    /// Spread counts of longer bins over shorter ones, by Poisson draws with this seed around a rate
+    /// interpolated linearly between the middles of the bins. Counts without times are taken as per minute.
+    /// The result is a surrogate: it has no structure below the counted bins.
     #[arg(long, value_name = "SEED")]
     pub(crate) spread: Option<u64>,
 
-    /// Arrivals per bin on average after `--spread` [default: as many as were counted].
+    /// Mean number of arrivals per bin after `--spread` [default: as counted].
     #[arg(long, value_name = "COUNT", requires = "spread", value_parser = units::positive)]
     pub(crate) mean: Option<f64>,
 }
 
-/// Fits a model to counts, to the sessions of logs, or to a list of events.
+/// Fit a model to counts, to the sessions of logs, or to a list of events.
 ///
-/// INPUT is told by content: a table of counts (CSV, one column or time and count), a table of events
-/// (a time on each line), or logs, whose sessions are counted. It prints what the model is, how long it
-/// remembers, and how far it is from the counts.
+/// The type of INPUT is detected by content: a table of counts (CSV, one column or time and count), a table
+/// of events (a time on each line), or logs, whose sessions are counted. Prints the model, its memory, and
+/// its distance from the counts.
 ///
-/// A stationary model takes a daily trend for chance. Where the rate goes up and down by the hour, give
-/// `--profile`: the slow trend is kept as it is, and the process models what is left.
+/// A stationary model mistakes a daily trend for chance. If the rate changes by the hour, give `--profile`:
+/// the slow trend is kept as it is, and the process models the rest.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linkweir model fit counts.csv --bin 10s -o shop.json
   linkweir model fit access.log --bin 10s --timeout 10m --profile 15m -o shop.json --max-ic 5
 
 Exit codes:
-  0  done
-  1  done, but lines of a log could not be read, or a limit is not met
-  2  wrong usage
+  0  success
+  1  success, but lines of a log could not be read, or a limit is not met
+  2  invalid usage
   3  the input cannot be read or fitted, or the output failed")]
 pub(crate) struct FitArgs {
     /// Counts, events or logs; `-` is standard input. Several logs are merged by time.
@@ -203,12 +203,12 @@ pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
 
-    /// Exit with 1 where the inequality coefficient (the paper's, by the equations, over the lags of the
-    /// fit) is above this, in per cent [default: no limit].
+    /// Exit with 1 if the inequality coefficient (the paper's, by the equations, over the lags of the
+    /// fit) is above this percentage [default: no limit].
     #[arg(long, value_name = "PERCENT", value_parser = units::positive, help_heading = "Limits")]
     pub(crate) max_ic: Option<f64>,
 
-    /// Exit with 1 where the mean of the model is further from that of the counts, in per cent
+    /// Exit with 1 if the mean of the model differs from that of the counts by more than this percentage
     /// [default: no limit].
     #[arg(long, value_name = "PERCENT", value_parser = units::positive, help_heading = "Limits")]
     pub(crate) max_mean_error: Option<f64>,
@@ -216,11 +216,11 @@ pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
-    /// One JSON object on standard output in place of the table.
+    /// Print one JSON object on standard output instead of the table.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// No table, and nothing on standard error but faults.
+    /// Suppress the table and all messages but errors.
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 }
@@ -234,12 +234,13 @@ pub(crate) struct ShapeArgs {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) lags: Option<u32>,
 
-    /// States of the model: M times two to the power L, 64 at most [default: as many as the counts ask for].
+    /// Number of states of the model: M times two to the power L, maximum 64 [default: as required by the
+    /// counts].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) states: Option<u32>,
 
-    /// Two-state sources, L: one for each time scale of the autocovariance [default: as many as it takes, 3
-    /// at most].
+    /// Number of two-state sources, L: one for each time scale of the autocovariance [default: as required,
+    /// maximum 3].
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(0..=4))]
     pub(crate) sources: Option<u32>,
 
@@ -249,7 +250,7 @@ pub(crate) struct ShapeArgs {
     pub(crate) profile: Option<Duration>,
 }
 
-/// Draws counts from a model.
+/// Draw counts from a model.
 ///
 /// The same seed gives the same counts on every machine and in every version.
 #[derive(Debug, Args)]
@@ -258,15 +259,15 @@ pub(crate) struct ShapeArgs {
   linkweir model simulate shop.json --bins 360 --seed 2 | head
 
 Exit codes:
-  0  done
-  2  wrong usage
+  0  success
+  2  invalid usage
   3  the model cannot be read, or the output failed")]
 pub(crate) struct SimulateArgs {
     /// The model.
     #[arg(value_name = "MODEL.json", value_hint = ValueHint::FilePath)]
     pub(crate) model: PathBuf,
 
-    /// How many bins.
+    /// Number of bins.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub(crate) bins: u32,
 
@@ -281,26 +282,25 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
-    /// No summary on standard error.
+    /// Suppress the summary.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// Says how far a model is from counts: mean, histogram, autocovariance, likelihood.
+/// Compare a model with counts: mean, histogram, autocovariance, likelihood.
 ///
-/// By its equations, and, with `--simulate`, as it comes out in runs as long as the counts. The
-/// inequality coefficient of the autocovariances is given as the paper defines it and as Theil does, over
-/// the lags that are stated. A plot shows the histogram of the counts, that of the model, and both
-/// autocovariances.
+/// The comparison is by the equations of the model and, with `--simulate`, by runs as long as the counts.
+/// The inequality coefficient of the autocovariances is given as defined by the paper and by Theil, over
+/// the stated lags. A plot shows the histograms of the counts and of the model, and both autocovariances.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linkweir model check shop.json counts.csv --plot shop.svg
   linkweir model check shop.json access.log --simulate 20 --lags 300 --json
 
 Exit codes:
-  0  done
-  1  done, but lines of a log could not be read, or a limit is not met
-  2  wrong usage
+  0  success
+  1  success, but lines of a log could not be read, or a limit is not met
+  2  invalid usage
   3  an input cannot be read, or the output failed")]
 pub(crate) struct CheckArgs {
     /// The model.
@@ -324,7 +324,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Check")]
     pub(crate) lags: Option<u32>,
 
-    /// Draw this many runs as long as the counts and compare them too: their median, least and largest
+    /// Draw this many runs as long as the counts and compare them too: their median, minimum and maximum
     /// [default: none].
     #[arg(long, value_name = "RUNS", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=100_000), help_heading = "Check")]
     pub(crate) simulate: u32,
@@ -333,22 +333,22 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "SEED", default_value_t = 1, help_heading = "Check")]
     pub(crate) seed: u64,
 
-    /// As in `fit`: exit with 1 where the inequality coefficient is above this, in per cent.
+    /// As in `fit`: exit with 1 if the inequality coefficient is above this percentage.
     #[arg(long, value_name = "PERCENT", value_parser = units::positive, help_heading = "Limits")]
     pub(crate) max_ic: Option<f64>,
 
-    /// As in `fit`: exit with 1 where the means are further apart, in per cent.
+    /// As in `fit`: exit with 1 if the means differ by more than this percentage.
     #[arg(long, value_name = "PERCENT", value_parser = units::positive, help_heading = "Limits")]
     pub(crate) max_mean_error: Option<f64>,
 
-    /// Draw histograms and autocovariance into this file; its ending says as what: .svg or .html.
+    /// Draw histograms and autocovariance to this file, by its extension .svg or .html.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) plot: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
-    /// One JSON object on standard output in place of the table.
+    /// Print one JSON object on standard output instead of the table.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }
@@ -356,7 +356,7 @@ pub(crate) struct CheckArgs {
 /// Form of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogForm {
-    /// Told by content.
+    /// Detected by content.
     Auto,
     /// Common or Combined Log Format.
     Clf,

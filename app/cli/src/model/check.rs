@@ -132,7 +132,7 @@ fn table(
     ));
     if !runs.is_empty() {
         lines.push(format!(
-            "In {} runs as long as the counts, seeds from {}: median (least to largest)",
+            "In {} runs as long as the counts, seeds from {}: median (minimum to maximum)",
             runs.len(),
             args.seed
         ));

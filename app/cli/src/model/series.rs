@@ -80,7 +80,7 @@ pub(super) fn read(inputs: &[PathBuf], how: How<'_>) -> anyhow::Result<Series> {
         let place = forms.iter().position(Option::is_none).unwrap_or(0);
         let name = opened.get(place).map_or("", |input| input.name.as_str());
         return Err(anyhow!(
-            "{name}: it is no log, and tables are taken one at a time"
+            "{name}: not a log; tables must be given one at a time"
         ));
     }
     let Some(input) = opened.pop() else {
@@ -254,7 +254,7 @@ fn fit_bins(
     let each = usize::try_from(wanted_ns / native_ns).unwrap_or(usize::MAX);
     let whole = counts.chunks_exact(each);
     if !whole.remainder().is_empty() {
-        notes.push(format!("{name}: its last bin is not full and left out"));
+        notes.push(format!("{name}: its last bin is not full and is omitted"));
     }
     let summed = whole.map(|bins| bins.iter().fold(0_u64, |sum, one| sum.saturating_add(*one)));
     narrow(name, Duration::from_nanos(wanted_ns), summed.collect())

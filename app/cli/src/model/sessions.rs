@@ -140,7 +140,7 @@ fn screen(found: &Found, args: &SessionsArgs, empty: Option<&str>) {
     }
     if !not_read.is_empty() {
         say(&format!(
-            "left out   lines by cause: {}",
+            "omitted    lines by cause: {}",
             not_read.join(", ")
         ));
     }

@@ -18,14 +18,15 @@ use crate::units;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct InputArgs {
-    /// Capture to read: a file, a directory (the captures in it and below it, up to 32 levels deep, by
-    /// name) or `-` for standard input; may be given several times, all are one trace in this order. pcap, pcapng, ERF
-    /// and snoop, plain or compressed by gzip, zstd, xz or lz4, are recognised by their content.
+    /// Read this capture: a file, a directory (its captures and those of directories below, up to 32 levels
+    /// deep, by name) or standard input (`-`). May be repeated; all inputs are one trace, in this order.
+    /// Formats are pcap, pcapng, ERF and snoop, plain or compressed by gzip, zstd, xz or lz4; they are
+    /// detected by content.
     #[arg(short = 'r', long = "read", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<PathBuf>,
 
-    /// Interface to capture on, for example `eth0`, or `any`; `xdp:eth0` takes its frames by
-    /// `AF_XDP`. Needs `CAP_NET_RAW` (xdp: also `CAP_BPF` and `CAP_NET_ADMIN`); runs until a signal or `-c`.
+    /// Capture on this interface, for example `eth0`, or on `any`; `xdp:eth0` captures by `AF_XDP`.
+    /// Requires `CAP_NET_RAW` (xdp: also `CAP_BPF` and `CAP_NET_ADMIN`). Runs until a signal or `-c`.
     #[arg(
         short = 'i',
         long,
@@ -35,11 +36,11 @@ pub(crate) struct InputArgs {
     )]
     pub(crate) interface: Option<String>,
 
-    /// List the interfaces and end.
+    /// List interfaces and exit.
     #[arg(short = 'D', long)]
     pub(crate) list_interfaces: bool,
 
-    /// Only packets that match this libpcap filter expression, for example `tcp port 80`; on an
+    /// Read only packets that match this libpcap filter expression, for example `tcp port 80`; on an
     /// interface the kernel applies it [default: all packets].
     #[arg(short = 'f', long, value_name = "BPF")]
     pub(crate) filter: Option<String>,
@@ -48,7 +49,7 @@ pub(crate) struct InputArgs {
     #[arg(short = 'c', long, value_name = "PACKETS")]
     pub(crate) count: Option<u64>,
 
-    /// Bytes kept of each packet of an interface; 0 is the default.
+    /// Capture at most this many bytes of each packet of an interface; 0 means the default.
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(..=262_144))]
     pub(crate) snaplen: u32,
 
@@ -56,11 +57,11 @@ pub(crate) struct InputArgs {
     #[arg(short = 'p', long)]
     pub(crate) no_promiscuous: bool,
 
-    /// Size of the capture ring of each worker, in KiB; at least 1024 is taken.
+    /// Size of the capture ring of each worker, in KiB; values below 1024 are raised to 1024.
     #[arg(short = 'B', long = "buffer-size", value_name = "KIB", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=16_777_216), help_heading = "Performance")]
     pub(crate) buffer_size: u32,
 
-    /// Bytes per read of a file.
+    /// Size of a read from a file.
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = units::size, help_heading = "Performance")]
     pub(crate) read_size: u64,
 }

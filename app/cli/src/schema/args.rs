@@ -10,20 +10,20 @@ const AFTER_HELP: &str = "Examples:
   linkweir schema flow --format duckdb --from /data/flows > flows.sql
 
 Exit codes:
-  0  done
-  2  wrong usage: no such kind, or a --from that does not go with the format
+  0  success
+  2  invalid usage: no such kind, or a --from that does not go with the format
   3  standard output cannot be written";
 
-/// Prints the columns of a kind of records: as documentation, or as statements that make tables.
+/// Print the columns of a kind of records, as documentation or as statements that create tables.
 ///
 /// Kinds are `http_transaction` (`linkweir http`), `flow` (`flows`), `gateway_event` (`gateway`),
-/// `load_session` (`load`) and `http_half` (`halves`). A column is never removed, renamed or given
-/// another type; with every one that is added, the version of the kind is one more.
+/// `load_session` (`load`) and `http_half` (`halves`). Columns are never removed or renamed, nor do their
+/// types change; each added column increments the version of the kind.
 ///
-/// For ClickHouse: a table of the Kafka engine for the messages of `-w kafka://`, the table of the
-/// records, from which repeated messages go by their `record_id`, the view between them, totals by the
-/// minute with quantiles that can be merged, and examples of queries. Messages of several kinds may
-/// share a topic. For DuckDB: a view of Parquet files, also of earlier versions.
+/// For ClickHouse: a table of the Kafka engine for the messages of `-w kafka://`, the table of the records,
+/// in which repeated messages are removed by their `record_id`, the view between them, totals per minute
+/// with quantiles that can be merged, and example queries. Messages of several kinds may share a topic. For
+/// DuckDB: a view of Parquet files, also of earlier versions.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SchemaArgs {

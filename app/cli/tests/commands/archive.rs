@@ -201,12 +201,12 @@ fn what_cannot_be_is_said() {
     says(
         &["dump", file, "--series", "tcp_rt"],
         2,
-        "there is no series `tcp_rt`",
+        "no series `tcp_rt`",
     );
     says(
         &["dump", file, "--level", "3h"],
         2,
-        "there are 5min, 30min, 2h, 1day",
+        "available: 5min, 30min, 2h, 1day",
     );
     says(
         &["dump", file, "--from", "yesterday"],
@@ -217,7 +217,7 @@ fn what_cannot_be_is_said() {
     says(
         &["plot", file, "-o", "-", "--series", "tcp"],
         2,
-        "there is no series `tcp` by direction",
+        "no series `tcp` by direction",
     );
     says(
         &["dump", "/nowhere/a.lwa"],
@@ -252,7 +252,7 @@ fn what_cannot_be_is_said() {
     ])
     .exits(1);
     assert!(
-        ran.stderr.contains("1 row damaged and left out"),
+        ran.stderr.contains("1 row damaged and omitted"),
         "{}",
         ran.stderr
     );

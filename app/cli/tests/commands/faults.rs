@@ -378,7 +378,7 @@ fn a_webhook_that_fails_is_told_and_counted() {
         .says("linkweir: webhook: alerts not delivered: 1\n");
     let said = ran
         .stderr
-        .matches("webhook: alerts do not arrive: ")
+        .matches("webhook: alerts cannot be delivered: ")
         .count();
     assert_eq!(said, 1, "{}", ran.stderr);
     assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);

@@ -236,5 +236,5 @@ fn a_run_counts_once_and_parts_are_asked_for() {
     std::fs::write(&sketch, part.to_string()).unwrap();
     run(&[Path::new("merge"), &sketch])
         .exits(2)
-        .says("no sketch tells of packets");
+        .says("no sketch has packets");
 }

@@ -697,7 +697,7 @@ fn bad_input_is_refused_by_name() {
                     format!("{at}\n")
                 }
             }),
-            "line 10: `-3` is no count",
+            "line 10: `-3` is not a valid count",
         ),
         (
             "huge",
@@ -707,13 +707,13 @@ fn bad_input_is_refused_by_name() {
         (
             "huger",
             "1\n99999999999999999999999999\n".to_owned(),
-            "is no count",
+            "is not a valid count",
         ),
         ("heading", "count\n".to_owned(), "a heading and no rows"),
         (
             "words",
             "hello world\nit is nice\n".to_owned(),
-            "is no count",
+            "is not a valid count",
         ),
         (
             "irregular",

@@ -92,8 +92,8 @@ fn help_of_flows_says_when_a_flow_of_one_packet_ends() {
     let help = run(&["flows", "--help"]).exits(0).stdout;
     let help = help.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
-        "has ended; one of a single packet after `--syn-timeout` already",
-        "a UDP flow of one packet, have ended after this, as in Tstat",
+        "one of a single packet ends after `--syn-timeout`",
+        "and a UDP flow of one packet, after this time, as Tstat does",
     ] {
         assert!(help.contains(said), "{said}");
     }

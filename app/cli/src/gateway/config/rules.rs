@@ -94,7 +94,7 @@ pub(super) fn signatures(
             || Application::from_name(text).is_some()
             || matches!(text.as_str(), "unknown" | "*" | "");
         if is_taken {
-            return Err(place.wrong(&name.span(), format!("the name `{text}` is taken")));
+            return Err(place.wrong(&name.span(), format!("the name `{text}` is in use")));
         }
         if client.is_none() && server.is_none() {
             let what = "a signature needs a pattern: `client`, `server` or both";
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
             return Err(place.wrong(&table.name.span(), what));
         }
         if name == "default" || !self.names.insert(name.clone()) {
-            let what = format!("the name `{name}` is taken");
+            let what = format!("the name `{name}` is in use");
             return Err(place.wrong(&table.name.span(), what));
         }
         let applications = self.applications(&table.application)?;
@@ -218,11 +218,11 @@ impl<'a> Reader<'a> {
         all.extend(self.signatures.iter().map(|one| one.name.as_str()));
         all.sort_unstable();
         let there = match nearest(name, &[&all[..], &["unknown"]].concat()) {
-            Some(one) => format!("did you mean `{one}`? There"),
-            None => "there".to_owned(),
+            Some(one) => format!("did you mean `{one}`? Valid names"),
+            None => "valid names".to_owned(),
         };
         format!(
-            "no application is called `{name}`; {there} are * unknown {}",
+            "unknown application `{name}`; {there}: * unknown {}",
             all.join(" ")
         )
     }
@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
 
     fn scan(&self, scan: &Spanned<WordOr<ScannerName, ScanTable>>) -> Result<ScanSettings, Wrong> {
         let Some(scanner) = self.scanner else {
-            let what = "there is no scanner: add [scanner.clamd] with its address";
+            let what = "no scanner is configured: add [scanner.clamd] with its address";
             return Err(self.place.wrong(&scan.span(), what));
         };
         let hold = match scan.get_ref() {

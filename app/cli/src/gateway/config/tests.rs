@@ -168,15 +168,15 @@ fn a_fault_is_told_with_its_line_and_column() {
         ),
         (
             rule("application = \"kazaa\""),
-            "gateway.toml:4:15: no application is called `kazaa`; there are * unknown",
+            "gateway.toml:4:15: unknown application `kazaa`; valid names: * unknown",
         ),
         (
             rule("application = [\"http\", \"bitorent\"]"),
-            "no application is called `bitorent`; did you mean `bittorrent`? There are * unknown",
+            "unknown application `bitorent`; did you mean `bittorrent`? Valid names: * unknown",
         ),
         (
             rule("application = \"SMPT\""),
-            "no application is called `SMPT`; did you mean `smtp`?",
+            "unknown application `SMPT`; did you mean `smtp`?",
         ),
         (
             rule("clients = [\"10.0.0.0/8\", \"10/8\"]"),
@@ -189,7 +189,7 @@ fn a_fault_is_told_with_its_line_and_column() {
         (rule("keywords = [\"x\"]"), "need action = \"inspect\""),
         (
             rule("[[rule]]\nname = \"a\"\naction = \"drop\""),
-            "gateway.toml:5:8: the name `a` is taken",
+            "gateway.toml:5:8: the name `a` is in use",
         ),
         (rule("clients = []"), "gateway.toml:4:11: the list is empty"),
         (
@@ -214,7 +214,7 @@ fn a_fault_is_told_with_its_line_and_column() {
         ),
         (
             "[[rule]]\nname = \"a\"\naction = \"inspect\"\nscan = \"clamd\"\n".to_owned(),
-            "gateway.toml:4:8: there is no scanner",
+            "gateway.toml:4:8: no scanner",
         ),
         (
             "[[rule]]\nname = \"a\"\naction = \"drop\"\nshape = \"1mbit\"\n".to_owned(),
@@ -222,7 +222,7 @@ fn a_fault_is_told_with_its_line_and_column() {
         ),
         (
             "[[signature]]\nname = \"http\"\nclient = \"text:x\"\n".to_owned(),
-            "gateway.toml:2:8: the name `http` is taken",
+            "gateway.toml:2:8: the name `http` is in use",
         ),
         (
             "[[signature]]\nname = \"x\"\nclient = \"regex:(\"\n".to_owned(),

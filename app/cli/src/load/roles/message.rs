@@ -61,7 +61,7 @@ impl Hello {
         }
         if self.role != role {
             return Some(format!(
-                "it is `{}` where `{role}` is waited for",
+                "the peer is `{}`, expected `{role}`",
                 self.role
             ));
         }

@@ -157,7 +157,7 @@ impl<'a> Link<'a> {
             match TcpStream::connect_timeout(&peer, Duration::from_secs(1)) {
                 Ok(stream) => break stream,
                 Err(error) if now() >= until => {
-                    return Err(error).with_context(|| format!("{peer}: nobody is there"));
+                    return Err(error).with_context(|| format!("{peer}: no connection"));
                 }
                 Err(_) if (self.stop)() => bail!("stopped while waiting for {peer}"),
                 Err(_) => std::thread::park_timeout(PAUSE),
@@ -201,7 +201,7 @@ impl<'a> Link<'a> {
                 Ok(came) => came,
                 Err(_) if (self.stop)() => bail!("stopped while waiting for the others"),
                 Err(_) if now() >= until => {
-                    bail!("only {index} of {count} came in time ({role})")
+                    bail!("only {index} of {count} connected before the timeout ({role})")
                 }
                 Err(_) => {
                     std::thread::park_timeout(PAUSE);
@@ -209,7 +209,7 @@ impl<'a> Link<'a> {
                 }
             };
             if only.is_some_and(|only| only.to_canonical() != peer.ip().to_canonical()) {
-                warn(&format!("{peer} is not who is waited for: turned away"));
+                warn(&format!("{peer}: connection rejected: not the expected peer"));
                 continue;
             }
             let mut lines = Lines::new(stream, peer)?;
@@ -217,11 +217,11 @@ impl<'a> Link<'a> {
                 Ok(Message::Hello(hello)) => hello,
                 // Whoever it was: this is an open port.
                 Ok(_) => {
-                    warn(&format!("{peer}: it does not say hello: turned away"));
+                    warn(&format!("{peer}: connection rejected: no hello message"));
                     continue;
                 }
                 Err(error) => {
-                    warn(&format!("{error:#}: turned away"));
+                    warn(&format!("{error:#}: connection rejected"));
                     continue;
                 }
             };
@@ -230,7 +230,7 @@ impl<'a> Link<'a> {
                 let told = lines.send(&Message::Refused { reason });
                 if self.role == Role::Controller {
                     // Another may come in its place: the workers that are here wait.
-                    warn(&format!("{what}: turned away"));
+                    warn(&format!("{what}: connection rejected"));
                     continue;
                 }
                 told?;
@@ -354,7 +354,7 @@ impl<'a> Link<'a> {
         loop {
             match pump.wait(PAUSE) {
                 Some(News::Taken) => return Ok(None),
-                Some(News::Gone(why)) => bail!("the figures did not arrive: {why}"),
+                Some(News::Gone(why)) => bail!("the results did not arrive: {why}"),
                 Some(News::Result(_)) => bail!("{peer}: it is out of step"),
                 None => {}
             }

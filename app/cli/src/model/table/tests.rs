@@ -97,18 +97,18 @@ fn what_is_no_table_is_told_by_line() {
     for (text, what) in [
         ("", "it is empty"),
         ("count\n", "a heading and no rows"),
-        ("5\n-3\n", "line 2: `-3` is no count"),
-        ("-5\n3\n", "line 1: `-5` is no count"),
+        ("5\n-3\n", "line 2: `-3` is not a valid count"),
+        ("-5\n3\n", "line 1: `-5` is not a valid count"),
         (
             "5\n99999999999999999999\n",
-            "line 2: `99999999999999999999` is no count",
+            "line 2: `99999999999999999999` is not a valid count",
         ),
         (
             "time,count\n1998-06-08,1\nyesterday,2\n",
-            "line 3: `yesterday` is no time",
+            "line 3: `yesterday` is not a valid time",
         ),
         ("a,b,c\n1,2,3\n", "--column"),
-        ("5\nx\n", "line 2: `x` is no count"),
+        ("5\nx\n", "line 2: `x` is not a valid count"),
     ] {
         let error = table(text, &args(None, false)).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains(what), "{text:?}: {error}");

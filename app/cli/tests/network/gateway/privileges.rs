@@ -181,7 +181,7 @@ fn what_the_user_may_not_do_is_said_at_the_start() {
         said
     };
     let said = run("no-such-user", "events/a.jsonl");
-    assert!(said.contains("there is no user `no-such-user`"), "{said}");
+    assert!(said.contains("no such user: `no-such-user`"), "{said}");
     // Root's directory.
     let said = run(USER, "a.jsonl");
     assert!(
