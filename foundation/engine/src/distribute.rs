@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use linkweir_wire::Timestamp;
 
-use crate::limit::Limit;
+use crate::batch::Limit;
 use crate::route::{Parts, Router};
 use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent};
 use crate::split::{Splitter, shard_of};

@@ -4,9 +4,9 @@ use linkweir_record::{RecordBatch, RecordKind};
 use linkweir_wire::{FragmentStats, Timestamp};
 use thiserror::Error;
 
+use crate::batch::Limit;
 use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
-use crate::limit::Limit;
 use crate::outputs::{Loss, NoOutput, Outputs};
 use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent, Stage, TableFill};
 use crate::sort::Sorter;

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use linkweir_record::RecordKind;
 
+use crate::batch::Limit;
 use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
-use crate::limit::Limit;
 use crate::outputs::{NoOutput, Outputs};
 use crate::run::{Directive, Run, RunError, RunReport, write_to};
 use crate::seams::{Progress, Sink, SinkError, Source, SourceError, Stage};

@@ -22,14 +22,13 @@ pub mod packet;
 pub mod seq;
 pub mod tcp;
 pub mod time;
-pub mod udp;
 
 pub use decode::{decode, decode_outermost, decode_plain};
 pub use fault::{DecodeError, DecodeErrorKind, DecodeFaults, Layer};
 pub use fragments::{FragmentStats, Fragments, Joined};
 pub use link_type::LinkType;
+pub use packet::Udp;
 pub use packet::{Network, Packet, Transport};
 pub use seq::SeqNumber;
 pub use tcp::{Tcp, TcpFlags, TcpOption};
 pub use time::{Timestamp, nanos};
-pub use udp::Udp;

@@ -14,9 +14,9 @@ impl FlowsStage {
         };
         if let Some(flow) = self.flows.get(slot)
             && self
-                .told
+                .partial
                 .get(flow.partial)
-                .is_some_and(|told| told.has_news(&row))
+                .is_some_and(|part| part.has_news(&row))
         {
             self.write_partial(slot, row, row.last_ns, out);
         }
@@ -33,7 +33,7 @@ impl FlowsStage {
             return;
         };
         let (start, partial) = (flow.start_ns, flow.partial);
-        let Some(since) = self.told.get(partial).map(|told| told.since) else {
+        let Some(since) = self.partial.get(partial).map(|part| part.since) else {
             return;
         };
         if now < since.saturating_add(period) {
@@ -45,13 +45,13 @@ impl FlowsStage {
             return;
         };
         let has_news = self
-            .told
+            .partial
             .get(partial)
-            .is_some_and(|told| told.has_news(&row));
+            .is_some_and(|part| part.has_news(&row));
         if has_news {
             self.write_partial(slot, row, next, out);
-        } else if let Some(told) = self.told.get_mut(partial) {
-            told.since = next;
+        } else if let Some(part) = self.partial.get_mut(partial) {
+            part.since = next;
         }
     }
 
@@ -59,10 +59,10 @@ impl FlowsStage {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
-        let Some(told) = self.told.get_mut(flow.partial) else {
+        let Some(part) = self.partial.get_mut(flow.partial) else {
             return;
         };
-        told.tell(&mut row, next_ns);
+        part.take(&mut row, next_ns);
         row.extent = Extent::Partial;
         row.state = FlowState::Open;
         self.push(slot, row, out);

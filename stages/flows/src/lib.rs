@@ -12,17 +12,15 @@ mod key;
 pub mod layer7;
 mod lengths;
 mod lifetime;
-mod overhear;
 mod partial;
 pub mod side;
 pub mod stage;
 pub mod stats;
 pub mod step;
-pub mod subnets;
 mod tcp;
 mod wheel;
 
 pub use config::{Classifier, FlowsConfig};
+pub use config::{SubnetError, Subnets};
 pub use stage::FlowsStage;
 pub use stats::FlowsStats;
-pub use subnets::{SubnetError, Subnets};

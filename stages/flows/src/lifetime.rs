@@ -5,7 +5,7 @@ use linkweir_record::flow::{FlowBatch, FlowState};
 use linkweir_table::NONE;
 
 use crate::flow::Flow;
-use crate::partial::Told;
+use crate::partial::PartialState;
 use crate::stage::{FlowsStage, Prepared};
 
 /// Flows that leave at a time when they are due, for a group of packets: what is due longer waits a
@@ -34,9 +34,9 @@ impl FlowsStage {
         if let Some(place) = self.flows.get_mut(slot) {
             *place = flow;
             if self.periodic_ns.is_some() {
-                place.partial = self.told.take().unwrap_or(NONE);
-                if let Some(told) = self.told.get_mut(place.partial) {
-                    *told = Told::begin(one.now);
+                place.partial = self.partial.take().unwrap_or(NONE);
+                if let Some(part) = self.partial.get_mut(place.partial) {
+                    *part = PartialState::begin(one.now);
                 }
             }
             let ends = place.ends();
@@ -71,9 +71,9 @@ impl FlowsStage {
             return;
         };
         let since = self
-            .told
+            .partial
             .get(flow.partial)
-            .map_or(u64::MAX, |told| told.since);
+            .map_or(u64::MAX, |part| part.since);
         let due = self.soonest(flow.deadline(&self.timeouts), since);
         self.wheel.remove(slot, &mut self.flows);
         self.wheel.file(slot, due, &mut self.flows);
@@ -113,10 +113,10 @@ impl FlowsStage {
         while tries < SAMPLE * 8 && worst.is_none() || tries < SAMPLE {
             tries += 1;
             // xorshift64 (Marsaglia 2003).
-            self.dice ^= self.dice << 13;
-            self.dice ^= self.dice >> 7;
-            self.dice ^= self.dice << 17;
-            let slot = u32::try_from((self.dice >> 16) % u64::from(used.max(1))).unwrap_or(0);
+            self.sample_rng ^= self.sample_rng << 13;
+            self.sample_rng ^= self.sample_rng >> 7;
+            self.sample_rng ^= self.sample_rng << 17;
+            let slot = u32::try_from((self.sample_rng >> 16) % u64::from(used.max(1))).unwrap_or(0);
             let Some(flow) = self.flows.get(slot).filter(|flow| flow.is_used()) else {
                 continue;
             };
@@ -139,7 +139,7 @@ impl FlowsStage {
         self.index.remove(flow.key.hash(self.seed), slot);
         self.layer7.release(flow.layer7);
         if flow.partial != NONE {
-            self.told.give_back(flow.partial);
+            self.partial.give_back(flow.partial);
         }
         for direction in &mut flow.directions {
             self.pools.release(direction);

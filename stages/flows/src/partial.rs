@@ -2,9 +2,9 @@
 
 use linkweir_record::flow::{FlowRow, FlowSide};
 
-/// What was already told of a flow.
+/// What was already written of a flow, to make records of parts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct PartialState {
     /// When the current period began, nanoseconds since the epoch.
     pub(crate) since: u64,
     /// The numbers at that moment.
@@ -14,7 +14,7 @@ pub(crate) struct Told {
     http_responses: u32,
 }
 
-impl Told {
+impl PartialState {
     pub(crate) fn begin(start_ns: u64) -> Self {
         Self {
             since: start_ns,
@@ -28,7 +28,7 @@ impl Told {
     }
 
     /// Makes a record of the whole flow so far one of what was added, and remembers it.
-    pub(crate) fn tell(&mut self, row: &mut FlowRow, next_ns: u64) {
+    pub(crate) fn take(&mut self, row: &mut FlowRow, next_ns: u64) {
         let whole = (
             row.client,
             row.server,
@@ -47,37 +47,37 @@ impl Told {
 }
 
 /// Counters become differences; minima, maxima, times and options stay those of the flow so far.
-fn subtract(side: &mut FlowSide, told: &FlowSide) {
+fn subtract(side: &mut FlowSide, written: &FlowSide) {
     for (now, before) in [
-        (&mut side.pkts_all, told.pkts_all),
-        (&mut side.rst_cnt, told.rst_cnt),
-        (&mut side.ack_cnt, told.ack_cnt),
-        (&mut side.ack_cnt_p, told.ack_cnt_p),
-        (&mut side.bytes_uniq, told.bytes_uniq),
-        (&mut side.pkts_data, told.pkts_data),
-        (&mut side.bytes_all, told.bytes_all),
-        (&mut side.pkts_retx, told.pkts_retx),
-        (&mut side.bytes_retx, told.bytes_retx),
-        (&mut side.pkts_ooo, told.pkts_ooo),
-        (&mut side.syn_cnt, told.syn_cnt),
-        (&mut side.fin_cnt, told.fin_cnt),
-        (&mut side.ip_bytes, told.ip_bytes),
-        (&mut side.sack_cnt, told.sack_cnt),
-        (&mut side.win_0, told.win_0),
-        (&mut side.syn_retx, told.syn_retx),
-        (&mut side.pkts_push, told.pkts_push),
-        (&mut side.dup_acks, told.dup_acks),
-        (&mut side.appdata_bytes, told.appdata_bytes),
+        (&mut side.pkts_all, written.pkts_all),
+        (&mut side.rst_cnt, written.rst_cnt),
+        (&mut side.ack_cnt, written.ack_cnt),
+        (&mut side.ack_cnt_p, written.ack_cnt_p),
+        (&mut side.bytes_uniq, written.bytes_uniq),
+        (&mut side.pkts_data, written.pkts_data),
+        (&mut side.bytes_all, written.bytes_all),
+        (&mut side.pkts_retx, written.pkts_retx),
+        (&mut side.bytes_retx, written.bytes_retx),
+        (&mut side.pkts_ooo, written.pkts_ooo),
+        (&mut side.syn_cnt, written.syn_cnt),
+        (&mut side.fin_cnt, written.fin_cnt),
+        (&mut side.ip_bytes, written.ip_bytes),
+        (&mut side.sack_cnt, written.sack_cnt),
+        (&mut side.win_0, written.win_0),
+        (&mut side.syn_retx, written.syn_retx),
+        (&mut side.pkts_push, written.pkts_push),
+        (&mut side.dup_acks, written.dup_acks),
+        (&mut side.appdata_bytes, written.appdata_bytes),
     ] {
         *now = now.saturating_sub(before);
     }
-    for (now, before) in side.anomalies.iter_mut().zip(told.anomalies) {
+    for (now, before) in side.anomalies.iter_mut().zip(written.anomalies) {
         // A class may have been corrected since.
         *now = now.saturating_sub(before);
     }
     let sum = |side: &FlowSide| u128::from(side.rtt.avg_ns) * u128::from(side.rtt.count);
-    let (whole, before) = (sum(side), sum(told));
-    side.rtt.count = side.rtt.count.saturating_sub(told.rtt.count);
+    let (whole, before) = (sum(side), sum(written));
+    side.rtt.count = side.rtt.count.saturating_sub(written.rtt.count);
     let mean = whole
         .saturating_sub(before)
         .checked_div(u128::from(side.rtt.count));
@@ -95,18 +95,18 @@ mod tests {
         row.client.bytes_all = 1000;
         row.client.rtt.count = 2;
         row.client.rtt.avg_ns = 30;
-        let mut told = Told::begin(5);
-        assert!(told.has_news(&row));
+        let mut written = PartialState::begin(5);
+        assert!(written.has_news(&row));
         let mut first = row;
-        told.tell(&mut first, 105);
+        written.take(&mut first, 105);
         assert_eq!((first.client.pkts_all, first.first_ns), (10, 5));
-        assert!(!told.has_news(&row));
+        assert!(!written.has_news(&row));
         row.client.pkts_all = 25;
         row.client.bytes_all = 1700;
         row.client.rtt.count = 4;
         row.client.rtt.avg_ns = 40;
         let mut second = row;
-        told.tell(&mut second, 205);
+        written.take(&mut second, 205);
         assert_eq!((second.client.pkts_all, second.first_ns), (15, 105));
         assert_eq!(second.client.bytes_all, 700);
         assert_eq!((second.client.rtt.count, second.client.rtt.avg_ns), (2, 50));

@@ -17,15 +17,15 @@ use linkweir_wire::{
 };
 
 use crate::config::FlowsConfig;
+use crate::config::Subnets;
 use crate::flow::{Flow, Flows, Timeouts};
 use crate::key::FlowKey;
 use crate::layer7::Layer7;
 use crate::lengths::{ip_len, tcp_len, wire_len};
-use crate::partial::Told;
+use crate::partial::PartialState;
 use crate::side::Side;
 use crate::stats::FlowsStats;
 use crate::step::{L7Class, Recorder};
-use crate::subnets::Subnets;
 use crate::tcp::direction::flag;
 use crate::tcp::{self, Arrival, Pools};
 use crate::wheel::Wheel;
@@ -50,7 +50,7 @@ pub struct FlowsStage {
     pub(crate) wheel: Wheel,
     pub(crate) pools: Pools,
     pub(crate) layer7: Layer7,
-    pub(crate) told: Slab<Told, Pieces<Told>>,
+    pub(crate) partial: Slab<PartialState, Pieces<PartialState>>,
     pub(crate) internal: Subnets,
     pub(crate) anonymizer: Option<Anonymizer>,
     pub(crate) timeouts: Timeouts,
@@ -68,7 +68,7 @@ pub struct FlowsStage {
     /// When the wheel is to be looked at.
     pub(crate) due: u64,
     /// State of the generator that picks the sample of an eviction.
-    pub(crate) dice: u64,
+    pub(crate) sample_rng: u64,
     faults: DecodeFaults,
     pub(crate) fragments: Fragments,
     is_reassembled: bool,
@@ -98,7 +98,7 @@ impl FlowsStage {
             wheel: Wheel::new(),
             pools: Pools::new(config.classifier),
             layer7: Layer7::new(config),
-            told: Slab::with_capacity(u32::MAX),
+            partial: Slab::with_capacity(u32::MAX),
             internal: config.internal.clone(),
             anonymizer: config.anonymizer.clone(),
             timeouts: Timeouts::new(config),
@@ -116,7 +116,7 @@ impl FlowsStage {
             now: 0,
             latest: 0,
             due: 0,
-            dice: config.hash_seed | 1,
+            sample_rng: config.hash_seed | 1,
             faults: DecodeFaults::default(),
             fragments: Fragments::default(),
             is_reassembled: config.is_reassembled,
@@ -334,7 +334,7 @@ impl FlowsStage {
             ip_id: one.packet.network.identification(),
         };
         let outcome = tcp::on_segment(me, peer, &arrival, &mut self.pools);
-        let is_deaf = me.has(flag::DEAF);
+        let is_done = me.has(flag::L7_DONE);
         flow.evidence |= outcome.evidence;
         let is_reset = flags.contains(TcpFlags::RST);
         let has_ended = (is_reset || outcome.is_closed) && !flow.is_over();
@@ -353,7 +353,7 @@ impl FlowsStage {
         {
             recorder.on_flight(outcome.flight);
         }
-        if self.with_names && !is_deaf && outcome.fresh > 0 {
+        if self.with_names && !is_done && outcome.fresh > 0 {
             self.on_fresh(slot, side, tcp, &outcome, now, out);
         }
         if has_ended {
@@ -393,7 +393,7 @@ impl FlowsStage {
             out,
         );
         if !self.layer7.wants(flow.layer7, side) {
-            flow.both(side).0.flags |= flag::DEAF;
+            flow.both(side).0.flags |= flag::L7_DONE;
         }
         self.hide_messages(messages, out);
         self.note_class(slot);
@@ -401,7 +401,7 @@ impl FlowsStage {
 
     fn on_udp(&mut self, one: &Prepared<'_>, udp: &Udp<'_>, out: &mut FlowBatch) {
         if self.is_copy(&one.packet.network, udp) {
-            self.overhear(one, udp);
+            self.learn_names(one, udp);
             return;
         }
         let slot = match self.lookup(one, out) {
@@ -430,13 +430,13 @@ impl FlowsStage {
         } else {
             me.ttl_min.min(ttl)
         };
-        if self.with_names && !me.has(flag::DEAF) && !udp.payload.is_empty() {
+        if self.with_names && !me.has(flag::L7_DONE) && !udp.payload.is_empty() {
             let ends = flow.ends();
             let handle = &mut flow.layer7;
             self.layer7
                 .on_udp(handle, &ends, side, udp.payload, one.now, out);
             if !self.layer7.wants(*handle, side) {
-                flow.both(side).0.flags |= flag::DEAF;
+                flow.both(side).0.flags |= flag::L7_DONE;
             }
             self.note_class(slot);
         }

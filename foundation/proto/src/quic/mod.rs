@@ -7,14 +7,12 @@
 //! only then [`ClientInitials`] derives keys, decrypts and gathers what the client says.
 
 mod client;
-mod frames;
-mod google;
 mod header;
 mod keys;
 mod stream;
 
 pub use client::{ClientInitials, Progress, user_agent};
-pub use google::{GoogleHello, parse_google_hello, public_version};
+pub use client::{GoogleHello, parse_google_hello, public_version};
 pub use header::{Kind, LongHeader, Version};
 pub use keys::InitialKeys;
 

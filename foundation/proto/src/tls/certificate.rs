@@ -3,8 +3,8 @@
 //!
 //! Only the way to the subject is walked. The bytes may end anywhere behind it.
 
+use super::message_type::CERTIFICATE;
 use super::reader::Reader;
-use super::record::message_type::CERTIFICATE;
 use super::{MessageHeader, Parsed};
 
 const SEQUENCE: u8 = 0x30;

@@ -1,7 +1,7 @@
 //! The two hellos: what the client offers and what the server chooses.
 
+use super::message_type::{CLIENT_HELLO, SERVER_HELLO};
 use super::reader::Reader;
-use super::record::message_type::{CLIENT_HELLO, SERVER_HELLO};
 use super::{MessageHeader, Parsed};
 
 /// Extensions that are read (IANA registry "TLS `ExtensionType` Values").

@@ -7,11 +7,9 @@
 mod certificate;
 mod hello;
 pub(crate) mod reader;
-mod record;
 
 pub use certificate::certificate_name;
 pub use hello::{Alpn, ClientHello, ServerHello, parse_client_hello, parse_server_hello};
-pub use record::{ContentType, MessageHeader, RecordHeader, Ssl2Hello, message_type};
 
 /// What became of an attempt to parse a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +30,139 @@ impl<T> Parsed<T> {
             Self::Complete(value) | Self::Partial(value) => Some(value),
             Self::Not => None,
         }
+    }
+}
+
+// What frames the stream: records and the handshake messages in them.
+
+/// What a record carries (RFC 8446 sec. 5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum ContentType {
+    /// The sender encrypts what follows; of TLS 1.3 without meaning.
+    ChangeCipherSpec = 20,
+    /// A warning, or the end.
+    Alert = 21,
+    /// Handshake messages, or pieces of them.
+    Handshake = 22,
+    /// Application data; of TLS 1.3 everything that is encrypted.
+    #[default]
+    ApplicationData = 23,
+    /// Heartbeat (RFC 6520).
+    Heartbeat = 24,
+}
+
+/// The header of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// What follows.
+    pub content: ContentType,
+    /// Legacy version, as on the wire (`0x0301`).
+    pub version: u16,
+    /// Bytes that follow.
+    pub len: u16,
+}
+
+impl RecordHeader {
+    /// Bytes of a header.
+    pub const LEN: usize = 5;
+
+    /// The most bytes that a record has: 2^14 and 2,048 of expansion (RFC 5246 sec. 6.2.3).
+    pub const MOST: u16 = (1 << 14) + 2048;
+
+    /// Reads a header; `None` where it is none: unknown content, version or length.
+    #[inline]
+    #[must_use]
+    pub const fn parse(bytes: [u8; Self::LEN]) -> Option<Self> {
+        let [content, major, minor, high, low] = bytes;
+        let content = match content {
+            20 => ContentType::ChangeCipherSpec,
+            21 => ContentType::Alert,
+            22 => ContentType::Handshake,
+            23 => ContentType::ApplicationData,
+            24 => ContentType::Heartbeat,
+            _ => return None,
+        };
+        let len = u16::from_be_bytes([high, low]);
+        if major != 3 || minor > 4 || len > Self::MOST {
+            return None;
+        }
+        Some(Self {
+            content,
+            version: u16::from_be_bytes([major, minor]),
+            len,
+        })
+    }
+}
+
+/// Numbers of handshake messages (RFC 8446 sec. 4, RFC 5246 sec. 7.4).
+pub mod message_type {
+    /// The client's offer.
+    pub const CLIENT_HELLO: u8 = 1;
+    /// The server's choice.
+    pub const SERVER_HELLO: u8 = 2;
+    /// A ticket for a later session.
+    pub const NEW_SESSION_TICKET: u8 = 4;
+    /// Certificates.
+    pub const CERTIFICATE: u8 = 11;
+    /// The server's part of the key exchange.
+    pub const SERVER_KEY_EXCHANGE: u8 = 12;
+    /// The end of the server's part.
+    pub const SERVER_HELLO_DONE: u8 = 14;
+}
+
+/// The header of a handshake message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageHeader {
+    /// One of [`message_type`].
+    pub kind: u8,
+    /// Bytes that follow.
+    pub len: u32,
+}
+
+impl MessageHeader {
+    /// Bytes of a header.
+    pub const LEN: usize = 4;
+
+    /// Reads a header.
+    #[inline]
+    #[must_use]
+    pub const fn parse(bytes: [u8; Self::LEN]) -> Self {
+        let [kind, a, b, c] = bytes;
+        Self {
+            kind,
+            len: u32::from_be_bytes([0, a, b, c]),
+        }
+    }
+}
+
+/// The hello of SSL 2, with which old clients also offer SSL 3 and TLS (RFC 5246 appendix E.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ssl2Hello {
+    /// Highest version offered; `0x0200` of SSL 2 itself.
+    pub version: u16,
+    /// Bytes of the record, with its header of two.
+    pub len: u16,
+}
+
+impl Ssl2Hello {
+    /// Reads the first bytes of a stream; `None` where they are none.
+    #[must_use]
+    pub const fn parse(bytes: [u8; RecordHeader::LEN]) -> Option<Self> {
+        let [high, low, 1, major, minor] = bytes else {
+            return None;
+        };
+        let version = match (major, minor) {
+            (0, 2) => 0x0200,
+            (3, 0..=4) => u16::from_be_bytes([major, minor]),
+            _ => return None,
+        };
+        let len = u16::from_be_bytes([high & 0x7f, low]) + 2;
+        // Three lengths and a challenge of 16 bytes at least.
+        if high & 0x80 == 0 || len < 27 {
+            return None;
+        }
+        Some(Self { version, len })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Many flows, and what comes with them.
 
-use super::message::{MESSAGE_TEXTS, Message, MessageRow};
+use super::row::{MESSAGE_TEXTS, Message, MessageRow};
 use super::{FlowKind, FlowRow};
 use crate::schema::RecordBatch;
 

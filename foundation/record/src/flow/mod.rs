@@ -9,14 +9,12 @@
 mod batch;
 mod columns;
 mod conn_state;
-mod evidence;
-mod message;
 mod row;
 
 pub use batch::{Flow, FlowBatch, FlowText};
-pub use evidence::Evidence;
-pub use message::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
+pub use conn_state::Evidence;
 pub use row::{Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RttRow};
+pub use row::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
 
 use crate::schema::{Endpoint, Field, RecordKind, Value, ZeekColumn};
 

@@ -6,15 +6,14 @@
 //!
 //! Source: Tstat (Rossi, Mellia 2006) keeps such series in round-robin databases, which average.
 
-mod buckets;
 mod catalogue;
 mod distribution;
 mod set;
 
-pub use buckets::Buckets;
 pub use catalogue::{
     ANOMALIES, APPLICATIONS, Catalogue, Direction, Ended, Kind, Measure, Series, SeriesId,
     Transport, catalogue,
 };
+pub use distribution::Buckets;
 pub use distribution::Distribution;
 pub use set::CellSet;

@@ -9,8 +9,6 @@
 //!
 //! Source: the shape of `HdrHistogram` (G. Tene), with a fixed precision of 2^10 per octave.
 
-mod pieces;
-
 /// Buckets per octave, as a power of two.
 const SUB_BITS: u32 = 10;
 /// Buckets per octave.
@@ -317,10 +315,48 @@ pub(crate) const fn to_f64(value: u64) -> f64 {
     value as f64
 }
 
+// A histogram in pieces that are no larger than a message may be.
+
+impl LogLinear {
+    /// Histograms of at most `most` buckets each (at least one) that merge into this one exactly, in
+    /// whatever order; none of an empty one.
+    ///
+    /// Each is sound by itself: its sum is one that values in its buckets can have.
+    #[must_use]
+    pub fn pieces(&self, most: usize) -> Vec<Self> {
+        let buckets: Vec<(u64, u64)> = self.buckets().collect();
+        let least = |(upper, count): &(u64, u64)| u128::from(lower(*upper)) * u128::from(*count);
+        let greatest = |(upper, count): &(u64, u64)| u128::from(*upper) * u128::from(*count);
+        // What the values have above the smallest of their buckets goes to the first that can hold it.
+        let added = |parts: &mut dyn Iterator<Item = u128>| parts.fold(0, u128::saturating_add);
+        let mut above = self
+            .sum
+            .saturating_sub(added(&mut buckets.iter().map(least)));
+        let mut pieces = Vec::new();
+        for chunk in buckets.chunks(most.max(1)) {
+            let (Some((first, _)), Some((last, _))) = (chunk.first(), chunk.last()) else {
+                continue;
+            };
+            let from = added(&mut chunk.iter().map(least));
+            let to = added(&mut chunk.iter().map(greatest));
+            let share = above.min(to - from);
+            above -= share;
+            let extremes = (lower(*first).max(self.min), (*last).min(self.max));
+            pieces.extend(Self::from_parts(
+                chunk.iter().copied(),
+                from + share,
+                Some(extremes),
+            ));
+        }
+        pieces
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn places_and_bounds_agree() {
@@ -427,6 +463,23 @@ mod tests {
             prop_assert_eq!(h.max(), values.last().copied());
             let total: u64 = h.buckets().map(|b| b.1).sum();
             prop_assert_eq!(total, values.len() as u64);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_merge_into_the_whole(
+            values in prop::collection::vec((0_u32..64, any::<u64>()).prop_map(|(shift, v)| v >> shift), 0..300),
+            most in 1_usize..40,
+        ) {
+            let mut whole = LogLinear::new();
+            values.iter().for_each(|value| whole.record(*value));
+            let mut again = LogLinear::new();
+            for piece in whole.pieces(most).iter().rev() {
+                prop_assert!(piece.buckets().count() <= most);
+                again.merge(piece);
+            }
+            prop_assert_eq!(again, whole);
         }
     }
 }

@@ -3,14 +3,10 @@
 //! [`TcpFrame`] and [`UdpFrame`] append whole frames to a buffer the caller keeps; [`wrap`] puts
 //! packets and frames into tags, link layers and tunnels.
 
-mod fragments;
-mod ip;
 pub mod media;
 pub mod wrap;
 
-use std::net::SocketAddr;
-
-pub use fragments::fragments;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::{SeqNumber, TcpFlags, checksum};
 
@@ -96,7 +92,7 @@ impl<'a> TcpFrame<'a> {
             self.dst_mac,
             self.src_mac,
             self.vlans,
-            ip::ethertype(self.src, self.dst),
+            ethertype(self.src, self.dst),
         );
         self.append_packet_to(out);
     }
@@ -105,8 +101,8 @@ impl<'a> TcpFrame<'a> {
     pub fn append_packet_to(&self, out: &mut Vec<u8>) {
         let options = self.options.get(..40).unwrap_or(self.options);
         let header_len = 20 + options.len().next_multiple_of(4);
-        let (src, dst) = ip::one_family(self.src.ip(), self.dst.ip());
-        let packet = ip::Header {
+        let (src, dst) = one_family(self.src.ip(), self.dst.ip());
+        let packet = Header {
             src,
             dst,
             protocol: 6,
@@ -193,16 +189,16 @@ impl<'a> UdpFrame<'a> {
             self.dst_mac,
             self.src_mac,
             self.vlans,
-            ip::ethertype(self.src, self.dst),
+            ethertype(self.src, self.dst),
         );
         self.append_packet_to(out);
     }
 
     /// Appends the IP packet without the Ethernet header.
     pub fn append_packet_to(&self, out: &mut Vec<u8>) {
-        let (src, dst) = ip::one_family(self.src.ip(), self.dst.ip());
+        let (src, dst) = one_family(self.src.ip(), self.dst.ip());
         let len = 8 + self.payload.len();
-        let packet = ip::Header {
+        let packet = Header {
             src,
             dst,
             protocol: 17,
@@ -252,7 +248,7 @@ fn ethernet(out: &mut Vec<u8>, dst: [u8; 6], src: [u8; 6], vlans: &[u16], ethert
 }
 
 /// Writes the checksum of the segment from `start` on into its field, `field` bytes in.
-fn finish_segment(out: &mut [u8], start: usize, field: usize, packet: &ip::Header) {
+fn finish_segment(out: &mut [u8], start: usize, field: usize, packet: &Header) {
     let Some(segment) = out.get_mut(start..) else {
         return;
     };
@@ -265,4 +261,117 @@ fn put(bytes: &mut [u8], at: usize, value: u16) {
     if let Some(field) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>) {
         *field = value.to_be_bytes();
     }
+}
+
+// IP headers.
+
+/// What an IP header says; the version is that of the addresses.
+#[derive(Debug, Clone, Copy)]
+struct Header {
+    src: IpAddr,
+    dst: IpAddr,
+    protocol: u8,
+    ttl: u8,
+    identification: u16,
+    payload_len: usize,
+}
+
+impl Header {
+    fn append_to(&self, out: &mut Vec<u8>) {
+        match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                let start = out.len();
+                let total = u16::try_from(self.payload_len + 20).unwrap_or(0);
+                out.extend_from_slice(&[0x45, 0]);
+                out.extend_from_slice(&total.to_be_bytes());
+                out.extend_from_slice(&self.identification.to_be_bytes());
+                // Don't fragment, as every TCP sends (RFC 1191).
+                out.extend_from_slice(&[0x40, 0, self.ttl, self.protocol, 0, 0]);
+                out.extend_from_slice(&src.octets());
+                out.extend_from_slice(&dst.octets());
+                if let Some(header) = out.get_mut(start..) {
+                    put(header, 10, checksum::of(header));
+                }
+            }
+            (src, dst) => {
+                let len = u16::try_from(self.payload_len).unwrap_or(0);
+                out.extend_from_slice(&[0x60, 0, 0, 0]);
+                out.extend_from_slice(&len.to_be_bytes());
+                out.extend_from_slice(&[self.protocol, self.ttl]);
+                out.extend_from_slice(&checksum::v6_octets(src));
+                out.extend_from_slice(&checksum::v6_octets(dst));
+            }
+        }
+    }
+}
+
+/// Both addresses in the one family that can hold both.
+const fn one_family(src: IpAddr, dst: IpAddr) -> (IpAddr, IpAddr) {
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V6(_)) => (IpAddr::V6(src.to_ipv6_mapped()), dst),
+        (IpAddr::V6(_), IpAddr::V4(dst)) => (src, IpAddr::V6(dst.to_ipv6_mapped())),
+        same => same,
+    }
+}
+
+const fn ethertype(src: SocketAddr, dst: SocketAddr) -> u16 {
+    if src.is_ipv4() && dst.is_ipv4() {
+        0x0800
+    } else {
+        0x86dd
+    }
+}
+
+// Cutting an IP packet into fragments.
+
+/// The fragments of an IP packet without options or extension headers, each with at most `piece` bytes of
+/// data (rounded down to whole units of 8); what is no IP packet comes back as it is.
+///
+/// Source: RFC 791 sec. 3.2, RFC 8200 sec. 4.5.
+#[must_use]
+pub fn fragments(packet: &[u8], identification: u32, piece: usize) -> Vec<Vec<u8>> {
+    let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    let Some((header, data)) = packet.split_at_checked(if is_v6 { 40 } else { 20 }) else {
+        return vec![packet.to_vec()];
+    };
+    let piece = (piece / 8).max(1) * 8;
+    let count = data.len().div_ceil(piece).max(1);
+    let cut = |(place, part): (usize, &[u8])| {
+        let units = u16::try_from(place * piece / 8).unwrap_or(0);
+        let has_more = place + 1 < count;
+        if is_v6 {
+            v6(header, part, identification, units, has_more)
+        } else {
+            v4(header, part, identification, units, has_more)
+        }
+    };
+    data.chunks(piece).enumerate().map(cut).collect()
+}
+
+fn v4(header: &[u8], part: &[u8], identification: u32, units: u16, has_more: bool) -> Vec<u8> {
+    let mut out = [header, part].concat();
+    let len = u16::try_from(out.len()).unwrap_or(0);
+    put(&mut out, 2, len);
+    put(
+        &mut out,
+        4,
+        u16::try_from(identification & 0xffff).unwrap_or(0),
+    );
+    put(&mut out, 6, units | if has_more { 0x2000 } else { 0 });
+    put(&mut out, 10, 0);
+    let checksum = checksum::of(out.get(..20).unwrap_or_default());
+    put(&mut out, 10, checksum);
+    out
+}
+
+fn v6(header: &[u8], part: &[u8], identification: u32, units: u16, has_more: bool) -> Vec<u8> {
+    let protocol = header.get(6).copied().unwrap_or(59);
+    let place = (units << 3 | u16::from(has_more)).to_be_bytes();
+    let head = [&[protocol, 0], &place[..], &identification.to_be_bytes()].concat();
+    let mut out = [header, &head, part].concat();
+    put(&mut out, 4, u16::try_from(8 + part.len()).unwrap_or(0));
+    if let Some(next) = out.get_mut(6) {
+        *next = 44;
+    }
+    out
 }

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use super::{DST_MAC, SRC_MAC, ip as headers, put};
+use super::{DST_MAC, SRC_MAC, put};
 use crate::checksum;
 
 /// The length of `bytes` for a 16-bit field; 0 where it does not fit.
@@ -115,8 +115,8 @@ pub fn null(family: u32, packet: &[u8]) -> Vec<u8> {
 /// An IP packet around any protocol; IP in IP and 6in4 are protocols 4 and 41.
 #[must_use]
 pub fn ip(src: IpAddr, dst: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let (src, dst) = headers::one_family(src, dst);
-    let header = headers::Header {
+    let (src, dst) = super::one_family(src, dst);
+    let header = super::Header {
         src,
         dst,
         protocol,

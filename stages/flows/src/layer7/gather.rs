@@ -3,7 +3,7 @@
 use linkweir_table::Slab;
 
 /// The most bytes that wait in one direction of a flow.
-pub(super) const MOST: usize = 4096;
+pub(super) const MAX_BYTES: usize = 4096;
 
 /// A buffer of the pool; zero: none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ struct Buffer {
     time_ns: u64,
 }
 
-/// Buffers of at most [`MOST`] bytes, given back when the head is whole.
+/// Buffers of at most [`MAX_BYTES`] bytes, given back when the head is whole.
 #[derive(Debug)]
 pub(super) struct Pool {
     buffers: Slab<Buffer>,
@@ -56,7 +56,7 @@ impl Pool {
         Some(id)
     }
 
-    /// Appends what fits below `most` (at most [`MOST`]); takes a buffer where there is none yet.
+    /// Appends what fits below `most` (at most [`MAX_BYTES`]); takes a buffer where there is none yet.
     /// Says whether all of it was kept.
     pub(super) fn append(
         &mut self,
@@ -74,7 +74,7 @@ impl Pool {
         let Some(buffer) = self.buffer_mut(*id) else {
             return false;
         };
-        let room = most.min(MOST).saturating_sub(buffer.bytes.len());
+        let room = most.min(MAX_BYTES).saturating_sub(buffer.bytes.len());
         let part = bytes.get(..room).unwrap_or(bytes);
         buffer.bytes.extend_from_slice(part);
         part.len() == bytes.len()
@@ -122,6 +122,54 @@ impl Pool {
     }
 }
 
+// Headers of a fixed length that the end of a segment may cut.
+
+/// The first bytes of a header of `N` bytes whose others come with the next segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut<const N: usize> {
+    bytes: [u8; N],
+    len: u8,
+}
+
+impl<const N: usize> Default for Cut<N> {
+    fn default() -> Self {
+        Self {
+            bytes: [0; N],
+            len: 0,
+        }
+    }
+}
+
+impl<const N: usize> Cut<N> {
+    /// Takes the next header off `rest`; `None` where the bytes end before it does: they wait then.
+    #[inline]
+    pub(super) fn take(&mut self, rest: &mut &[u8]) -> Option<[u8; N]> {
+        if self.len == 0
+            && let Some((header, behind)) = rest.split_first_chunk()
+        {
+            *rest = behind;
+            return Some(*header);
+        }
+        let room = self.bytes.get_mut(usize::from(self.len)..)?;
+        let count = room.len().min(rest.len());
+        let (now, behind) = rest.split_at_checked(count)?;
+        room.get_mut(..count)?.copy_from_slice(now);
+        *rest = behind;
+        // `N` at most, a few bytes.
+        self.len += u8::try_from(count).unwrap_or(0);
+        if usize::from(self.len) < N {
+            return None;
+        }
+        self.len = 0;
+        Some(self.bytes)
+    }
+
+    /// Forgets what waits.
+    pub(super) const fn clear(&mut self) {
+        self.len = 0;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,8 +178,8 @@ mod tests {
     fn buffers_are_bounded_and_come_back() {
         let mut pool = Pool::new(1);
         let (mut first, mut second) = (GatherId::default(), GatherId::default());
-        assert!(pool.append(&mut first, b"abc", MOST, 7));
-        assert!(!pool.append(&mut second, b"abc", MOST, 8));
+        assert!(pool.append(&mut first, b"abc", MAX_BYTES, 7));
+        assert!(!pool.append(&mut second, b"abc", MAX_BYTES, 8));
         assert_eq!(pool.refused, 1);
         assert!(!pool.append(&mut first, &[0; 5000], 100, 9));
         assert_eq!(
@@ -140,11 +188,31 @@ mod tests {
         );
         pool.release(&mut first);
         assert!(!first.is_some());
-        assert!(pool.append(&mut second, b"abc", MOST, 8));
+        assert!(pool.append(&mut second, b"abc", MAX_BYTES, 8));
         let bytes = pool.lift(second);
         assert_eq!(bytes, b"abc");
         pool.put_back(second, bytes);
         pool.release(&mut second);
         assert!(pool.bytes(second).is_empty());
+    }
+
+    #[test]
+    fn a_header_in_any_pieces() {
+        for at in 0..=5 {
+            let mut cut = Cut::<5>::default();
+            let (first, second) = [1, 2, 3, 4, 5, 6].split_at(at);
+            let mut rest = first;
+            let mut found = cut.take(&mut rest);
+            if found.is_none() {
+                rest = second;
+                found = cut.take(&mut rest);
+                assert_eq!(rest, [6]);
+            }
+            assert_eq!(found, Some([1, 2, 3, 4, 5]));
+        }
+        let mut cut = Cut::<2>::default();
+        assert_eq!(cut.take(&mut [9].as_slice()), None);
+        cut.clear();
+        assert_eq!(cut.take(&mut [1, 2].as_slice()), Some([1, 2]));
     }
 }

@@ -10,7 +10,7 @@ use linkweir_proto::http1::{
 };
 use linkweir_record::flow::{FlowBatch, FlowRow, FlowText, MESSAGE_TEXTS, MessageKind, MessageRow};
 
-use super::gather::MOST;
+use super::gather::MAX_BYTES;
 use super::handle::Handle;
 use super::state::State;
 use super::texts::Text;
@@ -94,7 +94,7 @@ impl Layer7 {
                 Head::Waits => {
                     let side = state.side_mut(segment.side);
                     let pool = &mut self.shared.pool;
-                    pool.append(&mut side.gather, rest, MOST, segment.ts_ns);
+                    pool.append(&mut side.gather, rest, MAX_BYTES, segment.ts_ns);
                     handle.set_waits(segment.side, side.gather.is_some());
                     return;
                 }
@@ -127,7 +127,7 @@ fn continue_head<'a>(
     // Bytes behind a gap are not the end of this head.
     let is_next = !std::mem::take(&mut side.is_cut);
     let before = shared.pool.bytes(id).len();
-    let fits = is_next && shared.pool.append(&mut id, payload, MOST, heads.ts_ns);
+    let fits = is_next && shared.pool.append(&mut id, payload, MAX_BYTES, heads.ts_ns);
     let since_ns = shared.pool.time_ns(id).unwrap_or(heads.ts_ns);
     let bytes = shared.pool.lift(id);
     let mut waiting = Heads {
@@ -187,7 +187,7 @@ impl Heads<'_, '_> {
             Outcome::Invalid => return Head::Neither,
         };
         let is_wanted = shared.with_messages || state.texts.get(Text::HttpHost).is_empty();
-        if len.is_none() && is_wanted && self.goes_on && bytes.len() < MOST {
+        if len.is_none() && is_wanted && self.goes_on && bytes.len() < MAX_BYTES {
             return Head::Waits;
         }
         state.http_requests = state.http_requests.saturating_add(1);
@@ -215,7 +215,7 @@ impl Heads<'_, '_> {
             Outcome::Invalid => return Head::Neither,
         };
         let is_wanted = shared.with_messages || head.status_code == 0;
-        if len.is_none() && is_wanted && self.goes_on && bytes.len() < MOST {
+        if len.is_none() && is_wanted && self.goes_on && bytes.len() < MAX_BYTES {
             return Head::Waits;
         }
         state.http_responses = state.http_responses.saturating_add(1);

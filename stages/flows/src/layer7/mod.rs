@@ -11,10 +11,8 @@
 //! a TLS record one look at the state of the flow; a flow that is settled nothing, for
 //! [`Layer7::wants`] says so and the stage keeps the answer.
 
-mod dns;
 pub mod dns_cache;
 mod ed2k;
-mod framing;
 mod gather;
 mod handle;
 mod http;
@@ -28,26 +26,27 @@ mod tls;
 
 use std::net::IpAddr;
 
+use dns_cache::DnsCache;
+use gather::Pool;
+use handle::Stage;
 use linkweir_proto::application::Application;
+use linkweir_proto::dns::take_framed;
 use linkweir_record::flow::{FlowBatch, FlowRow, FlowText};
-
-pub use handle::Handle;
+use state::{Naming, States};
+use texts::{Budget, Text};
 
 use crate::config::FlowsConfig;
 use crate::side::Side;
-use dns_cache::DnsCache;
+
 pub use dns_cache::DnsCounters;
-use gather::Pool;
-use handle::Stage;
-use state::{Naming, States};
-use texts::{Budget, Text};
+pub use handle::Handle;
 
 /// States at most: this share of the flows.
 const FLOWS_PER_STATE: usize = 4;
 /// Bytes of text for each state, on average: names are 20 to 60 bytes long.
 const TEXT_PER_STATE: usize = 128;
 /// Directions whose bytes wait for more, at the same time.
-const MOST_WAITING: u32 = 4096;
+const MAX_WAITING: u32 = 4096;
 
 /// The ends of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +108,7 @@ impl Layer7 {
             slab: States::new(states),
             shared: Shared {
                 pool: Pool::new(
-                    u32::try_from(states).map_or(MOST_WAITING, |states| states.min(MOST_WAITING)),
+                    u32::try_from(states).map_or(MAX_WAITING, |states| states.min(MAX_WAITING)),
                 ),
                 budget: Budget::new(states.saturating_mul(TEXT_PER_STATE)),
                 gathering: quic::Gathering::default(),
@@ -299,18 +298,49 @@ impl Layer7 {
     /// A question or answer of DNS (the payload of a datagram to or from port 53): only the names
     /// are taken. For the flows of other workers: those of this one are heard by
     /// [`Layer7::on_udp`].
-    pub fn overhear(
+    pub fn learn_names(
         &mut self,
         client: IpAddr,
         client_port: u16,
         resolver: IpAddr,
         payload: &[u8],
-        is_answer: bool,
+        is_from_port: bool,
         ts_ns: u64,
     ) {
-        // What comes from port 53 and is no answer, or the reverse, names nobody.
-        if dns::is_answer(payload) == is_answer {
+        // What comes from port 53 and is not an answer, or the reverse, names no server.
+        if is_answer(payload) == is_from_port {
             self.dns.hear(client, client_port, resolver, payload, ts_ns);
+        }
+    }
+}
+
+// DNS within a flow: its messages go to the cache of names.
+
+/// Whether a message says of itself that it answers (RFC 1035 sec. 4.1.1: QR).
+fn is_answer(message: &[u8]) -> bool {
+    message.get(2).is_some_and(|flags| flags & 0x80 != 0)
+}
+
+impl Layer7 {
+    /// A message of DNS in a flow. Who answers is the resolver: a flow whose question was not seen
+    /// has its ends the wrong way round.
+    fn on_dns(&mut self, ends: &Ends, side: Side, message: &[u8], ts_ns: u64) {
+        let is_as_opened = is_answer(message) == (side == Side::Server);
+        let ((client, port), (resolver, _)) = if is_as_opened {
+            (ends.client, ends.server)
+        } else {
+            (ends.server, ends.client)
+        };
+        self.dns.hear(client, port, resolver, message, ts_ns);
+    }
+
+    /// Payload of DNS over TCP (RFC 1035 sec. 4.2.2): the messages that are whole within a segment,
+    /// as nearly all are.
+    fn on_dns_stream(&mut self, segment: &Segment<'_>) {
+        let mut rest = segment.payload;
+        while let Some((message, behind)) = take_framed(rest) {
+            self.on_dns(segment.ends, segment.side, message, segment.ts_ns);
+            rest = behind;
         }
     }
 }

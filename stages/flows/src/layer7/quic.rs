@@ -20,9 +20,9 @@ use crate::side::Side;
 /// Packets that one datagram is taken to have.
 const PACKETS_PER_DATAGRAM: usize = 4;
 /// Datagrams after which a flow is settled in any case.
-const MOST_DATAGRAMS: u8 = 32;
+const MAX_DATAGRAMS: u8 = 32;
 /// Flows whose hello is gathered at the same time: 8 KiB each.
-const MOST_GATHERING: usize = 1024;
+const MAX_GATHERING: usize = 1024;
 
 /// Hellos that are being gathered.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Gathering {
         if let Some(id) = self.free.pop() {
             return id;
         }
-        if self.clients.len() >= MOST_GATHERING {
+        if self.clients.len() >= MAX_GATHERING {
             self.refused += 1;
             return GatheringId(0);
         }
@@ -110,7 +110,7 @@ impl Layer7 {
         state.quic.has_short |= side == Side::Client && is_short;
         let quic = &state.quic;
         let has_both = state.sides.iter().all(|side| side.quic_version != 0);
-        if quic.has_short && has_both && quic.is_done || quic.datagrams >= MOST_DATAGRAMS {
+        if quic.has_short && has_both && quic.is_done || quic.datagrams >= MAX_DATAGRAMS {
             shared.gathering.release(&mut state.quic);
             self.settle(handle, Stage::Settled);
         }

@@ -3,7 +3,7 @@
 use linkweir_proto::tls::{ContentType, RecordHeader};
 use linkweir_record::flow::{FlowRow, FlowSide};
 
-use super::framing::Cut;
+use super::gather::Cut;
 
 /// A time since the first packet of the flow, nanoseconds; eight bytes where `Option` has sixteen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

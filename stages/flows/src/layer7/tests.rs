@@ -755,9 +755,9 @@ fn names_are_overheard_and_come_over_tcp() {
     let mut fed = Fed::plain();
     // A question from the port of answers.
     fed.layer7
-        .overhear(client, 3, resolver, &dns(false), true, 1);
+        .learn_names(client, 3, resolver, &dns(false), true, 1);
     fed.layer7
-        .overhear(client, 3, resolver, &dns(true), true, 2);
+        .learn_names(client, 3, resolver, &dns(true), true, 2);
     fed.layer7.opened(&mut fed.handle, &ends());
     let (row, text) = fed.row();
     assert_eq!(

@@ -11,7 +11,7 @@ use linkweir_proto::tls::{
     message_type, parse_client_hello, parse_server_hello,
 };
 
-use super::gather::{GatherId, MOST};
+use super::gather::{GatherId, MAX_BYTES};
 use super::handle::Handle;
 use super::sessions::SinceStart;
 use super::state::State;
@@ -212,7 +212,7 @@ fn read_handshake(state: &mut State, shared: &mut Shared, side: Side, piece: &[u
 /// Keeps the beginning of a message; where there is no room, reads what is there.
 fn wait(state: &mut State, shared: &mut Shared, side: Side, bytes: &[u8], ts_ns: u64) {
     let own = state.side_mut(side);
-    if !shared.pool.append(&mut own.gather, bytes, MOST, ts_ns) {
+    if !shared.pool.append(&mut own.gather, bytes, MAX_BYTES, ts_ns) {
         shared.pool.release(&mut own.gather);
         own.records().is_closed = true;
         read_message(state, &mut shared.budget, side, bytes);
@@ -242,7 +242,7 @@ fn continue_message(
         let part = bytes
             .get(..MessageHeader::LEN - have.min(3))
             .unwrap_or(bytes);
-        shared.pool.append(id, part, MOST, ts_ns);
+        shared.pool.append(id, part, MAX_BYTES, ts_ns);
         if let Some(header) = shared.pool.bytes(*id).first_chunk() {
             let header = MessageHeader::parse(*header);
             if !is_read(header.kind) {
@@ -256,7 +256,7 @@ fn continue_message(
     let len = MessageHeader::LEN + header.len as usize;
     let missing = len.saturating_sub(have);
     let part = bytes.get(..missing).unwrap_or(bytes);
-    let fits = shared.pool.append(id, part, MOST, ts_ns);
+    let fits = shared.pool.append(id, part, MAX_BYTES, ts_ns);
     if !fits || part.len() == missing || is_enough(shared.pool.bytes(*id)) {
         let message = shared.pool.lift(*id);
         read_message(state, &mut shared.budget, side, &message);

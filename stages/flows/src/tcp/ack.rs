@@ -7,7 +7,7 @@ use super::classify::class_of;
 use linkweir_table::NONE;
 
 use super::direction::{Direction, flag};
-use super::segments::Segment;
+use super::extras::Segment;
 use super::{IMPOSSIBLE, Pools, before, later};
 
 /// The acknowledging part of a segment.

@@ -4,7 +4,7 @@
 //! which. Until then the first answer counts and the other is kept beside it.
 
 use super::direction::{Direction, flag, option};
-use super::segments::Segment;
+use super::extras::Segment;
 use super::{Arrival, Pools, before, read_offer, read_options};
 
 /// What an answer sets.

@@ -8,7 +8,7 @@ use linkweir_table::NONE;
 
 use super::direction::{Direction, flag};
 use super::extras::Recent;
-use super::segments::{MAX_SEGMENTS, Segment};
+use super::extras::{MAX_SEGMENTS, Segment};
 use super::{Arrival, IMPOSSIBLE, Outcome, Pools, before, later};
 use crate::config::Classifier;
 

@@ -3,7 +3,7 @@
 use linkweir_record::flow::{FlowSide, RttRow};
 use linkweir_table::NONE;
 
-use super::segments::Segment;
+use super::extras::Segment;
 
 /// What one side sent, and how it was acknowledged.
 ///
@@ -144,7 +144,7 @@ pub(crate) mod flag {
     /// One segment is in flight, and it is remembered here.
     pub(crate) const ONE_SEGMENT: u8 = 32;
     /// Layer 7 wants no more payload of this direction.
-    pub(crate) const DEAF: u8 = 64;
+    pub(crate) const L7_DONE: u8 = 64;
     /// A SYN was seen.
     pub(crate) const SYN: u8 = 128;
 }

@@ -6,7 +6,6 @@ mod classify;
 mod data;
 pub(crate) mod direction;
 mod extras;
-mod segments;
 
 use linkweir_table::{NONE, Pieces, Slab};
 use linkweir_wire::tcp::SackBlocks;
@@ -15,7 +14,7 @@ use linkweir_wire::{SeqNumber, Tcp, TcpFlags, TcpOption};
 use crate::config::Classifier;
 use direction::{Direction, flag, option};
 pub(crate) use extras::Extras;
-pub(crate) use segments::SegmentList;
+pub(crate) use extras::SegmentList;
 
 /// Sequence numbers further apart than this are not of one connection: more than any window.
 const IMPOSSIBLE: u32 = 1 << 30;

@@ -6,7 +6,7 @@ use linkweir_engine::effect::{FileEnd, FileOp, FileOrigin, ScanOutcome, ScanRepo
 use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 use sha2::Digest as _;
 
-use super::scanning::Scanning;
+use super::transfer::Scanning;
 use super::transfer::{Transfer, safe_name};
 use super::{MAX_MATCHES, MAX_NAMED, State, end_of, of};
 use crate::connection::key::Ends;

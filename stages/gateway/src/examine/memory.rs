@@ -8,8 +8,8 @@ use linkweir_engine::effect::Ticket;
 
 use super::found::Findings;
 use super::of;
-use super::scanning::Waiting;
 use super::transfer::Transfer;
+use super::transfer::Waiting;
 use crate::inspect::Side;
 
 /// Memory of one decoder (measured: 48,576 bytes).

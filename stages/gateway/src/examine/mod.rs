@@ -5,7 +5,6 @@
 
 mod found;
 mod memory;
-mod scanning;
 mod transfer;
 
 use std::sync::Arc;
@@ -18,8 +17,8 @@ use crate::context::Context;
 use crate::inspect::{Inspector, Side};
 use crate::policy::{Fail, KeywordState, OnMatch, Rule};
 use found::Findings;
-use scanning::Waiting;
 use transfer::Transfer;
+use transfer::Waiting;
 
 /// Events of matches that one connection may cause where it goes on after them.
 const MAX_MATCHES: u8 = 16;

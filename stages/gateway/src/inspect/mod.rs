@@ -6,7 +6,6 @@
 
 mod bittorrent;
 mod decode;
-mod digits;
 mod edonkey;
 mod gather;
 mod http;

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
+use linkweir_proto::application::Application;
+use linkweir_record::Prefix;
 use serde::Deserialize;
 
-use super::{Keywords, Label, NamePatterns, Networks};
+use super::Keywords;
 
 /// What is done with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
@@ -175,5 +177,141 @@ impl Rule {
         self.applications == Applications::Any
             && self.server_names.0.is_empty()
             && self.action != Action::Inspect
+    }
+}
+
+// What a connection carries, by the signatures.
+
+/// What was recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Label {
+    /// An application that the program knows.
+    Known(Application),
+    /// A signature of the policy, by its place in it.
+    Own(u16),
+    /// Nothing.
+    Unknown,
+}
+
+impl Label {
+    /// Whether a rule for `other` is for this: a connection of several applications (`stun,dtls`) is each of
+    /// them.
+    #[must_use]
+    pub fn includes(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Known(one), Self::Known(other)) => one.includes(other),
+            _ => self == other,
+        }
+    }
+
+    /// Whether files in its connections are followed, so that they can be scanned and recorded.
+    #[must_use]
+    pub const fn has_files(self) -> bool {
+        matches!(
+            self,
+            Self::Known(
+                Application::Http
+                    | Application::FastTrack
+                    | Application::Gnutella
+                    | Application::MsnFtp
+            )
+        )
+    }
+
+    /// Whether names of files are read in its connections.
+    #[must_use]
+    pub const fn has_file_names(self) -> bool {
+        self.has_files()
+            || matches!(
+                self,
+                Self::Known(Application::Msn | Application::EDonkey | Application::BitTorrent)
+            )
+    }
+}
+
+// Patterns of names: `*` stands for any bytes, `?` for one; letters match in both cases.
+
+/// A pattern of a file or server name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamePattern(Vec<u8>);
+
+impl NamePattern {
+    /// A pattern from its source.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.to_ascii_lowercase().into_bytes())
+    }
+
+    /// The pattern as text, in lower case.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether it matches all of `name`. Cost: at most the product of the two lengths.
+    #[must_use]
+    pub fn matches(&self, name: &[u8]) -> bool {
+        let mut pattern = self.0.as_slice();
+        let mut rest = name;
+        // Where to go on when a guess about the last `*` was wrong.
+        let mut retry: Option<(&[u8], &[u8])> = None;
+        loop {
+            match (pattern.split_first(), rest.split_first()) {
+                (Some((b'*', after)), _) => {
+                    retry = Some((after, rest));
+                    pattern = after;
+                    continue;
+                }
+                (Some((want, after)), Some((have, tail)))
+                    if *want == b'?' || *want == have.to_ascii_lowercase() =>
+                {
+                    pattern = after;
+                    rest = tail;
+                    continue;
+                }
+                (None, None) => return true,
+                _ => {}
+            }
+            let Some((after, [_, tail @ ..])) = retry else {
+                return false;
+            };
+            retry = Some((after, tail));
+            pattern = after;
+            rest = tail;
+        }
+    }
+}
+
+/// Several patterns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamePatterns(pub Vec<NamePattern>);
+
+impl NamePatterns {
+    /// The first pattern that matches.
+    #[must_use]
+    pub fn find(&self, name: &[u8]) -> Option<&NamePattern> {
+        self.0.iter().find(|pattern| pattern.matches(name))
+    }
+}
+
+// Sets of networks.
+
+/// A set of networks; empty means every address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Networks(pub Vec<Prefix>);
+
+impl Networks {
+    /// Whether an address is in one of them.
+    #[must_use]
+    pub fn holds(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.is_empty() || self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// Whether each address of another set is in this one, as far as single networks show.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let is_within = |inner: &Prefix| self.0.iter().any(|outer| outer.contains(&inner.0));
+        self.0.is_empty() || !other.0.is_empty() && other.0.iter().all(is_within)
     }
 }

@@ -11,15 +11,11 @@
 //! With 100,000 entries that is 12 MB when full; memory that was never used is never touched.
 //! Cost: two cache misses for a look-up.
 
-mod names;
-
 use std::net::IpAddr;
 
 use linkweir_engine::hash::mix;
 use linkweir_proto::dns::{Data, Message, Name};
 use linkweir_table::Table;
-
-use names::{NameId, NameRing};
 
 /// Entries by default; Tstat has as many for IPv4.
 pub const ENTRIES: usize = 100_000;
@@ -61,7 +57,7 @@ const fn hash(seed: u64, parts: [u64; 4]) -> u32 {
     (hash ^ hash >> 32) as u32
 }
 
-/// What a client was told of a server.
+/// What a client learned of a server.
 #[derive(Debug, Clone)]
 struct Entry {
     client: Address,
@@ -111,7 +107,7 @@ pub struct DnsCounters {
     pub questions_evicted: u64,
 }
 
-/// Which name each client was told for each server.
+/// Which name each client knows for each server.
 #[derive(Debug)]
 pub struct DnsCache {
     entries: Table<Entry>,
@@ -246,7 +242,7 @@ impl DnsCache {
         if message.question(&mut asked).is_none() {
             self.counters.malformed += 1;
         } else if message.response_code() == 0 && !asked.as_bytes().is_empty() {
-            let told = Entry {
+            let entry = Entry {
                 client: wanted.client,
                 server: [0; 2],
                 resolver: wanted.resolver,
@@ -254,15 +250,15 @@ impl DnsCache {
                 response_ns,
                 name: NameId::default(),
             };
-            self.take_addresses(message, &asked, told);
+            self.take_addresses(message, &asked, entry);
         }
         self.asked = asked;
     }
 
     /// Files the addresses of an answer: those of the name that was asked, and of what it is an alias
     /// of. Aliases stand before what they lead to (RFC 1034 section 4.3.2).
-    fn take_addresses(&mut self, message: &Message<'_>, asked: &Name, told: Entry) {
-        let mut told = told;
+    fn take_addresses(&mut self, message: &Message<'_>, asked: &Name, entry: Entry) {
+        let mut entry = entry;
         let mut alias = std::mem::take(&mut self.alias);
         let mut owner = std::mem::take(&mut self.owner);
         alias.clone_from(asked);
@@ -288,12 +284,12 @@ impl DnsCache {
             {
                 continue;
             }
-            if told.name == NameId::default() {
-                told.name = self.names.push(asked.as_bytes());
+            if entry.name == NameId::default() {
+                entry.name = self.names.push(asked.as_bytes());
                 self.counters.answers += 1;
             }
-            told.server = bits(server);
-            self.file(told.clone());
+            entry.server = bits(server);
+            self.file(entry.clone());
             left -= 1;
             if left == 0 {
                 break;
@@ -366,6 +362,80 @@ impl DnsCache {
                 && known.client == wanted.client
                 && known.resolver == wanted.resolver
         })
+    }
+}
+
+// Names one behind the other in a ring that overwrites the oldest.
+
+/// Bytes in front of a name: its length.
+const LENGTH: usize = 1;
+/// The longest name, and its length.
+const MAX_BYTES: usize = 255 + LENGTH;
+
+/// Names a name in a [`NameRing`], also when it is no longer there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct NameId(
+    /// How many bytes had ever been written when it began, plus one; 0 is no name.
+    u64,
+);
+
+/// Names in the order in which they came; the newest stand where the oldest stood.
+///
+/// Shape: `capacity` bytes, untouched until they are used.
+#[derive(Debug)]
+struct NameRing {
+    bytes: Vec<u8>,
+    /// Bytes ever written, gaps at the end of a round included.
+    written: u64,
+}
+
+impl NameRing {
+    fn new(capacity: usize) -> Self {
+        Self {
+            bytes: vec![0; capacity.max(2 * MAX_BYTES)],
+            written: 0,
+        }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "smaller than the length of a vector"
+    )]
+    const fn place(&self, at: u64) -> usize {
+        (at % self.bytes.len() as u64) as usize
+    }
+
+    /// Writes a name (its first 255 bytes).
+    fn push(&mut self, name: &[u8]) -> NameId {
+        let name = name.get(..MAX_BYTES - LENGTH).unwrap_or(name);
+        let place = self.place(self.written);
+        let left = self.bytes.len() - place;
+        let mut at = self.written;
+        if left < name.len() + LENGTH {
+            // A name stands in one piece.
+            at += left as u64;
+        }
+        let place = self.place(at);
+        if let Some(room) = self.bytes.get_mut(place..)
+            && let Some((length, room)) = room.split_first_mut()
+            && let Some(room) = room.get_mut(..name.len())
+        {
+            *length = u8::try_from(name.len()).unwrap_or(u8::MAX);
+            room.copy_from_slice(name);
+        }
+        self.written = at + (name.len() + LENGTH) as u64;
+        NameId(at + 1)
+    }
+
+    /// The name, if it was not overwritten.
+    #[inline]
+    fn get(&self, id: NameId) -> Option<&[u8]> {
+        let at = id.0.checked_sub(1)?;
+        if self.written.checked_sub(at)? > self.bytes.len() as u64 {
+            return None;
+        }
+        let (length, rest) = self.bytes.get(self.place(at)..)?.split_first()?;
+        rest.get(..usize::from(*length))
     }
 }
 

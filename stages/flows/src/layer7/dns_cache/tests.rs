@@ -226,3 +226,28 @@ proptest! {
         std::hint::black_box(cache.lookup(CLIENT, RESOLVER));
     }
 }
+
+proptest! {
+    /// Against all names ever written: one that is there is right, and the newest are there.
+    #[test]
+    fn names_are_whole_or_gone(lengths in proptest::collection::vec(0_usize..255, 1..60)) {
+        let mut ring = NameRing::new(1024);
+        let mut all = Vec::new();
+        for (number, length) in lengths.into_iter().enumerate() {
+            let name = vec![u8::try_from(number).unwrap_or(0); length];
+            all.push((ring.push(&name), name));
+            for (id, name) in &all {
+                prop_assert!(ring.get(*id).is_none_or(|found| found == name));
+            }
+            let newest: usize = all
+                .iter()
+                .rev()
+                .take_while(|(id, _)| ring.get(*id).is_some())
+                .map(|(_, name)| name.len() + 1)
+                .sum();
+            let total: usize = all.iter().map(|(_, name)| name.len() + 1).sum();
+            prop_assert!(newest >= total.min(1024 - 2 * MAX_BYTES));
+        }
+        prop_assert_eq!(ring.get(NameId::default()), None);
+    }
+}

@@ -1,14 +1,12 @@
 //! What an out-of-sequence segment is.
 
 mod evidence;
-mod published;
 
-use linkweir_record::flow::Anomaly;
-
-pub(crate) use evidence::classify as by_evidence;
-pub(crate) use published::classify as by_published_rules;
+use linkweir_record::flow::{Anomaly, Evidence};
 
 use super::direction::Direction;
+
+pub(crate) use evidence::classify as by_evidence;
 
 /// Round-trip time of the whole path, and what follows from it; nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -146,4 +144,69 @@ pub(crate) type Verdict = (Anomaly, u8);
 pub(crate) fn class_of(number: u8) -> Option<Anomaly> {
     let at = usize::from(number).checked_sub(1)?;
     Anomaly::ALL.get(at).copied()
+}
+
+// The published rules, as Tstat applies them.
+//
+// Source: Mellia, Meo, Muscariello, Rossi 2008, "Passive analysis of TCP anomalies", sec. 3; the
+// order and constants of Tstat 3.3.0. Its reading of an identification field from version 6, where
+// the payload length stands in that place, is not among the published rules.
+
+/// Smallest retransmission timeout: 100 ms.
+const MIN_RTO: u64 = 100_000_000;
+/// The timeout where no round-trip time is known: 500 ms.
+const UNKNOWN_RTO: u64 = 500_000_000;
+
+/// Classifies by the rules in their published order.
+pub(crate) fn by_published_rules(case: &Case) -> Verdict {
+    let rto = if case.rtt.is_known {
+        (case.rtt.mean + 4 * case.rtt.deviation).max(MIN_RTO)
+    } else {
+        UNKNOWN_RTO
+    };
+    let timing = Evidence::Timing.bit();
+    if case.len == 1 && case.is_window_closed && case.has_both_syns {
+        return (Anomaly::FlowControl, Evidence::Window.bit());
+    }
+    let recovery = match case.found {
+        Found::Copy { time, .. } => case.now.saturating_sub(time),
+        Found::Hole {
+            before: Some(time), ..
+        } => case.now.saturating_sub(time),
+        Found::Hole {
+            behind: Some(behind),
+            ..
+        } => case.now.saturating_sub(behind.time),
+        Found::Hole { .. } => u64::MAX,
+    };
+    if recovery < case.rtt.mean
+        && let Some(class) = class_of(case.class_before)
+    {
+        return (class, timing);
+    }
+    let was_asked = case.was_asked && recovery < rto;
+    let asked = Evidence::DupAcks.bit();
+    let unknown = (Anomaly::Unknown, 0);
+    if case.is_acked {
+        return match case.found {
+            Found::Copy { ip_id, .. } if Some(ip_id) == case.raw_ip_id => {
+                (Anomaly::NetworkDuplicate, Evidence::IpId.bit())
+            }
+            _ if was_asked => (Anomaly::UnnecessaryFastRetransmit, asked),
+            _ if recovery > rto => (Anomaly::UnnecessaryRto, timing),
+            _ => unknown,
+        };
+    }
+    match case.found {
+        Found::Copy { ip_id, .. } if Some(ip_id) == case.raw_ip_id => {
+            (Anomaly::NetworkDuplicate, Evidence::IpId.bit())
+        }
+        _ if was_asked => (Anomaly::FastRetransmit, asked),
+        _ if recovery > rto => (Anomaly::Rto, timing),
+        Found::Hole {
+            behind: Some(behind),
+            ..
+        } if case.now.saturating_sub(behind.time) < case.rtt.min => (Anomaly::Reordering, timing),
+        _ => unknown,
+    }
 }

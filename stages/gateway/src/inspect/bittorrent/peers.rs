@@ -5,8 +5,8 @@
 
 use linkweir_proto::bittorrent::{EXTENDED, ExtensionHandshake, Handshake, MetadataPiece};
 
-use super::metadata::Metadata;
-use crate::inspect::digits::hexadecimal;
+use super::Metadata;
+use crate::inspect::gather::hexadecimal;
 use crate::inspect::gather::{MAX_KEPT, Message, bounded};
 use crate::inspect::{FileInfo, Found, Side};
 
