@@ -13,14 +13,14 @@ use crate::{Batch, Frame};
 
 /// Where a dispatcher puts the frames of one shard.
 pub trait Port {
-    /// Takes a frame; waits where there is no room. False where nobody will read it any more.
+    /// Takes a frame; waits where there is no room. False where it will not be read any more.
     fn push(&mut self, frame: &Frame<'_>) -> bool;
 
     /// Lets the reader see what was pushed.
     fn flush(&mut self);
 }
 
-/// What a dispatcher and those who watch it have in common.
+/// What a dispatcher and its observers have in common.
 #[derive(Debug, Default)]
 pub struct DispatchState {
     stop: AtomicBool,
@@ -145,7 +145,7 @@ fn distribute_batch<P: Port>(
     for frame in batch.frames() {
         latest = latest.max(frame.timestamp.as_nanos());
         let is_distributed = router.take(&frame, |frame, hash| outlets.push(frame, hash));
-        // Whether anybody reads is told by what goes.
+        // Whether there is a reader shows in what goes.
         outlets.is_read |= !is_distributed;
     }
     state.latest.fetch_max(latest, Ordering::AcqRel);

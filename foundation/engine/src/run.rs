@@ -11,7 +11,7 @@ use crate::outputs::{Loss, NoOutput, Outputs};
 use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent, Stage, TableFill};
 use crate::sort::Sorter;
 
-/// Records that are gathered before the outputs see them, where nobody watches.
+/// Records that are gathered before the outputs see them, where there is no observer.
 const BATCH_RECORDS: usize = 512;
 
 /// What the caller wants of a run, asked between batches.

@@ -310,7 +310,7 @@ pub trait Sink<K: RecordKind> {
 
     /// What could not be delivered so far: because the destination is away, or since a call failed (its
     /// own batch and what was buffered included). Asked now and then, and after [`Sink::finish`]: a first
-    /// cause that turns up is told once, the count is a loss of the run.
+    /// cause that turns up is reported once, the count is a loss of the run.
     fn losses(&self) -> SinkLosses {
         SinkLosses::default()
     }

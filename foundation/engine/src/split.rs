@@ -1,4 +1,4 @@
-//! Who of several equal workers gets a frame.
+//! Which of several equal workers gets a frame.
 
 use linkweir_wire::{LinkType, Network, Packet, Tcp, Transport, decode, decode_plain};
 
@@ -132,7 +132,7 @@ impl Splitter for TransactionSplitter {
     }
 }
 
-/// The hash by which the parts of a packet are distributed where nobody puts them together before.
+/// The hash by which the parts of a packet are distributed where they are not reassembled before.
 #[inline]
 #[must_use]
 pub fn hash_of_addresses(network: &Network<'_>) -> u32 {

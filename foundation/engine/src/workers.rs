@@ -144,7 +144,7 @@ where
             total: RunReport::default(),
         };
         let mut result = writer.write_all(outputs, &mut direct);
-        // Whoever still runs finds that nobody takes its records.
+        // A worker that still runs finds that its records are not taken.
         let Writer { mut total, .. } = writer;
         state.stop();
         for watch in &watches {

@@ -44,7 +44,7 @@ impl BoundedCounts {
         }
     }
 
-    /// Counts `times` occurrences of keys that are not told apart.
+    /// Counts `times` occurrences of keys that are not distinguished.
     pub const fn record_other(&mut self, times: u64) {
         self.other = self.other.saturating_add(times);
     }

@@ -2,6 +2,9 @@
 //!
 //! Buckets: eight per octave from 2^10 to 2^42 (for nanoseconds: a microsecond to 73 minutes), values
 //! outside go to the nearest end. Cost: 1 KiB once a value was seen; counts saturate at `u32::MAX`.
+//!
+//! Not a [`LogLinear`](crate::LogLinear): that has 8 KiB for each octave, 64-bit counts and a sum, and gives a quantile below
+//! 1024 exactly, all of which would change what is written of the top keys, and their memory.
 
 use crate::Payload;
 

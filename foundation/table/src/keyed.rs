@@ -15,7 +15,7 @@ impl Id {
 }
 
 /// "No slot": slots are stored plus one, so that fresh zeroed memory is an empty table and pages
-/// nobody used are never touched.
+/// were never used are not touched.
 const NONE: u32 = 0;
 
 #[derive(Debug, Clone)]

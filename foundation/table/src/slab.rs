@@ -106,7 +106,7 @@ impl<T: Default> Slots<T> for Pieces<T> {
 }
 
 /// Items by number, of bounded count. A number that was given back is taken again, the last one
-/// first: it is still in the cache. What is in it stays until then; who must know whether a number is
+/// first: it is still in the cache. What is in it stays until then; a caller that must know whether a number is
 /// taken keeps an `Option` in it.
 ///
 /// Shape: memory for all is reserved at the beginning (not in [`Pieces`]), touched when it is used for the

@@ -4,7 +4,7 @@
 
 use super::slab::{NONE, Slab};
 
-/// Bits of a tick number that one level tells apart.
+/// Bits of a tick number that one level distinguishes.
 const LEVEL_BITS: u32 = 6;
 /// Lists of a level: one bit each in a word.
 const LISTS: usize = 1 << LEVEL_BITS;

@@ -226,7 +226,7 @@ pub struct DecodeFaults {
     noted: [[u64; DecodeErrorKind::COUNT]; LAYERS],
 }
 
-/// Link types that are told apart; a capture has one, a directory of them several.
+/// Link types that are distinguished; a capture has one, a directory of them several.
 const MAX_LINKS: usize = 8;
 
 impl Default for DecodeFaults {
@@ -333,7 +333,7 @@ impl DecodeFaults {
         all.fold(0, |sum: u64, &count| sum.saturating_add(count))
     }
 
-    /// Of these, errors for which nothing of a frame was decoded. Who counts by names alone
+    /// Of these, errors for which nothing of a frame was decoded. A caller that counts by names alone
     /// ([`DecodeFaults::record_named`]) does not know those that were noted.
     #[must_use]
     pub fn undecoded(&self) -> u64 {

@@ -28,7 +28,7 @@ pub use fault::{DecodeError, DecodeErrorKind, DecodeFaults, Layer};
 pub use fragments::{FragmentStats, Fragments, Joined};
 pub use link_type::LinkType;
 pub use packet::Udp;
-pub use packet::{Network, Packet, Transport};
+pub use packet::{Network, Packet, Side, Transport};
 pub use seq::SeqNumber;
 pub use tcp::{Tcp, TcpFlags, TcpOption};
 pub use time::{Timestamp, nanos};

@@ -45,6 +45,36 @@ impl Packet<'_> {
     }
 }
 
+/// An end of a connection or flow, or the direction of what it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Who opened it; where that was not seen, who seems to have.
+    Client,
+    /// Who accepted it.
+    Server,
+}
+
+impl Side {
+    /// The other end.
+    #[inline]
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// The name in records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
 /// An IP header, without options and extension headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network<'a> {

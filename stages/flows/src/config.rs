@@ -43,7 +43,7 @@ pub struct FlowsConfig {
     pub with_messages: bool,
     /// Look at payloads: application, names.
     pub with_names: bool,
-    /// Mixed into the hash of the table, so that nobody outside can choose collisions.
+    /// Mixed into the hash of the table, so that collisions cannot be chosen from outside.
     pub hash_seed: u64,
     /// Replaces addresses in all that leaves.
     pub anonymizer: Option<Anonymizer>,

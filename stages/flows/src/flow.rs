@@ -2,11 +2,11 @@
 
 use linkweir_record::flow::{FlowState, Protocol};
 use linkweir_table::{NONE, Pieces, Slab};
+use linkweir_wire::Side;
 
 use crate::config::FlowsConfig;
 use crate::key::FlowKey;
 use crate::layer7::{Ends, Handle};
-use crate::side::Side;
 use crate::step::L7Class;
 use crate::tcp::direction::{Direction, flag};
 use crate::wheel::{Link, Links};
@@ -221,7 +221,7 @@ impl Flow {
         let [a, b] = &self.directions;
         let mean = |one: &Direction| one.rtt_sum.checked_div(u64::from(one.rtt_count));
         let trips = 2 * (mean(a).unwrap_or(0).saturating_add(mean(b).unwrap_or(0)));
-        // Who resets a connection is not heard at once: what is under way still comes.
+        // A reset takes effect at the other end only later: what is under way still comes.
         let least = if self.flags & bit::RESET != 0 {
             timeouts.linger.saturating_mul(10)
         } else {

@@ -1,4 +1,4 @@
-//! What tells one flow from another: addresses, ports and protocol, both directions alike.
+//! What distinguishes flows: addresses, ports and protocol, both directions alike.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

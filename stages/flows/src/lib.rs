@@ -13,7 +13,6 @@ pub mod layer7;
 mod lengths;
 mod lifetime;
 mod partial;
-pub mod side;
 pub mod stage;
 pub mod stats;
 pub mod step;

@@ -12,8 +12,8 @@ use linkweir_record::flow::{FlowBatch, FlowKind, FlowState, Protocol};
 use linkweir_record::{Anonymizer, RecordBatch};
 use linkweir_table::{Index, NONE, Pieces, Slab};
 use linkweir_wire::{
-    DecodeError, DecodeFaults, Fragments, LinkType, Packet, Tcp, TcpFlags, Timestamp, Transport,
-    Udp, decode, decode_plain,
+    DecodeError, DecodeFaults, Fragments, LinkType, Packet, Side, Tcp, TcpFlags, Timestamp,
+    Transport, Udp, decode, decode_plain,
 };
 
 use crate::config::FlowsConfig;
@@ -23,7 +23,6 @@ use crate::key::FlowKey;
 use crate::layer7::Layer7;
 use crate::lengths::{ip_len, tcp_len, wire_len};
 use crate::partial::PartialState;
-use crate::side::Side;
 use crate::stats::FlowsStats;
 use crate::step::{L7Class, Recorder};
 use crate::tcp::direction::flag;

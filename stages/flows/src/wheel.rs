@@ -4,6 +4,8 @@
 //! the list of the tick at which it was due when it was last filed; packets do not move it. When the
 //! tick comes, it is filed anew if packets came meanwhile: one visit per timeout instead of one move
 //! per packet.
+//!
+//! Not `linkweir_table::Wheel`: its timer has 16 bytes, a link 8, and a flow fits in 512 (decision 0009).
 
 use linkweir_table::NONE;
 

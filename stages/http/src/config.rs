@@ -1,4 +1,4 @@
-//! What a run of the stage is told.
+//! Settings of a run of the stage.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ pub struct HttpConfig {
     pub url_contains: Vec<u8>,
     /// How addresses are replaced in records.
     pub anonymizer: Option<Anonymizer>,
-    /// Seed of the table's hash: with a secret one nobody can aim at a bucket. Records do not
+    /// Seed of the table's hash: a secret one prevents attacks on a bucket. Records do not
     /// depend on it.
     pub hash_seed: u64,
     /// Which shard this is, where shards hand over to one another.
@@ -91,7 +91,7 @@ pub struct HttpConfig {
     /// rest is lost.
     pub is_reassembled: bool,
     /// Whether every segment of a connection comes to this stage. Then pipelines are followed through loss
-    /// and reordering, and what nobody asked for is found behind the end of a body; a stage that gets only
+    /// and reordering, and unrequested responses are found behind the end of a body; a stage that gets only
     /// a part of them would wait for the rest in vain.
     pub has_whole_connections: bool,
 }

@@ -26,7 +26,7 @@ pub(crate) const fn after(match_seq: u32, head_len: usize, body_len: u64) -> u32
         .wrapping_add(body_len as u32)
 }
 
-/// A length that 64 bits still hold with a head before it; a greater one tells nothing.
+/// A length that 64 bits still hold with a head before it; a greater one is ignored.
 fn countable(length: u64) -> Option<u64> {
     length.checked_add(u64::from(u32::MAX)).map(|_| length)
 }

@@ -68,7 +68,7 @@ pub(crate) enum Meaning {
     Last = 0x8565_9e37_79b9_7f4b,
     /// No number: the request of a followed pipeline that has waited longest.
     Followed = 0x6c62_272e_07bb_0142,
-    /// A match number that nobody looks for.
+    /// A match number that is never looked up.
     Hidden = 0x517c_c1b7_2722_0a95,
     /// No number: the connection itself, in one direction.
     Direction = 0x2545_f491_4f6c_dd1d,

@@ -1,4 +1,4 @@
-//! What the TCP payload of a trace without HTTP is: told from a sample, so that nobody with HTTP pays.
+//! What the TCP payload of a trace without HTTP is: estimated from a sample, at no cost where there is HTTP.
 
 use linkweir_engine::Batch;
 use linkweir_wire::{Tcp, Transport, decode};
@@ -7,7 +7,7 @@ use linkweir_wire::{Tcp, Transport, decode};
 const SAMPLE: usize = 64;
 /// Frames that are looked at in all.
 const ENOUGH: u64 = 1 << 16;
-/// Ports that are told apart.
+/// Ports that are distinguished.
 const PORTS: usize = 16;
 
 /// TCP payload by server port and kind, from a sample; merges by addition.

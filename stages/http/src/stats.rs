@@ -142,7 +142,7 @@ impl HttpStats {
         self.methods.record_n(method, times);
     }
 
-    /// Counts `times` requests whose methods are not told apart.
+    /// Counts `times` requests whose methods are not distinguished.
     pub const fn count_other_methods(&mut self, times: u64) {
         self.methods.record_other(times);
     }

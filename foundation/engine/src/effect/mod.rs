@@ -14,7 +14,7 @@ use linkweir_wire::{SeqNumber, Timestamp};
 
 pub use mark::{Decision, Mark, MarkLayout, MarkLayoutError};
 
-/// What a stage wants done; emptied by who carried it out.
+/// What a stage wants done; emptied by the caller, which carries it out.
 #[derive(Debug)]
 pub struct Effects<K: RecordKind> {
     /// Verdicts, in the order in which they are to be given.
@@ -25,7 +25,7 @@ pub struct Effects<K: RecordKind> {
     pub segments: Vec<OwnSegment>,
     /// Bytes to be scanned.
     pub scans: Vec<ScanChunk>,
-    /// Scans nobody waits for any more.
+    /// Scans that are not awaited any more.
     pub abandoned: Vec<Ticket>,
     /// Files to be begun, continued and ended.
     pub files: Vec<FileOp>,

@@ -49,7 +49,7 @@ pub(super) fn udp(datagram: &[u8]) -> Sureness {
 }
 
 /// Requests for the state and the description of a server, and the answers: half of the challenge is
-/// the same in all clients, so that old servers' answers are told apart.
+/// the same in all clients, so that old servers' answers are distinguished.
 fn is_challenge(opcode: u8, body: &[u8]) -> bool {
     let length = body.len();
     match opcode {
@@ -110,7 +110,7 @@ fn has_contacts(opcode: u8, body: &[u8]) -> bool {
         // The target, then a count.
         0x28 | 0x29 => (body.get(HASH + 1..), byte(body, HASH).map(u16::from), 2),
         0x08 => (body.get(2..), le16(body, 0), 2),
-        // Identifier, port and version of who answers.
+        // Identifier, port and version of the answering peer.
         0x09 if byte(body, 18).is_some_and(|version| version < SMALL) => {
             (body.get(HASH + 5..), le16(body, 19), 1)
         }

@@ -209,7 +209,7 @@ fn has_shape(kind: u8, body: &[u8]) -> bool {
         DHT => matches!(byte(body, 0), Some(1..=8)) && is_vendor(1) && body.len() >= 27,
         // Flags, then what is looked for, which ends in zero.
         0x80 => body.len() > 3 && body.get(2..).is_some_and(|text| text.contains(&0)),
-        // A count, then port, address, speed, results, and the identifier of who has them.
+        // A count, then port, address, speed, results, and the identifier of the peer that has them.
         0x81 => matches!(byte(body, 0), Some(1..)) && body.len() > 11 + 16,
         _ => false,
     }

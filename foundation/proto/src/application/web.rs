@@ -89,7 +89,7 @@ impl<'a> Signs<'a> {
     }
 }
 
-/// What the fields of the head say about who talks: HTTP, where its end is there.
+/// What the fields of the head say about the client: HTTP, where its end is there.
 fn fields<'a>(own: &'a [u8], mut signs: Signs<'a>) -> Verdict {
     let mut rest = own;
     while let Some(end) = memchr::memchr(b'\n', rest) {

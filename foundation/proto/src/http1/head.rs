@@ -30,7 +30,7 @@ pub struct RequestHead<'a> {
     pub content_length: Option<u64>,
     /// Whether the last transfer coding is `chunked`.
     pub chunked: bool,
-    /// Whether nobody can tell how long the body is: values of `Content-Length` that contradict or
+    /// Whether the length of the body is undefined: values of `Content-Length` that contradict or
     /// are no number, or a transfer coding that does not end in `chunked` (RFC 9112 sec. 6.3 rules 4
     /// and 5).
     pub is_length_unclear: bool,

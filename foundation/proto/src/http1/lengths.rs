@@ -30,7 +30,7 @@ pub(super) struct Told {
     pub(super) length: Option<u64>,
     /// Whether the last transfer coding is `chunked`.
     pub(super) chunked: bool,
-    /// Whether there are fields of which nobody can tell the length (RFC 9112 sec. 6.3 rules 4 and 5).
+    /// Whether there are fields whose length is undefined (RFC 9112 sec. 6.3 rules 4 and 5).
     pub(super) is_unclear: bool,
 }
 

@@ -5,7 +5,7 @@
 //! [`parse_response`] read the head. Neither keeps state: a head that spans segments is gathered
 //! by the caller and parsed again when it is whole.
 //!
-//! Who follows a connection byte by byte has more: [`SectionEnd`] finds the end of a head that is
+//! A caller that follows a connection byte by byte has more: [`SectionEnd`] finds the end of a head that is
 //! cut, [`Fields`] gives every field, [`Framing`] decides how long a body is and tells
 //! contradictions, [`ChunkedDecoder`] joins chunks.
 

@@ -5,7 +5,7 @@ use crate::tls::reader::Reader;
 /// Connection ids of version 1 have at most 20 bytes.
 const MOST_ID: usize = 20;
 
-/// The versions whose Initial packets can be read, by what tells them apart.
+/// The versions whose Initial packets can be read, by what distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// Version 1 and drafts 33 and 34; also the reserved numbers by which a client asks for a list

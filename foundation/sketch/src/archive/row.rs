@@ -290,7 +290,7 @@ impl RowBuffer {
         put_u32(&mut self.bytes, 16, steps);
     }
 
-    /// How far the row of a step was measured, as a part of its length; 0 where nobody said.
+    /// How far the row of a step was measured, as a part of its length; 0 where not recorded.
     pub(super) fn measured(&self) -> u32 {
         u32_at(&self.bytes, 20)
     }

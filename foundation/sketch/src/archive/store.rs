@@ -90,7 +90,7 @@ impl<M: Memory> Archive<M> {
         Layout::new(ladder.clone(), catalogue.clone()).file_bytes()
     }
 
-    /// The bytes with which such a file begins; the others are zeros. For who makes the file.
+    /// The bytes with which such a file begins; the others are zeros. For the creator of the file.
     #[must_use]
     pub fn header(ladder: &Ladder, catalogue: &Catalogue) -> Vec<u8> {
         Layout::new(ladder.clone(), catalogue.clone()).header()
@@ -166,7 +166,7 @@ impl<M: Memory> Archive<M> {
     }
 
     /// Until when a step was measured, nanoseconds since 1970 and a little less rather than more;
-    /// `None` where it is not there, or nobody said.
+    /// `None` where it is not there, or not recorded.
     #[must_use]
     pub fn measured_until(&self, number: u64) -> Option<u64> {
         if !self.holds(number) {

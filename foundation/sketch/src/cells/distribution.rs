@@ -1,4 +1,7 @@
 //! A distribution: how many values, their moments and how they are spread.
+//!
+//! Not a [`LogLinear`](crate::LogLinear): the shape is in the header of the archive and differs by series, the first bucket holds
+//! everything below it, the squares are kept, and a quantile lies within its bucket instead of at its end.
 
 /// Values of one series in one step or row.
 #[derive(Debug, Clone, PartialEq, Eq)]

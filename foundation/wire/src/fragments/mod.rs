@@ -89,7 +89,7 @@ impl std::ops::AddAssign for FragmentStats {
     }
 }
 
-/// What tells a packet's fragments from those of others (RFC 791 sec. 3.2, RFC 8200 sec. 4.5).
+/// What distinguishes the fragments of a packet from those of others (RFC 791 sec. 3.2, RFC 8200 sec. 4.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     src: IpAddr,

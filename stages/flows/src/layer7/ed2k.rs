@@ -32,7 +32,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Passes over bytes that nobody saw.
+    /// Passes over bytes that were not seen.
     pub(super) fn pass(&mut self, bytes: u32) {
         if bytes == 0 {
             return;

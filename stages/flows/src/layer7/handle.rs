@@ -1,8 +1,7 @@
 //! The handle of a flow: its stage, and where its state is.
 
 use linkweir_proto::application::Application;
-
-use crate::side::Side;
+use linkweir_wire::Side;
 
 /// Where a flow stands; also in its handle, so that most packets need no look at the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use linkweir_proto::http1::{
     parse_response, request_body, response_body,
 };
 use linkweir_record::flow::{FlowBatch, FlowRow, FlowText, MESSAGE_TEXTS, MessageKind, MessageRow};
+use linkweir_wire::Side;
 
 use super::gather::MAX_BYTES;
 use super::handle::Handle;
 use super::state::State;
 use super::texts::Text;
 use super::{Ends, Layer7, Segment, Shared};
-use crate::side::Side;
 
 /// Heads that are looked for in one segment: pipelining.
 const HEADS_PER_SEGMENT: usize = 64;
@@ -104,7 +104,7 @@ impl Layer7 {
 }
 
 /// Whether a segment of the server may begin with a head: a status line, or, where the ends of the
-/// flow are the wrong way round, one of the usual requests. To look for a method that nobody knows
+/// flow are the wrong way round, one of the usual requests. To look for an unknown method
 /// would cost a search through the first line of all text.
 #[inline]
 const fn may_start(first: &[u8; 4]) -> bool {

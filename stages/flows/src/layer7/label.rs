@@ -7,10 +7,10 @@ use linkweir_proto::application::{
 use linkweir_proto::http1::{Start, classify};
 use linkweir_proto::quic::{Kind, LongHeader};
 use linkweir_record::flow::{FlowRow, Protocol};
+use linkweir_wire::Side;
 
 use super::handle::Stage;
 use super::{Ends, Segment};
-use crate::side::Side;
 
 /// Fills the columns of the label.
 pub(super) const fn fill(application: Option<Application>, row: &mut FlowRow) {

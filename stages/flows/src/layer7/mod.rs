@@ -32,11 +32,11 @@ use handle::Stage;
 use linkweir_proto::application::Application;
 use linkweir_proto::dns::take_framed;
 use linkweir_record::flow::{FlowBatch, FlowRow, FlowText};
+use linkweir_wire::Side;
 use state::{Naming, States};
 use texts::{Budget, Text};
 
 use crate::config::FlowsConfig;
-use crate::side::Side;
 
 pub use dns_cache::DnsCounters;
 pub use handle::Handle;
@@ -322,7 +322,7 @@ fn is_answer(message: &[u8]) -> bool {
 }
 
 impl Layer7 {
-    /// A message of DNS in a flow. Who answers is the resolver: a flow whose question was not seen
+    /// A message of DNS in a flow. The end that answers is the resolver: a flow whose question was not seen
     /// has its ends the wrong way round.
     fn on_dns(&mut self, ends: &Ends, side: Side, message: &[u8], ts_ns: u64) {
         let is_as_opened = is_answer(message) == (side == Side::Server);

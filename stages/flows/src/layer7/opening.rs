@@ -6,11 +6,11 @@
 
 use linkweir_proto::application::Verdict;
 use linkweir_record::flow::FlowBatch;
+use linkweir_wire::Side;
 
 use super::handle::{Handle, Stage};
 use super::label;
 use super::{Ends, Layer7, Segment};
-use crate::side::Side;
 
 /// Packets with payload after which a flow without a label stays without.
 const PACKETS: u8 = 8;

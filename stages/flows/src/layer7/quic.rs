@@ -2,20 +2,20 @@
 //! before the handshake.
 //!
 //! The hello is gathered from at most four Initial packets, in a bounded number of flows at once.
-//! When both sides are known and the client has gone on to packets that nobody can read, the flow is
+//! When both sides are known and the client has gone on to packets that cannot be read, the flow is
 //! settled and costs nothing more.
 
 use linkweir_proto::quic::{
     ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
 };
 use linkweir_proto::tls::parse_client_hello;
+use linkweir_wire::Side;
 
 use super::handle::{Handle, Stage};
 use super::sessions::{GatheringId, QuicStart};
 use super::state::State;
 use super::texts::{Budget, Text};
 use super::{Layer7, tls};
-use crate::side::Side;
 
 /// Packets that one datagram is taken to have.
 const PACKETS_PER_DATAGRAM: usize = 4;

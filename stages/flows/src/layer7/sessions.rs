@@ -50,7 +50,7 @@ impl Records {
         side.appdata_bytes = self.data_bytes;
     }
 
-    /// Passes over bytes that nobody saw; `were_sent` where they count all the same.
+    /// Passes over bytes that were not seen; `were_sent` where they count all the same.
     pub(super) fn pass(&mut self, bytes: u32, were_sent: bool) {
         if bytes == 0 {
             return;

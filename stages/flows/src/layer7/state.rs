@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use linkweir_proto::application::{Application, UdpMemory};
 use linkweir_record::flow::{FlowRow, FlowText};
 use linkweir_table::Slab;
+use linkweir_wire::Side;
 
 use super::Shared;
 use super::ed2k::Messages;
@@ -12,9 +13,8 @@ use super::gather::GatherId;
 use super::handle::{Handle, MAX_STATES, Stage};
 use super::sessions::{QuicStart, Records, TlsSession};
 use super::texts::{Text, Texts};
-use crate::side::Side;
 
-/// Who named the server, and when.
+/// The resolver that named the server, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Naming {
     pub(super) resolver: IpAddr,

@@ -10,6 +10,7 @@ use linkweir_proto::tls::{
     Alpn, ContentType, MessageHeader, Parsed, RecordHeader, Ssl2Hello, certificate_name,
     message_type, parse_client_hello, parse_server_hello,
 };
+use linkweir_wire::Side;
 
 use super::gather::{GatherId, MAX_BYTES};
 use super::handle::Handle;
@@ -17,7 +18,6 @@ use super::sessions::SinceStart;
 use super::state::State;
 use super::texts::{Budget, Text};
 use super::{Layer7, Segment, Shared};
-use crate::side::Side;
 
 impl Layer7 {
     /// Payload of a TLS flow in stream order.

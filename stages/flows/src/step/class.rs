@@ -28,7 +28,7 @@ const TCP_BITS: [(u32, u8); 16] = [
     (8192, 33),    // TLS
     (32_768, 37),  // SSH
 ];
-/// Bit of peer-to-peer protocols, told apart by `p2p_t`.
+/// Bit of peer-to-peer protocols, distinguished by `p2p_t`.
 const P2P_BIT: u32 = 256;
 /// Bit of Skype.
 const SKYPE_BIT: u32 = 512;

@@ -161,7 +161,7 @@ pub(crate) mod option {
     pub(crate) const SENT: u8 = 8;
     /// The first RST came before any FIN, or with it.
     pub(crate) const RST_FIRST: u8 = 16;
-    /// It answered a SYN with more than one number, and nobody has said which one counts.
+    /// It answered a SYN with more than one number, and it is unknown which one counts.
     pub(crate) const DISPUTED: u8 = 32;
 }
 

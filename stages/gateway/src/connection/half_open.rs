@@ -1,7 +1,7 @@
 //! Handshakes without payload yet: who opened, where the streams begin, and what both ends have offered.
 //!
 //! A server can send two answers with different numbers, of which its client takes one: the other may
-//! have an option that nobody agreed on, for which the client drops it. Where both were seen, the client's
+//! have an option that was not agreed on, for which the client drops it. Where both were seen, the client's
 //! acknowledgment tells which it is.
 
 use linkweir_table::Table;
@@ -32,7 +32,7 @@ pub(crate) struct HalfOpen {
     pub(crate) ends: Ends,
     client_first: SeqNumber,
     server_first: Beginning,
-    /// Of client and server, what tells segments that their receiver ignores.
+    /// Of client and server, what identifies segments that their receiver ignores.
     pub(crate) plausible: [Plausible; 2],
 }
 

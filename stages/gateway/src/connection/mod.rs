@@ -43,7 +43,7 @@ pub(crate) struct Connection {
     pub(crate) streams: [Stream; 2],
     /// Whether both ends were seen to open it.
     pub(crate) has_handshake: bool,
-    /// Of client and server, what tells segments that their receiver ignores.
+    /// Of client and server, what identifies segments that their receiver ignores.
     pub(crate) plausible: [Plausible; 2],
     /// Packets and IP bytes before the decision.
     pub(crate) early_packets: u64,

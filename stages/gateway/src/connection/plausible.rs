@@ -2,7 +2,7 @@
 //! bytes than the receiver.
 //!
 //! They are dropped. That is safe for an honest sender: what it sends again has a current timestamp and
-//! acknowledgment. What is not told here is told when it is sent again with other bytes
+//! acknowledgment. What is not detected here is detected when it is sent again with other bytes
 //! ([`Stream::differs`](crate::hold::Stream::differs)), so where it is not known what a receiver takes, it
 //! takes it.
 

@@ -261,7 +261,7 @@ impl Examination {
         self.findings(ctx).scan_now(sender)
     }
 
-    /// The report of a scanner. `None` where nobody waits for it.
+    /// The report of a scanner. `None` where it is not awaited.
     pub(crate) fn on_report(&mut self, report: &ScanReport, ctx: &mut Context<'_>) -> Option<Side> {
         self.findings(ctx).on_report(report)
     }

@@ -1,7 +1,7 @@
 //! What the gateway brings to a receiver itself, because it has acknowledged it to its sender.
 //!
-//! A sender stops at the window of its receiver, so a file can only be held to its end by somebody who acknowledges it.
-//! Who does that has to bring it: in segments of its own, as far as the receiver's window and what is lost on the way
+//! A sender stops at the window of its receiver, so a file can only be held to its end by acknowledging it.
+//! The gateway, which does that, has to deliver it: in segments of its own, as far as the receiver's window and what is lost on the way
 //! allow (slow start and fast retransmit, RFC 5681 sec. 3; partial acknowledgments, RFC 6582; no congestion avoidance, since
 //! the receiver is near).
 

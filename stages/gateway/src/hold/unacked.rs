@@ -31,7 +31,7 @@ impl Unacked {
         self.len
     }
 
-    /// The next bytes were delivered, and nobody read them: whatever they are, nothing rests on them.
+    /// The next bytes were delivered, and were not read: whatever they are, nothing rests on them.
     pub(super) const fn skip(&mut self, bytes: usize) {
         self.end += bytes as u64;
     }

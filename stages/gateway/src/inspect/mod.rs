@@ -17,35 +17,7 @@ mod recorder;
 pub use decode::{Coding, DecodeError, DecodeLimit, Decoder};
 
 use linkweir_proto::application::Application;
-
-/// Which end of a connection sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// Who opened the connection.
-    Client,
-    /// Who accepted it.
-    Server,
-}
-
-impl Side {
-    /// The other end.
-    #[must_use]
-    pub const fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-
-    /// The name in records.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
-    }
-}
+pub use linkweir_wire::Side;
 
 /// A file, as far as the protocol says before its first byte. Absent texts are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,7 +31,7 @@ pub struct FileInfo<'a> {
     pub host: &'a [u8],
     /// The hash or other identifier by which the protocol names it, in text.
     pub identifier: &'a [u8],
-    /// Who sends it, as the protocol names him.
+    /// Who sends it, as the protocol names it.
     pub from: &'a [u8],
     /// Who gets it.
     pub to: &'a [u8],
@@ -67,7 +39,7 @@ pub struct FileInfo<'a> {
     pub coding: Coding,
     /// Whether only the end of the connection ends it.
     pub is_until_close: bool,
-    /// Whether it is a part of a file of which nobody says how long it is.
+    /// Whether it is a part of a file of unknown length.
     pub is_part: bool,
 }
 

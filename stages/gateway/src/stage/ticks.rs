@@ -12,7 +12,7 @@ use crate::hold::Stream;
 pub(super) const HOLD_LAST_NS: u64 = 500_000_000;
 
 impl GatewayStage {
-    /// The report of a scanner; reports of scans that nobody waits for are ignored.
+    /// The report of a scanner; reports of scans that are not awaited are ignored.
     pub fn on_report(
         &mut self,
         report: &ScanReport,

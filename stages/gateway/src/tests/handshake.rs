@@ -82,7 +82,7 @@ fn a_syn_sent_again_forgets_no_answer() {
 #[test]
 fn an_answer_to_another_syn_is_dropped() {
     let mut bed = bed();
-    // The ends take the first one, the second has an option that nobody agreed on.
+    // The ends take the first one, the second has an option that was not agreed on.
     syn(&mut bed);
     bed.packet(
         Side::Client,

@@ -428,7 +428,7 @@ impl Work<'_> {
             }
             return self.decide(Side::Client, Label::Unknown, b"", false);
         };
-        // What the gateway has acknowledged itself nobody else would bring.
+        // What the gateway has acknowledged itself is not sent again by the sender.
         let is_relayed = self.conn.streams.iter().any(Stream::is_relayed);
         let is_blocked = exam.fails_closed() || is_relayed;
         exam.record_limit(why, is_blocked, &mut self.ctx);

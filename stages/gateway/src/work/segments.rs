@@ -151,7 +151,7 @@ impl Work<'_> {
     }
 
     /// A segment brings other bytes than one before it in the same place, and its receiver may have dropped
-    /// that one: nobody knows which of them it reads.
+    /// that one: it is unknown which of them it reads.
     fn on_rewritten(&mut self, segment: &Segment<'_>) -> Disposition {
         const WHY: &str = "a segment was sent again with other bytes";
         self.ctx.stats.rewritten += 1;

@@ -1,6 +1,6 @@
 //! What may go on at the beginning of a file: heads and bodies that began in the file before.
 //!
-//! Until a message begins in a direction, or the direction itself, nobody knows what its first bytes
+//! Until a message begins in a direction, or the direction itself, it is unknown what its first bytes
 //! are. What could be the rest of a head is kept, up to the bytes that a head may have. Where the
 //! direction itself began before the file, the segments in which a start line stands are kept as well,
 //! with the rest of its head: with a request in the file before, a response may be taken for that of
@@ -17,7 +17,7 @@ use crate::key::{Connection, ConnectionHash, Meaning};
 /// Directions that are known at once; one that was forgotten counts as new, which costs rows only.
 const DIRECTIONS: usize = 1 << 16;
 
-/// Bytes of a segment by which the rest of a head is told from a binary body.
+/// Bytes of a segment by which the rest of a head is distinguished from a binary body.
 const LOOK: usize = 64;
 
 /// With what the version of a start line begins.

@@ -55,7 +55,7 @@ impl HeldRows {
     }
 
     /// A row for the segment that the stage has kept as its `number`th. Where that is never taken up, the
-    /// row is dropped; where nobody can wait for it, it goes as one that may matter (`row` says so).
+    /// row is dropped; where there is no room to wait, it goes as one that may matter (`row` says so).
     pub(super) fn push_undecided(
         &mut self,
         number: u64,

@@ -154,7 +154,7 @@ impl HalfStage {
     fn on_frame(&mut self, frame: &Frame<'_>, out: &mut HalfBatch) {
         let ts_ns = frame.timestamp.as_nanos();
         if self.packets == 0 {
-            // The time of leaving of what waits is told by the next packet, hence twice.
+            // What waits is released at the next packet, hence twice.
             let until = ts_ns.saturating_add(self.timeout_ns.saturating_mul(2));
             self.file_start = Some(FileStart::new(until, self.seed));
         }
@@ -376,7 +376,7 @@ impl Stage for HalfStage {
         self.fragments = fragments;
         self.matcher.advance(now.as_nanos(), &mut self.unread);
         self.unread.clear();
-        // Who looks on does not wait for what may still turn up.
+        // An observer does not wait for what may still turn up.
         self.held.release(0, out);
     }
 

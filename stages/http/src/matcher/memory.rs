@@ -162,7 +162,7 @@ impl Matcher {
     }
 
     /// Where the response to a pipeline that waits at `match_seq` begins: `None` where only a part of the one
-    /// before it had come and nobody knows where that ends.
+    /// before it had come and it is unknown where that ends.
     pub(crate) fn begin_of_answers(&self, hash: ConnectionHash, match_seq: u32) -> Option<u32> {
         let end = self
             .recall(hash, Meaning::Last, 0)
@@ -227,7 +227,7 @@ impl Matcher {
         }
         self.note(hash, match_seq, seen);
         let last = self.recall(hash, Meaning::Last, 0);
-        // What is known of the response: all of it, or its first byte. (Who does not see whole connections may
+        // What is known of the response: all of it, or its first byte. (A stage that does not see whole connections may
         // take it for the answer to a request with another method, and so be wrong about its end.)
         let end = next
             .filter(|_| self.has_whole_connections)

@@ -56,8 +56,8 @@ pub(crate) struct Matcher {
     pub(crate) answer: Option<u32>,
     /// How far connections have come.
     pub(crate) reach: Reach,
-    /// Requests that acknowledge this are behind a gap that nobody will fill: which responses are theirs
-    /// nobody knows.
+    /// Requests that acknowledge this are behind a gap that will not be filled: which responses are theirs
+    /// is unknown.
     pub(crate) behind_gap: Option<u32>,
     /// Ports of servers though they may be the higher ones.
     pub(crate) server_ports: PortSet,
@@ -209,7 +209,7 @@ impl Matcher {
             Some(follower) if waiting.turn().is_some() => {
                 self.pending.file_followed(follower, hash);
             }
-            // Its response begins where that of the one that left ends, which nobody will know.
+            // Its response begins where that of the one that left ends, which remains unknown.
             Some(follower) => self.pending.hide(follower, hash),
             None => {}
         }

@@ -23,7 +23,7 @@ pub(crate) struct Spot {
     answer: Option<Id>,
     /// Whether the request was seen before.
     pub(crate) is_known: bool,
-    /// Whether nobody can know where its response begins.
+    /// Whether it is unknown where its response begins.
     is_lost: bool,
     /// Interim responses to it that have gone by.
     pub(crate) interim_responses: u16,
@@ -183,7 +183,7 @@ impl Matcher {
                 return spot;
             }
             let Some(answered) = self.recall(hash, Meaning::MatchSeq, spot.match_seq) else {
-                // The one before it left without an answer, whose length nobody knows then.
+                // The one before it left without an answer, whose length is unknown then.
                 spot.is_lost = self.recall(hash, Meaning::Hidden, spot.match_seq).is_some();
                 break;
             };

@@ -253,7 +253,7 @@ impl Matcher {
 
     /// Lets a leader and its queue wait at another match number; what waits there already is met.
     ///
-    /// Without a match number nobody knows where the next response begins: the queue stays until it times
+    /// Without a match number it is unknown where the next response begins: the queue stays until it times
     /// out, where no response finds it.
     pub(crate) fn relocate(
         &mut self,
@@ -410,7 +410,7 @@ impl Matcher {
         self.texts.release(waiting.text);
     }
 
-    /// Where nobody waits behind a response, another one may still begin inside the segment in which it ends.
+    /// Where no request waits behind a response, another one may still begin inside the segment in which it ends.
     #[inline]
     fn expect_unasked(&mut self, place: &Place, next: Option<u32>) {
         if let Some(next) = next

@@ -240,7 +240,7 @@ impl Matcher {
             }
         };
         if self.other_shard(&connection, match_seq).is_some() {
-            // It came back: nobody takes it, and here no response finds it.
+            // It came back: no shard takes it, and here no response finds it.
             if leader.is_none() {
                 self.pending.hide(id, hash);
             }

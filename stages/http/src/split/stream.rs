@@ -14,7 +14,7 @@ pub(super) struct Bytes<'a> {
 pub(super) enum End {
     /// The next message begins at this sequence number.
     At(u32),
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
     /// In a chunked body; whether the last segment ended with its last chunk.
     Chunks(bool),

@@ -23,7 +23,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     (0_usize..2500, bool_of(0.1), bool_of(0.1), bool_of(0.25))
 }
 
-/// Exchanges that are told apart by target and code: `/0007` is answered with 407.
+/// Exchanges that are distinguished by target and code: `/0007` is answered with 407.
 fn numbered(shapes: &[Shape]) -> Vec<Exchange> {
     (0..)
         .zip(shapes)

@@ -90,7 +90,7 @@ pub(crate) struct WatchList {
     table: Table<Watched>,
     texts: Chunks,
     filter: Box<[u16; FILTER]>,
-    /// By ports: where the last response ends behind which nobody waits.
+    /// By ports: where the last response ends that no request waits behind.
     ends: Box<[u32; ENDS]>,
     out_of_order: OutOfOrder,
     scratch: Vec<u8>,
@@ -277,7 +277,7 @@ impl WatchList {
         }
     }
 
-    /// Notes where a response ends behind which nobody waits.
+    /// Notes where a response ends that no request waits behind.
     #[inline]
     pub(crate) fn expect_unasked(&mut self, direction: &Connection, end: u32) {
         if let Some(at) = self
@@ -288,7 +288,7 @@ impl WatchList {
         }
     }
 
-    /// Where in a segment a response ends behind which nobody waits, and another one begins.
+    /// Where in a segment a response ends that no request waits behind, and another one begins.
     #[inline]
     pub(crate) fn unasked_in(&self, tcp: &Tcp<'_>) -> Option<usize> {
         let end = self.ends.get(end_of(tcp.src_port(), tcp.dst_port()))?;

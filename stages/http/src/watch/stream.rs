@@ -31,7 +31,7 @@ pub(crate) enum Next {
     Head,
     /// Chunks.
     Chunks(ChunkedDecoder),
-    /// The end of a response of which nobody saw where its chunks begin.
+    /// The end of a response whose first chunk was not seen.
     Unknown,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Stream {
     /// Which request comes next, or is answered next.
     pub(crate) turn: u32,
     /// Of a server's stream, before a message: where it begins if what is due is the body of a response of
-    /// which nobody knows whether it has one. That to HEAD has none.
+    /// which it is unknown whether it has one. That to HEAD has none.
     pub(crate) behind_body: Option<SeqNumber>,
     /// Of a server's stream: where the last final response begins.
     pub(crate) last_match_seq: Option<u32>,

@@ -1,7 +1,7 @@
 //! Evidence first: what the ends say themselves, then time.
 //!
 //! A network duplicates and reorders packets without touching their timestamps, a sender that
-//! retransmits stamps anew (RFC 7323 sec. 4.1): that tells them apart, over version 6 and with
+//! retransmits stamps anew (RFC 7323 sec. 4.1): that distinguishes them, over version 6 and with
 //! identification fields of zero too. Selective acknowledgments say what the receiver has (RFC 2018,
 //! RFC 8985 sec. 6). Only where both are silent do time and duplicate acknowledgments decide, by the
 //! published rules. What the receiver says later (`TSecr`, RFC 3522; duplicate selective
@@ -49,7 +49,7 @@ pub(crate) fn classify(case: &Case) -> Verdict {
 fn doubled(case: &Case, age: u64, ip_id: u16, copy: Option<u32>) -> Option<Verdict> {
     let (stamps, ids) = (Evidence::Timestamps.bit(), Evidence::IpId.bit());
     let same_id = case.ip_id.filter(|_| ip_id != 0).map(|id| id == ip_id);
-    // Nobody can know within less than a round trip that a segment was lost.
+    // It cannot be known within less than a round trip that a segment was lost.
     let is_too_soon = age < case.rtt.min && !case.was_heard && !case.is_sacked_above;
     let Some(tsval) = case.tsval else {
         return match same_id {

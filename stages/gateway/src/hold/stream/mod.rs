@@ -244,7 +244,7 @@ impl Stream {
     }
 
     /// A segment that stands next has been delivered: it waits until [`Stream::release`]. The first `skip` of
-    /// its bytes were there before; the next `unread` ones nobody reads.
+    /// its bytes were there before; the next `unread` ones are not read.
     pub(crate) fn deliver(
         &mut self,
         segment: &Segment<'_>,

@@ -35,7 +35,7 @@ impl Default for DecodeLimit {
 pub enum DecodeError {
     /// It is not of its coding.
     Malformed,
-    /// It needs a dictionary that nobody has (RFC 1950 sec. 2.2).
+    /// It needs an unknown dictionary (RFC 1950 sec. 2.2).
     Dictionary,
     /// It is longer than [`DecodeLimit::total`].
     TooLong,

@@ -3,7 +3,7 @@
 //!
 //! From the second request on, both directions of such a connection are read in their order ([`Stream`]), and
 //! the n-th response answers the n-th request (RFC 9112 sec. 9.3.2). That ends with the connection, or where
-//! the order is lost: with a gap that nobody fills, with bytes that are no message where one is due, with a
+//! the order is lost: with a gap that is not filled, with bytes that are not a message where one is due, with a
 //! body that lasts until the connection closes. Then the numbers count again, as for all other traffic.
 
 use linkweir_proto::http1::classify;
@@ -59,7 +59,7 @@ impl Matcher {
     ) {
         self.make_room_to_follow(out);
         let (asked, answers) = (place.direction, place.direction.reversed());
-        // Who had to leave for it may have been waiting there.
+        // The request that was evicted for it may have been waiting there.
         let leader = self.pending.find_leader(&asked, hash, spot.match_seq);
         let missing = self.reach.missing_before(hash, place);
         let begin = missing.filter(|_| leader.is_none()).unwrap_or(place.seq);
@@ -174,7 +174,7 @@ impl Matcher {
         let Some(behind) = stream.lost_before(acked, now_ns) else {
             return;
         };
-        // Where a message was due that nobody will see, those behind it are not its answers.
+        // Where a message was due that will not be seen, those behind it are not its answers.
         let is_lost = stream.next != Next::Unknown;
         if !is_lost {
             stream.next_seq = behind;
@@ -282,7 +282,7 @@ impl Matcher {
         self.may_follow = may_follow;
     }
 
-    /// Where requests of a client's stream are missing, those behind them wait for nothing: nobody knows which
+    /// Where requests of a client's stream are missing, those behind them wait for nothing: it is unknown which
     /// of the responses, from the first without a request on, are theirs.
     fn give_up_gap(
         &mut self,
@@ -329,7 +329,7 @@ impl Matcher {
             };
             at = follower;
             let turn = waiting.turn();
-            // Behind one that is missing nobody knows whose response comes.
+            // Behind one that is missing it is unknown whose response comes.
             due = due.filter(|due| turn == Some(*due));
             let here = next.filter(|_| due.is_some());
             due = due.map(|due| due.saturating_add(1));

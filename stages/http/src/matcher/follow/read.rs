@@ -276,7 +276,7 @@ impl Matcher {
         Ok(())
     }
 
-    /// Whose turn it is after a final response at `place`: of the next one, unless nobody asked for it. Says
+    /// Whose turn it is after a final response at `place`: of the next one, unless it was not requested. Returns
     /// whether its request is known.
     fn take_turn(&mut self, stream: &mut Stream, place: &Place) -> bool {
         let connection = place.direction.reversed();

@@ -96,7 +96,7 @@ pub(super) struct Flow {
     last: u32,
     /// Whether something since the queue began was not seen in order, or not understood.
     is_unclear: bool,
-    /// Whether requests may wait where nobody can tell.
+    /// Whether requests may wait at an unknown match number.
     is_tangled: bool,
     /// Whether segments may be missing from a stream.
     has_hole: bool,
