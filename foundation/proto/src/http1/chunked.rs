@@ -5,7 +5,7 @@ use memchr::memchr;
 use super::{MAX_HEAD, SectionEnd};
 
 /// Longest chunk, bytes.
-const MOST_CHUNK: u64 = i32::MAX as u64;
+const MAX_CHUNK: u64 = i32::MAX as u64;
 
 /// What is next in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl ChunkedDecoder {
                 State::Size { size, has_digit } => {
                     if let Some(digit) = char::from(first).to_digit(16) {
                         let more = (*size * 16) | u64::from(digit);
-                        if more > MOST_CHUNK {
+                        if more > MAX_CHUNK {
                             return Err(ChunkFault::TooLarge);
                         }
                         (*size, *has_digit) = (more, true);

@@ -9,7 +9,7 @@ use crate::tls::reader::Reader;
 use crate::tls::{Parsed, parse_client_hello};
 
 /// Initial packets that are decrypted of one connection.
-const MOST_PACKETS: u8 = 4;
+const MAX_PACKETS: u8 = 4;
 
 /// `user_agent` of Google's transport parameters.
 const USER_AGENT: u64 = 0x3129;
@@ -67,7 +67,7 @@ impl ClientInitials {
         else {
             return Progress::More;
         };
-        if self.packets >= MOST_PACKETS {
+        if self.packets >= MAX_PACKETS {
             return Progress::Over;
         }
         self.packets += 1;
@@ -97,7 +97,7 @@ impl ClientInitials {
         };
         if is_whole {
             Progress::Whole
-        } else if self.packets >= MOST_PACKETS {
+        } else if self.packets >= MAX_PACKETS {
             Progress::Over
         } else {
             Progress::More
@@ -134,7 +134,7 @@ pub fn user_agent(parameters: &[u8]) -> Option<&[u8]> {
 /// Where the hello begins: behind a header of at most 50 bytes and a hash of 12.
 const SEARCHED: usize = 96;
 /// Tags that are looked at.
-const MOST_TAGS: usize = 64;
+const MAX_TAGS: usize = 64;
 
 /// What the client says. Slices borrow from the datagram; absent ones are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -166,7 +166,7 @@ pub fn parse_google_hello(bytes: &[u8]) -> Option<GoogleHello<'_>> {
     let rest = bytes.get(at + 4..)?;
     let ([low, high, _, _], rest) = rest.split_first_chunk::<4>()?;
     let count = usize::from(u16::from_le_bytes([*low, *high]));
-    if count > MOST_TAGS {
+    if count > MAX_TAGS {
         return None;
     }
     let (tags, values) = rest.split_at_checked(count * 8)?;

@@ -3,7 +3,7 @@
 use crate::tls::reader::Reader;
 
 /// Connection ids of version 1 have at most 20 bytes.
-const MOST_ID: usize = 20;
+const MAX_ID: usize = 20;
 
 /// The versions whose Initial packets can be read, by what distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl<'a> LongHeader<'a> {
         let Some(known) = Version::of(version) else {
             return Some(header);
         };
-        if first & 0x40 == 0 || destination_id.len() > MOST_ID || source_id.len() > MOST_ID {
+        if first & 0x40 == 0 || destination_id.len() > MAX_ID || source_id.len() > MAX_ID {
             return None;
         }
         // RFC 9369 sec. 3.2: the numbers of the types are turned by one.

@@ -14,7 +14,7 @@ const TAG: usize = 16;
 /// Bytes of ciphertext that header protection takes (RFC 9001 sec. 5.4.2).
 const SAMPLE: usize = 16;
 /// The longest packet that is decrypted: datagrams of an Ethernet, and room for larger ones.
-const MOST: usize = 4096;
+const MAX_LEN: usize = 4096;
 
 /// Salts (RFC 9001 sec. 5.2, RFC 9369 sec. 3.3.1, and the drafts').
 const SALT_ONE: [u8; 20] = [
@@ -135,7 +135,7 @@ impl InitialKeys {
         on_frames: impl FnOnce(&[u8]) -> T,
     ) -> Option<T> {
         let packet = datagram.get(..header.len)?;
-        let mut room = [0; MOST];
+        let mut room = [0; MAX_LEN];
         let room = room.get_mut(..packet.len())?;
         room.copy_from_slice(packet);
         // RFC 9001 sec. 5.4.2: the sample begins as if the packet number had four bytes.

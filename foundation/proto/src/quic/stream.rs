@@ -83,12 +83,12 @@ impl CryptoStream {
 // Frames of Initial packets (RFC 9000 sec. 19): only CRYPTO is read.
 
 /// Frames that are looked at in one packet: more are an attack, not a hello.
-const MOST: usize = 512;
+const MAX_FRAMES: usize = 512;
 
 /// Gives the offset and the bytes of each CRYPTO frame to `on_crypto`.
 pub(super) fn walk<'a>(frames: &'a [u8], mut on_crypto: impl FnMut(u64, &'a [u8])) {
     let mut reader = Reader::new(frames);
-    for _ in 0..MOST {
+    for _ in 0..MAX_FRAMES {
         // PADDING, a byte each
         let padding = reader.rest().iter().take_while(|byte| **byte == 0).count();
         let _ = reader.take(padding);
@@ -118,7 +118,7 @@ fn ack(reader: &mut Reader<'_>, has_ecn: bool) -> Option<()> {
     let _delay = reader.varint()?;
     let ranges = reader.varint()?;
     let _first = reader.varint()?;
-    for _ in 0..ranges.min(MOST as u64) {
+    for _ in 0..ranges.min(MAX_FRAMES as u64) {
         let _gap = reader.varint()?;
         let _len = reader.varint()?;
     }

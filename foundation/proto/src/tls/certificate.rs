@@ -16,7 +16,7 @@ const VERSION: u8 = 0xa0;
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 
 /// Relative distinguished names that are looked at.
-const MOST_NAMES: usize = 64;
+const MAX_NAMES: usize = 64;
 
 /// Why the walk ended early.
 enum Fault {
@@ -105,7 +105,7 @@ fn subject_name(message: &[u8]) -> Result<&[u8], Fault> {
         return Err(Fault::Ends);
     }
     let mut name: &[u8] = &[];
-    for _ in 0..MOST_NAMES {
+    for _ in 0..MAX_NAMES {
         if subject.is_empty() {
             break;
         }

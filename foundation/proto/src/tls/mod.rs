@@ -68,7 +68,7 @@ impl RecordHeader {
     pub const LEN: usize = 5;
 
     /// The most bytes that a record has: 2^14 and 2,048 of expansion (RFC 5246 sec. 6.2.3).
-    pub const MOST: u16 = (1 << 14) + 2048;
+    pub const MAX_LEN: u16 = (1 << 14) + 2048;
 
     /// Reads a header; `None` where it is none: unknown content, version or length.
     #[inline]
@@ -84,7 +84,7 @@ impl RecordHeader {
             _ => return None,
         };
         let len = u16::from_be_bytes([high, low]);
-        if major != 3 || minor > 4 || len > Self::MOST {
+        if major != 3 || minor > 4 || len > Self::MAX_LEN {
             return None;
         }
         Some(Self {

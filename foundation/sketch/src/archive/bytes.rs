@@ -52,7 +52,7 @@ pub(super) fn put_u128(bytes: &mut [u8], at: usize, value: u128) {
 pub(super) const BUCKET_BYTES: usize = 5;
 
 /// The most values of a bucket: 12 million flows a second for a day.
-const MOST: u64 = (1 << (8 * BUCKET_BYTES)) - 1;
+const MAX_COUNT: u64 = (1 << (8 * BUCKET_BYTES)) - 1;
 
 /// The values of a bucket.
 #[inline]
@@ -64,7 +64,7 @@ pub(super) fn bucket(bytes: &[u8; BUCKET_BYTES]) -> u64 {
 /// Adds to a bucket.
 #[inline]
 pub(super) fn add_to_bucket(bytes: &mut [u8; BUCKET_BYTES], more: u64) {
-    let sum = bucket(bytes).saturating_add(more).min(MOST);
+    let sum = bucket(bytes).saturating_add(more).min(MAX_COUNT);
     let [a, b, c, d, e, ..] = sum.to_le_bytes();
     *bytes = [a, b, c, d, e];
 }
@@ -114,7 +114,7 @@ mod tests {
         add_to_bucket(&mut one, 1 << 33);
         assert_eq!(bucket(&one), 300 + (1 << 33));
         add_to_bucket(&mut one, u64::MAX);
-        assert_eq!(bucket(&one), MOST);
+        assert_eq!(bucket(&one), MAX_COUNT);
     }
 
     #[test]
