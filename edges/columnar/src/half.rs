@@ -11,7 +11,7 @@ use std::path::Path;
 use arrow_array::RecordBatch;
 use linkweir_record::{HalfBatch, HalfRow};
 
-use crate::error::ColumnarError;
+use crate::schema::ColumnarError;
 use crate::select::{Form, SelectError, Table, texts};
 use crate::values::{bytes, numbers};
 

@@ -5,12 +5,8 @@
 //! destination writes: nothing here opens a file or looks at a clock.
 #![forbid(unsafe_code)]
 
-mod address;
-mod column;
 mod columns;
-mod error;
 mod file;
-mod guard;
 mod half;
 mod schema;
 mod select;
@@ -20,10 +16,10 @@ mod values;
 mod vet;
 
 pub use columns::Columns;
-pub use error::ColumnarError;
 pub use file::ParquetFile;
-pub use guard::is_guarded;
 pub use half::{HalfError, Halves};
+pub use schema::ColumnarError;
 pub use schema::{KIND_KEY, VERSION_KEY, data_type, metadata_of, schema_of};
 pub use select::{Form, SelectError, Table, moments, texts};
 pub use stream::ArrowStream;
+pub use vet::is_guarded;

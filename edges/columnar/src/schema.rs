@@ -1,10 +1,11 @@
-//! The Arrow schema of a record kind.
+//! The Arrow schema of a record kind, and the errors between records and columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use linkweir_record::{FieldType, RecordKind};
+use parquet::errors::ParquetError;
 
 /// The key of the metadata of a file or stream under which the name of the record kind stands.
 pub const KIND_KEY: &str = "linkweir.kind";
@@ -51,6 +52,23 @@ pub fn schema_of<K: RecordKind>() -> SchemaRef {
         .collect();
     let metadata = HashMap::from(metadata_of::<K>());
     Arc::new(Schema::new_with_metadata(fields, metadata))
+}
+
+/// What the Arrow and Parquet libraries refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ColumnarError {
+    /// Arrow arrays or a stream of them.
+    #[error("Arrow: {0}")]
+    Arrow(#[from] ArrowError),
+    /// A Parquet file.
+    #[error("Parquet: {0}")]
+    Parquet(#[from] ParquetError),
+    /// The bytes of a part that is complete in memory.
+    #[error("encoding: {0}")]
+    Io(#[from] std::io::Error),
+    /// Bytes over which the library gave up, with its last words.
+    #[error("damaged: {0}")]
+    Damaged(String),
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::error::ColumnarError;
-use crate::guard::guarded;
+use crate::schema::ColumnarError;
+use crate::vet::guarded;
 use crate::vet::{self, Vetted};
 
 /// Rows that are decoded at once.

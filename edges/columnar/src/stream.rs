@@ -4,7 +4,7 @@ use arrow_ipc::writer::StreamWriter;
 use linkweir_record::RecordKind;
 
 use crate::columns::Columns;
-use crate::error::ColumnarError;
+use crate::schema::ColumnarError;
 
 /// Records of one message: large enough that its head costs nothing, small enough that two of them
 /// stay in the second-level cache.

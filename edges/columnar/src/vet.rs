@@ -1,4 +1,4 @@
-//! Messages of Arrow's IPC stream, looked at before the library takes them.
+//! Messages of Arrow's IPC stream, checked before the library reads them; its panics become errors.
 //!
 //! The library believes the places and lengths that a message tells: one that lies outside of the
 //! message's body ends the program, and a body is allocated before it has come. Streams come from
@@ -7,10 +7,15 @@
 //!
 //! Source: Arrow columnar format, "Encapsulated message format".
 
+use std::any::Any;
+use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_ipc::{Message, MessageHeader, RecordBatch, root_as_message};
 use parquet::file::metadata::ParquetMetaData;
+
+use crate::schema::ColumnarError;
 
 /// What stands before the length of a message since version 0.15 of the format.
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -212,4 +217,57 @@ fn wrong(what: &str) -> io::Error {
 /// Not `UnexpectedEof`, which the library takes for a stream that has ended.
 fn cut(place: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("the stream ends {place}"))
+}
+
+thread_local! {
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread becomes an error, for the program's panic hook: it has nothing to say
+/// then and must not end the program.
+///
+/// Decoders of Parquet check what they are told while they go, and not all of it: some damaged pages end
+/// in a panic (an index behind the end, a dictionary that never came). Which those are changes with the
+/// version, so none is looked for: a panic of the library is an error like another.
+#[must_use]
+pub fn is_guarded() -> bool {
+    IS_GUARDED.get()
+}
+
+/// What `work` gives. What it works with must not be used again after an error.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, ColumnarError> {
+    let before = IS_GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    IS_GUARDED.set(before);
+    result.map_err(|payload| ColumnarError::Damaged(said(payload.as_ref())))
+}
+
+/// The message of a panic.
+fn said(payload: &(dyn Any + Send)) -> String {
+    let literal = payload.downcast_ref::<&str>().copied();
+    literal
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no more is known")
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_and_the_guard_ends_with_it() {
+        let nothing: Vec<u8> = Vec::new();
+        let error = guarded(|| {
+            assert!(is_guarded());
+            nothing[3]
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("damaged") && error.contains("index is 3"),
+            "{error}"
+        );
+        assert!(!is_guarded());
+        assert_eq!(guarded(|| 7).unwrap(), 7);
+    }
 }

@@ -11,7 +11,7 @@ use linkweir_sys::shm::RingReader;
 use linkweir_wire::Timestamp;
 
 use crate::consumer::{Consumer, Step};
-use crate::name::ConsumerName;
+use crate::socket::ConsumerName;
 use crate::socket::{BYE, Heard, connect_to, hear, hear_with, peer, request, say, wait_any};
 
 /// A feeder that is not there yet is looked for this often.

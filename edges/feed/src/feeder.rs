@@ -10,9 +10,9 @@ use linkweir_engine::{Batch, Frame, Router, Splitter};
 use linkweir_wire::Timestamp;
 use thiserror::Error;
 
-use crate::name::check_name;
 use crate::producer::{Producer, Refused, RingCounters};
 use crate::server::{Presence, Server, Slot};
+use crate::socket::check_name;
 use crate::socket::listen_as;
 
 /// A feeder that waits tells its caller this often.

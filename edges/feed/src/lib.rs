@@ -14,7 +14,6 @@ mod attach;
 mod consumer;
 mod feeder;
 mod frame;
-mod name;
 mod producer;
 mod server;
 mod socket;
@@ -22,9 +21,9 @@ mod socket;
 pub use attach::{FeedSource, attach};
 pub use consumer::Consumer;
 pub use feeder::{ConsumerStatus, FeedError, Feeder, FeederOptions, Waiting, WhenFull};
-pub use name::{ConsumerName, check_name};
 pub use producer::{Producer, Refused, RingCounters};
 pub use server::Presence;
+pub use socket::{ConsumerName, check_name};
 
 /// A ring of about `capacity` bytes between two threads: rounded up to a power of two from 64 KiB to
 /// 1 GiB. `name` is how the consumer's faults call their input.

@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod error;
 mod filter;
 mod options;
 pub mod plan;
@@ -13,7 +12,7 @@ mod port;
 mod receiver;
 mod sender;
 
-pub use error::PortError;
+pub use options::PortError;
 pub use options::{PortOptions, SenderKind};
 pub use port::{Port, PortCounts};
 pub use receiver::{Checksum, ReceivedFrame};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use linkweir_sys::netlink::NetfilterSocket;
 use thiserror::Error;
 
-use crate::dump::{BUFFER_BYTES, DumpError, dump};
+use crate::message::{BUFFER_BYTES, DumpError, dump};
 use crate::message::{DUMP, Malformed, Message, Messages, Request, acknowledgment, append, number};
 
 /// `NFNL_SUBSYS_CTNETLINK`.

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod conntrack;
-mod dump;
 mod message;
 pub mod queue;
 pub mod reset;

@@ -24,21 +24,18 @@
 //!   it, which costs a third of the rate with windows of 20 KiB.
 #![forbid(unsafe_code)]
 
-mod client;
 mod health;
 mod link;
 mod options;
-mod probe;
 mod queue;
 mod reply;
 mod scanner;
 mod session;
 mod shared;
-mod spool;
 mod status;
-mod worker;
+mod threads;
 
-pub use client::ScanClient;
 pub use options::{Address, AddressError, ScannerOptions};
+pub use scanner::ScanClient;
 pub use scanner::{ScanStartError, Scanner};
 pub use status::{FailureCause, Failures, ScannerStatus};

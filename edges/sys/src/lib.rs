@@ -8,7 +8,6 @@
 )]
 
 mod libpcap;
-mod mapping;
 mod socket;
 pub mod wait;
 

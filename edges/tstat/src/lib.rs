@@ -12,7 +12,6 @@ pub mod rrd;
 mod sink;
 mod steps;
 mod tree;
-mod udp;
 
 pub use sink::{open_histograms, open_tstat};
 pub use tree::TstatOptions;

@@ -1,13 +1,14 @@
-//! Lines of TCP flows, each column as Tstat prints it; what all logs are made of.
+//! Lines of TCP and UDP flows, each column as Tstat prints it; what all logs are made of.
 //!
 //! A line ends with a newline; its columns are separated by one space. Text from the network is
 //! escaped, so that none of it can add a column or a line.
 
 use linkweir_record::RecordKind;
-use linkweir_record::flow::{Anomaly, Flow, FlowKind, FlowRow, FlowSide, RttRow, TCP_COLUMNS};
-
-use linkweir_sink::escape::{is_unprintable, push_hex_escaped};
-use linkweir_sink::number::{push_ip, push_millis6, push_u64};
+use linkweir_record::flow::{
+    Anomaly, Flow, FlowKind, FlowRow, FlowSide, RttRow, TCP_COLUMNS, UDP_FIELDS,
+};
+use linkweir_sink::escape::{hex, is_unprintable, push_hex_escaped};
+use linkweir_sink::number::{push_ip, push_millis6, push_seconds6, push_u64};
 
 /// Columns of flows that are not complete: Tstat's core set.
 pub(crate) const CORE_COLUMNS: usize = 44;
@@ -336,6 +337,77 @@ fn push_ms(out: &mut Vec<u8>, nanos: u64) {
     push_u64(out, 1_000_000 + decimals);
     // The leading one kept the zeros.
     out.remove(from);
+}
+
+/// Columns that Tstat has.
+const UDP_COLUMNS: usize = 25;
+
+pub(crate) fn udp_complete_header(out: &mut Vec<u8>) {
+    push_header(out, "#", b' ', UDP_FIELDS.into_iter().take(UDP_COLUMNS));
+}
+fn push_udp_side(out: &mut Vec<u8>, side: &FlowSide, kind: u32) {
+    push_end(out, side);
+    push_times(out, [side.first_packet_ns]);
+    let duration = match (side.first_packet_ns, side.last_packet_ns) {
+        (Some(first), Some(last)) => last.saturating_sub(first),
+        _ => 0,
+    };
+    out.push(b' ');
+    // Seconds, unlike all others.
+    push_seconds6(out, duration);
+    push_all(
+        out,
+        [
+            side.bytes_all,
+            side.pkts_all,
+            u64::from(side.is_internal),
+            u64::from(side.is_encrypted),
+            u64::from(kind),
+        ],
+    );
+}
+
+fn push_version(out: &mut Vec<u8>, version: u32) {
+    if version == 0 {
+        return push_text(out, b"");
+    }
+    out.extend_from_slice(b" 0x");
+    for byte in version.to_be_bytes() {
+        out.extend_from_slice(&hex(byte));
+    }
+}
+
+/// Percent-encoding, a space as `+`.
+fn push_percent(out: &mut Vec<u8>, text: &[u8]) {
+    if text.is_empty() {
+        return push_text(out, b"");
+    }
+    out.push(b' ');
+    for &byte in text {
+        match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'.' | b'~' => out.push(byte),
+            b' ' => out.push(b'+'),
+            _ => {
+                let [high, low] = hex(byte);
+                out.extend_from_slice(&[b'%', high, low]);
+            }
+        }
+    }
+}
+
+/// A line of `log_udp_complete`.
+pub(crate) fn udp_complete(out: &mut Vec<u8>, flow: &Flow<'_>) {
+    let Flow { row, text } = flow;
+    push_udp_side(out, &row.client, row.con_t);
+    out.push(b' ');
+    push_udp_side(out, &row.server, row.con_t);
+    push_text(out, text.fqdn);
+    push_text(out, text.sni);
+    push_percent(out, text.quic_user_agent);
+    push_version(out, row.client.quic_version);
+    push_version(out, row.server.quic_version);
+    push_all(out, [u64::from(row.has_zero_rtt), u64::from(row.has_ech)]);
+    out.push(b'\n');
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use linkweir_sketch::Step;
 
 use crate::steps::Steps;
 use crate::tree::{LogKind, Tree, TstatOptions};
-use crate::{dump, http, lines, periodic, udp};
+use crate::{dump, http, lines, periodic};
 
 /// Writes Tstat's tree into `dir`, which is created where it does not exist.
 ///
@@ -156,7 +156,7 @@ impl TstatSink {
             (Extent::Partial, _) if !self.options.has_partial_records => return Ok(()),
             (Extent::Partial, Protocol::Tcp) => (LogKind::TcpPeriodic, periodic::tcp),
             (Extent::Partial, Protocol::Udp) => (LogKind::UdpPeriodic, periodic::udp),
-            (Extent::Final, Protocol::Udp) => (LogKind::UdpComplete, udp::line),
+            (Extent::Final, Protocol::Udp) => (LogKind::UdpComplete, lines::udp_complete),
             (Extent::Final, Protocol::Tcp) if row.is_complete() => {
                 (LogKind::TcpComplete, lines::tcp_complete)
             }

@@ -12,7 +12,7 @@ use linkweir_wire::civil::date_of_days;
 use linkweir_sink::{Existing, announce_name, exists, io_error, with_number};
 
 use crate::log::Log;
-use crate::{dump, http, lines, periodic, udp};
+use crate::{dump, http, lines, periodic};
 
 /// Directories whose logs are open: the newest, and the one before for what comes late.
 const OPEN_DIRECTORIES: usize = 2;
@@ -103,7 +103,7 @@ impl LogKind {
         match self {
             Self::TcpComplete => lines::tcp_complete_header,
             Self::TcpNocomplete => lines::tcp_nocomplete_header,
-            Self::UdpComplete => udp::header,
+            Self::UdpComplete => lines::udp_complete_header,
             Self::HttpComplete => http::header,
             Self::TcpPeriodic => periodic::tcp_header,
             Self::UdpPeriodic => periodic::udp_header,

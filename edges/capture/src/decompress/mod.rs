@@ -3,10 +3,8 @@
 //! All decoders are safe Rust or close to it; none is a C library. What they may allocate is bounded
 //! by [`MAX_WINDOW_BYTES`], whatever the stream asks for.
 
-mod gzip;
+mod codecs;
 mod lz4;
-mod xz;
-mod zstd;
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 
@@ -66,9 +64,9 @@ impl Compression {
     pub(crate) fn reader(self, seen: Vec<u8>, rest: Bytes) -> Bytes {
         let input = BufReader::with_capacity(INPUT_CHUNK, Cursor::new(seen).chain(rest));
         let inner: Bytes = match self {
-            Self::Gzip => Box::new(gzip::Members::new(input)),
-            Self::Zstd => Box::new(zstd::Frames::new(input)),
-            Self::Xz => Box::new(xz::Streams::new(input)),
+            Self::Gzip => Box::new(codecs::Members::new(input)),
+            Self::Zstd => Box::new(codecs::Frames::new(input)),
+            Self::Xz => Box::new(codecs::Streams::new(input)),
             Self::Lz4 => Box::new(lz4::Frames::new(input)),
             Self::Skippable => Box::new(AfterSkippable {
                 input: Some(input),

@@ -13,7 +13,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::schema::types::{ColumnPath, SchemaDescPtr};
 
 use crate::columns::Columns;
-use crate::error::ColumnarError;
+use crate::schema::ColumnarError;
 use crate::schema::metadata_of;
 
 /// Rows of a row group: what readers of Parquet take as one piece of work.

@@ -6,11 +6,12 @@ use std::io;
 
 use linkweir_engine::{Answer, Verdict};
 use linkweir_sys::netlink::NetfilterSocket;
+use thiserror::Error;
 
-use super::{PACKET, Queue, QueueError, QueueOptions, SUBSYSTEM, packet};
 use crate::message::{
     ACKNOWLEDGE, AttributeWriter, ERROR, Messages, Request, acknowledgment, append,
 };
+use crate::queue::{PACKET, Queue, SUBSYSTEM, packet};
 use crate::stats;
 
 /// `NFQNL_MSG_CONFIG`.
@@ -171,5 +172,103 @@ fn answer_to(code: Option<i32>) -> io::Result<()> {
         Some(0) => Ok(()),
         Some(code) => Err(io::Error::from_raw_os_error(code)),
         None => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// What is asked of the kernel for a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Bytes of each packet that are copied; the kernel copies 65 531 at most.
+    pub copy_range: u32,
+    /// Packets that may wait for their verdict, those held included. One that comes then is dropped,
+    /// or passes with `fail_open`.
+    pub max_len: u32,
+    /// Takes packets as segmentation offload left them, up to 64 KiB and with checksums not yet
+    /// filled in; otherwise the kernel cuts them first, which costs seven tenths of the throughput
+    /// and more.
+    pub gso: bool,
+    /// Has packets pass unseen while the queue or the socket is full, in place of dropping them. The kernel
+    /// counts those for which the queue had no room nowhere but at the rule that sent them, and they get no number.
+    pub fail_open: bool,
+    /// Bytes of room at the socket. What finds none is dropped, or passes with `fail_open`; the usual
+    /// 208 KiB are a few packets.
+    pub receive_buffer: u32,
+}
+
+impl Default for QueueOptions {
+    fn default() -> Self {
+        Self {
+            copy_range: MAX_COPY_RANGE,
+            max_len: 16_384,
+            gso: true,
+            fail_open: false,
+            receive_buffer: 32 << 20,
+        }
+    }
+}
+
+/// The longest value of an attribute: 65 535 less its head.
+const MAX_COPY_RANGE: u32 = 65_531;
+
+/// A queue that cannot be opened or served.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// The kernel checks the capability for every message, of the opener of the socket and of the
+    /// sender.
+    #[error(
+        "packet queue {queue}: not allowed; it needs CAP_NET_ADMIN: run as root, or give the \
+         program that capability"
+    )]
+    NotPermitted {
+        /// Its number.
+        queue: u16,
+    },
+    /// A queue has one reader.
+    #[error(
+        "packet queue {queue}: another program serves it{}; stop that one, or take another number \
+         here and in the rule",
+        holder.map(|port| format!(" (netlink port {port}, as a rule its process id)")).unwrap_or_default()
+    )]
+    Busy {
+        /// Its number.
+        queue: u16,
+        /// The netlink port of who has it, where the kernel's table could be read.
+        holder: Option<u32>,
+    },
+    /// The kernel has no packet queues.
+    #[error(
+        "the kernel has no packet queues: load the module nfnetlink_queue, or take a kernel with \
+         CONFIG_NETFILTER_NETLINK_QUEUE"
+    )]
+    Missing,
+    /// The kernel has queues but not all that was asked for.
+    #[error(
+        "packet queue {queue}: the kernel does not offer what was asked for (segmentation offload, \
+         fail-open): turn it off, or take Linux 3.10 or later"
+    )]
+    Unsupported {
+        /// Its number.
+        queue: u16,
+    },
+    /// Something else failed.
+    #[error("packet queue {queue}: cannot {action}: {source}")]
+    Io {
+        /// Its number.
+        queue: u16,
+        /// What was to be done.
+        action: &'static str,
+        /// Why it was not.
+        source: io::Error,
+    },
+}
+
+impl QueueError {
+    pub(super) const fn io(queue: u16, action: &'static str, source: io::Error) -> Self {
+        Self::Io {
+            queue,
+            action,
+            source,
+        }
     }
 }

@@ -21,10 +21,7 @@
 //! Source: `linux/netfilter/nfnetlink_queue.h`.
 
 mod config;
-mod error;
-mod options;
 mod packet;
-mod verdict;
 
 use std::io;
 use std::time::Duration;
@@ -34,8 +31,8 @@ use linkweir_sys::netlink::{Arena, NetfilterSocket, ReceiveBuffer, Waker};
 
 use crate::message::{ERROR, Messages, acknowledgment};
 
-pub use error::QueueError;
-pub use options::QueueOptions;
+pub use config::QueueError;
+pub use config::QueueOptions;
 
 /// `NFNL_SUBSYS_QUEUE`.
 const SUBSYSTEM: u8 = 3;
@@ -99,7 +96,7 @@ impl Queue {
             waker,
             arena: Arena::new(),
             receive_buffer,
-            out: Vec::with_capacity(ANSWERS_PER_SEND * verdict::MAX_BYTES),
+            out: Vec::with_capacity(ANSWERS_PER_SEND * packet::MAX_VERDICT),
             counts: QueueCounts::default(),
         };
         config::bind(&mut queue, options)?;
@@ -170,7 +167,7 @@ impl Queue {
         for part in answers.chunks(ANSWERS_PER_SEND) {
             self.out.clear();
             for answer in part {
-                verdict::append_answer(&mut self.out, self.number, answer);
+                packet::append_answer(&mut self.out, self.number, answer);
             }
             if self.socket.send(&self.out).is_ok() {
                 continue;

@@ -8,8 +8,8 @@ use std::io;
 use linkweir_sys::netlink::NetfilterSocket;
 use thiserror::Error;
 
-use crate::dump::{DumpError, dump};
 use crate::message::{Attributes, DUMP, Messages, Request, append};
+use crate::message::{DumpError, dump};
 
 /// `NFNL_SUBSYS_NFTABLES`.
 const SUBSYSTEM: u8 = 10;

@@ -2,13 +2,13 @@
 
 use linkweir_engine::effect::MarkLayout;
 
-use super::error::{Foreign, RulesError};
+use super::host::Step;
 use super::host::{CommandError, Host};
+use super::host::{Foreign, RulesError};
 use super::plan::Plan;
 use super::saved::Saved;
 use super::shape::{self, Root};
 use super::sign::Made;
-use super::step::Step;
 use super::table;
 use super::xtables::{Family, Tables};
 

@@ -1,13 +1,15 @@
-//! Running the programs that change the kernel's rules.
+//! Running the programs that change the kernel's rules: each command as it is run and as a person would
+//! type it, and why it failed.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use thiserror::Error;
 
-use super::step::Step;
+use crate::rules::plan::PlanError;
 
 /// Where Debian keeps programs. Those of the administrator are not on everybody's path, and a service may
 /// have none at all.
@@ -224,6 +226,122 @@ fn package(program: &str) -> &'static str {
     }
 }
 
+/// A program, its words, and what it reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The program.
+    pub program: &'static str,
+    /// Its arguments.
+    pub words: Vec<String>,
+    /// What it reads from its standard input, ending with a line feed; nothing where empty.
+    pub input: String,
+}
+
+impl Step {
+    pub(super) fn new(program: &'static str, words: &[&str]) -> Self {
+        Self {
+            program,
+            words: words.iter().map(|&word| word.to_owned()).collect(),
+            input: String::new(),
+        }
+    }
+
+    pub(super) fn reading(program: &'static str, words: &[&str], input: String) -> Self {
+        Self {
+            input,
+            ..Self::new(program, words)
+        }
+    }
+}
+
+/// A line for a shell, with a here-document where the program reads something. No word that we write
+/// needs quotes, nor does a line equal the end mark.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.program)?;
+        for word in &self.words {
+            write!(f, " {word}")?;
+        }
+        if self.input.is_empty() {
+            return Ok(());
+        }
+        write!(f, " <<'END'\n{}END", self.input)
+    }
+}
+
+/// What has our name, was not made by us or was changed since, and stays.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{what} (to remove: {undo})")]
+pub struct Foreign {
+    /// What it is and where.
+    pub what: String,
+    /// The commands that remove it, for a shell.
+    pub undo: String,
+}
+
+/// Why rules could not be made, changed or removed.
+#[derive(Debug, Error)]
+pub enum RulesError {
+    /// The plan cannot be carried out.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A command did not do what it should.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// Somebody else made what has our name.
+    #[error("not made by linkweir, or changed since: {}", list(.0))]
+    Foreign(Vec<Foreign>),
+    /// Classes are made on an interface that is not there.
+    #[error("interface {0} is not there; it must be there when classes (`shape`) are made")]
+    NoInterface(String),
+    /// Somebody else's queueing discipline is where ours would be.
+    #[error(
+        "interface {interface} has a queueing discipline that somebody set ({kind} {handle}); remove it \
+         (tc qdisc del dev {interface} root) or do not shape there"
+    )]
+    Taken {
+        /// The interface.
+        interface: String,
+        /// Its kind.
+        kind: String,
+        /// Its number.
+        handle: String,
+    },
+    /// Rules are there, for another policy, or only a part of them.
+    #[error(
+        "rules of another policy, or a part of them, are there already ({0} differ); \
+         `linkweir gateway reload` changes them where a gateway runs, `linkweir gateway down` removes them"
+    )]
+    Other(String),
+    /// Nothing is there that could be changed.
+    #[error("no rules are there to be changed; `linkweir gateway up` makes them")]
+    NotUp,
+    /// Connections carry marks that another mask would read wrongly.
+    #[error(
+        "the rules that are there use the mark bits {there:#010x} and not {wanted:#010x}; \
+         that takes `linkweir gateway down` and `up`"
+    )]
+    OtherMarks {
+        /// The mask that is in use.
+        there: u32,
+        /// The mask of the plan.
+        wanted: u32,
+    },
+    /// A step failed, and what had been made before it was removed again, unless `left` says otherwise.
+    #[error("{error}{}", left.as_ref().map(|it| format!("; what was made is still there: {it}")).unwrap_or_default())]
+    RolledBack {
+        /// Why the step failed.
+        error: CommandError,
+        /// Why what had been made could not be removed.
+        left: Option<Box<Self>>,
+    },
+}
+
+fn list(all: &[Foreign]) -> String {
+    let each: Vec<String> = all.iter().map(ToString::to_string).collect();
+    each.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,5 +412,13 @@ mod tests {
         let much = "0123456789\n".repeat(100_000);
         let step = Step::reading("cat", &[], much.clone());
         assert_eq!(Host::here().run(&step).unwrap(), much);
+    }
+
+    #[test]
+    fn a_step_is_a_line_of_a_shell() {
+        let plain = Step::new("tc", &["qdisc", "show"]);
+        assert_eq!(plain.to_string(), "tc qdisc show");
+        let reading = Step::reading("nft", &["-f", "-"], "flush x\n".to_owned());
+        assert_eq!(reading.to_string(), "nft -f - <<'END'\nflush x\nEND");
     }
 }

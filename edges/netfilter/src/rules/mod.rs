@@ -19,26 +19,22 @@
 //! else made is not touched.
 
 mod elements;
-mod error;
 mod found;
 mod host;
-mod names;
-mod number;
 mod plan;
 mod saved;
 mod shape;
 mod sign;
 mod standing;
-mod step;
 mod table;
 mod work;
 mod xtables;
 
 pub use elements::StandingError;
-pub use error::{Foreign, RulesError};
+pub use host::Step;
 pub use host::{CommandError, Host};
-pub use number::{TooManyRules, assign_numbers};
+pub use host::{Foreign, RulesError};
 pub use plan::{Plan, PlanError, ShapeClass};
+pub use plan::{TooManyRules, assign_numbers};
 pub use standing::{RuleCount, Standing, standing, warnings};
-pub use step::Step;
 pub use work::{Removed, Up, change, down, dry_run, up};

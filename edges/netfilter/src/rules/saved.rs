@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::error::Foreign;
+use super::host::Foreign;
+use super::host::Step;
 use super::sign::{Made, Sign};
-use super::step::Step;
 use super::xtables::{Family, OURS, Tables, restore};
 
 /// A table, as far as it matters to us.

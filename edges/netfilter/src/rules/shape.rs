@@ -18,9 +18,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::host::Step;
 use super::host::{CommandError, Host};
 use super::plan::{Plan, ShapeClass};
-use super::step::Step;
 
 /// The number of our queueing disciplines, hexadecimal.
 pub(super) const HANDLE: &str = "4c57:";

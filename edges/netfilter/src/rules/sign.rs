@@ -5,6 +5,8 @@
 //! on a rule that leads to our chains says what we had to make for it:
 //! `linkweir gateway made chain table`.
 
+use std::fmt::Write as _;
+
 use linkweir_engine::effect::MarkLayout;
 
 const OURS: &str = "linkweir gateway";
@@ -74,9 +76,40 @@ pub(super) fn fingerprint(text: &str) -> u64 {
     })
 }
 
+/// A name in letters that may stand between quotes; others as `%` and two hexadecimal digits.
+pub(super) fn written_name(name: &str) -> String {
+    let mut out = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b" ._:/+=,()[]@-".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a text cannot fail.
+            write!(out, "%{byte:02x}").unwrap_or_default();
+        }
+    }
+    out
+}
+
+/// The way back; `None` for what [`written`] does not write.
+pub(super) fn read_name(written: &str) -> Option<String> {
+    let mut out = Vec::new();
+    let mut bytes = written.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let mut digit = || char::from(bytes.next()?).to_digit(16);
+            let (high, low) = (digit()?, digit()?);
+            out.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn comments_are_read_back() {
@@ -109,5 +142,26 @@ mod tests {
         assert_eq!(fingerprint(""), 0xcbf2_9ce4_8422_2325);
         // Of the authors' own test vectors.
         assert_eq!(fingerprint("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn quotes_and_ends_of_lines_are_written_otherwise() {
+        assert_eq!(
+            written_name("chat & \"files\"\n"),
+            "chat %26 %22files%22%0a"
+        );
+        assert_eq!(read_name("100%25"), Some("100%".to_owned()));
+        assert_eq!(read_name("cut %2"), None);
+        assert_eq!(read_name("%zz"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_comes_back(name in "\\PC*|[ -~\\n\\t]*") {
+            let text = written_name(&name);
+            let is_plain = !text.contains(['"', '\n', '\\', '{', '}', ';', '#', '$', '*']);
+            prop_assert!(is_plain);
+            prop_assert_eq!(read_name(&text), Some(name));
+        }
     }
 }

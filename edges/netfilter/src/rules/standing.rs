@@ -7,9 +7,9 @@ use linkweir_sys::netlink::NetfilterSocket;
 
 use super::elements::{Element, StandingError, elements, queued};
 use super::host::Host;
-use super::names;
+
 use super::plan::Plan;
-use super::sign::Sign;
+use super::sign::{Sign, read_name};
 use super::{table, xtables};
 
 /// What a rule has done since `up`, in the kernel.
@@ -66,7 +66,7 @@ pub fn standing() -> Result<Option<Standing>, StandingError> {
     };
     let rule = |one: &Element| {
         let number = marks.read(one.key).rule;
-        (number > 0).then_some((names::read(one.comment.as_deref()?)?, number))
+        (number > 0).then_some((read_name(one.comment.as_deref()?)?, number))
     };
     let count = |one: Element| {
         let (packets, bytes) = one.count?;

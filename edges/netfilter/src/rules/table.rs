@@ -15,12 +15,12 @@ use std::fmt::Write as _;
 use linkweir_engine::effect::{Decision, Mark, MarkLayout};
 use serde_json::Value;
 
+use super::host::Step;
 use super::host::{CommandError, Host};
-use super::names;
+
 use super::plan::Plan;
 use super::shape;
-use super::sign::{Sign, fingerprint};
-use super::step::Step;
+use super::sign::{Sign, fingerprint, written_name};
 
 const NAME: &str = "inet linkweir";
 /// The table's name within its family, and those of its sets that are read.
@@ -110,7 +110,7 @@ fn elements(plan: &Plan, sign: &str) -> String {
     let bits = |decision, rule| plan.marks.bits(Mark { decision, rule });
     for (name, &number) in &plan.rules {
         let key = bits(Decision::Undecided, number);
-        let name = names::written(name);
+        let name = written_name(name);
         // Writing to a text cannot fail.
         write!(text, ",\n\t{key:#010x} comment \"{name}\"").unwrap_or_default();
     }

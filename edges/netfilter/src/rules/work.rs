@@ -2,13 +2,13 @@
 
 use linkweir_engine::effect::MarkLayout;
 
-use super::error::{Foreign, RulesError};
 use super::found::Found;
+use super::host::Step;
 use super::host::{CommandError, Host};
+use super::host::{Foreign, RulesError};
 use super::plan::Plan;
 use super::shape;
 use super::standing::missing_interfaces;
-use super::step::Step;
 use super::table;
 use super::xtables::{Family, Tables};
 

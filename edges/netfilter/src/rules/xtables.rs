@@ -16,9 +16,9 @@ use std::fmt::Write as _;
 use linkweir_engine::effect::{Decision, Mark, MarkLayout};
 use linkweir_record::{IpNet, Prefix};
 
+use super::host::Step;
 use super::plan::Plan;
 use super::sign::{Made, Sign, fingerprint};
-use super::step::Step;
 
 const FORWARD: &str = "LINKWEIR-FORWARD";
 /// The chain that sends packets to the queues, and its table.

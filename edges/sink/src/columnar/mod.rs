@@ -9,9 +9,7 @@
 //! With `--partition` Parquet files are sorted into directories by the time of their records, and
 //! `--budget` deletes the oldest of them.
 
-mod budget;
 mod directories;
-mod footed;
 mod part;
 mod partitions;
 mod sink;

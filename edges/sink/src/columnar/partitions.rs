@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::{RecordBatch, RecordKind};
 
-use super::budget::Budget;
+use super::directories::Budget;
 use super::directories::{PART, directory, span_ns};
 use super::part::ParquetPart;
 use super::sink::ColumnSink;

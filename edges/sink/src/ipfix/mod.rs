@@ -12,7 +12,6 @@
 //! Source: RFC 7011.
 
 mod element;
-mod message;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -23,12 +22,12 @@ use linkweir_record::RecordBatch;
 use linkweir_record::flow::{Extent, Flow, FlowBatch, FlowKind};
 
 use crate::options::OutputOptions;
-use message::{MAX_RECORD, Message};
 use template::{
     FlowTemplate, OPTIONS_SET, STATISTICS, Statistics, TEMPLATE_SET, TYPE_INFORMATION,
     describe_type_information, type_information,
 };
 use transport::{Carrier, Sent, Transport};
+use transport::{MAX_RECORD, Message};
 
 /// Templates are sent again over UDP after this time (RFC 7011 sec. 8.4 asks for a period; ten
 /// minutes is the usual one)

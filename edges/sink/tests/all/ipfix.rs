@@ -625,7 +625,9 @@ fn what_cannot_be_exported_is_refused() {
         assert!(refused(wrong).contains("host:port"), "{wrong}");
     }
     let other = open_sink::<HttpKind>("ftp://host:1", None, options());
-    assert!(matches!(other, Err(SinkError::Refused { message, .. }) if message.contains("not part of this build")));
+    assert!(
+        matches!(other, Err(SinkError::Refused { message, .. }) if message.contains("not part of this build"))
+    );
     let http = open_sink::<HttpKind>("ipfix://127.0.0.1:4739", None, options());
     assert!(matches!(http, Err(SinkError::Refused { message, .. }) if message.contains("http")));
     let nobody = open_ipfix("ipfix+tcp://127.0.0.1:1", options());

@@ -7,16 +7,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use crate::cbpf::Instruction;
-use crate::mapping::Mapping;
+use crate::mapped_file::Mapping;
 
+mod batches;
 mod control;
-mod inbox;
-mod outbox;
 mod ring;
 
+pub use batches::{Arrived, Inbox, LONGEST, TAG_ROOM};
+pub use batches::{BATCH, Outbox};
 pub use control::Note;
-pub use inbox::{Arrived, Inbox, LONGEST, TAG_ROOM};
-pub use outbox::{BATCH, Outbox};
 pub use ring::PacketRing;
 
 /// What a frame of the socket begins with.

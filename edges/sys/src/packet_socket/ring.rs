@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::PacketSocket;
-use crate::mapping::Mapping;
+use crate::mapped_file::Mapping;
 
 /// A socket and the blocks it shares with the kernel.
 ///

@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use crate::mapping::Mapping;
+use crate::mapped_file::Mapping;
 
 mod program;
 mod ring;

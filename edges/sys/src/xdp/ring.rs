@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::mapping::Mapping;
+use crate::mapped_file::Mapping;
 
 /// Our side of a ring: producer of the fill and the send ring, consumer of the receive and the
 /// completion ring.

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::ring::Ring;
-use crate::mapping::Mapping;
+use crate::mapped_file::Mapping;
 
 /// What the kernel says when it is told that frames are in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,15 +1,21 @@
-//! A thread with one connection: takes a scan, asks clamd, reports.
+//! The threads of a scanner: workers, each with one connection, take scans, ask clamd and report; the probe
+//! asks whether clamd is there, often while it is not; the spooler moves long scans out of memory while
+//! they gather.
 
-use std::io;
+use std::io::{self, Write as _};
+use std::net::ToSocketAddrs;
+use std::path::Path;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use linkweir_engine::effect::ScanOutcome;
 use linkweir_sys::wait::monotonic_ns;
 
 use crate::link::{LinkError, Until};
-use crate::queue::Job;
+use crate::options::Address;
+use crate::queue::{Job, SpoolJob, Spooled};
 use crate::reply::Reply;
-use crate::session::{Fault, Session, connect};
+use crate::session::{Fault, Session, connect, version};
 use crate::shared::{Order, Shared, locked};
 use crate::status::{Failure, FailureCause};
 
@@ -39,8 +45,8 @@ impl<'a> Worker<'a> {
     /// Works until the scanner ends.
     pub(crate) fn run(&mut self) {
         loop {
-            let patience = self.session.is_some().then_some(IDLE);
-            match self.shared.next(patience) {
+            let pause = self.session.is_some().then_some(IDLE);
+            match self.shared.next(pause) {
                 Order::Scan(job) => {
                     let outcome = self.scan(&job);
                     self.shared.finish(&job, outcome);
@@ -197,4 +203,114 @@ pub(crate) fn unreachable(address: &str, error: &LinkError) -> String {
         }
         error => format!("clamd at {address} cannot be reached: {error}"),
     }
+}
+
+/// Checks until the scanner ends.
+pub(crate) fn run_probe(shared: &Shared) {
+    // The first check is at once.
+    let mut pause = Duration::ZERO;
+    while wait(shared, pause) {
+        check(shared);
+        pause = locked(&shared.health).next_check(shared.options.probe_interval);
+    }
+}
+
+/// Waits, unless somebody wants a check; says whether to go on.
+fn wait(shared: &Shared, pause: Duration) -> bool {
+    let health = locked(&shared.health);
+    let (mut health, _) = shared
+        .check
+        .wait_timeout_while(health, pause, |health| {
+            !health.take_check() && !shared.is_stopped()
+        })
+        .unwrap_or_else(PoisonError::into_inner);
+    // A wish that came with the end of the wait is granted too.
+    health.take_check();
+    !shared.is_stopped()
+}
+
+fn check(shared: &Shared) {
+    let began_ns = monotonic_ns();
+    let timeout = linkweir_wire::nanos(shared.options.timeout);
+    let until = Until {
+        deadline_ns: began_ns.saturating_add(timeout),
+        stop: &shared.stop,
+    };
+    match ask(shared, until) {
+        Ok(version) => {
+            let mut health = locked(&shared.health);
+            health.version = version;
+            health.up();
+        }
+        Err(LinkError::Stopped) => {}
+        Err(error) => {
+            let why = unreachable(&shared.options.address.to_string(), &error);
+            locked(&shared.health).check_failed(why.clone(), began_ns);
+            let mut tally = locked(&shared.tally);
+            tally.connect_failures += 1;
+            tally.last_error = Some(why);
+        }
+    }
+}
+
+fn ask(shared: &Shared, until: Until<'_>) -> Result<String, LinkError> {
+    let address = &shared.options.address;
+    if let Address::Tcp { host, port } = address {
+        // Here and not by the workers: a look-up has no deadline.
+        let addresses = (host.as_str(), *port).to_socket_addrs()?.collect();
+        locked(&shared.health).addresses = addresses;
+    }
+    let resolved = locked(&shared.health).addresses.clone();
+    version(&connect(address, &resolved, until)?, until)
+}
+
+/// Writes until the scanner ends.
+pub(crate) fn run_spool(shared: &Shared, directory: &Path) {
+    while let Some(mut job) = next(shared) {
+        let (key, memory) = (job.key, job.memory());
+        let written = write(&mut job, directory).map_err(|error| {
+            let text = format!(
+                "the spool directory {} takes no bytes: {error}",
+                directory.display()
+            );
+            Failure::new(FailureCause::Spool, text)
+        });
+        // What was in memory is let go before it counts as free.
+        drop(job);
+        let mut state = locked(&shared.state);
+        let next = state.queue.spooled_back(key, memory, written);
+        shared.follow(state, key, next);
+    }
+}
+
+fn next(shared: &Shared) -> Option<SpoolJob> {
+    let mut state = locked(&shared.state);
+    loop {
+        if shared.is_stopped() {
+            return None;
+        }
+        if let Some(job) = state.queue.take_spool() {
+            return Some(job);
+        }
+        state = shared
+            .spool
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Appends the parts to the scan's file, which has no name: it is gone with the last who has it open.
+fn write(job: &mut SpoolJob, directory: &Path) -> io::Result<Spooled> {
+    let mut spooled = match job.file.take() {
+        Some(spooled) => spooled,
+        None => Spooled {
+            file: tempfile::tempfile_in(directory)?,
+            length: 0,
+        },
+    };
+    for part in job.parts.drain(..) {
+        spooled.file.write_all(&part)?;
+        spooled.length += part.len() as u64;
+    }
+    Ok(spooled)
 }

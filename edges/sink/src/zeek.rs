@@ -8,16 +8,15 @@
 //! Source: Zeek's ASCII log writer and its JSON formatter; `HTTP::Info` and `Conn::Info` in its
 //! documentation.
 
-mod date;
-mod json;
-mod tsv;
-
 use std::net::IpAddr;
 
 use linkweir_record::{RecordKind, Value};
+use linkweir_wire::civil::{date_of_days, time_of_day};
 
-pub(crate) use json::ZeekJsonEncoder;
-pub(crate) use tsv::ZeekEncoder;
+use crate::escape::{is_unprintable, push_digits, push_hex, push_hex_escaped};
+use crate::format::Encoder;
+use crate::jsonl::push_string;
+use crate::number::{push_ip, push_seconds6, push_u64};
 
 /// How a column is made from a value, beyond the value's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,6 +180,165 @@ fn push_uid(out: &mut Vec<u8>, mut number: u64) {
     }
 }
 
+/// `2026-11-21-02-17-48`, UTC.
+pub(super) fn zeek_date(nanos: u64) -> String {
+    let seconds = nanos / 1_000_000_000;
+    let (year, month, day) = date_of_days(seconds / 86_400);
+    let (hour, minute, second) = time_of_day(seconds);
+    format!("{year:04}-{month:02}-{day:02}-{hour:02}-{minute:02}-{second:02}")
+}
+
+/// Writes Zeek's header and lines.
+///
+/// Times and intervals are seconds with six decimals. `-` is a value that is not there, `(empty)` an
+/// empty one; text that is itself `-` or `(empty)`, and tabs, line feeds, backslashes and bytes outside
+/// printable ASCII are `\xHH`; in a vector also commas.
+#[derive(Debug)]
+pub(crate) struct ZeekEncoder {
+    /// What follows the time of `#open`.
+    names_and_types: String,
+    columns: Vec<Column>,
+}
+
+impl ZeekEncoder {
+    pub(crate) fn new<K: RecordKind>(has_internal_networks: bool) -> Self {
+        let list = |read: fn(&linkweir_record::ZeekColumn) -> &'static str| {
+            K::zeek_columns()
+                .iter()
+                .map(|(_, column)| read(column))
+                .collect::<Vec<_>>()
+                .join("\t")
+        };
+        Self {
+            names_and_types: format!(
+                "\n#fields\t{}\n#types\t{}\n",
+                list(|column| column.name),
+                list(|column| column.kind),
+            ),
+            columns: columns::<K>(has_internal_networks),
+        }
+    }
+}
+
+#[inline]
+const fn is_special(byte: u8) -> bool {
+    is_unprintable(byte) | (byte == b'\\')
+}
+
+fn push_text(out: &mut Vec<u8>, bytes: &[u8], is_list: bool) {
+    if matches!(bytes, b"-" | b"(empty)")
+        && let Some((first, rest)) = bytes.split_first()
+    {
+        // Zeek escapes the first byte of text that would read as "unset" or "empty".
+        push_hex(out, *first);
+        out.extend_from_slice(rest);
+        return;
+    }
+    if is_list {
+        push_hex_escaped(out, bytes, |b| is_special(b) | (b == b','));
+    } else {
+        push_hex_escaped(out, bytes, is_special);
+    }
+}
+
+impl<K: RecordKind> Encoder<K> for ZeekEncoder {
+    fn header(&self, now_ns: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(
+            b"#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\t",
+        );
+        out.extend_from_slice(K::ZEEK_PATH.as_bytes());
+        out.extend_from_slice(b"\n#open\t");
+        out.extend_from_slice(zeek_date(now_ns).as_bytes());
+        out.extend_from_slice(self.names_and_types.as_bytes());
+    }
+
+    fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
+        for (at, column) in self.columns.iter().enumerate() {
+            if at > 0 {
+                out.push(b'\t');
+            }
+            match cell::<K>(view, column) {
+                Cell::Unset => out.push(b'-'),
+                Cell::Number(number) => push_u64(out, number),
+                Cell::Time(nanos) => push_seconds6(out, nanos),
+                Cell::Bool(is_true) => out.push(if is_true { b'T' } else { b'F' }),
+                Cell::Uid(number) => push_uid(out, number),
+                Cell::Address(address) => push_ip(out, address),
+                Cell::Text(b"") => out.extend_from_slice(b"(empty)"),
+                Cell::Text(bytes) => push_text(out, bytes, column.is_list),
+                Cell::Word(word) => out.extend_from_slice(word.as_bytes()),
+                Cell::Bytes(bytes) => push_digits(out, bytes),
+            }
+        }
+        out.push(b'\n');
+    }
+
+    fn footer(&self, now_ns: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("#close\t{}\n", zeek_date(now_ns)).as_bytes());
+    }
+}
+
+/// Writes objects; no header, no footer.
+///
+/// Keys are Zeek's (`"id.orig_h"`, flat); what is not there has no key. Times are seconds since 1970 and
+/// intervals seconds, as numbers with six decimals; vectors and sets are arrays. Text that is not UTF-8 is
+/// written by the rule of `jsonl`, which is Zeek's too.
+#[derive(Debug)]
+pub(crate) struct ZeekJsonEncoder {
+    columns: Vec<Column>,
+}
+
+impl ZeekJsonEncoder {
+    pub(crate) fn new<K: RecordKind>(has_internal_networks: bool) -> Self {
+        Self {
+            columns: columns::<K>(has_internal_networks),
+        }
+    }
+}
+
+impl<K: RecordKind> Encoder<K> for ZeekJsonEncoder {
+    fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
+        let mut lead = b'{';
+        for column in &self.columns {
+            let cell = cell::<K>(view, column);
+            if cell == Cell::Unset {
+                continue;
+            }
+            out.extend_from_slice(&[lead, b'"']);
+            lead = b',';
+            out.extend_from_slice(column.name.as_bytes());
+            out.extend_from_slice(b"\":");
+            if column.is_list {
+                out.push(b'[');
+            }
+            push_cell(out, cell);
+            if column.is_list {
+                out.push(b']');
+            }
+        }
+        out.extend_from_slice(if lead == b'{' { b"{}\n" } else { b"}\n" });
+    }
+}
+
+fn push_cell(out: &mut Vec<u8>, cell: Cell<'_>) {
+    let quoted = |out: &mut Vec<u8>, push: &dyn Fn(&mut Vec<u8>)| {
+        out.push(b'"');
+        push(out);
+        out.push(b'"');
+    };
+    match cell {
+        Cell::Unset => out.extend_from_slice(b"null"),
+        Cell::Number(number) => push_u64(out, number),
+        Cell::Time(nanos) => push_seconds6(out, nanos),
+        Cell::Bool(is_true) => out.extend_from_slice(if is_true { b"true" } else { b"false" }),
+        Cell::Uid(number) => quoted(out, &|out| push_uid(out, number)),
+        Cell::Address(address) => quoted(out, &|out| push_ip(out, address)),
+        Cell::Text(bytes) => push_string(out, bytes),
+        Cell::Word(word) => push_string(out, word.as_bytes()),
+        Cell::Bytes(bytes) => quoted(out, &|out| push_digits(out, bytes)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,5 +442,27 @@ mod tests {
         };
         check(HttpKind::zeek_columns(), http, http_types);
         check(FlowKind::zeek_columns(), conn, conn_types);
+    }
+
+    #[test]
+    fn dates() {
+        assert_eq!(zeek_date(0), "1970-01-01-00-00-00");
+        assert_eq!(zeek_date(951_782_400_000_000_000), "2000-02-29-00-00-00");
+        assert_eq!(zeek_date(1_700_000_000_999_999_999), "2023-11-14-22-13-20");
+        assert_eq!(zeek_date(u64::MAX), "2554-07-21-23-34-33");
+    }
+
+    #[test]
+    fn text_that_looks_like_nothing() {
+        let made = |text: &[u8], is_list| {
+            let mut out = Vec::new();
+            push_text(&mut out, text, is_list);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(made(b"-", false), "\\x2d");
+        assert_eq!(made(b"(empty)", false), "\\x28empty)");
+        assert_eq!(made(b"a\tb\\\xff,", false), "a\\x09b\\x5c\\xff,");
+        assert_eq!(made(b"a,b", true), "a\\x2cb");
+        assert_eq!(made(b"--", false), "--");
     }
 }
