@@ -18,7 +18,6 @@
 
 #![forbid(unsafe_code)]
 
-mod agreement;
 mod autocovariance;
 pub mod baseline;
 pub mod bins;
@@ -29,7 +28,6 @@ pub mod exponentials;
 pub mod file;
 pub mod fit;
 mod likelihood;
-mod linear;
 pub mod log;
 mod marginal;
 pub mod model;
@@ -43,7 +41,6 @@ pub mod sessions;
 pub mod source;
 pub mod superposition;
 
-pub use agreement::Agreement;
 pub use autocovariance::autocovariance;
 pub use counts::Counts;
 pub use file::ModelFileError;
@@ -51,7 +48,7 @@ pub use fit::{FitError, FitOptions, Fitted, fit};
 pub use likelihood::log_likelihood;
 pub use model::Model;
 pub use profile::Profile;
-pub use provenance::{Provenance, Statistics};
+pub use provenance::{Agreement, Provenance, Statistics};
 pub use random::Random;
 pub use sampler::Sampler;
 pub use source::Source;

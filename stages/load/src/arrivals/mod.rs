@@ -5,15 +5,11 @@
 //! ([`Word`], what stands on the command line) and its seed: the same two give the same schedule on
 //! every machine. Times are nanoseconds from the beginning of the schedule.
 
-mod even;
-mod modulated;
-mod poisson;
+mod process;
 mod replay;
 mod word;
 
-pub use even::Even;
-pub use modulated::{Modulated, RateSource, rate_factor};
-pub use poisson::Poisson;
+pub use process::{Even, Modulated, Poisson, RateSource, rate_factor};
 pub use replay::{Replay, ReplayError};
 pub use word::{Word, WordError};
 

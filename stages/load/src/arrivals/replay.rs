@@ -28,7 +28,7 @@ pub struct ReplayError {
 }
 
 impl Replay {
-    /// Plays times in nanoseconds since any moment; they are put in order and counted from the first.
+    /// Plays times in nanoseconds since any origin; they are put in order and counted from the first.
     #[must_use]
     pub fn new(mut times_ns: Vec<u64>) -> Self {
         times_ns.sort_unstable();
@@ -42,7 +42,7 @@ impl Replay {
         }
     }
 
-    /// Reads a list of times: one a line, in seconds with at most nine decimals, since any moment.
+    /// Reads a list of times: one a line, in seconds with at most nine decimals, since any origin.
     ///
     /// Behind a comma, a semicolon, a blank or a tab the line may say more, which is not read. Empty lines,
     /// lines that begin with `#`, and one line of names at the top are passed over.

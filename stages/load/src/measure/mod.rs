@@ -10,20 +10,22 @@
 //! Source: the Raw Packet Sender (Hryn, Jerzak, Chydzinski 2004): Table 2 (minimum, maximum, mean,
 //! standard deviation, median, rate), Figs. 7 to 10 (response time and sessions over time).
 
-mod counts;
-mod figures;
-mod open;
-mod records;
-mod series;
-mod times;
-mod verdict;
-
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-
+use crate::outcome::{Exchange, Observer, SessionEnd};
+use crate::population::Population;
+use crate::seam::Client;
+use counts::Records;
 use linkweir_record::LoadBatch;
 use linkweir_sketch::Coarse;
 use linkweir_wire::Timestamp;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+mod counts;
+mod figures;
+mod open;
+mod series;
+mod times;
+mod verdict;
 
 pub use counts::{Failures, Statuses};
 pub use figures::{Arrivals, Figures, Generator, Group, MAX_GROUPS, Stages};
@@ -31,11 +33,6 @@ pub use open::{Little, OpenSessions};
 pub use series::{Bin, MAX_BINS, Series};
 pub use times::Times;
 pub use verdict::{Limits, Verdict};
-
-use crate::outcome::{Exchange, Observer, SessionEnd};
-use crate::population::Population;
-use crate::seam::Client;
-use records::Records;
 
 /// Who the clients are, as far as the figures ask.
 pub trait Roll {

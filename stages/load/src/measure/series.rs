@@ -65,7 +65,7 @@ impl Bin {
 
 /// Bins of equal width, at multiples of it since the epoch.
 ///
-/// The width depends only on the first and the last moment, so that the series of several generators
+/// The width depends only on the first and the last timestamp, so that the series of several generators
 /// merge to that of the whole run, exactly. Memory: about 1.1 KiB a bin, at most [`MAX_BINS`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]
@@ -87,10 +87,10 @@ impl Default for Series {
 }
 
 impl Series {
-    /// The bin of a moment, made where it is missing.
+    /// The bin of a timestamp, made where it is missing.
     #[inline]
-    pub fn at(&mut self, moment: Timestamp) -> Option<&mut Bin> {
-        let nanos = moment.as_nanos();
+    pub fn at(&mut self, timestamp: Timestamp) -> Option<&mut Bin> {
+        let nanos = timestamp.as_nanos();
         if self.place(nanos).is_none() {
             self.extend_to(nanos, nanos);
         }

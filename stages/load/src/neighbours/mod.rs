@@ -4,24 +4,20 @@
 //! The questions for a next hop are asked in the name of a client, so that the addresses of this
 //! host do not appear.
 
-mod arp;
-mod hop;
-mod link;
-mod ndp;
-#[cfg(test)]
-mod tests;
-
+use crate::frames::Frames;
+use crate::population::Population;
+use arp::{Arp, BROADCAST, Link, Operation, is_host};
+use hop::{Due, Hop, Question};
+use linkweir_wire::Timestamp;
+use ndp::{Kind, Message, Read};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use linkweir_wire::Timestamp;
-
-use crate::frames::Frames;
-use crate::population::Population;
-use arp::{Arp, Operation};
-use hop::{Due, Hop, Question};
-use link::{BROADCAST, Link, is_host};
-use ndp::{Kind, Message, Read};
+mod arp;
+mod hop;
+mod ndp;
+#[cfg(test)]
+mod tests;
 
 /// Whether a remote address can be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -239,7 +235,7 @@ impl Neighbours {
         self.counts.answered += 1;
         out.push_with(|out| {
             let vlan = population.vlan();
-            link::write(out, arp.sender_mac, mac, vlan, arp::ETHERTYPE);
+            arp::write(out, arp.sender_mac, mac, vlan, arp::ETHERTYPE);
             let reply = Arp {
                 operation: Operation::Reply,
                 sender_mac: mac,
@@ -338,7 +334,7 @@ impl Neighbours {
         };
         self.counts.answered += 1;
         out.push_with(|out| {
-            link::write(out, dst_mac, mac, population.vlan(), ndp::ETHERTYPE);
+            arp::write(out, dst_mac, mac, population.vlan(), ndp::ETHERTYPE);
             answer.append_to(out);
         });
     }
@@ -395,7 +391,7 @@ fn ask(hop: IpAddr, question: Question, population: &Population, out: &mut Frame
             } else {
                 sender
             };
-            link::write(out, owner.unwrap_or(BROADCAST), mac, vlan, arp::ETHERTYPE);
+            arp::write(out, owner.unwrap_or(BROADCAST), mac, vlan, arp::ETHERTYPE);
             let request = Arp {
                 operation: Operation::Request,
                 sender_mac: mac,
@@ -412,7 +408,7 @@ fn ask(hop: IpAddr, question: Question, population: &Population, out: &mut Frame
                 Some(mac) => (target, mac),
                 None => (group, ndp::group_mac(group)),
             };
-            link::write(out, dst_mac, mac, vlan, ndp::ETHERTYPE);
+            arp::write(out, dst_mac, mac, vlan, ndp::ETHERTYPE);
             let solicitation = Message {
                 src,
                 dst,

@@ -82,7 +82,7 @@ impl Net {
 
 fn arp(operation: Operation, mac: [u8; 6], sender: &str, target: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    link::write(&mut out, BROADCAST, mac, None, arp::ETHERTYPE);
+    arp::write(&mut out, BROADCAST, mac, None, arp::ETHERTYPE);
     let packet = Arp {
         operation,
         sender_mac: mac,
@@ -97,7 +97,7 @@ fn arp(operation: Operation, mac: [u8; 6], sender: &str, target: &str) -> Vec<u8
 
 fn ndp(mac: [u8; 6], message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
-    link::write(
+    arp::write(
         &mut out,
         ndp::group_mac(message.dst),
         mac,

@@ -9,7 +9,7 @@ use linkweir_wire::Timestamp;
 /// Bytes of a block: most frames of a client (requests, ACKs) take one.
 const BLOCK: usize = 512;
 
-/// A frame that waits. Ordered by its time, then by when it was put: frames of one moment keep their
+/// A frame that waits. Ordered by its time, then by when it was put: frames of one timestamp keep their
 /// order.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
@@ -18,7 +18,7 @@ struct Waiting {
     frame: Chain,
 }
 
-/// Frames that are released at a moment each.
+/// Frames with the time at which each is released.
 #[derive(Debug)]
 pub struct DelayLine {
     waiting: BinaryHeap<Reverse<Waiting>>,

@@ -1,11 +1,24 @@
 //! One direction of the lines of a group: when a frame arrives, if it does.
+//!
+//! Which frames are lost.
+//!
+//! Source: Gilbert 1960, "Capacity of a burst-noise channel": a good state in which all come through
+//! and a bad one in which none does, changed at each frame. The bad state lasts `burst` frames in the
+//! mean; the good one as long as makes the share of `loss`. A `burst` of 1 is no state at all: each
+//! frame is lost or not by itself.
+//!
+//! The lines on which something is under way.
+//!
+//! A line that has been silent for a while is as one that was never used: nothing need be kept of it. So
+//! the memory is that of the clients that were active within the last second, not of all.
 
+use crate::population::{Direction, Profile};
+use crate::seam::Client;
 use linkweir_model::Random;
 use linkweir_wire::Timestamp;
-
-use super::active::State;
-use super::loss::Loss;
-use crate::population::{Direction, Profile};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Duration;
 
 /// Bits of a byte, in nanoseconds of a second.
 const BIT_NANOS: u128 = 8_000_000_000;
@@ -110,6 +123,183 @@ impl Line {
     }
 }
 
-fn later(moment: Timestamp, nanos: u64) -> Timestamp {
-    Timestamp::from_nanos(moment.as_nanos().saturating_add(nanos))
+fn later(timestamp: Timestamp, nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(timestamp.as_nanos().saturating_add(nanos))
+}
+
+/// The losses of one direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Loss {
+    /// Share of the frames that are lost.
+    share: f64,
+    /// Probabilities to go to the bad state and to leave it; `None` without bursts.
+    bursts: Option<(f64, f64)>,
+}
+
+impl Loss {
+    pub(super) fn new(share: f64, burst: f64) -> Self {
+        let has_bursts = burst > 1.0 && share > 0.0 && share < 1.0;
+        Self {
+            share,
+            bursts: has_bursts.then(|| (share / (burst * (1.0 - share)), 1.0 / burst)),
+        }
+    }
+
+    /// Whether a frame can be lost at all.
+    pub(super) fn is_none(&self) -> bool {
+        self.share == 0.0
+    }
+
+    /// Whether frames of a client depend on those before.
+    pub(super) const fn has_bursts(&self) -> bool {
+        self.bursts.is_some()
+    }
+
+    /// Whether the next frame is lost. `was_bad` is the state of its line after the last frame, where
+    /// that is known.
+    pub(super) fn draw(&self, was_bad: Option<bool>, random: &mut Random) -> bool {
+        let probability = match (self.bursts, was_bad) {
+            (Some((_, leave)), Some(true)) => 1.0 - leave,
+            (Some((enter, _)), Some(false)) => enter,
+            // Nothing is known of it: as at any time.
+            (Some(_), None) | (None, _) => self.share,
+        };
+        random.uniform() < probability
+    }
+}
+
+/// What a line remembers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// When the last frame of its queue has left.
+    pub(super) busy_until: Timestamp,
+    /// When the last frame arrives.
+    pub(super) last_arrival: Timestamp,
+    /// Whether the last frame was lost.
+    pub(super) was_bad: Option<bool>,
+    used: Timestamp,
+}
+
+impl State {
+    /// How long a burst of losses may pause.
+    const MEMORY: Duration = Duration::from_secs(1);
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        let quiet_since = self.used.max(self.busy_until).max(self.last_arrival);
+        quiet_since + Self::MEMORY <= now
+    }
+}
+
+/// The states by client.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Active {
+    states: HashMap<Client, State, BuildHasherDefault<Mix>>,
+    /// How many there may be before those that are over are removed.
+    sweep_at: usize,
+}
+
+impl Active {
+    const LEAST: usize = 1024;
+
+    /// The state of a client's line, new where the last is over.
+    pub(super) fn of(&mut self, client: Client, now: Timestamp) -> &mut State {
+        if self.states.len() >= self.sweep_at {
+            self.states.retain(|_, state| !state.is_over(now));
+            // A sweep looks at as many as have come since the last one.
+            self.sweep_at = (self.states.len() * 2).max(Self::LEAST);
+        }
+        let state = self.states.entry(client).or_default();
+        if state.is_over(now) {
+            *state = State::default();
+        }
+        state.used = now;
+        state
+    }
+}
+
+/// Spreads the numbers of clients, which nobody from outside chooses.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(u32::from(byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // Multiplication moves what differs up, the fold down again.
+        let wide = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = wide ^ (wide >> 32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Share of the losses, and their mean number in a row, of a million frames.
+    fn measured(share: f64, burst: f64) -> (f64, f64) {
+        let loss = Loss::new(share, burst);
+        let mut random = Random::new(5);
+        let (mut lost, mut rows) = (0_u32, 0_u32);
+        let mut state = None;
+        for _ in 0..1_000_000 {
+            let is_lost = loss.draw(state, &mut random);
+            rows += u32::from(is_lost && state != Some(true));
+            lost += u32::from(is_lost);
+            state = Some(is_lost);
+        }
+        (f64::from(lost) / 1e6, f64::from(lost) / f64::from(rows))
+    }
+
+    #[test]
+    fn share_and_bursts_are_those_asked_for() {
+        let (share, burst) = measured(0.02, 1.0);
+        assert!((share - 0.02).abs() < 0.001, "{share}");
+        assert!(
+            (burst - 1.0 / 0.98).abs() < 0.01,
+            "{burst}: as chance makes them"
+        );
+        let (share, burst) = measured(0.05, 4.0);
+        assert!((share - 0.05).abs() < 0.003, "{share}");
+        assert!((burst - 4.0).abs() < 0.1, "{burst}");
+        let (share, burst) = measured(0.5, 20.0);
+        assert!((share - 0.5).abs() < 0.02, "{share}");
+        assert!((burst - 20.0).abs() < 0.6, "{burst}");
+        assert_eq!(measured(1.0, 1.0).0, 1.0);
+        assert!(Loss::new(0.0, 1.0).is_none());
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten() {
+        let mut active = Active::default();
+        let second = |n: u64| Timestamp::from_nanos(n * 1_000_000_000);
+        for client in 0..1_000_000_u32 {
+            // A thousand clients a second, each once.
+            let now = second(10) + Duration::from_millis(client.into());
+            active.of(client, now).was_bad = Some(true);
+        }
+        assert!(active.states.len() < 4096, "{}", active.states.len());
+        let last = second(10) + Duration::from_millis(999_999);
+        assert_eq!(active.of(999_999, last).was_bad, Some(true));
+        assert_eq!(
+            active.of(999_999, last + Duration::from_secs(1)).was_bad,
+            None
+        );
+    }
+
+    #[test]
+    fn a_queue_is_not_forgotten_before_it_is_empty() {
+        let mut active = Active::default();
+        let now = Timestamp::from_nanos(5);
+        active.of(1, now).busy_until = now + Duration::from_secs(3);
+        let state = *active.of(1, now + Duration::from_secs(2));
+        assert_eq!(state.busy_until, now + Duration::from_secs(3));
+    }
 }

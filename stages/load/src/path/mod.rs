@@ -7,25 +7,21 @@
 //!
 //! A frame that segmentation offload joined is many on the line: [`take_apart`] makes them of it.
 
-mod active;
+use crate::population::Population;
+use crate::seam::Client;
+use line::{Active, Line, Passage, State};
+use linkweir_model::Random;
+use linkweir_wire::Timestamp;
+
 mod delay_line;
 mod joined;
 mod line;
-mod loss;
 #[cfg(test)]
 mod tests;
-
-use linkweir_model::Random;
-use linkweir_wire::Timestamp;
 
 pub use delay_line::DelayLine;
 pub use joined::take_apart;
 pub use line::Fate;
-
-use crate::population::Population;
-use crate::seam::Client;
-use active::{Active, State};
-use line::{Line, Passage};
 
 /// What became of frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

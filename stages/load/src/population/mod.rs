@@ -4,7 +4,6 @@
 //! million clients take no more memory than one. What is kept is a list of ranges of addresses, one
 //! for each prefix and more where an address is left out or a group begins.
 
-mod keys;
 mod mac;
 mod profile;
 mod range;
@@ -226,7 +225,7 @@ impl Population {
 
     #[inline]
     fn find_any(&self, address: IpAddr) -> Option<Client> {
-        let key = keys::key(address);
+        let key = range::key(address);
         let behind = self.by_address.partition_point(|range| range.first <= key);
         self.by_address.get(behind.checked_sub(1)?)?.client(key)
     }

@@ -1,13 +1,12 @@
 //! The addresses of the population as ranges: those of the prefixes, without what is left out, cut
 //! where a group begins or ends.
+//!
+//! Addresses of both versions as numbers, and the first and last of a prefix.
 
-use std::net::IpAddr;
-
-use linkweir_record::Prefix;
-
-use super::keys::{self, client_keys};
 use super::{Group, PopulationError};
 use crate::seam::Client;
+use linkweir_record::{IpNet, Prefix};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Addresses that follow one another, whose clients have numbers that do too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +23,7 @@ impl Range {
     /// The address of a client of this range.
     #[inline]
     pub(super) fn address(&self, client: Client) -> IpAddr {
-        keys::address(self.first + u128::from(client.saturating_sub(self.base)))
+        address(self.first + u128::from(client.saturating_sub(self.base)))
     }
 
     /// The client of a key in this range.
@@ -46,7 +45,7 @@ pub(super) fn ranges(
     groups: &[Group],
 ) -> Result<(Vec<Range>, u32), PopulationError> {
     refuse_overlaps(clients)?;
-    let mut excluded: Vec<u128> = exclude.iter().map(|&one| keys::key(one)).collect();
+    let mut excluded: Vec<u128> = exclude.iter().map(|&one| key(one)).collect();
     excluded.sort_unstable();
     excluded.dedup();
     let cuts = cuts(groups);
@@ -70,7 +69,7 @@ pub(super) fn ranges(
                     first,
                     last,
                     base,
-                    group: group_of(keys::address(first), groups),
+                    group: group_of(address(first), groups),
                 });
             }
         }
@@ -106,10 +105,10 @@ fn refuse_unusable(prefix: Prefix) -> Result<(), PopulationError> {
 
 fn refuse_overlaps(clients: &[Prefix]) -> Result<(), PopulationError> {
     let mut sorted: Vec<Prefix> = clients.to_vec();
-    sorted.sort_by_key(|one| keys::keys(one));
+    sorted.sort_by_key(|one| keys(one));
     // Of two prefixes that have an address in common one holds the other, and follows it in order.
     for (&one, &next) in sorted.iter().zip(sorted.iter().skip(1)) {
-        if keys::keys(&next).0 <= keys::keys(&one).1 {
+        if keys(&next).0 <= keys(&one).1 {
             return Err(PopulationError::Overlap(one, next));
         }
     }
@@ -121,7 +120,7 @@ fn cuts(groups: &[Group]) -> Vec<u128> {
     let members = groups.iter().flat_map(|group| &group.members);
     let mut cuts: Vec<u128> = members
         .flat_map(|member| {
-            let (first, last) = keys::keys(member);
+            let (first, last) = keys(member);
             [Some(first), last.checked_add(1)]
         })
         .flatten()
@@ -172,4 +171,59 @@ fn between(first: u128, last: u128, cuts: &[u128]) -> Vec<(u128, u128)> {
     }
     parts.push((from, last));
     parts
+}
+
+/// First and last address of a prefix as keys (see [`key`]).
+pub(super) fn keys(prefix: &IpNet) -> (u128, u128) {
+    (key(prefix.network()), key(prefix.broadcast()))
+}
+
+/// Keys of the first and the last address that a client may have.
+///
+/// Left out are the network's own address and the broadcast address of an IPv4 prefix of up to
+/// /30 (RFC 1122 sec. 3.2.1.3; a /31 has neither, RFC 3021), and the anycast address of the
+/// routers, the first of an IPv6 prefix of up to /126 (RFC 4291 sec. 2.6.1, RFC 6164).
+pub(super) fn client_keys(prefix: &IpNet) -> (u128, u128) {
+    let (first, last) = keys(prefix);
+    match prefix {
+        IpNet::V4(prefix) if prefix.prefix_len() <= 30 => (first + 1, last - 1),
+        IpNet::V6(prefix) if prefix.prefix_len() <= 126 => (first + 1, last),
+        _ => (first, last),
+    }
+}
+
+/// An address of either version as a number: IPv4 as the mapped address of IPv6 (RFC 4291
+/// sec. 2.5.5.2).
+pub(super) const fn key(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+/// The address of a key.
+pub(super) const fn address(key: u128) -> IpAddr {
+    let v6 = Ipv6Addr::from_bits(key);
+    match v6.to_ipv4_mapped() {
+        Some(v4) => IpAddr::V4(v4),
+        None => IpAddr::V6(v6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::Ipv4Addr;
+
+    proptest! {
+        #[test]
+        fn contains_says_what_the_keys_say(a: u32, b: u32, len in 0_u8..=32) {
+            let prefix = IpNet::new(Ipv4Addr::from_bits(a).into(), len).unwrap();
+            let other = Ipv4Addr::from_bits(b).into();
+            let (first, last) = keys(&prefix);
+            prop_assert_eq!(prefix.contains(&other), (first..=last).contains(&key(other)));
+            prop_assert_eq!(address(key(other)), other);
+        }
+    }
 }

@@ -7,25 +7,21 @@
 //! sending one costs nothing but a copy.
 
 mod compile;
-mod fault;
 pub mod file;
 mod plan;
 pub mod replay;
 
 mod ready;
-mod single;
 mod span;
 pub mod surge;
 pub mod wsesslog;
 
 pub use compile::{CompileError, Site};
-pub use fault::ScriptError;
 pub use plan::{
     Body, DEFAULT_PARALLEL, MAX_BODY, MAX_PARALLEL, MAX_TARGET, Method, PagePlan, Plan,
-    RequestPlan, SessionPlan, header_fault, target_fault,
+    RequestPlan, ScriptError, SessionPlan, header_fault, single, target_fault,
 };
 pub use ready::{Page, Request, Script, SessionScript};
-pub use single::single;
 pub use span::Span;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::plan::{Method, PagePlan, Plan, RequestPlan, SessionPlan, header_fault
 /// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
-    /// When it was seen, nanoseconds since any moment.
+    /// When it was seen, nanoseconds since any origin.
     pub at_ns: u64,
     /// Who asked.
     pub client: IpAddr,

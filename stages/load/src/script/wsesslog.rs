@@ -20,8 +20,9 @@
 //! Sessions take turns. A page without `think=` has the think time that the run gives. Unlike
 //! httperf, objects are not pipelined: they go over `parallel` connections.
 
-use super::fault::ScriptError;
-use super::plan::{Body, MAX_BODY, Method, PagePlan, Plan, RequestPlan, SessionPlan, target_fault};
+use super::plan::{
+    Body, MAX_BODY, Method, PagePlan, Plan, RequestPlan, ScriptError, SessionPlan, target_fault,
+};
 use super::span::{MAX_SECONDS, Span};
 use crate::arrivals::whole_nanos;
 
@@ -267,9 +268,8 @@ fn line_end(rest: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Plan> {
         parse(text, &SessionPlan::default(), Span::Constant(5))

@@ -16,7 +16,7 @@
 //! **Order.** The base of a page is due when the page is: the first as the schedule planned it, others
 //! after the think time. When the response is complete, the objects follow, each when its turn comes: the
 //! object before it has begun and one of the session's connections is free; then its pause passes. Replayed
-//! objects are due at their recorded times instead. A request is *intended* for the moment that it is due,
+//! objects are due at their recorded times instead. A request is *intended* for the time at which it is due,
 //! so that waiting for the generator, for a handshake or, where it is replayed, for a free connection counts.
 //!
 //! **Faults.** The first fault ends its session: requests in flight get the same cause, connections are reset.
@@ -31,9 +31,7 @@
 
 mod begin;
 mod drive;
-mod end;
 mod events;
-mod heads;
 pub mod html;
 pub mod response;
 mod state;
@@ -46,12 +44,12 @@ use linkweir_model::Random;
 use linkweir_table::{Slab, Wheel};
 use linkweir_wire::Timestamp;
 
-pub use self::heads::Heads;
 use self::html::Found;
 use self::state::{Asks, LANE_BYTES, Lane, LaneState, NONE, SESSION_BYTES, Session};
 use crate::outcome::{Failure, Observer, SessionEnd};
 use crate::script::Script;
 use crate::seam::{Client, ConnId};
+pub use response::Heads;
 
 /// Ticks of the timers are 2^14 ns, 16 us: think times are late by less.
 const TICK_BITS: u32 = 14;

@@ -6,9 +6,8 @@
 //! [`LoadStage::on_tick`] are told the time, and [`LoadStage::next_deadline`] says when the next tick is
 //! wanted.
 
-mod line;
-mod plan;
-mod received;
+mod frames;
+mod schedule;
 
 #[cfg(test)]
 mod tests;
@@ -31,10 +30,10 @@ use crate::seam::{Client, ConnId};
 use crate::session::{Action, SessionSettings, SessionStats, Sessions};
 use crate::tcp::{ConnectError, Opening, TcpClients, TcpCounts, TcpSettings};
 
-use line::Line;
-use plan::Planned;
-pub use plan::{Part, Share};
-pub use received::{Checksum, FrameCounts};
+use frames::Line;
+pub use frames::{Checksum, FrameCounts};
+use schedule::Planned;
+pub use schedule::{Part, Share};
 
 /// What a run is made of.
 #[derive(Debug)]

@@ -1,14 +1,9 @@
 //! [`TcpClients`]: the way in.
 
-use std::net::SocketAddr;
-
-use linkweir_table::{Id, Index, NONE, Slab, Wheel};
-use linkweir_wire::Timestamp;
-
 use super::connection::{Connection, Connections, Marks, State};
 use super::emit::Sender;
 use super::flight::Flight;
-use super::ports::Ports;
+use super::keys::Ports;
 use super::reassembly::Reassembly;
 use super::receive::TICK_BITS;
 use super::run::pool_of;
@@ -16,6 +11,9 @@ use super::settings::{TcpCounts, TcpSettings};
 use super::stack::{Fate, Stack};
 use super::time_wait::TimeWait;
 use crate::seam::{Client, CloseReason, ConnId, Listener, SegmentOut, TcpEvent};
+use linkweir_table::{Id, Index, NONE, Slab, Wheel};
+use linkweir_wire::Timestamp;
+use std::net::SocketAddr;
 
 /// The TCP of all emulated clients; see the [module](super).
 #[derive(Debug)]

@@ -1,17 +1,14 @@
 //! Segments to the server.
 
-use std::net::SocketAddr;
-use std::time::Duration;
-
-use linkweir_wire::emit::TcpFrame;
-use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
-
-use super::connection::{Connection, Marks, State};
+use super::connection::{Connection, Marks, Remotes, State};
+use super::flight::Range;
 use super::keys::Keys;
-use super::remotes::Remotes;
-use super::scoreboard::Range;
 use super::settings::{TcpCounts, TcpSettings};
 use crate::seam::{Client, SegmentOut};
+use linkweir_wire::emit::TcpFrame;
+use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
+use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Bytes of the timestamps option with its padding.
 pub(super) const TIMESTAMPS_LEN: u16 = 12;

@@ -21,22 +21,16 @@
 //! **The same on two hosts.** The port, the initial sequence number and the SYN's options follow from
 //! the seed, the client, how often it connected and the time given: see [`TcpClients::syn_only`].
 
-mod acknowledge;
 mod clients;
 mod connection;
+mod demultiplex;
 mod emit;
 mod flight;
-mod handshake;
-mod hearing;
 mod keys;
 mod opening;
-mod ports;
 mod reassembly;
 mod receive;
-mod remotes;
-mod rto;
 mod run;
-mod scoreboard;
 mod segment;
 mod settings;
 mod stack;
@@ -47,6 +41,6 @@ mod timeout;
 mod transmit;
 
 pub use clients::TcpClients;
-pub use hearing::Heard;
+pub use demultiplex::Heard;
 pub use opening::{ConnectError, Opening};
 pub use settings::{TcpCounts, TcpSettings};

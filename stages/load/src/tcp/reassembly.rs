@@ -3,8 +3,8 @@
 use linkweir_table::{NONE, Slab};
 use linkweir_wire::SeqNumber;
 
+use super::flight::Range;
 use super::run::{Pool, Run, pool_of, span};
-use super::scoreboard::Range;
 
 /// Pieces of one connection: a server that leaves more gaps than this sends the rest again.
 const PIECES: u32 = 64;

@@ -1,8 +1,5 @@
 //! What the connections share, and how one of them hears a segment: RFC 9293 sec. 3.10.7.
 
-use linkweir_table::{NONE, Slab};
-use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
-
 use super::connection::{Connection, Marks, State};
 use super::emit::Sender;
 use super::flight::Flight;
@@ -10,6 +7,8 @@ use super::reassembly::Reassembly;
 use super::run::Pool;
 use super::segment::Segment;
 use crate::seam::{CloseReason, ConnId, Listener, SegmentOut, TcpEvent};
+use linkweir_table::{NONE, Slab};
+use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
 
 /// What a connection becomes by what happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,12 @@
 //! What may be sent now. Sources: RFC 9293 sec. 3.8.6, RFC 5681, RFC 6675.
 
-use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
-
 use super::connection::{Connection, Marks, State};
 use super::emit::Parts;
 use super::flight::Flight;
 use super::run::span;
 use super::stack::Stack;
 use crate::seam::SegmentOut;
+use linkweir_wire::{SeqNumber, TcpFlags, Timestamp};
 
 impl Stack {
     /// Sends what the windows allow, and sees to it that a timer runs for what is not acknowledged.

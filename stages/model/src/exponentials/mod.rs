@@ -2,13 +2,13 @@
 //!
 //! Such sums are exactly what superposed two-state sources with positive correlation can have; each
 //! term becomes one source.
-
-mod merge;
-mod nnls;
-mod refine;
+//!
+//! Many time scales to few.
 
 use crate::Agreement;
 use crate::number::number;
+
+mod refine;
 
 /// Candidates for time scales.
 const CANDIDATES: usize = 60;
@@ -80,7 +80,7 @@ pub(crate) fn approximate(target: Target<'_>, terms: Terms) -> Vec<Term> {
     };
     let mut best = Vec::new();
     for count in counts {
-        best = refine::refine(&merge::merge(candidates.clone(), count), scaled);
+        best = refine::refine(&merge(candidates.clone(), count), scaled);
         if agreement(&lags, &best).ic < GOOD_ENOUGH {
             break;
         }
@@ -88,7 +88,7 @@ pub(crate) fn approximate(target: Target<'_>, terms: Terms) -> Vec<Term> {
     best.retain(|term| term.amplitude >= LEAST_AMPLITUDE);
     // Each turn has one term less.
     while best.len() > 1 && coincide(&best) {
-        best = merge::merge(best.clone(), best.len() - 1);
+        best = merge(best.clone(), best.len() - 1);
         best = refine::refine(&best, scaled);
     }
     for term in &mut best {
@@ -131,7 +131,7 @@ fn candidates(lags: &[f64]) -> Vec<Term> {
         .map(|at| least * (step * number(at)).exp())
         .collect();
     let columns: Vec<Vec<f64>> = taus.iter().map(|tau| column(*tau, lags.len())).collect();
-    let amplitudes = nnls::non_negative(&columns, lags);
+    let amplitudes = refine::non_negative(&columns, lags);
     let terms = taus.into_iter().zip(amplitudes);
     terms
         .map(|(tau, amplitude)| Term { amplitude, tau })
@@ -142,6 +142,38 @@ fn candidates(lags: &[f64]) -> Vec<Term> {
 fn coincide(terms: &[Term]) -> bool {
     let mut pairs = terms.iter().zip(terms.iter().skip(1));
     pairs.any(|(a, b)| b.tau / a.tau < APART)
+}
+
+/// Merges neighbours, by their time constants, until at most `count` terms are left: each time the
+/// pair whose merger moves the least weight the least way on the logarithmic scale. Amplitudes add.
+fn merge(mut terms: Vec<Term>, count: usize) -> Vec<Term> {
+    terms.sort_by(|a, b| a.tau.total_cmp(&b.tau));
+    while terms.len() > count.max(1) {
+        let pairs = terms.iter().zip(terms.iter().skip(1));
+        let costs = pairs.map(|(a, b)| cost(*a, *b)).enumerate();
+        let Some((at, _)) = costs.min_by(|(_, a), (_, b)| a.total_cmp(b)) else {
+            break;
+        };
+        let second = terms.remove(at + 1);
+        if let Some(first) = terms.get_mut(at) {
+            *first = merged(*first, second);
+        }
+    }
+    terms
+}
+
+fn cost(a: Term, b: Term) -> f64 {
+    let apart = b.tau.ln() - a.tau.ln();
+    a.amplitude * b.amplitude / (a.amplitude + b.amplitude) * apart * apart
+}
+
+fn merged(a: Term, b: Term) -> Term {
+    let amplitude = a.amplitude + b.amplitude;
+    let tau = (a.amplitude * a.tau.ln() + b.amplitude * b.tau.ln()) / amplitude;
+    Term {
+        amplitude,
+        tau: tau.exp(),
+    }
 }
 
 #[cfg(test)]
@@ -225,5 +257,18 @@ mod tests {
         assert!(of(&[1.0; 50], f64::NAN).is_empty());
         assert!(of(&[], 1.0).is_empty());
         assert!(of(&[f64::NAN; 50], 1.0).is_empty());
+    }
+
+    #[test]
+    fn neighbours_are_merged() {
+        let term = |amplitude, tau| Term { amplitude, tau };
+        let terms = vec![term(1.0, 100.0), term(2.0, 1.0), term(1.0, 110.0)];
+        let merged = merge(terms.clone(), 2);
+        assert_eq!(merged.len(), 2);
+        assert_eq!(merged[0], term(2.0, 1.0));
+        assert_eq!(merged[1].amplitude, 2.0);
+        assert!((merged[1].tau - f64::sqrt(11_000.0)).abs() < 1e-9);
+        assert_eq!(merge(terms.clone(), 5).len(), 3);
+        assert_eq!(merge(terms, 0).len(), 1);
     }
 }

@@ -10,9 +10,8 @@
 //! hand, and `docs/model.md` says what stands in for them.
 
 mod options;
-mod persistent;
-mod rest;
 mod series;
+mod sources;
 
 pub use options::{FitError, FitOptions, LEAST_ARRIVALS, LEAST_BINS, MAX_SCALES, MAX_STATES};
 
@@ -70,8 +69,8 @@ pub fn fit(counts: &Counts, options: &FitOptions) -> Result<Fitted, FitError> {
     let series = Series::new(counts, options)?;
     let found = scales(&series, options)?;
     let most = options.states.map(|states| states >> found.len());
-    let sources = persistent::choose(&found, &series)?;
-    let rest = rest::fit(&sources, &series, most)?;
+    let sources = sources::choose(&found, &series)?;
+    let rest = sources::fit(&sources, &series, most)?;
     let scales = sources
         .iter()
         .map(|source| Scale {

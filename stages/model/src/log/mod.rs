@@ -4,19 +4,14 @@
 //! cause. Nothing here opens a file.
 
 pub mod calendar;
-mod client;
 mod common;
 mod decoder;
-mod detect;
-mod fault;
+mod request;
 mod transactions;
-mod worldcup;
 
-pub use client::Client;
-pub use decoder::{Decoder, MOST_LINE_BYTES};
-pub use detect::{DETECT_BYTES, detect};
-pub use fault::{Cause, Faults};
-pub use worldcup::RECORD_BYTES;
+pub use decoder::{DETECT_BYTES, Decoder, MOST_LINE_BYTES, detect};
+pub use request::{Cause, Client, Faults};
+pub use transactions::RECORD_BYTES;
 
 /// One request of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,18 +34,16 @@
 //! `timeout` and `headers` in a page or an object; headers add to those above, of equal names the inner one
 //! counts.
 
-mod values;
-
+use self::values::{Headers, PageObject, Seconds, Whole};
+use super::plan::{
+    Body, DEFAULT_PARALLEL, MAX_BODY, MAX_PARALLEL, Method, PagePlan, Plan, RequestPlan,
+    ScriptError, SessionPlan, header_fault, target_fault,
+};
+use super::span::Span;
 use serde::Deserialize;
 use toml::Spanned;
 
-use self::values::{Headers, PageObject, Seconds, Whole};
-use super::fault::ScriptError;
-use super::plan::{
-    Body, DEFAULT_PARALLEL, MAX_BODY, MAX_PARALLEL, Method, PagePlan, Plan, RequestPlan,
-    SessionPlan, header_fault, target_fault,
-};
-use super::span::Span;
+mod values;
 
 type Result<T> = std::result::Result<T, ScriptError>;
 

@@ -2,6 +2,5 @@
 
 mod faults;
 mod pages;
-mod responses;
 mod rig;
 mod walk;

@@ -1,12 +1,13 @@
 //! From a client's segment to a frame on the link, over the client's line.
-
-use linkweir_wire::Timestamp;
-use linkweir_wire::emit::TcpFrame;
+//!
+//! What is looked at before a frame is anybody's.
 
 use crate::frames::Frames;
 use crate::path::{DelayLine, Fate, Paths};
 use crate::population::Population;
 use crate::seam::{Client, SegmentOut};
+use linkweir_wire::Timestamp;
+use linkweir_wire::emit::TcpFrame;
 
 /// Where segments of all clients go.
 pub(super) struct Line<'a> {
@@ -46,4 +47,30 @@ impl SegmentOut for Line<'_> {
             Fate::Lost => self.out.pop(),
         }
     }
+}
+
+/// What the interface says of the checksum of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// It is right: the hardware has looked, or the sender is on this machine and never computed it.
+    Trusted,
+    /// Nobody has looked.
+    Unknown,
+}
+
+/// Frames that came and did not reach a connection, by cause; and all that did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// TCP segments of the server to a client.
+    pub segments: u64,
+    /// ARP and neighbour discovery.
+    pub neighbour: u64,
+    /// Frames to or from somebody else, and other protocols.
+    pub others: u64,
+    /// Frames that do not decode.
+    pub malformed: u64,
+    /// Segments with a wrong checksum.
+    pub bad_checksum: u64,
+    /// Segments that were lost on the emulated lines.
+    pub lost_down: u64,
 }

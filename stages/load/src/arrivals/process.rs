@@ -1,9 +1,70 @@
+//! Equal gaps.
+//!
+//! A Poisson process of one rate.
+//!
 //! A Poisson process whose rate changes from bin to bin: the discrete-time MMPP of the paper
 //! (Eq. (1)), and a slow profile where the model has one.
 
+use super::{Arrivals, whole_nanos};
 use linkweir_model::{Random, Sampler};
 
-use super::{Arrivals, whole_nanos};
+/// Session k begins at k / rate: the first at once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Even {
+    gap_ns: f64,
+    number: u64,
+}
+
+impl Even {
+    /// So many sessions a second; a rate that is not above zero has only the first.
+    #[must_use]
+    pub fn new(rate: f64) -> Self {
+        Self {
+            gap_ns: 1e9 / rate.max(f64::MIN_POSITIVE),
+            number: 0,
+        }
+    }
+}
+
+impl Arrivals for Even {
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        // A product, not a sum: the error does not grow.
+        #[expect(clippy::cast_precision_loss, reason = "exact to 2^53 sessions")]
+        let at = self.number as f64 * self.gap_ns;
+        self.number += 1;
+        Some(whole_nanos(at))
+    }
+}
+
+/// Exponential gaps of one mean, which know nothing of each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Poisson {
+    mean_gap_ns: f64,
+    at_ns: f64,
+    random: Random,
+}
+
+impl Poisson {
+    /// So many sessions a second on average.
+    #[must_use]
+    pub fn new(rate: f64, random: Random) -> Self {
+        Self {
+            mean_gap_ns: 1e9 / rate.max(f64::MIN_POSITIVE),
+            at_ns: 0.0,
+            random,
+        }
+    }
+}
+
+impl Arrivals for Poisson {
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        // Below a nanosecond of error for the first 100 days.
+        self.at_ns += self.random.exponential() * self.mean_gap_ns;
+        Some(whole_nanos(self.at_ns))
+    }
+}
 
 /// Bins without an arrival after which a model counts as silent for good.
 const MAX_EMPTY_BINS: u32 = 1 << 20;
