@@ -16,7 +16,7 @@ pub(crate) const EVENTS: &str = "events.jsonl";
 /// Its policy, in the directory of the run.
 const POLICY: &str = "gateway.toml";
 /// How long it may take until it serves its queues.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The beginning of a policy: the table `[gateway]` with what the laboratory decides. Keys of its own
 /// may follow before the next table.
@@ -58,7 +58,7 @@ impl Gateway {
         let mut program = Program::start_seen(testbed, Place::Gateway, name, &words)?;
         // It answers once its queues are open. The kernel's own list of queues is for root alone to read.
         let status = ["status", "--config", POLICY];
-        testbed.wait("the gateway's queues", PATIENCE, || {
+        testbed.wait("the gateway's queues", TIMEOUT, || {
             program.has_ended() || command(testbed, &status).is_ok()
         })?;
         program.must_run()?;

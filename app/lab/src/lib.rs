@@ -21,15 +21,11 @@ pub mod line;
 pub mod overload;
 pub mod p2p;
 mod program;
-mod records;
 pub mod regenerate;
-mod scanner;
+mod services;
 mod settings;
 mod testbed;
 pub mod traffic;
-mod urgent;
-mod watch;
-mod web;
 
 use std::sync::atomic::Ordering;
 

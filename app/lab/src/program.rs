@@ -1,22 +1,26 @@
 //! A command of linkweir that runs beside the others, and what its summary says.
+//!
+//! A command that looks at the wire behind the gateway.
+//!
+//! Records of linkweir's commands, as JSON lines.
 
+use crate::error::LabError;
+use crate::testbed::Testbed;
+use linkweir_testkit::gateway::{Place, WAN};
+use linkweir_testkit::netns::{Running, until};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use linkweir_testkit::gateway::Place;
-use linkweir_testkit::netns::{Running, until};
-use serde_json::Value;
-
-use crate::error::LabError;
-use crate::testbed::Testbed;
-
 /// How long a program may take to end once it was asked to.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A command that runs.
 #[derive(Debug)]
@@ -62,6 +66,36 @@ impl Program {
     ) -> Result<Self, LabError> {
         let command = testbed.linkweir(place, words);
         Self::start_with(testbed, name, command, testbed.order.has_consoles)
+    }
+
+    /// The generator of load where the clients are; its records are in `NAME.jsonl`, what it does beside is
+    /// in `more`.
+    pub(crate) fn load(
+        testbed: &Testbed<'_>,
+        name: &str,
+        url: &str,
+        (clients, arrivals): (&str, &str),
+        seed: u64,
+        more: &[&str],
+    ) -> Result<Self, LabError> {
+        let (seed, records) = (seed.to_string(), format!("{name}.jsonl"));
+        let words = [
+            "load",
+            url,
+            "-i",
+            testbed.clients,
+            "--gateway",
+            "10.88.1.1",
+            "--clients",
+            clients,
+            "--arrivals",
+            arrivals,
+            "--seed",
+            &seed,
+            "-w",
+            &records,
+        ];
+        Self::start(testbed, Place::Client, name, &[&words, more].concat())
     }
 
     fn start_with(
@@ -115,10 +149,10 @@ impl Program {
     }
 
     /// Waits until it ends by itself; asks it to end when the run is to finish early.
-    pub(crate) fn wait(self, testbed: &Testbed<'_>, patience: Duration) -> Result<Ended, LabError> {
+    pub(crate) fn wait(self, testbed: &Testbed<'_>, timeout: Duration) -> Result<Ended, LabError> {
         let mut program = self;
         let mut is_asked = false;
-        let has_ended = until(patience + PATIENCE, || {
+        let has_ended = until(timeout + TIMEOUT, || {
             if testbed.is_stopped() && !is_asked {
                 is_asked = true;
                 program.signal("INT");
@@ -143,7 +177,7 @@ impl Program {
     pub(crate) fn finish(self) -> Result<Ended, LabError> {
         let mut program = self;
         program.signal("INT");
-        if !until(PATIENCE, || program.has_ended()) {
+        if !until(TIMEOUT, || program.has_ended()) {
             return Err(LabError::program(&program.name, "does not end"));
         }
         program.ended()
@@ -251,4 +285,82 @@ fn inherit_console(command: &mut Command) -> std::io::Result<SocketAddr> {
     command.args(["--console", "stdin"]);
     command.stdin(Stdio::from(OwnedFd::from(listener)));
     Ok(address)
+}
+
+/// How long it may take until it captures.
+const CAPTURE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Starts `linkweir COMMAND` under a name, and waits until it captures. Its records are in
+/// `NAME.jsonl`.
+pub(crate) fn watch(testbed: &Testbed<'_>, name: &str, command: &str) -> Result<Program, LabError> {
+    watch_with(testbed, name, command, &[])
+}
+
+/// The same with other words behind.
+pub(crate) fn watch_with(
+    testbed: &Testbed<'_>,
+    name: &str,
+    command: &str,
+    others: &[&str],
+) -> Result<Program, LabError> {
+    let records = format!("{name}.jsonl");
+    let words = [&[command, "-i", WAN, "-w", &records], others].concat();
+    let mut program = Program::start_seen(testbed, Place::Gateway, name, &words)?;
+    is_capturing(testbed, &mut program)?;
+    Ok(program)
+}
+
+/// Waits until a command captures.
+pub(crate) fn is_capturing(testbed: &Testbed<'_>, program: &mut Program) -> Result<(), LabError> {
+    let id = program.id();
+    testbed.wait("the capture", CAPTURE_TIMEOUT, || {
+        program.has_ended() || testbed.net.packet_sockets_of(Place::Gateway, id) > 0
+    })?;
+    program.must_run()
+}
+
+/// Fields of `load_session`.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) client_ip: IpAddr,
+    pub(crate) client_port: Option<u16>,
+    pub(crate) started_ts_ns: Option<u64>,
+    pub(crate) first_byte_ns: Option<u64>,
+}
+
+/// Fields of `http_transaction`.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Transaction {
+    pub(crate) client_ip: IpAddr,
+    pub(crate) client_port: u16,
+    pub(crate) request_ts_ns: Option<u64>,
+    pub(crate) response_time_ns: Option<u64>,
+}
+
+/// Fields of `tcp_flow`, as Tstat names and measures them: times in milliseconds since the flow began.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Flow {
+    pub(crate) c_ip: IpAddr,
+    pub(crate) c_port: u16,
+    /// First payload of the client, milliseconds from the flow's first segment; none where it sent none.
+    pub(crate) c_first: Option<f64>,
+    /// The same of the server.
+    pub(crate) s_first: Option<f64>,
+}
+
+/// Reads the records of a file one by one.
+pub(crate) fn each<R: DeserializeOwned>(
+    path: &Path,
+    mut take: impl FnMut(R),
+) -> Result<(), LabError> {
+    let file = File::open(path).map_err(LabError::file(path))?;
+    for (number, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.map_err(LabError::file(path))?;
+        let record = serde_json::from_str(&line).map_err(|error| LabError::Program {
+            what: format!("{}, line {}", path.display(), number + 1),
+            why: error.to_string(),
+        })?;
+        take(record);
+    }
+    Ok(())
 }

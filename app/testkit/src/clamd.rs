@@ -33,7 +33,7 @@ pub const EICAR_NAME: &str = "Gw.Eicar.Body.UNOFFICIAL";
 /// Signatures beside that of EICAR.
 const RANDOM_SIGNATURES: u64 = 4000;
 /// How long clamd may take to start or to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why there is no clamd.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Clamd {
         if let Some(mut running) = self.running.take() {
             // One that does not end in time, or has ended before, is killed when dropped.
             drop(running.signal("TERM"));
-            until(PATIENCE, || !matches!(running.ended(), Ok(None)));
+            until(TIMEOUT, || !matches!(running.ended(), Ok(None)));
         }
     }
 
@@ -162,7 +162,7 @@ impl Clamd {
         let mut running = Running::start(&mut command)?;
         let socket = self.socket();
         let mut has_ended = false;
-        let answers = until(PATIENCE, || {
+        let answers = until(TIMEOUT, || {
             has_ended = !matches!(running.ended(), Ok(None));
             has_ended || is_answering(&socket).unwrap_or(false)
         });

@@ -17,7 +17,7 @@ use crate::netns::{Running, until};
 use crate::temporary::TemporaryDirectory;
 
 /// How long a broker may take to start or to end, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What the log says when it serves.
 const READY: &str = "Kafka Server started";
@@ -140,7 +140,7 @@ impl Broker {
         let mut running = Running::start(&mut command)?;
         let port = self.port;
         let mut has_ended = false;
-        let is_ready = until(PATIENCE, || {
+        let is_ready = until(TIMEOUT, || {
             has_ended = !matches!(running.ended(), Ok(None));
             has_ended
                 || (fs::read_to_string(&log_path).is_ok_and(|log| log.contains(READY))
@@ -162,7 +162,7 @@ impl Broker {
         if let Some(mut running) = self.running.take() {
             // One that does not end in time, or has ended before, is killed when dropped.
             drop(running.signal("TERM"));
-            until(PATIENCE, || !matches!(running.ended(), Ok(None)));
+            until(TIMEOUT, || !matches!(running.ended(), Ok(None)));
         }
     }
 

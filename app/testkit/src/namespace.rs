@@ -17,7 +17,7 @@ use crate::running::until;
 const SBIN: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 
 /// How long a process may take to end when its input has ended.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why there are no namespaces: this kernel, this user or this machine does not allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,7 +247,7 @@ impl Drop for Holder {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         // With the end of its input it ends. Where it does not, it is killed; there is nobody to tell.
-        if !until(PATIENCE, || !matches!(self.0.try_wait(), Ok(None))) {
+        if !until(TIMEOUT, || !matches!(self.0.try_wait(), Ok(None))) {
             drop(self.0.kill());
         }
         drop(self.0.wait());

@@ -87,18 +87,18 @@ impl Drop for Running {
     }
 }
 
-/// Asks again and again until something is so; `false` if it is not after `patience`.
+/// Asks again and again until something is so; `false` if it is not after `timeout`.
 #[expect(
     clippy::disallowed_methods,
     reason = "what other programs do takes time of the clock"
 )]
-pub fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+pub fn until(timeout: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     loop {
         if is_so() {
             return true;
         }
-        if begin.elapsed() > patience {
+        if begin.elapsed() > timeout {
             return false;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_ends() {
+    fn a_timeout_ends() {
         let mut asked = 0;
         let so = until(Duration::from_millis(20), || {
             asked += 1;

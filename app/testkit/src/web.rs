@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::running::{Running, until};
 
 /// How long it may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The directories that nginx wants for what it does not keep in memory, as directives.
 #[must_use]
@@ -35,7 +35,7 @@ pub fn nginx(command: &mut Command, directory: &Path, configuration: &str) -> io
     let mut running = Running::start(command)?;
     // Its number is written once its sockets listen.
     let pid = directory.join("nginx.pid");
-    let is_there = until(PATIENCE, || {
+    let is_there = until(TIMEOUT, || {
         fs::metadata(&pid).is_ok_and(|file| file.len() > 0) || !matches!(running.ended(), Ok(None))
     });
     if is_there && running.ended()?.is_none() {

@@ -1,18 +1,14 @@
 //! Consumers of a feeder end in the middle: one is killed, the other one is asked to.
 
-use linkweir_testkit::gateway::{Place, WAN};
-
-use super::field::Field;
-use super::outage::Outage;
+use super::control::Outage;
 use super::part::Part;
 use super::records::{self, Session};
-use super::sessions;
-use super::settings::Settings;
 use super::taken::{Lives, Observations};
+use super::{Field, Settings, sessions};
 use crate::error::LabError;
 use crate::gateway::{self, Gateway};
-use crate::program::Program;
-use crate::watch::is_capturing;
+use crate::program::{Program, is_capturing};
+use linkweir_testkit::gateway::{Place, WAN};
 
 /// Sizes of the rings of two feeders that run beside each other: one holds what comes while a consumer
 /// is away, one does not.

@@ -1,15 +1,13 @@
 //! What everybody says of an outage of the gateway.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use linkweir_testkit::load::log::Visit;
-
-use super::outage::Outage;
+use super::Settings;
+use super::control::Outage;
 use super::part::{Fail, Part, Planted};
 use super::records::{Ends, Event, Flow, Session, Transaction};
-use super::settings::Settings;
 use crate::program::Ended;
 use crate::report::{Rule, Table};
+use linkweir_testkit::load::log::Visit;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Events are written ten times a second; a killed gateway takes those of the last time with it.
 /// Twice that: nobody promises it when the machine is busy.

@@ -4,34 +4,32 @@
 //! where they fail closed, the scanner, and consumers of a feeder. Sessions go on all the time. The
 //! moments of each outage are taken when the process is surely gone and before the next one starts, so
 //! what happened in between has a sharp answer.
+//!
+//! What a scenario of this kind says.
+//!
+//! What all failures share.
+
+use crate::error::LabError;
+use crate::report::{Report, Table};
+use crate::services::{self, Scanner, Web};
+use crate::settings::duration;
+use crate::testbed::{Testbed, need};
+use linkweir_testkit::clamd::EICAR;
+use linkweir_testkit::load as servers;
+use linkweir_testkit::load::log::Visit;
+use part::{Fail, Part};
+use serde::Deserialize;
+use std::time::Duration;
 
 mod consumer;
 mod control;
-mod field;
 mod judged;
-mod kernel;
 mod meanwhile;
-mod outage;
 mod part;
 mod records;
 mod scan;
 mod sessions;
-mod settings;
 mod taken;
-mod wire;
-
-use linkweir_testkit::clamd::EICAR;
-use linkweir_testkit::load as servers;
-
-use crate::error::LabError;
-use crate::report::Report;
-use crate::report::Table;
-use crate::scanner::{self, Scanner};
-use crate::testbed::{Testbed, need};
-use crate::web::Web;
-use field::{Field, KEYWORD};
-use part::Fail;
-pub use settings::Settings;
 
 /// What is around a keyword or virus, bytes on each side: it lies beyond the first segment, and before the end.
 const AROUND: usize = 4000;
@@ -48,7 +46,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     for cidr in part::ALL {
         testbed.route(cidr)?;
     }
-    kernel::remember(testbed)?;
+    meanwhile::remember(testbed)?;
     let mut scanner = Scanner::start(testbed)?;
     let mut report = Report::default();
     report.fact(
@@ -70,10 +68,74 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     control::run(settings, &mut field, scanner.as_ref(), Fail::Closed)?;
     match &mut scanner {
         Some(scanner) => scan::run(settings, &mut field, scanner)?,
-        None => field.report.notes.push(scanner::MISSING.to_owned()),
+        None => field.report.notes.push(services::MISSING.to_owned()),
     }
     consumer::run(settings, &mut field)?;
     let sessions = field.sessions;
     report.tables.insert(0, sessions);
     Ok(report)
+}
+
+/// Parts killed while sessions go on.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// Mean sessions per second, at the times of a Poisson process.
+    pub rate: f64,
+    /// How long all goes well before something is killed.
+    #[serde(deserialize_with = "duration")]
+    pub before: Duration,
+    /// How long it stays dead.
+    #[serde(deserialize_with = "duration")]
+    pub dead: Duration,
+    /// How long sessions go on to begin after it was started again.
+    #[serde(deserialize_with = "duration")]
+    pub after: Duration,
+    /// Transfers with a keyword, and as many with the EICAR string, each second; some of them while
+    /// nobody looks.
+    pub planted: f64,
+}
+
+impl Settings {
+    /// Sessions of one failure begin during this time.
+    fn duration(&self) -> Duration {
+        self.before + self.dead + self.after
+    }
+
+    /// Makes one failure last so long, in the same proportions.
+    pub(crate) fn set_duration(&mut self, duration: Duration) {
+        let part = duration.as_secs_f64() / self.duration().as_secs_f64();
+        for span in [&mut self.before, &mut self.dead, &mut self.after] {
+            *span = span.mul_f64(part);
+        }
+    }
+}
+
+/// What the policy looks for.
+const KEYWORD: &str = "project aurora";
+/// How long the last lines of a log may take.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Where the failures happen, and what was found so far.
+struct Field<'a, 'g> {
+    testbed: &'a mut Testbed<'g>,
+    web: Web,
+    report: &'a mut Report,
+    /// What became of the sessions of each failure.
+    sessions: Table,
+}
+
+impl Field<'_, '_> {
+    /// The requests of a part that the server has answered: at least so many, where they come in time.
+    /// What the log lacks in the end is a finding.
+    fn served(&self, part: Part, expected: u64) -> Vec<Visit> {
+        let visits = || {
+            let mut all = self.web.visits();
+            all.retain(|visit| part.has(visit.client));
+            all
+        };
+        let is_there = || u64::try_from(visits().len()).is_ok_and(|lines| lines >= expected);
+        drop(self.testbed.wait("the log", SETTLE, is_there));
+        visits()
+    }
 }

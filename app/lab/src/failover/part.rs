@@ -1,15 +1,12 @@
 //! One failure: its clients, and what they send.
 
-use std::net::IpAddr;
-use std::time::Duration;
-
-use linkweir_testkit::gateway::Place;
-
-use super::settings::Settings;
+use super::Settings;
 use crate::error::LabError;
 use crate::program::{Ended, Program};
+use crate::services::url;
 use crate::testbed::Testbed;
-use crate::web::url;
+use std::net::IpAddr;
+use std::time::Duration;
 
 /// Everybody's addresses, for the gateway's routes: clients and guests, and those who carry what is
 /// planted.
@@ -135,33 +132,25 @@ impl Part {
     ) -> Result<Program, LabError> {
         let duration = format!("{}ms", settings.duration().as_millis());
         let drain = format!("{}s", DRAIN.as_secs());
-        let (seed, url) = (testbed.order.seed.to_string(), url(path));
-        let (name, records) = (self.file(name), self.file(&format!("{name}.jsonl")));
         let words = [
-            "load",
-            &url,
-            "-i",
-            "cli0",
-            "--gateway",
-            "10.88.1.1",
-            "--clients",
-            clients,
-            "--arrivals",
-            arrivals,
             "--duration",
             &duration,
             "--drain",
             &drain,
-            "--seed",
-            &seed,
             "--timeout",
             TIMEOUT,
             "--lag-limit",
             "100ms",
-            "-w",
-            &records,
         ];
-        Program::start(testbed, Place::Client, &name, &[&words, more].concat())
+        let more = [&words, more].concat();
+        Program::load(
+            testbed,
+            &self.file(name),
+            &url(path),
+            (clients, arrivals),
+            testbed.order.seed,
+            &more,
+        )
     }
 
     /// Waits until a generator has ended.

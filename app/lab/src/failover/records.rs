@@ -1,15 +1,15 @@
 //! What the observers wrote, read back: also by those who were killed.
-
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
-
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+//!
+//! Those who look at the wire behind the gateway.
 
 use super::part::Part;
 use crate::error::LabError;
-use crate::records;
+use crate::program::{self, Ended, Program, watch};
 use crate::testbed::Testbed;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 /// A connection: address and port of its client. The server has one of each.
 pub(super) type Ends = (IpAddr, u16);
@@ -111,6 +111,28 @@ fn partial(testbed: &Testbed<'_>, name: &str) -> PathBuf {
 
 fn all<R: DeserializeOwned>(path: &Path) -> Result<Vec<R>, LabError> {
     let mut found = Vec::new();
-    records::each(path, |record| found.push(record))?;
+    program::each(path, |record| found.push(record))?;
     Ok(found)
+}
+
+/// `linkweir http` and `linkweir flows`.
+pub(super) struct Wire {
+    http: Program,
+    flows: Program,
+}
+
+impl Wire {
+    /// Starts both, and waits until they capture.
+    pub(super) fn watch(testbed: &Testbed<'_>, part: Part) -> Result<Self, LabError> {
+        let start = |command: &str| watch(testbed, &part.file(command), command);
+        Ok(Self {
+            http: start("http")?,
+            flows: start("flows")?,
+        })
+    }
+
+    /// Ends both: what http and flows found.
+    pub(super) fn finish(self) -> Result<(Ended, Ended), LabError> {
+        Ok((self.http.finish()?, self.flows.finish()?))
+    }
 }

@@ -1,29 +1,25 @@
 //! The scanner is killed and started again, while everything is scanned: half of it by a rule that
 //! fails closed, half of it by one that fails open.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use linkweir_testkit::gateway::Place;
-use serde_json::Value;
-
-use super::field::Field;
-use super::outage::Outage;
+use super::control::Outage;
 use super::part::{Part, Planted};
 use super::records::{self, Ends, Event, Session};
-use super::sessions;
-use super::settings::Settings;
+use super::{Field, Settings, sessions};
 use crate::error::LabError;
 use crate::gateway::{self, Gateway};
 use crate::report::{Rule, Table};
-use crate::scanner::Scanner;
+use crate::services::Scanner;
 use crate::testbed::Testbed;
+use linkweir_testkit::gateway::Place;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Files in turn: one that fits into a packet, and one of several.
 const SCRIPT: &str = "/small\n\n/file\n";
 
 /// How long the gateway may take until it has its scanner again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs it.
 pub(super) fn run(
@@ -52,7 +48,7 @@ pub(super) fn run(
     let started = clamd.restart();
     started.map_err(|error| LabError::program("clamd", error))?;
     // The gateway tries again, less and less often: two seconds apart in the end.
-    testbed.wait("the gateway's scanner", PATIENCE, || has_scanner(testbed))?;
+    testbed.wait("the gateway's scanner", TIMEOUT, || has_scanner(testbed))?;
     let outage = outage.until_now();
     let load = Part::wait(testbed, settings, load)?;
     let carrier = Part::wait(testbed, settings, carrier)?;

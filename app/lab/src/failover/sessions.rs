@@ -1,6 +1,6 @@
 //! What became of sessions, and when.
 
-use super::outage::{Outage, seconds};
+use super::control::{Outage, seconds};
 use super::part::Part;
 use super::records::Session;
 use crate::program::Ended;
@@ -66,14 +66,15 @@ pub(super) fn facts(
         .filter(|one| one.planned_ts_ns >= outage.started)
         .map(|one| one.ended_ts_ns)
         .min();
-    let after = |moment: u64| format!("{:.3} s", seconds(moment.saturating_sub(outage.started)));
+    let after =
+        |timestamp: u64| format!("{:.3} s", seconds(timestamp.saturating_sub(outage.started)));
     report.fact(
         part.name,
         format!(
             "dead for {:.3} s; served {} after it was started again; the first session begun then was complete {}",
             outage.dead_s(),
             after(outage.serving),
-            back.map_or_else(|| "never".to_owned(), |moment| format!("after {}", after(moment)))
+            back.map_or_else(|| "never".to_owned(), |timestamp| format!("after {}", after(timestamp)))
         ),
     );
 }
@@ -103,7 +104,7 @@ pub(super) fn picture(part: Part, outage: &Outage, sessions: &[Session]) -> Opti
                 .collect(),
         }
     };
-    let at = |moment: u64| seconds(moment.saturating_sub(begin));
+    let at = |timestamp: u64| seconds(timestamp.saturating_sub(begin));
     Some(Picture {
         title: format!(
             "{}: sessions that ended (killed at {:.1} s, started again at {:.1} s)",

@@ -1,4 +1,4 @@
-//! What a feeder dealt, what became of it, and which transactions are missing.
+//! What a feeder distributed, what became of it, and which transactions are missing.
 
 use std::collections::BTreeSet;
 
@@ -49,22 +49,25 @@ impl Observations<'_> {
         let title = format!("{}: packets, rings of {}", self.title, self.ring);
         let mut table = Table::new(&title, &["feeder", "consumers"]);
         let all = |what: &str| self.fed(0, what) + self.fed(1, what);
-        let (dealt, dropped) = (all("packets"), all("dropped"));
+        let (distributed, dropped) = (all("packets"), all("dropped"));
         table.count(
-            "read; dealt or announced as dropped",
+            "read; distributed or announced as dropped",
             Rule::Same,
-            &[Some(self.feeder.count("packets")), Some(dealt + dropped)],
+            &[
+                Some(self.feeder.count("packets")),
+                Some(distributed + dropped),
+            ],
         );
         let lives = self.lives;
         let taken = lives.asked.count("packets") + lives.after_asked.count("packets");
         table.count(
-            "consumer 0, asked to end: dealt; taken by both lives",
+            "consumer 0, asked to end: distributed; taken by both lives",
             Rule::Same,
             &[Some(self.fed(0, "packets")), Some(taken)],
         );
         let killed = self.fed(1, "taken_by_killed");
         table.count(
-            "consumer 1, killed: dealt; taken by both lives",
+            "consumer 1, killed: distributed; taken by both lives",
             Rule::Same,
             &[
                 Some(self.fed(1, "packets")),

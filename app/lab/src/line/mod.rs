@@ -4,27 +4,35 @@
 //! It takes whole frames from each interface and gives them to the other. Only TCP segments come to
 //! harm: a lost answer of ARP would be felt, but no observer could explain it. The kernel's own
 //! emulator (`netem`) is not in every kernel, and does not say what it did to which kind of segment.
+//!
+//! A line between the clients and the gateway.
+//!
+//! ```text
+//!  client                                                gateway
+//!  host0 10.88.1.11 <veth> host1   the line   cli0 <veth> lan0 10.88.1.1
+//!  load
+//! ```
+//! The addresses of the clients' namespace move in front of the line (`Net::put_before_line`).
 
-mod counts;
-mod lay;
+use crate::error::LabError;
+use crate::program::{Ended, Program};
+use crate::testbed::Testbed;
+use linkweir_inject::{Port, PortError, PortOptions, SenderKind};
+use linkweir_load::frames::Frames;
+use linkweir_sys::wait::{any_readable, wall_clock_ns};
+use linkweir_testkit::gateway::Place;
+use linkweir_wire::Timestamp;
+use serde::Serialize;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use way::Way;
+
 #[cfg(test)]
 mod tests;
 mod way;
 
-use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-use linkweir_inject::{Port, PortError, PortOptions, SenderKind};
-use linkweir_load::frames::Frames;
-use linkweir_sys::wait::{any_readable, wall_clock_ns};
-use linkweir_wire::Timestamp;
-use serde::Serialize;
-
-pub use counts::{Counts, Kind, Segments};
-pub(crate) use lay::Line;
-pub use way::Harm;
-use way::Way;
+pub use way::{Counts, Harm, Kind, Segments};
 
 /// How long a signal may go unnoticed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -142,4 +150,49 @@ fn carry(
 
 fn now() -> Timestamp {
     Timestamp::from_nanos(wall_clock_ns())
+}
+
+/// How long it may take until it runs.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A line that runs.
+pub(crate) struct Line(Program);
+
+impl Line {
+    /// Moves the clients in front of a line, and starts it.
+    pub(crate) fn lay(testbed: &mut Testbed<'_>, harm: Harm) -> Result<Self, LabError> {
+        let ends = testbed.net.put_before_line(Place::Client)?;
+        testbed.clients = ends.host;
+        let (loss, reorder) = (harm.loss.to_string(), harm.reorder.to_string());
+        let delay = format!("{}ns", harm.delay.as_nanos());
+        let seed = testbed.order.seed.to_string();
+        let words = [
+            "line",
+            "--between",
+            ends.near,
+            "--and",
+            ends.far,
+            "--loss",
+            &loss,
+            "--reorder",
+            &reorder,
+            "--delay",
+            &delay,
+            "--seed",
+            &seed,
+        ];
+        let mut program = Program::start_part(testbed, Place::Client, "line", &words)?;
+        let id = program.id();
+        // A socket at each end.
+        testbed.wait("the line", TIMEOUT, || {
+            program.has_ended() || testbed.net.packet_sockets_of(Place::Client, id) >= 2
+        })?;
+        program.must_run()?;
+        Ok(Self(program))
+    }
+
+    /// Ends it.
+    pub(crate) fn finish(self) -> Result<Ended, LabError> {
+        self.0.finish()
+    }
 }

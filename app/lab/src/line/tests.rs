@@ -1,14 +1,11 @@
 //! What a line does to frames, without interfaces.
 
-use std::net::SocketAddr;
-use std::time::Duration;
-
+use super::way::{Counts, Harm, Kind, Way};
 use linkweir_load::frames::Frames;
 use linkweir_wire::emit::TcpFrame;
 use linkweir_wire::{TcpFlags, Timestamp};
-
-use super::counts::{Counts, Kind};
-use super::way::{Harm, Way};
+use std::net::SocketAddr;
+use std::time::Duration;
 
 const HARM: Harm = Harm {
     latency: Duration::ZERO,

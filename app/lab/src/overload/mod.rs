@@ -19,28 +19,23 @@
 //! run has really used. A pair near the limit that left the server less than half of what it should have
 //! left is run again with what was learnt; where the machine is never quiet enough, the pair is shown and
 //! not judged.
-
-mod core;
-mod limit;
-mod pictures;
-mod play;
-mod queue;
-mod seen;
-mod settings;
-mod tables;
-
-use std::time::Duration;
-
-use linkweir_testkit::load as servers;
+//!
+//! What a scenario of this kind says.
 
 use crate::error::LabError;
+use crate::program::{watch, watch_with};
 use crate::report::Report;
-use crate::testbed::Testbed;
-use crate::urgent::go_first;
-use crate::watch::{watch, watch_with};
-use crate::web::Web;
+use crate::services::Web;
+use crate::settings::duration;
+use crate::testbed::{Testbed, go_first};
+use linkweir_testkit::load as servers;
 use play::{Job, Played, Player};
-pub use settings::Settings;
+use serde::Deserialize;
+use std::time::Duration;
+
+mod play;
+mod seen;
+mod tables;
 
 /// The model that comes with the program.
 const MODEL: &str = include_str!("../../scenarios/web.model.json");
@@ -65,7 +60,7 @@ impl Pair {
     /// The limit by what the answers of these runs cost.
     fn limit(&self) -> f64 {
         let runs = [&self.mmpp, &self.constant];
-        let limits = runs.into_iter().filter_map(limit::by_core);
+        let limits = runs.into_iter().filter_map(play::by_core);
         limits.fold(f64::INFINITY, f64::min)
     }
 }
@@ -92,7 +87,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
 
     let mut player = Player::new(testbed, &web);
     player.testbed.tell("the server's limit");
-    let (limit, volley) = limit::find(&mut player)?;
+    let (limit, volley) = play::find(&mut player)?;
     player
         .testbed
         .tell(&format!("it answers {limit:.0} a second"));
@@ -146,7 +141,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
         flows: &flows,
     };
     let mut report = observations.report();
-    report.pictures = pictures::all(&seen);
+    report.pictures = tables::all(&seen);
     Ok(report)
 }
 
@@ -195,4 +190,25 @@ fn pair(
 /// Sessions a second that the schedule had.
 fn rate(run: &Played, settings: &Settings) -> f64 {
     run.planned() as f64 / settings.duration.as_secs_f64()
+}
+
+/// Constant and correlated arrivals, far from the server's limit and near it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// Sessions start during this time, in each of the runs.
+    #[serde(deserialize_with = "duration")]
+    pub duration: Duration,
+    /// Part of the server's limit that is far from it.
+    pub far: f64,
+    /// Part of the server's limit that is near it, below 1.
+    pub near: f64,
+    /// How often the runs near the limit are repeated, at most, while other programs take the server's
+    /// core away.
+    pub rounds: u32,
+    /// Commands that the server works off for an answer: about a microsecond each.
+    pub work: u32,
+    /// Duration of a bin of the model: how fast it is played.
+    #[serde(deserialize_with = "duration")]
+    pub model_bin: Duration,
 }

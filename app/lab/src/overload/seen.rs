@@ -1,15 +1,15 @@
 //! What the observers saw of each run.
-
-use std::net::IpAddr;
-use std::path::Path;
-
-use linkweir_testkit::load::log::Visit;
-use serde::Deserialize;
+//!
+//! What a queue says: one server, first come first served, every answer takes the same time.
 
 use super::play::Played;
 use crate::error::LabError;
-use crate::records;
+use crate::program;
 use crate::testbed::Testbed;
+use linkweir_testkit::load::log::Visit;
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::path::Path;
 
 /// Fields of `load_session`.
 #[derive(Debug, Deserialize)]
@@ -66,7 +66,7 @@ pub(super) fn read(
         one.served = count(visits.iter().filter(|visit| run.is_of(visit.client)));
         seen.push(one);
     }
-    records::each(&testbed.path("http.jsonl"), |one: Transaction| {
+    program::each(&testbed.path("http.jsonl"), |one: Transaction| {
         let run = runs
             .iter()
             .zip(&mut seen)
@@ -76,7 +76,7 @@ pub(super) fn read(
             seen.wire.push(seconds(nanos));
         }
     })?;
-    records::each(&testbed.path("flows.jsonl"), |one: Flow| {
+    program::each(&testbed.path("flows.jsonl"), |one: Flow| {
         let run = runs
             .iter()
             .zip(&mut seen)
@@ -90,7 +90,7 @@ pub(super) fn read(
 
 fn of_generator(path: &Path) -> Result<Seen, LabError> {
     let mut sessions: Vec<Session> = Vec::new();
-    records::each(path, |session| sessions.push(session))?;
+    program::each(path, |session| sessions.push(session))?;
     sessions.sort_by_key(|session| session.planned_ts_ns);
     let first = sessions.first().map_or(0, |session| session.planned_ts_ns);
     let mut seen = Seen::default();
@@ -113,6 +113,21 @@ fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
+/// Mean time from arrival to answer at these sorted arrivals, seconds: Lindley's recursion (1952),
+/// `wait' = max(0, wait + service - gap)`.
+pub(super) fn mean_response(arrivals: &[f64], service_s: f64) -> Option<f64> {
+    let first = arrivals.first()?;
+    let (mut wait, mut before, mut sum) = (0.0_f64, *first, 0.0);
+    for (index, at) in arrivals.iter().enumerate() {
+        if index > 0 {
+            wait = (wait + service_s - (at - before)).max(0.0);
+        }
+        before = *at;
+        sum += wait + service_s;
+    }
+    Some(sum / arrivals.len() as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +148,22 @@ mod tests {
         assert_eq!(seen.planned, [0.0, 0.5]);
         assert_eq!(seen.client, [(0.5, 0.001)]);
         assert_eq!(seen.service, [0.001]);
+    }
+
+    #[test]
+    fn nobody_waits_where_gaps_are_long_enough() {
+        let even: Vec<f64> = (0..100).map(f64::from).collect();
+        assert!((mean_response(&even, 0.9).unwrap() - 0.9).abs() < 1e-12);
+        assert_eq!(mean_response(&[], 0.9), None);
+    }
+
+    #[test]
+    fn those_who_come_together_wait_for_each_other() {
+        // 1, 2 and 3 services; then the server is idle again.
+        let mean = mean_response(&[0.0, 0.0, 0.0, 10.0], 1.0).unwrap();
+        assert!((mean - 7.0 / 4.0).abs() < 1e-12);
+        // Half a service too many with each: the wait grows without end.
+        let many: Vec<f64> = (0..100).map(|index| 0.5 * f64::from(index)).collect();
+        assert!(mean_response(&many, 1.0).unwrap() > 25.0);
     }
 }

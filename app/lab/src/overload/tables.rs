@@ -1,12 +1,14 @@
 //! The rows of the paper's table, and what each observer says.
+//!
+//! Response times over time, and how they are distributed.
 
+use super::Settings;
 use super::play::Played;
-use super::queue;
 use super::seen::Seen;
-use super::settings::Settings;
-use crate::curves::quantile;
+use super::seen::mean_response;
+use crate::curves::{complementary, means_over_time, quantile};
 use crate::program::Ended;
-use crate::report::{Report, Rule, Table, Unit};
+use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
 
 /// What the clocks of two readers of the same frames may differ by, seconds.
 const CLOCKS_S: f64 = 50e-6;
@@ -102,7 +104,7 @@ impl Observations<'_> {
         let part = rates.iter().map(|rate| Some((*rate)? / self.limit));
         let part: Vec<Option<f64>> = part.collect();
         table.row("  of the limit", Unit::Part, Rule::Shown, &part);
-        let queue = self.of_runs(|_, seen| queue::mean_response(&seen.planned, 1.0 / self.limit));
+        let queue = self.of_runs(|_, seen| mean_response(&seen.planned, 1.0 / self.limit));
         table.row("avg of a queue", Unit::Seconds, Rule::Shown, &queue);
         table
     }
@@ -216,6 +218,55 @@ fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     let squares = values.iter().map(|value| (value - mean).powi(2));
     Some((squares.sum::<f64>() / values.len() as f64).sqrt())
+}
+
+/// What a point over time is the mean of, seconds.
+const STEP_S: f64 = 0.1;
+/// Names of the runs near the limit, and where they are.
+const NEAR: [(&str, usize); 2] = [("MMPP", 2), ("constant", 3)];
+
+/// All of them; the runs are in the order of the table.
+pub(super) fn all(seen: &[Seen]) -> Vec<Picture> {
+    let curves = |points: fn(&Seen) -> Vec<(f64, f64)>| {
+        let near = NEAR
+            .iter()
+            .filter_map(|(name, at)| Some((name, seen.get(*at)?)));
+        near.map(|(name, seen)| Curve {
+            name: (*name).to_owned(),
+            points: points(seen),
+        })
+        .collect()
+    };
+    let response = |is_logarithmic| Axis {
+        name: "response time".to_owned(),
+        unit: Unit::Seconds,
+        is_logarithmic,
+    };
+    let over_time = Picture {
+        title: "Response time near the limit, by tenths of a second".to_owned(),
+        x: Axis {
+            name: "time".to_owned(),
+            unit: Unit::Seconds,
+            is_logarithmic: false,
+        },
+        y: response(true),
+        curves: curves(|seen| means_over_time(&seen.client, STEP_S)),
+    };
+    let distribution = Picture {
+        title: "Response time near the limit".to_owned(),
+        x: response(true),
+        y: Axis {
+            name: "part that is longer".to_owned(),
+            unit: Unit::Part,
+            is_logarithmic: true,
+        },
+        curves: curves(|seen| {
+            let mut times: Vec<f64> = seen.client.iter().map(|(_, time)| *time).collect();
+            times.sort_by(f64::total_cmp);
+            complementary(&times)
+        }),
+    };
+    vec![over_time, distribution]
 }
 
 #[cfg(test)]

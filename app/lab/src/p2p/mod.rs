@@ -3,37 +3,30 @@
 //! A real torrent (opentracker, aria2) is shaped while downloads by HTTP beside it are not. Peers of our
 //! own, of the protocols that nobody packages any more, send one another files and messages: some may,
 //! some are dropped or rejected by their application, some carry what a scanner or a keyword catches.
-
-mod act;
-mod arrived;
-mod downloads;
-mod observers;
-mod peer;
-mod picture;
-mod policy;
-mod rate;
-mod recorded;
-mod settings;
-mod tables;
-mod torrent;
-
-use std::time::Duration;
-
-use linkweir_testkit::gateway::{Place, Torrent};
-use linkweir_testkit::load as servers;
+//!
+//! What a scenario of this kind says.
 
 use crate::error::LabError;
 use crate::gateway::Gateway;
 use crate::report::Report;
-use crate::scanner::{self, Scanner};
+use crate::services::{self, Scanner, Web};
+use crate::settings::duration;
 use crate::testbed::{Testbed, need};
-use crate::web::Web;
 use act::{Fate, Outcome};
-use downloads::Downloads;
-use observers::Observers;
-use recorded::Recorded;
-pub use settings::Settings;
-use torrent::Download;
+use linkweir_testkit::gateway::{Place, Torrent};
+use linkweir_testkit::load as servers;
+use recorded::{Observers, Recorded};
+use serde::Deserialize;
+use std::time::Duration;
+use torrent::{Download, Downloads};
+
+mod act;
+mod peer;
+mod policy;
+mod rate;
+mod recorded;
+mod tables;
+mod torrent;
 
 /// How long downloads go on alone.
 const ALONE: Duration = Duration::from_secs(2);
@@ -55,8 +48,8 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     testbed.tell("the web server");
     let web = Web::start(testbed, &servers::Settings::default())?;
     let content = act::noise(testbed.order.seed, settings.download_bytes);
-    web.put(downloads::PATH.trim_start_matches('/'), &content)?;
-    testbed.route(downloads::CLIENTS)?;
+    web.put(torrent::PATH.trim_start_matches('/'), &content)?;
+    testbed.route(torrent::CLIENTS)?;
     give_the_guest_an_address(testbed)?;
     let scanner = match settings.infected {
         0 => None,
@@ -76,7 +69,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let mut torrent = Download::offer(testbed, settings)?;
 
     testbed.tell("downloads alone");
-    let alone = downloads::start(testbed, settings, "alone", ALONE)?;
+    let alone = torrent::start(testbed, settings, "alone", ALONE)?;
     let alone = Downloads::end(alone, testbed, ALONE)?;
     testbed.tell(&format!(
         "the torrent at {} kbit/s, downloads beside it, and peers",
@@ -84,7 +77,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     ));
     torrent.begin(testbed)?;
     let duration = settings.duration + BEGINNING;
-    let beside = downloads::start(testbed, settings, "beside", duration)?;
+    let beside = torrent::start(testbed, settings, "beside", duration)?;
     let outcomes = peers(testbed, settings, scanner.is_some())?;
     let torrent = torrent.end(testbed, settings)?;
     let beside = Downloads::end(beside, testbed, duration)?;
@@ -102,7 +95,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let recorded = Recorded::read(testbed)?;
     let files = outcomes.iter().filter_map(|one| one.file.as_ref());
     let files = files.chain([&torrent.file]);
-    let hashes = arrived::hashes(files.flat_map(|(sent, came)| [sent.as_path(), came.as_path()]))?;
+    let hashes = act::hashes(files.flat_map(|(sent, came)| [sent.as_path(), came.as_path()]))?;
     let observations = tables::Observations {
         settings,
         outcomes: &outcomes,
@@ -116,10 +109,10 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
         hashes: &hashes,
     };
     let mut report = observations.report();
-    let picture = picture::rates(&recorded.before, settings.shape());
+    let picture = rate::rates(&recorded.before, settings.shape());
     report.pictures.push(picture);
     if settings.infected > 0 && scanner.is_none() {
-        report.notes.push(scanner::MISSING.to_owned());
+        report.notes.push(services::MISSING.to_owned());
     }
     Ok(report)
 }
@@ -159,4 +152,36 @@ fn give_the_guest_an_address(testbed: &Testbed<'_>) -> Result<(), LabError> {
     let source = policy::GUEST.to_string();
     let words = ["route", "add", &server, "via", "10.88.1.1", "src", &source];
     Ok(testbed.net.must(Place::Client, "ip", &words)?)
+}
+
+/// Peers of file sharing and chat through the gateway.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// How long the torrent takes at the rate to which it is shaped: that says how long it is.
+    #[serde(deserialize_with = "duration")]
+    pub duration: Duration,
+    /// What the gateway shapes BitTorrent to, kbit/s.
+    pub shape_kbit: u32,
+    /// Downloads by HTTP beside it, started in a second.
+    pub rate: f64,
+    /// Bytes of each of them.
+    pub download_bytes: u32,
+    /// Files of each protocol that may pass.
+    pub transfers: u32,
+    /// Bytes of each of them.
+    pub file_bytes: u32,
+    /// Transfers by eDonkey, which are dropped, and as many of guests by FastTrack, which are rejected.
+    pub refused: u32,
+    /// Files with the EICAR string by Gnutella, and as many by MSNFTP, where clamd is installed.
+    pub infected: u32,
+    /// Conversations in which a keyword is said.
+    pub secrets: u32,
+}
+
+impl Settings {
+    /// What the gateway shapes BitTorrent to, bit/s.
+    fn shape(&self) -> f64 {
+        1e3 * f64::from(self.shape_kbit)
+    }
 }

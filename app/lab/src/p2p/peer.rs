@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::testbed::Testbed;
 
 /// How long a peer may take for all that it does.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A peer that runs. Dropped, it is killed.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Peer {
         words: &[&str],
     ) -> Result<Self, LabError> {
         let mut peer = Self::start(testbed, place, name, words)?;
-        testbed.wait(name, PATIENCE, || {
+        testbed.wait(name, TIMEOUT, || {
             peer.has_ended() || peer.text().contains("listening ")
         })?;
         if peer.has_ended() {
@@ -67,7 +67,7 @@ impl Peer {
 
     /// Waits until it ends by itself.
     pub(super) fn wait(mut self, testbed: &Testbed<'_>) -> Result<Said, LabError> {
-        testbed.wait("a peer", PATIENCE, || self.has_ended())?;
+        testbed.wait("a peer", TIMEOUT, || self.has_ended())?;
         let status = self.running.ended();
         let code = status.ok().flatten().and_then(|status| status.code());
         Ok(Said {

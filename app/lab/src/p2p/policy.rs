@@ -1,13 +1,11 @@
 //! What the gateway does with each application.
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use linkweir_testkit::gateway::client;
-
-use super::settings::Settings;
+use super::Settings;
 use crate::gateway;
-use crate::scanner::Scanner;
+use crate::services::Scanner;
 use crate::testbed::Testbed;
+use linkweir_testkit::gateway::client;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// What nobody may say in a conversation.
 pub(super) const KEYWORD: &str = "project aurora";

@@ -1,17 +1,18 @@
 //! What the records say, in counts.
+//!
+//! Those who look at the wire: before the gateway, where all is that the clients sent, and behind it,
+//! where only that is what it let pass.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-
-use serde::Deserialize;
-
-use super::observers::{BEFORE, BEHIND};
 use super::policy::KEYWORD;
 use super::rate::{Count, summed};
 use crate::error::LabError;
 use crate::gateway::EVENTS;
-use crate::records;
+use crate::program::{self, Ended, Program, is_capturing};
 use crate::testbed::Testbed;
+use linkweir_testkit::gateway::{LAN, Place, WAN};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 
 /// Fields of `gateway_event`.
 #[derive(Debug, Deserialize)]
@@ -72,8 +73,8 @@ impl Recorded {
             behind: Flows::read(testbed, BEHIND)?,
             ..Self::default()
         };
-        records::each(&testbed.path(EVENTS), |event: Event| recorded.take(event))?;
-        records::each(&testbed.path("http.jsonl"), |one: Transaction| {
+        program::each(&testbed.path(EVENTS), |event: Event| recorded.take(event))?;
+        program::each(&testbed.path("http.jsonl"), |one: Transaction| {
             recorded.uris.extend(one.uri);
         })?;
         Ok(recorded)
@@ -141,7 +142,7 @@ impl Recorded {
 impl Flows {
     fn read(testbed: &Testbed<'_>, name: &str) -> Result<Self, LabError> {
         let mut flows = Self::default();
-        records::each(&testbed.path(&format!("{name}.jsonl")), |flow: Flow| {
+        program::each(&testbed.path(&format!("{name}.jsonl")), |flow: Flow| {
             flows.take(flow);
         })?;
         Ok(flows)
@@ -175,5 +176,66 @@ impl Flows {
     /// Content of an application in periods, each with the second in which it began.
     pub(super) fn periods(&self, application: &str) -> Vec<(f64, f64)> {
         self.periods.get(application).cloned().unwrap_or_default()
+    }
+}
+
+/// Records of `flows` before the gateway.
+pub(super) const BEFORE: &str = "flows-before";
+/// Records of `flows` behind it.
+pub(super) const BEHIND: &str = "flows-behind";
+/// How often `flows` writes what was added to a flow: points of the picture.
+const PERIOD: &str = "250ms";
+
+/// `linkweir flows` at both sides, and `linkweir http` behind.
+pub(super) struct Observers {
+    programs: [(&'static str, Program); 3],
+}
+
+/// What they found.
+pub(super) struct Seen {
+    pub(super) before: Ended,
+    pub(super) behind: Ended,
+    pub(super) http: Ended,
+}
+
+impl Observers {
+    /// Starts all, and waits until they capture.
+    pub(super) fn start(testbed: &Testbed<'_>) -> Result<Self, LabError> {
+        let flows = |name: &str, interface: &str| {
+            let out = format!("{name}.jsonl");
+            let words = ["flows", "-i", interface, "--periodic", PERIOD, "-w", &out];
+            Program::start_seen(testbed, Place::Gateway, name, &words)
+        };
+        let words = ["http", "-i", WAN, "-w", "http.jsonl"];
+        let mut observers = Self {
+            programs: [
+                ("flows before the gateway", flows(BEFORE, LAN)?),
+                ("flows behind it", flows(BEHIND, WAN)?),
+                (
+                    "http",
+                    Program::start_seen(testbed, Place::Gateway, "http", &words)?,
+                ),
+            ],
+        };
+        for (_, program) in &mut observers.programs {
+            is_capturing(testbed, program)?;
+        }
+        Ok(observers)
+    }
+
+    /// Where their pages are.
+    pub(super) fn consoles(&self) -> impl Iterator<Item = (&'static str, SocketAddr)> + '_ {
+        let pages = self.programs.iter();
+        pages.filter_map(|(name, program)| Some((*name, program.console?)))
+    }
+
+    /// Ends all.
+    pub(super) fn finish(self) -> Result<Seen, LabError> {
+        let [before, behind, http] = self.programs.map(|(_, program)| program.finish());
+        Ok(Seen {
+            before: before?,
+            behind: behind?,
+            http: http?,
+        })
     }
 }

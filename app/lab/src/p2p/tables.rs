@@ -1,21 +1,17 @@
 //! What each of them says, side by side.
 
+use super::Settings;
+use super::act::{Fate, Outcome};
+use super::policy::{GUEST, MEMBER};
+use super::rate::steady;
+use super::recorded::{Recorded, Seen};
+use super::torrent::{self, CONTENT, Downloaded, Downloads, PATH};
+use crate::program::Ended;
+use crate::report::{Report, Rule, Table, Unit};
+use linkweir_testkit::peers;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-
-use linkweir_testkit::peers;
-
-use super::act::{Fate, Outcome};
-use super::downloads::{Downloads, PATH};
-use super::observers::Seen;
-use super::policy::{GUEST, MEMBER};
-use super::rate::steady;
-use super::recorded::Recorded;
-use super::settings::Settings;
-use super::torrent::{self, CONTENT, Downloaded};
-use crate::program::Ended;
-use crate::report::{Report, Rule, Table, Unit};
 
 /// What rates of the same transfer may be apart, a part of the largest: bins of a quarter of a second at
 /// the edges, and the queue of the shaper (200 ms) of which one side sees the end and the other the

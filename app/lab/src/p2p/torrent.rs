@@ -1,25 +1,29 @@
 //! A file that comes by BitTorrent, and who measures how fast.
+//!
+//! Downloads by HTTP beside the torrent, which nobody shapes.
 
+use super::Settings;
+use super::act::noise;
+use super::rate::Count;
+use crate::curves::quantile;
+use crate::error::LabError;
+use crate::program::{self, Ended, Program};
+use crate::services::url;
+use crate::testbed::Testbed;
+use linkweir_testkit::gateway::{LAN, Place, Torrent};
+use linkweir_testkit::netns::Running;
+use serde::Deserialize;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
-
-use linkweir_testkit::gateway::{LAN, Place, Torrent};
-use linkweir_testkit::netns::Running;
-
-use super::act::noise;
-use super::rate::Count;
-use super::settings::Settings;
-use crate::error::LabError;
-use crate::testbed::Testbed;
 
 /// Bytes of TCP payload in a full frame of Ethernet with timestamps.
 pub(super) const PAYLOAD: f64 = 1448.0;
 /// Bytes of the frame: the rest are headers (14, 20, 32).
 pub(super) const FRAME: f64 = 1514.0;
 /// How much longer than planned it may take: tracker, handshakes, a machine with other work.
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 /// How often the class of the shaper is asked, seconds.
 const PERIOD: &str = "0.2";
 
@@ -89,7 +93,7 @@ impl Download {
         settings: &Settings,
     ) -> Result<Downloaded, LabError> {
         if let Some(fetch) = &mut self.fetch {
-            testbed.wait("the torrent", settings.duration + PATIENCE, || {
+            testbed.wait("the torrent", settings.duration + TIMEOUT, || {
                 !matches!(fetch.ended(), Ok(None))
             })?;
         }
@@ -165,6 +169,81 @@ fn shaped(text: &str) -> Vec<Count> {
         }
     }
     counts
+}
+
+/// Who downloads.
+pub(super) const CLIENTS: &str = "10.16.0.0/24";
+/// What is downloaded.
+pub(super) const PATH: &str = "/file";
+/// How long the last ones may take when no more begin.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Starts them; they begin at a constant rate for this time. `name` is where their records go.
+pub(super) fn start(
+    testbed: &Testbed<'_>,
+    settings: &Settings,
+    name: &str,
+    duration: Duration,
+) -> Result<Program, LabError> {
+    let (url, arrivals) = (url(PATH), format!("constant:{}", settings.rate));
+    let (duration, drain) = (
+        format!("{}ms", duration.as_millis()),
+        format!("{}s", DRAIN.as_secs()),
+    );
+    let more = [
+        "--duration",
+        &duration,
+        "--drain",
+        &drain,
+        "--lag-limit",
+        "1s",
+    ];
+    Program::load(
+        testbed,
+        name,
+        &url,
+        (CLIENTS, &arrivals),
+        testbed.order.seed,
+        &more,
+    )
+}
+
+/// Fields of `load_session`.
+#[derive(Debug, Deserialize)]
+struct Session {
+    service_time_ns: Option<u64>,
+}
+
+/// What came of them.
+pub(super) struct Downloads {
+    /// What the generator says.
+    pub(super) load: Ended,
+    /// From the first byte of a request to the last byte of its response, seconds; sorted.
+    pub(super) times: Vec<f64>,
+}
+
+impl Downloads {
+    /// Waits for the last one.
+    pub(super) fn end(
+        program: Program,
+        testbed: &Testbed<'_>,
+        duration: Duration,
+    ) -> Result<Self, LabError> {
+        let load = program.wait(testbed, duration + DRAIN)?;
+        let mut times = Vec::new();
+        let path = testbed.path(&format!("{}.jsonl", load.name));
+        program::each(&path, |session: Session| {
+            // Far below 2^53 nanoseconds.
+            times.extend(session.service_time_ns.map(|time| time as f64 / 1e9));
+        })?;
+        times.sort_by(f64::total_cmp);
+        Ok(Self { load, times })
+    }
+
+    /// The middle one of all times.
+    pub(super) fn median(&self) -> Option<f64> {
+        quantile(&self.times, 0.5)
+    }
 }
 
 #[cfg(test)]

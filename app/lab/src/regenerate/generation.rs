@@ -1,22 +1,18 @@
 //! One generation: a model is played, what the wire saw is recorded, and its sessions are counted.
 
+use super::Settings;
+use crate::error::LabError;
+use crate::program::{self, Ended, Program, watch};
+use crate::services::{Web, url};
+use crate::testbed::{Testbed, go_first};
+use linkweir_model::log::calendar::parse_date;
+use linkweir_testkit::gateway::Place;
+use linkweir_wire::nanos;
+use serde::Deserialize;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use linkweir_model::log::calendar::parse_date;
-use linkweir_testkit::gateway::Place;
-use serde::Deserialize;
-
-use super::settings::Settings;
-use crate::error::LabError;
-use crate::program::{Ended, Program};
-use crate::records;
-use crate::testbed::Testbed;
-use crate::urgent::go_first;
-use crate::watch::watch;
-use crate::web::{Web, url};
 
 /// Where the clients of all generations are.
 pub(super) const CLIENTS: &str = "10.16.0.0/12";
@@ -104,7 +100,7 @@ impl Generation {
             bins: settings.bins(),
         };
         let mut planned = Vec::new();
-        records::each(&testbed.path(&format!("{name}.jsonl")), |one: Session| {
+        program::each(&testbed.path(&format!("{name}.jsonl")), |one: Session| {
             planned.push(one.planned_ts_ns);
         })?;
         let counts = grid.count(&read_starts(&list)?);
@@ -153,32 +149,17 @@ fn load(
         format!("{}ms", settings.duration.as_millis()),
         format!("{}s", DRAIN.as_secs()),
     );
-    let (seed, records) = (play.seed.to_string(), format!("{name}.jsonl"));
-    let words = [
-        "load",
-        &url,
-        "-i",
-        "cli0",
-        "--gateway",
-        "10.88.1.1",
-        "--clients",
-        &clients,
-        "--arrivals",
-        &arrivals,
+    let more = [
         "--duration",
         &duration,
         "--drain",
         &drain,
-        "--seed",
-        &seed,
         "--script",
         &script,
         "--lag-limit",
         "20ms",
-        "-w",
-        &records,
     ];
-    Program::start(testbed, Place::Client, name, &words)
+    Program::load(testbed, name, &url, (&clients, &arrivals), play.seed, &more)
 }
 
 /// Bits of an address that tell the clients apart.
@@ -247,9 +228,7 @@ struct Grid {
 impl Grid {
     /// How many of these times are in each bin.
     fn count(&self, times_ns: &[u64]) -> Vec<u64> {
-        let width = u64::try_from(self.bin.as_nanos())
-            .unwrap_or(u64::MAX)
-            .max(1);
+        let width = nanos(self.bin).max(1);
         let mut counts = vec![0; self.bins];
         for time in times_ns {
             let Ok(place) = usize::try_from(time.saturating_sub(self.begin_ns) / width) else {

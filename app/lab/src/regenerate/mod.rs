@@ -13,32 +13,29 @@
 //! 50,000 bins; in bins short enough for that to be seen in half a minute hardly a session begins. So it
 //! is made to change more often, by a stated factor, with the same rates in proportion and the same
 //! shares of the time.
-
-mod check;
-mod generation;
-mod model;
-mod moments;
-mod pictures;
-mod settings;
-mod spread;
-mod tables;
-
-use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-
-use linkweir_testkit::gateway::Place;
-use linkweir_testkit::load as servers;
+//!
+//! What a scenario of this kind says.
 
 use crate::error::LabError;
 use crate::program::output;
 use crate::report::Report;
+use crate::services::Web;
+use crate::settings::duration;
 use crate::testbed::Testbed;
-use crate::web::Web;
 use generation::{Generation, Play};
+use linkweir_testkit::gateway::Place;
+use linkweir_testkit::load as servers;
 use model::Model;
-use moments::{FIT_LAGS, LAGS};
-pub use settings::Settings;
-use spread::{PATHS, Spread};
+use moments::{FIT_LAGS, LAGS, PATHS, Spread};
+use serde::Deserialize;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+mod generation;
+mod model;
+mod moments;
+mod tables;
 
 /// The model that comes with the program.
 const MODEL: &str = include_str!("../../scenarios/web.model.json");
@@ -77,8 +74,8 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let second = Generation::play(testbed, &web, settings, &second)?;
 
     testbed.tell("how far paths of the models are from them");
-    let check = check::Checked::of(testbed, &fitted, &second.path)?;
-    let lags = check::all_lags();
+    let check = moments::Checked::of(testbed, &fitted, &second.path)?;
+    let lags = moments::all_lags();
     let models = [Model::read(&known)?, Model::read(&fitted)?].map(|model| model.moments(&lags));
     let observations = tables::Observations {
         settings,
@@ -90,7 +87,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
         models: &models,
     };
     let mut report = observations.report();
-    report.pictures = pictures::all(&observations, &lags);
+    report.pictures = tables::all(&observations, &lags);
     Ok(report)
 }
 
@@ -148,6 +145,34 @@ fn spread(
         &drawn_word,
     ];
     output(testbed, Place::Client, &words)?;
-    let long = spread::read_counts(&drawn)?;
+    let long = moments::read_counts(&drawn)?;
     Ok(Spread::new(&Model::read(model)?, &long, bins, &LAGS))
+}
+
+/// Traffic recorded, a model fitted to the record, and that model played and recorded again.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// Sessions start during this time, in each of the two generations.
+    #[serde(deserialize_with = "duration")]
+    pub duration: Duration,
+    /// Mean sessions per second of the known model.
+    pub rate: f64,
+    /// Duration of a bin in which sessions are counted.
+    #[serde(deserialize_with = "duration")]
+    pub bin: Duration,
+    /// How many times as often as in the model that comes with the program its sources change.
+    pub changes: f64,
+    /// A request begins a new session when nothing came from its client for longer than this.
+    #[serde(deserialize_with = "duration")]
+    pub timeout: Duration,
+}
+
+impl Settings {
+    /// Bins of a generation.
+    fn bins(&self) -> usize {
+        let bin = self.bin.max(Duration::from_nanos(1));
+        let bins = self.duration.as_nanos() / bin.as_nanos();
+        usize::try_from(bins).unwrap_or(usize::MAX).max(1)
+    }
 }

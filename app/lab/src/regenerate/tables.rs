@@ -1,11 +1,11 @@
 //! What each step has.
+//!
+//! Autocovariances and histograms, side by side.
 
-use super::check::{self, Checked};
+use super::Settings;
 use super::generation::{Generation, clients};
-use super::moments::{FIT_LAGS, Histogram, LAGS, Moments};
-use super::settings::Settings;
-use super::spread::{MARGIN, PATHS, Spread};
-use crate::report::{Report, Rule, Table, Unit};
+use super::moments::{self, Checked, FIT_LAGS, Histogram, LAGS, MARGIN, Moments, PATHS, Spread};
+use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
 
 /// What two programs that compute the same figure may differ by: the rounding of sums.
 const ROUNDING: f64 = 1e-6;
@@ -171,7 +171,7 @@ impl Observations<'_> {
     fn arithmetic(&self) -> Table {
         let title = "fitted model against second capture";
         let mut table = Table::new(title, &["model check", "laboratory"]);
-        let lags = check::all_lags();
+        let lags = moments::all_lags();
         let counted = Moments::of(&self.second.counts, &lags);
         let [_, model] = self.models;
         let bins = u64::try_from(self.second.counts.len()).ok();
@@ -193,7 +193,7 @@ impl Observations<'_> {
             ("  with the variance".to_owned(), self.check.ic_with_lag0, 0),
         ];
         for (name, check, from) in rows {
-            let here = check::inequality(&counted, model, from);
+            let here = moments::inequality(&counted, model, from);
             table.row(&name, Unit::Part, same, &[Some(check), Some(here)]);
         }
         let apart = Histogram::of(&self.second.counts).total_variation(&self.fitted.histogram);
@@ -227,4 +227,75 @@ fn rows(table: &mut Table, columns: &[&Moments], tolerances: &[f64]) {
             .collect();
         table.row(&name, Unit::Number, Rule::Within(*tolerance), &cells);
     }
+}
+
+/// All of them; `lags` are those of the models' moments.
+pub(super) fn all(observations: &Observations<'_>, lags: &[usize]) -> Vec<Picture> {
+    let [known, fitted] = observations.models;
+    let bin_s = observations.settings.bin.as_secs_f64();
+    let (first, second) = (&observations.first.counts, &observations.second.counts);
+    let of = |counts: &[u64]| Moments::of(counts, lags);
+    let covariances = [
+        ("known model", known.clone()),
+        ("first capture", of(first)),
+        ("fitted model", fitted.clone()),
+        ("second capture", of(second)),
+    ];
+    let histograms = [
+        ("known model", observations.known.histogram.clone()),
+        ("first capture", Histogram::of(first)),
+        ("fitted model", observations.fitted.histogram.clone()),
+        ("second capture", Histogram::of(second)),
+    ];
+    let curve = |name: &str, points| Curve {
+        name: name.to_owned(),
+        points,
+    };
+    let axis = |name: &str, unit| Axis {
+        name: name.to_owned(),
+        unit,
+        is_logarithmic: false,
+    };
+    // The variance would hide what is behind it.
+    let points = |moments: &Moments| {
+        let pairs = lags.iter().zip(&moments.covariances).skip(1);
+        pairs
+            .map(|(lag, value)| (*lag as f64 * bin_s, *value))
+            .collect()
+    };
+    let starts = |counts: &[u64]| {
+        let places = counts.iter().enumerate();
+        places
+            .map(|(place, count)| (place as f64 * bin_s, *count as f64))
+            .collect()
+    };
+    vec![
+        Picture {
+            title: "Autocovariance of sessions in a bin".to_owned(),
+            x: axis("lag", Unit::Seconds),
+            y: axis("autocovariance", Unit::Number),
+            curves: covariances
+                .iter()
+                .map(|(name, moments)| curve(name, points(moments)))
+                .collect(),
+        },
+        Picture {
+            title: "Histogram of sessions in a bin".to_owned(),
+            x: axis("sessions in a bin", Unit::Count),
+            y: axis("part of the bins", Unit::Part),
+            curves: histograms
+                .iter()
+                .map(|(name, histogram)| curve(name, histogram.points()))
+                .collect(),
+        },
+        Picture {
+            title: "Sessions that begin in a bin".to_owned(),
+            x: axis("time", Unit::Seconds),
+            y: axis("sessions", Unit::Count),
+            curves: vec![
+                curve("first capture", starts(first)),
+                curve("second capture", starts(second)),
+            ],
+        },
+    ]
 }

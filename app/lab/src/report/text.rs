@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_a_column_for_each_witness() {
+    fn a_table_has_a_column_for_each_observer() {
         let mut table = Table::new("what", &["load", "nginx"]);
         table.count("sessions", Rule::Same, &[Some(1000), Some(999)]);
         table.count("seen", Rule::Shown, &[None, Some(5)]);

@@ -1,29 +1,27 @@
 //! Load through the gateway, while everybody counts.
+//!
+//! Those who look at the wire behind the gateway.
+
+use crate::error::LabError;
+use crate::gateway::{self, Gateway};
+use crate::line::Line;
+use crate::program::{Ended, Program};
+use crate::report::{Report, Rule};
+use crate::services::{Web, url};
+use crate::testbed::{Testbed, need};
+use linkweir_testkit::gateway::{Place, WAN};
+use linkweir_testkit::load as servers;
+use planted::Planted;
+use std::net::SocketAddr;
+use std::time::Duration;
+use std::{fs, iter};
 
 mod losses;
-mod observers;
 mod planted;
 mod settings;
 mod tables;
 mod times;
 
-use std::fs;
-use std::iter;
-use std::time::Duration;
-
-use linkweir_testkit::gateway::Place;
-use linkweir_testkit::load as servers;
-
-use crate::error::LabError;
-use crate::gateway::{self, Gateway};
-use crate::line::Line;
-use crate::program::Program;
-use crate::report::Report;
-use crate::report::Rule;
-use crate::testbed::{Testbed, need};
-use crate::web::{Web, url};
-use observers::Observers;
-use planted::Planted;
 pub use settings::Settings;
 
 /// The model that comes with the program: two days of the World Cup 1998 log. Source: fitted by
@@ -164,38 +162,81 @@ fn load(settings: &Settings, testbed: &Testbed<'_>) -> Result<Program, LabError>
         format!("{}ns", settings.model_bin.as_nanos()),
         format!("{}s", DRAIN.as_secs()),
     );
-    let (script, seed) = (script.display().to_string(), testbed.order.seed.to_string());
+    let script = script.display().to_string();
     let clients = format!("{},{}", settings.clients, settings.guests);
     // In figures of their own.
     let guests = format!("guests:{}:ttl=64", settings.guests);
-    let url = url("/small");
-    let words = [
-        "load",
-        &url,
-        "-i",
-        testbed.clients,
-        "--gateway",
-        "10.88.1.1",
-        "--clients",
-        &clients,
+    let more = [
         "--group",
         &guests,
-        "--arrivals",
-        &arrivals,
         "--model-bin",
         &bin,
         "--duration",
         &duration,
         "--drain",
         &drain,
-        "--seed",
-        &seed,
         "--script",
         &script,
         "--lag-limit",
         "20ms",
-        "-w",
-        "load.jsonl",
     ];
-    Program::start(testbed, Place::Client, "load", &words)
+    Program::load(
+        testbed,
+        "load",
+        &url("/small"),
+        (&clients, &arrivals),
+        testbed.order.seed,
+        &more,
+    )
+}
+
+/// How long they may take until they capture.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// `linkweir http` and `linkweir flows`.
+struct Observers {
+    http: Program,
+    flows: Program,
+}
+
+/// What they found.
+struct Seen {
+    http: Ended,
+    flows: Ended,
+}
+
+impl Observers {
+    /// Starts both, and waits until they capture.
+    fn start(testbed: &Testbed<'_>) -> Result<Self, LabError> {
+        let words = ["http", "-i", WAN, "-w", "http.jsonl"];
+        let http = Program::start_seen(testbed, Place::Gateway, "http", &words)?;
+        let words = ["flows", "-i", WAN, "-w", "flows.jsonl"];
+        let flows = Program::start_seen(testbed, Place::Gateway, "flows", &words)?;
+        let mut observers = Self { http, flows };
+        let both = [&mut observers.http, &mut observers.flows];
+        for program in both {
+            let id = program.id();
+            testbed.wait("the capture", TIMEOUT, || {
+                program.has_ended() || testbed.net.packet_sockets_of(Place::Gateway, id) > 0
+            })?;
+            program.must_run()?;
+        }
+        Ok(observers)
+    }
+
+    /// Where their pages are.
+    fn consoles(&self) -> impl Iterator<Item = (&'static str, SocketAddr)> + use<> {
+        let pages = [("http", self.http.console), ("flows", self.flows.console)];
+        pages
+            .into_iter()
+            .filter_map(|(name, console)| Some((name, console?)))
+    }
+
+    /// Ends both.
+    fn finish(self) -> Result<Seen, LabError> {
+        Ok(Seen {
+            http: self.http.finish()?,
+            flows: self.flows.finish()?,
+        })
+    }
 }

@@ -6,9 +6,8 @@ use linkweir_testkit::gateway::Place;
 use super::settings::Settings;
 use crate::error::LabError;
 use crate::program::Program;
-use crate::scanner::{self, Scanner};
+use crate::services::{self, Scanner, Web, url};
 use crate::testbed::Testbed;
-use crate::web::{Web, url};
 
 /// What the policy looks for.
 pub(super) const KEYWORD: &str = "project aurora";
@@ -51,7 +50,7 @@ impl Planted {
         if planted.scanner.is_some() {
             planted.viruses = settings.planted_viruses;
         } else {
-            planted.without = Some(scanner::MISSING.to_owned());
+            planted.without = Some(services::MISSING.to_owned());
         }
         Ok(planted)
     }

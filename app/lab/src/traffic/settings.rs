@@ -1,8 +1,8 @@
 //! What a scenario of this kind says.
 
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use linkweir_record::{IpNet, Prefix, PrefixError};
 use serde::Deserialize;
 
 use crate::line::Harm;
@@ -50,8 +50,8 @@ pub struct Line {
 /// Most sessions per second that anybody may ask for, and the longest run: beyond lies a typing error.
 const MOST_PER_SECOND: f64 = 1e6;
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// Fewest addresses of clients.
-const FEWEST: u32 = 256;
+/// With fewer than 256 addresses of clients, ports are used again too soon.
+const LONGEST_PREFIX: u8 = 24;
 /// What the laboratory itself has.
 const TAKEN: [&str; 2] = ["10.88.0.0/16", CARRIERS];
 /// Who fetches what is planted.
@@ -64,21 +64,22 @@ impl Settings {
         time("duration", self.duration)?;
         time("model-bin", self.model_bin)?;
         let prefixes = [("clients", &self.clients), ("guests", &self.guests)];
-        let mut taken: Vec<(&str, Prefix)> = Vec::new();
-        for prefix in TAKEN {
-            taken.push((prefix, Prefix::read(prefix)?));
+        let mut taken: Vec<(&str, IpNet)> = Vec::new();
+        for own in TAKEN {
+            taken.push((own, prefix(own)?));
         }
         for (name, text) in prefixes {
-            let prefix = Prefix::read(text).map_err(|why| format!("{name}: {why}"))?;
-            if prefix.last - prefix.first < FEWEST - 1 {
+            let net = prefix(text).map_err(|why| format!("{name}: {why}"))?;
+            if net.prefix_len() > LONGEST_PREFIX {
                 return Err(format!(
-                    "{name}: {text} has fewer than {FEWEST} addresses, whose ports would be used again too soon"
+                    "{name}: {text} has fewer than 256 addresses, so ports would be used again too soon"
                 ));
             }
-            if let Some((other, _)) = taken.iter().find(|(_, other)| other.meets(prefix)) {
+            let meets = |other: &IpNet| other.contains(&net) || net.contains(other);
+            if let Some((other, _)) = taken.iter().find(|(_, other)| meets(other)) {
                 return Err(format!("{name}: {text} has addresses of {other} in it"));
             }
-            taken.push((text, prefix));
+            taken.push((text, net));
         }
         let Some(line) = &self.line else {
             return Ok(());
@@ -112,33 +113,16 @@ fn time(name: &str, time: Duration) -> Result<(), String> {
     }
 }
 
-/// Addresses of IPv4 that begin alike.
-#[derive(Debug, Clone, Copy)]
-struct Prefix {
-    first: u32,
-    last: u32,
-}
-
-impl Prefix {
-    fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no prefix of IPv4 addresses, for example 10.16.0.0/14");
-        let (address, length) = text.split_once('/').ok_or_else(wrong)?;
-        let address: Ipv4Addr = address.parse().map_err(|_| wrong())?;
-        let length: u32 = length.parse().map_err(|_| wrong())?;
-        // All of them is none.
-        let mask = 32_u32
-            .checked_sub(length)
-            .and_then(|bits| u32::MAX.checked_shl(bits))
-            .ok_or_else(wrong)?;
-        let first = address.to_bits() & mask;
-        Ok(Self {
-            first,
-            last: first | !mask,
-        })
-    }
-
-    const fn meets(self, other: Self) -> bool {
-        self.first <= other.last && other.first <= self.last
+/// A prefix of IPv4 addresses.
+fn prefix(text: &str) -> Result<IpNet, String> {
+    let prefix: Prefix = text
+        .parse()
+        .map_err(|error: PrefixError| error.to_string())?;
+    match prefix.0 {
+        net @ IpNet::V4(_) => Ok(net),
+        IpNet::V6(_) => Err(format!(
+            "`{text}` is not a prefix of IPv4 addresses, for example 10.16.0.0/14"
+        )),
     }
 }
 

@@ -1,14 +1,12 @@
 //! What each of them says, side by side.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use linkweir_testkit::load::log::Visit;
-use serde_json::Value;
-
-use super::observers::Seen;
+use super::Seen;
 use super::settings::Settings;
 use crate::program::Ended;
 use crate::report::{Report, Rule, Table, Unit};
+use linkweir_testkit::load::log::Visit;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that was said.
 pub(super) struct Observations<'a> {
@@ -204,12 +202,10 @@ impl Observations<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
+    use super::*;
     use linkweir_testkit::load::log;
     use serde_json::json;
-
-    use super::*;
+    use std::time::Duration;
 
     fn ended(name: &str, summary: Value) -> Ended {
         Ended {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::curves::{complementary, quantile};
 use crate::error::LabError;
-use crate::records::{self, Flow, Session, Transaction};
+use crate::program::{self, Flow, Session, Transaction};
 use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
 use crate::testbed::Testbed;
 
@@ -64,7 +64,7 @@ pub(super) fn compare(
 impl Read {
     fn from(testbed: &Testbed<'_>) -> Result<Self, LabError> {
         let mut read = Self::default();
-        records::each(&testbed.path("load.jsonl"), |one: Session| {
+        program::each(&testbed.path("load.jsonl"), |one: Session| {
             read.starts.extend(one.started_ts_ns);
             if let (Some(port), Some(wait)) = (one.client_port, one.first_byte_ns) {
                 let times = read.times.entry((one.client_ip, port)).or_default();
@@ -73,7 +73,7 @@ impl Read {
         })?;
         // The first request of each connection.
         let mut first: HashMap<Socket, u64> = HashMap::new();
-        records::each(&testbed.path("http.jsonl"), |one: Transaction| {
+        program::each(&testbed.path("http.jsonl"), |one: Transaction| {
             let socket = (one.client_ip, one.client_port);
             let (Some(times), Some(at), Some(wait)) = (
                 read.times.get_mut(&socket),
@@ -88,7 +88,7 @@ impl Read {
                 times.wire = Some(from_nanos(wait));
             }
         })?;
-        records::each(&testbed.path("flows.jsonl"), |flow: Flow| {
+        program::each(&testbed.path("flows.jsonl"), |flow: Flow| {
             let socket = (flow.c_ip, flow.c_port);
             if let (Some(times), Some(asked), Some(answered)) =
                 (read.times.get_mut(&socket), flow.c_first, flow.s_first)

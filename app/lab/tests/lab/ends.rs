@@ -13,7 +13,7 @@ use linkweir_testkit::ran::skipped;
 use tempfile::TempDir;
 
 /// How long the start, the load or the end may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// Debian's user without rights.
 const NOBODY: u32 = 65534;
 
@@ -108,7 +108,7 @@ impl Lab {
 
     /// Waits until sessions begin; `false`, and a loud word, where the laboratory cannot be.
     fn is_under_load(&mut self) -> bool {
-        let came = until(PATIENCE, || {
+        let came = until(TIMEOUT, || {
             self.read("stderr").contains("sessions: ") || !matches!(self.running.ended(), Ok(None))
         });
         let said = self.read("stderr");
@@ -125,7 +125,7 @@ impl Lab {
     fn has_measured(&self) {
         const ENOUGH: usize = 300;
         let directories = || fs::read_dir(self.directory.path()).unwrap().flatten();
-        let came = until(PATIENCE, || {
+        let came = until(TIMEOUT, || {
             let logs = directories().map(|entry| fs::read(entry.path().join("web/access.log")));
             let lines = |log: Vec<u8>| log.split(|byte| *byte == b'\n').count();
             logs.flatten().map(lines).sum::<usize>() > ENOUGH
@@ -145,7 +145,7 @@ impl Lab {
     #[track_caller]
     fn leaves_nothing(&mut self) -> ExitStatus {
         let mut status = None;
-        until(PATIENCE, || {
+        until(TIMEOUT, || {
             status = self.running.ended().unwrap();
             status.is_some()
         });
@@ -244,7 +244,7 @@ fn when_a_key_ends_it_before_there_is_anything() {
         return;
     };
     let begins = |lab: &Lab| lab.read("stderr").contains("the web server");
-    until(PATIENCE, || {
+    until(TIMEOUT, || {
         begins(&lab) || !matches!(lab.running.ended(), Ok(None))
     });
     if cannot_be(&lab.read("stderr")) {
@@ -275,7 +275,7 @@ fn when_it_is_killed() {
             let named = ["nginx", " gateway run", " http -i", " flows -i", " load "];
             named.iter().all(|name| all.contains(name)) && !lab.left().is_empty()
         };
-        assert!(until(PATIENCE, || has_all(&lab)), "{:?}", lab.processes());
+        assert!(until(TIMEOUT, || has_all(&lab)), "{:?}", lab.processes());
         lab.running.signal("KILL").unwrap();
         let status = lab.leaves_nothing();
         assert_eq!(status.code(), None, "{who:?}");

@@ -20,7 +20,7 @@ use super::{Family, Part};
 use crate::conversation::Side;
 
 /// How long a script waits for anything.
-const PATIENCE: Duration = Duration::from_millis(3000);
+const TIMEOUT: Duration = Duration::from_millis(3000);
 /// After which time what is not acknowledged is sent again.
 const AGAIN: Duration = Duration::from_millis(300);
 /// How often that is done while nothing new is acknowledged.
@@ -363,14 +363,14 @@ impl<'a> Player<'a> {
     }
 
     fn wait(&mut self, until: Until) {
-        let mut end = deadline(PATIENCE);
+        let mut end = deadline(TIMEOUT);
         let mut again = deadline(AGAIN);
         let mut times = 0;
         while !self.is_so(until) && !self.is_reset {
             let before = self.acknowledged;
             let came = self.take(end.min(again));
             if self.acknowledged != before {
-                (end, again, times) = (deadline(PATIENCE), deadline(AGAIN), 0);
+                (end, again, times) = (deadline(TIMEOUT), deadline(AGAIN), 0);
             }
             if came {
                 continue;

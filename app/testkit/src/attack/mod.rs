@@ -13,7 +13,6 @@
 //! are the kernel's, which answers for them on the link, but it gets nothing of TCP for them; see [`set_up`].
 
 mod coding;
-mod hello;
 mod honest;
 mod hostile;
 pub mod http;

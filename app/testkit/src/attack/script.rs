@@ -40,13 +40,11 @@
 //! ```
 //! In texts `\r`, `\n`, `\"`, `\\` and `\xNN` are bytes. What stands behind `#` is a comment.
 
-use std::fmt;
-
-use linkweir_wire::TcpFlags;
-
-use super::hello::{Form, hello};
+use super::honest::{Form, hello};
 use super::{FORBIDDEN, Family};
 use crate::conversation::Side;
+use linkweir_wire::TcpFlags;
+use std::fmt;
 
 /// A line that says nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,7 @@
 //! The gateway forwards, and nothing else until a test puts something there. The namespaces have no
 //! names; as those of [`netns`](crate::netns) they go with the [`Net`] and with the program.
 
-mod nginx;
-mod torrent;
+mod programs;
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,8 +16,7 @@ use std::process::Command;
 
 use crate::namespace::Namespace;
 pub use crate::namespace::Unavailable;
-pub use nginx::Nginx;
-pub use torrent::Torrent;
+pub use programs::{Nginx, Torrent};
 
 /// The server's IPv4 address.
 pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 88, 2, 2));

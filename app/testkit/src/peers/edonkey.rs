@@ -4,7 +4,7 @@ use std::io::{self, Seek as _, SeekFrom, Write as _};
 
 use super::options::{Options, Shared};
 use super::talk::Talk;
-use super::{accept, say, strange};
+use super::{say, strange, talk};
 
 const PROTOCOL: u8 = 0xe3;
 const HELLO: u8 = 0x01;
@@ -27,7 +27,7 @@ const RANGE: u32 = 184_320;
 
 pub(super) fn serve(options: &Options) -> io::Result<()> {
     let file = options.shared("file")?;
-    accept::each(options, |talk| upload(talk, &file))
+    talk::each(options, |talk| upload(talk, &file))
 }
 
 fn upload(mut talk: Talk, file: &Shared) -> io::Result<()> {

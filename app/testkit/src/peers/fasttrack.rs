@@ -5,7 +5,7 @@ use std::io;
 use super::http::{Head, head, receive};
 use super::options::{Options, Shared};
 use super::talk::Talk;
-use super::{accept, say, strange};
+use super::{say, strange, talk};
 
 /// The hash by which the file is asked for: 20 bytes in hexadecimal digits.
 const HASH: &str = "8f8e4b7c0d5a6b3c2d1e0f9a8b7c6d5e4f3a2b1c";
@@ -20,7 +20,7 @@ pub(super) fn serve(options: &Options) -> io::Result<()> {
         talk.send(&head(&[&format!("GIVE {PUSH_ID}")], is_lf_only))?;
         return answer(talk, &file, is_lf_only);
     }
-    accept::each(options, |talk| answer(talk, &file, is_lf_only))
+    talk::each(options, |talk| answer(talk, &file, is_lf_only))
 }
 
 fn answer(mut talk: Talk, file: &Shared, is_lf_only: bool) -> io::Result<()> {
@@ -60,7 +60,7 @@ pub(super) fn fetch(options: &Options) -> io::Result<()> {
     let mut talk = if options.has("connect") {
         Talk::connect(options.address("connect")?, options)?
     } else {
-        let mut talk = accept::one(options)?;
+        let mut talk = talk::one(options)?;
         let offer = talk.must_line()?;
         if offer.strip_prefix("GIVE ") != Some(PUSH_ID) || !talk.must_line()?.is_empty() {
             return Err(strange("no push"));

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::http::{Head, head, receive};
 use super::options::{Options, Shared};
 use super::talk::Talk;
-use super::{accept, say, strange};
+use super::{say, strange, talk};
 
 const QUERY: u8 = 0x80;
 const HIT: u8 = 0x81;
@@ -25,7 +25,7 @@ pub(super) fn serve(options: &Options) -> io::Result<()> {
         let first = talk.must_line()?;
         return upload(talk, first, &file);
     }
-    accept::each(options, |mut talk| {
+    talk::each(options, |mut talk| {
         let first = talk.must_line()?;
         if first.starts_with("GNUTELLA CONNECT/0.6") {
             overlay(talk, first, &file)
@@ -153,7 +153,7 @@ fn search(options: &Options) -> io::Result<String> {
 
 /// Waits for a push; gives the connection and the target.
 fn pushed(options: &Options) -> io::Result<(Talk, String)> {
-    let mut talk = accept::one(options)?;
+    let mut talk = talk::one(options)?;
     let offer = talk.must_line()?;
     let name = offer.strip_prefix(&format!("GIV {INDEX}:{SERVENT}/"));
     let target = name.map(|name| format!("/get/{INDEX}/{name}"));

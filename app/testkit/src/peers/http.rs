@@ -1,9 +1,12 @@
 //! HTTP as far as the transfers of FastTrack and Gnutella go (RFC 9112): one request, one response.
+//!
+//! Many HTTP connections that were used once and stay.
 
+use super::options::Options;
+use super::talk::{Talk, pause};
+use super::{say, strange};
 use std::io::{self, Write};
-
-use super::strange;
-use super::talk::Talk;
+use std::time::Duration;
 
 /// A head: its start line, and its fields with names in lower case.
 #[derive(Debug)]
@@ -62,4 +65,27 @@ pub(super) fn head(lines: &[&str], is_lf_only: bool) -> Vec<u8> {
     }
     text.push_str(end);
     text.into_bytes()
+}
+
+/// Opens them one after the other, each with a request and its response; says `holding COUNT` and
+/// keeps them until it is killed.
+pub(super) fn hold(options: &Options) -> io::Result<()> {
+    let address = options.address("connect")?;
+    let path: String = options.get("path")?;
+    let count: usize = options.get("count")?;
+    let request = head(
+        &[&format!("GET {path} HTTP/1.1"), "Host: example.test"],
+        false,
+    );
+    let mut held = Vec::new();
+    for _ in 0..count {
+        let mut talk = Talk::connect(address, options)?;
+        talk.send(&request)?;
+        receive(&mut talk, &mut io::sink())?;
+        held.push(talk);
+    }
+    say(format_args!("holding {}", held.len()));
+    loop {
+        pause(Duration::from_secs(1));
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::options::{Options, Shared};
 use super::talk::Talk;
-use super::{accept, say, strange};
+use super::{say, strange, talk};
 
 /// Bytes of a block after its header.
 const BLOCK: usize = 2045;
@@ -16,7 +16,7 @@ const COOKIE: u32 = 4711;
 pub(super) fn serve(options: &Options) -> io::Result<()> {
     let file = options.shared("file")?;
     let cookie = options.find("cookie")?.unwrap_or(COOKIE);
-    accept::each(options, |talk| send(talk, &file, cookie))
+    talk::each(options, |talk| send(talk, &file, cookie))
 }
 
 pub(super) fn fetch(options: &Options) -> io::Result<()> {

@@ -4,12 +4,12 @@ use std::io::{self, ErrorKind, Write as _};
 
 use super::options::Options;
 use super::talk::Talk;
-use super::{accept, say};
+use super::{say, talk};
 
 /// Answers whatever comes first with the file.
 pub(super) fn serve(options: &Options) -> io::Result<()> {
     let file = options.shared("file")?;
-    accept::each(options, |mut talk| {
+    talk::each(options, |mut talk| {
         if !talk.some()?.is_empty() {
             talk.send(&file.bytes)?;
         }

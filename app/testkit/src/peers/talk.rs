@@ -1,11 +1,12 @@
 //! A connection, and how fast and in which pieces we write to it.
-
-use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+//!
+//! Taking connections.
 
 use super::options::{Options, Pace};
 use super::{say, strange};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 /// Longest line or head that is believed.
 const LONGEST: usize = 64 * 1024;
@@ -152,4 +153,32 @@ impl Talk {
 )]
 pub(super) fn pause(time: Duration) {
     std::thread::sleep(time);
+}
+
+/// Takes connections for ever, each on a thread of its own.
+pub(super) fn each(
+    options: &Options,
+    serve: impl Fn(Talk) -> io::Result<()> + Send + Sync,
+) -> io::Result<()> {
+    let listener = TcpListener::bind(options.address("listen")?)?;
+    say(format_args!("listening {}", listener.local_addr()?));
+    std::thread::scope(|scope| {
+        for stream in listener.incoming() {
+            let talk = Talk::new(stream?, options)?;
+            let serve = &serve;
+            scope.spawn(move || {
+                if let Err(error) = serve(talk) {
+                    say(format_args!("connection failed: {error}"));
+                }
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Takes one connection.
+pub(super) fn one(options: &Options) -> io::Result<Talk> {
+    let listener = TcpListener::bind(options.address("listen")?)?;
+    say(format_args!("listening {}", listener.local_addr()?));
+    Talk::new(listener.accept()?.0, options)
 }

@@ -6,8 +6,7 @@ use linkweir_testkit::gateway::Place;
 use serde::Deserialize;
 
 use crate::error::LabError;
-use crate::program::Ended;
-use crate::records;
+use crate::program::{self, Ended};
 use crate::testbed::Testbed;
 
 /// What the server's kernel counts. Source: RFC 4022; the others are Linux's (`snmp_counter.rst`).
@@ -93,7 +92,7 @@ impl Flows {
     /// Those of all records.
     pub(in crate::traffic) fn read(testbed: &Testbed<'_>) -> Result<Self, LabError> {
         let mut sums = Self::default();
-        records::each(&testbed.path("flows.jsonl"), |flow| sums.add(&flow))?;
+        program::each(&testbed.path("flows.jsonl"), |flow| sums.add(&flow))?;
         Ok(sums)
     }
 

@@ -110,7 +110,7 @@ fn what_was_measured_agrees() {
 }
 
 #[test]
-fn a_witness_that_is_wrong_by_one_is_noticed() {
+fn an_observer_that_is_wrong_by_one_is_noticed() {
     let mut run = Run::measured();
     run.flows.s_pkts_retx -= 1;
     assert_eq!(run.wrong(), ["server: sent again"]);

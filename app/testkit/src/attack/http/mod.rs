@@ -20,7 +20,7 @@ pub use random::random;
 /// The port of the first technique; each has its own, on every address.
 const FIRST_PORT: u16 = 10_000;
 /// Longest that a connection is waited for.
-const PATIENCE: Duration = Duration::from_secs(4);
+const TIMEOUT: Duration = Duration::from_secs(4);
 /// Longest request head.
 const LONGEST: usize = 64 * 1024;
 
@@ -77,8 +77,8 @@ impl Technique {
     }
 
     fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let mut head: Vec<u8> = Vec::new();
         let mut piece = [0; 4096];
         while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < LONGEST {
