@@ -2,22 +2,11 @@
 //! `cargo xtask fuzz-smoke` builds and runs it.
 #![no_main]
 
-mod capture_run;
-
-mod application;
-mod decoder;
-mod dns;
+mod captures;
 mod http;
-mod http1;
-mod http_inspector;
-mod load_response;
-mod load_script;
-mod pcap;
-mod pcapng;
-mod peer_inspectors;
-mod quic;
-mod shards;
-mod tls;
+mod inspectors;
+mod load;
+mod proto;
 mod wire;
 
 use std::sync::OnceLock;
@@ -27,22 +16,22 @@ use libfuzzer_sys::fuzz_target;
 /// Takes one input; what it must not do is panic, hang, or take memory without bounds.
 type Target = fn(&[u8]);
 
-/// Every target. A parser of foreign bytes gets a file and a line here.
+/// Every target. A parser of foreign bytes gets a function and a line here.
 const TARGETS: &[(&str, Target)] = &[
-    ("application", application::target),
-    ("decoder", decoder::target),
-    ("dns", dns::target),
-    ("http", http::target),
-    ("http1", http1::target),
-    ("http_inspector", http_inspector::target),
-    ("load_response", load_response::target),
-    ("load_script", load_script::target),
-    ("pcap", pcap::target),
-    ("pcapng", pcapng::target),
-    ("peer_inspectors", peer_inspectors::target),
-    ("quic", quic::target),
-    ("shards", shards::target),
-    ("tls", tls::target),
+    ("application", proto::application),
+    ("decoder", inspectors::decoder),
+    ("dns", proto::dns),
+    ("http", http::one_stage),
+    ("http1", proto::http1),
+    ("http_inspector", inspectors::http),
+    ("load_response", load::response),
+    ("load_script", load::script),
+    ("pcap", captures::pcap),
+    ("pcapng", captures::pcapng),
+    ("peer_inspectors", inspectors::peers),
+    ("quic", proto::quic),
+    ("shards", http::shards),
+    ("tls", proto::tls),
     ("wire", wire::target),
 ];
 

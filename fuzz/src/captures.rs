@@ -1,10 +1,9 @@
-//! What the targets that read captures share.
-
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Cursor;
+//! Readers of captures on arbitrary files.
 
 use linkweir_capture::{CaptureFiles, ReadOptions};
 use linkweir_engine::{Drops, Fault, Source, SourceEvent};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Cursor;
 
 /// Reads a file with one chunk size and with the default one; both must tell the same.
 pub(crate) fn compare(file: Vec<u8>, chunk_bytes: usize) {
@@ -46,4 +45,40 @@ fn run(file: Vec<u8>, options: ReadOptions) -> (u64, Vec<Fault>, Drops) {
             SourceEvent::End => return (hasher.finish(), faults, source.drops()),
         }
     }
+}
+
+/// Reads arbitrary bytes as a capture of any format and compression, in chunks of any size.
+///
+/// Input: two bytes that give the chunk size (big endian), then the file. Whatever the chunk size,
+/// the frames, the fault and the counters must be the same, and no frame may leave the buffer.
+pub(crate) fn pcap(data: &[u8]) {
+    let Some((&[high, low], file)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let chunk = usize::from(u16::from_be_bytes([high, low])) + 1;
+    compare(file.to_vec(), chunk);
+}
+
+const LITTLE: &[u8] = &[
+    0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255,
+    255, 255, 255, 255, 28, 0, 0, 0, // section header
+    1, 0, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 20, 0, 0, 0, // interface
+];
+const BIG: &[u8] = &[
+    0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 28, 0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0, 255, 255, 255, 255,
+    255, 255, 255, 255, 0, 0, 0, 28, // section header
+    0, 0, 0, 1, 0, 0, 0, 20, 0, 1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 20, // interface
+];
+
+/// Reads arbitrary blocks behind a sound pcapng section header, in chunks of any size.
+///
+/// Input: two bytes that give the chunk size (big endian), whose lowest bit also gives the byte
+/// order; then the blocks behind the section header and one interface description.
+pub(crate) fn pcapng(data: &[u8]) {
+    let Some((&[high, low], blocks)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let chunk = usize::from(u16::from_be_bytes([high, low])) + 1;
+    let head = if low & 1 == 0 { LITTLE } else { BIG };
+    compare([head, blocks].concat(), chunk);
 }

@@ -1,0 +1,185 @@
+//! Parsers of protocols on arbitrary bytes.
+
+use linkweir_proto::application::{Opening, UdpMemory, Verdict, classify_tcp, classify_udp};
+use linkweir_proto::dns::{Data, MAX_NAME, Message, Name, take_framed};
+use linkweir_proto::http1::{
+    MAX_HEAD, Outcome, chunked_length, classify, parse_request, parse_response,
+};
+use linkweir_proto::quic::{
+    ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
+};
+use linkweir_proto::tls::{
+    Parsed, RecordHeader, Ssl2Hello, certificate_name, parse_client_hello, parse_server_hello,
+};
+
+const PORTS: [u16; 16] = [
+    0, 21, 25, 53, 80, 110, 123, 143, 389, 443, 1863, 1900, 1935, 3389, 5353, 40_000,
+];
+
+/// Classifies arbitrary openings: the first byte is what the ports are, the second and third how long
+/// the client's part is. An answer about a side stays what it is when the other side is known to be
+/// silent, and datagrams end the wait.
+pub(crate) fn application(input: &[u8]) {
+    let Some((&[ports, high, low], payload)) = input.split_first_chunk() else {
+        return;
+    };
+    let (client_port, server_port) = (
+        PORTS[usize::from(ports >> 4)],
+        PORTS[usize::from(ports & 15)],
+    );
+    let at = usize::from(u16::from_be_bytes([high, low])).min(payload.len());
+    let (client, server) = payload.split_at(at);
+    let opening = Opening {
+        client,
+        server,
+        client_port,
+        server_port,
+    };
+    let verdict = classify_tcp(&opening);
+    assert_eq!(verdict, classify_tcp(&opening));
+    if client.is_empty() && server.is_empty() {
+        assert_eq!(verdict, Verdict::More);
+    }
+    let mut memory = UdpMemory::default();
+    for round in 0..300 {
+        let is_from_client = round % 2 == 0;
+        let datagram = if is_from_client { client } else { server };
+        match classify_udp(
+            datagram,
+            is_from_client,
+            client_port,
+            server_port,
+            &mut memory,
+        ) {
+            Verdict::More => assert!(round < 20, "waits for ever"),
+            Verdict::Likely(_) => assert!(round < 254, "waits for ever"),
+            Verdict::Is(_) | Verdict::No => break,
+        }
+    }
+}
+
+fn read(bytes: &[u8]) {
+    let Some(message) = Message::parse(bytes) else {
+        return;
+    };
+    let mut name = Name::default();
+    let question = message.question(&mut name);
+    assert!(name.as_bytes().len() <= MAX_NAME);
+    assert!(question.is_some() || !message.is_certain());
+    let [_, announced, ..] = message.counts();
+    let mut records = 0;
+    for answer in message.answers() {
+        records += 1;
+        let mut is_whole = message.read_name(answer.owner, &mut name);
+        if let Data::Cname(target) = answer.data {
+            is_whole |= message.read_name(target, &mut name);
+        }
+        assert!(is_whole || name.as_bytes().is_empty());
+        assert!(name.as_bytes().len() <= MAX_NAME);
+    }
+    assert!(records <= usize::from(announced));
+}
+
+/// Reads arbitrary bytes as messages of DNS, and as a stream of them: no name is longer than names
+/// are, and there are no more records than the header says.
+pub(crate) fn dns(input: &[u8]) {
+    read(input);
+    let mut rest = input;
+    while let Some((message, behind)) = take_framed(rest) {
+        read(message);
+        rest = behind;
+    }
+}
+
+/// Parses arbitrary bytes as heads: whatever they are, slices stay inside, and a head that is whole
+/// is the same head however it is cut.
+pub(crate) fn http1(input: &[u8]) {
+    let _ = classify(input);
+    if let Outcome::Complete(head, len) = parse_request(input) {
+        assert!(len <= input.len().min(MAX_HEAD));
+        assert!(!head.method.is_empty() && !head.target.is_empty());
+        assert_eq!(parse_request(&input[..len]), Outcome::Complete(head, len));
+        if len > 1 {
+            assert!(!matches!(
+                parse_request(&input[..len - 1]),
+                Outcome::Complete(..)
+            ));
+        }
+    }
+    if let Outcome::Complete(head, len) = parse_response(input) {
+        assert!(len <= input.len().min(MAX_HEAD));
+        assert!((100..=999).contains(&head.status_code));
+        assert_eq!(parse_response(&input[..len]), Outcome::Complete(head, len));
+    }
+    if let Some(len) = chunked_length(input) {
+        assert!(len <= input.len());
+        assert_eq!(chunked_length(&input[..len]), Some(len));
+    }
+}
+
+/// Takes arbitrary bytes as datagrams of a client (each with its length in two bytes in front), as
+/// Google's hello and as transport parameters: whatever they are, slices stay inside, and a client
+/// is decrypted four times at most.
+pub(crate) fn quic(input: &[u8]) {
+    let _ = (
+        public_version(input),
+        parse_google_hello(input),
+        user_agent(input),
+    );
+    let mut client = ClientInitials::new();
+    let mut rest = input;
+    let mut initials = 0;
+    while let Some(([high, low], behind)) = rest.split_first_chunk() {
+        let len = usize::from(*high) << 8 | usize::from(*low);
+        let (mut datagram, next) = behind.split_at_checked(len).unwrap_or((behind, &[]));
+        rest = next;
+        while let Some(header) = LongHeader::parse(datagram) {
+            assert!(header.number_at <= datagram.len());
+            if header.kind == Kind::Initial {
+                initials += 1;
+                let progress = client.on_packet(datagram, &header);
+                assert!(initials < 4 || progress != Progress::More);
+                assert!(client.hello().len() <= 8192);
+            }
+            if header.len == 0 {
+                break;
+            }
+            datagram = datagram.get(header.len..).unwrap_or_default();
+        }
+    }
+}
+
+/// Parses arbitrary bytes as hellos, certificates and records: what is whole is the same however
+/// much follows, and what is cut is never whole.
+pub(crate) fn tls(input: &[u8]) {
+    if let Some(header) = input.first_chunk() {
+        let _ = (RecordHeader::parse(*header), Ssl2Hello::parse(*header));
+    }
+    let len = |message: &[u8]| {
+        4 + usize::from(message[1]) * 65536
+            + usize::from(message[2]) * 256
+            + usize::from(message[3])
+    };
+    if let Parsed::Complete(hello) = parse_client_hello(input) {
+        let len = len(input);
+        assert!(hello.alpn.count() <= len && hello.session_id.len() <= 32);
+        assert_eq!(parse_client_hello(&input[..len]), Parsed::Complete(hello));
+        assert!(!matches!(
+            parse_client_hello(&input[..len - 1]),
+            Parsed::Complete(_)
+        ));
+    }
+    if let Parsed::Complete(hello) = parse_server_hello(input) {
+        let len = len(input);
+        assert_eq!(parse_server_hello(&input[..len]), Parsed::Complete(hello));
+        assert!(!matches!(
+            parse_server_hello(&input[..len - 1]),
+            Parsed::Complete(_)
+        ));
+    }
+    if let Parsed::Complete(name) = certificate_name(input) {
+        // More bytes change nothing.
+        let longer = [input, &[0; 8]].concat();
+        assert!(matches!(certificate_name(&longer), Parsed::Complete(same) if same == name));
+    }
+}
