@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 /// How long anything may take before it is an error.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a server, and the request that is sent on it.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ impl Client {
     /// # Errors
     /// The server does not take the connection.
     pub fn connect(server: SocketAddr, path: &str) -> Result<Self> {
-        let stream = TcpStream::connect_timeout(&server, PATIENCE).context("connect")?;
+        let stream = TcpStream::connect_timeout(&server, TIMEOUT).context("connect")?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Self {
             // The least that still takes a head at once: there are ten thousand of these.
             stream: BufReader::with_capacity(1024, stream),

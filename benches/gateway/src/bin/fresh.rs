@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use linkweir_bench_gateway::quantile;
 
 /// How long anything may take before it is an error.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -46,8 +46,8 @@ fn main() -> Result<()> {
 
 /// Asks once; the server ends the connection.
 fn ask(server: SocketAddr, request: &[u8]) -> Result<()> {
-    let mut stream = TcpStream::connect_timeout(&server, PATIENCE).context("connect")?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT).context("connect")?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(request)?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).context("read the answer")?;

@@ -4,10 +4,6 @@
 //! 50,000 at once, each packet of one chosen by chance. Every row runs on one core, in rounds that take
 //! turns; speed is packets per second of CPU time, memory the peak resident size.
 
-mod captures;
-mod growth;
-mod rows;
-
 use super::captures::{Plan, walk};
 use super::harness::{
     Column, Target, digits, find, in_directory, linkweir, megabytes, print, progress, setup,
@@ -17,11 +13,14 @@ use super::programs::{self, Programs, Run, SLOW_ROUNDS, Series, cpu_s, mpps};
 use crate::Outcome;
 use crate::shell::{self, Options, grouped};
 use anyhow::{Context as _, Result};
-use captures::Capture;
+use growth::Capture;
 use linkweir_testkit::many_flows::ManyFlows;
 use rows::ROWS;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+mod growth;
+mod rows;
 
 /// Million packets per second of CPU time, by capture.
 const LEAST_MPPS: [(&str, f64); 2] = [("few big flows", 3.5), ("many flows", 1.8)];
@@ -54,7 +53,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
             own: vec![("linkweir", linkweir), ("pcapwalk", walk.clone())],
             dir: dir.to_path_buf(),
         };
-        let few = captures::few(&plan, &walk, few.as_deref())?;
+        let few = growth::few(&plan, &walk, few.as_deref())?;
         compare(&plan, &few, &programs, runs.max(1), is_short)
     })
 }
@@ -66,7 +65,7 @@ fn compare(
     runs: usize,
     is_short: bool,
 ) -> Outcome {
-    let many = captures::many(&plan.dir, ManyFlows::default())?;
+    let many = growth::many(&plan.dir, ManyFlows::default())?;
     println!("{runs} rounds (slow programs: {SLOW_ROUNDS} at most); CPU time on one core, medians");
     let on = |capture: &Capture| {
         let all = programs.compare(&capture.name, &ROWS, runs, |_| &capture.file)?;

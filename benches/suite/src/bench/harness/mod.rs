@@ -12,7 +12,6 @@ mod place;
 pub(crate) mod proc;
 mod report;
 mod runs;
-mod words;
 
 pub(crate) use chance::{Chance, Zipf};
 pub(crate) use cost::{CORE, Cost, FEEDER_CORE, Job, pin};
@@ -25,7 +24,7 @@ pub(crate) use place::{
 #[cfg(test)]
 pub(crate) use report::reached;
 pub(crate) use report::{
-    Column, Target, cells, digits, megabytes, percent, print, print_cells, verdict,
+    Column, Target, Words, before, cells, count, digits, megabytes, number, percent, print,
+    print_cells, verdict,
 };
 pub(crate) use runs::{Row, Runs, Series, find, median, rounds, row};
-pub(crate) use words::{Words, before, count, number};

@@ -6,7 +6,6 @@
 //! tcpdump and tshark. Then the shares of workers and of the consumers of a feeder are counted, and
 //! the rings of a feeder timed.
 
-mod feed;
 mod readers;
 mod sender;
 mod shares;
@@ -106,7 +105,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         targets.extend(shares);
     }
     if plan.parts.wants("feed") {
-        targets.push(feed::rate(plan.runs.max(1))?);
+        targets.push(sender::rate(plan.runs.max(1))?);
     }
     verdict(&targets)
 }

@@ -29,7 +29,7 @@ pub(super) struct Listens {
     /// Whether what it prints is read; else records go to a file in memory as the others' would.
     is_read: bool,
     /// How long it may go on after the last packet.
-    patience: Duration,
+    timeout: Duration,
     /// Packets and drops, of what it said and the file of its summary.
     figures: fn(&Output, &Path) -> Result<(u64, u64)>,
 }
@@ -40,7 +40,7 @@ const fn listens(program: &'static str, args: &'static [&'static str]) -> Listen
         args,
         is_plain: false,
         is_read: false,
-        patience: Duration::from_secs(10),
+        timeout: Duration::from_secs(10),
         figures: of_libpcap,
     }
 }
@@ -75,7 +75,7 @@ pub(super) static TCPDUMP: Row<Listens> = row("tcpdump", "tcpdump -w /dev/null",
 pub(super) static TSHARK: Row<Listens> = row("tshark", "tshark -T fields", Listens {
     is_plain: true,
     // What it has not looked at by then it would look at for minutes.
-    patience: Duration::from_secs(1),
+    timeout: Duration::from_secs(1),
     ..listens("tshark", &[
         "-n", "-i", "{interface}", "-B", RING_MIB, "-Y", "http", "-T", "fields",
         "-e", "frame.time_epoch", "-e", "ip.src", "-e", "tcp.srcport", "-e", "ip.dst",
@@ -129,7 +129,7 @@ impl Readers<'_> {
         let sent = send()?;
         // The kernel hands over a block that is not full once a second to libpcap.
         std::thread::sleep(Duration::from_millis(1200));
-        rest(id, reader.how.patience);
+        rest(id, reader.how.timeout);
         let cost = Threads::of(id).since(&begin);
         let output = running.finish()?;
         let (packets, dropped) = (reader.how.figures)(&output, &self.summary_path())?;

@@ -19,7 +19,7 @@ use std::time::Duration;
 const MOST_PP: f64 = 0.5;
 /// Slow enough for four programs on two cores: shares are of packets that were not lost.
 const RATE: f64 = 100_000.0;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What one worker or consumer got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -194,7 +194,7 @@ impl Run<'_> {
         ]);
         let running = listening(self.sender.wire, command, workers as usize)?;
         self.send()?;
-        rest(running.id(), PATIENCE);
+        rest(running.id(), TIMEOUT);
         ended(running)?;
         let total = summary(&path)?;
         let each = total.get("workers").and_then(Value::as_array);
@@ -229,7 +229,7 @@ impl Run<'_> {
         }
         self.send()?;
         for consumer in &consumers {
-            rest(consumer.id(), PATIENCE);
+            rest(consumer.id(), TIMEOUT);
         }
         ended(feeder)?;
         // The feed is over: they end by themselves, or when they are asked.

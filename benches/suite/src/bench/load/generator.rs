@@ -54,8 +54,8 @@ pub(super) fn run(site: &Site, job: &Job<'_>) -> Result<Outcome> {
         fs::write(&path, script)?;
         load.arg("--script").arg(&path);
     }
-    let patience = Duration::from_secs(job.seconds.into()) + MORE;
-    let ended = site.run(&mut load, patience)?;
+    let timeout = Duration::from_secs(job.seconds.into()) + MORE;
+    let ended = site.run(&mut load, timeout)?;
     if !matches!(ended.code, Some(0 | 1)) {
         bail!(
             "linkweir load: exit {:?}: {}",

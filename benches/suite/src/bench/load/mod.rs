@@ -13,7 +13,6 @@ mod open;
 mod peers;
 mod rates;
 mod rows;
-mod search;
 mod site;
 
 use super::harness::{Parts, Target, in_memory, linkweir, needs, setup, verdict};

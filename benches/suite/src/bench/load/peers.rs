@@ -63,8 +63,8 @@ pub(super) fn httperf(site: &Site, mode: &Mode, seconds: u32, rate: f64) -> Resu
     ]);
     httperf.args(["--num-calls", &calls.to_string()]);
     // Far beyond what it can do it never ends.
-    let patience = Duration::from_secs(u64::from(seconds) + 3);
-    let Some(ended) = site.run_within(&mut httperf, patience)? else {
+    let timeout = Duration::from_secs(u64::from(seconds) + 3);
+    let Some(ended) = site.run_within(&mut httperf, timeout)? else {
         return Ok(None);
     };
     let reached = of_httperf(&ended.stdout)

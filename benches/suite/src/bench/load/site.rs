@@ -142,9 +142,9 @@ impl Site {
         command
     }
 
-    /// Runs a command until it ends; one that takes longer than `patience` is an error.
-    pub(super) fn run(&self, command: &mut Command, patience: Duration) -> Result<Ended> {
-        let ended = self.run_within(command, patience)?;
+    /// Runs a command until it ends; one that takes longer than `timeout` is an error.
+    pub(super) fn run(&self, command: &mut Command, timeout: Duration) -> Result<Ended> {
+        let ended = self.run_within(command, timeout)?;
         ended.with_context(|| format!("{command:?} does not end"))
     }
 
@@ -152,7 +152,7 @@ impl Site {
     pub(super) fn run_within(
         &self,
         command: &mut Command,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Ended>> {
         let (out, err) = (self.path("stdout"), self.path("stderr"));
         command
@@ -167,7 +167,7 @@ impl Site {
             if let Some(status) = running.ended()? {
                 break status;
             }
-            if begin.elapsed() > patience {
+            if begin.elapsed() > timeout {
                 return Ok(None);
             }
             std::thread::sleep(LOOK);

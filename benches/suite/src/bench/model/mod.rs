@@ -4,7 +4,6 @@
 //! then the targets: the paper's coefficient and means (sec. 3.2).
 
 mod row;
-mod series;
 
 use super::harness::{Target, median, verdict};
 use crate::Outcome;
@@ -43,8 +42,8 @@ pub(super) fn run(args: &[String]) -> Outcome {
     options.rest()?;
     let logs = logs.unwrap_or_else(|| root().join("../shared/weblogs"));
 
-    let mut targets = world_cup(&series::world_cup(&logs, seed)?)?;
-    targets.extend(requests(&series::requests(&logs)?)?);
+    let mut targets = world_cup(&row::world_cup(&logs, seed)?)?;
+    targets.extend(requests(&row::requests(&logs)?)?);
     verdict(&targets)
 }
 

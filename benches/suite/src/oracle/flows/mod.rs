@@ -12,24 +12,21 @@
 //! A difference that `benches/oracle/flow_exceptions.tsv` does not name and explain is a failure, and
 //! so is an exception that no longer applies.
 
-mod conversations;
-mod exceptions;
-mod fields;
-mod ours;
-mod rules;
-mod tcptrace;
-
 use super::labels;
 use crate::Outcome;
 use crate::shell::{self, Options, grouped, print_table, read_unpacked, root};
 use anyhow::{Context as _, Result};
 use conversations::Pair;
-use exceptions::{Difference, Exceptions};
-use fields::FIELDS;
-use ours::Record;
+use fields::{FIELDS, Record};
+use rules::{Difference, Exceptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tcptrace::{Connection, End};
+
+mod conversations;
+mod fields;
+mod rules;
+mod tcptrace;
 
 /// How often the two sides of one field agreed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -114,7 +111,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
         }
         files += 1;
         let capture = captures.join("pcaps").join(&name);
-        let records = match ours::read(&binary, &capture) {
+        let records = match fields::read(&binary, &capture) {
             Ok(records) => records,
             Err(error) => {
                 println!("{name}: {error:#}");
