@@ -3,7 +3,7 @@
 //! In the manuals a comment says where the block behind it comes from:
 //! `<!-- run: COMMAND -->` is followed by a fenced block with the output of a shell command that finds the
 //! program as `linkweir`, as the tests build it, and runs at the root of the checkout; `<!-- fields: http_transaction -->`
-//! (or another kind) by the table of the fields, `<!-- types: http_transaction -->` by that of their types in
+//! (or another kind, or `metrics`) by the table of the fields, `<!-- types: http_transaction -->` by that of their types in
 //! every format, up to the next empty line.
 
 use crate::Outcome;
@@ -12,13 +12,14 @@ use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::Command;
 
-const MANUALS: [&str; 6] = [
+const MANUALS: [&str; 7] = [
     "docs/http.md",
     "docs/flows.md",
     "docs/gateway.md",
     "docs/load.md",
     "docs/lab.md",
     "docs/records.md",
+    "docs/metrics.md",
 ];
 
 /// `docs [--check]`: writes those parts anew, or only says whether they would change.

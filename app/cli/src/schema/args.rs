@@ -6,6 +6,7 @@ use linkweir_record::ddl::KindSchema;
 
 const AFTER_HELP: &str = "Examples:
   linkweir schema http_transaction
+  linkweir schema metrics
   linkweir schema all --format clickhouse --from kafka://broker:9092/linkweir | clickhouse-client --multiquery
   linkweir schema flow --format duckdb --from /data/flows > flows.sql
 
@@ -27,7 +28,8 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SchemaArgs {
-    /// Kind of records; `all` is every kind but `http_half`.
+    /// Kind of records; `all` is every kind but `http_half`, `metrics` are those of `/metrics` instead (as
+    /// Markdown only).
     #[arg(value_name = "KIND", value_parser = kinds())]
     pub(crate) kind: Kinds,
 
@@ -49,6 +51,8 @@ pub(crate) enum Kinds {
     All,
     /// This one.
     One(KindSchema),
+    /// Not records: the metrics of `/metrics`.
+    Metrics,
 }
 
 /// What is printed.
@@ -68,6 +72,9 @@ pub(crate) enum SchemaFormat {
 
 fn kinds() -> impl TypedValueParser<Value = Kinds> {
     let names = KindSchema::every().map(|schema| schema.name);
-    PossibleValuesParser::new(["all"].into_iter().chain(names))
-        .map(|name| KindSchema::named(&name).map_or(Kinds::All, Kinds::One))
+    let others = ["all", "metrics"].into_iter();
+    PossibleValuesParser::new(others.chain(names)).map(|name| match name.as_str() {
+        "metrics" => Kinds::Metrics,
+        name => KindSchema::named(name).map_or(Kinds::All, Kinds::One),
+    })
 }

@@ -21,9 +21,16 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
     let kinds = match &args.kind {
         Kinds::All => KindSchema::all().to_vec(),
         Kinds::One(schema) => vec![*schema],
+        Kinds::Metrics => Vec::new(),
     };
     let from = args.from.as_deref();
     let text = match args.format {
+        SchemaFormat::Markdown if matches!(args.kind, Kinds::Metrics) && from.is_none() => {
+            format!("# metrics\n\n{}", linkweir_live::metrics_markdown())
+        }
+        _ if matches!(args.kind, Kinds::Metrics) => {
+            return Err(wrong("metrics are printed as markdown only, without --from"));
+        }
         SchemaFormat::Markdown | SchemaFormat::Types | SchemaFormat::Json if from.is_some() => {
             return Err(wrong("--from goes with --format clickhouse or duckdb"));
         }
@@ -91,7 +98,7 @@ fn duckdb(kinds: &Kinds, from: Option<&str>) -> anyhow::Result<String> {
     }
     Ok(match kinds {
         Kinds::One(schema) => duckdb_view(schema, directory),
-        Kinds::All => {
+        Kinds::All | Kinds::Metrics => {
             let views = KindSchema::all().map(|schema| {
                 let directory = format!("{}/{}", directory.trim_end_matches('/'), schema.name);
                 duckdb_view(&schema, &directory)
