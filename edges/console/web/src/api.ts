@@ -104,7 +104,7 @@ export interface Meta {
   interval_s: number;
   started_ms: number;
   finished: boolean;
-  /** The statistics of several probes, of which /api/probes tells. */
+  /** The statistics of several probes, listed by /api/probes. */
   merged?: boolean;
 }
 
@@ -149,7 +149,7 @@ export interface Snapshot {
 export const WINDOWS = ["60", "300", "all"] as const;
 export type Window = (typeof WINDOWS)[number];
 
-/** A key and its numbers; which ones is told by the kind of records. */
+/** A key and its numbers, which depend on the kind of records. */
 export interface TopRow extends Readonly<Record<string, string | number | null>> {
   key: string;
 }

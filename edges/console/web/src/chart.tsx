@@ -194,7 +194,7 @@ function step(plot: uPlot, event: KeyboardEvent): void {
 
 /** A chart; its intervals are of the kind that its lines read. */
 export function TimeChart<T extends Tick>({ lines, ...rest }: Props<T>) {
-  // What comes is of the kind that the server said, and a page is made for one kind.
+  // All data are of the kind in the snapshot, and a page is made for one kind.
   const props: Options = { ...rest, lines: lines as readonly unknown[] as readonly Line[] };
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);

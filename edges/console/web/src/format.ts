@@ -104,7 +104,7 @@ export function date(ms: number, zone: Zone): string {
   return clockFormat(zone, { day: "2-digit", month: "short", year: "numeric" }, "d").format(ms);
 }
 
-/** 0.001 -> "10⁻³"; 1 -> "1", 10 -> "10"; "" for what is no power of ten. */
+/** 0.001 -> "10⁻³"; 1 -> "1", 10 -> "10"; "" for anything else. */
 export function powerOfTen(value: number): string {
   const exponent = Math.round(Math.log10(value));
   if (Math.abs(value / 10 ** exponent - 1) > 1e-6) return "";

@@ -234,7 +234,7 @@ function State({ status }: { status: GatewayStatus }) {
 export function GatewayCards() {
   const status = gatewayNow.value?.status ?? null;
   if (status === null) {
-    return <Card id="state" title="Gateway"><p class="none">The gateway has not said anything of itself yet.</p></Card>;
+    return <Card id="state" title="Gateway"><p class="none">The gateway has not reported its status yet.</p></Card>;
   }
   return (
     <>

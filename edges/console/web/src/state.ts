@@ -16,13 +16,13 @@ export type Theme = (typeof THEMES)[number];
 
 export type Overlay = Window | "none";
 
-// What the server said.
+// What the server sent.
 export const meta = signal<Meta | null>(null);
 export const totals = signal<Totals | null>(null);
 export const ticks = signal<readonly Tick[]>([]);
 /** connecting: nothing has come yet; lost: it was there. */
 export const link = signal<"connecting" | "open" | "lost" | "ended">("connecting");
-/** What the server said when it gave no snapshot. */
+/** The error of the server when it gave no snapshot. */
 export const refusal = signal("");
 /** When the last interval came, by the clock of this page. */
 export const arrivedAt = signal(0);

@@ -105,7 +105,7 @@ function KindTiles({ tick }: { tick: Tick | null }) {
   }
 }
 
-/** How full the table is, or, where nobody knows how much it can hold, how much is in it. */
+/** How full the table is, or, if its capacity is unknown, how many entries it has. */
 function TableTile({ tick }: { tick: Tick | null }) {
   const { entries, capacity } = tick?.table ?? { entries: 0, capacity: 0 };
   if (tick !== null && capacity === 0) {

@@ -18,7 +18,7 @@ interface ColumnInfo {
   /** By what the server picks the rows when there are more than fit: those that the column is about. */
   pick: string;
   show: (row: TopRow) => string;
-  /** What it is sorted by, where that is no number of the row. */
+  /** What it is sorted by, if that is not a number of the row. */
   value?: (row: TopRow) => number | null;
   warn?: (row: TopRow) => boolean;
   hint?: string;
@@ -78,7 +78,7 @@ const TABLES: Readonly<Record<Kind, Tables>> = {
       { id: "bytes", name: "Bytes", pick: "bytes", show: (row) => format.si(amount(row, "bytes"), "B"), hint: "Bytes of IP packets, both directions" },
       counted("flows", "Flows", "flows", "Flows that ended"),
       counted("reset", "Reset", "failed", "Flows that one side broke off"),
-      { ...counted("unanswered", "Unanswered", "failed", "Flows that nobody answered"), warn: (row) => amount(row, "unanswered") > 0.05 * Math.max(1, amount(row, "flows")) },
+      { ...counted("unanswered", "Unanswered", "failed", "Flows without an answer"), warn: (row) => amount(row, "unanswered") > 0.05 * Math.max(1, amount(row, "flows")) },
       {
         id: "retransmissions", name: "Sent again", pick: "retransmissions", hint: "Of TCP segments with payload",
         value: lostShare,
