@@ -27,7 +27,7 @@ impl<B: Word> What<B> {
     /// The file of that name: `series`, or the name of a table.
     ///
     /// # Errors
-    /// Where there is none of that name.
+    /// There is no file of that name.
     pub fn of<K: Kind<By = B>>(word: &str) -> Result<Self, UnknownFile> {
         if word == "series" {
             return Ok(Self::Series);

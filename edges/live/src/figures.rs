@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap;
 use serde_json::{Map, Value};
 
-use crate::api::Percentiles;
 use crate::sketch::wire::{Cause, are_bounded};
 use crate::text::clean;
+use crate::values::Percentiles;
 
 /// Status codes; larger ones count as 0.
 pub(crate) const CODES: u16 = 1000;
@@ -452,7 +452,7 @@ macro_rules! figures {
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct $figures {
             $($(#[$doc])+ pub $name: <$type as $crate::figures::Figure>::Shown,)+
-            $($(#[$of_doc])+ pub $of: Option<$crate::api::Percentiles>,)+
+            $($(#[$of_doc])+ pub $of: Option<$crate::values::Percentiles>,)+
         }
 
         impl serde::Serialize for $figures {
@@ -491,7 +491,7 @@ macro_rules! figures {
             fn figures(&self) -> $figures {
                 let mut figures = $figures {
                     $($name: $crate::figures::Figure::shown(&self.$name),)+
-                    $($of: $crate::interval::percentiles(&self.$of),)+
+                    $($of: $crate::values::Percentiles::of(&self.$of),)+
                 };
                 let derive: fn(&Self, &mut $figures) = $derive;
                 derive(self, &mut figures);
@@ -512,7 +512,7 @@ macro_rules! figures {
 
             fn percentiles(
                 figures: &mut $figures,
-            ) -> Vec<(&'static str, &mut Option<$crate::api::Percentiles>)> {
+            ) -> Vec<(&'static str, &mut Option<$crate::values::Percentiles>)> {
                 vec![$((stringify!($of), &mut figures.$of)),+]
             }
 

@@ -13,15 +13,15 @@ use linkweir_sketch::{TopEntry, TopK};
 
 use crate::alert::Scope;
 use crate::api::{FlowBy, FlowCounts, FlowFigures, FlowKeyed, FlowOf, FlowSort, FlowTopRow};
-use crate::buckets::Buckets;
+use crate::exposition::Buckets;
+use crate::exposition::Family;
 use crate::flow_facts::{Facts, half, handshake, ip_bytes, rtt};
 use crate::flow_metrics::{self, HALVES, RTT_BOUNDS};
-use crate::kind::{Clock, KeyTable, Kind};
-use crate::metrics::{Family, Records};
+use crate::kind::{Clock, KeyTable, Kind, Records};
 use crate::part::{octets, socket_key};
 use crate::scopes::{is_application, is_same};
 
-/// Longest name that is told from others (RFC 1035: 253, and some).
+/// Maximum length of a server name in a table, bytes.
 const NAME_BYTES: usize = 128;
 /// Longest name of an application.
 const APPLICATION_BYTES: usize = 32;
@@ -181,7 +181,7 @@ impl Kind for FlowKind {
         let [names, servers, clients, applications] = tables else {
             return;
         };
-        // A key with nothing is no key of a table: an end that brings no bytes counts as one.
+        // A key needs a count: an end without bytes counts as one.
         let bytes = if facts.has_counters { ip_bytes(row) } else { 0 }.max(1);
         let server = socket_key(row.server.ip, row.server.port);
         // A flow without a name is under no name: its server has it.

@@ -1,12 +1,13 @@
 //! Flows in `/metrics`.
 //!
 //! Counters are of the whole run and never go back; times are histograms with fixed bounds, so that
-//! Prometheus can add those of several probes and take quantiles over any span.
+//! Prometheus can add those of several probes and take quantiles over any window.
 
 use linkweir_record::FlowKind;
 use linkweir_record::flow::Anomaly;
 
-use crate::metrics::{Records, families};
+use crate::exposition::families;
+use crate::kind::Records;
 
 /// Upper bounds of the buckets of round-trip times, nanoseconds, and as Prometheus writes them in
 /// seconds: from a local network to a satellite and a queue before it.

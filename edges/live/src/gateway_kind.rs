@@ -12,20 +12,20 @@ use crate::api::{
     GatewayBy, GatewayCounts, GatewayFigures, GatewayKeyed, GatewayLine, GatewayOf, GatewaySort,
     GatewayTopRow,
 };
-use crate::buckets::Buckets;
+use crate::exposition::Buckets;
+use crate::exposition::Family;
 use crate::gateway::GatewayStatus;
-use crate::gateway_line::line;
+use crate::gateway_line::{application, line};
 use crate::gateway_metrics::{self, SIZE_BOUNDS};
-use crate::kind::{Clock, KeyTable, Kind};
-use crate::metrics::{Family, Records};
+use crate::kind::{Clock, KeyTable, Kind, Records};
 use crate::part::octets;
 use crate::scopes::{is_application, is_same};
 
-/// Longest name of an application that is told from others in a table.
+/// Maximum length of an application name in a table, bytes.
 const APPLICATION_BYTES: usize = 32;
-/// Longest name of a file that is told from others.
+/// Maximum length of a file name in a table, bytes.
 const FILE_BYTES: usize = 128;
-/// Longest finding, with its kind, that is told from others.
+/// Maximum length of a finding with its kind in a table, bytes.
 const FINDING_BYTES: usize = 96;
 
 /// Counts an event with a key.
@@ -63,15 +63,6 @@ pub struct GatewaySeries {
 pub struct GatewayScratch {
     /// Kind and text of what was found; empty where nothing was.
     finding: Vec<u8>,
-}
-
-/// The application of an event, which has one or is of none that is known; empty where it is about no connection.
-pub(super) const fn application<'a>(event: &GatewayEvent<'a>) -> &'a [u8] {
-    if event.text.application.is_empty() && event.row.event.has_connection() {
-        b"unknown"
-    } else {
-        event.text.application
-    }
 }
 
 /// Whether an event says that a rule drops or rejects its connection.
@@ -112,7 +103,7 @@ impl Kind for GatewayKind {
     type Status = GatewayStatus;
     type Event = GatewayLine;
 
-    /// Events come moments after they happened: one that is older than every open interval counts in
+    /// Events come shortly after they happened: one that is older than every open interval counts in
     /// the oldest.
     fn time(view: &GatewayEvent<'_>, clock: Clock) -> u64 {
         view.row.ts_ns.max(clock.open_from)
@@ -171,7 +162,7 @@ impl Kind for GatewayKind {
         let [applications, clients, files, findings] = tables else {
             return;
         };
-        // What an event does not have is no key: most have neither a file nor a finding.
+        // Most events have neither a file nor a finding.
         let given = |key: &'_ [u8]| !key.is_empty();
         let file = view.text.file_name;
         for keyed in [

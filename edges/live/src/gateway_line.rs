@@ -3,7 +3,6 @@
 use linkweir_record::gateway::GatewayEvent;
 
 use crate::api::GatewayLine;
-use crate::gateway_kind::application;
 use crate::part::{address_text, socket_key};
 use crate::text::clean;
 
@@ -20,6 +19,15 @@ fn short(text: &[u8]) -> String {
     let behind = (LINE_BYTES - 3..=LINE_BYTES).rev().take_while(is_inside);
     let end = LINE_BYTES - behind.count();
     clean(text.get(..end).unwrap_or(text)) + "..."
+}
+
+/// The application of an event, which has one or is of none that is known; empty where it is about no connection.
+pub(super) const fn application<'a>(event: &GatewayEvent<'a>) -> &'a [u8] {
+    if event.text.application.is_empty() && event.row.event.has_connection() {
+        b"unknown"
+    } else {
+        event.text.application
+    }
 }
 
 /// The line of an event.

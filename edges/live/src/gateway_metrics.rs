@@ -8,8 +8,9 @@ use std::fmt::Display;
 use linkweir_record::GatewayKind;
 use linkweir_record::gateway::GatewayEventKind;
 
+use crate::exposition::{Samples, exact_seconds, families};
 use crate::gateway::{ApplicationStatus, GatewayStatus, QueueStatus, ScannerStatus, VaultStatus};
-use crate::metrics::{Records, Samples, exact_seconds, families};
+use crate::kind::Records;
 
 /// Upper bounds of the buckets of file sizes, and as Prometheus writes them, bytes: from a thumbnail to
 /// the image of a disk.

@@ -12,7 +12,7 @@ use crate::api::{Percentiles, Tick};
 use crate::figures::Counts as _;
 use crate::kind::Kind;
 
-/// Bins at most.
+/// Maximum number of bins.
 const MAX_BINS: usize = 3600;
 
 /// A distribution of several intervals.

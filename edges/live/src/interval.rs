@@ -1,10 +1,43 @@
-//! An interval that is still open.
+//! What is watched, and an interval that is still open.
 
-use linkweir_sketch::LogLinear;
+use std::time::Duration;
 
-use crate::api::{Dropped, Percentiles, TableState};
+use crate::alert::Rule;
 use crate::figures::Counts as _;
 use crate::kind::Kind;
+use crate::values::{Dropped, TableState};
+
+/// What is watched, and how.
+#[derive(Debug, Clone)]
+pub struct LiveOptions {
+    /// Length of an interval of capture time; at least a millisecond.
+    pub interval: Duration,
+    /// The input, as the user named it.
+    pub source: String,
+    /// Whether it is an interface: intervals follow the clock, with or without packets.
+    pub is_live: bool,
+    /// Alert rules; those after the first [`MAX_RULES`] are left out.
+    pub alerts: Vec<Rule>,
+    /// Whether intervals begin at multiples of their length since the epoch, so that those of several
+    /// probes can be added.
+    pub is_aligned: bool,
+    /// Keys that each table of a part keeps (four times as many for the whole run): every key with
+    /// more than one in `max_keys` of the requests is among them.
+    pub max_keys: usize,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            source: String::new(),
+            is_live: true,
+            alerts: Vec::new(),
+            is_aligned: false,
+            max_keys: 256,
+        }
+    }
+}
 
 /// Counts of an interval, or of a run.
 #[derive(Debug)]
@@ -40,22 +73,7 @@ impl<K: Kind> Sums<K> {
     }
 }
 
-/// The figures of a histogram, `None` of an empty one.
-pub(super) fn percentiles(values: &LogLinear) -> Option<Percentiles> {
-    Some(Percentiles {
-        count: values.count(),
-        min: values.min()?,
-        mean: values.mean()?,
-        p50: values.quantile(0.5)?,
-        p90: values.quantile(0.9)?,
-        p95: values.quantile(0.95)?,
-        p99: values.quantile(0.99)?,
-        p999: values.quantile(0.999)?,
-        max: values.max()?,
-    })
-}
-
-/// An interval between two moments of capture time.
+/// An interval between two timestamps of capture time.
 #[derive(Debug)]
 pub(super) struct Open<K: Kind> {
     pub(super) start: u64,

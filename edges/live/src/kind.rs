@@ -8,9 +8,9 @@ use linkweir_sketch::{TopEntry, TopK};
 use serde::Serialize;
 
 use crate::alert::{Measured, Rule, RuleError, Scope};
-use crate::api::Word;
+use crate::api::{Totals, Word};
+use crate::exposition::Family;
 use crate::figures::{Counts, Keyed};
-use crate::metrics::{Family, Records};
 
 /// Where the time of the writer stands, nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub struct Clock {
 pub struct KeyTable {
     /// What files call it.
     pub name: &'static str,
-    /// Longest key that is told from others.
+    /// Maximum length of a key; longer ones are truncated.
     pub key_bytes: usize,
     /// Whether its keys are addresses, with or without a port.
     pub has_addresses: bool,
@@ -55,6 +55,13 @@ impl KeyTable {
 /// Bytes of an address and a port as a key.
 pub(crate) const ADDRESS_BYTES: usize = 18;
 
+/// What there is of the records of a run.
+#[derive(Debug)]
+pub struct Records<K: Kind> {
+    pub(crate) totals: Totals<K::Figures>,
+    pub(crate) series: K::Series,
+}
+
 /// A kind of record that there are live statistics of.
 ///
 /// The statistics are made of this: `Counts` of an interval add up to those of a run; `Keyed` is what
@@ -68,7 +75,7 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
     const TABLES: &'static [KeyTable];
     /// Its metrics.
     const METRICS: &'static [Family<Records<Self>>];
-    /// Metrics of what the process says of itself.
+    /// Metrics of the status of the process.
     const STATUS_METRICS: &'static [Family<Self::Status>] = &[];
     /// What of a distribution is in a file of intervals.
     const STATS: &'static [&'static str] = &["count", "p50", "p95", "p99"];
@@ -91,7 +98,7 @@ pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
     type Of: Word;
     /// A row of a table.
     type Row: Debug + Clone + PartialEq + Serialize + Send + Sync;
-    /// What the process says of itself; `()` where it says nothing.
+    /// The status of the process; `()` if there is none.
     type Status: Debug + Serialize + Send + Sync;
     /// A record in the list of the last ones; `()` where there is no such list.
     type Event: Debug + Clone + Serialize + Send + Sync;

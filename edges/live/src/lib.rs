@@ -5,7 +5,7 @@
 //!     └ tick(): counters ┴► intervals ─► board ──┼─ top(), ccdf()
 //!                                                └─ metrics(), events_after()
 //! ```
-//! The writer works under a lock that readers take for moments only: what they get are shared copies
+//! The writer works under a lock that readers hold only briefly: what they get are shared copies
 //! (closed intervals and parts never change), and they merge and sort on their own time.
 //!
 //! Time is capture time. Of an interface an interval closes a quarter of a second after its end, of a
@@ -20,8 +20,8 @@
 
 pub mod alert;
 pub mod api;
-mod buckets;
 mod download;
+mod exposition;
 mod figures;
 mod flow;
 mod flow_facts;
@@ -32,21 +32,20 @@ mod gateway_line;
 mod gateway_metrics;
 mod history;
 mod http;
-mod http_metrics;
 mod interval;
 mod kind;
 mod last;
 mod live;
 mod metrics;
 mod part;
-mod posts;
-mod probe_metrics;
 mod scopes;
 mod servers;
 pub mod sketch;
 pub mod text;
 mod url_template;
+mod values;
 mod windows;
+mod words;
 mod writer;
 
 #[cfg(test)]
@@ -57,14 +56,15 @@ mod gateway_tests;
 mod tests;
 
 pub use download::What;
+pub use exposition::{Family, METRICS_CONTENT_TYPE, Samples};
 pub use figures::{Class, Classes, Codes, Columns, Counts, Derived, Figure, Hidden, Keyed, Names};
 pub use flow::{FlowScratch, FlowSeries};
 pub use gateway_kind::{GatewayScratch, GatewaySeries};
 pub use http::HttpScratch;
-pub use kind::{Clock, KeyTable, Kind};
-pub use live::{FlowLive, GatewayLive, Live, LiveOf, LiveOptions, MAX_TICKS, SNAPSHOT_TICKS};
-pub use metrics::{Family, METRICS_CONTENT_TYPE, Records, Samples, metrics_markdown};
-pub use posts::WebhookCounts;
+pub use interval::LiveOptions;
+pub use kind::{Clock, KeyTable, Kind, Records};
+pub use live::{FlowLive, GatewayLive, Live, LiveOf, MAX_TICKS, SNAPSHOT_TICKS};
+pub use metrics::metrics_markdown;
 pub use servers::Servers;
 pub use url_template::{MAX_TEMPLATE_BYTES, url_template};
 pub use writer::TABLES_EVERY;

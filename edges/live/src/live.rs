@@ -9,18 +9,17 @@ use linkweir_engine::{RunReport, Sink, SinkError};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_wire::Timestamp;
 
-use crate::alert::{AlertEvent, MAX_RULES, Rule, Watch};
+use crate::alert::{AlertEvent, MAX_RULES, Watch, WebhookCounts};
 use crate::api::{
     AlertStatus, Ccdf, Dropped, Meta, Now, Probes, Snapshot, Tick, TopTable, Totals, Window,
     Word as _,
 };
 use crate::figures::Counts as _;
 use crate::history::History;
-use crate::interval::Open;
+use crate::interval::{LiveOptions, Open};
 use crate::kind::Kind;
 use crate::part::{Part, merged, rows};
-use crate::posts::WebhookCounts;
-use crate::text::{clean, to_f64};
+use crate::text::{clean, seconds};
 use crate::windows::{Windows, ccdf, join};
 use crate::writer::{Outlet, Standing, Writer};
 
@@ -30,38 +29,6 @@ pub const MAX_TICKS: usize = 3600;
 pub const SNAPSHOT_TICKS: usize = 900;
 /// Alert events that are kept for readers that are behind.
 const MAX_EVENTS: usize = 1024;
-
-/// What is watched, and how.
-#[derive(Debug, Clone)]
-pub struct LiveOptions {
-    /// Length of an interval of capture time; at least a millisecond.
-    pub interval: Duration,
-    /// What is read, as the user named it.
-    pub source: String,
-    /// Whether it is an interface: intervals follow the clock, with or without packets.
-    pub is_live: bool,
-    /// Alert rules; those after the first [`MAX_RULES`] are left out.
-    pub alerts: Vec<Rule>,
-    /// Whether intervals begin at multiples of their length since the epoch, so that those of several
-    /// probes can be added.
-    pub is_aligned: bool,
-    /// Keys that each table of a part keeps (four times as many for the whole run): every key with
-    /// more than one in `max_keys` of the requests is among them.
-    pub max_keys: usize,
-}
-
-impl Default for LiveOptions {
-    fn default() -> Self {
-        Self {
-            interval: Duration::from_secs(1),
-            source: String::new(),
-            is_live: true,
-            alerts: Vec::new(),
-            is_aligned: false,
-            max_keys: 256,
-        }
-    }
-}
 
 /// What readers see.
 #[derive(Debug)]
@@ -78,7 +45,7 @@ pub(crate) struct Board<K: Kind> {
     is_finished: bool,
 }
 
-/// What the process said of itself, and when, milliseconds since the epoch.
+/// The last status of the process, and when it was set, milliseconds since the epoch.
 type Stated<K> = (Arc<<K as Kind>::Status>, u64);
 
 #[derive(Debug)]
@@ -91,7 +58,7 @@ pub(crate) struct Shared<K: Kind> {
     /// The whole run in few intervals.
     history: Mutex<History<K>>,
     pub(crate) status: Mutex<Option<Stated<K>>>,
-    /// Who wants closed intervals and parts themselves.
+    /// Receives closed intervals and parts themselves.
     pub(crate) tap: Mutex<Option<Box<dyn Tap<K>>>>,
     /// The probes whose sketches these statistics are merged from.
     pub(crate) probes: Mutex<Option<Arc<Probes>>>,
@@ -121,11 +88,6 @@ impl<K: Kind> Clone for LiveOf<K> {
 /// A panic elsewhere must not take the statistics with it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Seconds of so many nanoseconds.
-pub(crate) fn seconds(nanos: u64) -> f64 {
-    to_f64(nanos) / 1e9
 }
 
 /// Takes closed intervals and parts on: called in the middle of the run, so it does no work of its own.
@@ -282,29 +244,29 @@ impl<K: Kind> LiveOf<K> {
             .extend(errors.into_iter().filter(|(_, _, count)| *count > 0));
     }
 
-    /// The run has ended: closes what is open. Readers are told.
+    /// The run has ended: closes what is open and notifies readers.
     pub fn finish(&self, report: &RunReport) {
         let now = report.last.map_or(0, Timestamp::as_nanos);
         lock(&self.0.writer).tick(report, now, &mut ToBoard(&self.0));
         self.close();
     }
 
-    /// The run has ended with what the last tick said: closes what is open. Readers are told.
+    /// The run has ended with the state of the last tick: closes what is open and notifies readers.
     pub fn close(&self) {
         lock(&self.0.writer).finish(&mut ToBoard(&self.0));
-        // Who takes intervals learns that there are no more.
+        // The receiver of intervals learns that there are no more.
         *lock(&self.0.tap) = None;
         lock(&self.0.board).is_finished = true;
         self.0.changed.notify_all();
     }
 
-    /// Takes what the process says of itself at `now`. Readers see the last one.
+    /// Sets the status of the process at `now`. Readers see the last one.
     pub fn set_status(&self, status: K::Status, now: Timestamp) {
         let stated = (Arc::new(status), now.as_nanos() / 1_000_000);
         *lock(&self.0.status) = Some(stated);
     }
 
-    /// What the process said last, and when, milliseconds since the epoch.
+    /// The last status of the process, and when it was set, milliseconds since the epoch.
     #[must_use]
     pub fn status(&self) -> Option<(Arc<K::Status>, u64)> {
         lock(&self.0.status).clone()

@@ -1,160 +1,18 @@
-//! The statistics in the text format of Prometheus (version 0.0.4).
+//! Everything in `/metrics`, and the table of it in the manual.
 //!
-//! Every metric is a [`Family`] of a list; from the lists follow the text and the table in the manual. Names
-//! follow the conventions of Prometheus: base units, `_total` on counters, one unit per name. Label values
-//! from the network are escaped as the format asks.
+//! Names follow the conventions of Prometheus: base units, `_total` on counters, one unit per name. What is
+//! special of a kind of record is a list beside the kind.
 
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::Ordering;
 
-use crate::api::{AlertState, AlertStatus, Dropped, Meta, TableState, Totals};
-use crate::buckets::Buckets;
-use crate::kind::Kind;
+use crate::alert::WebhookCounts;
+use crate::api::{AlertState, AlertStatus, Dropped, Meta, Probe, Probes, TableState};
+use crate::exposition::{Family, Samples, expose, families};
+use crate::kind::{Kind, Records};
 use crate::live::{LiveOf, lock};
-use crate::posts::WebhookCounts;
-use crate::{flow_metrics, gateway_metrics, http_metrics, probe_metrics};
-
-/// `Content-Type` of the text.
-pub const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// The samples of a family, out of what a `S` says.
-pub(crate) type Write<S> = fn(&S, &mut Samples<'_>);
-
-/// A metric: its name, its type, its labels, what it counts, and its samples.
-#[derive(Debug)]
-pub struct Family<S> {
-    pub(crate) name: &'static str,
-    pub(crate) kind: &'static str,
-    pub(crate) labels: &'static [&'static str],
-    pub(crate) help: &'static str,
-    pub(crate) samples: Write<S>,
-}
-
-/// Declares a list of metrics: type, name, labels, what it is, and its samples.
-macro_rules! families {
-    ($visibility:vis $list:ident: $of:ty; $($kind:ident $name:literal [$($label:literal),*] $help:literal => $samples:expr;)+) => {
-        $visibility const $list: &[$crate::metrics::Family<$of>] = &[$($crate::metrics::Family {
-            name: $name,
-            kind: stringify!($kind),
-            labels: &[$($label),*],
-            help: $help,
-            samples: $samples,
-        }),+];
-    };
-}
-pub(crate) use families;
-
-/// Takes the samples of a family. One without a sample is left out: a name with no value would look like
-/// something that is measured.
-#[derive(Debug)]
-pub struct Samples<'a> {
-    text: &'a mut String,
-    /// The lines above the first sample, until it comes.
-    head: String,
-    name: &'static str,
-    labels: &'static [&'static str],
-}
-
-/// Escapes a label value: backslash, quotation mark and line feed.
-fn push_escaped(out: &mut String, value: &str) {
-    for c in value.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            c => out.push(c),
-        }
-    }
-}
-
-impl Samples<'_> {
-    /// The value of a family without labels.
-    pub(crate) fn one(&mut self, value: impl Display) {
-        self.of(&[], value);
-    }
-
-    /// The value for these values of the labels.
-    pub(crate) fn of(&mut self, values: &[&str], value: impl Display) {
-        self.line("", values, None, value);
-    }
-
-    /// The values by the one label.
-    pub(crate) fn by<N: AsRef<str>, V: Display>(&mut self, all: impl IntoIterator<Item = (N, V)>) {
-        for (name, value) in all {
-            self.of(&[name.as_ref()], value);
-        }
-    }
-
-    /// A histogram; `sum` is in the unit of the texts of the bounds.
-    pub(crate) fn buckets<const N: usize>(
-        &mut self,
-        values: &[&str],
-        bounds: &[(u64, &'static str); N],
-        buckets: &Buckets<N>,
-        sum: impl Display,
-    ) {
-        let mut below = 0;
-        for (count, (_, le)) in buckets.buckets.iter().zip(bounds) {
-            below = u64::saturating_add(below, *count);
-            self.line("_bucket", values, Some(le), below);
-        }
-        self.line("_bucket", values, Some("+Inf"), buckets.count);
-        self.line("_sum", values, None, sum);
-        self.line("_count", values, None, buckets.count);
-    }
-
-    /// A histogram of nanoseconds, in seconds.
-    pub(crate) fn times<const N: usize>(
-        &mut self,
-        values: &[&str],
-        bounds: &[(u64, &'static str); N],
-        buckets: &Buckets<N>,
-    ) {
-        self.buckets(values, bounds, buckets, exact_seconds(buckets.sum));
-    }
-
-    fn line(&mut self, suffix: &str, values: &[&str], le: Option<&str>, value: impl Display) {
-        self.text.push_str(&self.head);
-        self.head.clear();
-        self.text.push_str(self.name);
-        self.text.push_str(suffix);
-        let labels = self.labels.iter().copied().zip(values.iter().copied());
-        let labels = labels.chain(le.map(|le| ("le", le)));
-        let mut open = '{';
-        for (label, text) in labels {
-            self.text.push(open);
-            open = ',';
-            self.text.push_str(label);
-            self.text.push_str("=\"");
-            push_escaped(self.text, text);
-            self.text.push('"');
-        }
-        let close = if open == ',' { "}" } else { "" };
-        // Writing to a String cannot fail.
-        writeln!(self.text, "{close} {value}").ok();
-    }
-}
-
-/// Writes the families of a list.
-pub(crate) fn expose<S>(text: &mut String, families: &[Family<S>], said: &S) {
-    for family in families {
-        let Family {
-            name, kind, help, ..
-        } = family;
-        let mut samples = Samples {
-            head: format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
-            text,
-            name,
-            labels: family.labels,
-        };
-        (family.samples)(said, &mut samples);
-    }
-}
-
-/// Seconds with all nine digits of the nanoseconds.
-pub(crate) fn exact_seconds(nanos: u128) -> String {
-    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
-}
+use crate::text::to_f64;
+use crate::{flow_metrics, gateway_metrics, http};
 
 /// What there is of a run of any kind.
 #[derive(Debug)]
@@ -206,13 +64,6 @@ families! {
         => |run, out| out.one(run.table.capacity);
 }
 
-/// What there is of the records of a run.
-#[derive(Debug)]
-pub struct Records<K: Kind> {
-    pub(crate) totals: Totals<K::Figures>,
-    pub(crate) series: K::Series,
-}
-
 /// What there is of alerts.
 #[derive(Debug)]
 pub(crate) struct Alerts {
@@ -258,8 +109,39 @@ impl Alerts {
     }
 }
 
+fn by_probe<V: Display>(probes: &Probes, out: &mut Samples<'_>, value: fn(&Probe) -> V) {
+    let all = probes.probes.iter();
+    out.by(all.map(|probe| (&probe.name, value(probe))));
+}
+
+families! {
+    PROBES: Probes;
+    counter "linkweir_sketches_total" [] "Sketches that were merged."
+        => |probes, out| out.one(probes.sketches);
+    counter "linkweir_sketches_refused_total" ["cause"] "Messages that were not sketches of this kind, by cause."
+        => |probes, out| out.by(&probes.refused);
+    gauge "linkweir_probe_up" ["probe"] "Whether the probe sends sketches: neither ended nor stale."
+        => |probes, out| by_probe(probes, out, |probe| { f64::from(u8::from(!probe.has_ended && !probe.is_stale)) });
+    gauge "linkweir_probe_last_seen_timestamp_seconds" ["probe"] "When the last sketch of the probe came."
+        => |probes, out| by_probe(probes, out, |probe| to_f64(probe.last_seen_ms) / 1000.0);
+    counter "linkweir_probe_runs_total" ["probe"] "Runs under the name of the probe."
+        => |probes, out| by_probe(probes, out, |probe| to_f64(probe.runs));
+    counter "linkweir_probe_packets_total" ["probe"] "Packets that the probe analysed."
+        => |probes, out| by_probe(probes, out, |probe| to_f64(probe.packets));
+    counter "linkweir_probe_bytes_total" ["probe"] "Bytes of the packets of the probe on the wire."
+        => |probes, out| by_probe(probes, out, |probe| to_f64(probe.bytes));
+    counter "linkweir_probe_dropped_total" ["probe"] "What the probe lost, whatever the cause."
+        => |probes, out| by_probe(probes, out, |probe| to_f64(probe.dropped.total()));
+    counter "linkweir_probe_missing_intervals_total" ["probe"] "Intervals of the probe that never came."
+        => |probes, out| by_probe(probes, out, |probe| to_f64(probe.missing_intervals));
+    counter "linkweir_probe_late_intervals_total" ["probe"] "Intervals of the probe that came too late for the merged ones, and are in the sums only."
+        => |probes, out| by_probe(probes, out, |probe| to_f64(probe.late_intervals));
+    counter "linkweir_probe_duplicates_total" ["probe"] "Sketches of the probe that came more than once, and were counted once."
+        => |probes, out| by_probe(probes, out, |probe| to_f64(probe.duplicates));
+}
+
 impl<K: Kind> LiveOf<K> {
-    /// Everything that a scraper wants, in the text format of Prometheus.
+    /// Everything for a scraper, in the text format of Prometheus.
     #[must_use]
     pub fn metrics(&self) -> String {
         let totals = self.totals();
@@ -288,7 +170,7 @@ impl<K: Kind> LiveOf<K> {
             expose(&mut text, K::STATUS_METRICS, status.as_ref());
         }
         if let Some(probes) = self.probes() {
-            expose(&mut text, probe_metrics::FAMILIES, probes.as_ref());
+            expose(&mut text, PROBES, probes.as_ref());
         }
         let alerts = Alerts::of(&self.alerts(), self.webhook_counts());
         expose(&mut text, ALERTS, &alerts);
@@ -304,11 +186,11 @@ pub fn metrics_markdown() -> String {
             .to_owned();
     rows(&mut out, "all", RUN);
     rows(&mut out, "all", ALERTS);
-    rows(&mut out, "http", http_metrics::FAMILIES);
+    rows(&mut out, "http", http::FAMILIES);
     rows(&mut out, "flows", flow_metrics::FAMILIES);
     rows(&mut out, "gateway", gateway_metrics::EVENTS);
     rows(&mut out, "gateway", gateway_metrics::STATUS);
-    rows(&mut out, "many probes", probe_metrics::FAMILIES);
+    rows(&mut out, "many probes", PROBES);
     out
 }
 
@@ -341,36 +223,6 @@ fn rows<S>(out: &mut String, of: &str, families: &[Family<S>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn label_values_are_escaped() {
-        families! {
-            LIST: ();
-            gauge "x" ["a", "b"] "X." => |(), out| out.of(&["q\"b\\c\nd", ""], 1.5);
-            counter "y" [] "Y." => |(), out| out.one(2);
-        }
-        let mut text = String::new();
-        expose(&mut text, LIST, &());
-        assert_eq!(
-            text,
-            "# HELP x X.\n# TYPE x gauge\nx{a=\"q\\\"b\\\\c\\nd\",b=\"\"} 1.5\n\
-             # HELP y Y.\n# TYPE y counter\ny 2\n"
-        );
-        assert_eq!(exact_seconds(1_000_000_001), "1.000000001");
-    }
-
-    #[test]
-    fn a_family_without_samples_is_left_out() {
-        families! {
-            LIST: ();
-            counter "a" ["rule"] "Nothing." => |(), out| out.by([("", 0); 0]);
-            counter "b" ["rule"] "Two." => |(), out| out.by([("x", 1), ("y", 2)]);
-        }
-        let mut text = String::new();
-        expose(&mut text, LIST, &());
-        let want = "# HELP b Two.\n# TYPE b counter\nb{rule=\"x\"} 1\nb{rule=\"y\"} 2\n";
-        assert_eq!(text, want);
-    }
 
     #[test]
     fn every_metric_is_in_the_table_once_with_its_unit() {

@@ -1,4 +1,4 @@
-//! Tables over a span of time, from which every window is merged.
+//! Tables over a part of the run, from which every window is merged.
 //!
 //! Memory: four tables of at most `max_keys` keys with a histogram of 1 KiB each, and histograms of
 //! at most 440 KiB; 1.3 MB for 256 keys where all are in use, less in a small network.
@@ -12,7 +12,7 @@ use crate::figures::{Counts as _, Keyed as _};
 use crate::kind::{ADDRESS_BYTES, KeyTable, Kind};
 use crate::text::clean;
 
-/// What was seen in a span of time.
+/// What was seen from `start` to `end`.
 #[derive(Debug)]
 pub(super) struct Part<K: Kind> {
     /// Nanoseconds since the epoch, capture time.
@@ -74,7 +74,7 @@ impl<K: Kind> Part<K> {
         }
     }
 
-    /// Adds a part of another span; the guarantees of the tables hold for both together.
+    /// Adds another part; the guarantees of the tables hold for both together.
     pub(super) fn merge(&mut self, other: &Self) {
         self.start = self.start.min(other.start);
         self.end = self.end.max(other.end);

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::buckets::Buckets;
+use crate::exposition::Buckets;
 
 /// A histogram of response times.
 pub(super) type Histogram = Buckets<16>;

@@ -39,6 +39,12 @@ pub fn clean(bytes: &[u8]) -> String {
     out
 }
 
+/// Seconds of so many nanoseconds.
+#[must_use]
+pub fn seconds(nanos: u64) -> f64 {
+    to_f64(nanos) / 1e9
+}
+
 /// `part` of `whole` in percent; 0 of nothing.
 pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 {

@@ -39,7 +39,7 @@ pub fn url_template(host: &[u8], target: &[u8], out: &mut Vec<u8>) {
 pub(crate) fn path_template(target: &[u8], out: &mut Vec<u8>) {
     let path = path_of(target);
     let Some(segments) = path.strip_prefix(b"/") else {
-        // `*` or something that is no path.
+        // `*`, or not a path.
         out.extend_from_slice(path.get(..MAX_PATH_BYTES).unwrap_or(path));
         return;
     };

@@ -12,7 +12,7 @@ use crate::part::Part;
 use crate::text::to_f64;
 
 const MINUTE: u64 = 60_000_000_000;
-/// Span of a joined part.
+/// Duration of a joined part.
 const JOINED: u64 = 30_000_000_000;
 /// Longest window.
 const LONGEST: u64 = 5 * MINUTE;

@@ -10,12 +10,13 @@ use linkweir_wire::Timestamp;
 use crate::alert::{Numbers, Watch};
 use crate::api::{Dropped, TableState, Word as _};
 use crate::figures::Counts as _;
+use crate::interval::LiveOptions;
 use crate::interval::{Open, Sums};
 use crate::kind::{Clock, Kind};
 use crate::last::Last;
-use crate::live::{LiveOptions, seconds};
 use crate::part::Part;
 use crate::scopes::Scopes;
+use crate::text::seconds;
 
 /// How long after its end an interval of an interface waits for records: longer than the time
 /// between two hand-overs (a tenth of a second).
@@ -52,7 +53,7 @@ pub(super) trait Outlet<K: Kind> {
     }
 }
 
-/// What the run's report said last.
+/// The last counters of the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
     pub(super) packets: u64,
@@ -391,7 +392,7 @@ impl<K: Kind> Writer<K> {
             // Half an interval says nothing of rates: the rules do not see it.
             Some(until) => {
                 let length = until.saturating_sub(front.start);
-                // A rate over a moment is nonsense: a very short rest counts as a whole interval.
+                // A rate over a very short rest means nothing: it counts as a whole interval.
                 let length = if length < self.interval / 10 {
                     self.interval
                 } else {
@@ -448,8 +449,8 @@ impl<K: Kind> Writer<K> {
         outlet.closed(front, &run);
     }
 
-    /// Takes an interval that is complete, as other writers gave it; intervals that nobody had anything
-    /// of before it count as empty ones. Each comes after those before it.
+    /// Takes an interval that is complete, as other writers gave it; missing intervals before it
+    /// count as empty ones. Each comes after those before it.
     pub(super) fn take(&mut self, whole: Open<K>, outlet: &mut impl Outlet<K>) {
         self.started.get_or_insert(whole.start);
         if let Some(next) = self.next_start.filter(|next| *next < whole.start) {

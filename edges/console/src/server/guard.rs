@@ -1,4 +1,4 @@
-//! Who may ask: checks of the `Host` field and of the token.
+//! Who may connect: checks of the `Host` field and of the token.
 //!
 //! A page of a stranger can make a browser ask a server on loopback by giving its own name the
 //! address 127.0.0.1 (DNS rebinding). The request then carries the stranger's name in `Host`: only

@@ -11,16 +11,15 @@
 //! | `/api/download.csv`, `/api/download.json` | the same as files |
 //! | `/metrics`, `/healthz` | for machines |
 //!
-//! It trusts nobody: loopback unless told otherwise, a token where it is not, the `Host` field
+//! It trusts no client: loopback by default, a token on any other address, the `Host` field
 //! checked against DNS rebinding, `GET` and `HEAD` only, nothing from other sites on the page, and
-//! bounds on connections, heads and patience. It never holds up the run: see [`LiveOf`].
+//! bounds on connections, heads and waiting. It never holds up the run: see [`LiveOf`].
 
 mod assets;
-mod body;
 mod guard;
-mod patience;
 mod routes;
 mod stream;
+mod timeout;
 
 #[cfg(test)]
 mod tests;
@@ -39,21 +38,21 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 
 use self::guard::Guard;
-use self::patience::Patient;
 use self::routes::Site;
+use self::timeout::WriteTimeout;
 use crate::served::Served;
 use linkweir_live::{Kind, LiveOf};
 
 /// Largest request head: line and fields.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// Most fields in a head.
+/// Maximum number of fields in a head.
 const MAX_FIELDS: usize = 64;
 /// How often the server looks for new intervals.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long the end of the run may take to reach those who watch.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Bounds on what strangers may hold.
+/// Bounds on what clients may hold.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Connections at once.
@@ -100,12 +99,12 @@ pub struct ConsoleOptions {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConsoleError {
-    /// The address is none.
+    /// The address is not valid.
     #[error("console address `{listen}`: {source}; expected for example 127.0.0.1:8080")]
     Address {
         /// As the user gave it.
         listen: String,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// Nothing can listen there.
@@ -113,7 +112,7 @@ pub enum ConsoleError {
     Listen {
         /// As the user gave it.
         listen: String,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A token that could not be sent.
@@ -137,7 +136,7 @@ impl Console {
     /// Starts to serve `live`.
     ///
     /// # Errors
-    /// Where the address is none or taken, or the token could not be sent in a field.
+    /// The address is invalid or taken, or the token could not be sent in a field.
     pub fn start<K: Kind>(options: &ConsoleOptions, live: LiveOf<K>) -> Result<Self, ConsoleError> {
         Self::start_with(options, Arc::new(live), Limits::default())
     }
@@ -171,7 +170,7 @@ impl Console {
             .name("console".to_owned())
             .spawn(move || {
                 let server = serve(listener, Site::new(live, guard, limits), limits, stopped);
-                // Nobody is left to tell but the clients, who see the connection close.
+                // Only clients could be informed, and they see the connection close.
                 runtime.block_on(server).ok();
                 runtime.shutdown_background();
             })?;
@@ -230,7 +229,6 @@ fn random_token() -> std::io::Result<String> {
     Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Accepts until told to stop.
 /// The socket of [`ConsoleOptions::listen`].
 fn listener(listen: &str) -> Result<TcpListener, ConsoleError> {
     let fault = |source| ConsoleError::Listen {
@@ -320,7 +318,7 @@ async fn look_for_news(site: Arc<Site>) {
 async fn connection(stream: TcpStream, site: Arc<Site>, limits: Limits) {
     // Events are small and ought to leave at once.
     stream.set_nodelay(true).ok();
-    let io = TokioIo::new(Patient::new(stream, limits.write));
+    let io = TokioIo::new(WriteTimeout::new(stream, limits.write));
     let service = service_fn(move |request| {
         let answer = site.answer(&request);
         async move { Ok::<_, std::convert::Infallible>(answer) }

@@ -9,8 +9,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::Limits;
-use super::body::Answer;
 use super::guard::{Guard, Verdict};
+use super::stream::Answer;
 use super::{assets, stream};
 use crate::served::{BadQuery, Served, parameter};
 use linkweir_live::METRICS_CONTENT_TYPE;
@@ -96,22 +96,22 @@ impl Site {
         });
     }
 
-    /// Lets the streams tell that the run has ended, for at most `patience`: without it browsers
+    /// Lets the streams report that the run has ended, for at most `timeout`: without it browsers
     /// would see no more than a connection that closes.
-    pub(super) async fn part(&self, patience: Duration) {
+    pub(super) async fn part(&self, timeout: Duration) {
         let is_alone = || self.streams.available_permits() >= self.limits.streams;
         if !self.live.is_finished() || is_alone() {
             return;
         }
         self.look();
-        let step = patience / 10;
+        let step = timeout / 10;
         for _ in 0..10 {
             if is_alone() {
                 break;
             }
             tokio::time::sleep(step).await;
         }
-        // What they said is on its way out of this thread.
+        // Their last piece is on its way out of this thread.
         tokio::time::sleep(step).await;
     }
 

@@ -1,13 +1,16 @@
-//! Server-sent events (HTML standard, "Server-sent events"): an interval each, and the end.
+//! What an answer carries: bytes at once, or events as they come. Server-sent events (HTML standard, "Server-sent events"): an interval each, and the end.
 //!
 //! Every stream has its own task and a channel of one piece: a browser that does not read holds one
 //! piece and misses intervals that are no longer kept, nothing else.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use crate::served::Served;
@@ -62,4 +65,48 @@ pub(super) async fn send(
         }
     }
     drop(place);
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// All of it; `None` once sent.
+    Whole(Option<Bytes>),
+    /// Pieces until the sender is gone.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = match self.get_mut() {
+            Self::Whole(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()),
+            Self::Stream(pieces) => match pieces.poll_recv(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(piece) => piece,
+            },
+        };
+        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
+            Self::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
 }

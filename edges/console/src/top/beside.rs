@@ -1,4 +1,4 @@
-//! Draws what there is beside the intervals: what the process says of itself, and its last records.
+//! Draws what there is beside the intervals: the status of the process, and its last records.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-use super::draw::{Look, columns, fit, pairs};
+use super::look::{Look, columns, fit, pairs};
 use super::probes;
 use super::screen::Screen;
 use super::shown::{Panel, Shown};
 use linkweir_live::api::Numbered;
 
-/// Rows of the table of the panel at most.
+/// Maximum rows of the table of the panel.
 const MAX_ROWS: usize = 8;
-/// Last records at most.
-const MAX_SAID: u16 = 12;
+/// Maximum rows of last records.
+const MAX_EVENTS: u16 = 12;
 /// Below so many rows there is no room for a second table.
 const ROOM_FOR_TABLE: u16 = 16;
 
@@ -27,7 +27,7 @@ pub(super) struct Beside {
     /// Rows of the panel.
     pub(super) panel: u16,
     /// Rows of the last records.
-    pub(super) said: u16,
+    pub(super) events: u16,
 }
 
 fn rows(count: usize) -> u16 {
@@ -61,8 +61,8 @@ impl Beside {
         Self {
             shown,
             panel,
-            said: if screen.now.is_some() {
-                (rest / 2).min(MAX_SAID)
+            events: if screen.now.is_some() {
+                (rest / 2).min(MAX_EVENTS)
             } else {
                 0
             },
@@ -118,7 +118,7 @@ pub(super) fn draw_beside(frame: &mut Frame<'_>, area: Rect, beside: &Beside, lo
 }
 
 /// Draws the last records, the latest at the bottom.
-pub(super) fn draw_said<K: Shown>(
+pub(super) fn draw_events<K: Shown>(
     frame: &mut Frame<'_>,
     area: Rect,
     screen: &Screen<K>,
@@ -141,7 +141,7 @@ pub(super) fn draw_said<K: Shown>(
         .iter()
         .skip(skip)
         .map(|one| {
-            let (text, tone) = K::said(&one.event);
+            let (text, tone) = K::event_line(&one.event);
             Line::styled(text, look.tone(tone))
         })
         .collect();

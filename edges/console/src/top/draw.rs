@@ -7,74 +7,17 @@ use std::time::Duration;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Modifier};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, SparklineBar, Table};
 
-use super::beside::{Beside, draw_beside, draw_said};
-use super::number::{clock, count, percent, span};
+use super::beside::{Beside, draw_beside, draw_events};
+use super::look::{Look, columns, fit, pair, pairs};
+use super::number::{clock, count, duration, percent};
 use super::screen::Screen;
-use super::shown::{Bar, Curve, Shown, Tone};
+use super::shown::{Bar, Curve, Shown};
 use linkweir_live::TABLES_EVERY;
 use linkweir_live::api::{AlertState, AlertStatus, Tick, Window, Word as _};
-
-/// Columns of the key of a table at least.
-const KEY: u16 = 12;
-
-/// Styles by what they say; without colours weight and reversal say it.
-pub(super) struct Look {
-    is_coloured: bool,
-}
-
-impl Look {
-    const fn fg(&self, colour: Color) -> Style {
-        if self.is_coloured {
-            Style::new().fg(colour)
-        } else {
-            Style::new()
-        }
-    }
-
-    /// Something is lost or broken.
-    const fn bad(&self) -> Style {
-        if self.is_coloured {
-            Style::new()
-                .fg(Color::White)
-                .bg(Color::Red)
-                .add_modifier(Modifier::BOLD)
-        } else {
-            Style::new().add_modifier(Modifier::REVERSED.union(Modifier::BOLD))
-        }
-    }
-
-    /// Something may become so.
-    const fn warn(&self) -> Style {
-        self.fg(Color::Yellow).add_modifier(Modifier::BOLD)
-    }
-
-    /// Names of numbers.
-    pub(super) const fn quiet(&self) -> Style {
-        if self.is_coloured {
-            Style::new().fg(Color::DarkGray)
-        } else {
-            Style::new()
-        }
-    }
-
-    pub(super) const fn strong() -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    /// Cool for what is well, warm for what is not.
-    pub(super) const fn tone(&self, tone: Tone) -> Style {
-        match tone {
-            Tone::Good => self.fg(Color::Blue),
-            Tone::Fine => self.fg(Color::Cyan),
-            Tone::Doubtful => self.fg(Color::Yellow),
-            Tone::Bad => self.fg(Color::Red),
-        }
-    }
-}
 
 /// Draws `screen`; notes how many rows of the table have room.
 pub(super) fn draw<K: Shown>(frame: &mut Frame<'_>, screen: &mut Screen<K>) {
@@ -102,7 +45,7 @@ pub(super) fn draw<K: Shown>(frame: &mut Frame<'_>, screen: &mut Screen<K>) {
         bars,
         panel,
         table,
-        said,
+        events,
         keys,
     ] = Layout::vertical([
         Constraint::Length(1),
@@ -114,7 +57,7 @@ pub(super) fn draw<K: Shown>(frame: &mut Frame<'_>, screen: &mut Screen<K>) {
         Constraint::Length(codes),
         Constraint::Length(beside.panel),
         Constraint::Min(0),
-        Constraint::Length(beside.said),
+        Constraint::Length(beside.events),
         Constraint::Length(1),
     ])
     .areas(area);
@@ -132,58 +75,8 @@ pub(super) fn draw<K: Shown>(frame: &mut Frame<'_>, screen: &mut Screen<K>) {
     }
     draw_beside(frame, panel, &beside, &look);
     draw_table(frame, table, screen, &look);
-    draw_said(frame, said, screen, &look);
+    draw_events(frame, events, screen, &look);
     draw_keys(frame, keys, &look);
-}
-
-/// A name and a value.
-fn pair<'a>(name: &'a str, value: String, look: &Look) -> [Span<'a>; 3] {
-    [
-        Span::styled(name, look.quiet()),
-        Span::raw(" "),
-        Span::styled(value, Look::strong()),
-    ]
-}
-
-/// What of a line has room: where it has not, whole names and values are left out from the end, for half a
-/// number is another number. What is between two of them is spaces alone.
-pub(super) fn fit(mut line: Line<'_>, width: u16) -> Line<'_> {
-    while line.width() > usize::from(width) {
-        let is_gap = |span: &Span<'_>| span.content.len() > 1 && span.content.trim().is_empty();
-        let Some(gap) = line.spans.iter().rposition(is_gap) else {
-            break;
-        };
-        line.spans.truncate(gap);
-    }
-    line
-}
-
-/// The columns of a table that have room beside a first one of [`KEY`], each as wide as the longest of its
-/// texts: the others are left out from the right.
-pub(super) fn columns(widths: impl Iterator<Item = usize>, room: u16) -> Vec<Constraint> {
-    let mut rest = room.saturating_sub(KEY);
-    let mut columns = vec![Constraint::Min(KEY)];
-    for width in widths {
-        let width = u16::try_from(width).unwrap_or(u16::MAX);
-        match rest.checked_sub(width.saturating_add(1)) {
-            Some(left) => rest = left,
-            None => break,
-        }
-        columns.push(Constraint::Length(width));
-    }
-    columns
-}
-
-/// Names and values in one line, three spaces between them.
-pub(super) fn pairs<'a>(all: impl IntoIterator<Item = (&'a str, String)>, look: &Look) -> Line<'a> {
-    let mut line = Line::default();
-    for (name, value) in all {
-        if !line.spans.is_empty() {
-            line.push_span("   ");
-        }
-        line.spans.extend(pair(name, value, look));
-    }
-    line
 }
 
 fn draw_title<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &Screen<K>, look: &Look) {
@@ -200,7 +93,7 @@ fn draw_title<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &Screen<K>, l
         };
         left.push_span(Span::styled(source, Look::strong()));
         if let Some(tick) = screen.last() {
-            let up = span(tick.t_ms.saturating_sub(meta.started_ms));
+            let up = duration(tick.t_ms.saturating_sub(meta.started_ms));
             left.push_span("  ");
             left.spans.extend(pair("up", up, look));
         }
@@ -295,7 +188,7 @@ fn draw_alert<F>(frame: &mut Frame<'_>, area: Rect, tick: &Tick<F>, look: &Look)
     ));
     line.push_span(" ");
     line.push_span(Span::styled(alert.rule.as_str(), Look::strong()));
-    let since = span(tick.t_ms.saturating_sub(alert.since_ms));
+    let since = duration(tick.t_ms.saturating_sub(alert.since_ms));
     line.push_span("  ");
     line.push_span(Span::styled(format!("for {since}"), look.quiet()));
     if more > 0 {
@@ -446,7 +339,7 @@ fn table_every_s<K: Shown>(screen: &Screen<K>) -> u64 {
         .as_secs()
 }
 
-const fn span_of(window: Window) -> &'static str {
+const fn window_name(window: Window) -> &'static str {
     match window {
         Window::Minute => "last minute",
         Window::FiveMinutes => "last 5 minutes",
@@ -469,7 +362,7 @@ fn draw_table<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen<K
     line.push_span(Span::styled(
         format!(
             "  {}, by {}, every {} s",
-            span_of(screen.window),
+            window_name(screen.window),
             screen.sort.as_str(),
             table_every_s(screen)
         ),

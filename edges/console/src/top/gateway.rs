@@ -2,7 +2,7 @@
 
 use linkweir_record::GatewayKind;
 
-use super::number::{clock, count, counted, si, span};
+use super::number::{clock, count, counted, duration, si};
 use super::shown::{Bar, Curve, Heading, Pair, Panel, Shown, Tone, bits_per_second};
 use linkweir_live::api::{GatewayFigures, GatewayLine, GatewaySort, GatewayTopRow, Tick};
 use linkweir_live::gateway::{GatewayStatus, QueueStatus, ScannerStatus};
@@ -168,7 +168,7 @@ impl Shown for GatewayKind {
         let mut lines = vec![vec![
             (
                 "up",
-                span(u64::try_from(millis.as_millis()).unwrap_or(u64::MAX)),
+                duration(u64::try_from(millis.as_millis()).unwrap_or(u64::MAX)),
             ),
             ("fail", status.fail.clone()),
             ("reloads", count(status.reloads)),
@@ -211,7 +211,7 @@ impl Shown for GatewayKind {
         }
     }
 
-    fn said(event: &GatewayLine) -> (String, Tone) {
+    fn event_line(event: &GatewayLine) -> (String, Tone) {
         let tone = match (event.event, event.action) {
             ("infected" | "blocked" | "unseen", _) => Tone::Bad,
             ("keyword" | "file_name" | "unscanned" | "limit" | "malformed", _)

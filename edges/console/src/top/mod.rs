@@ -12,7 +12,7 @@
 mod beside;
 mod draw;
 mod gateway;
-mod lines;
+mod look;
 mod number;
 mod probes;
 mod screen;
@@ -20,6 +20,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
 use std::mem::ManuallyDrop;
@@ -36,12 +37,14 @@ use ratatui::crossterm::{cursor, execute};
 use ratatui::{Terminal, backend::CrosstermBackend};
 use thiserror::Error;
 
+use self::number::{clock, count, percent};
 use self::screen::{After, Screen};
 pub use self::shown::{Bar, Curve, Heading, Pair, Panel, Shown, Tone};
 use linkweir_live::LiveOf;
+use linkweir_live::api::{AlertState, Tick};
 
 /// How long a key or the end of the run may wait to be seen.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 /// Where the lines go that stand in for the view where standard output is no terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,7 +80,7 @@ impl Default for TopOptions {
     }
 }
 
-/// Why there is no view.
+/// Why the view could not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TopError {
@@ -97,7 +100,7 @@ pub struct Top {
     is_fullscreen: bool,
 }
 
-/// Whether the terminal is ours at the moment.
+/// Whether the view has the terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
@@ -122,7 +125,7 @@ impl Top {
         let thread = if is_fullscreen {
             let taken = Taken::take().map_err(TopError::Terminal)?;
             builder.spawn(move || {
-                // What fails here is the terminal, which is gone: there is nobody to tell.
+                // Only the terminal can fail here, and it is gone: the error cannot be shown.
                 let is_gone = screen_loop(&live, options, &stop, &seen).is_err() || is_hung_up();
                 if is_gone && options.is_all {
                     stop.store(true, Ordering::Relaxed);
@@ -237,7 +240,7 @@ fn screen_loop<K: Shown>(
             if stop.load(Ordering::Relaxed) || leave.load(Ordering::Relaxed) || is_hung_up() {
                 return Ok(());
             }
-            if event::poll(PATIENCE)? {
+            if event::poll(POLL)? {
                 match event::read()? {
                     Event::Key(key) if key.kind != KeyEventKind::Release => match screen.key(key) {
                         After::Nothing => continue,
@@ -280,17 +283,45 @@ fn line_loop<K: Shown>(
     loop {
         // Asked before the intervals are: the last ones are closed before the run is finished.
         let is_finished = live.is_finished();
-        for tick in live.wait_tick(last, PATIENCE) {
-            writeln!(out, "{}", lines::line::<K>(&tick))?;
+        for tick in live.wait_tick(last, POLL) {
+            writeln!(out, "{}", line::<K>(&tick))?;
             last = tick.id;
         }
         out.flush()?;
         if is_finished || leave.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // The run goes on for a moment to finish; its last intervals are wanted.
+        // The run still finishes its last intervals.
         if stop.load(Ordering::Relaxed) && live.last_id() == last {
             return Ok(());
         }
     }
+}
+
+/// `12:30:01Z dropped 0 table 3.78% req/s 7.57k p50 7.96ms ...`: losses first, names before values.
+fn line<K: Shown>(tick: &Tick<K::Figures>) -> String {
+    let mut out = clock(tick.t_ms);
+    // Writing to a String cannot fail.
+    let mut put = |name: &str, value: &str| write!(out, " {name} {value}").ok();
+    put("dropped", &count(tick.dropped_total.total()));
+    if tick.dropped.total() > 0 {
+        put("now", &format!("+{}", count(tick.dropped.total())));
+    }
+    // Of a table whose capacity is not known there is no share.
+    let (entries, capacity) = (tick.table.entries, tick.table.capacity);
+    let table = if capacity == 0 {
+        count(entries)
+    } else {
+        percent(entries, capacity)
+    };
+    put("table", &table);
+    for (name, value) in K::in_line(tick) {
+        put(&name, &value);
+    }
+    for alert in &tick.alerts {
+        if alert.state == AlertState::Firing {
+            put("ALERT", &alert.rule);
+        }
+    }
+    out
 }

@@ -39,7 +39,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 }
 
 /// Milliseconds -> `3d 04h`, `2h 05m`, `4m 09s`.
-pub(super) fn span(millis: u64) -> String {
+pub(super) fn duration(millis: u64) -> String {
     let seconds = millis / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     if days > 0 {
@@ -98,9 +98,9 @@ mod tests {
         assert_eq!(percent(1, 1_000_000), "< 0.01 %");
         assert_eq!(percent(1, 3), "33.3 %");
         assert_eq!(percent(0, 0), "0 %");
-        assert_eq!(span(249_000), "4m 09s");
-        assert_eq!(span(7_500_000), "2h 05m");
-        assert_eq!(span(273_600_000), "3d 04h");
+        assert_eq!(duration(249_000), "4m 09s");
+        assert_eq!(duration(7_500_000), "2h 05m");
+        assert_eq!(duration(273_600_000), "3d 04h");
         assert_eq!(clock(1_700_000_000_000), "22:13:20Z");
     }
 }

@@ -48,7 +48,7 @@ pub type Pair = (&'static str, String);
 /// Heading of a column, its width, and the sort that it stands for.
 pub type Heading<S> = (&'static str, u16, Option<S>);
 
-/// What is shown of the process itself, between the bars and the table.
+/// The status of the process, between the bars and the table.
 #[derive(Debug, Default)]
 pub struct Panel {
     /// Names and values, line by line.
@@ -67,7 +67,7 @@ pub trait Shown: Kind {
     /// The line of times.
     ///
     /// # Errors
-    /// Where there are none: what to say instead.
+    /// There are none: the text to show instead.
     fn times(tick: &Tick<Self::Figures>) -> Result<Vec<Pair>, &'static str>;
 
     /// The two curves.
@@ -98,7 +98,7 @@ pub trait Shown: Kind {
     }
 
     /// One of the last records as a line, and its colour.
-    fn said(event: &Self::Event) -> (String, Tone) {
+    fn event_line(event: &Self::Event) -> (String, Tone) {
         let _ = event;
         (String::new(), Tone::Fine)
     }
@@ -229,7 +229,7 @@ impl Shown for HttpKind {
     }
 }
 
-/// Flows that nobody answered or that were broken off.
+/// Flows that were unanswered, reset or evicted.
 const fn failed(figures: &FlowFigures) -> u64 {
     figures
         .ends

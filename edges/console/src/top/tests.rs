@@ -12,7 +12,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::screen::{After, Screen};
-use super::{Shown, draw, line_loop, lines};
+use super::{Shown, draw, line, line_loop};
 use linkweir_live::api::{
     AlertState, AlertStatus, By, Dropped, FlowBy, FlowFigures, FlowTopRow, HttpFigures, Meta,
     Percentiles, Sort, TableState, Tick, TopRow, TopTable, Window,
@@ -276,7 +276,7 @@ fn flows_have_their_own_numbers_in_the_same_places() {
         lines[14]
     );
     assert_eq!(
-        lines::line::<FlowKind>(&tick),
+        line::<FlowKind>(&tick),
         "22:13:21Z dropped 0 table 4.69 % active 46.9k new/s 3.12k ended/s 3k failed 200 \
          retrans 0.82 % rtt-p50 21 ms rtt-p95 127 ms pkt/s 86.7k bit/s 540M"
     );
@@ -413,7 +413,7 @@ fn a_gateway_shows_its_state_and_its_last_events() {
     assert!(small.iter().any(|line| line.starts_with("scanner DOWN")));
     assert!(!small.iter().any(|line| line.starts_with("APPLICATION")));
     assert!(small[22].contains("100.exe"), "{small:#?}");
-    let line = lines::line::<GatewayKind>(screen.last().unwrap());
+    let line = line::<GatewayKind>(screen.last().unwrap());
     assert_eq!(
         line,
         "22:13:21Z dropped 0 table 321 decided/s 100 stopped/s 20 infected 1 pkt/s 86.7k bit/s 540M"
@@ -524,7 +524,7 @@ fn no_size_of_terminal_is_too_small() {
 fn a_line_has_losses_first() {
     let mut lossy = tick(1, 7000);
     assert_eq!(
-        lines::line::<HttpKind>(&lossy),
+        line::<HttpKind>(&lossy),
         "22:13:21Z dropped 0 table 3.78 % req/s 7k p50 7.96 ms p95 56.0 ms p99 123 ms \
          2xx 6,900 3xx 60 4xx 30 5xx 10 unanswered 8 pkt/s 86.7k bit/s 540M"
     );
@@ -533,7 +533,7 @@ fn a_line_has_losses_first() {
     lossy.figures.response_time_ns = None;
     lossy.figures.codes.clear();
     assert!(
-        lines::line::<HttpKind>(&lossy)
+        line::<HttpKind>(&lossy)
             .starts_with("22:13:21Z dropped 12 now +4 table 3.78 % req/s 7k 5xx 0")
     );
 }

@@ -25,7 +25,7 @@ pub struct Numbers<'a> {
     pub table: TableState,
 }
 
-/// Intervals at least over which samples add up, and without data after which there is said to be none.
+/// Minimum number of intervals over which samples add up, and after which a rule without data is `no_data`.
 const REACH: u64 = 10;
 
 /// A rule began to fire, was resolved, or fired and has no data any more.
@@ -368,10 +368,10 @@ mod tests {
     }
 
     /// What a rule says of one interval after the other, in each so many requests with so many errors.
-    fn told(rule: &str, intervals: impl IntoIterator<Item = (u64, u64)>) -> Vec<String> {
+    fn reported(rule: &str, intervals: impl IntoIterator<Item = (u64, u64)>) -> Vec<String> {
         let mut watch = watch(rule);
         let quiet = Dropped::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (t_ms, (responses, errors_5xx)) in (1..).zip(intervals) {
             let scope = HttpCounts {
                 responses,
@@ -384,10 +384,10 @@ mod tests {
                     status: watch.status(),
                     t_ms,
                 };
-                told.push(format!("{t_ms} {event}"));
+                reported.push(format!("{t_ms} {event}"));
             }
         }
-        told
+        reported
     }
 
     #[test]
@@ -418,22 +418,22 @@ mod tests {
             (3, "5xx share > 5 % for 2 intervals"),
             (4, "5xx share > 5 % for 3 intervals"),
         ] {
-            assert_eq!(told(rule, all_fail), firing(at, rule));
+            assert_eq!(reported(rule, all_fail), firing(at, rule));
         }
         // As few intervals as it takes, so that what was mended is soon seen to be.
         assert_eq!(
-            told("5xx share > 5 %", [(12, 12), (12, 12), (12, 0), (12, 0)]),
+            reported("5xx share > 5 %", [(12, 12), (12, 12), (12, 0), (12, 0)]),
             [
                 "2 alert firing: 5xx share > 5 % (100 %)",
                 "4 alert resolved: 5xx share > 5 % (0 %)"
             ]
         );
         // Ten intervals at most, or as many as the rule is for.
-        assert!(told("5xx share > 5 %", [(1, 1); 40]).is_empty());
+        assert!(reported("5xx share > 5 %", [(1, 1); 40]).is_empty());
         let long = "5xx share > 5 % for 20 intervals";
-        assert_eq!(told(long, [(1, 1); 60]), firing(39, long));
+        assert_eq!(reported(long, [(1, 1); 60]), firing(39, long));
         // Those of an interval with enough are its own.
-        assert!(told("5xx share > 5 %", [(1, 1), (20, 0), (1, 1), (1, 1)]).is_empty());
+        assert!(reported("5xx share > 5 %", [(1, 1), (20, 0), (1, 1), (1, 1)]).is_empty());
         let mut watch = watch("p90 > 1 ms");
         let quiet = Dropped::default();
         let states = [900_000, 2_000_000, 2_000_000].map(|time| {
@@ -457,18 +457,22 @@ mod tests {
         let silent = |n| std::iter::repeat_n((0, 0), n);
         let broken = || std::iter::once((30, 30));
         let firing = "1 alert firing: 5xx share > 5 % (100 %)";
-        assert_eq!(told(rule, broken().chain(silent(9))), [firing], "not yet");
+        assert_eq!(
+            reported(rule, broken().chain(silent(9))),
+            [firing],
+            "not yet"
+        );
         let none = "11 alert no data: 5xx share > 5 % (too few samples)";
-        assert_eq!(told(rule, broken().chain(silent(30))), [firing, none]);
+        assert_eq!(reported(rule, broken().chain(silent(30))), [firing, none]);
         // It has never been resolved.
         let back = broken().chain(silent(10)).chain(broken());
         let again = "12 alert firing: 5xx share > 5 % (100 %)";
-        assert_eq!(told(rule, back), [firing, none, again]);
+        assert_eq!(reported(rule, back), [firing, none, again]);
         let mended = broken().chain(silent(10)).chain([(30, 0)]);
         let resolved = "12 alert resolved: 5xx share > 5 % (0 %)";
-        assert_eq!(told(rule, mended), [firing, none, resolved]);
+        assert_eq!(reported(rule, mended), [firing, none, resolved]);
         // A rule that did not fire has nothing to say of it, but stands so.
-        assert!(told(rule, silent(30)).is_empty());
+        assert!(reported(rule, silent(30)).is_empty());
         let mut watch = watch(rule);
         let quiet = Dropped::default();
         for t in 0..10 {
@@ -478,7 +482,7 @@ mod tests {
         assert_eq!(watch.status().state.as_str(), "no_data");
         // Without samples to need, silence is a value.
         assert_eq!(
-            told("requests rate < 1 /s", silent(2)),
+            reported("requests rate < 1 /s", silent(2)),
             ["1 alert firing: requests rate < 1 /s (0 /s)"]
         );
     }

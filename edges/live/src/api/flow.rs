@@ -1,7 +1,6 @@
 //! What the statistics say of flows.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use linkweir_proto::application::Application as Protocol;
 use linkweir_record::flow::Anomaly;
@@ -9,9 +8,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{UnknownWord, Word};
 use crate::figures::{Class, Classes, Columns, Derived, Figure, checked, entry, figures, rows};
 use crate::sketch::wire::Cause;
+use crate::words::words;
 
 /// Applications with counters of their own; there are not as many.
 const MAX_APPLICATIONS: usize = 256;

@@ -1,12 +1,10 @@
 //! What the statistics say of the events of a gateway.
 
-use std::str::FromStr;
-
 use linkweir_record::gateway::GatewayEventKind;
 use serde::Serialize;
 
-use super::{UnknownWord, Word};
 use crate::figures::{Class, Classes, Derived, Names, figures, rows};
+use crate::words::words;
 
 impl Class for GatewayEventKind {
     const ALL: &'static [Self] = &Self::ALL;
@@ -133,7 +131,7 @@ pub struct GatewayLine {
     pub t_ms: u64,
     /// What happened, by the word of the records.
     pub event: &'static str,
-    /// Application, `unknown` where there is none.
+    /// Application, `unknown` if it was not recognised.
     pub application: String,
     /// Rule of the policy.
     pub rule: String,
@@ -153,9 +151,9 @@ pub struct GatewayLine {
     pub message: String,
     /// The keyword, virus, pattern or reason.
     pub detail: String,
-    /// Who sends a file or message.
+    /// The sender of a file or message.
     pub from: String,
-    /// Who gets it.
+    /// Its recipient.
     pub to: String,
     /// Bytes of the file or message.
     pub size: Option<u64>,

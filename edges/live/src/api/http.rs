@@ -1,11 +1,7 @@
 //! What the statistics say of HTTP transactions.
 
-use std::str::FromStr;
-
-use serde::Serialize;
-
-use super::{UnknownWord, Word};
 use crate::figures::{Codes, Derived, Hidden, Names, figures, rows};
+use crate::words::words;
 
 figures! {
     /// What the transactions of an interval, or of a run, came to.

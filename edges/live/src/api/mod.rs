@@ -1,42 +1,15 @@
 //! What a reader of the live statistics gets: plain values, in JSON under the names of the HTTP API.
 //!
 //! Text that came from the network is in these values as [`clean`](crate::text::clean) leaves it:
-//! valid UTF-8 without control characters, but otherwise what a stranger chose. Whoever shows it
+//! valid UTF-8 without control characters, but otherwise chosen by whoever sent the traffic. Code that shows it
 //! escapes it for its own medium.
-
-/// Names its variants as the query strings of the API do.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-        pub enum $name { $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+ }
-
-        impl Word for $name {
-            const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                match word {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { expected: concat!($($word, " "),+) }),
-                }
-            }
-        }
-    };
-}
 
 mod flow;
 mod gateway;
 mod http;
-mod probe;
 
+pub use crate::values::{Dropped, Percentiles, TableState};
+pub use crate::words::{UnknownWord, Word};
 pub use flow::{
     Application, Applications, FlowBy, FlowCounts, FlowEnds, FlowFigures, FlowKeyed, FlowOf,
     FlowSort, FlowTopRow, FlowWireKeyed,
@@ -46,126 +19,12 @@ pub use gateway::{
     GatewayTopRow, GatewayWireKeyed,
 };
 pub use http::{By, HttpCounts, HttpFigures, HttpKeyed, HttpOf, HttpWireKeyed, Sort, TopRow};
-pub use probe::{Probe, Probes};
 
-use std::str::FromStr;
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// A distribution in a few figures: response times, round-trip times, durations, rates.
-///
-/// Units: nanoseconds, of rates bits per second. Quantiles are at most 0.1 % too large.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Percentiles {
-    /// Samples.
-    pub count: u64,
-    /// Smallest.
-    pub min: u64,
-    /// Arithmetic mean.
-    pub mean: u64,
-    /// Median.
-    pub p50: u64,
-    /// 90 % were at most this.
-    pub p90: u64,
-    /// 95 % were at most this.
-    pub p95: u64,
-    /// 99 % were at most this.
-    pub p99: u64,
-    /// 99.9 % were at most this.
-    pub p999: u64,
-    /// Largest.
-    pub max: u64,
-}
-
-impl Percentiles {
-    /// A figure by its name; `None` of a name that it does not have.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<u64> {
-        Some(match name {
-            "count" => self.count,
-            "min" => self.min,
-            "mean" => self.mean,
-            "p50" => self.p50,
-            "p90" => self.p90,
-            "p95" => self.p95,
-            "p99" => self.p99,
-            "p999" => self.p999,
-            "max" => self.max,
-            _ => return None,
-        })
-    }
-}
-
-/// What was lost, by cause.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Dropped {
-    /// Packets the kernel dropped before the ring.
-    pub kernel: u64,
-    /// Packets dropped because a ring was full.
-    pub ring: u64,
-    /// Records of a capture whose frame could not be used.
-    pub unusable_records: u64,
-    /// Transactions or flows evicted from a full table.
-    pub table_full: u64,
-    /// Records an output refused.
-    pub sink: u64,
-}
-
-impl Dropped {
-    /// Causes and counts, by the names of the summary.
-    #[must_use]
-    pub const fn by_cause(&self) -> [(&'static str, u64); 5] {
-        [
-            ("kernel", self.kernel),
-            ("ring", self.ring),
-            ("unusable_records", self.unusable_records),
-            ("table_full", self.table_full),
-            ("sink", self.sink),
-        ]
-    }
-
-    /// All causes together.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.by_cause()
-            .iter()
-            .fold(0, |sum, (_, count)| sum.saturating_add(*count))
-    }
-
-    /// What was lost since `earlier`.
-    #[must_use]
-    pub const fn since(&self, earlier: &Self) -> Self {
-        Self {
-            kernel: self.kernel.saturating_sub(earlier.kernel),
-            ring: self.ring.saturating_sub(earlier.ring),
-            unusable_records: self
-                .unusable_records
-                .saturating_sub(earlier.unusable_records),
-            table_full: self.table_full.saturating_sub(earlier.table_full),
-            sink: self.sink.saturating_sub(earlier.sink),
-        }
-    }
-
-    /// Adds the losses of another interval.
-    pub const fn add(&mut self, other: &Self) {
-        self.kernel = self.kernel.saturating_add(other.kernel);
-        self.ring = self.ring.saturating_add(other.ring);
-        self.unusable_records = self.unusable_records.saturating_add(other.unusable_records);
-        self.table_full = self.table_full.saturating_add(other.table_full);
-        self.sink = self.sink.saturating_add(other.sink);
-    }
-}
-
-/// How full the table of transactions or flows is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TableState {
-    /// Entries now.
-    pub entries: u64,
-    /// Entries at most.
-    pub capacity: u64,
-}
+use crate::words::words;
 
 /// Where an alert stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
@@ -180,7 +39,7 @@ pub enum AlertState {
     Firing,
     /// The limit has held again for that many intervals; `ok` from the next interval on.
     Resolved,
-    /// There were too few samples for so long that nothing can be said; a rule that fired was not resolved.
+    /// There were too few samples for too long; a rule that fired was not resolved.
     NoData,
 }
 
@@ -333,34 +192,8 @@ fn plain<S: serde::Serializer, T: Serialize>(
     serializer.collect_seq(all.iter().map(AsRef::as_ref))
 }
 
-/// A choice that has a word in the query strings of the API.
-pub trait Word:
-    Copy + std::fmt::Debug + PartialEq + Serialize + FromStr<Err = UnknownWord> + Send + Sync + 'static
-{
-    /// All of them; the first is the default.
-    const ALL: &'static [Self];
-
-    /// The word of the API.
-    #[must_use]
-    fn as_str(self) -> &'static str;
-
-    /// Its place among all.
-    #[must_use]
-    fn position(self) -> usize {
-        Self::ALL.iter().position(|one| *one == self).unwrap_or(0)
-    }
-}
-
-/// A word that is none of those expected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected one of: {expected}")]
-pub struct UnknownWord {
-    /// The words, with a space after each.
-    pub expected: &'static str,
-}
-
 words! {
-    /// A span of capture time that ends now.
+    /// A duration of capture time that ends now.
     Window {
         /// The last minute.
         Minute = "60",
@@ -376,7 +209,7 @@ words! {
 pub struct TopTable<B = By, R = TopRow> {
     /// What the keys are.
     pub by: B,
-    /// The span they were counted over.
+    /// The window they were counted over.
     pub window: Window,
     /// The rows, largest first.
     pub rows: Vec<R>,
@@ -385,14 +218,14 @@ pub struct TopTable<B = By, R = TopRow> {
     pub floor: u64,
 }
 
-/// What there is beside the intervals: what the process says of itself, and its last records.
+/// What there is beside the intervals: the status of the process, and its last records.
 #[derive(Debug, Clone, Serialize)]
 #[serde(bound = "S: Serialize, E: Serialize")]
 pub struct Now<S, E> {
-    /// What the process said last; `None` before it said anything.
+    /// The last status of the process; `None` before the first.
     #[serde(serialize_with = "shared")]
     pub status: Option<std::sync::Arc<S>>,
-    /// When it said so, milliseconds since the epoch; 0 before that.
+    /// When it was set, milliseconds since the epoch; 0 before that.
     pub status_ms: u64,
     /// The last records, oldest first: a hundred, and a hundred of those of which there are many.
     #[serde(serialize_with = "plain")]
@@ -424,4 +257,48 @@ pub struct Ccdf {
     /// A value (a time in nanoseconds, a rate in bits per second) and the share of samples above it;
     /// shares fall and are above 0.
     pub points: Vec<(u64, f64)>,
+}
+
+/// One probe, by its name. Several runs under one name, one after the other or at once, count together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Probe {
+    /// As the probe calls itself.
+    pub name: String,
+    /// When its last sketch came, milliseconds since the epoch, by the clock of the merging side.
+    pub last_seen_ms: u64,
+    /// End of its latest interval, milliseconds since the epoch, capture time.
+    pub t_ms: u64,
+    /// Runs under this name since the start.
+    pub runs: u64,
+    /// Packets it saw.
+    pub packets: u64,
+    /// Bytes of those packets on the wire.
+    pub bytes: u64,
+    /// Packets a second in its latest interval.
+    pub packets_per_s: f64,
+    /// What it lost.
+    pub dropped: Dropped,
+    /// Intervals that never came: between two others of the same run.
+    pub missing_intervals: u64,
+    /// Intervals that came after the merged interval had closed, and are in the sums only.
+    pub late_intervals: u64,
+    /// Sketches that came more than once, and were counted once.
+    pub duplicates: u64,
+    /// Its run has ended.
+    pub has_ended: bool,
+    /// It has not ended and has been silent for too long: intervals do not wait for it.
+    pub is_stale: bool,
+}
+
+/// The probes, and what became of what they sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Probes {
+    /// By name.
+    pub probes: Vec<Probe>,
+    /// Sketches that were merged.
+    pub sketches: u64,
+    /// Messages that were no sketches of this kind, by cause.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// The last error of the connection to the broker, while it is broken.
+    pub fault: Option<String>,
 }

@@ -27,7 +27,7 @@ pub(super) type WireKeyed<K> = <<K as Kind>::Keyed as Keyed>::Wire;
 
 /// An interval, and where the run stood when it closed.
 #[derive(Debug)]
-pub(super) struct Moment<K: Mergeable> {
+pub(super) struct ClosedInterval<K: Mergeable> {
     /// Its number in the run, from 1.
     pub(super) number: u64,
     pub(super) open: Open<K>,
@@ -41,7 +41,7 @@ pub(super) struct Moment<K: Mergeable> {
 #[derive(Debug)]
 pub(super) enum Closed<K: Mergeable> {
     /// An interval.
-    Interval(Box<Moment<K>>),
+    Interval(Box<ClosedInterval<K>>),
     /// A part.
     Part(Arc<Part<K>>),
 }
@@ -80,7 +80,7 @@ impl<K: Mergeable> Encoder<K> {
     /// The messages of what closed.
     pub(super) fn messages(&mut self, closed: Closed<K>) -> Vec<Vec<u8>> {
         match closed {
-            Closed::Interval(moment) => self.interval(*moment),
+            Closed::Interval(closed) => self.interval(*closed),
             Closed::Part(part) => self.part(&part),
         }
     }
@@ -112,14 +112,14 @@ impl<K: Mergeable> Encoder<K> {
         }
     }
 
-    fn interval(&mut self, moment: Moment<K>) -> Vec<Vec<u8>> {
-        let Moment {
+    fn interval(&mut self, closed: ClosedInterval<K>) -> Vec<Vec<u8>> {
+        let ClosedInterval {
             number,
             open,
             seen,
             late,
             series: now,
-        } = moment;
+        } = closed;
         let sums = &open.sums;
         self.end = open.end;
         let mut interval = Some(Interval {

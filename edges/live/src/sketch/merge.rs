@@ -22,7 +22,7 @@ use crate::interval::{Open, Sums};
 use crate::live::{LiveOf, ToBoard, lock};
 use crate::writer::Writer;
 
-/// Intervals that wait at most.
+/// Maximum number of intervals that wait.
 const MAX_PENDING: usize = 3600;
 /// Bytes of the histograms of those.
 const MAX_PENDING_BYTES: usize = 64 << 20;
@@ -35,7 +35,7 @@ const HEARING: Duration = Duration::from_secs(2);
 /// others.
 const SETTLE: Duration = Duration::from_millis(250);
 
-/// How long to wait for whom. Times are those of who merges.
+/// How long to wait for probes. Times are those of the merging side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergeOptions {
     /// How long an interval waits, after its first sketch came, for probes that have not sent theirs.
@@ -110,7 +110,7 @@ impl<K: Mergeable> Merger<K> {
         merger
     }
 
-    /// Takes a message that came at `now`. What is no sketch is counted by its cause.
+    /// Takes a message that came at `now`. Invalid messages are counted by cause.
     pub fn take(&mut self, message: &[u8], now: Timestamp) {
         let now = now.as_nanos();
         if let Err(cause) = self.try_take(message, now) {
@@ -240,7 +240,7 @@ impl<K: Mergeable> Merger<K> {
         lock(&self.live.0.writer).take(open, &mut ToBoard(&self.live.0));
     }
 
-    /// What the connection to the sketches says; `None` where all is well.
+    /// The error of the connection to the broker; `None` if there is none.
     pub fn set_fault(&mut self, fault: Option<String>) {
         self.fault = fault;
     }

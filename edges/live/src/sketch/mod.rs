@@ -12,11 +12,11 @@
 //! A message is one JSON object of at most [`MAX_BYTES`]: `linkweir_sketch` (the version), `subject`,
 //! `probe`, `run` (when the run began, which names it), `seq` (from 0, for each message of the run),
 //! `start_ns`, `end_ns`, and a part to add: `interval`, `distributions`, `series`, `tables`. What is larger
-//! is cut into several messages, which is no special case: addition takes them one by one. A message
-//! that comes twice is told by (`probe`, `run`, `seq`).
+//! is cut into several messages, and they are added one by one. A duplicate
+//! is recognised by (`probe`, `run`, `seq`).
 //!
-//! Whoever can write to the topic can send anything: what is read is bounded and checked, and what is
-//! no sketch is counted by [`Cause`].
+//! Whoever can write to the topic can send anything: what is read is bounded and checked, and invalid
+//! messages are counted by [`Cause`].
 
 mod encode;
 mod merge;
@@ -37,8 +37,8 @@ pub use self::wire::Cause;
 /// The version of the messages that are written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// Bytes of a message at most.
+/// Maximum size of a message, bytes.
 pub const MAX_BYTES: usize = 256 * 1024;
 
-/// Longest name of a probe, bytes.
+/// Maximum length of the name of a probe, bytes.
 const MAX_NAME: usize = 128;

@@ -8,15 +8,14 @@ use super::Cause;
 use super::read::Taken;
 use super::series::Mergeable;
 use crate::api;
-use crate::live::seconds;
-use crate::text::to_f64;
+use crate::text::{seconds, to_f64};
 
-/// Probes that are told apart.
+/// Maximum number of probes.
 const MAX_PROBES: usize = 1024;
 /// Runs of a probe that are remembered.
 const MAX_RUNS: usize = 8;
-/// How many messages before the latest one of a run are told apart; what is older counts as one that
-/// was there.
+/// How many messages before the latest one of a run are remembered; older ones count as
+/// duplicates.
 const WINDOW: u64 = 128;
 
 /// One run of a probe.

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::encode::{Closed, Encoder, Moment};
+use super::encode::{Closed, ClosedInterval, Encoder};
 use super::series::Mergeable;
 use crate::interval::Open;
 use crate::live::{LiveOf, Tap, lock};
@@ -27,7 +27,7 @@ const SERVE: Duration = Duration::from_millis(100);
 pub struct PublisherOptions {
     /// The name of the probe.
     pub probe: String,
-    /// When the run began, nanoseconds since the epoch: tells it from others under the same name.
+    /// When the run began, nanoseconds since the epoch: distinguishes it from others under the same name.
     pub run: u64,
     /// Whether the run waits where intervals close faster than they are sent: one over files may.
     pub waits: bool,
@@ -56,7 +56,7 @@ pub struct Sent {
     pub messages: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Intervals and parts that nobody encoded in time, messages that the carrier did not take, and
+    /// Intervals and parts that were not encoded in time, messages that the carrier did not take, and
     /// those that it took and could not deliver.
     pub lost: u64,
 }
@@ -133,7 +133,7 @@ impl Publisher {
 struct Handover<K: Mergeable> {
     sender: SyncSender<Closed<K>>,
     waits: bool,
-    /// Number of the last interval, lost ones too: a gap tells of them.
+    /// Number of the last interval, including lost ones: they show as a gap.
     number: u64,
     counters: Arc<Counters>,
 }
@@ -154,7 +154,7 @@ impl<K: Mergeable> Handover<K> {
 impl<K: Mergeable> Tap<K> for Handover<K> {
     fn interval(&mut self, closed: Open<K>, run: &Standing<'_, K>) {
         self.number += 1;
-        self.hand_over(Closed::Interval(Box::new(Moment {
+        self.hand_over(Closed::Interval(Box::new(ClosedInterval {
             number: self.number,
             open: closed,
             seen: run.seen,

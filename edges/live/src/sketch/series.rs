@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{Cause, Grown};
-use crate::buckets::Buckets;
+use crate::exposition::Buckets;
 use crate::figures::CODES;
 use crate::flow::FlowSeries;
 use crate::flow_metrics::{HALVES, RTT_BOUNDS};

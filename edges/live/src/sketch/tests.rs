@@ -12,7 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::api::{By, FlowBy, FlowOf, FlowSort, HttpOf, Sort, Window, Word as _};
-use crate::live::{LiveOf, LiveOptions};
+use crate::interval::LiveOptions;
+use crate::live::LiveOf;
 
 const S: u64 = 1_000_000_000;
 /// Start of the made captures, and the time at which sketches come.

@@ -3,14 +3,14 @@
 use linkweir_sketch::{Coarse, LogLinear};
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Dropped, TableState};
-use crate::buckets::Buckets;
+use crate::exposition::Buckets;
+use crate::values::{Dropped, TableState};
 
 /// Largest count of a message: more than any probe sees in an interval, and small enough that sums of
-/// what a stranger makes up stay in their range for long.
+/// forged messages stay in range for long.
 const MAX_COUNT: u64 = 1 << 48;
 
-/// Why a message is none that can be added.
+/// Why a message was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -29,7 +29,7 @@ pub enum Cause {
     /// Numbers that contradict one another.
     #[error("contradictory")]
     Contradictory,
-    /// Of more probes than can be told apart.
+    /// From more probes than can be tracked.
     #[error("too many probes")]
     TooManyProbes,
 }
@@ -142,7 +142,7 @@ impl Distribution {
         })
     }
 
-    /// `None` where it is no histogram.
+    /// `None` if it is not a valid histogram.
     pub(crate) fn values(&self) -> Option<LogLinear> {
         let mut upper = 0_u64;
         let mut buckets = Vec::with_capacity(self.buckets.len());
@@ -174,7 +174,7 @@ impl Small {
         })
     }
 
-    /// `None` where it is no histogram.
+    /// `None` if it is not a valid histogram.
     pub(crate) fn values(small: Option<&Self>) -> Option<Coarse> {
         let Some(small) = small else {
             return Some(Coarse::default());
@@ -207,7 +207,7 @@ impl Grown {
         }
     }
 
-    /// `None` where it is no histogram with so many buckets.
+    /// `None` if it is not a valid histogram with that many buckets.
     pub(crate) fn buckets<const N: usize>(&self) -> Option<Buckets<N>> {
         let mut grown = Buckets::default();
         let mut below = 0_u64;

@@ -11,18 +11,18 @@ use tokio::time::Sleep;
 
 /// A TCP connection whose writes fail when nothing could be written for a while.
 #[derive(Debug)]
-pub(super) struct Patient {
+pub(super) struct WriteTimeout {
     stream: TcpStream,
-    patience: Duration,
+    timeout: Duration,
     /// Runs while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
-    pub(super) const fn new(stream: TcpStream, patience: Duration) -> Self {
+impl WriteTimeout {
+    pub(super) const fn new(stream: TcpStream, timeout: Duration) -> Self {
         Self {
             stream,
-            patience,
+            timeout,
             deadline: None,
         }
     }
@@ -36,10 +36,10 @@ impl Patient {
             self.deadline = None;
             return outcome;
         }
-        let patience = self.patience;
+        let timeout = self.timeout;
         let deadline = self
             .deadline
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         match deadline.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -47,7 +47,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -57,7 +57,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
