@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Tick, Window, Word};
-use crate::figures::{Columns, Counts as _, Keyed as _};
+use crate::figure::Columns;
+use crate::figures::{Counts as _, Keyed as _};
 use crate::kind::Kind;
 use crate::live::LiveOf;
 

@@ -81,7 +81,7 @@ impl Facts {
             counts.out_of_order = counts.out_of_order.saturating_add(side.pkts_ooo);
             counts.zero_windows = counts.zero_windows.saturating_add(side.win_0);
             for (class, count) in Anomaly::ALL.iter().zip(&side.anomalies) {
-                counts.anomalies.record_n(*class, u64::from(*count));
+                counts.anomalies.record_n(*class, *count);
             }
         }
         for (values, value) in [

@@ -44,7 +44,7 @@ families! {
             out.by([
                 ("rule", all.totals.refused),
                 ("content", all.totals.blocked),
-            ])
+            ]);
         };
     histogram "linkweir_gateway_file_size_bytes" [] "Bytes of a file that passed by."
         => |all, out| {

@@ -22,6 +22,7 @@ pub mod alert;
 pub mod api;
 mod download;
 mod exposition;
+mod figure;
 mod figures;
 mod flow;
 mod flow_facts;
@@ -57,7 +58,8 @@ mod tests;
 
 pub use download::What;
 pub use exposition::{Family, METRICS_CONTENT_TYPE, Samples};
-pub use figures::{Class, Classes, Codes, Columns, Counts, Derived, Figure, Hidden, Keyed, Names};
+pub use figure::{Class, Classes, Codes, Columns, Derived, Figure, Hidden, Names};
+pub use figures::{Counts, Keyed};
 pub use flow::{FlowScratch, FlowSeries};
 pub use gateway_kind::{GatewayScratch, GatewaySeries};
 pub use http::HttpScratch;

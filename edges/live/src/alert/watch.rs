@@ -222,7 +222,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::api::{GatewayCounts, HttpCounts};
-    use crate::figures::Hidden;
+    use crate::figure::Hidden;
     use AlertState::{Firing, NoData, Ok as Fine, Pending, Resolved};
     use linkweir_record::gateway::GatewayEventKind;
 

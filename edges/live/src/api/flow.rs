@@ -8,7 +8,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::figures::{Class, Classes, Columns, Derived, Figure, checked, entry, figures, rows};
+use crate::figure::{Class, Classes, Columns, Derived, Figure, checked, entry};
+use crate::figures::{figures, rows};
 use crate::sketch::wire::Cause;
 use crate::words::words;
 

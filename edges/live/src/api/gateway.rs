@@ -3,11 +3,12 @@
 use linkweir_record::gateway::GatewayEventKind;
 use serde::Serialize;
 
-use crate::figures::{Class, Classes, Derived, Names, figures, rows};
+use crate::figure::{Class, Classes, Derived, Names};
+use crate::figures::{figures, rows};
 use crate::words::words;
 
 impl Class for GatewayEventKind {
-    const ALL: &'static [Self] = &Self::ALL;
+    const ALL: &'static [Self] = Self::ALL;
 
     fn name(self) -> &'static str {
         self.as_str()

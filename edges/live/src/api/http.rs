@@ -1,6 +1,7 @@
 //! What the statistics say of HTTP transactions.
 
-use crate::figures::{Codes, Derived, Hidden, Names, figures, rows};
+use crate::figure::{Codes, Derived, Hidden, Names};
+use crate::figures::{figures, rows};
 use crate::words::words;
 
 figures! {

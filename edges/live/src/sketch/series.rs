@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::{Cause, Grown};
 use crate::exposition::Buckets;
-use crate::figures::CODES;
+use crate::figure::CODES;
 use crate::flow::FlowSeries;
 use crate::flow_metrics::{HALVES, RTT_BOUNDS};
 use crate::kind::Kind;
