@@ -47,7 +47,8 @@ pub fn document(destination: &str, existing: Existing) -> anyhow::Result<Documen
 /// As [`document`]; the name is not valid UTF-8.
 pub fn document_at(path: &Path, existing: Existing) -> anyhow::Result<Document> {
     let name = path.to_str();
-    let name = name.ok_or_else(|| anyhow!(Wrong(format!("{path:?}: the name is not valid UTF-8"))))?;
+    let name =
+        name.ok_or_else(|| anyhow!(Wrong(format!("{path:?}: the name is not valid UTF-8"))))?;
     document(name, existing)
 }
 

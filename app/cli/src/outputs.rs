@@ -93,21 +93,21 @@ pub(crate) struct Documents {
 
 /// The losses of each output as they were last reported.
 #[derive(Debug, Default)]
-pub(crate) struct ToldLosses(Vec<ToldLoss>);
+pub(crate) struct ReportedLosses(Vec<ReportedLoss>);
 
 #[derive(Debug, Clone, Default)]
-struct ToldLoss {
+struct ReportedLoss {
     cause: Option<String>,
     count: u64,
     has_failed: bool,
 }
 
-impl ToldLosses {
+impl ReportedLosses {
     /// Says why an output does not deliver everything, when that is first seen, again how much that is when
     /// it is ten times as much, and when one that had failed is written again.
     pub(crate) fn tell(&mut self, losses: &[Loss]) {
         let all = self.0.len().max(losses.len());
-        self.0.resize(all, ToldLoss::default());
+        self.0.resize(all, ReportedLoss::default());
         for (told, loss) in self.0.iter_mut().zip(losses) {
             let (lost, destination) = (thousands(loss.count), &loss.destination);
             if told.has_failed && !loss.has_failed {

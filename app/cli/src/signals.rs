@@ -17,7 +17,7 @@ pub fn is_stopping() -> bool {
 }
 
 /// Signals that come together count as one.
-const PATIENCE: Duration = Duration::from_millis(500);
+const REPEAT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What was asked of the process since it started.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ impl Signals {
     /// The kernel refuses a handler.
     pub fn install() -> anyhow::Result<Self> {
         let signals = Self::default();
-        ask_to_stop(&[SIGINT, SIGTERM], &signals.stop, PATIENCE).context("signals")?;
+        ask_to_stop(&[SIGINT, SIGTERM], &signals.stop, REPEAT_INTERVAL).context("signals")?;
         signal_hook::flag::register(SIGHUP, Arc::clone(&signals.rotate)).context("signals")?;
         signal_hook::flag::register(SIGUSR1, Arc::clone(&signals.report)).context("signals")?;
         STOP.get_or_init(|| Arc::clone(&signals.stop));

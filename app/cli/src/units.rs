@@ -116,10 +116,9 @@ pub fn ports(text: &str) -> Result<PortSet, String> {
     for part in text.split(',').map(str::trim) {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let port = |digits: &str| {
-            digits
-                .trim()
-                .parse::<u16>()
-                .map_err(|_| format!("`{part}` is not a valid port or range of ports; write 80,8000-8100"))
+            digits.trim().parse::<u16>().map_err(|_| {
+                format!("`{part}` is not a valid port or range of ports; write 80,8000-8100")
+            })
         };
         let (from, to) = (port(from)?, port(to)?);
         if from > to {

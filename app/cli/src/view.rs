@@ -369,7 +369,7 @@ impl<K: Viewed> Shown<K> {
             is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             // A file is read faster than anybody looks.
             stays: !self.is_live,
-            is_all: !subject.writes && !args.console.is_some() && args.alert.is_empty(),
+            is_all: !subject.writes && args.console.is_none() && args.alert.is_empty(),
             ..TopOptions::default()
         };
         let top = Top::start(self.live.clone(), options, signals.stop_flag())?;

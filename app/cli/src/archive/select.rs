@@ -99,10 +99,7 @@ pub(crate) fn levels(ladder: &Ladder, names: &[String]) -> Result<Vec<usize>, St
             let all: Vec<String> = (0..ladder.levels().len())
                 .map(|at| ladder.name(at))
                 .collect();
-            format!(
-                "no rows of `{name}`; available: {}",
-                all.join(", ")
-            )
+            format!("no rows of `{name}`; available: {}", all.join(", "))
         })
     };
     names.iter().map(level).collect()

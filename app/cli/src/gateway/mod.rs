@@ -6,7 +6,6 @@ mod config;
 mod control;
 mod directories;
 mod kernel;
-mod notify;
 mod run;
 mod shared;
 mod snapshot;

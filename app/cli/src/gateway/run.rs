@@ -28,16 +28,16 @@ use super::config::{GatewayConfig, RecordSettings, ScannerSettings};
 use super::control::{self, Asked, Control, Offer};
 use super::directories::{self, file_directories};
 use super::kernel::{is_of_another_policy, standing_numbers, undecided};
-use super::notify::Notifier;
 use super::shared::{PolicyBoard, Shared, Watched};
 use super::snapshot::Snapshot;
 use super::status::to_screen;
 use super::watchdog;
+use super::watchdog::Notifier;
 use super::worker::{self, Clock};
 use crate::clock;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn, warn_lines};
-use crate::outputs::{self, AtEnd, ToldLosses};
+use crate::outputs::{self, AtEnd, ReportedLosses};
 use crate::screen;
 use crate::signals::Signals;
 use crate::view::{Subject, View};
@@ -105,10 +105,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let mut threads = worker::start(queues, offered, &sender, &shared, clock)?;
     drop(sender);
     let watched = Arc::clone(&shared);
-    let patience = config.settings.watchdog;
+    let timeout = config.settings.watchdog;
     let dog = std::thread::Builder::new()
         .name("watchdog".to_owned())
-        .spawn(move || watchdog::watch(&watched, patience, &notifier))?;
+        .spawn(move || watchdog::watch(&watched, timeout, &notifier))?;
     let mut running = Running {
         args,
         snapshot: Snapshot::new(
@@ -124,7 +124,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         control: Some(control),
         signals,
         outputs,
-        losses: ToldLosses::default(),
+        losses: ReportedLosses::default(),
         view,
         shared,
         wakers,
@@ -203,7 +203,7 @@ struct Running<'a> {
     control: Option<Control>,
     signals: Signals,
     outputs: Outputs<GatewayKind>,
-    losses: ToldLosses,
+    losses: ReportedLosses,
     view: View<GatewayKind>,
     snapshot: Snapshot,
     shared: Arc<Shared>,

@@ -22,7 +22,7 @@ use super::config::GatewayConfig;
 use super::table::lines;
 use crate::clock;
 use crate::exit::{Exit, say, warn};
-use crate::outputs::{self, ToldLosses};
+use crate::outputs::{self, ReportedLosses};
 use crate::signals::Signals;
 
 /// How far packets of a capture may be out of order, nanoseconds.
@@ -223,7 +223,7 @@ impl Trial {
         self.put_away();
         let ended = self.outputs.finish();
         let losses = self.outputs.losses();
-        ToldLosses::default().tell(&losses);
+        ReportedLosses::default().tell(&losses);
         (self.stage.stats(), outputs::exit(ended, &losses))
     }
 }

@@ -1,14 +1,12 @@
-//! A thread that ends the process when a worker stands still: with the queue unbound, the kernel does
-//! what the rules say (`--queue-bypass`: packets pass), and a supervisor starts the gateway again. It also
-//! tells systemd that all is well, as long as it is.
+//! The watchdog of the workers, and what the service manager is told.
 
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use linkweir_sys::signals::kill_this_process;
 
-use super::notify::Notifier;
 use super::shared::Shared;
 use crate::clock;
 use crate::exit::warn;
@@ -17,7 +15,7 @@ use crate::exit::warn;
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Looks at the workers until the run stops.
-pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifier) {
+pub(super) fn watch(shared: &Arc<Shared>, timeout: Duration, notifier: &Notifier) {
     let mut seen: Vec<(u64, Instant)> = shared.workers.iter().map(|_| (0, clock::now())).collect();
     let mut notified = clock::now();
     notifier.is_ready();
@@ -27,7 +25,7 @@ pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifie
             let now = worker.beats.load(Ordering::Relaxed);
             if now != *beats {
                 (*beats, *since) = (now, clock::now());
-            } else if since.elapsed() >= patience {
+            } else if since.elapsed() >= timeout {
                 warn(&format!(
                     "worker {number} has made no progress for {:.1} s: the gateway ends to free its queue",
                     since.elapsed().as_secs_f64()
@@ -41,4 +39,50 @@ pub(super) fn watch(shared: &Arc<Shared>, patience: Duration, notifier: &Notifie
         }
     }
     notifier.is_stopping();
+}
+
+/// The socket of `NOTIFY_SOCKET`, opened before privileges go.
+#[derive(Debug, Default)]
+pub(super) struct Notifier(Option<UnixDatagram>);
+
+impl Notifier {
+    /// Connects to the socket that systemd names.
+    pub(super) fn open() -> Self {
+        let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
+            return Self(None);
+        };
+        let connect = || {
+            let socket = UnixDatagram::unbound()?;
+            match name.to_str().and_then(|name| name.strip_prefix('@')) {
+                Some(name) => {
+                    use std::os::linux::net::SocketAddrExt as _;
+                    let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+                    socket.connect_addr(&address)?;
+                }
+                None => socket.connect(&name)?,
+            }
+            std::io::Result::Ok(socket)
+        };
+        Self(connect().ok())
+    }
+
+    fn say(&self, state: &str) {
+        if let Some(socket) = &self.0
+            && socket.send(state.as_bytes()).is_err()
+        {
+            // A supervisor that does not listen is not told.
+        }
+    }
+
+    pub(super) fn is_ready(&self) {
+        self.say("READY=1");
+    }
+
+    pub(super) fn is_well(&self) {
+        self.say("WATCHDOG=1");
+    }
+
+    pub(super) fn is_stopping(&self) {
+        self.say("STOPPING=1");
+    }
 }

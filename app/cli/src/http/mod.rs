@@ -3,8 +3,173 @@
 mod args;
 #[cfg(feature = "parquet")]
 mod halves;
-mod run;
 pub(crate) mod summary;
 
+use std::hash::{BuildHasher, RandomState};
+
+use linkweir_engine::{DispatchState, Limit, Outputs, Port, RunReport, Source, distribute};
+use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
+use linkweir_record::HttpKind;
+use linkweir_record::human::counted;
+use linkweir_report::HttpReport;
+use linkweir_sink::OutputOptions;
+use linkweir_wire::{DecodeFaults, FragmentStats};
+
+use self::args::Fanout;
+#[cfg(feature = "parquet")]
+use self::halves::HalvesSource;
+use self::summary::HttpCounters;
+use crate::exit::{Exit, warn};
+use crate::merge::sketch::HttpTotals;
+use crate::outputs;
+use crate::passive::command::{Flags, Page, Passive, Share, start_page, start_view};
+use crate::passive::run::run as run_passive;
+#[cfg(feature = "parquet")]
+use crate::passive::run::run_over;
+use crate::passive::watch::Viewer;
+use crate::signals::Signals;
+
 pub(crate) use args::HttpArgs;
-pub(crate) use run::run;
+
+/// Runs the command.
+pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
+    #[cfg(feature = "parquet")]
+    if !args.from_halves.is_empty() && !args.input.list_interfaces {
+        return run_over(args, HalvesSource::new(&args.from_halves));
+    }
+    run_passive(args)
+}
+
+impl Passive for HttpArgs {
+    type Record = HttpKind;
+    type Stage = HttpStage;
+    type Config = HttpConfig;
+    type Counters = HttpCounters;
+
+    fn flags(&self) -> Flags<'_> {
+        Flags {
+            input: &self.input,
+            feeder: Some(&self.feeder),
+            halves: self.halves(),
+            output: &self.output,
+            page: Some(&self.page),
+            sketch: self.sketch.as_deref(),
+            view: Some(&self.view),
+            workers: self.workers.workers,
+            is_sorted: self.tracking.sort,
+            reads: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+
+    fn config(&self) -> anyhow::Result<HttpConfig> {
+        let args = &self.tracking;
+        let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
+        Ok(HttpConfig {
+            timeout: args.timeout,
+            max_pending: args.max_pending as usize,
+            keep_duplicates: args.keep_duplicates,
+            ports: args.ports.clone(),
+            ttlb: args.ttlb,
+            host_contains: bytes(&args.host),
+            url_contains: bytes(&args.url),
+            anonymizer: self.page.anonymizer()?,
+            // A secret of this process: nobody can aim at a bucket of the table.
+            hash_seed: RandomState::new().hash_one(0_u8),
+            shard: None,
+            ..HttpConfig::default()
+        })
+    }
+
+    fn open_outputs(
+        &self,
+        destinations: &[&str],
+        options: OutputOptions,
+    ) -> anyhow::Result<Outputs<HttpKind>> {
+        outputs::open(destinations, self.format, &options)
+    }
+
+    fn stage(&self, config: &HttpConfig, share: Share) -> HttpStage {
+        // The bound on waiting messages is for all stages together.
+        let max_pending = |count: u32| config.max_pending.div_ceil(count as usize);
+        let config = config.clone();
+        HttpStage::new(&match share {
+            Share::Source { is_distributed } => HttpConfig {
+                is_reassembled: is_distributed,
+                has_whole_connections: !is_distributed && self.halves().is_empty(),
+                ..config
+            },
+            Share::Reader { count, .. } => HttpConfig {
+                is_reassembled: true,
+                has_whole_connections: false,
+                max_pending: max_pending(count),
+                ..config
+            },
+            Share::Kernel { index, count } => HttpConfig {
+                shard: Some(Shard { index, count }),
+                has_whole_connections: false,
+                max_pending: max_pending(count),
+                ..config
+            },
+        })
+    }
+
+    fn count(
+        stage: &HttpStage,
+        counters: &mut HttpCounters,
+        faults: &mut DecodeFaults,
+        fragments: &mut FragmentStats,
+    ) {
+        counters.stats.merge(stage.stats());
+        counters.payload.merge(stage.payload());
+        faults.merge(stage.faults());
+        *fragments += stage.fragments();
+    }
+
+    fn sockets(&self) -> usize {
+        let by_kernel = self.fanout == Fanout::Kernel && !self.tracking.ttlb;
+        if by_kernel { self.workers.workers } else { 1 }
+    }
+
+    /// By transaction.
+    fn distribute(
+        config: &HttpConfig,
+        source: impl Source,
+        ports: &mut [impl Port],
+        limit: &Limit,
+        state: &DispatchState,
+    ) {
+        let groups = GroupsConfig::default();
+        let groups = GroupsConfig {
+            connections: groups.connections.max(config.max_pending),
+            hash_seed: config.hash_seed,
+            ..groups
+        };
+        let mut splitter = TransactionGroups::new(&groups);
+        distribute(source, &mut splitter, ports, limit, state);
+        let forgotten = splitter.counts().forgotten;
+        if forgotten > 0 {
+            warn(&format!(
+                "the reader follows {} connections and evicted {} with unanswered requests: the records may differ from those of one worker; raise --max-pending",
+                groups.connections,
+                counted(forgotten, "connection")
+            ));
+        }
+    }
+
+    fn view(
+        &self,
+        outputs: &mut Outputs<HttpKind>,
+        signals: &Signals,
+    ) -> anyhow::Result<Option<Box<dyn Viewer>>> {
+        start_view(&self.flags(), outputs, signals)
+    }
+
+    fn page(outputs: &mut Outputs<HttpKind>) -> Option<Page> {
+        start_page(outputs, HttpReport::render)
+    }
+
+    fn http_totals(report: &RunReport, counters: &HttpCounters) -> Option<HttpTotals> {
+        Some(HttpTotals::new(report, &counters.stats))
+    }
+}

@@ -62,8 +62,7 @@ pub(super) fn next_hop(
             .map_or(server, |found| found.next_hop),
     };
     if hop.is_ipv4() != server.is_ipv4() {
-        let what =
-            format!("--gateway {hop}: not the IP version of the server ({server})");
+        let what = format!("--gateway {hop}: not the IP version of the server ({server})");
         return Err(anyhow!(Wrong(what)));
     }
     if population.has(hop) {

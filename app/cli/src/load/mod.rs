@@ -32,7 +32,7 @@ use self::pcap::Pcap;
 use self::records::Records;
 use self::report::Files;
 use self::roles::{Link, terms};
-use self::run::{Runner, ToldMoves};
+use self::run::{ReportedMoves, Runner};
 use self::table::Table;
 use self::target::Target;
 use crate::conflicts;
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         spin: Duration::from_micros(args.sending.spin_us.into()),
         duration: args.schedule.duration,
         drain: args.schedule.drain,
-        moves: ToldMoves::default(),
+        moves: ReportedMoves::default(),
     };
     runner.resolve(interface, next_hop)?;
     if !args.output.quiet {

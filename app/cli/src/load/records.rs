@@ -13,7 +13,7 @@ use linkweir_sink::OutputOptions;
 
 use super::args::LoadOutputArgs;
 use crate::exit::Exit;
-use crate::outputs::{self, ToldLosses};
+use crate::outputs::{self, ReportedLosses};
 
 /// Batches that wait for the outputs at most.
 const WAITING: usize = 1024;
@@ -119,7 +119,7 @@ impl Records {
 }
 
 fn write(mut outputs: Outputs<LoadKind>, batches: &Receiver<LoadBatch>) -> Written {
-    let mut told = ToldLosses::default();
+    let mut told = ReportedLosses::default();
     loop {
         // The run goes on where no output is left: they count what is missing.
         match batches.recv_timeout(FLUSH) {

@@ -51,17 +51,17 @@ pub(super) struct Runner<'a> {
     /// How long the schedule is, where that is known.
     pub(super) duration: Option<Duration>,
     pub(super) drain: Duration,
-    pub(super) moves: ToldMoves,
+    pub(super) moves: ReportedMoves,
 }
 
 /// Moves of the next hop that were told.
 #[derive(Debug, Default)]
-pub(super) struct ToldMoves {
+pub(super) struct ReportedMoves {
     count: u64,
     next: Timestamp,
 }
 
-impl ToldMoves {
+impl ReportedMoves {
     /// Says where the next hop has moved to, unless it has just been said.
     pub(super) fn tell(&mut self, stage: &LoadStage<Sampler>, time: Timestamp) {
         let count = stage.neighbour_counts().moved;

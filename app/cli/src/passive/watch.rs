@@ -5,7 +5,7 @@ use std::time::Duration;
 use linkweir_engine::{Directive, Fault, Loss, Progress, RunReport};
 
 use crate::exit::{Exit, warn};
-use crate::outputs::ToldLosses;
+use crate::outputs::ReportedLosses;
 use crate::progress::Meter;
 use crate::signals::Signals;
 use crate::view::{View, Viewed};
@@ -48,7 +48,7 @@ pub(super) struct Watcher {
     signals: Signals,
     meter: Meter,
     told: usize,
-    losses: ToldLosses,
+    losses: ReportedLosses,
     view: Option<Box<dyn Viewer>>,
     /// The source looks at the signal too, and ends when it has given what it still holds.
     ends_itself: bool,
@@ -65,7 +65,7 @@ impl Watcher {
             signals,
             meter,
             told: 0,
-            losses: ToldLosses::default(),
+            losses: ReportedLosses::default(),
             view,
             ends_itself,
         }

@@ -34,7 +34,6 @@ mod merge;
 mod model;
 mod privileges;
 mod settings;
-mod shards;
 mod signals;
 mod snapshots;
 mod tshark;

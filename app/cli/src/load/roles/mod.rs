@@ -8,7 +8,6 @@
 //! checked figures. It is not authenticated either: this belongs on the network of a laboratory.
 
 mod clock;
-mod message;
 mod pump;
 mod terms;
 mod wire;
@@ -22,16 +21,16 @@ use linkweir_load::stage::Share;
 use linkweir_wire::Timestamp;
 
 pub(super) use clock::Offset;
-pub(super) use message::Terms;
 pub(super) use terms::terms;
+pub(super) use wire::Terms;
 
 use super::args::{MEETING_PORT, Role, RoleArgs};
 use crate::clock::{now, wall_clock};
 use crate::exit::{Wrong, warn};
 use clock::Probe;
-use message::{Hello, Message, PROTOCOL};
 use pump::{News, Pump};
 use wire::Lines;
+use wire::{Hello, Message, PROTOCOL};
 
 /// From when everybody is ready to the first session.
 const HEAD_START: Duration = Duration::from_millis(500);
@@ -45,7 +44,7 @@ const PROBES: u32 = 16;
 /// The connections of this process to the others.
 pub(super) struct Link<'a> {
     role: Role,
-    patience: Duration,
+    timeout: Duration,
     stop: &'a dyn Fn() -> bool,
     /// Until the start.
     lines: Vec<Lines>,
@@ -106,7 +105,7 @@ impl<'a> Link<'a> {
     ) -> anyhow::Result<Option<Self>> {
         let mut link = Self {
             role: args.role,
-            patience: args.peer_wait,
+            timeout: args.peer_wait,
             stop,
             lines: Vec::new(),
             share: Share::ALL,
@@ -152,7 +151,7 @@ impl<'a> Link<'a> {
 
     /// Connects to the one that reports.
     fn join(&mut self, peer: SocketAddr, terms: &Terms) -> anyhow::Result<()> {
-        let until = now() + self.patience;
+        let until = now() + self.timeout;
         let stream = loop {
             match TcpStream::connect_timeout(&peer, Duration::from_secs(1)) {
                 Ok(stream) => break stream,
@@ -190,7 +189,7 @@ impl<'a> Link<'a> {
         only: Option<IpAddr>,
         terms: &Terms,
     ) -> anyhow::Result<()> {
-        let until = now() + self.patience;
+        let until = now() + self.timeout;
         listener.set_nonblocking(true)?;
         // A controller knows some of the terms; the others are those of the first worker.
         let mut terms = terms.clone();
@@ -209,7 +208,9 @@ impl<'a> Link<'a> {
                 }
             };
             if only.is_some_and(|only| only.to_canonical() != peer.ip().to_canonical()) {
-                warn(&format!("{peer}: connection rejected: not the expected peer"));
+                warn(&format!(
+                    "{peer}: connection rejected: not the expected peer"
+                ));
                 continue;
             }
             let mut lines = Lines::new(stream, peer)?;
@@ -259,7 +260,7 @@ impl<'a> Link<'a> {
     /// # Errors
     /// Where another is gone, silent, or out of step.
     pub(super) fn agree(&mut self) -> anyhow::Result<Start> {
-        let until = now() + self.patience;
+        let until = now() + self.timeout;
         let (at_ns, clock) = if self.reports() {
             (self.call_start(until)?, Offset::default())
         } else {
@@ -320,8 +321,8 @@ impl<'a> Link<'a> {
             bail!("{peer}: it is out of step");
         };
         // Neither long ago nor for ever: its word is not trusted.
-        let patience = linkweir_wire::nanos(self.patience);
-        let soon = wall_clock()..wall_clock().saturating_add(patience);
+        let timeout = linkweir_wire::nanos(self.timeout);
+        let soon = wall_clock()..wall_clock().saturating_add(timeout);
         let here = clock.here(at_ns).filter(|at| soon.contains(at));
         let here =
             here.with_context(|| format!("{peer}: the start it names is past or far off"))?;
@@ -379,7 +380,7 @@ impl<'a> Link<'a> {
                 }
                 // A pair ends together; workers have as long as they give signs of life.
                 if until.is_none() && (told || self.role == Role::Stat) {
-                    until = Some(now() + self.patience);
+                    until = Some(now() + self.timeout);
                 }
                 match pump.wait(PAUSE) {
                     Some(News::Result(figures)) => {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use linkweir_load::measure::Figures;
 
-use super::message::Message;
 use super::wire::Lines;
+use super::wire::Message;
 use crate::clock::now;
 
 /// How often a sign of life is sent.

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use linkweir_load::arrivals::Word;
 
-use super::message::Terms;
+use super::wire::Terms;
 use crate::load::args::{LoadArgs, Role};
 
 /// The terms of a run. Files count by their content, for their names may differ from host to host.

@@ -240,7 +240,7 @@ fn a_silent_one_is_not_waited_for_for_ever() {
     args.peer_wait = Duration::from_secs(2);
     let mut link = Link::open(&args, &terms(7), NEVER).unwrap().unwrap();
     let _stays_open = silent.join().unwrap();
-    link.patience = Duration::from_millis(200);
+    link.timeout = Duration::from_millis(200);
     let error = link.agree().map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("silent"), "{error}");
 }

@@ -65,7 +65,10 @@ pub(super) fn read(
         let cell = |column: usize| cells(row, plan.separator).nth(column).unwrap_or_default();
         let fault = |cell: &[u8], what: &str| {
             let text = String::from_utf8_lossy(cell.get(..40).unwrap_or(cell)).into_owned();
-            anyhow!("{name}: line {}: `{text}` is not a valid {what}", lines.number)
+            anyhow!(
+                "{name}: line {}: `{text}` is not a valid {what}",
+                lines.number
+            )
         };
         let read_time = |column: usize, unit: Unit| {
             time(cell(column), unit).ok_or_else(|| fault(cell(column), "time"))
