@@ -229,7 +229,7 @@ fn a_run_counts_once_and_parts_are_asked_for() {
         .says("no .json file");
     run(&[Path::new("merge"), &sketch, Path::new("--summary"), &sketch])
         .exits(2)
-        .says("is PATH already");
+        .says("already used by PATH");
     let text = std::fs::read_to_string(&sketch).unwrap();
     let mut part: Value = serde_json::from_str(&text).unwrap();
     part.as_object_mut().unwrap().remove("run");

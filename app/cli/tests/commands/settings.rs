@@ -219,7 +219,7 @@ fn completions() {
 #[test]
 fn every_flag_is_explained_with_its_default() {
     let help = run(&["http", "--help"]).exits(0).stdout;
-    for code in ["0  done", "1  ", "2  ", "3  "] {
+    for code in ["0  success", "1  ", "2  ", "3  "] {
         assert!(help.contains(code), "{code}");
     }
     assert_eq!(
