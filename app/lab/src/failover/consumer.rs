@@ -1,6 +1,6 @@
 //! Consumers of a feeder end in the middle: one is killed, the other one is asked to.
 
-use super::control::Outage;
+use super::outage::Outage;
 use super::part::Part;
 use super::records::{self, Session};
 use super::taken::{Lives, Observations};

@@ -1,7 +1,7 @@
 //! What everybody says of an outage of the gateway.
 
 use super::Settings;
-use super::control::Outage;
+use super::outage::Outage;
 use super::part::{Fail, Part, Planted};
 use super::records::{Ends, Event, Flow, Session, Transaction};
 use crate::program::Ended;

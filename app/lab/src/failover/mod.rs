@@ -25,6 +25,7 @@ mod consumer;
 mod control;
 mod judged;
 mod meanwhile;
+mod outage;
 mod part;
 mod records;
 mod scan;

@@ -1,7 +1,7 @@
 //! The scanner is killed and started again, while everything is scanned: half of it by a rule that
 //! fails closed, half of it by one that fails open.
 
-use super::control::Outage;
+use super::outage::Outage;
 use super::part::{Part, Planted};
 use super::records::{self, Ends, Event, Session};
 use super::{Field, Settings, sessions};

@@ -1,6 +1,6 @@
 //! What became of sessions, and when.
 
-use super::control::{Outage, seconds};
+use super::outage::{Outage, seconds};
 use super::part::Part;
 use super::records::Session;
 use crate::program::Ended;

@@ -22,6 +22,7 @@ use torrent::{Download, Downloads};
 
 mod act;
 mod peer;
+mod picture;
 mod policy;
 mod rate;
 mod recorded;
@@ -109,7 +110,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
         hashes: &hashes,
     };
     let mut report = observations.report();
-    let picture = rate::rates(&recorded.before, settings.shape());
+    let picture = picture::rates(&recorded.before, settings.shape());
     report.pictures.push(picture);
     if settings.infected > 0 && scanner.is_none() {
         report.notes.push(services::MISSING.to_owned());

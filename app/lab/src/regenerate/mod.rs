@@ -26,15 +26,18 @@ use generation::{Generation, Play};
 use linkweir_testkit::gateway::Place;
 use linkweir_testkit::load as servers;
 use model::Model;
-use moments::{FIT_LAGS, LAGS, PATHS, Spread};
+use moments::{FIT_LAGS, LAGS};
 use serde::Deserialize;
+use spread::{PATHS, Spread};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+mod check;
 mod generation;
 mod model;
 mod moments;
+mod spread;
 mod tables;
 
 /// The model that comes with the program.
@@ -74,8 +77,8 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let second = Generation::play(testbed, &web, settings, &second)?;
 
     testbed.tell("how far paths of the models are from them");
-    let check = moments::Checked::of(testbed, &fitted, &second.path)?;
-    let lags = moments::all_lags();
+    let check = check::Checked::of(testbed, &fitted, &second.path)?;
+    let lags = check::all_lags();
     let models = [Model::read(&known)?, Model::read(&fitted)?].map(|model| model.moments(&lags));
     let observations = tables::Observations {
         settings,
@@ -145,7 +148,7 @@ fn spread(
         &drawn_word,
     ];
     output(testbed, Place::Client, &words)?;
-    let long = moments::read_counts(&drawn)?;
+    let long = spread::read_counts(&drawn)?;
     Ok(Spread::new(&Model::read(model)?, &long, bins, &LAGS))
 }
 

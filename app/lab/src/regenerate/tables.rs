@@ -3,8 +3,10 @@
 //! Autocovariances and histograms, side by side.
 
 use super::Settings;
+use super::check::{self, Checked};
 use super::generation::{Generation, clients};
-use super::moments::{self, Checked, FIT_LAGS, Histogram, LAGS, MARGIN, Moments, PATHS, Spread};
+use super::moments::{FIT_LAGS, Histogram, LAGS, Moments};
+use super::spread::{MARGIN, PATHS, Spread};
 use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
 
 /// What two programs that compute the same figure may differ by: the rounding of sums.
@@ -171,7 +173,7 @@ impl Observations<'_> {
     fn arithmetic(&self) -> Table {
         let title = "fitted model against second capture";
         let mut table = Table::new(title, &["model check", "laboratory"]);
-        let lags = moments::all_lags();
+        let lags = check::all_lags();
         let counted = Moments::of(&self.second.counts, &lags);
         let [_, model] = self.models;
         let bins = u64::try_from(self.second.counts.len()).ok();
@@ -193,7 +195,7 @@ impl Observations<'_> {
             ("  with the variance".to_owned(), self.check.ic_with_lag0, 0),
         ];
         for (name, check, from) in rows {
-            let here = moments::inequality(&counted, model, from);
+            let here = check::inequality(&counted, model, from);
             table.row(&name, Unit::Part, same, &[Some(check), Some(here)]);
         }
         let apart = Histogram::of(&self.second.counts).total_variation(&self.fitted.histogram);

@@ -14,6 +14,7 @@ use sample::{BETWEEN, Sample, TSHARK_FIELDS};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+mod curve;
 mod rows;
 mod sample;
 

@@ -1,6 +1,6 @@
 //! What one program said of a capture.
 
-use super::rows::Curve;
+use super::curve::Curve;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};

@@ -45,7 +45,7 @@ use linkweir_table::{Slab, Wheel};
 use linkweir_wire::Timestamp;
 
 use self::html::Found;
-use self::state::{Asks, LANE_BYTES, Lane, LaneState, NONE, SESSION_BYTES, Session};
+use self::state::{Asks, LANE_BYTES, Lane, LaneState, SESSION_BYTES, Session};
 use crate::outcome::{Failure, Observer, SessionEnd};
 use crate::script::Script;
 use crate::seam::{Client, ConnId};

@@ -2,7 +2,7 @@
 //!
 //! Endpoints of servers, by small numbers: connections hold the number.
 
-use super::timeout::RoundTrip;
+use super::rto::RoundTrip;
 use crate::seam::{Client, ConnId};
 use linkweir_table::{NONE, Timer, Timers};
 use linkweir_wire::SeqNumber;

@@ -30,6 +30,7 @@ mod keys;
 mod opening;
 mod reassembly;
 mod receive;
+mod rto;
 mod run;
 mod segment;
 mod settings;
