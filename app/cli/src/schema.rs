@@ -101,7 +101,9 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
             format!("# metrics\n\n{}", linkweir_live::metrics_markdown())
         }
         _ if matches!(args.kind, Kinds::Metrics) => {
-            return Err(wrong("metrics are printed as markdown only, without --from"));
+            return Err(wrong(
+                "metrics are printed as markdown only, without --from",
+            ));
         }
         SchemaFormat::Markdown | SchemaFormat::Types | SchemaFormat::Json if from.is_some() => {
             return Err(wrong("--from goes with --format clickhouse or duckdb"));

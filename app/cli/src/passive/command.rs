@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use linkweir_live::sketch::Mergeable;
 use linkweir_engine::{
     DispatchState, Limit, NamedFlowSplitter, Outputs, Port, RunReport, Sink, SinkError, Source,
     Stage, distribute,
 };
+use linkweir_live::sketch::Mergeable;
 use linkweir_record::RecordKind;
 use linkweir_report::ReportMeta;
 use linkweir_sink::OutputOptions;

@@ -1,7 +1,7 @@
 //! From the runs to the rows: one for each figure or table.
 
-use super::curve::Curve;
 use super::Results;
+use super::curve::Curve;
 use super::sample::Sample;
 use crate::bench::harness::median;
 use crate::shell::grouped;
