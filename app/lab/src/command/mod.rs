@@ -115,8 +115,8 @@ fn conclude(args: &LabArgs, report: &Report, steps: &Steps, files: Files) -> any
 /// Prints the tables where nothing else is printed, in colours where somebody looks who wants them.
 fn show(report: &Report, is_taken: bool) -> anyhow::Result<()> {
     let is_seen = match is_taken {
-        true => std::io::stderr().is_terminal(),
-        false => std::io::stdout().is_terminal(),
+        true => io::stderr().is_terminal(),
+        false => io::stdout().is_terminal(),
     };
     let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let text = match is_seen && !wants_none {
@@ -145,7 +145,7 @@ fn print(name: &str) -> anyhow::Result<Exit> {
         Some(text) => text.to_owned(),
         None => {
             Scenario::find(name).map_err(refused)?;
-            std::fs::read_to_string(Path::new(name))?
+            fs::read_to_string(Path::new(name))?
         }
     };
     files::print(&text)?;
