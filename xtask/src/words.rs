@@ -10,7 +10,7 @@ is no | there is no, There is no, is no longer | is not a valid X, is not X
 is none | there is none, There is none | invalid X, there is none
 is told | | reported, detected, distinguished
 are told | | reported, detected, distinguished
-folder | record.folder | directory
+folder | record.folder, folder\")] | directory
 dealer | | dispatcher
 patience | linkweir.patience.ms | timeout
 met in the middle | | midstream

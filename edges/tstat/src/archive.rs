@@ -397,9 +397,9 @@ mod tests {
             .map(|_| ())
             .unwrap_err()
             .to_string();
-        assert!(error.ends_with("this is no archive"), "{error}");
+        assert!(error.ends_with("not an archive"), "{error}");
         let error = read_archive(&path).map(|_| ()).unwrap_err().to_string();
-        assert!(error.ends_with("this is no archive"), "{error}");
+        assert!(error.ends_with("not an archive"), "{error}");
         assert!(read_archive(directory.path()).is_err());
         assert!(matches!(
             read_archive(&directory.path().join("b")),

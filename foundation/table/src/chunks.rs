@@ -257,7 +257,7 @@ impl<const N: usize> Chunks<N> {
     #[inline]
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "the chain is no more: nobody may read it again"
+        reason = "the chain is freed and must not be read again"
     )]
     pub fn release(&mut self, chain: Chain) {
         if let Some(last) = self.chunks.get_mut(chain.last as usize) {

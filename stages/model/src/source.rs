@@ -56,7 +56,7 @@ pub enum SourceError {
         states: usize,
     },
     /// An entry is no probability.
-    #[error("row {row} has {entry}, which is no probability")]
+    #[error("row {row} has {entry}, which is not a probability")]
     Probability {
         /// Which.
         row: usize,

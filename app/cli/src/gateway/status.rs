@@ -60,7 +60,7 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
     ));
     say(&format!("  lost         {}", lost(status)));
     say(&format!(
-        "  looked at    {}, {}; {} now, {} forgotten",
+        "  inspected    {}, {}; {} now, {} evicted",
         counted(status.packets, "packet"),
         scaled(status.bytes as f64, "B"),
         counted(status.connections, "connection"),

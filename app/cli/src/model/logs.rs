@@ -68,7 +68,7 @@ impl Found {
         }
         if self.totals.forgotten > 0 {
             all.push(format!(
-                "{} forgotten within the timeout; give more --max-clients",
+                "{} evicted within the timeout; raise --max-clients",
                 counted(self.totals.forgotten, "client")
             ));
         }

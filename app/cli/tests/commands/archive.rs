@@ -226,11 +226,7 @@ fn what_cannot_be_is_said() {
     );
     let not = directory.path().join("b.lwa");
     std::fs::write(&not, "something else").unwrap();
-    says(
-        &["plot", text(&not), "-o", "-"],
-        3,
-        "b.lwa: this is no archive",
-    );
+    says(&["plot", text(&not), "-o", "-"], 3, "b.lwa: not an archive");
     // One row damaged: the others are still there, and it is said.
     let mut bytes = std::fs::read(&path).unwrap();
     let len = bytes.len();

@@ -206,7 +206,7 @@ fn read_starts(path: &Path) -> Result<Vec<u64>, LabError> {
     let starts = lines.map(|(number, line)| {
         parse_date(line.as_bytes()).ok_or_else(|| {
             let what = format!("{}, line {}", path.display(), number + 1);
-            LabError::program(what, format!("`{line}` is no time"))
+            LabError::program(what, format!("`{line}` is not a valid time"))
         })
     });
     starts.collect()

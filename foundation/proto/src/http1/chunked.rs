@@ -38,7 +38,7 @@ impl ChunkFault {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Size => "chunk size that is no number",
+            Self::Size => "chunk size that is not a number",
             Self::TooLarge => "chunk size beyond 31 bits",
             Self::Unterminated => "chunk longer than its size",
             Self::TooLong => "chunk extension or trailers beyond 64 KiB",

@@ -26,7 +26,7 @@ const MAX_FILE: u64 = 1 << 40;
 #[non_exhaustive]
 pub enum Refused {
     /// Another kind of file.
-    #[error("this is no archive")]
+    #[error("not an archive")]
     NotAnArchive,
     /// A format of another version of the program.
     #[error("the archive has format version {found}; this program knows {VERSION}")]

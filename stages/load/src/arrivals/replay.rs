@@ -78,7 +78,7 @@ impl Replay {
                 None if is_first && !word.starts_with(|c: char| c.is_ascii_digit()) => {}
                 None => {
                     return Err(wrong(format!(
-                        "`{}` is no time: write seconds, like 12.5",
+                        "`{}` is not a valid time: write seconds, like 12.5",
                         word.escape_debug()
                     )));
                 }

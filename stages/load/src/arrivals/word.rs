@@ -37,11 +37,13 @@ pub enum Word {
 pub enum WordError {
     /// It names no way to plan.
     #[error(
-        "`{0}` is no way to arrive: write constant:RATE, poisson:RATE, mmpp:MODEL.json[@RATE] or replay:FILE"
+        "`{0}` is not a valid arrival process: write constant:RATE, poisson:RATE, mmpp:MODEL.json[@RATE] or replay:FILE"
     )]
     Kind(String),
     /// The rate is no number above zero.
-    #[error("`{0}` is no rate: write sessions a second, above 0 and at most 1e9, like 250 or 0.5")]
+    #[error(
+        "`{0}` is not a valid rate: write sessions a second, above 0 and at most 1e9, like 250 or 0.5"
+    )]
     Rate(String),
     /// The file is not named.
     #[error("`{0}:` names no file: write its path behind the colon")]

@@ -189,7 +189,7 @@ pub fn target_fault(target: &str) -> Option<String> {
     }
     if !target.starts_with('/') {
         return Some(format!(
-            "`{}` is no path: it begins with `/`",
+            "`{}` is not a path: it must begin with `/`",
             target.escape_debug()
         ));
     }
@@ -220,7 +220,7 @@ pub fn header_fault(name: &str, value: &str) -> Option<String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
         return Some(format!(
-            "`{}` is no name of a header field",
+            "`{}` is not a valid header field name",
             name.escape_debug()
         ));
     }

@@ -108,7 +108,7 @@ impl Span {
             Self::Weibull { scale, shape, cap } => ([scale, shape], 0.0, cap),
             Self::Lognormal { mu, sigma, cap } => {
                 if !mu.is_finite() {
-                    return Some("`mu` is no number");
+                    return Some("`mu` is not a number");
                 }
                 ([sigma, sigma], 0.0, cap)
             }

@@ -186,7 +186,7 @@ impl<'t> Reader<'t> {
         let token = self.word(&[]);
         Method::of(token).ok_or_else(|| {
             let what = format!(
-                "`{}` is no method of a script: write GET, HEAD, POST or PUT",
+                "`{}` is not a method of a script: write GET, HEAD, POST or PUT",
                 token.escape_debug()
             );
             self.wrong(start, what)
@@ -201,7 +201,7 @@ impl<'t> Reader<'t> {
         let nanos = seconds.map(|seconds| whole_nanos(seconds * 1e9));
         nanos.map(Span::Constant).ok_or_else(|| {
             let what = format!(
-                "`{}` is no think time: write seconds, like 2.5",
+                "`{}` is not a valid think time: write seconds, like 2.5",
                 word.escape_debug()
             );
             self.wrong(start, what)

@@ -28,7 +28,7 @@ pub enum CountsError {
     #[error("{0} bins are more than {MAX_BINS}: choose longer bins")]
     TooManyBins(usize),
     /// A time is no number, or before the first one.
-    #[error("time {0} s is no number or before the first one")]
+    #[error("time {0} s is not a number, or is before the first one")]
     Time(f64),
 }
 

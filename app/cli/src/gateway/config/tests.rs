@@ -90,6 +90,9 @@ fn a_policy_says_what_it_says() {
         })
     );
     assert!(config.keeps_files());
+    let older = FULL.replace("directory = \"files\"", "folder = \"files\"");
+    let older = read(&older).expect("the name that the key had before");
+    assert_eq!(older.record.directory, config.record.directory);
     let plan = config.plan();
     assert_eq!(plan.check(), Ok(()));
     assert_eq!(plan.rules.len(), 2);

@@ -142,7 +142,7 @@ fn chunks_that_are_none_end_the_file_and_the_inspection() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (body, why) in [
         ("2\r\nabc\r\n", "chunk longer than its size"),
-        ("2\r\nab\r\n-\r\n", "chunk size that is no number"),
+        ("2\r\nab\r\n-\r\n", "chunk size that is not a number"),
     ] {
         let response = format!("{head}{body}");
         let found = inspect(&[
