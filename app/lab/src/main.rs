@@ -71,7 +71,7 @@ mod tests {
     fn parts_are_not_for_users() {
         let help = Cli::command().render_long_help().to_string();
         assert!(
-            help.starts_with("Runs all systems against one another"),
+            help.starts_with("Run all systems together"),
             "{help}"
         );
         assert!(!help.contains("Commands:"), "{help}");

@@ -233,6 +233,6 @@ mod tests {
         let used = said(&["--keep", &at("")]).unwrap();
         assert!(used.contains("not empty"), "{used}");
         let both = said(&["--report", &at("a"), "--summary", &at("a")]).unwrap();
-        assert!(both.contains("--report already"), "{both}");
+        assert!(both.contains("already used by --report"), "{both}");
     }
 }

@@ -169,7 +169,7 @@ fn plans_that_cannot_be_sent() {
     };
     for (session, part) in [
         (SessionPlan::default(), "without a page"),
-        (page(RequestPlan::get("x")), "begins with"),
+        (page(RequestPlan::get("x")), "begin with"),
         (page(header), "written by the generator"),
         (page(body), "16777217 bytes"),
         (endless, "think time"),

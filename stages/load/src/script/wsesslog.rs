@@ -319,7 +319,7 @@ mod tests {
             ("# only this\n", 1, 1, "write a target"),
             ("  /a.css\n", 1, 3, "begin the line of the page in column 1"),
             ("/a\n\n /b\n", 3, 2, "column 1"),
-            ("index.html\n", 1, 1, "begins with `/`"),
+            ("index.html\n", 1, 1, "begin with `/`"),
             ("/a\nhttp://other.test/x\n", 2, 1, "path only"),
             ("/a#top\n", 1, 1, "hexadecimal"),
             ("/a method=DELETE\n", 1, 11, "GET, HEAD, POST or PUT"),

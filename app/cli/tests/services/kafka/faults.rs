@@ -55,13 +55,13 @@ fn late(broker: &mut Broker, directory: &Path) {
     let (path, url) = (capture(directory, 500), broker.url("late"));
     let words = ["-r", path.to_str().unwrap(), "-w", &url];
     let mut run = Run::start(directory, "late", &words, Stdio::null());
-    run.says("no broker takes messages");
+    run.says("no broker accepts messages");
     assert!(run.said().contains("Connection refused"), "{}", run.said());
     broker.start_again().unwrap();
     let summary = run.ends_with(0);
     assert_eq!(lost_records(&summary), 0);
     run.says("takes messages again");
-    let told = run.said().matches("no broker takes messages").count();
+    let told = run.said().matches("no broker accepts messages").count();
     assert_eq!(told, 1, "{}", run.said());
     has_all(broker, "late", 1_000);
 }
@@ -97,7 +97,7 @@ fn killed(broker: &mut Broker, directory: &Path) {
     broker.kill();
     assert_eq!(file.stream_position().unwrap(), half);
     let rest = std::thread::spawn(move || std::io::copy(&mut file, &mut pipe));
-    run.says("no broker takes messages");
+    run.says("no broker accepts messages");
     broker.start_again().unwrap();
     rest.join().unwrap().unwrap();
     let summary = run.ends_with(0);
@@ -115,7 +115,7 @@ fn still(broker: &Broker, directory: &Path) {
     let summary = Run::start(directory, "hasty", &hasty, Stdio::null()).ends_with(1);
     assert_eq!(lost_records(&summary), 1_000);
     let mut patient = Run::start(directory, "patient", &words, Stdio::null());
-    patient.says("no broker takes messages");
+    patient.says("no broker accepts messages");
     broker.resume().unwrap();
     let summary = patient.ends_with(0);
     assert_eq!(lost_records(&summary), 0);
@@ -140,7 +140,7 @@ fn a_broker_that_is_never_there_ends_with_1_and_the_number_of_records() {
         let took = Duration::from_nanos(wall_clock_ns() - begin);
         assert!(took < Duration::from_secs(12), "{name}: {took:?}");
         assert_eq!(lost_records(&summary), 800, "{name}: {}", run.said());
-        run.says("no broker takes messages");
+        run.says("no broker accepts messages");
         run.says("Connection refused");
         run.says("800 records are lost: ");
     }
@@ -153,7 +153,7 @@ fn who_asks_twice_need_not_wait() {
     let demo = demo();
     let words = ["-r", demo.to_str().unwrap(), "-w", &url];
     let mut run = Run::start(directory.path(), "asked", &words, Stdio::null());
-    run.says("no broker takes messages");
+    run.says("no broker accepts messages");
     run.signal("INT");
     // Signals that come within half a second are one.
     assert!(!until(Duration::from_millis(700), || false));

@@ -112,7 +112,7 @@ fn faults_have_a_place_and_an_advice() {
             "[[session]]\n[[session.page]]\ntarget = \"x\"\n".to_owned(),
             3,
             10,
-            "begins with",
+            "begin with",
         ),
         (page("method = \"DELETE\""), 4, 10, "`GET`, `HEAD`"),
         (page("body = \"a\"\nbody_bytes = 3"), 4, 8, "leave one"),
