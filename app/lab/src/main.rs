@@ -70,10 +70,7 @@ mod tests {
     #[test]
     fn parts_are_not_for_users() {
         let help = Cli::command().render_long_help().to_string();
-        assert!(
-            help.starts_with("Run all systems together"),
-            "{help}"
-        );
+        assert!(help.starts_with("Run all systems together"), "{help}");
         assert!(!help.contains("Commands:"), "{help}");
     }
 }

@@ -131,7 +131,12 @@ fn faults_have_a_place_and_an_advice() {
             13,
             "leave it out",
         ),
-        (page("headers = { \"A b\" = \"c\" }"), 4, 13, "header field name"),
+        (
+            page("headers = { \"A b\" = \"c\" }"),
+            4,
+            13,
+            "header field name",
+        ),
         (page("think = { mean = 3 }"), 4, 9, "distribution"),
         (page("think = { distribution = \"zipf\" }"), 4, 26, "pareto"),
         (
