@@ -55,7 +55,12 @@ pub fn open_sink<K: RecordKind>(
     options: OutputOptions,
 ) -> Result<Box<dyn Sink<K>>, SinkError> {
     if let Some((scheme, _)) = destination.split_once("://") {
-        return open_url(scheme, destination, options);
+        #[cfg(feature = "kafka")]
+        if crate::kafka::is_topic(scheme) {
+            let sink = crate::kafka::KafkaSink::<K>::open(destination, options)?;
+            return Ok(Box::new(sink));
+        }
+        return Err(no_such_output::<K>(scheme, destination));
     }
     #[cfg(feature = "parquet")]
     if let Some(partition) = options.partition {
@@ -97,33 +102,19 @@ pub fn open_sink<K: RecordKind>(
     })
 }
 
-/// Opens what is no file.
-fn open_url<K: RecordKind>(
-    scheme: &str,
-    destination: &str,
-    options: OutputOptions,
-) -> Result<Box<dyn Sink<K>>, SinkError> {
-    let refuse = |message: String| {
-        Err(SinkError::Refused {
-            destination: destination.to_owned(),
-            message,
-        })
-    };
-    #[cfg(feature = "kafka")]
-    if crate::kafka::is_topic(scheme) {
-        return Ok(Box::new(crate::kafka::KafkaSink::<K>::open(
-            destination,
-            options,
-        )?));
+/// Why a URL is not an output of these records.
+fn no_such_output<K: RecordKind>(scheme: &str, destination: &str) -> SinkError {
+    SinkError::Refused {
+        destination: destination.to_owned(),
+        message: if ipfix::is_collector(destination) {
+            format!(
+                "IPFIX carries flows; records of kind `{}` cannot be exported",
+                K::NAME
+            )
+        } else {
+            format!("`{scheme}://` outputs are not part of this build")
+        },
     }
-    refuse(if ipfix::is_collector(destination) {
-        format!(
-            "IPFIX carries flows; records of kind `{}` cannot be exported",
-            K::NAME
-        )
-    } else {
-        format!("`{scheme}://` outputs are not part of this build")
-    })
 }
 
 fn format_of(destination: &str) -> Result<Format, SinkError> {

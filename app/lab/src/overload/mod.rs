@@ -4,7 +4,7 @@
 //! The server is made slow by what it has to do for an answer of `/work`, so that its processor is the
 //! limit, as in the paper. What it can do is found by the generator itself: a volley of sessions, far
 //! more in a second than the server can answer, and the processor time that it took for them (see
-//! [`limit`]).
+//! [`play`]).
 //!
 //! Then come two pairs of runs. In each the MMPP goes first, because nobody knows before what mean a
 //! path of it will have, and the constant gaps have just that mean. The same seed takes the same path

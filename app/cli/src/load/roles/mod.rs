@@ -1,7 +1,7 @@
 //! Several hosts: the pair of the paper's Fig. 1, and a controller with its workers.
 //!
 //! One side reports (`stat`, `controller`) and listens; the other (`init`, `worker`) connects. Over one
-//! TCP connection each, in lines of JSON ([`message`]): hello with the terms that both must have alike,
+//! TCP connection each, in lines of JSON ([`wire`]): hello with the terms that both must have alike,
 //! the share, a few questions for the time, ready, the agreed start, signs of life, the results.
 //!
 //! The other side is not trusted: lines are bounded, every wait has an end, what it says is parsed into

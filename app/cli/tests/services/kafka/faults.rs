@@ -60,7 +60,7 @@ fn late(broker: &mut Broker, directory: &Path) {
     broker.start_again().unwrap();
     let summary = run.ends_with(0);
     assert_eq!(lost_records(&summary), 0);
-    run.says("takes messages again");
+    run.says("accepts messages again");
     let told = run.said().matches("no broker accepts messages").count();
     assert_eq!(told, 1, "{}", run.said());
     has_all(broker, "late", 1_000);
