@@ -15,12 +15,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
-use linkweir_engine::{Batch, FrameRef, Source as _, SourceEvent, Stage};
+use linkweir_engine::{Batch, FrameRef, Sink, Source as _, SourceEvent, Stage};
 use linkweir_flows::{FlowsConfig, FlowsStage};
 use linkweir_gateway::policy::Keywords;
 use linkweir_http::{HttpConfig, HttpStage};
 use linkweir_record::{FlowBatch, FlowKind, HttpBatch, HttpKind, RecordBatch, RecordKind};
-use linkweir_sink::{Format, OutputOptions, open_sink};
+use linkweir_sink::{Format, OutputOptions, open_ipfix, open_sink};
 use linkweir_wire::decode;
 
 /// Bytes of the ring: all frames of the capture, and the headers of the ring, fit into it.
@@ -197,18 +197,21 @@ fn packets_through_a_ring() -> Result<u64> {
 fn http_as(format: Format) -> Result<u64> {
     let stage = HttpStage::new(&HttpConfig::default());
     let records = through(stage, HttpBatch::default(), &Frames::read()?)?;
-    written::<HttpKind>(&records, "/dev/null", Some(format))
+    let sink = open_sink::<HttpKind>("/dev/null", Some(format), OutputOptions::default())?;
+    written(&records, sink)
 }
 
 fn flows_as(format: Format) -> Result<u64> {
-    written::<FlowKind>(&flows()?, "/dev/null", Some(format))
+    let sink = open_sink::<FlowKind>("/dev/null", Some(format), OutputOptions::default())?;
+    written(&flows()?, sink)
 }
 
 /// To a socket that nobody reads: the kernel drops what does not fit.
 fn flows_to_a_collector() -> Result<u64> {
     let collector = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let destination = format!("ipfix://{}", collector.local_addr()?);
-    written::<FlowKind>(&flows()?, &destination, None)
+    let sink = open_ipfix(&destination, OutputOptions::default())?;
+    written(&flows()?, sink)
 }
 
 fn flows() -> Result<FlowBatch> {
@@ -216,16 +219,8 @@ fn flows() -> Result<FlowBatch> {
     through(stage, FlowBatch::default(), &Frames::read()?)
 }
 
-fn written<K: RecordKind>(
-    records: &K::Batch,
-    destination: &str,
-    format: Option<Format>,
-) -> Result<u64> {
-    let mut sink = Some(open_sink::<K>(
-        destination,
-        format,
-        OutputOptions::default(),
-    )?);
+fn written<K: RecordKind>(records: &K::Batch, sink: Box<dyn Sink<K>>) -> Result<u64> {
+    let mut sink = Some(sink);
     measured(&mut || {
         let mut sink = sink.take().context("once")?;
         sink.write(records)?;
