@@ -16,7 +16,7 @@ pub struct LiveOptions {
     pub source: String,
     /// Whether it is an interface: intervals follow the clock, with or without packets.
     pub is_live: bool,
-    /// Alert rules; those after the first [`MAX_RULES`] are left out.
+    /// Alert rules; those after the first `MAX_RULES` are left out.
     pub alerts: Vec<Rule>,
     /// Whether intervals begin at multiples of their length since the epoch, so that those of several
     /// probes can be added.

@@ -7,7 +7,7 @@ use linkweir_engine::effect::MarkLayout;
 use linkweir_record::Prefix;
 use thiserror::Error;
 
-/// Longest name of a rule in the kernel, bytes, as written there (see [`super::names`]).
+/// Longest name of a rule in the kernel, bytes, as written there (see `names`).
 const LONGEST_NAME: usize = 100;
 /// Longest name of an interface, bytes (`IFNAMSIZ` without its NUL).
 const LONGEST_INTERFACE: usize = 15;

@@ -90,7 +90,7 @@ pub(super) fn written_name(name: &str) -> String {
     out
 }
 
-/// The way back; `None` for what [`written`] does not write.
+/// The way back; `None` for what `written` does not write.
 pub(super) fn read_name(written: &str) -> Option<String> {
     let mut out = Vec::new();
     let mut bytes = written.bytes();

@@ -34,7 +34,7 @@ pub(super) enum Candidate {
     Peer(Application),
 }
 
-/// What [`classify_udp`] remembers of a flow: at most 16 bytes, all zero where there is nothing yet.
+/// What `classify_udp` remembers of a flow: at most 16 bytes, all zero where there is nothing yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UdpMemory {
     /// Source of RTP, time of uTP.

@@ -6,7 +6,7 @@ use crate::{DecodeError, DecodeErrorKind, Layer, Network, Packet, Transport};
 /// VLAN tags, MPLS labels, authentication headers and the like in one frame.
 const MAX_TAGS: u8 = 16;
 
-/// A part of an IP packet, as [`decode()`] met it first in a frame.
+/// A part of an IP packet, as `decode()` met it first in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fragment<'a> {
     pub(crate) network: Network<'a>,

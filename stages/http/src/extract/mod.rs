@@ -2,7 +2,7 @@
 //!
 //! A trace of many files that no machine reads alone is reduced file by file, wherever the files are, to
 //! rows ([`linkweir_record::half`]); an engine sorts the rows and gives each shard of them to an
-//! [`HttpStage`], as packets ([`crate::HttpStage`] does not change). Records and totals are those of one
+//! `HttpStage`, as packets ([`crate::HttpStage`] does not change). Records and totals are those of one
 //! stage that has read the files one after the other.
 //!
 //! What to keep is not guessed: the same stage follows the file, and a segment is a row where it did

@@ -62,7 +62,7 @@ impl PartialHead {
 pub(crate) enum Refused {
     /// It is no head after all.
     NoHead,
-    /// It is longer than [`MAX_HEAD`], or the pool is exhausted.
+    /// It is longer than `MAX_HEAD`, or the pool is exhausted.
     TooLong,
 }
 

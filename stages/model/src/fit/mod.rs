@@ -1,7 +1,7 @@
 //! Counts to a model, in the four steps of Salvador, Valadas and Pacheco (2003).
 //!
 //! 1. The autocovariance as few exponentials ([`exponentials`]).
-//! 2. A two-state source for each of them ([`persistent`]), whose shares of time are chosen so that
+//! 2. A two-state source for each of them (`sources`), whose shares of time are chosen so that
 //!    the marginal distribution can be met best.
 //! 3. The marginal distribution that is left: a source of M states without memory.
 //! 4. All of them side by side; compared with the counts.
