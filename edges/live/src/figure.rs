@@ -1,13 +1,14 @@
 //! The figures that there are: counters, counts by code, by name, by class.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
 use linkweir_sketch::BoundedCounts;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::sketch::wire::{Cause, are_bounded};
 use crate::text::clean;
@@ -53,16 +54,50 @@ pub trait Figure: Debug + Default + Send + Sync {
     ///
     /// # Errors
     /// It is not there, or its numbers are out of bounds.
-    fn take(name: &'static str, message: &mut Map<String, Value>) -> Result<Self, Cause>;
+    fn take(name: &'static str, message: &mut Entries) -> Result<Self, Cause>;
 }
 
-/// An entry of a message.
-pub(crate) fn entry<T: DeserializeOwned>(
-    name: &str,
-    message: &mut Map<String, Value>,
-) -> Result<T, Cause> {
-    let value = message.remove(name).ok_or(Cause::Malformed)?;
-    serde_json::from_value(value).map_err(|_| Cause::Malformed)
+/// Entries of a message by name, each once; what is in them is read when it is taken.
+#[derive(Debug, Default)]
+pub struct Entries(BTreeMap<String, Box<RawValue>>);
+
+impl Entries {
+    /// Takes one out.
+    pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Cause> {
+        let value = self.0.remove(name).ok_or(Cause::Malformed)?;
+        serde_json::from_str(value.get()).map_err(|_| Cause::Malformed)
+    }
+
+    /// Whether all are taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EntriesVisitor)
+    }
+}
+
+struct EntriesVisitor;
+
+impl<'de> Visitor<'de> for EntriesVisitor {
+    type Value = Entries;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+        let mut entries = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+            if entries.insert(name, value).is_some() {
+                return Err(A::Error::custom("an entry that comes twice"));
+            }
+        }
+        Ok(Entries(entries))
+    }
 }
 
 /// `value` where all counts are in bounds.
@@ -99,8 +134,8 @@ impl Figure for u64 {
         message.serialize_entry(name, self)
     }
 
-    fn take(name: &'static str, message: &mut Map<String, Value>) -> Result<Self, Cause> {
-        let count = entry(name, message)?;
+    fn take(name: &'static str, message: &mut Entries) -> Result<Self, Cause> {
+        let count = message.take(name)?;
         checked(count, &[count])
     }
 }
@@ -130,7 +165,7 @@ impl Figure for Derived {
         Ok(())
     }
 
-    fn take(_name: &'static str, _message: &mut Map<String, Value>) -> Result<Self, Cause> {
+    fn take(_name: &'static str, _message: &mut Entries) -> Result<Self, Cause> {
         Ok(Self)
     }
 }
@@ -157,7 +192,7 @@ impl Figure for Hidden {
         self.0.send(name, message)
     }
 
-    fn take(name: &'static str, message: &mut Map<String, Value>) -> Result<Self, Cause> {
+    fn take(name: &'static str, message: &mut Entries) -> Result<Self, Cause> {
         u64::take(name, message).map(Self)
     }
 }
@@ -202,8 +237,8 @@ impl Figure for Codes {
         message.serialize_entry(name, &self.0)
     }
 
-    fn take(name: &'static str, message: &mut Map<String, Value>) -> Result<Self, Cause> {
-        let mut counts: BTreeMap<u16, u64> = entry(name, message)?;
+    fn take(name: &'static str, message: &mut Entries) -> Result<Self, Cause> {
+        let mut counts: BTreeMap<u16, u64> = message.take(name)?;
         if counts.keys().any(|code| *code >= CODES) {
             return Err(Cause::Contradictory);
         }
@@ -283,9 +318,9 @@ impl<const MAX: usize, const KEPT: bool> Figure for Names<MAX, KEPT> {
         message.serialize_entry(&other(name), &self.0.other())
     }
 
-    fn take(name: &'static str, message: &mut Map<String, Value>) -> Result<Self, Cause> {
-        let names: BTreeMap<String, u64> = entry(name, message)?;
-        let others = entry(&other(name), message)?;
+    fn take(name: &'static str, message: &mut Entries) -> Result<Self, Cause> {
+        let names: BTreeMap<String, u64> = message.take(name)?;
+        let others = message.take(&other(name))?;
         checked((), names.values().chain(&[others]))?;
         let mut counts = Self::default();
         for (name, count) in &names {
@@ -378,8 +413,8 @@ impl<C: Class> Figure for Classes<C> {
         message.serialize_entry(name, &self.shown())
     }
 
-    fn take(name: &'static str, message: &mut Map<String, Value>) -> Result<Self, Cause> {
-        let names: BTreeMap<String, u64> = entry(name, message)?;
+    fn take(name: &'static str, message: &mut Entries) -> Result<Self, Cause> {
+        let names: BTreeMap<String, u64> = message.take(name)?;
         checked((), names.values())?;
         let mut counts = Self::default();
         for (name, count) in names {

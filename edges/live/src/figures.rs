@@ -9,9 +9,8 @@ use std::fmt::Debug;
 use linkweir_sketch::{LogLinear, Payload, TopEntry};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 
-use crate::figure::Columns;
+use crate::figure::{Columns, Entries};
 use crate::sketch::wire::Cause;
 use crate::values::Percentiles;
 
@@ -45,7 +44,7 @@ pub trait Counts: Debug + Default + Serialize + Send + Sync {
     ///
     /// # Errors
     /// Something is missing, unknown or out of bounds.
-    fn take(message: Map<String, Value>) -> Result<Self, Cause>;
+    fn take(message: Entries) -> Result<Self, Cause>;
 }
 
 /// Declares the figures of a kind: documentation, name, type, and the name in messages where it is
@@ -147,18 +146,18 @@ macro_rules! figures {
             }
 
             fn take(
-                mut message: serde_json::Map<String, serde_json::Value>,
+                mut message: $crate::figure::Entries,
             ) -> Result<Self, $crate::sketch::wire::Cause> {
-                let counts = Self {
-                    $($name: $crate::figure::Figure::take(
-                        $crate::figures::figures!(@wire $name $($wire)?),
-                        &mut message,
-                    )?,)+
-                    ..Self::default()
-                };
-                if !message.is_empty() {
-                    return Err($crate::sketch::wire::Cause::Malformed);
+                use $crate::sketch::wire::Cause::Malformed;
+                $(let $name = $crate::figure::Figure::take(
+                    $crate::figures::figures!(@wire $name $($wire)?),
+                    &mut message,
+                );)+
+                // What cannot be read is that, whatever the numbers beside it.
+                if !message.is_empty() || [$($name.as_ref().err() == Some(&Malformed)),+].contains(&true) {
+                    return Err(Malformed);
                 }
+                let counts = Self { $($name: $name?,)+ ..Self::default() };
                 let is_sound: fn(&Self) -> bool = $is_sound;
                 is_sound(&counts).then_some(counts).ok_or($crate::sketch::wire::Cause::Contradictory)
             }

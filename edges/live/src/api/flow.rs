@@ -6,9 +6,8 @@ use linkweir_proto::application::Application as Protocol;
 use linkweir_record::flow::Anomaly;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use crate::figure::{Class, Classes, Columns, Derived, Figure, checked, entry};
+use crate::figure::{Class, Classes, Columns, Derived, Entries, Figure, checked};
 use crate::figures::{figures, rows};
 use crate::sketch::wire::Cause;
 use crate::words::words;
@@ -133,8 +132,8 @@ impl Figure for Applications {
         message.serialize_entry(name, &self.shown())
     }
 
-    fn take(name: &'static str, message: &mut Map<String, Value>) -> Result<Self, Cause> {
-        let sent: BTreeMap<String, Application> = entry(name, message)?;
+    fn take(name: &'static str, message: &mut Entries) -> Result<Self, Cause> {
+        let sent: BTreeMap<String, Application> = message.take(name)?;
         let counts = sent.values().flat_map(|one| [&one.flows, &one.bytes]);
         checked((), counts)?;
         if sent.len() > MAX_APPLICATIONS {
@@ -178,8 +177,8 @@ impl Figure for FlowEnds {
         message.serialize_entry(name, self)
     }
 
-    fn take(name: &'static str, message: &mut Map<String, Value>) -> Result<Self, Cause> {
-        let ends: Self = entry(name, message)?;
+    fn take(name: &'static str, message: &mut Entries) -> Result<Self, Cause> {
+        let ends: Self = message.take(name)?;
         checked(ends, ends.by_state().iter().map(|(_, count)| count))
     }
 }

@@ -2,13 +2,13 @@
 
 use linkweir_sketch::{LogLinear, TopK, TopPart};
 use linkweir_wire::Timestamp;
-use serde_json::{Map, Value};
 
 use super::encode::WireKeyed;
 use super::series::Mergeable;
 use super::wire::{Cause, Head, Message, Table, are_bounded, from_hex};
 use super::{MAX_BYTES, MAX_NAME, VERSION};
 use crate::api::Word as _;
+use crate::figure::Entries;
 use crate::figures::{Counts as _, Keyed as _};
 use crate::interval::Sums;
 use crate::writer::Seen;
@@ -17,7 +17,7 @@ use crate::writer::Seen;
 const MAX_LENGTH: u64 = 3_600_000_000_000;
 
 /// A message of `K` as it is read; the counts of its interval are looked at one by one.
-type MessageOf<K> = Message<Map<String, Value>, WireKeyed<K>, <K as Mergeable>::WireSeries>;
+type MessageOf<K> = Message<Entries, WireKeyed<K>, <K as Mergeable>::WireSeries>;
 
 /// A table, and what its keys are.
 pub(super) type TableOf<K> = (

@@ -635,6 +635,14 @@ fn messages_are_refused_by_cause() {
             "contradictory",
         ),
         (
+            changed("\"unanswered\":0", "\"unanswered\":11,\"other\":1"),
+            "malformed",
+        ),
+        (
+            changed("\"unanswered\":0", "\"unanswered\":0,\"unanswered\":0"),
+            "malformed",
+        ),
+        (
             changed("\"codes\":{\"200\"", "\"codes\":{\"2000\""),
             "contradictory",
         ),
