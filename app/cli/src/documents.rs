@@ -64,39 +64,13 @@ fn keep_lines(page: &std::path::Path) -> std::io::Result<()> {
 }
 
 /// Prints a completion script.
-pub(crate) fn completions(cli: &clap::Command, args: &CompletionArgs) -> anyhow::Result<Exit> {
+pub(crate) fn completions(mut cli: clap::Command, args: &CompletionArgs) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut shown(cli), "linkweir", &mut script);
+    clap_complete::generate(args.shell, &mut cli, "linkweir", &mut script);
     match std::io::Write::write_all(&mut std::io::stdout().lock(), &script) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(error).context("standard output")
         }
         _ => Ok(Exit::Done),
-    }
-}
-
-/// The command line without commands that are not for people: scripts of bash would offer them.
-fn shown(cli: &clap::Command) -> clap::Command {
-    let for_people = cli.get_subcommands().filter(|one| !one.is_hide_set());
-    clap::Command::new("linkweir")
-        .version(env!("CARGO_PKG_VERSION"))
-        .disable_help_subcommand(true)
-        .subcommands(for_people.cloned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn completions_offer_what_people_use() {
-        let command = clap::Command::new;
-        let all = command("linkweir").subcommands([command("flows"), command("own").hide(true)]);
-        let names = shown(&all);
-        let names: Vec<&str> = names
-            .get_subcommands()
-            .map(clap::Command::get_name)
-            .collect();
-        assert_eq!(names, ["flows"]);
     }
 }

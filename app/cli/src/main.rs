@@ -60,7 +60,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Merge(args) => merge::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Man(args) => documents::man(Cli::command(), &args),
-        Command::Completions(args) => documents::completions(&Cli::command(), &args),
+        Command::Completions(args) => documents::completions(Cli::command(), &args),
     };
     let exit = outcome.unwrap_or_else(|error| exit::failure(&error));
     exit.into()

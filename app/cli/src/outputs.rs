@@ -234,7 +234,7 @@ pub(crate) fn restrict_reader<'a>(
     outputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>,
 ) -> anyhow::Result<()> {
     let mut writable = written_directories(outputs.into_iter().map(AsRef::as_ref));
-    // A directory that is not there is told by what is to be written there.
+    // A missing directory is reported by the output that needs it.
     writable.retain(|directory| directory.exists());
     restrict_run(false, None, writable)
 }

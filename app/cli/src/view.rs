@@ -93,7 +93,7 @@ struct Shown<K: Viewed> {
     console: Option<Console>,
     top: Option<Top>,
     webhook: Option<Webhook>,
-    /// Whether it was told that the webhook fails, and the last count of what it did not deliver.
+    /// Whether it was reported that the webhook fails, and the last count of what it did not deliver.
     told_webhook: bool,
     told_alerts: u64,
     #[cfg(feature = "kafka")]

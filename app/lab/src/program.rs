@@ -33,7 +33,7 @@ pub(crate) struct Program {
     pub(crate) console: Option<SocketAddr>,
 }
 
-/// What is written by whom is told apart by its name: `NAME.json` is the summary, `NAME.err` what was
+/// The name says which program wrote a file: `NAME.json` is the summary, `NAME.err` what was
 /// said.
 impl Program {
     /// Starts a command of linkweir. `words` begin with its name; what they do not say is `-q` and the

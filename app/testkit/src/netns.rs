@@ -7,7 +7,7 @@
 //! As root these are network namespaces of the machine; as an ordinary user they lie within a user
 //! namespace of their own, where the kernel allows that. They have no names: each lives as long as a
 //! process that reads from a pipe of ours, so they go when a [`Wire`] is dropped and also when the
-//! program is killed. What runs in them is told apart by process id and gets a signal when the thread
+//! program is killed. What runs in them is distinguished by process id and gets a signal when the thread
 //! that started it ends.
 //!
 //! Frames are as they are on a cable: offloads are off, checksums are real, the MTU is 1500.

@@ -156,7 +156,7 @@ impl Block {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Makes other connections of these frames: as many rounds as there are numbers are told apart.
+    /// Makes other connections of these frames: as many rounds as there are numbers are distinguished.
     fn renew(&mut self, round: u16) {
         for at in &self.clients {
             self.buffer[at + 1..at + 3].copy_from_slice(&round.to_be_bytes());

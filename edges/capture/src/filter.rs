@@ -20,7 +20,7 @@ pub(crate) struct Refused {
     pub(crate) message: String,
 }
 
-/// Link types tried in turn, so that an expression is refused early only where it is no expression
+/// Link types tried in turn, so that an expression is refused early only where it is not an expression
 /// at all: Ethernet, raw IP, 802.11 with and without radiotap, Linux cooked.
 const COMMON: [LinkType; 5] = [
     LinkType::ETHERNET,

@@ -1,4 +1,4 @@
-//! Any stream as plain bytes: for what is no capture but comes compressed as captures do.
+//! Any stream as plain bytes: for what is not a capture but comes compressed as captures do.
 
 use std::io::{self, Cursor, Read};
 

@@ -35,7 +35,7 @@ const SHOWN: usize = 12;
 pub enum Form {
     /// A stream of Arrow's IPC format.
     Stream,
-    /// Arrow's file format (Feather), which is no stream.
+    /// Arrow's file format (Feather), which is not a stream.
     File,
     /// A Parquet file.
     Parquet,

@@ -18,7 +18,7 @@ use crate::socket::{BYE, Heard, connect_to, hear, hear_with, peer, request, say,
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A feeder answers at once; one that does not in this time is none.
 const ANSWER_MS: u32 = 5_000;
-/// After this long without a frame the caller is told.
+/// After this long without a frame the caller is notified.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// One consumer of a feed in another process.
@@ -47,7 +47,7 @@ impl Drop for Connection {
 }
 
 /// Becomes consumer K of the feed NAME. Where no such feeder runs yet, waits up to `patience` for it,
-/// or until `stop`; `on_wait` is told once before the waiting begins.
+/// or until `stop`; `on_wait` is called once before the waiting begins.
 ///
 /// # Errors
 /// Where there is no feeder, it refuses (no such consumer, attached already, another version or

@@ -15,7 +15,7 @@ use crate::producer::notes;
 const BATCH_BYTES: usize = 256 << 10;
 /// Frames of a batch at most.
 const BATCH_FRAMES: usize = 2048;
-/// After this long without a frame the caller is told.
+/// After this long without a frame the caller is notified.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// What there is to do next.

@@ -164,7 +164,7 @@ impl Feeder {
     }
 
     /// Distributes the frames of a batch, IP fragments as the packets they make. Where a full ring makes it wait,
-    /// `on_wait` is told about ten times a second and says whether to go on waiting; if not, the frame is
+    /// `on_wait` is called about ten times a second and says whether to go on waiting; if not, the frame is
     /// dropped, and so are all that do not fit from then on ([`WhenFull::Drop`]).
     pub fn distribute(
         &mut self,
@@ -323,7 +323,7 @@ impl Feeder {
     }
 
     /// Everything was distributed: the consumers end when they have read what they got. Waits for those that
-    /// are attached and, with [`WhenFull::Wait`], for those that have not come yet; `on_wait` is told
+    /// are attached and, with [`WhenFull::Wait`], for those that have not come yet; `on_wait` is called
     /// about ten times a second and says whether to go on waiting.
     ///
     /// What is still in a ring after that counts as dropped.

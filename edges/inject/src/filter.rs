@@ -1,4 +1,4 @@
-//! The program by which the kernel leaves out what is no load.
+//! The program by which the kernel leaves out what is not load.
 
 use linkweir_sys::cbpf::{Instruction, RETURN};
 

@@ -61,7 +61,7 @@ pub struct PortOptions {
     /// How long after an arrival the next is looked out for without sleeping. Being woken costs a
     /// receiver some 20 us, and the sender of the frame, on the core that sent it, the interrupt.
     pub linger: Duration,
-    /// Whether the kernel leaves out what is no load: all but ARP, neighbour discovery and TCP.
+    /// Whether the kernel leaves out what is not load: all but ARP, neighbour discovery and TCP.
     pub only_load: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::filter::ONLY_LOAD;
 pub enum Checksum {
     /// Somebody has verified it: the card, or this kernel when it made the segment.
     Valid,
-    /// There is none yet: the segment comes from this machine by an interface that is no card.
+    /// There is none yet: the segment comes from this machine by an interface that is not a card.
     NotComputed,
     /// Nothing.
     Unknown,

@@ -67,7 +67,7 @@ fn open(interface: &str, sender: SenderKind) -> Port {
     .unwrap()
 }
 
-/// A segment with this much payload, told apart by its number.
+/// A segment with this much payload, distinguished by its number.
 fn segment(number: u32, payload: usize, vlans: &[u16]) -> Vec<u8> {
     let payload: Vec<u8> = number
         .to_be_bytes()

@@ -18,11 +18,11 @@ use crate::message::{DUMP, Malformed, Message, Messages, Request, acknowledgment
 
 /// `NFNL_SUBSYS_CTNETLINK`.
 const SUBSYSTEM: u8 = 1;
-/// `IPCTNL_MSG_CT_NEW`: also what changes a connection, and how one is told.
+/// `IPCTNL_MSG_CT_NEW`: also what changes a connection, and how one is reported.
 const NEW: u8 = 0;
 /// `IPCTNL_MSG_CT_GET`.
 const GET: u8 = 1;
-/// A connection that is told, with the subsystem.
+/// A connection that is reported, with the subsystem.
 const CONNECTION: u16 = (SUBSYSTEM as u16) << 8;
 /// `CTA_TUPLE_ORIG`: addresses and ports of the first packet.
 const ORIGINAL: u16 = 1;
@@ -132,7 +132,7 @@ fn clear_part(changes: &NetfilterSocket, part: &[u8], mask: u32) -> Result<u64, 
     while let Ok(datagram) = changes.receive_one(&mut buffer, Duration::ZERO) {
         for message in Messages::new(datagram).flatten() {
             match refusal(&message) {
-                // Over since it was told.
+                // Over since it was reported.
                 Some(ENOENT) => asked = asked.saturating_sub(1),
                 Some(code) => return Err(refused("change marks", code)),
                 None => {}

@@ -336,7 +336,7 @@ mod tests {
         }];
         let html = report.render();
         assert!(!html.contains("<script") && !html.contains(" src=\""));
-        // Eight curves are told apart by colour; the ninth has the first one again.
+        // Eight curves are distinguished by colour; the ninth has the first one again.
         let drawn = |class: &str| html.matches(&format!("class=\"line {class}\"")).count();
         assert_eq!((drawn("s0"), drawn("s7")), (2, 1));
         assert!(html.contains("prefers-color-scheme:dark"));

@@ -31,7 +31,7 @@ pub struct OutputOptions {
     pub kafka: Vec<(String, String)>,
     /// Whether the user has asked the run to stop: what waits for a destination waits less then.
     pub is_stopping: fn() -> bool,
-    /// Tells people something that is no failure: that files were deleted, that a broker is back.
+    /// Tells people something that is not a failure: that files were deleted, that a broker is back.
     pub announce: fn(&str),
 }
 

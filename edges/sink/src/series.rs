@@ -27,7 +27,7 @@ pub(crate) enum Part {
     Useless,
 }
 
-/// The output of a destination: one file, numbered files one after the other, or what is no file.
+/// The output of a destination: one file, numbered files one after the other, or what is not a file.
 ///
 /// A failure is remembered, so that no file that lacks something ever gets its own name.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ pub enum MapError {
     /// Another process has it open for writing.
     #[error("another process is writing it")]
     Locked,
-    /// It is no regular file, or an empty one.
+    /// It is not a regular file, or an empty one.
     #[error("it is not a regular file with something in it")]
     NotAFile,
     /// There is one of this name already.

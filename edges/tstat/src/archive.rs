@@ -69,7 +69,7 @@ const MOST_SILENT: u64 = 600;
 /// Opens the archive at `path`, makes it where there is none, for steps of length `step`.
 ///
 /// # Errors
-/// [`SinkError::Refused`] where another process writes it, it is no archive or one of other steps or
+/// [`SinkError::Refused`] where another process writes it, it is not an archive or one of other steps or
 /// series, or the disk has no room for it; [`SinkError::Io`] where the system refuses.
 pub fn open_archive(path: &Path, step: Duration) -> Result<Box<dyn Sink<FlowKind>>, SinkError> {
     Ok(Box::new(ArchiveSink::open(path, step)?))
@@ -229,7 +229,7 @@ impl ReadAt for ArchiveFile {
 /// version's series.
 ///
 /// # Errors
-/// [`SinkError::Refused`] where it is no archive or damaged, [`SinkError::Io`] where the system
+/// [`SinkError::Refused`] where it is not an archive or damaged, [`SinkError::Io`] where the system
 /// refuses.
 pub fn read_archive(path: &Path) -> Result<Reader<ArchiveFile>, SinkError> {
     let io = |source| io_error(path, source);

@@ -30,7 +30,7 @@ pub enum Command<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// Reads a line; `None` where it is no such command.
+    /// Reads a line; `None` where it is not such a command.
     #[must_use]
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty());

@@ -148,7 +148,7 @@ impl Network<'_> {
         }
     }
 
-    /// The identification field of version 4, by which duplicates of a packet are told from
+    /// The identification field of version 4, by which duplicates of a packet are reported from
     /// retransmissions of its segment.
     #[inline]
     #[must_use]

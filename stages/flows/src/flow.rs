@@ -11,7 +11,7 @@ use crate::step::L7Class;
 use crate::tcp::direction::{Direction, flag};
 use crate::wheel::{Link, Links};
 
-/// No VLAN tag: a value that is no identifier (12 bits).
+/// No VLAN tag: a value that is not an identifier (12 bits).
 const NO_VLAN: u16 = u16::MAX;
 
 /// However long the round trips: 10 s.

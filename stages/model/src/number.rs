@@ -2,7 +2,7 @@
 //!
 //! Small systems of linear equations.
 
-/// The nearest count of a non-negative number; what is no number becomes 0, what is too large the
+/// The nearest count of a non-negative number; what is not a number becomes 0, what is too large the
 /// largest count.
 #[expect(
     clippy::cast_possible_truncation,

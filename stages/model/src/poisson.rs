@@ -38,7 +38,7 @@ pub(crate) fn ln_probability(k: f64, rate: f64) -> f64 {
     }
 }
 
-/// A draw, as a whole number; 0 for a rate that is no positive number. Exact up to the rounding of
+/// A draw, as a whole number; 0 for a rate that is not a positive number. Exact up to the rounding of
 /// the logarithms (1e-9 at the largest rates): by inversion for small rates, for others by
 /// transformed rejection with squeeze (PTRS, Hörmann 1993).
 pub(crate) fn draw(rate: f64, random: &mut Random) -> f64 {

@@ -72,7 +72,7 @@ impl Agreement {
         }
     }
 
-    /// With 0 for what is no number or infinite.
+    /// With 0 for what is not a number or infinite.
     pub(crate) fn finite(self) -> Self {
         let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
         Self {

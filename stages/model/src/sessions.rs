@@ -47,7 +47,7 @@ pub struct Totals {
     pub sessions: u64,
     /// Different clients.
     pub clients: u64,
-    /// Whether there are more clients than could be told apart.
+    /// Whether there are more clients than could be distinguished.
     pub is_clients_least: bool,
     /// Requests that came later than the disorder that is put right.
     pub late: u64,
@@ -240,7 +240,7 @@ mod tests {
         (starts, sessions.totals())
     }
 
-    /// The paper's rule as it is told: for each request look back through the log.
+    /// The paper's rule as it is reported: for each request look back through the log.
     fn by_looking_back(rule: Rule, requests: &[Request]) -> Vec<u64> {
         let mut sorted = requests.to_vec();
         sorted.sort_by_key(|request| request.time_ns);

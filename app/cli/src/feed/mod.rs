@@ -120,7 +120,7 @@ struct Job<'a> {
     signals: Signals,
     table: Table,
     report: RunReport,
-    /// Which consumers the user was told to start.
+    /// Which consumers the user was asked to start.
     told: Vec<bool>,
     /// When to wait no longer, after a signal.
     deadline: Option<Instant>,

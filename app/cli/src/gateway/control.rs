@@ -57,7 +57,7 @@ pub(super) fn must_be_free(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     match connect(path) {
         Ok(_) => Err(anyhow!("a gateway is already running: {shown} answers")),
-        // What a gateway left that was killed, or what is no socket.
+        // What a gateway left that was killed, or what is not a socket.
         Err(error)
             if matches!(
                 error.kind(),

@@ -244,7 +244,7 @@ impl Running<'_> {
         }
     }
 
-    /// Writes events. The traffic does not depend on it: that no output is left is told at the end.
+    /// Writes events. The traffic does not depend on it: that no output is left is reported at the end.
     fn take(&mut self, batch: &GatewayBatch) {
         self.written += batch.len() as u64;
         let _goes_on = self.outputs.write(batch);

@@ -39,7 +39,7 @@ pub(super) struct Snapshot {
     /// Connections without a decision when it began.
     undecided: u64,
     unseen: Unseen,
-    /// Events that were told of them.
+    /// Events that reported them.
     unseen_events: u64,
     /// Events that did not reach an output, by output.
     not_written: BTreeMap<String, u64>,

@@ -30,7 +30,7 @@ pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Nanoseconds of seconds; 0 of what is no span.
+/// Nanoseconds of seconds; 0 of what is not a span.
 fn nanos(seconds: f64) -> u64 {
     Duration::try_from_secs_f64(seconds).map_or(0, linkweir_wire::nanos)
 }

@@ -212,7 +212,7 @@ impl Trial {
     fn put_away(&mut self) {
         self.stage.on_tick(self.last, &mut self.effects);
         self.answer();
-        // The trial does not depend on them: that none is left is told at the end.
+        // The trial does not depend on them: that none is left is reported at the end.
         let _later = self.outputs.write(&self.effects.records);
         self.effects.records.clear();
     }

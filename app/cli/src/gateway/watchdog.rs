@@ -1,4 +1,4 @@
-//! The watchdog of the workers, and what the service manager is told.
+//! The watchdog of the workers, and what the service manager is notified of.
 
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Notifier {
         if let Some(socket) = &self.0
             && socket.send(state.as_bytes()).is_err()
         {
-            // A supervisor that does not listen is not told.
+            // A supervisor that does not listen is not notified.
         }
     }
 

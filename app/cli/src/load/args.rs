@@ -445,7 +445,7 @@ impl SessionArgs {
 }
 
 impl LinkArgs {
-    /// Whether it was told twice that the server may be anywhere.
+    /// Whether it was confirmed, by giving the flag twice, that the server may be anywhere.
     pub(crate) const fn may_be_public(&self) -> bool {
         self.allow_public >= 2
     }

@@ -26,7 +26,7 @@ const RESOLVE: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(20);
 /// How long the last connections may take to close when all sessions are over.
 const CLOSING: Duration = Duration::from_secs(1);
-/// How often it is told at most that the next hop has moved.
+/// Maximum number of reports that the next hop has moved.
 const TELL: Duration = Duration::from_secs(1);
 /// Records that are handed over at a time.
 const RECORDS: usize = 1024;
@@ -54,7 +54,7 @@ pub(super) struct Runner<'a> {
     pub(super) moves: ReportedMoves,
 }
 
-/// Moves of the next hop that were told.
+/// Moves of the next hop that were reported.
 #[derive(Debug, Default)]
 pub(super) struct ReportedMoves {
     count: u64,

@@ -83,7 +83,7 @@ pub(super) enum Form {
     Columns(Stored),
 }
 
-/// The form of an input; nothing where it is no log.
+/// The form of an input; nothing where it is not a log.
 pub(super) fn form(opened: &Opened, asked: LogForm) -> Option<Form> {
     if let Some(stored) = stored(&opened.beginning)
         && matches!(asked, LogForm::Auto | LogForm::Http)

@@ -108,7 +108,7 @@ impl Limits {
         ];
         let mut is_met = true;
         for (what, share, limit) in found {
-            // What is no number is not within.
+            // What is not a number is not within.
             if let Some(limit) = limit
                 && (share * 100.0)
                     .partial_cmp(&limit)

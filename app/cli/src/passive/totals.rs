@@ -157,7 +157,7 @@ pub(crate) fn object<S: Into<String>>(counts: impl Iterator<Item = (S, u64)>) ->
 }
 
 /// Inputs of which a part could not be read. An interface that went and came back is none, for what
-/// passed meanwhile was never there to be counted, nor is a directory's file that is no capture, nor an
+/// passed meanwhile was never there to be counted, nor is a directory's file that is not a capture, nor an
 /// input of which nothing was read ([`unread`]).
 pub(crate) fn damaged(report: &RunReport) -> u64 {
     let faults = report.faults.iter();
@@ -230,7 +230,7 @@ fn undecoded(faults: &DecodeFaults) -> Vec<(String, u64)> {
         .map(|(link, count)| (link.to_string(), count))
         .collect();
     for (layer, cause, count) in faults.iter_undecoded() {
-        // Those of link types beyond the ones that are told apart stay what they are.
+        // Those of link types beyond the ones that are distinguished stay what they are.
         let rest = match cause {
             UNSUPPORTED => count.saturating_sub(std::mem::take(&mut named)),
             _ => count,

@@ -218,7 +218,7 @@ fn a_document_that_fails_fails_alone() {
             .iter()
             .for_each(|name| fs::remove_file(place.at(name)).unwrap());
     }
-    // A feed has no records: its table is told, its summary not written.
+    // A feed has no records: its table is reported, its summary not written.
     let line = "feed -r x.pcap --histogram out.json --summary /dev/full";
     place
         .runs(line)

@@ -537,7 +537,7 @@ fn from_counts_to_a_model_and_back() {
     assert_eq!(object["equations"]["lags"], 60);
     assert_eq!(object["runs"].as_array().unwrap().len(), 3);
     assert!(object["equations"]["total_variation"].as_f64().unwrap() < 0.05);
-    // Another load is told from it.
+    // Another load is distinguished from it.
     let steady: String = (0..2000).map(|at| format!("{}\n", 3 + at % 2)).collect();
     let steady = directory.with("steady.csv", steady);
     model(&["check", &fitted, &steady, "--max-mean-error", "10"])

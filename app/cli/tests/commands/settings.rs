@@ -209,7 +209,14 @@ fn manual_pages() {
 fn completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = run(&["completions", shell]).exits(0).stdout;
-        for word in ["linkweir", "http", "max-pending", "completions"] {
+        for word in [
+            "linkweir",
+            "http",
+            "flows",
+            "lab",
+            "max-pending",
+            "completions",
+        ] {
             assert!(script.contains(word), "{word} in {shell}");
         }
     }

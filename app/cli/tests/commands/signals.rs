@@ -201,7 +201,7 @@ fn without_its_terminal(words: &str) -> (u32, TempDir, std::fs::File) {
     (pid.trim().parse().unwrap(), directory, fifo)
 }
 
-/// State of a process that is no child of ours, and the ticks of a processor it has used.
+/// State of a process that is not a child of ours, and the ticks of a processor it has used.
 pub(crate) fn state_of(pid: u32) -> Option<(String, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

@@ -22,7 +22,7 @@ struct Frame {
     request_in: Option<u64>,
 }
 
-/// Frames by number. Where segments are put together, a message is told of its last frame.
+/// Frames by number. Where segments are put together, a message belongs to its last frame.
 fn tshark(capture: &Path, reassemble: bool) -> BTreeMap<u64, Frame> {
     let preference = if reassemble { "TRUE" } else { "FALSE" };
     let fields = [

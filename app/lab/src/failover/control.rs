@@ -93,7 +93,7 @@ fn events(part: Part, life: u32) -> String {
     part.file(&format!("events-{life}.jsonl"))
 }
 
-/// Guests and carriers are inspected, everybody else is told apart.
+/// Guests and carriers are inspected, all others are only classified.
 fn policy(testbed: &Testbed<'_>, part: Part, scanner: Option<&Scanner>, fail: Fail) -> String {
     let table = scanner.map(Scanner::policy).unwrap_or_default();
     let scan = if scanner.is_some() {

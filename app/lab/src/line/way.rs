@@ -158,7 +158,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Counts one. What is no segment is not counted.
+    /// Counts one. What is not a segment is not counted.
     pub(super) const fn add(&mut self, kind: Kind) {
         let count = match kind {
             Kind::Syn => &mut self.syn,

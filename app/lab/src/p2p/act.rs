@@ -31,7 +31,7 @@ pub(super) enum Fate {
     Infected,
     /// A keyword is found in what is said.
     Secret,
-    /// Nothing of it passes, and nobody is told.
+    /// Nothing of it passes, and nobody is notified.
     Dropped,
     /// The connection is reset.
     Rejected,

@@ -209,7 +209,7 @@ impl Row {
                 .is_some_and(|difference| difference <= tolerance)
         };
         let has_any = self.figures().next().is_some();
-        // What is no number agrees with nothing.
+        // What is not a number agrees with nothing.
         if self.rule != Rule::Shown && !self.figures().all(f64::is_finite) {
             return false;
         }

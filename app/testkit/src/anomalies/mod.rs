@@ -23,7 +23,7 @@ mod telling;
 pub use cases::all;
 pub use options::{IpId, Options, Version};
 
-/// A class, or none for a segment that is no anomaly.
+/// A class, or none for a segment that is not an anomaly.
 pub type Classified = Option<Anomaly>;
 
 /// What is true of one segment.

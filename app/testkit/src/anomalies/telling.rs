@@ -299,7 +299,7 @@ impl Telling {
         })
     }
 
-    /// Both sides close; then the case is told. `port` is the client's.
+    /// Both sides close; then the case is complete. `port` is the client's.
     pub(super) fn told(&mut self, port: u16, start_ns: u64) -> Case {
         let at = self.end - HALF + 30 * MS;
         let of = |orders: &[Order], side: Side| {

@@ -158,7 +158,7 @@ pub(super) enum Until {
     Reset,
 }
 
-/// How a segment's timestamp is told.
+/// How a segment's timestamp is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stamp {
     Against(i32),

@@ -41,13 +41,13 @@ pub enum Hostile {
     EndlessInterim,
     /// Sends a byte of its answer now and then.
     Drip,
-    /// Says a size of a chunk that is no number (RFC 9112 sec. 7.1).
+    /// Says a size of a chunk that is not a number (RFC 9112 sec. 7.1).
     BadChunk,
     /// Says two different lengths (RFC 9112 sec. 6.3).
     TwoLengths,
     /// Says a length that no computer has.
     HugeLength,
-    /// Answers well and ends its stream, but never closes the connection: that is no fault.
+    /// Answers well and ends its stream, but never closes the connection: that is not a fault.
     HalfClose,
 }
 

@@ -1,6 +1,6 @@
 //! One made capture with every link type, tag and tunnel, and IP fragments, against tshark.
 //!
-//! A pcapng file with an interface for each holds a short conversation over each of them, told apart by the
+//! A pcapng file with an interface for each holds a short conversation over each of them, distinguished by the
 //! port of its client: one run of each program for all.
 
 use super::{Findings, Pair, ours, truth};

@@ -7,7 +7,7 @@ use linkweir_engine::{Fault, FaultKind};
 use linkweir_sys::interface;
 use linkweir_sys::wait::monotonic_ns;
 
-/// Outages that are told of; one that flaps for weeks is not worth more memory.
+/// Outages that are reported; one that flaps for weeks is not worth more memory.
 const TOLD_OUTAGES: u64 = 1000;
 
 /// What a look found.

@@ -179,7 +179,7 @@ proptest! {
                 sent::<HttpKind>(&format!("probe{probe}"), 64, &mine)
             })
             .collect();
-        // Some come twice, and all in another order; within the window in which messages are told apart.
+        // Some come twice, and all in another order; within the window in which messages are distinguished.
         messages.push(messages[order.index(messages.len())].clone());
         let mut state = seed;
         for at in (1..messages.len()).rev() {

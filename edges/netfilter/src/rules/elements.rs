@@ -13,11 +13,11 @@ use crate::message::{DumpError, dump};
 
 /// `NFNL_SUBSYS_NFTABLES`.
 const SUBSYSTEM: u8 = 10;
-/// `NFT_MSG_NEWSETELEM`, with the subsystem: how elements are told.
+/// `NFT_MSG_NEWSETELEM`, with the subsystem: how elements are reported.
 const ELEMENTS: u16 = ((SUBSYSTEM as u16) << 8) | 12;
 /// `NFT_MSG_GETSETELEM`.
 const GET: u8 = 13;
-/// `NFT_MSG_NEWRULE`, with the subsystem: how rules are told.
+/// `NFT_MSG_NEWRULE`, with the subsystem: how rules are reported.
 const RULES: u16 = ((SUBSYSTEM as u16) << 8) | 6;
 /// `NFT_MSG_GETRULE`.
 const GET_RULES: u8 = 7;
@@ -122,7 +122,7 @@ pub(super) fn queued(
     Ok((!counts.is_empty()).then(|| counts.iter().sum()))
 }
 
-/// Asks for what is told part by part; `None` where the kernel does not have it.
+/// Asks for what is reported part by part; `None` where the kernel does not have it.
 fn ask<T>(
     socket: &NetfilterSocket,
     (message, family): (u8, u8),

@@ -167,7 +167,7 @@ fn one_line(said: &str) -> String {
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// The error of a command. That rights are missing is told by its words: a program ends with the same
+/// The error of a command. Missing rights are recognised by its words: a program ends with the same
 /// status for every cause.
 fn failed(command: String, said: String) -> CommandError {
     let is_refused = ["Permission denied", "Operation not permitted"]

@@ -1,4 +1,4 @@
-//! The scans that gather or wait, and the bounds on them. No threads here: what happens is told to
+//! The scans that gather or wait, and the bounds on them. No threads here: what happens is reported to
 //! whoever holds the lock.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -165,7 +165,7 @@ impl Queue {
     }
 
     /// Takes a chunk in. A scan that breaks a bound loses its bytes at once and fails with its last
-    /// chunk, because a report before it is no answer to anything.
+    /// chunk, because a report before it is not an answer to anything.
     pub(crate) fn add(&mut self, client: u64, chunk: ScanChunk, now_ns: u64) -> Next {
         let key = Key {
             client,

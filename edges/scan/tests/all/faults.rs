@@ -382,7 +382,7 @@ fn a_full_queue_fails_what_does_not_fit() {
     for ticket in 0..10 {
         tester.submit(ticket, &[0; 30_000], true);
     }
-    // Three fit; the others are told at once.
+    // Three fit; the others are refused at once.
     let refused = tester.reports(7);
     assert!(
         refused

@@ -83,7 +83,7 @@ pub(crate) struct Budget {
     root: PathBuf,
     limit: u64,
     announce: fn(&str),
-    /// Whether a failure to delete was told.
+    /// Whether a failure to delete was reported.
     has_told: bool,
 }
 

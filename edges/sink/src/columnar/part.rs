@@ -213,7 +213,7 @@ pub(crate) struct Footed {
 }
 
 impl Footed {
-    /// Appends a block with the footer that belongs behind it. What is no file gets the block only,
+    /// Appends a block with the footer that belongs behind it. What is not a file gets the block only,
     /// and the footer by [`Footed::end`].
     ///
     /// # Errors
@@ -256,7 +256,7 @@ impl Footed {
         output.set_len(self.blocks + self.footer.len() as u64)
     }
 
-    /// Nothing follows: the footer of what is no file.
+    /// Nothing follows: the footer of what is not a file.
     ///
     /// # Errors
     /// Where the system refuses to write.

@@ -205,7 +205,7 @@ impl<K: RecordKind> PartitionedSink<K> {
     }
 
     fn complete_all(&mut self) -> Result<(), SinkError> {
-        // One that fails does not keep the others from being complete; its error is told.
+        // One that fails does not keep the others from being complete; its error is reported.
         let mut result = Ok(());
         while !self.open.is_empty() {
             let completed = self.complete(0);

@@ -126,7 +126,7 @@ fn tcp(remote: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A refusal (ICMP port unreachable) is told with the next call and means a message before: that one
+/// A refusal (ICMP port unreachable) is reported with the next call and means a message before: that one
 /// is lost, this one is not sent yet.
 fn send_datagram(socket: &UdpSocket, message: &[u8]) -> Sent {
     match socket.send(message) {

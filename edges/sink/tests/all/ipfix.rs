@@ -313,7 +313,7 @@ fn nfcapd_takes_every_flow_in_both_directions() {
     relayed(Some(port), options(), |sink| {
         write_all(sink, (0..COUNT).map(flow));
     });
-    // nfcapd reads on while it is told to end; what is in its socket by then it has read.
+    // nfcapd reads on while it is reported to end; what is in its socket by then it has read.
     wait_for("the end of its queue", || {
         let wanted = format!(":{port:04X} ");
         let table = fs::read_to_string("/proc/net/udp").unwrap();

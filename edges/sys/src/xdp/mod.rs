@@ -122,7 +122,7 @@ impl XdpSocket {
     }
 
     /// Copies up to `limit` frames that have arrived to the end of `buffer`, each cut at `snaplen`
-    /// bytes, and gives their memory back. `each` is told of every frame and its length on the wire.
+    /// bytes, and gives their memory back. `each` is reported of every frame and its length on the wire.
     pub fn receive(
         &mut self,
         limit: u32,

@@ -21,7 +21,7 @@ pub(super) struct Ring {
     entries: usize,
     entry_bytes: usize,
     size: u32,
-    /// Our index, ahead of what the other side was told.
+    /// Our index, ahead of what the other side was reported.
     index: u32,
     /// What the other side was last seen to have reached (consuming only).
     seen: u32,

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use super::ring::Ring;
 use crate::mapped_file::Mapping;
 
-/// What the kernel says when it is told that frames are in the ring.
+/// What the kernel says when it is reported that frames are in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kick {
     /// It has taken all.

@@ -15,7 +15,7 @@ pub struct Field<'a> {
     /// Whether white space stands between name and colon, which a request must not have (sec. 5.1).
     pub has_blank_before_colon: bool,
     /// Whether white space stands behind the value, or other than blanks and tabs before it: not all clients leave it out (RFC
-    /// 9110 sec. 5.5 says that it is no part of the value).
+    /// 9110 sec. 5.5 says that it is not a part of the value).
     pub has_odd_blank: bool,
 }
 

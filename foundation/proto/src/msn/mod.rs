@@ -309,7 +309,7 @@ pub struct SlpFile<'a> {
 }
 
 impl<'a> SlpFile<'a> {
-    /// Reads the body of such a message; `None` where it is no offer of a file, or not the beginning
+    /// Reads the body of such a message; `None` where it is not an offer of a file, or not the beginning
     /// of it.
     #[must_use]
     pub fn parse(body: &'a [u8]) -> Option<Self> {

@@ -146,7 +146,7 @@ pub struct GoogleHello<'a> {
 }
 
 /// The version in the public header that the client's first packets have in versions up to Q043, for
-/// example `0x51303433`; `None` where it is no such header.
+/// example `0x51303433`; `None` where it is not such a header.
 #[must_use]
 pub fn public_version(datagram: &[u8]) -> Option<u32> {
     let (flags, rest) = datagram.split_first()?;

@@ -22,7 +22,7 @@ const MAX_NAMES: usize = 64;
 enum Fault {
     /// The bytes end.
     Ends,
-    /// It is no certificate.
+    /// It is not a certificate.
     Wrong,
 }
 

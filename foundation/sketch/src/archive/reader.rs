@@ -53,7 +53,7 @@ impl<S: ReadAt> Reader<S> {
     /// Opens an archive of `len` bytes, of this or another version's series.
     ///
     /// # Errors
-    /// Where it is no archive, damaged, or cannot be read.
+    /// Where it is not an archive, damaged, or cannot be read.
     pub fn open(source: S, len: u64) -> Result<Self, Refused> {
         let unreadable = |fault: ReadFault| Refused::Unreadable(fault.0);
         let mut header = vec![0; usize::try_from(len.min(4096)).unwrap_or(0)];

@@ -115,7 +115,7 @@ impl<M: Memory> Archive<M> {
     /// killed writer began, and looks at every row.
     ///
     /// # Errors
-    /// Where it is no archive, damaged, or one of other steps or series.
+    /// Where it is not an archive, damaged, or one of other steps or series.
     pub fn open(memory: M, step_ns: u64, catalogue: &Catalogue) -> Result<(Self, Opened), Refused> {
         let bytes = memory.bytes();
         let layout = Layout::read(bytes, bytes.len() as u64)?;

@@ -40,7 +40,7 @@ const PROTOCOL_UDP: u8 = 17;
 /// longer (noted in [`Packet::fault`]); an IP length of zero (segmentation offload) takes what the frame
 /// had.
 ///
-/// Errors: where a header is malformed or incomplete. Inside a tunnel that is no error: the tunnel's
+/// Errors: where a header is malformed or incomplete. Inside a tunnel that is not an error: the tunnel's
 /// own packet is given, with the error in [`Packet::fault`]. Frames without IP and protocols other
 /// than TCP and UDP are no errors either.
 ///

@@ -920,7 +920,7 @@ fn ipv4_options_and_fragments() {
         (packet.transport, packet.fault),
         (Transport::Fragment, None)
     );
-    // A datagram is longer than its first fragment, and that is no fault.
+    // A datagram is longer than its first fragment, and that is not a fault.
     let payload = [0; 100];
     let udp = UdpFrame {
         payload: &payload,

@@ -44,7 +44,7 @@ pub(super) fn protocol<'a>(walk: &mut Walk<'a>, protocol: u8, at: Cursor<'a>) ->
     }
 }
 
-/// A first fragment may end in the transport header; that is no fault of the packet.
+/// A first fragment may end in the transport header; that is not a fault of the packet.
 fn or_fragment<'a>(walk: &Walk<'a>, result: Result<'a>) -> Result<'a> {
     match result {
         Err(error)

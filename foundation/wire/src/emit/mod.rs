@@ -325,7 +325,7 @@ const fn ethertype(src: SocketAddr, dst: SocketAddr) -> u16 {
 // Cutting an IP packet into fragments.
 
 /// The fragments of an IP packet without options or extension headers, each with at most `piece` bytes of
-/// data (rounded down to whole units of 8); what is no IP packet comes back as it is.
+/// data (rounded down to whole units of 8); what is not an IP packet comes back as it is.
 ///
 /// Source: RFC 791 sec. 3.2, RFC 8200 sec. 4.5.
 #[must_use]

@@ -43,7 +43,7 @@ impl Messages {
     }
 }
 
-/// Protocol, opcode, and bytes behind the opcode; `None` where it is no header.
+/// Protocol, opcode, and bytes behind the opcode; `None` where it is not a header.
 fn parse(header: [u8; HEADER]) -> Option<(u8, u8, u32)> {
     let [protocol, a, b, c, d, opcode] = header;
     let len = u32::from_le_bytes([a, b, c, d]);

@@ -60,7 +60,7 @@ impl PartialHead {
 /// Why bytes were not added to a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It is no head after all.
+    /// It is not a head after all.
     NoHead,
     /// It is longer than `MAX_HEAD`, or the pool is exhausted.
     TooLong,

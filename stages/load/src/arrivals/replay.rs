@@ -127,7 +127,7 @@ impl Arrivals for Replay {
     }
 }
 
-/// Seconds with decimals as nanoseconds, exactly; `None` where it is no such number. Decimals beyond the
+/// Seconds with decimals as nanoseconds, exactly; `None` where it is not such a number. Decimals beyond the
 /// ninth are cut.
 fn nanos_of(word: &str) -> Option<u64> {
     let (seconds, decimals) = word.split_once('.').unwrap_or((word, ""));

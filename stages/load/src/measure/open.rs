@@ -207,7 +207,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order in which starts and ends are told.
+        /// Whatever the order in which starts and ends are reported.
         #[test]
         fn little_is_exact_in_any_order(lives in prop::collection::vec((0_u64..5000, 0_u64..5000), 1..30), seed: u64) {
             let mut events: Vec<(u64, usize, bool)> = Vec::new();

@@ -98,7 +98,7 @@ pub enum PopulationError {
     /// A line that cannot be.
     #[error("the group {0:?}: {1}")]
     Profile(String, &'static str),
-    /// A number that is no VLAN.
+    /// A number that is not a VLAN.
     #[error("{0} is no VLAN: 1 to 4094")]
     Vlan(u16),
     /// A station without a client.

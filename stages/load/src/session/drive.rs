@@ -1,6 +1,6 @@
 //! Bytes of responses, and what follows when one is complete.
 //!
-//! Ends of requests and sessions, and what is told of them.
+//! Ends of requests and sessions, and what is reported of them.
 
 use super::begin::{after, draw, objects_of};
 use super::html::Found;

@@ -129,7 +129,7 @@ impl ResponseReader {
         };
         let before = *passed as usize;
         let due = VERSION.get(before..).unwrap_or_default();
-        // Garbage is told by its first byte; it is not gathered.
+        // Garbage is reported by its first byte; it is not gathered.
         if due.iter().zip(*bytes).any(|(due, byte)| due != byte) {
             return Err(Failure::Malformed);
         }

@@ -3,7 +3,7 @@
 //! A frame passes the checks of the link, the client's line and TCP, and becomes an event that a
 //! session hears; what the session then wants done is carried out at once, before anything else is
 //! looked at. Nothing here asks the clock or touches an interface: [`LoadStage::on_frame`] and
-//! [`LoadStage::on_tick`] are told the time, and [`LoadStage::next_deadline`] says when the next tick is
+//! [`LoadStage::on_tick`] are reported the time, and [`LoadStage::next_deadline`] says when the next tick is
 //! wanted.
 
 mod frames;

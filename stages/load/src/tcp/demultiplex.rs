@@ -19,7 +19,7 @@ pub enum Heard {
     TimeWait,
     /// That of no connection: answered with a RST unless it is one (RFC 9293 sec. 3.10.7.1).
     Stray,
-    /// It was no TCP.
+    /// It was not TCP.
     NotTcp,
 }
 

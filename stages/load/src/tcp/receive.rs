@@ -185,7 +185,7 @@ impl Stack {
             self.notice_loss(conn, cx);
             return Some(acked);
         }
-        // A probe of a closed window is answered in the same way; that is no loss.
+        // A probe of a closed window is answered in the same way; that is not a loss.
         if flight.snd_max != conn.snd_una && conn.snd_wnd > 0 {
             let is_empty = segment.payload_len == 0 && !segment.has(TcpFlags::FIN);
             let is_duplicate = if conn.marks.has(Marks::SACK) {

@@ -52,7 +52,7 @@ impl Counts {
     /// bin begins at `begin_s`, the last one is that of the last arrival.
     ///
     /// # Errors
-    /// As [`new`](Self::new); a time that is no number or before `begin_s`.
+    /// As [`new`](Self::new); a time that is not a number or before `begin_s`.
     pub fn of_times(begin_s: f64, bin_s: f64, times_s: &[f64]) -> Result<Self, CountsError> {
         if !(bin_s.is_finite() && bin_s > 0.0) {
             return Err(CountsError::BinLength(bin_s));

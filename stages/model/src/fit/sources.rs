@@ -66,7 +66,7 @@ pub(super) fn choose(terms: &[Term], series: &Series) -> Result<Vec<Persistent>,
     let grid = Grid::over(&series.observations);
     let likelihood = |sources: &[Persistent]| -> Option<f64> {
         let mean: f64 = sources.iter().map(Persistent::mean).sum();
-        // What is no number does not pass either.
+        // What is not a number does not pass either.
         if mean.is_nan() || mean > MOST_OF_MEAN * series.mean {
             return None;
         }

@@ -33,9 +33,9 @@ pub(crate) fn offsets(sources: impl Iterator<Item = (f64, f64)>) -> Vec<Offset> 
     law
 }
 
-/// Most observations that are told apart; beyond, neighbours are taken together.
+/// Most observations that are distinguished; beyond, neighbours are taken together.
 const MOST: usize = 512;
-/// Most exposures that are told apart.
+/// Most exposures that are distinguished.
 const MOST_EXPOSURES: usize = 16;
 
 /// How often a count was seen.

@@ -1,4 +1,4 @@
-//! `linkweir gateway`: what it did not see and what it could not write is told, while it runs and at its end.
+//! `linkweir gateway`: what it did not see and what it could not write is reported, while it runs and at its end.
 
 use super::site;
 

@@ -129,7 +129,7 @@ fn two_probes_are_shown_as_one_run_over_all_packets() {
     let directory = tempdir().unwrap();
     let [even, odd] = halves(directory.path());
 
-    // Nobody is there yet: that is told, and tried again.
+    // Nobody is there yet: that is reported, and tried again.
     let console = Console::start(directory.path(), &broker, &["--since", "beginning"]);
     assert!(console.has_said("tried again"), "{}", console.said());
     console.wait_for("/api/probes", |probes| probes["fault"].is_string());

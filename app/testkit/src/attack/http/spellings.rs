@@ -123,7 +123,7 @@ pub(super) const GZIP: &[&str] = &[
     "Transfer-Encoding: gzip",
 ];
 
-/// First lines of a response whose length is told.
+/// First lines of a response whose length is declared.
 pub(super) const STATUS_LINES: &[&str] = &[
     "HTTP/1.1 200",
     "HTTP/1.1 200 ",

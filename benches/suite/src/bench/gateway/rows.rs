@@ -39,7 +39,7 @@ pub(super) enum Stands {
     CopyingProxy,
     /// squid behind a port redirection.
     Squid,
-    /// There is no network: the keyword automaton over the file from memory.
+    /// No network: the keyword automaton alone, over the file from memory.
     Automaton,
     /// There is no network: clamd over the file from memory.
     Clamd,

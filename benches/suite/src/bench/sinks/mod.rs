@@ -1,7 +1,7 @@
 //! `bench sinks`: what a record costs in each output, and what a broker that stops costs: nothing.
 //!
 //! Records are of a capture made for it. Each sink is measured with the whole command, and alone with the
-//! records prepared, so that its cost is told from that of the analysis. What is measured runs on one core,
+//! records prepared, so that its cost is distinguished from that of the analysis. What is measured runs on one core,
 //! what it speaks to on the other, in rounds that take turns.
 
 mod alone;

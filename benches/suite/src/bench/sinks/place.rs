@@ -26,7 +26,7 @@ pub(super) struct Target {
     pub(super) destination: String,
     /// Options that go with it.
     pub(super) words: Vec<String>,
-    /// The topic, where it is no file.
+    /// The topic, where it is not a file.
     topic: Option<String>,
 }
 

@@ -93,7 +93,7 @@ pub(super) fn sizes(linkweir: &Path, dir: &Path) -> Result<Vec<Size>> {
     Ok(sizes)
 }
 
-/// Records of one capture; none where it is no capture or ends in the middle of nothing.
+/// Records of one capture; none where it is not a capture or ends in the middle of nothing.
 fn records(linkweir: &Path, capture: &Path) -> Result<u64> {
     let ran = Command::new(linkweir)
         .args(["http", "-q", "--format", "jsonl", "-w", "-", "-r"])

@@ -736,7 +736,7 @@ fn rarer_openings() {
     assert_eq!(tcp_on(&alert, b"", 443), Verdict::Is(A::Tls));
     assert_eq!(tcp(&alert, b""), Verdict::More);
 
-    // A version that is no version, in a datagram of full size.
+    // A version that is not a version, in a datagram of full size.
     let mut reserved = vec![0xC3, 0x0A, 0x1A, 0x2A, 0x3A, 8];
     reserved.extend([7; 100]);
     assert_ne!(udp(&reserved), Verdict::Is(A::Quic));

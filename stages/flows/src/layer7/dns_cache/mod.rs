@@ -322,7 +322,7 @@ impl DnsCache {
         drop(self.entries.insert(hash, entry));
     }
 
-    /// The name that `client` was told for `server`, last of all.
+    /// The name that `client` was reported for `server`, last of all.
     #[inline]
     #[must_use]
     pub fn lookup(&self, client: IpAddr, server: IpAddr) -> Option<Named<'_>> {

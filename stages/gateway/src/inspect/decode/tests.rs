@@ -148,7 +148,7 @@ fn what_is_not_of_its_coding() {
 
 #[test]
 fn what_is_in_front_of_a_fault_comes_out() {
-    // A byte-aligned empty block is in front of what is no block.
+    // A byte-aligned empty block is in front of what is not a block.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder
         .write_all(b"shown before the fault")

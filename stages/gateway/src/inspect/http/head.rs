@@ -76,7 +76,7 @@ impl HeadBuffer {
         self.gathered.get(cr.unwrap_or(from)..).unwrap_or_default()
     }
 
-    /// What is wrong with what was gathered, of which so many bytes are new: what is no head at all is not gathered up to the
+    /// What is wrong with what was gathered, of which so many bytes are new: what is not a head at all is not gathered up to the
     /// bound, and what follows an odd byte is to some clients the body and would pass as a head that does not end. The first
     /// fault counts, however the head is cut.
     fn fault(&mut self, new: usize, asks: bool) -> Option<&'static str> {

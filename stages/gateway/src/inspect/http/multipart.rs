@@ -28,7 +28,7 @@ pub(super) struct Multipart {
 enum State {
     /// At the start of a line or behind so many bytes of a delimiter.
     Matching(usize),
-    /// In a line that is no delimiter.
+    /// In a line that is not a delimiter.
     Line,
     /// Behind a delimiter, up to the end of its line.
     Delimiter,

@@ -1,4 +1,4 @@
-//! Sessions, a TCP that does what the test says, and a list of what was told.
+//! Sessions, a TCP that does what the test says, and a list of what was reported.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) const fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-/// What was told.
+/// What was reported.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) starts: Vec<(Client, u64, u64)>,

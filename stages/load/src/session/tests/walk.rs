@@ -1,4 +1,4 @@
-//! Servers and networks that do anything at all: every session ends once, every request is told once, and
+//! Servers and networks that do anything at all: every session ends once, every request is reported once, and
 //! nothing is left.
 //!
 //! Responses in pieces of any size.

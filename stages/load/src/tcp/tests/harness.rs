@@ -150,7 +150,7 @@ pub(super) enum Event {
     Closed(CloseReason),
 }
 
-/// Keeps what is told.
+/// Keeps what is reported.
 #[derive(Debug, Default)]
 pub(super) struct Ear(pub(super) Vec<(ConnId, u32, Event)>);
 
@@ -286,7 +286,7 @@ impl Bench {
         sent.into_iter().next().unwrap()
     }
 
-    /// What was told since it was asked last.
+    /// What was reported since it was asked last.
     pub(super) fn events(&mut self) -> Vec<Event> {
         let events = std::mem::take(&mut self.ear.0);
         assert!(events.iter().all(|(_, user, _)| *user == 77));

@@ -108,7 +108,7 @@ const TELLING: [&str; 7] = [
     "malformed",
 ];
 
-/// What was told of these connections, kind and detail, each once.
+/// What was reported of these connections, kind and detail, each once.
 fn told<'a>(events: impl Iterator<Item = &'a serde_json::Value>) -> Vec<String> {
     let texts = events.map(|event| ["event", "detail"].map(|field| event[field].as_str()));
     let texts = texts.map(|texts| texts.map(Option::unwrap_or_default));
