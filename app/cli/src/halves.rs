@@ -14,23 +14,15 @@ use serde_json::{Value, json};
 
 use crate::common_args::formats;
 use crate::outputs;
-use crate::passive::args::{InputArgs, OutputArgs};
+use crate::passive::args::{InputArgs, OutputArgs, after_help};
 use crate::passive::command::{Flags, Passive, Share};
 use crate::passive::totals::{Counters, Row, Totals};
 use crate::units;
 
-const AFTER_HELP: &str = "Examples:
-  linkweir halves -r part-017.pcap.zst --file-number 17 -w halves/part-017.parquet
-  linkweir halves -r trace.pcap --format arrow -w - | linkweir http --from-halves - -w http.jsonl
-
-Exit codes:
-  0  success
-  1  success, but data was lost (input truncated or corrupt, drops, fragments missing, one of
-     several outputs failed)
-  2  invalid usage or configuration
-  3  an input could not be read (missing, not a capture), or all outputs failed
-SIGINT or SIGTERM ends a run early, writes everything and exits with 0; a second one aborts.
-SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
+const AFTER_HELP: &str = after_help!(
+    "  linkweir halves -r part-017.pcap.zst --file-number 17 -w halves/part-017.parquet
+  linkweir halves -r trace.pcap --format arrow -w - | linkweir http --from-halves - -w http.jsonl"
+);
 
 /// Extract HTTP segments (half-transactions) from a capture, one row each.
 ///

@@ -8,22 +8,13 @@ use linkweir_flows::Classifier;
 use linkweir_sink::Format;
 
 use crate::common_args::{ViewArgs, applications};
-use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs};
+use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs, after_help};
 use crate::units;
 
-const EXAMPLES: &str = "
-Examples:
-  linkweir flows -r trace.pcap.zst -w flows.jsonl
-  linkweir flows -i eth0 --internal nets.txt --format tstat -w logs/ --archive link.lwa --console 127.0.0.1:8080
-
-Exit codes:
-  0  success
-  1  success, but data was lost (input truncated or corrupt, drops, flows evicted, fragments missing,
-     one of several outputs failed)
-  2  invalid usage or configuration
-  3  an input could not be read (missing, not a capture), or all outputs failed
-SIGINT or SIGTERM ends a run early, writes everything and exits with 0; a second one aborts.
-SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
+const EXAMPLES: &str = after_help!(
+    "  linkweir flows -r trace.pcap.zst -w flows.jsonl
+  linkweir flows -i eth0 --internal nets.txt --format tstat -w logs/ --archive link.lwa --console 127.0.0.1:8080"
+);
 
 /// Measure every TCP and UDP flow, as Tstat does: one record each, with both directions.
 ///
@@ -43,7 +34,7 @@ SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
 /// tunnels (GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4, AYIYA, Teredo) the inner flow is
 /// measured. IP fragments are reassembled.
 #[derive(Debug, Args)]
-#[command(after_help = [applications().as_str(), EXAMPLES].join("\n"))]
+#[command(after_help = [applications().as_str(), EXAMPLES].join("\n\n"))]
 pub(crate) struct FlowsArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

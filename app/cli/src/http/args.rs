@@ -8,21 +8,13 @@ use linkweir_http::PortSet;
 use linkweir_sink::Format;
 
 use crate::common_args::{ViewArgs, formats};
-use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs};
+use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs, after_help};
 use crate::units;
 
-const AFTER_HELP: &str = "Examples:
-  linkweir http -r trace.pcap.zst
-  linkweir http -i eth0 -f 'tcp port 80' --workers 4 -w http.jsonl --rotate 1h --console 127.0.0.1:8080
-
-Exit codes:
-  0  success
-  1  success, but data was lost (input truncated or corrupt, drops, fragments missing, one of
-     several outputs failed)
-  2  invalid usage or configuration
-  3  an input could not be read (missing, not a capture), or all outputs failed
-SIGINT or SIGTERM ends a run early, writes everything and exits with 0; a second one aborts.
-SIGHUP begins new output files; SIGUSR1 prints a line of progress.";
+const AFTER_HELP: &str = after_help!(
+    "  linkweir http -r trace.pcap.zst
+  linkweir http -i eth0 -f 'tcp port 80' --workers 4 -w http.jsonl --rotate 1h --console 127.0.0.1:8080"
+);
 
 /// Measure HTTP/1.x transactions without TCP reassembly: one record each, with response time.
 ///

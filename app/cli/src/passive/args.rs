@@ -14,6 +14,25 @@ use crate::common_args::StoreArgs;
 use crate::exit::Wrong;
 use crate::units;
 
+/// The end of the help of a passive command: its examples, then exit codes and signals.
+macro_rules! after_help {
+    ($examples:literal) => {
+        concat!(
+            "Examples:\n",
+            $examples,
+            "\n\nExit codes:\n",
+            "  0  success\n",
+            "  1  success, but data was lost (input truncated or corrupt, drops, evictions, fragments\n",
+            "     missing, one of several outputs failed)\n",
+            "  2  invalid usage or configuration\n",
+            "  3  an input could not be read (missing, not a capture), or all outputs failed\n",
+            "SIGINT or SIGTERM ends a run early, writes everything and exits with 0; a second one aborts.\n",
+            "SIGHUP begins new output files; SIGUSR1 prints a line of progress."
+        )
+    };
+}
+pub(crate) use after_help;
+
 /// What a passive command reads.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]

@@ -4,6 +4,27 @@ use super::Difference;
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 
+/// The rows of a checked-in list, with their line numbers: `N` columns, the last one an explanation; `#`
+/// starts a comment.
+///
+/// # Errors
+/// A row lacks a column or its explanation.
+pub(super) fn rows<const N: usize>(text: &str) -> Result<Vec<(usize, [&str; N])>> {
+    let lines = text.lines().zip(1..);
+    let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    let rows = lines.map(|(line, at)| {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let Ok(row) = <[&str; N]>::try_from(cells) else {
+            bail!("line {at}: not {N} columns");
+        };
+        if row.last().is_none_or(|why| why.trim().len() < 10) {
+            bail!("line {at}: an exception needs an explanation");
+        }
+        Ok((at, row))
+    });
+    rows.collect()
+}
+
 #[derive(Debug)]
 struct Exception {
     file: String,
@@ -29,40 +50,23 @@ impl Exceptions {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let mut rows = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let at = index + 1;
-            let mut columns = line.split('\t');
-            let mut column = |name: &str| {
-                columns
-                    .next()
-                    .with_context(|| format!("line {at}: no column `{name}`"))
-            };
-            let file = column("file")?.to_owned();
-            let quantity = column("quantity")?.to_owned();
-            let ours = column("ours")?
-                .parse()
-                .with_context(|| format!("line {at}: ours"))?;
-            let theirs = column("tshark")?
-                .parse()
-                .with_context(|| format!("line {at}: tshark"))?;
-            if column("explanation")?.trim().len() < 10 {
-                bail!("line {at}: an exception needs an explanation");
-            }
-            rows.push(Exception {
-                file,
+        let rows = rows(text)?.into_iter().map(|(at, row)| {
+            let [file, quantity, ours, theirs, _] = row;
+            Ok(Exception {
+                file: file.to_owned(),
                 difference: Difference {
-                    quantity,
-                    ours,
-                    theirs,
+                    quantity: quantity.to_owned(),
+                    ours: ours.parse().with_context(|| format!("line {at}: ours"))?,
+                    theirs: theirs
+                        .parse()
+                        .with_context(|| format!("line {at}: tshark"))?,
                 },
                 used: false,
-            });
-        }
-        Ok(Self { rows })
+            })
+        });
+        Ok(Self {
+            rows: rows.collect::<Result<_>>()?,
+        })
     }
 
     /// Whether the list has exactly this difference.

@@ -3,8 +3,9 @@
 //!
 //! The differences that are known and explained: `benches/oracle/flow_exceptions.tsv`.
 
+use super::super::exceptions::rows;
 use super::fields::{Field, Record};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use std::path::Path;
 
 /// What a rule sees of one direction.
@@ -146,26 +147,17 @@ impl Exceptions {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let mut rows = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let at = index + 1;
-            let cells: Vec<&str> = line.split('\t').collect();
-            let [file, direction, field, ours, theirs, reason] = cells.as_slice() else {
-                bail!("line {at}: not six columns")
-            };
-            if reason.trim().len() < 10 {
-                bail!("line {at}: an exception needs a reason");
-            }
-            rows.push(Exception {
-                cells: [file, direction, field, ours, theirs].map(|cell| (*cell).to_owned()),
-                reason: (*reason).to_owned(),
+        let rows = rows(text)?.into_iter().map(|(_, row)| {
+            let [file, direction, field, ours, theirs, reason] = row;
+            Exception {
+                cells: [file, direction, field, ours, theirs].map(str::to_owned),
+                reason: reason.to_owned(),
                 used: 0,
-            });
-        }
-        Ok(Self { rows })
+            }
+        });
+        Ok(Self {
+            rows: rows.collect(),
+        })
     }
 
     /// The reason for a difference, if the list has it.
