@@ -28,7 +28,6 @@ mod zeek;
 pub use document::Document;
 pub use format::Format;
 pub use ipfix::{is_collector, open_ipfix};
-pub use linkweir_record::human;
 pub use names::{partial_name, with_number};
 pub use options::{Existing, OutputOptions, Partition};
 pub use output::io_error;

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use crate::wait::monotonic_ns;
 
-/// Sets `stop` at the first of `signals`; one that comes more than `patience` after it acts as it would
+/// Sets `stop` at the first of `signals`; one that comes more than `grace` after it acts as it would
 /// have without us, so it ends the process.
 ///
-/// Those within `patience` count as one: timeout(1) signals a process and then its group, which
+/// Those within `grace` count as one: timeout(1) signals a process and then its group, which
 /// makes two of one.
 ///
 /// # Errors
 /// Where a signal cannot be handled.
-pub fn ask_to_stop(signals: &[i32], stop: &Arc<AtomicBool>, patience: Duration) -> io::Result<()> {
+pub fn ask_to_stop(signals: &[i32], stop: &Arc<AtomicBool>, grace: Duration) -> io::Result<()> {
     let first_at = Arc::new(AtomicU64::new(0));
-    let patience = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+    let grace = u64::try_from(grace.as_nanos()).unwrap_or(u64::MAX);
     for signal in signals.iter().copied() {
         let (stop, first_at) = (Arc::clone(stop), Arc::clone(&first_at));
         let on_signal = move || {
@@ -28,7 +28,7 @@ pub fn ask_to_stop(signals: &[i32], stop: &Arc<AtomicBool>, patience: Duration) 
                     Err(first) => first,
                 };
             stop.store(true, Ordering::Relaxed);
-            if now.saturating_sub(first) > patience {
+            if now.saturating_sub(first) > grace {
                 // What fails here cannot be told from inside a signal handler.
                 signal_hook::low_level::emulate_default_handler(signal).ok();
             }

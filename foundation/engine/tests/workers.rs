@@ -203,7 +203,7 @@ fn run_with(
         };
         shards.push((source, stage));
     }
-    let crew = Workers {
+    let workers = Workers {
         shards,
         dispatcher: Some(Box::new(move |state| dispatcher(&mut ports, state))),
         limit: Limit::default(),
@@ -212,7 +212,7 @@ fn run_with(
     let times = Rc::clone(&sink.times);
     let mut outputs = Outputs::default();
     outputs.add("it", Box::new(sink));
-    let (report, outcome) = run_workers(crew, &mut outputs, |report, _| direct(report.packets));
+    let (report, outcome) = run_workers(workers, &mut outputs, |report, _| direct(report.packets));
     let times = times.borrow().clone();
     (report, outcome, times)
 }

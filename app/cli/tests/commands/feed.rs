@@ -275,11 +275,11 @@ fn what_a_killed_consumer_had_not_written_is_announced() {
     let [one, other] = [0, 1].map(|n| &summary["feed"]["consumers"][n]);
     for consumer in [one, other] {
         assert_eq!(number(consumer, &["killed"]), 1, "{summary}");
-        let (dealt, taken) = (
+        let (distributed, taken) = (
             number(consumer, &["packets"]),
             number(consumer, &["taken_by_killed"]),
         );
-        assert!(taken > 0 && taken == dealt, "{summary}");
+        assert!(taken > 0 && taken == distributed, "{summary}");
     }
     assert_eq!(number(one, &["unwritten_by_killed"]), 0, "{summary}");
     let unwritten = number(other, &["unwritten_by_killed"]);
@@ -409,8 +409,8 @@ fn drops_are_counted_where_nobody_comes() {
     assert_eq!(summary["feed"]["by"], "flow");
 }
 
-/// The packets dealt to each of `consumers`, of whom none comes: all are counted as dropped.
-fn dealt(by: &str, consumers: usize) -> Vec<u64> {
+/// The packets distributed to each of `consumers`, of whom none comes: all are counted as dropped.
+fn distributed(by: &str, consumers: usize) -> Vec<u64> {
     let directory = tempdir().unwrap();
     let summary = directory.path().join("feed.json");
     let capture = demo();
@@ -462,9 +462,9 @@ fn what_stays_together_is_as_asked_for() {
     let transaction = dealt_by(&mut TransactionGroups::default(), 3);
     let flow = dealt_by(&mut FlowSplitter, 3);
     assert!(paper != transaction && transaction != flow && flow != paper);
-    assert_eq!(dealt("paper", 3), paper, "Eq. (3) of each packet");
-    assert_eq!(dealt("transaction", 3), transaction);
-    assert_eq!(dealt("flow", 3), flow);
+    assert_eq!(distributed("paper", 3), paper, "Eq. (3) of each packet");
+    assert_eq!(distributed("transaction", 3), transaction);
+    assert_eq!(distributed("flow", 3), flow);
 }
 
 /// The price of Eq. (3) without memory, as the documents give it: each transaction that is parted is a
@@ -522,8 +522,8 @@ fn packets_in_parts_are_dealt_whole() {
         assert_eq!(fed[key], one[key], "{key}");
     }
     let consumers = fed["feed"]["consumers"].as_array().unwrap();
-    let dealt: u64 = consumers.iter().map(|c| number(c, &["packets"])).sum();
-    assert_eq!(dealt, demo_frames().len() as u64);
+    let distributed: u64 = consumers.iter().map(|c| number(c, &["packets"])).sum();
+    assert_eq!(distributed, demo_frames().len() as u64);
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl ShardedRun {
         }
     }
 
-    /// Takes what a dealer gives.
+    /// Takes what a dispatcher gives.
     fn take(&mut self, frame: &Frame<'_>, hash: Option<u32>) {
         let shard = shard_of(hash.unwrap_or(0), self.frames.len() as u32) as usize;
         self.frames[shard] += 1;
@@ -140,10 +140,10 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
     let mut one = ShardedRun::new(config, 1);
     let mut crews = SHARDS.map(|shards| ShardedRun::new(config, shards));
     let mut splitters = SHARDS.map(|_| TransactionGroups::default());
-    let mut dealers: Vec<_> = crews
+    let mut dispatchers: Vec<_> = crews
         .iter_mut()
         .zip(&mut splitters)
-        .map(|(crew, splitter)| (crew, Router::new(splitter, false)))
+        .map(|(workers, splitter)| (workers, Router::new(splitter, false)))
         .collect();
     let Ok(mut files) = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()) else {
         return (0, Vec::new());
@@ -152,9 +152,9 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
         match files.next_event() {
             Ok(SourceEvent::Batch(batch)) => {
                 one.stages[0].on_batch(&batch, &mut one.out);
-                for (crew, router) in &mut dealers {
+                for (workers, router) in &mut dispatchers {
                     for frame in batch.frames() {
-                        router.take(&frame, |frame, hash| crew.take(frame, hash));
+                        router.take(&frame, |frame, hash| workers.take(frame, hash));
                     }
                 }
             }
@@ -162,8 +162,8 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
             Ok(_) => {}
         }
     }
-    let parts = dealers.into_iter().map(|(crew, mut router)| {
-        router.give_up(None, |frame, hash| crew.take(frame, hash));
+    let parts = dispatchers.into_iter().map(|(workers, mut router)| {
+        router.give_up(None, |frame, hash| workers.take(frame, hash));
         router.parts().stats
     });
     let parts: Vec<_> = parts.collect();
@@ -171,7 +171,7 @@ fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
     let differing = crews
         .into_iter()
         .zip(parts)
-        .map(|(crew, parts)| crew.end().distributed(parts))
+        .map(|(workers, parts)| workers.end().distributed(parts))
         .filter_map(|many| {
             let why = match one.same_as(&many) {
                 Ok(()) if one.fragments == many.fragments => return None,
@@ -219,7 +219,7 @@ fn every_capture_gives_the_same_with_several_shards() {
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
 }
 
-/// Packets dealt one by one, as the kernel does it, with handoffs handed over at once.
+/// Packets distributed one by one, as the kernel does it, with handoffs handed over at once.
 fn by_packet(path: &Path, count: u32) -> Option<(Run, Run)> {
     let config = settings_of(path);
     let mut one = ShardedRun::new(&config, 1);

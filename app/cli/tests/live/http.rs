@@ -184,7 +184,12 @@ fn live_records_are_those_of_the_recording() {
         Measured::interface(&site, "one", 1, &[]),
         Measured::interface(&site, "two", 2, &["--workers", "2"]),
         Measured::interface(&site, "four", 4, &["--workers", "4"]),
-        Measured::interface(&site, "dealt", 1, &["--workers", "2", "--fanout", "reader"]),
+        Measured::interface(
+            &site,
+            "distributed",
+            1,
+            &["--workers", "2", "--fanout", "reader"],
+        ),
     ];
     let feed = unique("truth");
     let feeder = feeder(&site, &feed, "64MiB");
@@ -224,7 +229,7 @@ fn live_records_are_those_of_the_recording() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let dealt = totals(directory.path(), &feed);
+    let distributed = totals(directory.path(), &feed);
     let mut live = Vec::new();
     for (number, consumer) in consumers.into_iter().enumerate() {
         let (records, totals) = consumer.finish(directory.path(), &[0]);
@@ -232,7 +237,7 @@ fn live_records_are_those_of_the_recording() {
             records.len() > offline.len() / 4,
             "a consumer without a share"
         );
-        let given = &dealt["feed"]["consumers"][number];
+        let given = &distributed["feed"]["consumers"][number];
         assert_eq!(given["dropped"], 0);
         assert_eq!(given["packets"], totals["packets"]);
         live.extend(records);

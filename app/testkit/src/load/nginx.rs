@@ -27,7 +27,7 @@ pub struct Settings {
     pub is_urgent: bool,
     /// Most connections at a time, as far as the limit of open files allows ([`most_files`]).
     pub connections: u32,
-    /// Whether another may listen at the same ports; the kernel then deals connections out.
+    /// Whether another may listen at the same ports; the kernel then distributes connections.
     pub shares_ports: bool,
     /// Commands that it works off for an answer of `/work`, which is how long that takes: about a
     /// microsecond each.

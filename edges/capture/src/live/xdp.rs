@@ -351,7 +351,7 @@ fn user_of(name: &str) -> Option<String> {
     })
 }
 
-/// Opens all receive queues, dealt out to the sources, in the best way that the driver has.
+/// Opens all receive queues, distributed to the sources, in the best way that the driver has.
 fn open_all(options: &LiveOptions) -> Result<Vec<OpenedXdp>, SourceError> {
     let target = Target::find(options)?;
     let name = &options.interface;

@@ -254,14 +254,14 @@ impl Drop for RrdStore {
     }
 }
 
-fn with_patience(stream: UnixStream) -> io::Result<UnixStream> {
+fn with_timeouts(stream: UnixStream) -> io::Result<UnixStream> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     Ok(stream)
 }
 
 fn connect(socket: &Path) -> io::Result<UnixStream> {
-    with_patience(UnixStream::connect(socket)?)
+    with_timeouts(UnixStream::connect(socket)?)
 }
 
 /// Starts `rrdtool -` in a directory, with a socket as its input and output: unlike a pipe it can be
@@ -280,7 +280,7 @@ fn start(directory: &Path) -> io::Result<(Child, UnixStream)> {
         // An interrupt from the terminal is for the run, which still has values to write.
         .process_group(0)
         .spawn()?;
-    Ok((child, with_patience(ours)?))
+    Ok((child, with_timeouts(ours)?))
 }
 
 /// What the other side did not do.

@@ -150,7 +150,7 @@ fn tshark_finds_no_fault_where_none_was_emulated() {
         "/page think=0.05\n    /one.png\n    /two.png\n/chunked/file\n\n/file\n/close/file\n/small\n",
     );
     let tcpdump = site.record("server.pcap");
-    // Far enough away that the server has patience: after a round trip of microseconds it would send
+    // Far enough away that the server waits: after a round trip of microseconds it would send
     // again what a generator, on a busy machine, has not come to for some milliseconds.
     let words = format!(
         "--clients 10.128.0.0/16 --arrivals poisson:100 --sessions 60 --script {script} --line rtt=100ms"

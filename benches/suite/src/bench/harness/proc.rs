@@ -236,11 +236,11 @@ fn time(thread: &Path) -> Option<Time> {
 }
 
 /// Waits until a program has nothing more to do, at most so long.
-pub(crate) fn rest(process: u32, patience: Duration) {
+pub(crate) fn rest(process: u32, timeout: Duration) {
     const LOOK: Duration = Duration::from_millis(200);
     /// What a program that only waits may cost, in parts of the time.
     const IDLE: f64 = 0.02;
-    let looks = patience.as_millis() / LOOK.as_millis();
+    let looks = timeout.as_millis() / LOOK.as_millis();
     let mut before = Threads::of(process);
     for _ in 0..looks {
         std::thread::sleep(LOOK);

@@ -98,7 +98,7 @@ impl Site {
     /// Servers beside the first, on its core and at its ports, so that all together can hold so many
     /// connections: a process may not open more files than its limit.
     pub(super) fn more_servers(&self, connections: u64) -> Result<Vec<Nginx>> {
-        // The kernel deals connections out by a hash: a tenth more than one's share is never reached.
+        // The kernel distributes connections by a hash: a tenth more than one's share is never reached.
         let each = most_files().saturating_sub(OTHER_FILES).max(1);
         let servers = (connections + connections / 10).div_ceil(each);
         let start = |number: u64| {

@@ -174,8 +174,8 @@ fn what_comes_while_a_queue_is_opened_is_answered_too() {
         let all_are_answered = || {
             loop {
                 answers.clear();
-                let patience = Duration::from_millis(5);
-                let given = queue.receive(patience, |packet| answers.push(answer(packet.id)));
+                let timeout = Duration::from_millis(5);
+                let given = queue.receive(timeout, |packet| answers.push(answer(packet.id)));
                 if given.unwrap() == 0 {
                     return waiting() == 0;
                 }
