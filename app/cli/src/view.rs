@@ -86,16 +86,16 @@ struct Shown<K: Viewed> {
     has_lines: bool,
     /// The terminal is not for messages.
     is_covered: bool,
-    told_tick: u64,
-    told_event: u64,
+    reported_tick: u64,
+    reported_event: u64,
     /// The clock of the run at the last tick.
     clock: Option<Timestamp>,
     console: Option<Console>,
     top: Option<Top>,
     webhook: Option<Webhook>,
     /// Whether it was reported that the webhook fails, and the last count of what it did not deliver.
-    told_webhook: bool,
-    told_alerts: u64,
+    reported_webhook: bool,
+    reported_alerts: u64,
     #[cfg(feature = "kafka")]
     publisher: Option<linkweir_live::sketch::Publisher>,
 }
@@ -128,10 +128,10 @@ impl<K: Viewed> View<K> {
             is_live,
             has_lines: args.interval.is_some() && !is_seen(args),
             is_covered: false,
-            told_tick: 0,
-            told_event: 0,
-            told_webhook: false,
-            told_alerts: 0,
+            reported_tick: 0,
+            reported_event: 0,
+            reported_webhook: false,
+            reported_alerts: 0,
             clock: None,
             console: None,
             top: None,
@@ -401,12 +401,12 @@ impl<K: Viewed> Shown<K> {
     /// the end.
     fn tell_of_webhook(&mut self, is_over: bool) {
         let (lost, why) = self.live.webhook_losses();
-        if let Some(why) = why.filter(|_| !self.told_webhook) {
-            self.told_webhook = true;
+        if let Some(why) = why.filter(|_| !self.reported_webhook) {
+            self.reported_webhook = true;
             warn(&format!("webhook: alerts cannot be delivered: {why}"));
         }
-        if lost > self.told_alerts && (is_over || lost >= 10 * self.told_alerts.max(1)) {
-            self.told_alerts = lost;
+        if lost > self.reported_alerts && (is_over || lost >= 10 * self.reported_alerts.max(1)) {
+            self.reported_alerts = lost;
             warn(&format!("webhook: alerts not delivered: {lost}"));
         }
     }
@@ -417,15 +417,15 @@ impl<K: Viewed> Shown<K> {
             return;
         }
         self.tell_of_webhook(false);
-        for (number, event) in self.live.events_after(self.told_event) {
-            self.told_event = number;
+        for (number, event) in self.live.events_after(self.reported_event) {
+            self.reported_event = number;
             warn(&event.to_string());
         }
         if !self.has_lines {
             return;
         }
-        for tick in self.live.ticks_after(self.told_tick) {
-            self.told_tick = tick.id;
+        for tick in self.live.ticks_after(self.reported_tick) {
+            self.reported_tick = tick.id;
             say(&line::<K>(&tick));
         }
     }
@@ -581,7 +581,7 @@ mod tests {
         let ticks = shown.live.ticks_after(0);
         let seen: Vec<u64> = ticks.iter().map(|tick| tick.kind("infected")).collect();
         assert_eq!(seen, [10, 10, 10]);
-        assert_eq!(shown.told_event, 1, "one alert, told once");
+        assert_eq!(shown.reported_event, 1, "one alert, reported once");
     }
 
     #[test]

@@ -3,11 +3,12 @@
 //! clamd, where it is installed.
 
 use crate::error::LabError;
-use crate::testbed::{Testbed, has};
+use crate::testbed::Testbed;
 use linkweir_testkit::clamd::Clamd;
 use linkweir_testkit::gateway::{Place, SERVER};
 use linkweir_testkit::load::log::Visit;
 use linkweir_testkit::load::{Nginx, Settings};
+use linkweir_testkit::ran::installed;
 use std::path::PathBuf;
 
 /// nginx at the server, port 80.
@@ -64,7 +65,7 @@ pub(crate) struct Scanner {
 impl Scanner {
     /// Starts it; `None` where it is not installed.
     pub(crate) fn start(testbed: &mut Testbed<'_>) -> Result<Option<Self>, LabError> {
-        if !has("clamd") {
+        if installed("clamd").is_none() {
             return Ok(None);
         }
         testbed.tell("clamd");

@@ -16,6 +16,7 @@
 use crate::error::LabError;
 use linkweir_testkit::gateway::{Links, Net, Place, client};
 use linkweir_testkit::netns::until;
+use linkweir_testkit::ran::installed;
 use linkweir_testkit::temporary::TemporaryDirectory;
 use std::ffi::OsStr;
 use std::fs;
@@ -197,7 +198,11 @@ const PACKAGES: [(&str, &str); 12] = [
 
 /// That these programs are installed.
 pub(crate) fn need(programs: &[&str]) -> Result<(), LabError> {
-    let missing: Vec<&str> = programs.iter().copied().filter(|name| !has(name)).collect();
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|name| installed(name).is_none())
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -212,14 +217,6 @@ pub(crate) fn need(programs: &[&str]) -> Result<(), LabError> {
         programs: missing.iter().map(|name| (*name).to_owned()).collect(),
         packages,
     })
-}
-
-/// Whether a program is installed, also where only the administrator looks for it.
-pub(crate) fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    let mut directories = std::env::split_paths(&path).chain(sbin);
-    directories.any(|directory| directory.join(program).is_file())
 }
 
 /// Longest path of the directory: sockets in it have paths of at most 107 bytes (unix(7)).

@@ -15,6 +15,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::netns::{Running, until};
+use crate::ran::installed;
 use crate::temporary::TemporaryDirectory;
 
 /// The EICAR test string: 68 bytes that scanners report though they do no harm. Put together when the
@@ -80,7 +81,7 @@ impl Clamd {
     /// # Errors
     /// As [`Clamd::start`].
     pub fn start_with(settings: &str) -> Result<Self, Unavailable> {
-        let program = program().ok_or_else(|| Unavailable {
+        let program = installed("clamd").ok_or_else(|| Unavailable {
             why: "the program clamd is not installed (Debian: clamav-daemon)".to_owned(),
         })?;
         // A path of a socket has at most 107 bytes, so not below the directory of a build.
@@ -175,15 +176,6 @@ impl Clamd {
             why: format!("it does not start: {}", log.trim()),
         })
     }
-}
-
-/// Where clamd is; Debian keeps it where only administrators look.
-fn program() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from))
-        .map(|directory| directory.join("clamd"))
-        .find(|program| program.is_file())
 }
 
 fn is_answering(socket: &Path) -> io::Result<bool> {

@@ -8,6 +8,7 @@
 )]
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// How a program ended.
@@ -72,4 +73,23 @@ pub fn ended(output: Output) -> Ran {
 /// Says loudly that a test did not do its work.
 pub fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
+}
+
+/// Where a program is installed. Debian keeps some in directories where ordinary users do not look.
+#[must_use]
+pub fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let others = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let mut directories = std::env::split_paths(&path).chain(others);
+    directories.find_map(|directory| Some(directory.join(program)).filter(|path| path.is_file()))
+}
+
+/// Whether a program that a test needs is installed; says loudly where it is not.
+#[must_use]
+pub fn has(program: &str) -> bool {
+    let is_installed = installed(program).is_some();
+    if !is_installed {
+        skipped(&format!("{program} is not installed"));
+    }
+    is_installed
 }

@@ -21,6 +21,17 @@ pub fn all() -> Vec<PathBuf> {
     files
 }
 
+/// All of them for a test; says loudly where there are none.
+#[must_use]
+pub fn for_test() -> Option<Vec<PathBuf>> {
+    let files = all();
+    if files.is_empty() {
+        crate::ran::skipped(&format!("no captures in {}", directory().display()));
+        return None;
+    }
+    Some(files)
+}
+
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return;

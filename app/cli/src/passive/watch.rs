@@ -47,7 +47,7 @@ impl<K: Viewed> Viewer for View<K> {
 pub(super) struct Watcher {
     signals: Signals,
     meter: Meter,
-    told: usize,
+    reported: usize,
     losses: ReportedLosses,
     view: Option<Box<dyn Viewer>>,
     /// The source looks at the signal too, and ends when it has given what it still holds.
@@ -64,7 +64,7 @@ impl Watcher {
         Self {
             signals,
             meter,
-            told: 0,
+            reported: 0,
             losses: ReportedLosses::default(),
             view,
             ends_itself,
@@ -73,10 +73,10 @@ impl Watcher {
 
     pub(super) fn look(&mut self, report: &RunReport, progress: Progress) -> Directive {
         if !self.view.as_ref().is_some_and(|view| view.is_covered()) {
-            for fault in report.faults.iter().skip(self.told) {
+            for fault in report.faults.iter().skip(self.reported) {
                 warn(&describe(fault));
             }
-            self.told = report.faults.len();
+            self.reported = report.faults.len();
             self.losses.tell(&report.losses);
         }
         let due = self.meter.tick(report, progress);
@@ -111,7 +111,7 @@ impl Watcher {
         self.meter.clear();
         let undelivered = self.view.as_mut().and_then(|view| view.finish(report));
         report.losses.extend(undelivered);
-        for fault in report.faults.iter().skip(self.told) {
+        for fault in report.faults.iter().skip(self.reported) {
             warn(&describe(fault));
         }
         self.losses.tell(&report.losses);

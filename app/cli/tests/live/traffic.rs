@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, SERVER, Wire, client, interface, until};
+use linkweir_testkit::ran::installed;
 
 use crate::common::skipped;
 
@@ -25,7 +26,7 @@ const NEEDED: [&str; 4] = ["nginx", "curl", "wrk", "tcpdump"];
 impl Site {
     /// A wire and nginx on it, or a loud word about why there is none.
     pub(crate) fn open(directory: &Path) -> Option<Self> {
-        if let Some(missing) = NEEDED.iter().find(|program| !on_path(program)) {
+        if let Some(missing) = NEEDED.iter().find(|program| installed(program).is_none()) {
             skipped(&format!("{missing} is not installed"));
             return None;
         }
@@ -107,7 +108,7 @@ impl Site {
             ]);
             tcpdump.args(["--time-stamp-precision=nano", "-w"]);
             tcpdump
-        } else if on_path("dumpcap") {
+        } else if installed("dumpcap").is_some() {
             let mut dumpcap = self.wire.command(Side::Server, "dumpcap");
             dumpcap.args(["-q", "-B", "64", "-i", interface, "-w"]);
             dumpcap
@@ -155,12 +156,6 @@ impl Site {
     pub(crate) fn settle() {
         pause(Duration::from_millis(1300));
     }
-}
-
-/// Whether a program is installed. Debian keeps nginx and tcpdump where ordinary users do not look.
-fn on_path(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 /// Lets others go on.

@@ -6,20 +6,12 @@ use tempfile::tempdir;
 
 use super::*;
 use crate::netns::{Running, until};
+use crate::ran::has;
 
 fn net(links: Links) -> Option<Net> {
     Net::with(links)
         .map_err(|error| eprintln!("SKIPPED: {error}"))
         .ok()
-}
-
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let is_there = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
-    if !is_there {
-        eprintln!("SKIPPED: {program} is not installed");
-    }
-    is_there
 }
 
 #[test]
@@ -83,7 +75,7 @@ fn nginx_serves_the_clients() {
     let Some(net) = net(Links::default()) else {
         return;
     };
-    if !is_installed("nginx") || !is_installed("curl") {
+    if !has("nginx") || !has("curl") {
         return;
     }
     let directory = tempdir().unwrap();
@@ -119,7 +111,7 @@ fn a_torrent_comes_over() {
     let Some(net) = net(Links::default()) else {
         return;
     };
-    if !Torrent::NEEDED.into_iter().all(is_installed) {
+    if !Torrent::NEEDED.into_iter().all(has) {
         return;
     }
     let directory = tempdir().unwrap();

@@ -7,6 +7,7 @@ use tempfile::tempdir;
 
 use super::*;
 use crate::netns::until;
+use crate::ran::has;
 
 const CABLE: Links = Links {
     has_offloads: false,
@@ -19,15 +20,6 @@ fn net(generators: u8) -> Option<Net> {
         .ok()
 }
 
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let is_there = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
-    if !is_there {
-        eprintln!("SKIPPED: {program} is not installed");
-    }
-    is_there
-}
-
 /// curl at a generator: what came.
 fn curl(net: &Net, number: u8, words: &[&str]) -> Output {
     let mut curl = net.command(Place::Generator(number), "curl");
@@ -37,7 +29,7 @@ fn curl(net: &Net, number: u8, words: &[&str]) -> Output {
 
 #[test]
 fn nginx_answers_every_generator_at_every_address() {
-    if !is_installed("nginx") || !is_installed("curl") {
+    if !has("nginx") || !has("curl") {
         return;
     }
     let Some(net) = net(2) else { return };
@@ -78,7 +70,7 @@ fn nginx_answers_every_generator_at_every_address() {
 
 #[test]
 fn the_page_has_what_it_is_said_to_have() {
-    if !is_installed("nginx") || !is_installed("curl") {
+    if !has("nginx") || !has("curl") {
         return;
     }
     let Some(net) = net(1) else { return };
@@ -129,7 +121,7 @@ fn the_server_knows_the_way_to_emulated_clients() {
 fn what_is_swallowed_never_comes_and_what_is_lost_comes_again() {
     if ["nginx", "curl", "iptables"]
         .iter()
-        .any(|program| !is_installed(program))
+        .any(|program| !has(program))
     {
         return;
     }

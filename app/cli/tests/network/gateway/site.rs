@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use linkweir_testkit::gateway::{Net, Nginx, Place, SERVER, client};
 use linkweir_testkit::netns::{Running, until};
 use linkweir_testkit::peers;
+use linkweir_testkit::ran::installed;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -35,7 +36,11 @@ pub(crate) struct Site {
 impl Site {
     /// Opens one, or says loudly why not; `more` are programs that the test needs too.
     pub(crate) fn open(more: &[&str]) -> Option<Self> {
-        if let Some(missing) = NEEDED.iter().chain(more).find(|program| !on_path(program)) {
+        if let Some(missing) = NEEDED
+            .iter()
+            .chain(more)
+            .find(|program| installed(program).is_none())
+        {
             skipped(&format!("{missing} is not installed"));
             return None;
         }
@@ -382,12 +387,6 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
 )]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
-}
-
-/// Whether a program is installed. Debian keeps some where ordinary users do not look.
-pub(crate) fn on_path(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 /// The tests run peers in namespaces as processes of their own; this one, with words for it, is such a

@@ -12,6 +12,7 @@ use linkweir_testkit::load::hostile::{self, Hostile};
 use linkweir_testkit::load::log::Visit;
 use linkweir_testkit::load::{GENERATOR, Net, Nginx, Place, SERVER, SERVING, Settings};
 use linkweir_testkit::netns::{Running, until};
+use linkweir_testkit::ran::installed;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -40,7 +41,11 @@ impl Site {
 
     /// The same with several generators.
     pub(crate) fn open_with(generators: u8, more: &[&str]) -> Option<Self> {
-        if let Some(missing) = NEEDED.iter().chain(more).find(|program| !on_path(program)) {
+        if let Some(missing) = NEEDED
+            .iter()
+            .chain(more)
+            .find(|program| installed(program).is_none())
+        {
             skipped(&format!("{missing} is not installed"));
             return None;
         }
@@ -273,12 +278,6 @@ pub(crate) fn url(path: &str) -> String {
 /// The same at another of its addresses.
 pub(crate) fn at(server: IpAddr, path: &str) -> String {
     format!("http://{}{path}", SocketAddr::new(server, 80))
-}
-
-/// Whether a program is installed. Debian keeps some where ordinary users do not look.
-fn on_path(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 /// Not a test: the hostile server, when [`Site::hostile`] has called this program once more.

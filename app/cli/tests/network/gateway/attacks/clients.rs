@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use linkweir_testkit::gateway::Place;
+use linkweir_testkit::ran::installed;
 
-use super::site::{Site, on_path};
+use super::site::Site;
 
 /// A client.
 #[derive(Debug, Clone, Copy)]
@@ -99,10 +100,10 @@ impl Client {
                 .args(["-c", "import requests"])
                 .output()
                 .is_ok_and(|output| output.status.success()),
-            How::Program(_, CHROMIUM, _) => on_path("chromium"),
+            How::Program(_, CHROMIUM, _) => installed("chromium").is_some(),
             _ => true,
         };
-        is_whole && on_path(self.program)
+        is_whole && installed(self.program).is_some()
     }
 
     /// A command that works off a list.
