@@ -150,9 +150,20 @@ impl Program {
 
     /// Waits until it ends by itself; asks it to end when the run is to finish early.
     pub(crate) fn wait(self, testbed: &Testbed<'_>, timeout: Duration) -> Result<Ended, LabError> {
+        self.wait_and(testbed, timeout, || {})
+    }
+
+    /// The same, and does something again and again while it runs.
+    pub(crate) fn wait_and(
+        self,
+        testbed: &Testbed<'_>,
+        timeout: Duration,
+        mut meanwhile: impl FnMut(),
+    ) -> Result<Ended, LabError> {
         let mut program = self;
         let mut is_asked = false;
         let has_ended = until(timeout + TIMEOUT, || {
+            meanwhile();
             if testbed.is_stopped() && !is_asked {
                 is_asked = true;
                 program.signal("INT");

@@ -36,6 +36,8 @@ const FILE: usize = 30_000;
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long the last frames and lines may take.
 const SETTLE: Duration = Duration::from_secs(10);
+/// How long before its end, at least, a generator may have taken its last frame.
+const LEAD: Duration = Duration::from_millis(200);
 /// How long the server may go on to close: it sends a FIN again after 0.2, 0.6, 1.4 and 3 s.
 const LAST_WORDS: Duration = Duration::from_secs(4);
 
@@ -69,15 +71,15 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     testbed.tell_of(&sessions, settings.duration);
     let load = load(settings, testbed)?;
     let carriers = planted.send(testbed)?;
-    let load = load.wait(testbed, settings.duration + DRAIN)?;
+    // What the line holds back is sent before the generator ends and arrives after.
+    let delay = settings.line.map_or(Duration::ZERO, |line| line.delay);
+    let mut leaving = losses::Leaving::new(testbed, LEAD + delay)?;
+    let load = load.wait_and(testbed, settings.duration + DRAIN, || leaving.look(testbed))?;
+    let leaving = leaving.earlier();
     let carriers = carriers
         .into_iter()
         .map(|carrier| carrier.wait(testbed, SETTLE))
         .collect::<Result<Vec<_>, _>>()?;
-    let (at_end, open) = (
-        losses::Server::read(testbed)?,
-        testbed.net.open_connections(Place::Server),
-    );
     testbed.tell("the last frames");
     let expected = load.count("load/responses");
     // What the log lacks in the end is a finding.
@@ -110,10 +112,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
         gateway: &gateway,
         flows: losses::Flows::read(testbed)?,
         server: counted.since(&server),
-        unheard: losses::Unheard {
-            server: counted.since(&at_end),
-            open: u64::try_from(open).unwrap_or(u64::MAX),
-        },
+        unheard: leaving.until(&counted),
         undelivered,
     };
     report.tables.extend(again.tables(line.as_ref()));

@@ -12,7 +12,10 @@ mod counted;
 mod tests;
 
 use linkweir_testkit::gateway::Place;
+use std::mem;
+use std::time::{Duration, Instant};
 
+use crate::error::LabError;
 use crate::program::Ended;
 use crate::report::{Rule, Table, Unit};
 use crate::testbed::Testbed;
@@ -58,7 +61,7 @@ impl Undelivered {
     }
 }
 
-/// What was still to be said when the generators had ended: nobody hears it.
+/// What was still to be said when the generator was about to end: perhaps nobody hears it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unheard {
     /// What the server's kernel counted from then on.
@@ -66,6 +69,64 @@ pub(super) struct Unheard {
     /// Connections that it had not seen closed by then. The close of each may have been lost, and is not
     /// sent again.
     pub(super) open: u64,
+}
+
+/// The server as it was shortly before the generator ended. When exactly the generator took its last
+/// frame nobody can say from outside, and a reading after its end misses what came in between.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    lead: Duration,
+    earlier: Unheard,
+    latest: Unheard,
+    read_at: Instant,
+}
+
+impl Leaving {
+    /// The reading that is kept will be older than `lead`, and not twice as old.
+    pub(super) fn new(testbed: &Testbed<'_>, lead: Duration) -> Result<Self, LabError> {
+        let now = Unheard::begin(testbed)?;
+        Ok(Self {
+            lead,
+            earlier: now.clone(),
+            latest: now,
+            read_at: Instant::now(),
+        })
+    }
+
+    /// Reads the server again, if the latest reading is old enough.
+    pub(super) fn look(&mut self, testbed: &Testbed<'_>) {
+        if self.read_at.elapsed() < self.lead {
+            return;
+        }
+        if let Ok(now) = Unheard::begin(testbed) {
+            self.earlier = mem::replace(&mut self.latest, now);
+            self.read_at = Instant::now();
+        }
+    }
+
+    /// The reading before the latest.
+    pub(super) fn earlier(self) -> Unheard {
+        self.earlier
+    }
+}
+
+impl Unheard {
+    /// As things stand: what was counted until now.
+    fn begin(testbed: &Testbed<'_>) -> Result<Self, LabError> {
+        let open = testbed.net.open_connections(Place::Server);
+        Ok(Self {
+            server: Server::read(testbed)?,
+            open: u64::try_from(open).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// What was counted since then.
+    pub(super) fn until(self, counted: &Server) -> Self {
+        Self {
+            server: counted.since(&self.server),
+            ..self
+        }
+    }
 }
 
 /// What every observer counted.
