@@ -11,9 +11,11 @@ mod counted;
 #[cfg(test)]
 mod tests;
 
+use linkweir_sys::wait::wall_clock_ns;
 use linkweir_testkit::gateway::Place;
+use linkweir_wire::nanos;
 use std::mem;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::LabError;
 use crate::program::Ended;
@@ -78,7 +80,8 @@ pub(super) struct Leaving {
     lead: Duration,
     earlier: Unheard,
     latest: Unheard,
-    read_at: Instant,
+    /// Nanoseconds since 1970.
+    read_at: u64,
 }
 
 impl Leaving {
@@ -89,18 +92,18 @@ impl Leaving {
             lead,
             earlier: now.clone(),
             latest: now,
-            read_at: Instant::now(),
+            read_at: wall_clock_ns(),
         })
     }
 
     /// Reads the server again, if the latest reading is old enough.
     pub(super) fn look(&mut self, testbed: &Testbed<'_>) {
-        if self.read_at.elapsed() < self.lead {
+        if wall_clock_ns().saturating_sub(self.read_at) < nanos(self.lead) {
             return;
         }
         if let Ok(now) = Unheard::begin(testbed) {
             self.earlier = mem::replace(&mut self.latest, now);
-            self.read_at = Instant::now();
+            self.read_at = wall_clock_ns();
         }
     }
 
