@@ -67,10 +67,10 @@ const HOUSE: &[(&str, May)] = &[
     ("app/cli", May::EverythingBut(&["linkweir-lab", TESTKIT])),
     ("app/lab", May::Everything),
     ("app/testkit", May::Everything),
-    // The keyword automaton alone.
+    // The keyword automaton alone; a proxy with the gateway's functions.
     (
         "benches/gateway",
-        May::FoundationAnd(&["linkweir-gateway", "linkweir-sys"]),
+        May::FoundationAnd(&["linkweir-gateway", "linkweir-scan", "linkweir-sys"]),
     ),
     // Traffic from the testkit, captures for the oracle, a model that a bench fits.
     ("benches/instructions", May::Everything),

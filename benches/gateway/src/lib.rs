@@ -3,7 +3,7 @@
 //!
 //! | program | what it does |
 //! | --- | --- |
-//! | `copy_proxy` | takes redirected connections and copies both directions: the other way to be in the middle |
+//! | `redirect_proxy` | takes redirected connections and copies both directions, with the gateway's functions or without: the other way to be in the middle |
 //! | `slow_scanner` | speaks clamd's protocol, finds nothing, and takes its time for streams with a marker |
 //! | `paced` | small requests at a steady rate; quantiles of the response time |
 //! | `fresh` | small requests one after the other, each over a connection of its own |

@@ -3,7 +3,7 @@
 use super::Plan;
 use super::policy::{Policy, Scanner, WINDOW_KIB};
 use super::programs::Programs;
-use super::rows::{Row, Stands};
+use super::rows::{KEPT, NAMES, Row, SCANNED, Stands, WORDS};
 use super::site::{Site, filled};
 use crate::bench::harness::{ready, text};
 use anyhow::{Context as _, Result, bail};
@@ -29,7 +29,12 @@ impl Rounds<'_> {
     /// Whether all that a row needs is installed.
     pub(super) fn has(&self, row: &Row) -> bool {
         (self.clamd.is_some() || !row.how.scans)
-            && (self.programs.squid.is_some() || row.word != "squid")
+            && match row.how.stands {
+                Stands::Squid { has_icap } => {
+                    self.programs.squid.is_some() && (!has_icap || self.programs.icap.is_some())
+                }
+                _ => true,
+            }
     }
 
     /// clamd, where it runs, with the usual window.
@@ -103,12 +108,17 @@ impl<'a> Gateway<'a> {
         let mut down = self.site.gateway(&self.linkweir);
         down.args(["gateway", "down", "--config"]).arg(&self.policy);
         done(down)?;
-        let kept = self.site.path("kept");
-        if kept.is_dir() {
-            fs::remove_dir_all(&kept)?;
-        }
-        Ok(())
+        remove_kept(self.site)
     }
+}
+
+/// What a row recorded.
+fn remove_kept(site: &Site) -> Result<()> {
+    let kept = site.path("kept");
+    if kept.is_dir() {
+        fs::remove_dir_all(&kept)?;
+    }
+    Ok(())
 }
 
 /// What a row puts there.
@@ -134,8 +144,8 @@ impl<'a> Between<'a> {
             }
             Stands::Nat => nat(site)?,
             Stands::Accept => accept(&mut between, rounds)?,
-            Stands::CopyingProxy => copying_proxy(&mut between, rounds)?,
-            Stands::Squid => squid(&mut between, rounds)?,
+            Stands::Proxy(looks) => proxy(&mut between, rounds, looks)?,
+            Stands::Squid { has_icap } => squid(&mut between, rounds, has_icap)?,
             Stands::Nothing | Stands::Automaton | Stands::Clamd => {}
         }
         Ok(between)
@@ -161,19 +171,13 @@ impl<'a> Between<'a> {
             program.signal("TERM")?;
             program.output()?;
         }
-        Ok(())
+        remove_kept(self.site)
     }
 
     fn redirect(&mut self, proxy: Command, name: &str) -> Result<()> {
         let site = self.site;
-        // In hexadecimal, as the table of the kernel has it; 0A: listening.
-        let listening = |_| {
-            let tables = [site.net().table("tcp"), site.net().table("tcp6")].concat();
-            tables
-                .lines()
-                .any(|line| line.contains(":0C38 ") && line.contains(" 0A "))
-        };
-        self.programs.push(start(site, proxy, name, listening)?);
+        self.programs
+            .push(start(site, proxy, name, |_| site.listens("0C38"))?);
         let rule = "iptables -t nat -A PREROUTING -i lan0 -p tcp --dport 80 -j REDIRECT --to-ports";
         site.must(&format!("{rule} {PORT}"))
     }
@@ -203,18 +207,40 @@ fn accept(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
     site.must(&format!("iptables -A FORWARD -j NFQUEUE {queues}"))
 }
 
-/// A proxy that copies, behind a port redirection.
-fn copying_proxy(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
-    let mut proxy = between.site.gateway(rounds.programs.own("copy_proxy"));
+/// Our proxy behind a port redirection, which does what the lines of a rule say.
+fn proxy(between: &mut Between<'_>, rounds: &Rounds<'_>, looks: &[&str]) -> Result<()> {
+    let site = between.site;
+    let mut proxy = site.gateway(rounds.programs.own("redirect_proxy"));
     proxy.arg(PORT);
-    between.redirect(proxy, "copy_proxy")
+    for look in looks {
+        match *look {
+            NAMES => proxy.args(["--file-names", "*.exe,*.scr"]),
+            WORDS => proxy.arg("--keywords").arg(site.path("keywords")),
+            KEPT => proxy.arg("--record").arg(site.path("kept")),
+            SCANNED => {
+                let scanner = rounds.scanner().context("clamd does not run")?;
+                proxy.arg("--scan").arg(scanner.socket);
+                proxy.args([scanner.window_bytes(), scanner.tail_bytes()].map(|n| n.to_string()))
+            }
+            other => bail!("{other}: not a function of the proxy"),
+        };
+    }
+    between.redirect(proxy, "redirect_proxy")
 }
 
-/// squid behind a port redirection.
-fn squid(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
+/// What squid is to ask of c-icap.
+const ICAP: &str = "icap_enable on\nicap_service_failure_limit -1\n\
+                    icap_service scan respmod_precache bypass=off icap://127.0.0.1:1344/virus_scan\n\
+                    adaptation_access scan allow all\n";
+
+/// squid behind a port redirection, and the service that scans for it.
+fn squid(between: &mut Between<'_>, rounds: &Rounds<'_>, has_icap: bool) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let squid = rounds.programs.squid.as_ref();
     let squid = squid.context("squid is not installed")?;
+    if has_icap {
+        icap(between, rounds)?;
+    }
     let dir = between.site.path("squid");
     fs::create_dir_all(&dir)?;
     // It gives up being root, and writes its log after that.
@@ -223,12 +249,41 @@ fn squid(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
     filled(
         "squid.conf",
         &configuration,
-        &[("DIRECTORY", &text(&dir)?), ("PORT", PORT)],
+        &[
+            ("DIRECTORY", &text(&dir)?),
+            ("PORT", PORT),
+            ("ICAP\n", if has_icap { ICAP } else { "" }),
+        ],
     )?;
     let mut command = between.site.gateway(squid);
     // In the foreground, one process.
     command.arg("-N").arg("-f").arg(configuration);
     between.redirect(command, "squid")
+}
+
+/// c-icap in front of clamd.
+fn icap(between: &mut Between<'_>, rounds: &Rounds<'_>) -> Result<()> {
+    let site = between.site;
+    let program = rounds.programs.icap.as_ref();
+    let program = program.context("c-icap is not installed")?;
+    let scanner = rounds.scanner().context("clamd does not run")?;
+    let dir = site.path("c-icap");
+    fs::create_dir_all(&dir)?;
+    let configuration = dir.join("c-icap.conf");
+    filled(
+        "c-icap.conf",
+        &configuration,
+        &[
+            ("DIRECTORY", &text(&dir)?),
+            ("SOCKET", &text(scanner.socket)?),
+        ],
+    )?;
+    let mut command = site.gateway(program);
+    // In the foreground.
+    command.arg("-N").arg("-f").arg(configuration);
+    let icap = start(site, command, "c-icap", |_| site.listens("0540"))?;
+    between.programs.push(icap);
+    Ok(())
 }
 
 /// Starts a program and waits until it is ready; what it says goes to a file that an error shows.

@@ -17,6 +17,18 @@ pub(super) struct Scanner<'a> {
     pub(super) window_kib: u32,
 }
 
+impl Scanner<'_> {
+    /// Bytes of a window.
+    pub(super) const fn window_bytes(&self) -> u32 {
+        self.window_kib * 1024
+    }
+
+    /// Bytes of a window that the next one repeats. A window is longer than what is left of the one before.
+    pub(super) fn tail_bytes(&self) -> u32 {
+        (self.window_bytes() / 2).min(1024)
+    }
+}
+
 /// Lines of the rules, as they stand in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Policy<'a> {
@@ -67,8 +79,7 @@ impl<'a> Policy<'a> {
                 "[scanner.clamd]\naddress = \"{}\"\nwindow = \"{}KiB\"\ntail = \"{}B\"\ntimeout = \"5s\"\n\n",
                 scanner.socket.display(),
                 scanner.window_kib,
-                // A window is longer than what is left of the one before.
-                (scanner.window_kib * 512).min(1024)
+                scanner.tail_bytes()
             )?;
         }
         if self.rules.contains("record = true") {

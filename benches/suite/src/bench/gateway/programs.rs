@@ -24,6 +24,7 @@ pub(super) struct Programs {
     pub(super) linkweir: PathBuf,
     dir: PathBuf,
     pub(super) squid: Option<PathBuf>,
+    pub(super) icap: Option<PathBuf>,
 }
 
 impl Programs {
@@ -42,16 +43,20 @@ impl Programs {
                 bail!("cargo build {} failed", words.join(" "));
             }
         }
-        let squid = shell::find("squid");
-        if squid.is_none() {
-            eprintln!(
-                "bench gateway: squid is not installed (apt-get install squid): no row for it"
-            );
-        }
+        let optional = |program, packages| {
+            let found = shell::find(program);
+            if found.is_none() {
+                eprintln!(
+                    "bench gateway: {program} is not installed (apt-get install {packages}): no row for it"
+                );
+            }
+            found
+        };
         Ok(Self {
             linkweir,
             dir: target_dir().join("release"),
-            squid,
+            squid: optional("squid", "squid"),
+            icap: optional("c-icap", "c-icap libc-icap-mod-virus-scan"),
         })
     }
 

@@ -3,7 +3,7 @@
 
 use crate::bench::harness::{self, Target, find};
 use crate::shell::grouped;
-use Stands::{Accept, Automaton, Clamd, CopyingProxy, Gateway, Nat, Nothing, Squid};
+use Stands::{Accept, Automaton, Clamd, Gateway, Nat, Nothing, Proxy, Squid};
 use anyhow::{Context as _, Result};
 
 /// A row of the table.
@@ -35,10 +35,10 @@ pub(super) enum Stands {
     Nat,
     /// A program that accepts every packet.
     Accept,
-    /// A proxy that copies, behind a port redirection.
-    CopyingProxy,
-    /// squid behind a port redirection.
-    Squid,
+    /// A proxy behind a port redirection that does what these lines of a rule say; without any, it copies.
+    Proxy(&'static [&'static str]),
+    /// squid behind a port redirection; with c-icap, which has clamd scan what passes.
+    Squid { has_icap: bool },
     /// No network: the keyword automaton alone, over the file from memory.
     Automaton,
     /// There is no network: clamd over the file from memory.
@@ -109,14 +109,14 @@ impl Row {
 }
 
 /// Lines of rules: names of files are looked at, keywords in every byte, files are kept, and scanned.
-const NAMES: &str = "file-names = [\"*.exe\", \"*.scr\"]\n";
-const WORDS: &str = "keywords-file = \"keywords\"\n";
-const KEPT: &str = "record = true\n";
-const SCANNED: &str = "scan = \"clamd\"\n";
+pub(super) const NAMES: &str = "file-names = [\"*.exe\", \"*.scr\"]\n";
+pub(super) const WORDS: &str = "keywords-file = \"keywords\"\n";
+pub(super) const KEPT: &str = "record = true\n";
+pub(super) const SCANNED: &str = "scan = \"clamd\"\n";
 
 /// The configurations of the paper's Figs. 7 and 8, the proxies of Figs. 11 and 12, and two limits.
 #[rustfmt::skip]
-pub(super) static ROWS: [Row; 13] = [
+pub(super) static ROWS: [Row; 19] = [
     row("forward", "forward", Nothing).on_cable(),
     // The paper's "NAT".
     row("nat", "NAT (masquerade)", Nat),
@@ -137,8 +137,15 @@ pub(super) static ROWS: [Row; 13] = [
         .at_least(0.8, &["clamd"]),
     // "P2P Proxy + Filter + Log File + Virus Scan", and keywords.
     row("all", "gateway: all of these", Gateway(&[NAMES, WORDS, KEPT, SCANNED])).queued().scans(),
-    row("redirect", "REDIRECT, copying proxy", CopyingProxy),
-    row("squid", "REDIRECT, squid without cache", Squid),
+    // The same functions in a proxy (Figs. 11 and 12): row by row beside those of the gateway.
+    row("redirect", "REDIRECT, proxy that copies", Proxy(&[])),
+    row("redirect-inspect", "REDIRECT, proxy: file names", Proxy(&[NAMES])),
+    row("redirect-keywords", "REDIRECT, proxy: 1000 keywords, all bytes", Proxy(&[WORDS])),
+    row("redirect-record", "REDIRECT, proxy: file names, files kept", Proxy(&[NAMES, KEPT])),
+    row("redirect-scan", "REDIRECT, proxy: clamd, windows of 32 KiB", Proxy(&[SCANNED])).scans(),
+    row("redirect-all", "REDIRECT, proxy: all of these", Proxy(&[NAMES, WORDS, KEPT, SCANNED])).scans(),
+    row("squid", "REDIRECT, squid without cache", Squid { has_icap: false }),
+    row("squid-icap", "REDIRECT, squid with c-icap and clamd", Squid { has_icap: true }).scans(),
     row("automaton", "limit: keyword automaton, one core", Automaton),
     row("clamd", "limit: clamd alone, windows of 32 KiB", Clamd).scans(),
 ];

@@ -98,6 +98,15 @@ impl Site {
         Ok(self.net.must(Place::Gateway, program, &words)?)
     }
 
+    /// Whether somebody listens on a TCP port where the gateway is; in hexadecimal, as the kernel's table
+    /// has it.
+    pub(super) fn listens(&self, port: &str) -> bool {
+        let tables = [self.net.table("tcp"), self.net.table("tcp6")].concat();
+        // 0A: listening.
+        let is_it = |line: &str| line.contains(&format!(":{port} ")) && line.contains(" 0A ");
+        tables.lines().any(is_it)
+    }
+
     /// The address of a file.
     pub(super) fn url(name: &str) -> String {
         format!("http://{SERVER}/{name}")
