@@ -330,7 +330,7 @@ columns!(FIELDS, read_column, v: GatewayEvent, {
     protocol: Word, "", Some(4), "tcp or udp." => word(v.row.protocol);
     application: Text, "", Some(96), "Application, unknown where no signature matched; several are joined by commas, as stun,dtls." => text(v.text.application);
     rule: Text, "", None, "Rule of the policy that decided; of unseen, one with fail = \"closed\"." => text(v.text.rule);
-    action: Word, "", None, "allow, drop, reject or inspect: what is done." => word(v.row.action);
+    action: Word, "", None, "allow, drop, reject, inspect or redirect: what is done." => word(v.row.action);
     sender: Word, "", None, "Who sent what the event is about: client or server." => word(v.row.sender_side);
     host: Text, "", Some(460), "Host field or TLS server name." => text(v.text.host);
     file_name: Text, "", None, "Name of the file as the protocol gave it." => text(v.text.file_name);

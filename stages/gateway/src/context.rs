@@ -162,7 +162,7 @@ impl Context<'_> {
         *match rule.action {
             Action::Allow => &mut counts.allowed,
             Action::Drop => &mut counts.dropped,
-            Action::Reject => &mut counts.rejected,
+            Action::Reject | Action::Redirect => &mut counts.rejected,
             Action::Inspect => &mut counts.inspected,
         } += 1;
         let policy = Arc::clone(self.policy);

@@ -20,6 +20,7 @@ mod gateway {
     mod files;
     mod kernel;
     mod privileges;
+    mod redirect;
     mod scan;
     pub(crate) mod site;
 }

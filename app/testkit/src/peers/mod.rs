@@ -7,6 +7,7 @@
 //! serve fasttrack|gnutella|msnftp|edonkey|raw --listen ADDRESS --file FILE
 //! serve fasttrack|gnutella --push ADDRESS --file FILE        connects, and offers the file
 //! serve msn --listen ADDRESS                                 a switchboard
+//! serve proxy --listen ADDRESS                               a transparent proxy that copies
 //! fetch fasttrack|gnutella|msnftp|raw --connect ADDRESS --out FILE
 //! fetch edonkey --connect ADDRESS --out FILE --size BYTES [--say TEXT]..
 //! fetch fasttrack|gnutella --listen ADDRESS --out FILE       for one who offers it
@@ -40,6 +41,7 @@ mod http;
 mod msn;
 mod msnftp;
 mod options;
+mod proxy;
 mod raw;
 mod talk;
 
@@ -69,6 +71,7 @@ pub fn run(words: &[String]) -> u8 {
         ["serve", "msnftp"] => msnftp::serve(&options),
         ["serve", "edonkey"] => edonkey::serve(&options),
         ["serve", "raw"] => raw::serve(&options),
+        ["serve", "proxy"] => proxy::serve(&options),
         ["fetch", "fasttrack"] => fasttrack::fetch(&options),
         ["fetch", "gnutella"] => gnutella::fetch(&options),
         ["fetch", "msnftp"] => msnftp::fetch(&options),

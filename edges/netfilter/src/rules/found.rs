@@ -6,6 +6,7 @@ use super::host::Step;
 use super::host::{CommandError, Host};
 use super::host::{Foreign, RulesError};
 use super::plan::Plan;
+use super::route;
 use super::saved::Saved;
 use super::shape::{self, Root};
 use super::sign::Made;
@@ -22,6 +23,8 @@ pub(super) struct Found {
     pub tables: table::Tables,
     /// By interface.
     pub roots: Vec<Root>,
+    /// Families with our rule of routing.
+    pub routed: Vec<Family>,
 }
 
 impl Found {
@@ -44,6 +47,11 @@ impl Found {
                 Ok(()) => shape::roots(host)?,
                 Err(_) => Vec::new(),
             },
+            // Nor rules of routing where there is no ip.
+            routed: match host.needs("ip") {
+                Ok(()) => routed(host)?,
+                Err(_) => Vec::new(),
+            },
         })
     }
 
@@ -58,6 +66,7 @@ impl Found {
                 ours: None,
             },
             roots: Vec::new(),
+            routed: Vec::new(),
         }
     }
 
@@ -103,6 +112,7 @@ impl Found {
         self.tables.ours.is_some()
             || self.all_saved().into_iter().any(Saved::has_ours)
             || self.our_roots().next().is_some()
+            || !self.routed.is_empty()
     }
 
     /// What has our name and is not ours.
@@ -158,6 +168,11 @@ impl Found {
         if ours.and_then(|ours| ours.sign) != Some(table::sign(plan)) {
             return Some("table inet linkweir of nft".to_owned());
         }
+        let is_otherwise =
+            |family: &Family| plan.redirects_in(*family) != self.routed.contains(family);
+        if Family::ALL.iter().any(is_otherwise) {
+            return Some("rules of routing".to_owned());
+        }
         let mut numbers: Vec<u16> = plan.classes.iter().map(|class| class.rule).collect();
         numbers.sort_unstable();
         let is_same = |root: &Root| {
@@ -173,4 +188,14 @@ impl Found {
         let are_same = self.our_roots().all(is_same) && self.our_roots().count() == wanted;
         (!are_same).then(|| "classes of tc".to_owned())
     }
+}
+
+fn routed(host: &Host) -> Result<Vec<Family>, CommandError> {
+    let mut all = Vec::new();
+    for family in Family::ALL {
+        if route::is_there(host, family)? {
+            all.push(family);
+        }
+    }
+    Ok(all)
 }

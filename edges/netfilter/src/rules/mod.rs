@@ -14,6 +14,10 @@
 //! connection that is dropped from its first packet on is not in the kernel's counts of rules; one that is
 //! rejected is.
 //!
+//! Where a rule redirects, connections that its clients open to where such a one was rejected go to a local
+//! proxy: chain `proxy` of the table marks them (TPROXY), and a rule of routing takes what is so marked for the
+//! machine's own.
+//!
 //! What was made is known again without a file, by names and comments, so that [`down`] finds
 //! it after a crash too. Each of the steps but those of `tc` is made at once or not at all. What somebody
 //! else made is not touched.
@@ -22,6 +26,7 @@ mod elements;
 mod found;
 mod host;
 mod plan;
+mod route;
 mod saved;
 mod shape;
 mod sign;
@@ -34,7 +39,7 @@ pub use elements::StandingError;
 pub use host::Step;
 pub use host::{CommandError, Host};
 pub use host::{Foreign, RulesError};
-pub use plan::{Plan, PlanError, ShapeClass};
+pub use plan::{Plan, PlanError, Redirect, ShapeClass};
 pub use plan::{TooManyRules, assign_numbers};
 pub use standing::{RuleCount, Standing, standing, warnings};
 pub use work::{Removed, Up, change, down, dry_run, up};

@@ -7,6 +7,8 @@ use linkweir_engine::effect::MarkLayout;
 use linkweir_record::Prefix;
 use thiserror::Error;
 
+use super::xtables::Family;
+
 /// Longest name of a rule in the kernel, bytes, as written there (see `names`).
 const LONGEST_NAME: usize = 100;
 /// Longest name of an interface, bytes (`IFNAMSIZ` without its NUL).
@@ -37,6 +39,8 @@ pub struct Plan {
     pub exclude: Vec<Prefix>,
     /// Rules whose traffic is slowed down.
     pub classes: Vec<ShapeClass>,
+    /// Rules that lead connections to a local proxy.
+    pub redirects: Vec<Redirect>,
     /// The rules' names and numbers, so that they can be read back (see [`super::Standing::rules`]).
     pub rules: BTreeMap<String, u16>,
 }
@@ -49,6 +53,16 @@ pub struct ShapeClass {
     pub rule: u16,
     /// Bits per second on the link, link-layer headers included.
     pub rate_bits: u64,
+}
+
+/// Connections like those that a rule rejects go to a proxy of this machine, by its port: those of the
+/// same client to the same address and port, from the next one on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Redirect {
+    /// Number of the rule.
+    pub rule: u16,
+    /// Where the proxy listens, for addresses that are not its own (`IP_TRANSPARENT`).
+    pub port: u16,
 }
 
 /// Why a plan cannot be carried out.
@@ -111,6 +125,11 @@ impl Plan {
         self.check_classes()
     }
 
+    /// Whether connections of a family are led to a local proxy.
+    pub(super) fn redirects_in(&self, family: Family) -> bool {
+        !self.redirects.is_empty() && (family == Family::V4 || self.has_ipv6)
+    }
+
     fn check_rules(&self) -> Result<(), PlanError> {
         let mut seen = BTreeSet::new();
         for (name, &number) in &self.rules {
@@ -127,6 +146,9 @@ impl Plan {
 
     fn check_classes(&self) -> Result<(), PlanError> {
         let mut seen = BTreeSet::new();
+        for redirect in &self.redirects {
+            number_of_a_rule(redirect.rule)?;
+        }
         for &ShapeClass { rule, rate_bits } in &self.classes {
             number_of_a_rule(rule)?;
             if !seen.insert(rule) {
@@ -221,6 +243,7 @@ pub(super) mod tests {
                     rate_bits: 1_000_000_000,
                 },
             ],
+            redirects: Vec::new(),
             rules: [("http", 1), ("bittorrent", 2), ("edonkey", 17)]
                 .map(|(name, number)| (name.to_owned(), number))
                 .into(),

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::host::Step;
 use super::host::{CommandError, Host};
 
-use super::plan::Plan;
+use super::plan::{Plan, Redirect};
 use super::shape;
 use super::sign::{Sign, fingerprint, written_name};
 
@@ -52,7 +52,12 @@ impl Tables {
 
 /// The sign of a plan: of all that is in the table and in the classes.
 pub(super) fn sign(plan: &Plan) -> Sign {
-    let mut text = format!("{}{}", elements(plan, ""), chains(plan.marks));
+    let mut text = format!(
+        "{}{}{}",
+        elements(plan, ""),
+        chains(plan.marks),
+        redirects(plan)
+    );
     for interface in &plan.interfaces {
         if !plan.classes.is_empty() {
             text.push_str(&shape::make(plan, interface).input);
@@ -71,10 +76,11 @@ pub(super) fn make(plan: &Plan) -> Step {
          add set {NAME} rules {{ type mark; }}\n\
          add map {NAME} classes {{ type mark : classid; }}\n\
          add set {NAME} traffic {{ type mark; size 4096; flags dynamic; }}\n\
-         {}{}{}",
+         {}{}{}{}",
         chains(plan.marks),
         elements(plan, &sign(plan).written()),
-        choice(plan)
+        choice(plan),
+        redirects(plan)
     ))
 }
 
@@ -86,10 +92,11 @@ pub(super) fn change(plan: &Plan) -> Step {
         "flush set {NAME} rules\n\
          flush map {NAME} classes\n\
          flush table {NAME}\n\
-         {}{}{}",
+         {}{}{}{}",
         chains(plan.marks),
         elements(plan, &sign(plan).written()),
-        choice(plan)
+        choice(plan),
+        redirects(plan)
     ))
 }
 
@@ -161,6 +168,58 @@ fn choice(plan: &Plan) -> String {
     }
     let mask = plan.marks.mask();
     format!("add rule {NAME} shape meta priority set ct mark and {mask:#010x} map @classes\n")
+}
+
+/// How many a rule learns of, and for how long after the last packet. A full set learns nothing new: what
+/// would go to the proxy is rejected.
+const LEARNED: &str = "size 65536; flags dynamic,timeout; timeout 1h;";
+
+/// What leads connections to local proxies; nothing where no rule does.
+///
+/// The kernel learns from a packet that is rejected: client, server and port of its connection, as the client
+/// sent them (before any translation). The client is part of it, so that nobody decides what becomes of the
+/// connections of others. Packets of the same three are given to the proxy; where it does not listen they go on
+/// as they are, and are rejected again. A proxy that speaks to servers in its client's name gets their packets
+/// by the first rule.
+fn redirects(plan: &Plan) -> String {
+    if plan.redirects.is_empty() {
+        return String::new();
+    }
+    let marks = plan.marks;
+    let (mask, others) = (marks.mask(), !marks.mask());
+    let mark = |bits: u32| format!("meta mark set meta mark and {others:#010x} or {bits:#010x}");
+    let mut text = format!(
+        "add chain {NAME} proxy {{ type filter hook prerouting priority {}; policy accept; }}\n\
+         add rule {NAME} proxy meta l4proto tcp socket transparent 1 {} accept\n",
+        MANGLE - 1,
+        mark(marks.to_proxy(0))
+    );
+    let families = [("ip", "ipv4_addr", 4), ("ip6", "ipv6_addr", 6)];
+    for (&Redirect { rule, port }, (ip, address, version)) in
+        (plan.redirects.iter()).flat_map(|one| families.map(|family| (one, family)))
+    {
+        let reject = marks.bits(Mark {
+            decision: Decision::Reject,
+            rule,
+        });
+        let to_proxy = marks.to_proxy(rule);
+        let set = format!("proxied{version}_{rule}");
+        let packet = format!("{ip} saddr . {ip} daddr . tcp dport");
+        let connection =
+            format!("ct original {ip} saddr . ct original {ip} daddr . ct original proto-dst");
+        // Writing to a text cannot fail.
+        write!(
+            text,
+            "add set {NAME} {set} {{ type {address} . {address} . inet_service; {LEARNED} }}\n\
+             add rule {NAME} rejected meta l4proto tcp meta mark and {mask:#010x} == {reject:#010x} \
+             update @{set} {{ {connection} }}\n\
+             add rule {NAME} proxy {packet} @{set} update @{set} {{ {packet} }} tproxy {ip} to :{port} \
+             {} update @traffic {{ meta mark and {mask:#010x} counter }} accept\n",
+            mark(to_proxy)
+        )
+        .unwrap_or_default();
+    }
+    text
 }
 
 /// Looks at the tables.
@@ -278,6 +337,28 @@ END"#,
             assert!(!step.input.contains("element inet linkweir classes"));
         }
         assert!(!change(&plan).input.contains("delete"));
+    }
+
+    #[test]
+    fn a_rule_that_redirects_learns_of_connections() {
+        let mut plan = plan();
+        assert!(!make(&plan).input.contains("tproxy"));
+        plan.redirects = vec![Redirect {
+            rule: 1,
+            port: 3129,
+        }];
+        let text = make(&plan).input;
+        for line in [
+            "add rule inet linkweir rejected meta l4proto tcp meta mark and 0x0fff0000 == 0x000b0000 \
+             update @proxied4_1 { ct original ip saddr . ct original ip daddr . ct original proto-dst }\n",
+            "add rule inet linkweir proxy ip6 saddr . ip6 daddr . tcp dport @proxied6_1 \
+             update @proxied6_1 { ip6 saddr . ip6 daddr . tcp dport } tproxy ip6 to :3129 \
+             meta mark set meta mark and 0xf000ffff or 0x000d0000 \
+             update @traffic { meta mark and 0x0fff0000 counter } accept\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert_ne!(sign(&plan), sign(&super::super::plan::tests::plan()));
     }
 
     #[test]

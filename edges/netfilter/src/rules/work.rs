@@ -7,6 +7,7 @@ use super::host::Step;
 use super::host::{CommandError, Host};
 use super::host::{Foreign, RulesError};
 use super::plan::Plan;
+use super::route;
 use super::shape;
 use super::standing::missing_interfaces;
 use super::table;
@@ -69,6 +70,9 @@ pub fn up(host: &Host, plan: &Plan) -> Result<Up, RulesError> {
 
 fn look(host: &Host, plan: &Plan) -> Result<Found, RulesError> {
     plan.check()?;
+    if !plan.redirects.is_empty() {
+        host.needs("ip")?;
+    }
     if !plan.classes.is_empty() {
         host.needs("tc")?;
         if let Some(name) = missing_interfaces(host, plan).first() {
@@ -86,6 +90,9 @@ fn steps(found: &Found, plan: &Plan) -> Vec<Step> {
     }
     steps.push(table::make(plan));
     for family in families(plan) {
+        if plan.redirects_in(family) {
+            steps.push(route::make(plan.marks, family, false));
+        }
         let tables = Tables::new(plan, family);
         steps.push(tables.make(|table, chain| found.made(family, table, chain)));
     }
@@ -158,6 +165,12 @@ fn steps_of_change(found: &Found, plan: &Plan) -> Vec<Step> {
         }
     }
     for family in Family::ALL {
+        let has_rule = found.routed.contains(&family);
+        if plan.redirects_in(family) {
+            steps.push(route::make(plan.marks, family, has_rule));
+        } else if has_rule {
+            steps.push(route::remove(family));
+        }
         let is_wanted = families(plan).any(|one| one == family);
         steps.extend(step_of_family(found, plan, family, is_wanted));
     }
@@ -214,6 +227,10 @@ pub fn down(host: &Host) -> Result<Removed, RulesError> {
     {
         let what = "table inet linkweir of nft".to_owned();
         run(table::remove(), what, &mut removed.things);
+    }
+    for &family in &found.routed {
+        let what = format!("rule and table of routing ({})", family.nft());
+        run(route::remove(family), what, &mut removed.things);
     }
     for root in found.our_roots() {
         let what = format!("classes of {}", root.interface);

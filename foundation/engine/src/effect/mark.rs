@@ -6,6 +6,8 @@ use thiserror::Error;
 const DECISION_BITS: u32 = 3;
 /// Bits of the mark that say by which rule.
 const RULE_BITS: u32 = 9;
+/// In place of a decision: the packet goes to a local proxy.
+const TO_PROXY: u32 = 5;
 
 /// What was decided about a connection, as the kernel's rules see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,6 +91,13 @@ impl MarkLayout {
         ((mark.decision as u32) | (rule << DECISION_BITS)) << self.shift
     }
 
+    /// The mark of a packet that a rule leads to a local proxy. It is the packet's alone: no connection is
+    /// kept with it, and [`MarkLayout::read`] takes it for no decision.
+    #[must_use]
+    pub const fn to_proxy(self, rule: u16) -> u32 {
+        (TO_PROXY | (((rule & Self::MAX_RULE) as u32) << DECISION_BITS)) << self.shift
+    }
+
     /// `old` with `mark` in place of what was there of ours.
     #[inline]
     #[must_use]
@@ -132,6 +141,8 @@ mod tests {
         assert_eq!(bits & !layout.mask(), 0xf000_beef);
         assert_eq!(layout.read(bits), mark);
         assert_eq!(layout.read(0xf000_beef).decision, Decision::Undecided);
+        let to_proxy = layout.read(layout.to_proxy(7));
+        assert_eq!((to_proxy.decision, to_proxy.rule), (Decision::Undecided, 7));
     }
 
     #[test]

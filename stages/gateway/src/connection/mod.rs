@@ -75,7 +75,8 @@ pub(crate) const fn decision_of(action: crate::policy::Action) -> Decision {
     match action {
         crate::policy::Action::Allow => Decision::Pass,
         crate::policy::Action::Drop => Decision::Drop,
-        crate::policy::Action::Reject => Decision::Reject,
+        // An established connection cannot be moved to a proxy: it is the next one that goes there.
+        crate::policy::Action::Reject | crate::policy::Action::Redirect => Decision::Reject,
         crate::policy::Action::Inspect => Decision::Inspect,
     }
 }

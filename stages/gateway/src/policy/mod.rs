@@ -90,8 +90,7 @@ impl Policy {
 
     /// Whether a rule lets nothing pass of something that this client may send.
     pub(crate) fn may_stop(&self, client: IpAddr) -> bool {
-        let stops = |rule: &&Arc<Rule>| matches!(rule.action, Action::Drop | Action::Reject);
-        let mut stopping = self.rules.iter().filter(stops);
+        let mut stopping = self.rules.iter().filter(|rule| rule.action.stops());
         stopping.any(|rule| rule.clients.holds(client))
     }
 

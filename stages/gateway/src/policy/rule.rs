@@ -20,6 +20,16 @@ pub enum Action {
     Reject,
     /// It passes while it is inspected.
     Inspect,
+    /// It is reset, and what its client next opens to the same address and port goes to a local proxy.
+    Redirect,
+}
+
+impl Action {
+    /// Whether nothing of the connection passes.
+    #[must_use]
+    pub const fn stops(self) -> bool {
+        matches!(self, Self::Drop | Self::Reject | Self::Redirect)
+    }
 }
 
 impl Action {
@@ -31,6 +41,7 @@ impl Action {
             Self::Drop => "drop",
             Self::Reject => "reject",
             Self::Inspect => "inspect",
+            Self::Redirect => "redirect",
         }
     }
 }

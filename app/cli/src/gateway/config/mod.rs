@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use linkweir_gateway::policy::{Limits, Policy, Rule};
-use linkweir_netfilter::rules::{Plan, ShapeClass, assign_numbers};
+use linkweir_netfilter::rules::{Plan, Redirect, ShapeClass, assign_numbers};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -53,6 +53,8 @@ pub(super) struct GatewayConfig {
     pub(super) policy: Arc<Policy>,
     /// Rates of rules, bit/s, by number.
     pub(super) shapes: BTreeMap<u16, u64>,
+    /// Rules that lead connections to a local proxy.
+    pub(super) redirects: Vec<Redirect>,
     pub(super) scanner: Option<ScannerSettings>,
     pub(super) record: RecordSettings,
 }
@@ -89,6 +91,7 @@ impl GatewayConfig {
                     rate_bits: *rate_bits,
                 })
                 .collect(),
+            redirects: self.redirects.clone(),
             rules: rules.map(|rule| (rule.name.clone(), rule.number)).collect(),
         }
     }
@@ -142,12 +145,17 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
     let numbers = assign_numbers(numbers, names)
         .map_err(|error| Wrong(format!("{}: {error}", place.path.display())))?;
     let mut shapes = BTreeMap::new();
+    let mut redirects = Vec::new();
     let mut rules = Vec::new();
     for mut one in read {
         one.rule.number = numbers.get(&one.rule.name).copied().unwrap_or(0);
         if let Some(rate) = one.shape {
             shapes.insert(one.rule.number, rate);
         }
+        redirects.extend(one.proxy_port.map(|port| Redirect {
+            rule: one.rule.number,
+            port,
+        }));
         rules.push(Arc::new(one.rule));
     }
     Ok(GatewayConfig {
@@ -164,6 +172,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         }),
         settings,
         shapes,
+        redirects,
         scanner,
         record,
     })

@@ -1,6 +1,7 @@
 //! The lists `[[rule]]` and `[[signature]]`.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -33,6 +34,7 @@ pub(super) struct RuleTable {
     name: Spanned<String>,
     action: Action,
     shape: Option<Parsed<Rate>>,
+    proxy_port: Option<Spanned<NonZeroU16>>,
     #[serde(default)]
     application: List<String>,
     #[serde(default)]
@@ -114,6 +116,8 @@ pub(super) struct ReadRule {
     pub(super) rule: Rule,
     /// Bit/s.
     pub(super) shape: Option<u64>,
+    /// Where a local proxy listens.
+    pub(super) proxy_port: Option<u16>,
 }
 
 /// What rules refer to.
@@ -168,10 +172,11 @@ impl<'a> Reader<'a> {
             let what = "`sni` is of tls and quic: a rule with it is for these";
             return Err(place.wrong(&at, what));
         }
-        if table.shape.is_some() && matches!(table.action, Action::Drop | Action::Reject) {
+        if table.shape.is_some() && table.action.stops() {
             let what = format!("rule `{name}` lets nothing pass: there is nothing to shape");
             return Err(place.wrong(&at, what));
         }
+        let proxy_port = self.proxy_port(&table)?;
         let inspect = self.inspect(&table)?;
         let clients = table.clients.0.into_iter();
         let rule = Rule {
@@ -187,7 +192,26 @@ impl<'a> Reader<'a> {
         Ok(ReadRule {
             rule,
             shape: table.shape.map(|rate| rate.0.0),
+            proxy_port,
         })
+    }
+
+    fn proxy_port(&self, table: &RuleTable) -> Result<Option<u16>, Wrong> {
+        let name = table.name.get_ref();
+        match (&table.proxy_port, table.action) {
+            (Some(port), Action::Redirect) => Ok(Some(port.get_ref().get())),
+            (None, Action::Redirect) => {
+                let what = format!(
+                    "rule `{name}`: action redirect needs `proxy-port`, the port on which a transparent proxy of this machine listens"
+                );
+                Err(self.place.wrong(&table.name.span(), what))
+            }
+            (Some(port), _) => {
+                let what = format!("rule `{name}`: `proxy-port` needs action = \"redirect\"");
+                Err(self.place.wrong(&port.span(), what))
+            }
+            (None, _) => Ok(None),
+        }
     }
 
     fn applications(&self, words: &List<String>) -> Result<Applications, Wrong> {

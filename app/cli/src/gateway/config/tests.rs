@@ -237,6 +237,33 @@ fn a_fault_is_told_with_its_line_and_column() {
 }
 
 #[test]
+fn a_redirect_has_a_port() {
+    let rule = |rest: &str| format!("[[rule]]\nname = \"a\"\naction = {rest}\n");
+    for (rest, expected) in [
+        (
+            "\"redirect\"",
+            "gateway.toml:2:8: rule `a`: action redirect needs `proxy-port`",
+        ),
+        (
+            "\"drop\"\nproxy-port = 3129",
+            "gateway.toml:4:14: rule `a`: `proxy-port` needs action",
+        ),
+        ("\"redirect\"\nproxy-port = 0", "gateway.toml:4:14: "),
+        (
+            "\"redirect\"\nproxy-port = 3129\nshape = \"1mbit\"",
+            "nothing to shape",
+        ),
+    ] {
+        says(&rule(rest), expected);
+    }
+    let config = read(&rule("\"redirect\"\nproxy-port = 3129")).expect("a policy");
+    let plan = config.plan();
+    assert_eq!(plan.redirects.len(), 1);
+    assert_eq!(plan.redirects[0].port, 3129);
+    assert_eq!(plan.rules.get("a"), Some(&plan.redirects[0].rule));
+}
+
+#[test]
 fn a_list_is_a_file_of_a_bounded_length() {
     for (list, wrong) in [
         ("/dev/zero", "not a regular file"),

@@ -16,7 +16,7 @@ mod service;
 mod traffic;
 
 use linkweir_engine::effect::MarkLayout;
-use linkweir_netfilter::rules::{self, Host, Plan, RulesError, ShapeClass, Step, Up};
+use linkweir_netfilter::rules::{self, Host, Plan, Redirect, RulesError, ShapeClass, Step, Up};
 use net::Net;
 
 /// Everything that rules can be asked for.
@@ -40,6 +40,10 @@ pub(crate) fn plan() -> Plan {
                 rate_bits: 1_000_000_000,
             },
         ],
+        redirects: vec![Redirect {
+            rule: 1,
+            port: 3129,
+        }],
         rules: [("http", 1), ("bit \"torrent\"; %", 2), ("edonkey", 300)]
             .map(|(name, number)| (name.to_owned(), number))
             .into(),
@@ -79,7 +83,7 @@ fn down_leaves_what_was_there_before_up() {
             assert!(up.contains("LINKWEIR-DECIDE"), "{up}");
             let removed = rules::down(&host).expect("down");
             assert_eq!(removed.marks, Some(plan.marks));
-            let things = if plan.has_ipv6 { 5 } else { 2 };
+            let things = if plan.has_ipv6 { 7 } else { 3 };
             assert_eq!(removed.things.len(), things, "{:?}", removed.things);
             assert_eq!(net.snapshot(), before);
             let again = rules::down(&host).expect("down again");
@@ -105,7 +109,7 @@ fn a_dry_run_prints_what_up_runs() {
 /// Steps that can be interrupted between any two of their lines, one by one.
 fn single(steps: Vec<Step>) -> Vec<Step> {
     let lines = |step: Step| {
-        if step.program != "tc" || step.input.is_empty() {
+        if !["tc", "ip"].contains(&step.program) || step.input.is_empty() {
             return vec![step];
         }
         let line = |line: &str| Step {
@@ -123,7 +127,7 @@ fn down_removes_every_part_of_up() {
     let host = net.gateway();
     let before = net.snapshot();
     let steps = single(rules::dry_run(&host, &plan()).expect("dry run"));
-    assert_eq!(steps.len(), 13);
+    assert_eq!(steps.len(), 17);
     for crash_after in 0..=steps.len() {
         for step in &steps[..crash_after] {
             host.run(step).expect("a step");
@@ -299,7 +303,8 @@ fn a_reload_changes_what_differs() {
     assert_eq!(chains(&net), kept);
     let table = net.must("g", "nft list table inet linkweir");
     for (rules, what) in [
-        (2, "update @traffic"),
+        // Those that count, and one of each family that redirects.
+        (4, "update @traffic"),
         (1, "map @classes"),
         (1, "chain rejected"),
     ] {
@@ -420,7 +425,7 @@ fn the_older_iptables_works_too() {
     next.is_fail_open = false;
     assert_eq!(rules::change(&host, &next).expect("change"), Up::Made);
     assert!(!run("ip6tables-save", &[]).contains("bypass"));
-    assert_eq!(rules::down(&host).expect("down").things.len(), 5);
+    assert_eq!(rules::down(&host).expect("down").things.len(), 7);
     for save in saves {
         let saved = run(save, &[]);
         assert!(!saved.contains("LINKWEIR"), "{saved}");

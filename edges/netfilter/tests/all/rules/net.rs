@@ -126,7 +126,9 @@ impl Net {
 
     /// All rules of the gateway, without what they count.
     pub(crate) fn snapshot(&self) -> String {
-        let script = "iptables-save; ip6tables-save; nft list ruleset; tc qdisc show; tc class show dev lan0";
+        let script = "iptables-save; ip6tables-save; nft list ruleset; ip rule; ip -6 rule; \
+                      ip route show table all | grep 19543; ip -6 route show table all | grep 19543; \
+                      tc qdisc show; tc class show dev lan0";
         let text = self.must("g", script);
         let is_said = |line: &&str| !line.starts_with('#');
         let lines = text.lines().filter(is_said).map(without_counters);
