@@ -21,7 +21,7 @@ use linkweir_live::alert::Rule;
 use linkweir_live::api::{FlowCounts, GatewayCounts};
 use linkweir_live::gateway::{
     ApplicationStatus, GatewayStatus, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
-    VaultStatus,
+    StepStatus, VaultStatus,
 };
 use linkweir_live::sketch::{Carrier, MergeOptions, Merger, Publisher, PublisherOptions};
 use linkweir_live::{FlowLive, GatewayLive, Live, LiveOptions};
@@ -276,6 +276,12 @@ fn gateway() -> GatewayLive {
         rules: [("rule \"1\"".to_owned(), KernelCount::default())].into(),
         counts: count("out_of_order", 3),
         queues: vec![QueueStatus::default(); 1],
+        steps: vec![StepStatus {
+            step: "inspect".into(),
+            samples: 2,
+            sum_ns: 3_000,
+            ..StepStatus::default()
+        }],
         scanner: Some(ScannerStatus {
             failed: count("timeout", 2),
             latency_us: ["p50", "p90", "p99", "max"]

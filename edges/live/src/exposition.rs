@@ -101,6 +101,22 @@ impl Samples<'_> {
         self.buckets(values, bounds, buckets, exact_seconds(buckets.sum));
     }
 
+    /// A summary of nanoseconds, in seconds: its quantiles by the second label, sum and count by the first.
+    pub(crate) fn summary(
+        &mut self,
+        name: &str,
+        quantiles: &[(&str, u64)],
+        sum_ns: u64,
+        count: u64,
+    ) {
+        for (quantile, nanos) in quantiles {
+            self.of(&[name, quantile], exact_seconds(u128::from(*nanos)));
+        }
+        let sum = exact_seconds(u128::from(sum_ns));
+        self.line("_sum", &[name], None, sum);
+        self.line("_count", &[name], None, count);
+    }
+
     fn line(&mut self, suffix: &str, values: &[&str], le: Option<&str>, value: impl Display) {
         self.text.push_str(&self.head);
         self.head.clear();

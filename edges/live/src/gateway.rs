@@ -52,6 +52,8 @@ pub struct GatewayStatus {
     pub not_written: BTreeMap<String, u64>,
     /// The kernel's queues.
     pub queues: Vec<QueueStatus>,
+    /// What packets took at each step, those that were seen, in the order of the way.
+    pub steps: Vec<StepStatus>,
     /// The scanner, where there is one.
     pub scanner: Option<ScannerStatus>,
     /// Recorded files, where any are kept.
@@ -136,6 +138,23 @@ pub struct QueueStatus {
     pub user_dropped: u64,
     /// Packets that went through it.
     pub total: u64,
+}
+
+/// What timed packets took at a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepStatus {
+    /// Its name.
+    pub step: String,
+    /// Timed packets that came to it; scans, of `scan`.
+    pub samples: u64,
+    /// All of them together, nanoseconds.
+    pub sum_ns: u64,
+    /// Their mean, nanoseconds.
+    pub mean_ns: u64,
+    /// Their median, nanoseconds.
+    pub p50_ns: u64,
+    /// Their 99th percentile, nanoseconds.
+    pub p99_ns: u64,
 }
 
 /// The virus scanner.

@@ -144,6 +144,13 @@ families! {
                 out.of(&[&name, "socket_full"], queue.user_dropped);
             }
         };
+    summary "linkweir_gateway_step_seconds" ["step", "quantile"] "What a packet took at a step of its way through the gateway, of one packet in 61: queue, track, classify, inspect, hold, verdict, total; and of all scans."
+        => |status, out| {
+            for step in &status.steps {
+                let quantiles = [("0.5", step.p50_ns), ("0.99", step.p99_ns)];
+                out.summary(&step.step, &quantiles, step.sum_ns, step.samples);
+            }
+        };
     gauge "linkweir_gateway_scanner_up" [] "Whether the last try reached the scanner."
         => |status, out| of_scanner(status, out, |scanner| u8::from(scanner.is_reachable));
     counter "linkweir_gateway_scans_total" ["result"] "Scans that were answered, by result."

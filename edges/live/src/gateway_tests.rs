@@ -7,7 +7,7 @@ use crate::api::{AlertState, GatewayBy, GatewayOf, GatewaySort, Window};
 use crate::download::What;
 use crate::gateway::{
     ApplicationStatus, GatewayStatus, Held, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
-    VaultStatus,
+    StepStatus, VaultStatus,
 };
 use crate::*;
 use linkweir_record::GatewayKind;
@@ -133,6 +133,14 @@ fn status(packets: u64) -> GatewayStatus {
             dropped: 7,
             user_dropped: 8,
             total: 900,
+        }],
+        steps: vec![StepStatus {
+            step: "hold".to_owned(),
+            samples: 3,
+            sum_ns: 4_500_000,
+            mean_ns: 1_500_000,
+            p50_ns: 1_000_000,
+            p99_ns: 2_500_000,
         }],
         scanner: Some(ScannerStatus {
             is_reachable: true,
@@ -293,6 +301,9 @@ fn metrics_are_those_of_events_and_status() {
         "linkweir_gateway_scan_latency_seconds{quantile=\"0.5\"} 0.000850000",
         "linkweir_gateway_scan_latency_seconds{quantile=\"1\"} 2.500000000",
         "linkweir_gateway_held_packets 5",
+        "linkweir_gateway_step_seconds{step=\"hold\",quantile=\"0.99\"} 0.002500000",
+        "linkweir_gateway_step_seconds_sum{step=\"hold\"} 0.004500000",
+        "linkweir_gateway_step_seconds_count{step=\"hold\"} 3",
         "linkweir_gateway_vault_files_total{what=\"whole\"} 4",
     ] {
         assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");

@@ -13,6 +13,7 @@ use crate::hold::Budget;
 use crate::invitations::Invitations;
 use crate::policy::{Action, Label, Policy, Rule};
 use crate::stats::{Labels, Stats};
+use crate::steps::Watch;
 
 /// Numbers that are never used twice: those of a worker begin with its own.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,7 @@ pub(crate) struct Context<'a> {
     pub(crate) requested: &'a mut Vec<Ticket>,
     /// Bytes of memory that files under inspection use now.
     pub(crate) memory: &'a mut usize,
+    pub(crate) watch: &'a mut Watch,
 }
 
 impl Context<'_> {

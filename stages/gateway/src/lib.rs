@@ -20,11 +20,13 @@ mod invitations;
 pub mod policy;
 mod stage;
 mod stats;
+mod steps;
 mod work;
 
 pub use invitations::Invitations;
 pub use stage::GatewayStage;
 pub use stats::{ApplicationStats, Stats};
+pub use steps::{Step, StepTimes, Took};
 
 #[cfg(test)]
 mod tests;

@@ -163,6 +163,10 @@ pub(crate) struct RunArgs {
     /// directories; missing directories are created and owned by it [default: the user that starts it].
     #[arg(long, value_name = "NAME", value_hint = ValueHint::Username, help_heading = "Privileges")]
     pub(crate) user: Option<String>,
+
+    /// For comparison: take no packet of a queue while a scan goes on.
+    #[arg(long, hide = true)]
+    pub(crate) wait_for_scans: bool,
 }
 
 /// Where events go.

@@ -10,6 +10,7 @@ mod run;
 mod shared;
 mod snapshot;
 mod status;
+mod steps;
 mod table;
 mod try_out;
 mod unseen;

@@ -102,7 +102,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let clock = Clock::start();
     let offered = (scanner.as_ref(), file_store.as_ref());
     let queues = queues.into_iter().zip(resets);
-    let mut threads = worker::start(queues, offered, &sender, &shared, clock)?;
+    let mut threads = worker::start(
+        queues,
+        offered,
+        &sender,
+        &shared,
+        clock,
+        args.wait_for_scans,
+    )?;
     drop(sender);
     let watched = Arc::clone(&shared);
     let timeout = config.settings.watchdog;

@@ -1,10 +1,10 @@
 //! What the threads of a running gateway share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use linkweir_gateway::Stats;
 use linkweir_gateway::policy::Policy;
+use linkweir_gateway::{Stats, StepTimes};
 use linkweir_netfilter::QueueCounts;
 use linkweir_netfilter::reset::ResetCounts;
 
@@ -28,6 +28,8 @@ pub(super) struct Watched {
     /// The last question ([`Shared::ask`]) that its report is an answer to.
     pub(super) answered: AtomicU64,
     pub(super) report: Mutex<Report>,
+    /// What packets took; not in the report, which is copied.
+    pub(super) steps: Mutex<StepTimes>,
 }
 
 impl Watched {
@@ -39,6 +41,10 @@ impl Watched {
     pub(super) fn set(&self, change: impl FnOnce(&mut Report)) {
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut report);
+    }
+
+    pub(super) fn steps(&self) -> MutexGuard<'_, StepTimes> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

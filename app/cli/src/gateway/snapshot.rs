@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use linkweir_engine::Loss;
 use linkweir_files::{FileStore, LossCause, Losses};
-use linkweir_gateway::Stats;
+use linkweir_gateway::{Stats, Step, StepTimes};
 use linkweir_live::gateway::{
-    ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus, VaultStatus,
+    ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus, StepStatus, VaultStatus,
 };
 use linkweir_netfilter::rules;
 use linkweir_netfilter::stats::{KernelQueue, QueueTable};
@@ -216,6 +216,7 @@ impl Snapshot {
             events_lost: events_lost + self.not_written.values().sum::<u64>(),
             not_written: self.not_written.clone(),
             queues: queues.iter().map(queue_status).collect(),
+            steps: steps(&self.shared, &stats.scan_wait_ns),
             scanner: self
                 .scanner
                 .as_ref()
@@ -256,6 +257,29 @@ impl Snapshot {
             last_error: status.last_error,
         }
     }
+}
+
+/// What packets took by step, of all workers. Every scan has its time already.
+fn steps(shared: &Shared, scan_wait_ns: &LogLinear) -> Vec<StepStatus> {
+    let mut all = StepTimes::default();
+    for worker in &shared.workers {
+        all.merge(&worker.steps());
+    }
+    let times = all.iter().map(|(step, times)| match step {
+        Step::Scan => (step, scan_wait_ns),
+        _ => (step, times),
+    });
+    let times = times.filter_map(|(step, times)| {
+        Some(StepStatus {
+            step: step.as_str().to_owned(),
+            samples: times.count(),
+            sum_ns: u64::try_from(times.sum()).unwrap_or(u64::MAX),
+            mean_ns: times.mean()?,
+            p50_ns: times.quantile(0.5)?,
+            p99_ns: times.quantile(0.99)?,
+        })
+    });
+    times.collect()
 }
 
 /// How many packets queues have numbered, modulo 2^32.

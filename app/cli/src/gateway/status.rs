@@ -103,7 +103,12 @@ pub(super) fn to_screen(status: &GatewayStatus) -> String {
             counted(vault.lost_files.values().sum(), "file"),
         ));
     }
-    for table in [queues(status), applications(status), rule_counts(status)] {
+    for table in [
+        queues(status),
+        applications(status),
+        rule_counts(status),
+        steps(status),
+    ] {
         if table.len() > 1 {
             table.iter().for_each(|line| say(line));
         }
@@ -238,4 +243,28 @@ fn rule_counts(status: &GatewayStatus) -> Vec<String> {
         })
         .collect();
     lines(&["rule (kernel)", "packets", "bytes"], &rows)
+}
+
+fn steps(status: &GatewayStatus) -> Vec<String> {
+    let total = status.steps.iter().find(|step| step.step == "total");
+    let rows: Vec<Vec<String>> = status
+        .steps
+        .iter()
+        .map(|step| {
+            let share = total.filter(|_| step.step != "scan").map(|total| {
+                let share = step.sum_ns as f64 / total.sum_ns.max(1) as f64;
+                format!("{:.1} %", share * 100.0)
+            });
+            vec![
+                step.step.clone(),
+                thousands(step.samples),
+                span(step.mean_ns),
+                span(step.p50_ns),
+                span(step.p99_ns),
+                share.unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let head = ["step", "timed", "mean", "median", "99 %", "of the total"];
+    lines(&head, &rows)
 }

@@ -23,6 +23,7 @@ mod gateway {
     mod redirect;
     mod scan;
     pub(crate) mod site;
+    mod steps;
 }
 /// `linkweir load` between real hosts.
 mod load {

@@ -163,9 +163,11 @@ impl Examination {
 
     /// The next bytes of a side.
     pub(crate) fn feed(&mut self, sender: Side, bytes: &[u8], ctx: &mut Context<'_>) -> Outcome {
+        let begin = ctx.watch.begin();
         let (inspector, mut findings) = self.parts(ctx);
         inspector.feed(sender, bytes, &mut findings);
         self.count_gathered(ctx);
+        ctx.watch.inspected(begin);
         self.outcome(sender)
     }
 
@@ -220,9 +222,11 @@ impl Examination {
 
     /// A side has sent all it will.
     pub(crate) fn finish(&mut self, sender: Side, ctx: &mut Context<'_>) -> Outcome {
+        let begin = ctx.watch.begin();
         let (inspector, mut findings) = self.parts(ctx);
         inspector.finish(sender, &mut findings);
         findings.cut_file(sender);
+        ctx.watch.inspected(begin);
         self.outcome(sender)
     }
 

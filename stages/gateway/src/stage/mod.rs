@@ -22,6 +22,7 @@ use crate::inspect::Side;
 use crate::invitations::Invitations;
 use crate::policy::{Label, Policy};
 use crate::stats::{Labels, Stats};
+use crate::steps::{Took, Watch};
 use crate::work::{Disposition, Work};
 use begin::cut_in_the_middle;
 
@@ -79,6 +80,8 @@ struct Shared {
     requested: Vec<Ticket>,
     /// Bytes of memory that files under inspection use now.
     memory: usize,
+    /// What one packet takes, where that is wanted.
+    watch: Watch,
 }
 
 impl Shared {
@@ -98,6 +101,7 @@ impl Shared {
             invitations: &self.invitations,
             requested: &mut self.requested,
             memory: &mut self.memory,
+            watch: &mut self.watch,
         }
     }
 }
@@ -142,6 +146,7 @@ impl GatewayStage {
                 invitations,
                 requested: Vec::new(),
                 memory: 0,
+                watch: Watch::default(),
                 policy,
             },
         }
@@ -263,6 +268,26 @@ impl GatewayStage {
         } else {
             ctx.accept(packet.id, packet.mark, None);
         }
+    }
+
+    /// As [`GatewayStage::on_packet`], and says what it took. `stamp` is the time in nanoseconds, by a clock that
+    /// does not go back.
+    pub fn on_packet_timed(
+        &mut self,
+        packet: &QueuedPacket<'_>,
+        now: Timestamp,
+        effects: &mut Effects<GatewayKind>,
+        stamp: fn() -> u64,
+    ) -> Took {
+        self.shared.watch.start(stamp);
+        self.on_packet(packet, now, effects);
+        self.shared.watch.stop()
+    }
+
+    /// Whether a scan is awaited.
+    #[must_use]
+    pub fn awaits_scan(&self) -> bool {
+        !self.scans.is_empty()
     }
 
     fn on_tcp(

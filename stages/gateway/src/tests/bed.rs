@@ -19,7 +19,7 @@ use crate::inspect::Side;
 use crate::policy::{
     Action, Applications, Hold, Inspect, Label, Limits, Policy, Rule, ScanMode, ScanSettings,
 };
-use crate::{GatewayStage, Invitations};
+use crate::{GatewayStage, Invitations, Took};
 
 pub(super) const CLIENT_FIRST: u32 = 0xffff_ff00;
 pub(super) const SERVER_FIRST: u32 = 5_000;
@@ -123,6 +123,9 @@ pub(super) struct Bed {
     pub(super) due: Vec<Ticket>,
     marks: MarkLayout,
     mark: u32,
+    /// A clock that packets are timed by, and what the last one took.
+    pub(super) stamp: Option<fn() -> u64>,
+    pub(super) took: Took,
 }
 
 impl Bed {
@@ -147,6 +150,8 @@ impl Bed {
             due: Vec::new(),
             marks,
             mark: 0,
+            stamp: None,
+            took: Took::default(),
         }
     }
 
@@ -246,7 +251,13 @@ impl Bed {
             wire_len: u32::try_from(bytes.len()).expect("a packet"),
             is_checksum_open: true,
         };
-        self.stage.on_packet(&packet, self.now, &mut self.effects);
+        if let Some(stamp) = self.stamp {
+            self.took = self
+                .stage
+                .on_packet_timed(&packet, self.now, &mut self.effects, stamp);
+        } else {
+            self.stage.on_packet(&packet, self.now, &mut self.effects);
+        }
         self.carry_out();
     }
 

@@ -138,3 +138,35 @@ fn a_wrong_checksum_passes_untouched() {
     assert_eq!(bed.stage.stats().bad_checksums, 1);
     assert_eq!(bed.decision(), Decision::Undecided);
 }
+
+/// The clock of this test says one more each time that it is looked at.
+#[test]
+fn a_timed_packet_says_what_it_took_where() {
+    use std::cell::Cell;
+    thread_local!(static LOOKS: Cell<u64> = const { Cell::new(0) });
+    fn stamp() -> u64 {
+        LOOKS.with(|looks| looks.replace(looks.get() + 1))
+    }
+    let keywords = Keywords::new(vec!["absent".into()]).expect("keywords");
+    let inspect = Inspect {
+        keywords: Some(keywords),
+        ..Inspect::default()
+    };
+    let mut bed = Bed::new(policy(Action::Inspect, inspect));
+    bed.open();
+    bed.stamp = Some(stamp);
+    bed.send(Side::Client, 0, REQUEST);
+    // What was classified is inspected with it.
+    assert_eq!(
+        (bed.took.classify_ns, bed.took.inspect_ns),
+        (Some(1), Some(1))
+    );
+    bed.send(Side::Server, 0, &response(b"nothing"));
+    assert_eq!((bed.took.classify_ns, bed.took.inspect_ns), (None, Some(1)));
+    bed.fin(Side::Client, REQUEST.len());
+    assert_eq!(bed.took.classify_ns, None);
+    let looks = LOOKS.get();
+    bed.stamp = None;
+    bed.fin(Side::Server, response(b"nothing").len());
+    assert_eq!(LOOKS.get(), looks);
+}

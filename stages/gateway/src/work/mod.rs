@@ -341,7 +341,10 @@ impl Work<'_> {
         let ends = self.conn.ends;
         match &mut self.conn.phase {
             Phase::Opening(opening) => {
-                match opening.on_datagram(side, bytes, ends, self.ctx.policy) {
+                let begin = self.ctx.watch.begin();
+                let classified = opening.on_datagram(side, bytes, ends, self.ctx.policy);
+                self.ctx.watch.classified(begin);
+                match classified {
                     Classified::More | Classified::Hidden(_) => {
                         self.ctx.accept(packet.id, packet.mark, None);
                     }

@@ -197,11 +197,13 @@ impl Work<'_> {
         let ends = self.conn.ends;
         let outcome = match &mut self.conn.phase {
             Phase::Opening(opening) => {
+                let begin = self.ctx.watch.begin().filter(|_| !bytes.is_empty());
                 let classified = if bytes.is_empty() {
                     Classified::More
                 } else {
                     opening.on_bytes(side, bytes, ends, self.ctx.policy)
                 };
+                self.ctx.watch.classified(begin);
                 match classified {
                     Classified::Is(label, server_name) => {
                         return self.decide(side, label, &server_name, segment.is_fin);
@@ -236,7 +238,9 @@ impl Work<'_> {
             match &mut self.conn.phase {
                 Phase::Opening(opening) => {
                     let bytes = readable.bytes();
+                    let begin = self.ctx.watch.begin();
                     let classified = opening.on_bytes(side, bytes, ends, self.ctx.policy);
+                    self.ctx.watch.classified(begin);
                     match classified {
                         Classified::Is(label, server_name) => {
                             return self.decide(side, label, &server_name, readable.is_fin);
