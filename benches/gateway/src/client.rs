@@ -1,10 +1,11 @@
 //! An HTTP/1.1 client on one connection that is kept.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 
 /// How long anything may take before it is an error.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -69,6 +70,69 @@ impl Client {
     }
 }
 
+/// Downloads a file over a connection of its own, from an address of this host; bytes of the body are given to `count`
+/// as they come, and where that says no, the rest is left. Whether all came.
+///
+/// # Errors
+/// The connection fails, or the answer is not `200` with as many bytes as its `Content-Length` says.
+pub fn download(
+    client: Ipv4Addr,
+    server: SocketAddrV4,
+    path: &str,
+    mut count: impl FnMut(u64) -> bool,
+) -> Result<bool> {
+    /// Bytes taken at a time.
+    const BLOCK: usize = 64 << 10;
+    let socket = socket(
+        AddressFamily::Inet,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    bind(
+        std::os::fd::AsRawFd::as_raw_fd(&socket),
+        &SockaddrIn::from(SocketAddrV4::new(client, 0)),
+    )?;
+    connect(
+        std::os::fd::AsRawFd::as_raw_fd(&socket),
+        &SockaddrIn::from(server),
+    )?;
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut stream = BufReader::with_capacity(BLOCK, stream);
+    let mut line = String::new();
+    let mut left: Option<u64> = None;
+    stream.read_line(&mut line)?;
+    if !line.starts_with("HTTP/1.1 200 ") {
+        bail!("the answer is `{}`", line.trim_end());
+    }
+    while !line.trim_end().is_empty() {
+        line.clear();
+        stream.read_line(&mut line)?;
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            left = Some(value.trim().parse()?);
+        }
+    }
+    let mut left = left.context("no Content-Length")?;
+    while left > 0 {
+        let came = stream.fill_buf()?.len();
+        if came == 0 {
+            bail!("{left} bytes are missing");
+        }
+        stream.consume(came);
+        let came = u64::try_from(came)?;
+        left = left.checked_sub(came).context("too many bytes")?;
+        if !count(came) {
+            return Ok(left == 0);
+        }
+    }
+    Ok(true)
+}
+
 /// The value below which a part `q` of sorted figures lies; 0 where there are none.
 #[must_use]
 pub fn quantile(sorted: &[u64], q: f64) -> u64 {
@@ -115,6 +179,27 @@ mod tests {
         assert_eq!(client.get().unwrap(), 0);
         let error = client.get().unwrap_err().to_string();
         assert!(error.contains("404"), "{error}");
+    }
+
+    #[test]
+    fn a_download_is_whole_or_an_error() {
+        let address = |answer| match server(answer) {
+            SocketAddr::V4(address) => address,
+            SocketAddr::V6(_) => unreachable!("bound to 127.0.0.1"),
+        };
+        let home = Ipv4Addr::LOCALHOST;
+        let whole = address(&["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"]);
+        let mut bytes = 0;
+        let came = download(home, whole, "/", |more| {
+            bytes += more;
+            true
+        });
+        assert!(came.unwrap());
+        assert_eq!(bytes, 5);
+        let cut = address(&["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello"]);
+        assert!(download(home, cut, "/", |_| true).is_err());
+        let other = address(&["HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"]);
+        assert!(download(home, other, "/", |_| true).is_err());
     }
 
     #[test]

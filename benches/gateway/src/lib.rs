@@ -8,10 +8,11 @@
 //! | `paced` | small requests at a steady rate; quantiles of the response time |
 //! | `fresh` | small requests one after the other, each over a connection of its own |
 //! | `flood` | SYNs, datagrams, gaps, heads or windows that are only there to be work |
+//! | `crowd` | hundreds of downloads at a time, by several clients from several servers |
 //! | `hold` | opens very many connections and keeps them |
 //! | `keywords` | the keyword automaton alone, on one core |
 #![forbid(unsafe_code)]
 
 mod client;
 
-pub use client::{Client, quantile};
+pub use client::{Client, download, quantile};

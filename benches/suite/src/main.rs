@@ -29,8 +29,9 @@ usage: cargo xtask TASK
                               packets from an interface, in network namespaces made for it
   bench gateway [--seconds N] [--runs R] [--queues N] [--keep-alive] [--binary FILE] [--only PART]...
                               what passes through the gateway, beside proxies and the plain kernel; parts:
-                              rows (forward, nat, accept, classify, inspect, keywords, record, scan, all,
-                              redirect, squid), cable, sweep, slow-scan, shape, many, far, flood
+                              rows (forward, nat, accept, classify, l7, inspect, keywords, record, scan,
+                              all, redirect, squid), cable, crowd, queues, steps, sweep, slow-scan, shape,
+                              many, far, flood
   bench load [--seconds N] [--runs R] [--cable] [--urgent] [--binary FILE] [--only PART]...
                               what the load generator makes of a core, beside wrk, ab and httperf; parts:
                               rows (wrk, ab, httperf, one, thousand, million), lag, open, contrast

@@ -58,7 +58,7 @@ pub(super) struct Gateway<'a> {
 impl<'a> Gateway<'a> {
     /// Makes the rules and starts it; answers when it serves all its queues.
     pub(super) fn start(rounds: &Rounds<'_>, site: &'a Site, policy: &Policy<'_>) -> Result<Self> {
-        let queues = usize::from(policy.queues);
+        let (queues, waits) = (usize::from(policy.queues), policy.waits_for_scans);
         let policy = policy.write(site)?;
         let linkweir = rounds.programs.linkweir.clone();
         let words = |word| -> Result<Command> {
@@ -69,6 +69,7 @@ impl<'a> Gateway<'a> {
         done(words("up")?)?;
         let mut run = words("run")?;
         run.arg("-q").arg("-w").arg(site.path("events.jsonl"));
+        run.args(waits.then_some("--wait-for-scans"));
         let running = start(site, run, "gateway", |_| {
             site.net().queues().len() >= queues
         })?;

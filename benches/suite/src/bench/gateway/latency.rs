@@ -35,6 +35,8 @@ struct Times {
 struct Pair {
     quiet: Times,
     slow: Times,
+    /// With a slow scan that the queue waits for.
+    blocked: Times,
 }
 
 /// Measures small requests without and with a slow scan on another connection, in turns.
@@ -48,6 +50,10 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Target> {
         window_kib: WINDOW_KIB,
     };
     let policy = Policy::of(named("scan")?, rounds.plan.queues, Some(settings))?;
+    let blocking = Policy {
+        waits_for_scans: true,
+        ..policy.clone()
+    };
     let pairs = Runs::measure(rounds.plan.runs, "one slow scan", |round| {
         let gateway = Gateway::start(rounds, site, &policy)?;
         let quiet = || ask(rounds, site);
@@ -58,26 +64,28 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Target> {
             anyhow::Ok(times)
         };
         // Whichever comes first meets a gateway that has just begun.
-        let pair = if round % 2 == 1 {
-            let slow = slow()?;
-            Pair {
-                quiet: quiet()?,
-                slow,
-            }
+        let (quiet, during) = if round % 2 == 1 {
+            let during = slow()?;
+            (quiet()?, during)
         } else {
-            Pair {
-                quiet: quiet()?,
-                slow: slow()?,
-            }
+            (quiet()?, slow()?)
         };
         gateway.finish()?;
-        Ok(pair)
+        let gateway = Gateway::start(rounds, site, &blocking)?;
+        let blocked = slow()?;
+        gateway.finish()?;
+        Ok(Pair {
+            quiet,
+            slow: during,
+            blocked,
+        })
     })?;
     // A name, and the times of a pair that it is the name of.
     type Of = (&'static str, fn(&Pair) -> &Times);
-    const ROWS: [Of; 2] = [
+    const ROWS: [Of; 3] = [
         ("without", |pair| &pair.quiet),
         ("with a scan of 1 s", |pair| &pair.slow),
+        ("the same, the queue waits", |pair| &pair.blocked),
     ];
     let rows = ROWS.map(|(name, of)| (name, pairs.iter().map(|pair| Some(*of(pair))).collect()));
     print(

@@ -3,9 +3,11 @@
 //! Three network namespaces are made for it: nginx on one side, wrk on the other, between them the row
 //! that is measured. The rows take turns, a short run each per round; figures are medians over the
 //! rounds, ratios are of runs of the same round. The rows are the configurations of the paper's Figs. 7
-//! and 8 and the proxies of Figs. 11 and 12; the sweep is Fig. 10.
+//! and 8 and the proxies of Figs. 11 and 12; the crowd is its test bed, Fig. 6; the steps are Fig. 9, the sweep is
+//! Fig. 10.
 
 mod between;
+mod crowd;
 mod downloads;
 mod far;
 mod flood;
@@ -16,6 +18,7 @@ mod programs;
 mod rows;
 mod shaping;
 mod site;
+mod steps;
 mod sweep;
 
 use super::harness::{Parts, Target, in_memory, needs, setup, verdict};
@@ -31,8 +34,11 @@ use std::path::{Path, PathBuf};
 
 /// What `--only` may name beside the rows: what is measured beside the table, and the table again, in
 /// packets as on a cable.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 10] = [
     "cable",
+    "crowd",
+    "queues",
+    "steps",
     "sweep",
     "slow-scan",
     "shape",
@@ -124,6 +130,15 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
     }
     if asked("sweep") && socket.is_some() {
         sweep::run(&rounds, &site)?;
+    }
+    if asked("steps") && socket.is_some() {
+        steps::run(&rounds, &site)?;
+    }
+    if asked("crowd") {
+        targets.push(crowd::run(&rounds, &site)?);
+    }
+    if asked("queues") {
+        crowd::queues(&rounds, &site)?;
     }
     if asked("slow-scan") {
         targets.push(latency::run(&rounds, &site)?);

@@ -34,6 +34,8 @@ impl Scanner<'_> {
 pub(super) struct Policy<'a> {
     pub(super) queues: u16,
     pub(super) scanner: Option<Scanner<'a>>,
+    /// Whether the queue waits for scans, for comparison.
+    pub(super) waits_for_scans: bool,
     pub(super) rules: String,
 }
 
@@ -54,6 +56,7 @@ impl<'a> Policy<'a> {
         Ok(Self {
             queues,
             scanner: scanner.filter(|_| row.how.scans),
+            waits_for_scans: false,
             rules: rule,
         })
     }

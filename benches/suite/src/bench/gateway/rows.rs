@@ -113,10 +113,14 @@ pub(super) const NAMES: &str = "file-names = [\"*.exe\", \"*.scr\"]\n";
 pub(super) const WORDS: &str = "keywords-file = \"keywords\"\n";
 pub(super) const KEPT: &str = "record = true\n";
 pub(super) const SCANNED: &str = "scan = \"clamd\"\n";
+/// Nothing but what is asked for is recorded; packets go through user space to the end.
+const AUDITED: &str = "audit = true\n";
+/// 20 signatures of one's own as L7-filter has them: regular expressions over the first bytes of both ends. None matches.
+const SIGNATURES: &str = include_str!("../../../../gateway/signatures.toml");
 
 /// The configurations of the paper's Figs. 7 and 8, the proxies of Figs. 11 and 12, and two limits.
 #[rustfmt::skip]
-pub(super) static ROWS: [Row; 19] = [
+pub(super) static ROWS: [Row; 20] = [
     row("forward", "forward", Nothing).on_cable(),
     // The paper's "NAT".
     row("nat", "NAT (masquerade)", Nat),
@@ -125,6 +129,8 @@ pub(super) static ROWS: [Row; 19] = [
     // "NAT+libipq+L7".
     row("classify", "gateway: classify, then the kernel's", Gateway(&[])).on_cable()
         .at_least(0.9, &["forward"]),
+    // The same as in the paper: with 20 rules, and packets that go on through user space.
+    row("l7", "gateway: 20 regular expressions, audit", Gateway(&[AUDITED, SIGNATURES])).queued(),
     // "P2P Proxy + Filter".
     row("inspect", "gateway: file names", Gateway(&[NAMES])).queued().on_cable()
         .at_least(0.85, &["accept"]),

@@ -36,6 +36,7 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Vec<Target>> {
     let policy = Policy {
         queues: rounds.plan.queues,
         scanner: None,
+        waits_for_scans: false,
         rules: format!(
             "[[rule]]\nname = \"slow\"\napplication = [\"http\"]\nclients = [\"{}\"]\n\
              action = \"allow\"\nshape = \"10mbit\"\n",

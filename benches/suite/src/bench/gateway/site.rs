@@ -5,6 +5,7 @@ use linkweir_testkit::gateway::{Links, Net, Place, SERVER};
 use linkweir_testkit::netns::Running;
 use std::ffi::OsStr;
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -21,6 +22,8 @@ pub(super) const SLOW: usize = 16 << 10;
 const LARGE: usize = 64 << 20;
 /// Keywords, none of which occurs in the files.
 const KEYWORDS: usize = 1000;
+/// The servers of the paper's test bed beside the one that there is.
+const MORE_SERVERS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 88, 2, 3), Ipv4Addr::new(10, 88, 2, 4)];
 /// What the slow scanner is slow for.
 pub(super) const MARKER: &str = "TAKE-YOUR-TIME";
 
@@ -58,6 +61,14 @@ impl Site {
         fs::write(dir.join("keywords"), keywords.join("\n"))?;
 
         let net = Net::with(links)?;
+        for address in MORE_SERVERS {
+            let address = format!("{address}/24");
+            net.must(
+                Place::Server,
+                "ip",
+                &["address", "add", &address, "dev", "srv0"],
+            )?;
+        }
         let nginx = nginx(&net, dir)?;
         Ok(Self {
             _nginx: nginx,
@@ -73,6 +84,12 @@ impl Site {
     /// For what belongs to it; in memory.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
+    }
+
+    /// The addresses of all servers.
+    pub(super) fn servers() -> [IpAddr; 3] {
+        let [second, third] = MORE_SERVERS.map(IpAddr::V4);
+        [SERVER, second, third]
     }
 
     /// A file that nginx serves.
@@ -126,12 +143,7 @@ pub(super) fn filled(name: &str, path: &Path, values: &[(&str, &str)]) -> Result
 
 fn nginx(net: &Net, dir: &Path) -> Result<Running> {
     let configuration = dir.join("nginx.conf");
-    let address = SERVER.to_string();
-    filled(
-        "nginx.conf",
-        &configuration,
-        &[("DIRECTORY", &text(dir)?), ("ADDRESS", &address)],
-    )?;
+    filled("nginx.conf", &configuration, &[("DIRECTORY", &text(dir)?)])?;
     let log = dir.join("nginx-error.log");
     let mut command = net.command(Place::Server, "nginx");
     command

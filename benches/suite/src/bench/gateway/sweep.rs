@@ -63,7 +63,47 @@ pub(super) fn run(measured: &Rounds<'_>, site: &Site) -> Result<()> {
     print(
         "Fig. 10 of the paper: size of the window that is scanned, with a tail of 1 KiB (windows of 1 KiB: half a KiB)",
         &COLUMNS,
-        all,
+        &all,
     );
+    let rates = all
+        .iter()
+        .map(|own| (own.row.name, own.median(|run| run.through)));
+    println!("{}", best(&rates.collect::<Vec<_>>()));
     Ok(())
+}
+
+/// Names the best window, and those that are as good within the noise of such a bench.
+fn best(rates: &[(&str, f64)]) -> String {
+    /// Of the best.
+    const AS_GOOD: f64 = 0.95;
+    let Some((name, most)) = rates.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return "best window: not measured".to_owned();
+    };
+    let others = rates
+        .iter()
+        .filter(|(other, rate)| other != name && *rate >= AS_GOOD * most);
+    let others: Vec<&str> = others.map(|(other, _)| *other).collect();
+    format!(
+        "best window: {name} KiB, {} MB/s; within {:.0} % of it: {}",
+        digits(*most, 1),
+        100.0 * (1.0 - AS_GOOD),
+        if others.is_empty() {
+            "none".to_owned()
+        } else {
+            others.join(", ")
+        }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::best;
+
+    #[test]
+    fn the_best_window_is_named_with_those_as_good() {
+        let rates = [("1", 44.0), ("30", 50.0), ("40", 49.0), ("120", 51.0)];
+        let expected = "best window: 120 KiB, 51.0 MB/s; within 5 % of it: 30, 40";
+        assert_eq!(best(&rates), expected);
+        assert_eq!(best(&[]), "best window: not measured");
+    }
 }
