@@ -17,6 +17,7 @@ mod common;
 mod http_runs;
 
 mod archive;
+mod audit;
 mod captures;
 mod damaged_columns;
 mod faults;

@@ -43,6 +43,7 @@ mod msnftp;
 mod options;
 mod proxy;
 mod raw;
+pub mod record;
 mod talk;
 
 /// All came.
