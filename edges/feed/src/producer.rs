@@ -10,9 +10,10 @@ use thiserror::Error;
 
 use crate::frame::{encode, room};
 
-/// Frames that become visible together: enough to share the cost of the cache line that says so,
-/// few enough that a reader never waits for them noticeably.
-const PUBLISH_EVERY: u32 = 32;
+/// Frames that become visible together to a reader that is awake: enough to share the cost of the cache line that
+/// says so and of what the reader does once a batch. One that sleeps is woken by [`Producer::flush`], or where the
+/// ring is full: to be woken for a few frames costs both sides more than the frames.
+const SHOW_EVERY: u32 = 64;
 /// How long a blocked producer sleeps before it looks whether its consumer is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -64,7 +65,7 @@ pub struct RingCounters {
 #[derive(Debug)]
 pub struct Producer {
     writer: RingWriter,
-    unpublished: u32,
+    unshown: u32,
     packets: u64,
     bytes: u64,
     dropped: u64,
@@ -74,7 +75,7 @@ impl Producer {
     pub(crate) fn create(capacity: usize) -> io::Result<Self> {
         Ok(Self {
             writer: RingWriter::create(capacity)?,
-            unpublished: 0,
+            unshown: 0,
             packets: 0,
             bytes: 0,
             dropped: 0,
@@ -89,7 +90,7 @@ impl Producer {
         self.writer.keeper()
     }
 
-    /// Puts a frame in. The consumer sees it with the next 32, or after [`Self::flush`].
+    /// Puts a frame in. The consumer sees it after [`Self::flush`], and with the next 64 if it is awake.
     ///
     /// # Errors
     /// [`Refused`] where it did not go in; what went in before is then visible. Nothing is counted as
@@ -115,9 +116,11 @@ impl Producer {
         }
         self.packets += 1;
         self.bytes += u64::from(frame.wire_len);
-        self.unpublished += 1;
-        if self.unpublished >= PUBLISH_EVERY {
-            self.flush();
+        self.unshown += 1;
+        if self.unshown >= SHOW_EVERY {
+            self.unshown = 0;
+            self.note();
+            self.writer.show();
         }
         Ok(())
     }
@@ -170,10 +173,15 @@ impl Producer {
     /// Lets the consumer see everything that was put in.
     #[inline]
     pub fn flush(&mut self) {
-        self.unpublished = 0;
+        self.unshown = 0;
+        self.note();
+        self.writer.publish();
+    }
+
+    #[inline]
+    fn note(&self) {
         self.writer.set_note(notes::PACKETS, self.packets);
         self.writer.set_note(notes::BYTES, self.bytes);
-        self.writer.publish();
     }
 
     /// As [`Self::flush`]; and the time of the capture has come to `now`, for a consumer that asks

@@ -177,6 +177,12 @@ impl Tail {
         Ok(seen - self.at)
     }
 
+    /// Bytes that were readable when last looked at, and are not released.
+    #[inline]
+    pub(super) const fn known(&self) -> u64 {
+        self.produced - self.at
+    }
+
     /// Gives `len` bytes back to the writer; no more than were readable.
     #[inline]
     pub(super) fn release(&mut self, len: u64, consumed: &impl Word) {

@@ -112,6 +112,8 @@ pub struct RingWriter {
     head: Head,
     /// Bytes lent by the last `reserve`.
     reserved: usize,
+    /// Whether something was shown that a sleeping reader does not know of.
+    must_tell: bool,
     data_file: OwnedFd,
     control_file: OwnedFd,
 }
@@ -141,6 +143,7 @@ impl RingWriter {
             capacity,
             head: Head::new(capacity as u64),
             reserved: 0,
+            must_tell: false,
             data_file,
             control_file,
         })
@@ -198,11 +201,19 @@ impl RingWriter {
         self.head.advance(len as u64);
     }
 
+    /// Lets a reader that is awake see what was committed; one that sleeps, with [`Self::publish`].
+    #[inline]
+    pub fn show(&mut self) {
+        self.head.publish(&self.control.writer.0.produced);
+        self.must_tell = true;
+    }
+
     /// Lets the reader see what was committed, and wakes it where it sleeps.
     #[inline]
     pub fn publish(&mut self) {
-        if self.head.has_unpublished() {
+        if self.head.has_unpublished() || self.must_tell {
             self.head.publish(&self.control.writer.0.produced);
+            self.must_tell = false;
             self.wake_reader();
         }
     }
@@ -432,12 +443,15 @@ impl RingReader {
         Ok(bytes)
     }
 
-    /// Gives the first `len` readable bytes back to the writer, and wakes it where it sleeps.
+    /// Gives the first `len` readable bytes back to the writer, and wakes it where it sleeps and half of the ring is free.
     #[inline]
     pub fn release(&mut self, len: usize) {
         self.tail
             .release(len as u64, &self.control.reader.0.consumed);
-        if must_wake(&self.control.writer_sleeps.0) {
+        // Not for every piece: a writer that waits for room is to find enough of it to be worth the switch. What is
+        // left will be released too, so it is woken in time.
+        let has_room = self.tail.known() <= self.capacity() as u64 / 2;
+        if has_room && must_wake(&self.control.writer_sleeps.0) {
             wake(&self.control.writer_sleeps.0);
         }
     }
