@@ -40,7 +40,7 @@ pub use extract::frames::HalfFrames;
 pub use extract::{HalfCounts, HalfStage, HalvesConfig};
 pub use handoff::Handoff;
 pub use payload::PayloadSample;
-pub use split::{Balance, GroupCounts, GroupsConfig, TransactionGroups};
+pub use split::{Balance, EvenConnections, GroupCounts, GroupsConfig, TransactionGroups};
 pub use stage::HttpStage;
 pub use stats::HttpStats;
 

@@ -16,8 +16,11 @@
 //! Cost: one look-up a packet; a parse a head. Memory: about 320 bytes a connection, of which there
 //! are at most as many as [`GroupsConfig::connections`], and 1 MiB of heads that span segments.
 
+mod even;
 mod flow;
 mod stream;
+
+pub use even::EvenConnections;
 
 use linkweir_engine::Splitter;
 use linkweir_engine::hash::{Endpoint, eq3_balance, flow_hash, mixed_balance};

@@ -2,10 +2,10 @@
 
 use crate::common::{Run, describe, odd_heads_talk, run_one, run_shards, settings};
 use crate::random::{Mishap, exchange, mishap, suffer_where};
-use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
+use linkweir_http::{EvenConnections, GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_testkit::conversation::{Conversation, Segment, Side};
-use linkweir_testkit::script::tell;
+use linkweir_testkit::script::{Exchange, tell};
 use linkweir_wire::LinkType;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -92,6 +92,54 @@ proptest! {
         let frames = together(&told);
         if let Err(why) = compare(&config, &frames, LinkType::ETHERNET) {
             prop_assert!(false, "{why}");
+        }
+    }
+}
+
+/// Few connections are followed, of many most go whole: the records are those of one stage, the shares even.
+#[test]
+fn many_connections_go_whole_and_evenly() {
+    for (connections, each) in [(1_u16, 400), (90, 12)] {
+        let talks: Vec<Conversation> = (0..connections)
+            .map(|number| {
+                let begin = Conversation::START_NS + u64::from(number) * 3_001;
+                let mut talk = Conversation::v4(40_000 + number).starting_at(begin);
+                talk.handshake();
+                for n in 0..each {
+                    let size = (n * 911 + usize::from(number) * 131) % 4000;
+                    tell(&mut talk, &[Exchange::get(format!("/{number}/{n}"), size)]);
+                }
+                talk.fin(Side::Server).fin(Side::Client);
+                talk
+            })
+            .collect();
+        let frames = together(&talks);
+        let one = run_one(&settings(), &frames, LinkType::ETHERNET);
+        for shards in [2_u32, 3, 4] {
+            let mut splitter = EvenConnections::new(&GroupsConfig::default(), shards as usize);
+            let many = run_shards(
+                &settings(),
+                &frames,
+                LinkType::ETHERNET,
+                shards,
+                &mut splitter,
+            );
+            assert_eq!(
+                one.same_as(&many),
+                Ok(()),
+                "{connections} connections, {shards} shards"
+            );
+            let followed = u64::from(connections).min(4 * u64::from(shards));
+            assert_eq!(splitter.counts().connections, followed);
+            let even = frames.len() as f64 / f64::from(shards);
+            for (packets, _) in &many.shares {
+                let part = *packets as f64 / even;
+                assert!(
+                    (0.75..1.25).contains(&part),
+                    "{shards} shards: {:?}",
+                    many.shares
+                );
+            }
         }
     }
 }
