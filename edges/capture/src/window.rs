@@ -46,6 +46,27 @@ impl Window {
         }
     }
 
+    /// Gives the buffer away and goes on with `spare`, or with a new one where that has another size.
+    pub(crate) fn detach(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        let len = self.buffer.len();
+        let spare = if spare.len() == len {
+            spare
+        } else {
+            vec![0; len]
+        };
+        let given = std::mem::replace(&mut self.buffer, spare);
+        let rest = given.get(self.start..self.end).unwrap_or_default();
+        // As far in front of the next chunk as they would move.
+        let room = len - PAGE - self.chunk_bytes;
+        self.chunk_start = room + self.buffer.as_ptr().align_offset(PAGE).min(PAGE);
+        self.start = self.chunk_start.saturating_sub(rest.len());
+        self.end = self.start + rest.len();
+        if let Some(place) = self.buffer.get_mut(self.start..self.end) {
+            place.copy_from_slice(rest);
+        }
+        given
+    }
+
     /// Forgets everything: another stream begins.
     pub(crate) const fn reset(&mut self) {
         self.start = self.chunk_start;
@@ -148,6 +169,28 @@ mod tests {
             (window.buffer().as_ptr() as usize + window.chunk_start) % PAGE,
             0
         );
+    }
+
+    #[test]
+    fn what_is_left_goes_on_in_another_buffer() {
+        let data: Vec<u8> = (0..=255).collect();
+        let mut stream = data.as_slice();
+        let mut window = Window::new(10, 100);
+        window.fill(&mut stream).unwrap();
+        window.consume(7);
+        let given = window.detach(Vec::new());
+        assert!(given.windows(10).any(|bytes| bytes == &data[..10]));
+        assert_eq!((window.unread(), window.offset()), (&data[7..10], 7));
+        window.fill(&mut stream).unwrap();
+        assert_eq!(window.unread(), &data[7..20]);
+        let address = given.as_ptr();
+        window.consume(13);
+        window.detach(given);
+        assert_eq!(window.buffer().as_ptr(), address, "it is taken again");
+        window.fill(&mut stream).unwrap();
+        assert_eq!((window.unread(), window.offset()), (&data[20..30], 20));
+        let chunk = window.buffer().as_ptr() as usize + window.chunk_start;
+        assert_eq!(chunk % PAGE, 0);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use linkweir_wire::Timestamp;
 
 use crate::batch::Limit;
 use crate::route::{Parts, Router};
-use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent};
+use crate::seams::{Drops, Fault, InputCounts, Progress, Source, SourceError, SourceEvent};
+use crate::share::{Detach, PieceQueue, Sharing};
 use crate::split::{Splitter, shard_of};
 use crate::{Batch, Frame};
 
@@ -25,8 +26,8 @@ pub trait Port {
 pub struct DispatchState {
     stop: AtomicBool,
     /// Copies of frames that went to more than one shard, and their bytes.
-    copies: AtomicU64,
-    copied_bytes: AtomicU64,
+    pub(crate) copies: AtomicU64,
+    pub(crate) copied_bytes: AtomicU64,
     /// Latest capture time of what was distributed, nanoseconds since the epoch.
     latest: AtomicU64,
     seen: Mutex<Seen>,
@@ -36,6 +37,7 @@ pub struct DispatchState {
 struct Seen {
     progress: Progress,
     drops: Drops,
+    inputs: Vec<InputCounts>,
     parts: Parts,
     faults: Vec<Fault>,
     error: Option<SourceError>,
@@ -76,6 +78,11 @@ impl DispatchState {
         self.with(|seen| seen.drops)
     }
 
+    /// What each of several interfaces gave and lost; known at the end.
+    pub fn inputs(&self) -> Vec<InputCounts> {
+        self.with(|seen| seen.inputs.clone())
+    }
+
     /// What came in IP fragments: the frames of these are not those that were distributed.
     pub fn parts(&self) -> Parts {
         self.with(|seen| seen.parts)
@@ -101,100 +108,146 @@ impl DispatchState {
 /// hash that `splitter` gives them, IP fragments as the packets they make. Dropping the ports tells
 /// their readers that this was all.
 pub fn distribute<S: Source, P: Port>(
-    mut source: S,
+    source: S,
     splitter: &mut impl Splitter,
     ports: &mut [P],
+    limit: &Limit,
+    state: &DispatchState,
+) {
+    read(source, splitter, &mut Ports::new(ports), limit, state);
+}
+
+/// The same for a source whose buffers can be shared: no frame is copied.
+pub fn distribute_shared<S: Detach>(
+    source: S,
+    splitter: &mut impl Splitter,
+    queues: &[PieceQueue],
+    limit: &Limit,
+    state: &DispatchState,
+) {
+    read(source, splitter, &mut Sharing::new(queues), limit, state);
+}
+
+/// Where the frames of a source go.
+pub(crate) trait Outlet<S> {
+    /// Takes the frames of a batch.
+    fn batch(
+        &mut self,
+        batch: &Batch<'_>,
+        router: &mut Router<'_, impl Splitter>,
+        state: &DispatchState,
+    );
+
+    /// Called after each event of the source; false when nobody reads any more.
+    fn sent(&mut self, source: &mut S) -> bool;
+
+    /// Takes what there is of packets of which parts are missing, as of [`Router::give_up`].
+    fn give_up(
+        &mut self,
+        router: &mut Router<'_, impl Splitter>,
+        now: Option<Timestamp>,
+        state: &DispatchState,
+    );
+}
+
+fn read<S: Source>(
+    mut source: S,
+    splitter: &mut impl Splitter,
+    outlet: &mut impl Outlet<S>,
     limit: &Limit,
     state: &DispatchState,
 ) {
     let mut router = Router::new(splitter, source.is_distributed());
     let mut is_read = true;
     while is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
+        let mut has_more = true;
         match source.next_event() {
             Ok(SourceEvent::Batch(batch)) => {
-                is_read = distribute_batch(&limit.apply(batch), &mut router, ports, state);
+                let batch = limit.apply(batch);
+                let times = batch.index().iter().map(|frame| frame.timestamp.as_nanos());
+                let latest = times.max().unwrap_or_default();
+                state.latest.fetch_max(latest, Ordering::AcqRel);
+                outlet.batch(&batch, &mut router, state);
             }
             Ok(SourceEvent::Idle) => {
                 if let Some(now) = source.now() {
-                    Outlets::new(ports, state).give_up(&mut router, Some(now));
+                    outlet.give_up(&mut router, Some(now), state);
                 }
             }
             Ok(SourceEvent::Fault(fault)) => state.with(|seen| seen.faults.push(fault)),
-            Ok(SourceEvent::End) => is_read = false,
+            Ok(SourceEvent::End) => has_more = false,
             Err(error) => {
                 state.with(|seen| seen.error = Some(error));
-                is_read = false;
+                has_more = false;
             }
         }
+        is_read = outlet.sent(&mut source) && has_more;
         let (progress, drops, parts) = (source.progress(), source.drops(), router.parts());
         state.with(|seen| (seen.progress, seen.drops, seen.parts) = (progress, drops, parts));
     }
-    Outlets::new(ports, state).give_up(&mut router, None);
-    state.with(|seen| seen.parts = router.parts());
-}
-
-/// False when no port is read any more.
-fn distribute_batch<P: Port>(
-    batch: &Batch<'_>,
-    router: &mut Router<'_, impl Splitter>,
-    ports: &mut [P],
-    state: &DispatchState,
-) -> bool {
-    let mut outlets = Outlets::new(ports, state);
-    let mut latest = 0;
-    for frame in batch.frames() {
-        latest = latest.max(frame.timestamp.as_nanos());
-        let is_distributed = router.take(&frame, |frame, hash| outlets.push(frame, hash));
-        // Whether there is a reader shows in what goes.
-        outlets.is_read |= !is_distributed;
-    }
-    state.latest.fetch_max(latest, Ordering::AcqRel);
-    outlets.ports.iter_mut().for_each(Port::flush);
-    outlets.is_read
+    outlet.give_up(&mut router, None, state);
+    let inputs = source.inputs();
+    state.with(|seen| (seen.parts, seen.inputs) = (router.parts(), inputs));
 }
 
 /// The ports of all shards.
-struct Outlets<'p, P> {
+struct Ports<'p, P> {
     ports: &'p mut [P],
-    state: &'p DispatchState,
     shards: u32,
     is_read: bool,
 }
 
-impl<'p, P: Port> Outlets<'p, P> {
-    fn new(ports: &'p mut [P], state: &'p DispatchState) -> Self {
+impl<'p, P: Port> Ports<'p, P> {
+    fn new(ports: &'p mut [P]) -> Self {
         Self {
             shards: u32::try_from(ports.len()).unwrap_or(u32::MAX),
             ports,
-            state,
-            is_read: false,
+            is_read: true,
         }
     }
 
     #[inline]
-    fn push(&mut self, frame: &Frame<'_>, hash: Option<u32>) {
+    fn push(&mut self, frame: &Frame<'_>, hash: Option<u32>, state: &DispatchState) {
         let Some(hash) = hash else {
-            return self.push_to_all(frame);
+            for port in self.ports.iter_mut() {
+                self.is_read |= port.push(frame);
+            }
+            return state.add_copies(self.shards.saturating_sub(1), frame.wire_len);
         };
         let shard = shard_of(hash, self.shards);
         if let Some(port) = self.ports.get_mut(shard as usize) {
             self.is_read |= port.push(frame);
         }
     }
+}
 
-    fn push_to_all(&mut self, frame: &Frame<'_>) {
-        for port in self.ports.iter_mut() {
-            self.is_read |= port.push(frame);
+impl<S, P: Port> Outlet<S> for Ports<'_, P> {
+    fn batch(
+        &mut self,
+        batch: &Batch<'_>,
+        router: &mut Router<'_, impl Splitter>,
+        state: &DispatchState,
+    ) {
+        self.is_read = false;
+        for frame in batch.frames() {
+            let is_distributed = router.take(&frame, |frame, hash| self.push(frame, hash, state));
+            // Whether there is a reader shows in what goes.
+            self.is_read |= !is_distributed;
         }
-        let others = u64::from(self.shards.saturating_sub(1));
-        let bytes = others.saturating_mul(u64::from(frame.wire_len));
-        self.state.copies.fetch_add(others, Ordering::Relaxed);
-        self.state.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.ports.iter_mut().for_each(Port::flush);
     }
 
-    /// What there is of packets of which parts are missing, as of [`Router::give_up`].
-    fn give_up(&mut self, router: &mut Router<'_, impl Splitter>, now: Option<Timestamp>) {
-        router.give_up(now, |frame, hash| self.push(frame, hash));
+    fn sent(&mut self, _: &mut S) -> bool {
+        self.is_read
+    }
+
+    fn give_up(
+        &mut self,
+        router: &mut Router<'_, impl Splitter>,
+        now: Option<Timestamp>,
+        state: &DispatchState,
+    ) {
+        router.give_up(now, |frame, hash| self.push(frame, hash, state));
         self.ports.iter_mut().for_each(Port::flush);
     }
 }

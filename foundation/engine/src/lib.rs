@@ -16,21 +16,23 @@ pub mod outputs;
 pub mod route;
 pub mod run;
 pub mod seams;
+pub mod share;
 pub mod sort;
 pub mod split;
 pub mod workers;
 
 pub use batch::Limit;
 pub use batch::{Batch, Frame, FrameRef};
-pub use distribute::{DispatchState, Port, distribute};
+pub use distribute::{DispatchState, Port, distribute, distribute_shared};
 pub use effect::{Answer, Effects, OwnSegment, QueuedPacket, Reset, Verdict};
 pub use outputs::{Loss, NoOutput, Outputs};
 pub use route::{Parts, Router};
 pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{
-    Drops, Fault, FaultKind, Progress, Sink, SinkError, SinkLosses, Source, SourceError,
-    SourceEvent, Stage, TableFill,
+    Drops, Fault, FaultKind, InputCounts, Progress, Sink, SinkError, SinkLosses, Source,
+    SourceError, SourceEvent, Stage, TableFill,
 };
+pub use share::{Detach, PieceQueue, Pieces, piece_queues};
 pub use sort::Sorter;
 pub use split::{FlowSplitter, NamedFlowSplitter, Route, Splitter, TransactionSplitter};
 pub use workers::{Dispatcher, Workers, WorkersReport, run_workers};

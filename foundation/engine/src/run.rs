@@ -8,7 +8,9 @@ use crate::batch::Limit;
 use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
 use crate::outputs::{Loss, NoOutput, Outputs};
-use crate::seams::{Drops, Fault, Progress, Source, SourceError, SourceEvent, Stage, TableFill};
+use crate::seams::{
+    Drops, Fault, InputCounts, Progress, Source, SourceError, SourceEvent, Stage, TableFill,
+};
 use crate::sort::Sorter;
 
 /// Records that are gathered before the outputs see them, where there is no observer.
@@ -42,6 +44,8 @@ pub struct RunReport {
     pub faults: Vec<Fault>,
     /// Packets lost on the way to the stage.
     pub drops: Drops,
+    /// Of these, and of the packets, what each of several interfaces has; known at the end.
+    pub inputs: Vec<InputCounts>,
     /// What became of IP fragments that were reassembled before they reached the stage.
     pub fragments: FragmentStats,
     /// How full the stage's table was when last asked.
@@ -148,6 +152,7 @@ impl<'s, T: Stage> Run<'s, T> {
     ) -> (RunReport, Result<(), RunError>) {
         let outcome = self.take_input(&mut source, &mut direct);
         self.report.drops = source.drops();
+        self.report.inputs = source.inputs();
         // Who fills it waits for room no longer: the other shards, for which this one waits now, may be
         // waiting for what comes behind that.
         drop(source);

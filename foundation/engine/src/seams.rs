@@ -150,6 +150,35 @@ pub struct Drops {
     pub unusable_records: u64,
 }
 
+/// What came through one of several inputs that are read at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InputCounts {
+    /// The interface, as the user named it.
+    pub name: String,
+    /// Packets it gave.
+    pub packets: u64,
+    /// Bytes those had on the wire.
+    pub bytes: u64,
+    /// What it lost.
+    pub drops: Drops,
+}
+
+impl InputCounts {
+    /// Adds what another part of a run took from its inputs, each to the one of its name.
+    pub fn add_all(all: &mut Vec<Self>, others: &[Self]) {
+        for other in others {
+            match all.iter_mut().find(|one| one.name == other.name) {
+                Some(one) => {
+                    one.packets += other.packets;
+                    one.bytes += other.bytes;
+                    one.drops += other.drops;
+                }
+                None => all.push(other.clone()),
+            }
+        }
+    }
+}
+
 /// Gives frames in batches: a capture file, a list of them, an interface, a feed.
 pub trait Source {
     /// The next frames, fault or end. After `End` it keeps saying `End`.
@@ -166,6 +195,11 @@ pub trait Source {
     /// Losses so far, by cause. Asked after every batch: a source keeps the numbers at hand.
     fn drops(&self) -> Drops {
         Drops::default()
+    }
+
+    /// Each of several interfaces that are read at once; empty for any other source. Asked once, at the end.
+    fn inputs(&self) -> Vec<InputCounts> {
+        Vec::new()
     }
 
     /// Whether the frames are a share of what somebody distributed: not every packet of a connection comes here, and

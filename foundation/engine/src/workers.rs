@@ -20,7 +20,7 @@ use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
 use crate::outputs::{NoOutput, Outputs};
 use crate::run::{Directive, Run, RunError, RunReport, write_to};
-use crate::seams::{Progress, Sink, SinkError, Source, SourceError, Stage};
+use crate::seams::{InputCounts, Progress, Sink, SinkError, Source, SourceError, Stage};
 use crate::sort::Sorter;
 
 /// Batches of records that wait for the outputs before the workers do.
@@ -349,6 +349,7 @@ fn merge<'r>(
     let mut sum = RunReport {
         faults: std::mem::take(&mut total.faults),
         drops: state.drops(),
+        inputs: state.inputs(),
         records: total.records,
         unsorted: total.unsorted,
         complete_to: total.complete_to,
@@ -364,6 +365,7 @@ fn merge<'r>(
         };
         sum.last = sum.last.max(report.last);
         sum.drops += report.drops;
+        InputCounts::add_all(&mut sum.inputs, &report.inputs);
         sum.fill += report.fill;
     }
     // A frame that went to all workers is one frame, and the parts of a packet are several.

@@ -8,21 +8,25 @@
 //! the next event is asked for. What is written to it here is only what the kernel took out: the
 //! VLAN tag, and the cooked header of [`ANY`].
 //!
+//! Several interfaces are one source too ([`joined`]): their frames are merged by time.
+//!
 //! Several sockets share one interface as a fanout group: the kernel runs the program of
 //! [`fanout`] on every frame, whose result is Eq. (3) of the HTTPanalyzer paper, so both halves of
 //! a transaction reach the same [`LiveSource`] with no thread in between.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linkweir_engine::{Drops, Source, SourceError, SourceEvent};
+use linkweir_engine::{Drops, InputCounts, Source, SourceError, SourceEvent};
 use linkweir_wire::{LinkType, Timestamp};
 
 mod block;
 mod cooked;
 pub mod fanout;
 mod group;
+mod joined;
 mod open;
 mod packet;
 mod watch;
@@ -30,6 +34,7 @@ mod xdp;
 
 pub use linkweir_sys::interface::Interface;
 
+use joined::{Joined, Waited};
 use packet::PacketSource;
 use xdp::{Refusal, XdpSource};
 
@@ -129,6 +134,44 @@ impl LiveCapture {
     }
 }
 
+impl LiveCapture {
+    /// Opens several interfaces, each as of [`Self::open`] with `options`: source K has what all of them give to
+    /// shard K, in the order of time.
+    ///
+    /// # Errors
+    /// As of [`Self::open`], for the first interface that cannot be opened.
+    pub fn open_all(
+        interfaces: &[String],
+        options: &LiveOptions,
+    ) -> Result<Vec<LiveSource>, SourceError> {
+        let of = |name: &String, idle| LiveOptions {
+            interface: name.clone(),
+            idle,
+            ..options.clone()
+        };
+        if let [only] = interfaces {
+            return Self::open(&of(only, options.idle));
+        }
+        let mut shards: Vec<Vec<(String, LiveSource)>> = Vec::new();
+        for name in interfaces {
+            // None waits for itself: they are waited for together.
+            let sources = Self::open(&of(name, Duration::ZERO))?;
+            shards.resize_with(shards.len().max(sources.len()), Vec::new);
+            for (shard, source) in shards.iter_mut().zip(sources) {
+                shard.push((name.clone(), source));
+            }
+        }
+        let joined = |mut lanes: Vec<(String, LiveSource)>| LiveSource {
+            notices: lanes
+                .iter_mut()
+                .flat_map(|(_, source)| source.take_notices())
+                .collect(),
+            inner: Inner::Joined(Box::new(Joined::new(lanes, options.idle))),
+        };
+        Ok(shards.into_iter().map(joined).collect())
+    }
+}
+
 fn packet_sources(options: &LiveOptions) -> Result<Vec<LiveSource>, SourceError> {
     let sources = PacketSource::open(options)?;
     Ok(sources.into_iter().map(LiveSource::from).collect())
@@ -145,6 +188,7 @@ pub struct LiveSource {
 enum Inner {
     Packet(Box<PacketSource>),
     Xdp(Box<XdpSource>),
+    Joined(Box<Joined<LiveSource>>),
 }
 
 impl From<PacketSource> for LiveSource {
@@ -178,6 +222,7 @@ impl LiveSource {
         match &self.inner {
             Inner::Packet(source) => source.times_full(),
             Inner::Xdp(_) => 0,
+            Inner::Joined(joined) => joined.sources().map(Self::times_full).sum(),
         }
     }
 }
@@ -187,6 +232,7 @@ impl Source for LiveSource {
         match &mut self.inner {
             Inner::Packet(source) => source.next_event(),
             Inner::Xdp(source) => source.next_event(),
+            Inner::Joined(source) => source.next_event(),
         }
     }
 
@@ -194,6 +240,14 @@ impl Source for LiveSource {
         match &self.inner {
             Inner::Packet(source) => source.drops(),
             Inner::Xdp(source) => source.drops(),
+            Inner::Joined(source) => source.drops(),
+        }
+    }
+
+    fn inputs(&self) -> Vec<InputCounts> {
+        match &self.inner {
+            Inner::Packet(_) | Inner::Xdp(_) => Vec::new(),
+            Inner::Joined(source) => source.inputs(),
         }
     }
 
@@ -201,6 +255,16 @@ impl Source for LiveSource {
         // A frame of the last moment may still be in a block that the kernel has not handed over.
         let now = Timestamp::from_nanos(linkweir_sys::wait::wall_clock_ns());
         Some(now - open::RETIRE * 2)
+    }
+}
+
+impl Waited for LiveSource {
+    fn files(&self) -> Vec<BorrowedFd<'_>> {
+        match &self.inner {
+            Inner::Packet(source) => source.file().into_iter().collect(),
+            Inner::Xdp(source) => source.files(),
+            Inner::Joined(joined) => joined.sources().flat_map(Self::files).collect(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`PacketSource`]: one ring of an interface, for as long as the interface lives and after.
 
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -82,6 +83,11 @@ impl PacketSource {
 
     pub(super) const fn drops(&self) -> Drops {
         self.drops
+    }
+
+    /// The socket, for whoever waits for several.
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.opened.as_ref().map(|opened| opened.ring.as_fd())
     }
 
     /// How often the kernel found the ring full.

@@ -14,6 +14,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -150,6 +151,14 @@ impl XdpSource {
 
     pub(super) const fn drops(&self) -> Drops {
         self.drops
+    }
+
+    /// The sockets, for whoever waits for several.
+    pub(super) fn files(&self) -> Vec<BorrowedFd<'_>> {
+        let opened = self.opened.iter();
+        opened
+            .flat_map(|opened| opened.sockets.iter().map(AsFd::as_fd))
+            .collect()
     }
 
     pub(super) fn next_event(&mut self) -> Result<SourceEvent<'_>, SourceError> {
