@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use linkweir_engine::Outputs;
+use linkweir_engine::{FlowSplitter, Outputs};
 use linkweir_http::{HalfCounts, HalfStage, HalvesConfig, PortSet};
 use linkweir_record::HalfKind;
 use linkweir_record::human::{counted, thousands};
@@ -76,6 +76,7 @@ impl Passive for HalvesArgs {
     type Stage = HalfStage;
     type Config = HalvesConfig;
     type Counters = HalfCounts;
+    type Splitter = FlowSplitter;
 
     fn flags(&self) -> Flags<'_> {
         Flags {
@@ -110,6 +111,10 @@ impl Passive for HalvesArgs {
         options: OutputOptions,
     ) -> anyhow::Result<Outputs<HalfKind>> {
         outputs::open(destinations, self.format, &options)
+    }
+
+    fn splitter(_: &HalvesConfig, _: usize) -> FlowSplitter {
+        FlowSplitter
     }
 
     fn stage(&self, config: &HalvesConfig, _share: Share) -> HalfStage {

@@ -213,18 +213,18 @@ pub(crate) fn give_up_privileges(keep: &Restrict) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives up what a run needs no more once its input is open. It keeps of an interface the right to open it again, of
+/// Gives up what a run needs no more once its input is open. It keeps of interfaces the right to open them again, of
 /// files that to read those of others.
 pub(crate) fn restrict_run(
     is_live: bool,
-    interface: Option<&str>,
+    interfaces: &[String],
     writable: Vec<PathBuf>,
 ) -> anyhow::Result<()> {
     give_up_privileges(&Restrict {
         writable,
         keep_read: !is_live,
-        keep_net: interface.is_some(),
-        keep_bpf: interface.is_some_and(|name| name.starts_with("xdp:")),
+        keep_net: !interfaces.is_empty(),
+        keep_bpf: interfaces.iter().any(|name| name.starts_with("xdp:")),
         ..Restrict::default()
     })
 }
@@ -236,5 +236,5 @@ pub(crate) fn restrict_reader<'a>(
     let mut writable = written_directories(outputs.into_iter().map(AsRef::as_ref));
     // A missing directory is reported by the output that needs it.
     writable.retain(|directory| directory.exists());
-    restrict_run(false, None, writable)
+    restrict_run(false, &[], writable)
 }

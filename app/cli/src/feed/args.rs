@@ -91,16 +91,16 @@ impl FeedArgs {
     /// Gives up privileges once the input is open; a live feed keeps what it needs to open its interface
     /// again.
     pub(crate) fn restrict(&self) -> anyhow::Result<()> {
-        let interface = self.input.interface.as_deref();
+        let interfaces = &self.input.interface;
         let written = self.summary.iter().map(Path::new);
         let written = written.chain(self.histogram.as_deref());
         let directories = outputs::written_directories(written);
-        outputs::restrict_run(interface.is_some(), interface, directories)
+        outputs::restrict_run(!interfaces.is_empty(), interfaces, directories)
     }
 
     /// What becomes of files that exist.
     pub(crate) const fn existing(&self) -> Existing {
-        self.files.existing(self.input.interface.is_some())
+        self.files.existing(!self.input.interface.is_empty())
     }
 }
 

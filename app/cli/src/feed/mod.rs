@@ -47,9 +47,9 @@ pub(crate) fn run(args: &FeedArgs) -> anyhow::Result<Exit> {
     if let Some(destination) = &args.histogram {
         return histogram::run(args, destination, &signals);
     }
-    let when_full = match (args.when_full, &args.input.interface) {
-        (Some(Full::Wait), _) | (None, None) => WhenFull::Wait,
-        (Some(Full::Drop), _) | (None, Some(_)) => WhenFull::Drop,
+    let when_full = match (args.when_full, args.input.interface.is_empty()) {
+        (Some(Full::Wait), _) | (None, true) => WhenFull::Wait,
+        (Some(Full::Drop), _) | (None, false) => WhenFull::Drop,
     };
     let options = FeederOptions {
         name: args.name.clone().unwrap_or_default(),
@@ -192,6 +192,7 @@ impl Job<'_> {
             self.report.drops = source.drops();
             self.show(&mut feeder);
         }
+        self.report.inputs = source.inputs();
         drop(source);
         if self.signals.stop() {
             feeder.stop_waiting();

@@ -93,6 +93,7 @@ impl Totals<'_> {
             .collect();
         let mut summary = common(self.report, self.ring_drops(), self.elapsed);
         if let Value::Object(keys) = &mut summary {
+            keys.extend(totals::interfaces_json(self.report));
             keys.insert(
                 "feed".to_owned(),
                 json!({
@@ -116,6 +117,7 @@ impl Totals<'_> {
             ("lost", lost(self.lost(), 6)),
             totals::read(report, self.elapsed),
         ];
+        lines.extend(totals::interfaces(report));
         lines.extend(totals::not_read(report));
         lines.extend(totals::fragments(&report.fragments));
         let mut screen = rows(&lines);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_engine::Outputs;
+use linkweir_engine::{NamedFlowSplitter, Outputs};
 use linkweir_flows::{FlowsConfig, FlowsStage, FlowsStats, Subnets};
 use linkweir_record::FlowKind;
 use linkweir_report::FlowReport;
@@ -32,6 +32,7 @@ impl Passive for FlowsArgs {
     type Stage = FlowsStage;
     type Config = FlowsConfig;
     type Counters = FlowsStats;
+    type Splitter = NamedFlowSplitter;
 
     fn flags(&self) -> Flags<'_> {
         let store = &self.store;
@@ -152,6 +153,10 @@ impl Passive for FlowsArgs {
             outputs.add(to, open_rrd(to, options).map_err(refused)?);
         }
         Ok(outputs)
+    }
+
+    fn splitter(_: &FlowsConfig, _: usize) -> NamedFlowSplitter {
+        NamedFlowSplitter
     }
 
     fn stage(&self, config: &FlowsConfig, share: Share) -> FlowsStage {

@@ -7,8 +7,8 @@ pub(crate) mod summary;
 
 use std::hash::{BuildHasher, RandomState};
 
-use linkweir_engine::{DispatchState, Limit, Outputs, Port, RunReport, Source, distribute};
-use linkweir_http::{GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups};
+use linkweir_engine::{Outputs, RunReport};
+use linkweir_http::{EvenConnections, GroupsConfig, HttpConfig, HttpStage, Shard};
 use linkweir_record::HttpKind;
 use linkweir_record::human::counted;
 use linkweir_report::HttpReport;
@@ -45,6 +45,7 @@ impl Passive for HttpArgs {
     type Stage = HttpStage;
     type Config = HttpConfig;
     type Counters = HttpCounters;
+    type Splitter = EvenConnections;
 
     fn flags(&self) -> Flags<'_> {
         Flags {
@@ -131,27 +132,22 @@ impl Passive for HttpArgs {
         if by_kernel { self.workers.workers } else { 1 }
     }
 
-    /// By transaction.
-    fn distribute(
-        config: &HttpConfig,
-        source: impl Source,
-        ports: &mut [impl Port],
-        limit: &Limit,
-        state: &DispatchState,
-    ) {
+    /// Connections whole; by transaction while there are few.
+    fn splitter(config: &HttpConfig, workers: usize) -> EvenConnections {
         let groups = GroupsConfig::default();
         let groups = GroupsConfig {
             connections: groups.connections.max(config.max_pending),
             hash_seed: config.hash_seed,
             ..groups
         };
-        let mut splitter = TransactionGroups::new(&groups);
-        distribute(source, &mut splitter, ports, limit, state);
+        EvenConnections::new(&groups, workers)
+    }
+
+    fn on_distributed(splitter: &EvenConnections) {
         let forgotten = splitter.counts().forgotten;
         if forgotten > 0 {
             warn(&format!(
-                "the reader follows {} connections and evicted {} with unanswered requests: the records may differ from those of one worker; raise --max-pending",
-                groups.connections,
+                "the reader evicted {} with unanswered requests: the records may differ from those of one worker; raise --max-pending",
                 counted(forgotten, "connection")
             ));
         }

@@ -45,7 +45,8 @@ pub(crate) struct InputArgs {
     pub(crate) read: Vec<PathBuf>,
 
     /// Capture on this interface, for example `eth0`, or on `any`; `xdp:eth0` captures by `AF_XDP`.
-    /// Requires `CAP_NET_RAW` (xdp: also `CAP_BPF` and `CAP_NET_ADMIN`). Runs until a signal or `-c`.
+    /// Requires `CAP_NET_RAW` (xdp: also `CAP_BPF` and `CAP_NET_ADMIN`). Runs until a signal or `-c`. May be
+    /// repeated: the packets of all interfaces are measured together, in the order of time.
     #[arg(
         short = 'i',
         long,
@@ -53,7 +54,7 @@ pub(crate) struct InputArgs {
         conflicts_with = "read",
         value_hint = ValueHint::Other
     )]
-    pub(crate) interface: Option<String>,
+    pub(crate) interface: Vec<String>,
 
     /// List interfaces and exit.
     #[arg(short = 'D', long)]
@@ -76,7 +77,7 @@ pub(crate) struct InputArgs {
     #[arg(short = 'p', long)]
     pub(crate) no_promiscuous: bool,
 
-    /// Size of the capture ring of each worker, in KiB; values below 1024 are raised to 1024.
+    /// Size of the capture ring of each worker and interface, in KiB; values below 1024 are raised to 1024.
     #[arg(short = 'B', long = "buffer-size", value_name = "KIB", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=16_777_216), help_heading = "Performance")]
     pub(crate) buffer_size: u32,
 

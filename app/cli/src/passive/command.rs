@@ -4,10 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use linkweir_engine::{
-    DispatchState, Limit, NamedFlowSplitter, Outputs, Port, RunReport, Sink, SinkError, Source,
-    Stage, distribute,
-};
+use linkweir_engine::{Outputs, RunReport, Sink, SinkError, Splitter, Stage};
 use linkweir_live::sketch::Mergeable;
 use linkweir_record::RecordKind;
 use linkweir_report::ReportMeta;
@@ -29,6 +26,8 @@ pub(crate) trait Passive {
     type Stage: Stage<Record = Self::Record> + Send;
     type Config: Clone + Send;
     type Counters: Counters;
+    /// Distributes the packets of a reader to workers.
+    type Splitter: Splitter;
 
     fn flags(&self) -> Flags<'_>;
 
@@ -56,16 +55,11 @@ pub(crate) trait Passive {
         1
     }
 
-    /// Reads `source` on a thread of its own and distributes its packets to workers: by flow.
-    fn distribute(
-        _config: &Self::Config,
-        source: impl Source,
-        ports: &mut [impl Port],
-        limit: &Limit,
-        state: &DispatchState,
-    ) {
-        distribute(source, &mut NamedFlowSplitter, ports, limit, state);
-    }
+    /// What distributes to so many workers.
+    fn splitter(config: &Self::Config, workers: usize) -> Self::Splitter;
+
+    /// Says what there is to say of what was distributed.
+    fn on_distributed(_splitter: &Self::Splitter) {}
 
     /// Starts the live view that the flags ask for.
     fn view(
@@ -131,7 +125,7 @@ impl<'a> Flags<'a> {
 
     /// Whether packets come as they are sent, and do not wait.
     pub(crate) fn is_live(&self) -> bool {
-        self.input.interface.is_some() || self.feeder.is_some_and(|from| from.feed.is_some())
+        !self.input.interface.is_empty() || self.feeder.is_some_and(|from| from.feed.is_some())
     }
 
     /// The inputs, as the user named them.
@@ -139,8 +133,8 @@ impl<'a> Flags<'a> {
         if let Some(feed) = self.feeder.and_then(|from| from.feed.as_ref()) {
             return vec![feed.to_string()];
         }
-        if let Some(interface) = &self.input.interface {
-            return vec![interface.clone()];
+        if !self.input.interface.is_empty() {
+            return self.input.interface.clone();
         }
         let paths = self.input.read.iter().chain(self.halves);
         paths.map(|path| path.display().to_string()).collect()

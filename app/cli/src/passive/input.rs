@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::anyhow;
-use linkweir_capture::live::{Fanout, Interface, LiveCapture, LiveOptions, LiveSource, interfaces};
+use linkweir_capture::live::{
+    ANY, Fanout, Interface, LiveCapture, LiveOptions, LiveSource, XDP_PREFIX, interfaces,
+};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::SourceError;
 
@@ -17,21 +19,22 @@ use crate::signals::Signals;
 pub(crate) enum Opened {
     /// Capture files, one after another.
     Files(Box<CaptureFiles>),
-    /// An interface, as one source or as several that the kernel distributes to.
+    /// Interfaces, as one source or as several that the kernel distributes to.
     Live(Vec<LiveSource>),
 }
 
-/// Opens `-r` or `-i`; an interface as `sockets` sources.
+/// Opens `-r` or `-i`; interfaces as `sockets` sources.
 pub(crate) fn open(args: &InputArgs, sockets: usize, signals: &Signals) -> anyhow::Result<Opened> {
-    let opened = match &args.interface {
-        Some(interface) => open_live(args, interface, sockets, signals).map(Opened::Live),
-        None if args.read.is_empty() => {
+    check_interfaces(&args.interface).map_err(|message| anyhow!(Wrong(message)))?;
+    let opened = match args.interface.is_empty() {
+        false => open_live(args, sockets, signals).map(Opened::Live),
+        true if args.read.is_empty() => {
             return Err(anyhow!(Wrong(
                 "nothing to read: name a capture with -r, an interface with -i or (http, flows) a feeder with --feed"
                     .to_owned()
             )));
         }
-        None => open_files(args, signals).map(|files| Opened::Files(Box::new(files))),
+        true => open_files(args, signals).map(|files| Opened::Files(Box::new(files))),
     };
     opened.map_err(|error| {
         if error.input == "-f" {
@@ -53,14 +56,30 @@ fn open_files(args: &InputArgs, signals: &Signals) -> Result<CaptureFiles, Sourc
     CaptureFiles::open(&inputs, options)
 }
 
+/// Refuses interfaces whose packets would come twice.
+fn check_interfaces(names: &[String]) -> Result<(), String> {
+    let plain = |name: &str| name.strip_prefix(XDP_PREFIX).unwrap_or(name).to_owned();
+    let mut seen = Vec::new();
+    for name in names {
+        if seen.contains(&plain(name)) {
+            return Err(format!("-i {name}: the interface is named twice"));
+        }
+        seen.push(plain(name));
+    }
+    if names.len() > 1 && names.iter().any(|name| name == ANY) {
+        return Err(format!(
+            "-i {ANY} has the packets of all interfaces: name no other"
+        ));
+    }
+    Ok(())
+}
+
 fn open_live(
     args: &InputArgs,
-    interface: &str,
     sockets: usize,
     signals: &Signals,
 ) -> Result<Vec<LiveSource>, SourceError> {
     let options = LiveOptions {
-        interface: interface.to_owned(),
         filter: args.filter.clone(),
         snaplen: match args.snaplen {
             0 => LiveOptions::default().snaplen,
@@ -77,7 +96,7 @@ fn open_live(
         stop: signals.stop_flag(),
         ..LiveOptions::default()
     };
-    let mut sources = LiveCapture::open(&options)?;
+    let mut sources = LiveCapture::open_all(&args.interface, &options)?;
     for notice in sources.iter_mut().flat_map(LiveSource::take_notices) {
         warn(&notice);
     }

@@ -1,8 +1,12 @@
 //! Wires a run: source, stages, outputs, signals.
 
 use anyhow::anyhow;
+use linkweir_capture::CaptureFiles;
 use linkweir_capture::live::LiveSource;
-use linkweir_engine::{Frame, Limit, Outputs, Port, Run, Source, Workers, run_workers};
+use linkweir_engine::{
+    Frame, Limit, Outputs, Pieces, Port, Run, Source, Workers, distribute, distribute_shared,
+    piece_queues, run_workers,
+};
 use linkweir_feed::{Consumer, Producer};
 use linkweir_sink::OutputOptions;
 
@@ -35,7 +39,8 @@ pub(crate) fn run<C: Passive>(command: &C) -> anyhow::Result<Exit> {
     let opened = input::open(flags.input, command.sockets(), &ready.signals)?;
     let job = ready.start()?;
     match opened {
-        Opened::Files(source) => job.one_or_distributed(*source),
+        Opened::Files(source) if job.ending.flags.workers > 1 => job.by_sharing(*source),
+        Opened::Files(source) => job.alone(*source),
         Opened::Live(sources) if sources.len() > 1 => job.by_kernel(sources),
         Opened::Live(sources) => match sources.into_iter().next() {
             Some(source) => job.one_or_distributed(source),
@@ -86,8 +91,8 @@ impl<'a, C: Passive> Ready<'a, C> {
         let (output, is_live) = (flags.output, flags.is_live());
         // Before the outputs start threads, which are bound too.
         let written = flags.written().into_iter().map(|(_, path)| path);
-        let interface = flags.input.interface.as_deref();
-        outputs::restrict_run(is_live, interface, outputs::written_directories(written))?;
+        let interfaces = &flags.input.interface;
+        outputs::restrict_run(is_live, interfaces, outputs::written_directories(written))?;
         let options = OutputOptions {
             rotation: output.rotate,
             ..output.store.options(is_live)
@@ -179,10 +184,37 @@ impl<C: Passive> Job<'_, C> {
         let workers = Workers::<Consumer, C::Stage> {
             shards: consumers.into_iter().zip((0..).map(stage)).collect(),
             dispatcher: Some(Box::new(move |state| {
-                C::distribute(&config, source, &mut ports, &limit, state);
+                let mut splitter = C::splitter(&config, ports.len());
+                distribute(source, &mut splitter, &mut ports, &limit, state);
+                C::on_distributed(&splitter);
             })),
             limit: Limit::default(),
             is_sorted: self.ending.flags.is_sorted,
+        };
+        self.by_workers(workers)
+    }
+
+    /// The same for files: what is read is shared, and no frame copied.
+    fn by_sharing(self, source: CaptureFiles) -> anyhow::Result<Exit> {
+        let flags = &self.ending.flags;
+        let count = u32::try_from(flags.workers).unwrap_or(u32::MAX);
+        let stage = |index| {
+            self.command
+                .stage(&self.config, Share::Reader { index, count })
+        };
+        let buffer_bytes = usize::try_from(flags.input.read_size).unwrap_or(usize::MAX);
+        let pieces = (RING_BYTES / buffer_bytes.max(1)).clamp(1, 8);
+        let (queues, consumers) = piece_queues(flags.workers, pieces);
+        let (config, limit) = (self.config.clone(), Limit::new(flags.input.count));
+        let workers = Workers::<Pieces, C::Stage> {
+            shards: consumers.into_iter().zip((0..).map(stage)).collect(),
+            dispatcher: Some(Box::new(move |state| {
+                let mut splitter = C::splitter(&config, queues.len());
+                distribute_shared(source, &mut splitter, &queues, &limit, state);
+                C::on_distributed(&splitter);
+            })),
+            limit: Limit::default(),
+            is_sorted: flags.is_sorted,
         };
         self.by_workers(workers)
     }

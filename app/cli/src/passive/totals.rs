@@ -109,11 +109,13 @@ impl<N: Counters> Totals<'_, N> {
 
     /// The JSON object of `--summary`.
     pub(crate) fn to_json(&self) -> Value {
+        let report = self.report;
         let mut json = common(self.report, self.elapsed, &self.drops(), self.faults);
         if !self.counters.of_worker().is_empty() {
             let workers: Vec<Value> = self.workers.iter().map(WorkerTotals::to_json).collect();
             json.insert("workers".to_owned(), workers.into());
         }
+        json.extend(interfaces_json(report));
         json.insert("fragments".to_owned(), fragments_json(self.fragments));
         json.insert(N::KEY.to_owned(), N::to_json(self));
         Value::Object(json)
@@ -126,6 +128,7 @@ impl<N: Counters> Totals<'_, N> {
             ("lost", screen::lost(self.lost(), 6)),
             read(report, self.elapsed),
         ];
+        rows.extend(interfaces(report));
         rows.extend(not_read(report));
         add_undecoded(self.faults, report.packets, &mut rows);
         rows.extend(fragments(self.fragments));
@@ -202,6 +205,35 @@ pub(crate) fn read(report: &RunReport, elapsed: Duration) -> Row {
         rate(report.bytes.saturating_mul(8), "bit/s", elapsed),
     );
     ("read", text)
+}
+
+/// The row of what came through each interface, where there are several.
+pub(crate) fn interfaces(report: &RunReport) -> Option<Row> {
+    let each = report.inputs.iter().map(|one| {
+        let (name, packets) = (safe(&one.name), counted(one.packets, "packet"));
+        let lost = one.drops.kernel + one.drops.ring + one.drops.unusable_records;
+        format!("{name}: {packets}, {} dropped", thousands(lost))
+    });
+    let text = each.collect::<Vec<_>>().join("; ");
+    (!text.is_empty()).then_some(("interfaces", text))
+}
+
+/// The same for `--summary`: its key, and an object for each interface.
+pub(crate) fn interfaces_json(report: &RunReport) -> Option<(String, Value)> {
+    let each = report.inputs.iter().map(|one| {
+        json!({
+            "name": one.name,
+            "packets": one.packets,
+            "bytes": one.bytes,
+            "dropped": {
+                "kernel": one.drops.kernel,
+                "ring": one.drops.ring,
+                "unusable_records": one.drops.unusable_records,
+            },
+        })
+    });
+    let each = each.collect::<Vec<_>>();
+    (!each.is_empty()).then(|| ("interfaces".to_owned(), each.into()))
 }
 
 /// So many in this time, in a second.
