@@ -67,15 +67,20 @@ impl Wire {
     /// # Errors
     /// The kernel does not allow it.
     pub fn connect(&self) -> Result<(), Unavailable> {
-        let (near, far) = (interface(Side::Server), interface(Side::Client));
+        self.connect_too(interface(Side::Server), interface(Side::Client))
+    }
+
+    /// Makes another pair, `near` at the server and `far` at the clients, without addresses.
+    ///
+    /// # Errors
+    /// The kernel does not allow it.
+    pub fn connect_too(&self, near: &str, far: &str) -> Result<(), Unavailable> {
         let peer = self.client.id().to_string();
         let words = ["link", "add", near, "type", "veth", "peer", "name", far];
         self.must(Side::Server, "ip", &words)?;
         self.must(Side::Server, "ip", &["link", "set", far, "netns", &peer])?;
-        for side in [Side::Server, Side::Client] {
-            self.set_up(side)?;
-        }
-        Ok(())
+        self.set_up(Side::Server, near)?;
+        self.set_up(Side::Client, far)
     }
 
     /// Gives the interfaces their addresses.
@@ -97,8 +102,7 @@ impl Wire {
         Ok(())
     }
 
-    fn set_up(&self, side: Side) -> Result<(), Unavailable> {
-        let interface = interface(side);
+    fn set_up(&self, side: Side, interface: &str) -> Result<(), Unavailable> {
         // Nobody asks for routers or neighbours of his own accord: what is counted is what was sent.
         let quiet = "net.ipv6.conf.all.disable_ipv6=1";
         self.must(side, "sysctl", &["-q", "-w", quiet])?;

@@ -16,13 +16,13 @@ use tempfile::tempdir;
 const SERVER_SIDE: &str = interface(Side::Server);
 
 /// A run of `linkweir http` that writes `NAME.jsonl` and `NAME.json`.
-struct Measured {
+pub(crate) struct Measured {
     name: String,
     running: Running,
 }
 
 impl Measured {
-    fn command(site: &Site, name: &str, words: &[&str]) -> std::process::Command {
+    pub(crate) fn command(site: &Site, name: &str, words: &[&str]) -> std::process::Command {
         let mut command = site.linkweir();
         command
             .args(["http", "-q", "-w", &format!("{name}.jsonl")])
@@ -40,23 +40,39 @@ impl Measured {
         }
     }
 
-    /// A consumer of a feeder, attached.
-    fn consumer(site: &Site, name: &str, feed: &str) -> Self {
-        let mut command = Self::command(site, name, &["--feed", feed]);
-        let mut running = Running::start(&mut command).unwrap();
-        pause(Duration::from_millis(400));
-        if running.ended().unwrap().is_some() {
-            let output = running.output().unwrap();
-            panic!("{name}: {}", String::from_utf8_lossy(&output.stderr));
-        }
+    /// What `command` starts, when it has so many sockets for packets.
+    pub(crate) fn start(site: &Site, name: &str, sockets: usize, words: &[&str]) -> Self {
         Self {
             name: name.to_owned(),
-            running,
+            running: site.listening(&mut Self::command(site, name, words), sockets),
         }
     }
 
+    /// A consumer of a feeder, attached.
+    fn consumer(site: &Site, name: &str, feed: &str) -> Self {
+        let mut all = Self::consumers(site, &[(name.to_owned(), feed.to_owned())]);
+        all.remove(0)
+    }
+
+    /// Consumers by name and feed, attached.
+    pub(crate) fn consumers(site: &Site, consumers: &[(String, String)]) -> Vec<Self> {
+        let start = |(name, feed): &(String, String)| Self {
+            name: name.clone(),
+            running: Running::start(&mut Self::command(site, name, &["--feed", feed])).unwrap(),
+        };
+        let mut all: Vec<Self> = consumers.iter().map(start).collect();
+        pause(Duration::from_millis(400));
+        let has_ended = |one: &mut Self| one.running.ended().unwrap().is_some();
+        if let Some(at) = all.iter_mut().position(has_ended) {
+            let one = all.remove(at);
+            let output = one.running.output().unwrap();
+            panic!("{}: {}", one.name, String::from_utf8_lossy(&output.stderr));
+        }
+        all
+    }
+
     /// Ends it; gives its records, sorted, and its totals.
-    fn finish(self, directory: &Path, codes: &[i32]) -> (Vec<Record>, Value) {
+    pub(crate) fn finish(self, directory: &Path, codes: &[i32]) -> (Vec<Record>, Value) {
         let Self { name, running } = self;
         let output = running.finish().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -67,15 +83,15 @@ impl Measured {
     }
 }
 
-fn totals(directory: &Path, name: &str) -> Value {
+pub(crate) fn totals(directory: &Path, name: &str) -> Value {
     let text = std::fs::read_to_string(directory.join(format!("{name}.json"))).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
 /// A record: what must be the same to the letter, and when its request came.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Record {
-    rest: String,
+pub(crate) struct Record {
+    pub(crate) rest: String,
     request_ns: Option<u64>,
 }
 
@@ -138,7 +154,7 @@ fn feeder(site: &Site, feed: &str, ring: &str) -> Running {
 }
 
 /// A name that no other run has.
-fn unique(name: &str) -> String {
+pub(crate) fn unique(name: &str) -> String {
     format!("test-{name}-{}", std::process::id())
 }
 
@@ -152,7 +168,7 @@ fn recorded(recorder: Running, path: &Path) -> Vec<Record> {
 }
 
 /// What is different; nothing if they are the same.
-fn differences(live: &[Record], offline: &[Record], who: &str) -> Option<String> {
+pub(crate) fn differences(live: &[Record], offline: &[Record], who: &str) -> Option<String> {
     if live.len() == offline.len() && live.iter().zip(offline).all(|(a, b)| a.is(b)) {
         return None;
     }

@@ -11,5 +11,6 @@ mod common;
 
 mod flows;
 mod http;
+mod lines;
 mod privileges;
 mod traffic;
