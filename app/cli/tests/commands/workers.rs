@@ -5,7 +5,9 @@ use std::path::Path;
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Frame, Router, Source, SourceEvent, Splitter, Stage, TransactionSplitter};
-use linkweir_http::{HttpConfig, HttpStage, Shard, TransactionGroups};
+use linkweir_http::{
+    EvenConnections, GroupsConfig, HttpConfig, HttpStage, Shard, TransactionGroups,
+};
 use linkweir_record::HttpBatch;
 use linkweir_testkit::real_captures;
 use serde_json::Value;
@@ -136,10 +138,14 @@ impl ShardedRun {
     }
 }
 
-fn compare(path: &Path, config: &HttpConfig) -> (usize, Vec<String>) {
+fn compare<S: Splitter>(
+    path: &Path,
+    config: &HttpConfig,
+    splitter: fn(u32) -> S,
+) -> (usize, Vec<String>) {
     let mut one = ShardedRun::new(config, 1);
     let mut crews = SHARDS.map(|shards| ShardedRun::new(config, shards));
-    let mut splitters = SHARDS.map(|_| TransactionGroups::default());
+    let mut splitters = SHARDS.map(splitter);
     let mut dispatchers: Vec<_> = crews
         .iter_mut()
         .zip(&mut splitters)
@@ -201,10 +207,15 @@ fn every_capture_gives_the_same_with_several_shards() {
                 keep_duplicates,
                 ..settings_of(path)
             };
-            let (count, faults) = compare(path, &config);
+            let (count, faults) = compare(path, &config, |_| TransactionGroups::default());
             records += count;
             differing.extend(faults);
         }
+        // As `--workers` distributes files: few connections by transaction, the others whole.
+        let (_, faults) = compare(path, &settings_of(path), |shards| {
+            EvenConnections::new(&GroupsConfig::default(), shards as usize)
+        });
+        differing.extend(faults);
     }
     println!(
         "{} captures, {records} records, {} differences",
@@ -212,6 +223,70 @@ fn every_capture_gives_the_same_with_several_shards() {
         differing.len()
     );
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}
+
+/// The transactions of one stage, and those of them that `count` consumers of `linkweir feed --by paper` have.
+fn by_eq_3(path: &Path, count: u32) -> Option<(u64, u64)> {
+    let config = settings_of(path);
+    let mut one = ShardedRun::new(&config, 1);
+    let mut many = ShardedRun::new(&config, count);
+    let mut splitter = TransactionSplitter;
+    let mut router = Router::new(&mut splitter, false);
+    let mut files = CaptureFiles::open(&[Input::from(path)], ReadOptions::default()).ok()?;
+    loop {
+        match files.next_event() {
+            Ok(SourceEvent::Batch(batch)) => {
+                one.stages[0].on_batch(&batch, &mut one.out);
+                for frame in batch.frames() {
+                    router.take(&frame, |frame, hash| many.take(frame, hash));
+                }
+            }
+            Ok(SourceEvent::End) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    router.give_up(None, |frame, hash| many.take(frame, hash));
+    let (one, many) = (one.end(), many.end());
+    let is_kept = |record: &&String| {
+        record.contains("state: Complete") && many.records.binary_search(record).is_ok()
+    };
+    let kept = one.records.iter().filter(is_kept);
+    Some((one.stats.transactions, kept.count() as u64))
+}
+
+/// The price of Eq. (3) without memory ("very few transactions" in the words of the paper) on the captures of others,
+/// whose heads span segments and whose requests are pipelined more often than a web server's day has it.
+#[test]
+fn eq_3_of_each_packet_loses_few_transactions_of_real_captures() {
+    let Some(files) = real_captures::for_test() else {
+        return;
+    };
+    for (count, most) in [(2, 0.03), (4, 0.03)] {
+        let (mut whole, mut kept, mut touched) = (0, 0, 0);
+        for (one, many) in files.iter().filter_map(|path| by_eq_3(path, count)) {
+            (whole, kept) = (whole + one, kept + many);
+            touched += usize::from(many < one);
+        }
+        let part = (whole - kept) as f64 / whole as f64;
+        println!(
+            "Eq. (3) of each packet, {count} consumers: {} of {whole} transactions lost ({:.2} %), in {touched} of {} captures",
+            whole - kept,
+            part * 100.0,
+            files.len()
+        );
+        assert!(kept <= whole && part <= most, "{kept} of {whole}");
+    }
+}
+
+/// The same of the bundled capture, as the documents give it.
+#[test]
+fn eq_3_of_each_packet_on_the_bundled_capture() {
+    let lost = [2, 4, 8].map(|count| {
+        let (whole, kept) = by_eq_3(&demo(), count).unwrap();
+        assert_eq!(whole, 800);
+        whole - kept
+    });
+    assert_eq!(lost, [7, 7, 7]);
 }
 
 /// Packets distributed one by one, as the kernel does it, with handoffs handed over at once.
