@@ -25,7 +25,7 @@ usage: cargo xtask TASK
   bench flows [--packets N] [--capture FILE] [--runs R] [--dir DIR] [--binary FILE] [--keep] [--short]
                               the same for flows; --short without the largest captures
   bench live [--packets N] [--transactions N] [--capture FILE] [--binary FILE] [--runs R]
-             [--seconds S] [--only speed|shares|feed]
+             [--seconds S] [--only speed|shares|feed|scale]
                               packets from an interface, in network namespaces made for it
   bench gateway [--seconds N] [--runs R] [--queues N] [--keep-alive] [--binary FILE] [--only PART]...
                               what passes through the gateway, beside proxies and the plain kernel; parts:

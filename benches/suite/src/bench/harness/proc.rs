@@ -203,6 +203,16 @@ impl Threads {
         Self(self.0.iter().map(had).collect())
     }
 
+    /// Takes over a later look: threads that have ended meanwhile keep what they had.
+    pub(crate) fn update(&mut self, later: &Self) {
+        self.0.extend(&later.0);
+    }
+
+    /// What each ran, in the order in which they were started.
+    pub(crate) fn each(&self) -> Vec<f64> {
+        self.0.values().map(|time| time.ran).collect()
+    }
+
     /// The thread that ran longest: the one that analyses.
     pub(crate) fn busiest(&self) -> Time {
         let threads = self.0.values().copied();

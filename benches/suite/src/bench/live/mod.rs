@@ -3,10 +3,11 @@
 //! Two network namespaces with a veth pair between them are made for it and go with it, however it
 //! ends. A capture is replayed from one side by `benches/limits/replay.c` while one program after the
 //! other listens on the other: an empty reader (`benches/limits/rxv3.c`, the limit), `linkweir http`,
-//! tcpdump and tshark. Then the shares of workers and of the consumers of a feeder are counted, and
-//! the rings of a feeder timed.
+//! tcpdump and tshark. Then the shares of workers and of the consumers of a feeder are counted, the rings
+//! of a feeder timed, and what N of either cost over one file ([`scale`], which needs no namespaces).
 
 mod readers;
+mod scale;
 mod sender;
 mod shares;
 mod speed;
@@ -34,7 +35,7 @@ struct Plan {
 }
 
 /// `bench live [--packets N] [--transactions N] [--capture FILE] [--binary FILE] [--runs R]
-/// [--seconds S] [--only speed|shares|feed]...`
+/// [--seconds S] [--only speed|shares|feed|scale]...`
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let plan = Plan {
@@ -44,7 +45,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
         binary: options.value("--binary")?,
         runs: options.value("--runs")?.unwrap_or(3),
         seconds: options.value("--seconds")?.unwrap_or(4.0),
-        parts: Parts::of(&mut options, &["speed", "shares", "feed"])?,
+        parts: Parts::of(&mut options, &["speed", "shares", "feed", "scale"])?,
     };
     options.rest()?;
     setup()?;
@@ -53,6 +54,16 @@ pub(super) fn run(args: &[String]) -> Outcome {
 
 fn measure(plan: &Plan, dir: &Path) -> Outcome {
     let binary = linkweir(plan.binary.as_deref())?;
+    let mut targets: Vec<Target> = Vec::new();
+    if plan.parts.wants("scale") {
+        targets.extend(scale(plan, &binary, dir)?);
+    }
+    if !["speed", "shares", "feed"]
+        .iter()
+        .any(|part| plan.parts.wants(part))
+    {
+        return verdict(&targets);
+    }
     for program in ["replay", "rxv3"] {
         let source = root()
             .join("benches/limits")
@@ -80,7 +91,6 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         sender::CORE,
         readers::CORE
     );
-    let mut targets: Vec<Target> = Vec::new();
     if plan.parts.wants("speed") {
         let speed = Speed {
             sender: &sender,
@@ -108,4 +118,19 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         targets.push(sender::rate(plan.runs.max(1))?);
     }
     verdict(&targets)
+}
+
+/// What workers and consumers cost, over the capture of the command line or the traffic of the shares.
+fn scale(plan: &Plan, binary: &Path, dir: &Path) -> anyhow::Result<Vec<Target>> {
+    let made = dir.join("scale.pcap");
+    let capture = match &plan.capture {
+        Some(capture) => capture,
+        None => {
+            traffic::write(&made, plan.transactions)?;
+            &made
+        }
+    };
+    let targets = scale::all(binary, capture, plan.runs.max(1), dir)?;
+    super::harness::remove(&made)?;
+    Ok(targets)
 }
