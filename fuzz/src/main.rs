@@ -30,6 +30,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("pcapng", captures::pcapng),
     ("peer_inspectors", inspectors::peers),
     ("quic", proto::quic),
+    ("rtp", proto::rtp),
     ("shards", http::shards),
     ("tls", proto::tls),
     ("wire", wire::target),

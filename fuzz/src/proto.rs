@@ -8,6 +8,7 @@ use linkweir_proto::http1::{
 use linkweir_proto::quic::{
     ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
 };
+use linkweir_proto::rtp::{Compound, MediaPacket, is_control};
 use linkweir_proto::tls::{
     Parsed, RecordHeader, Ssl2Hello, certificate_name, parse_client_hello, parse_server_hello,
 };
@@ -114,6 +115,25 @@ pub(crate) fn http1(input: &[u8]) {
     if let Some(len) = chunked_length(input) {
         assert!(len <= input.len());
         assert_eq!(chunked_length(&input[..len]), Some(len));
+    }
+}
+
+/// Reads arbitrary bytes as a packet of RTP and as a compound packet of RTCP: no payload is longer than the
+/// datagram, and no packet has more reports than it can announce and hold.
+pub(crate) fn rtp(input: &[u8]) {
+    let len = u32::try_from(input.len()).unwrap_or(u32::MAX);
+    if let Some(packet) = MediaPacket::parse(input) {
+        assert!(packet.payload_len(len) <= len && packet.header_len >= 12);
+    }
+    if let Some(compound) = Compound::parse(input) {
+        assert!(is_control(input));
+        let mut bytes = 0;
+        for packet in compound.packets() {
+            let blocks = packet.blocks.count();
+            assert!(blocks <= 31);
+            bytes += 4 + 24 * blocks;
+        }
+        assert!(bytes <= input.len());
     }
 }
 

@@ -12,4 +12,5 @@ pub mod http1;
 pub mod msn;
 pub mod msnftp;
 pub mod quic;
+pub mod rtp;
 pub mod tls;

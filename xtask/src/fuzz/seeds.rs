@@ -92,6 +92,22 @@ fn put(work: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// A packet of RTP with an extension, and reports of RTCP of a sender and of a receiver.
+const MEDIA: &[(&str, &[u8])] = &[
+    (
+        "media",
+        b"\x90\x60\0\x01\0\0\0\x02\0\0\0\x03\xBE\xDE\0\x01\x10\0\0\0payload",
+    ),
+    (
+        "sender",
+        b"\x80\xC8\0\x06\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\x06",
+    ),
+    (
+        "receiver",
+        b"\x81\xC9\0\x07\0\0\0\x03\0\0\0\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    ),
+];
+
 /// Messages that are no captured frames.
 fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     let initial = bytes_of(INITIAL);
@@ -130,6 +146,9 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
         "header".to_owned(),
         DNS_ANSWER.get(..12).unwrap_or(&[]),
     )?;
+    for (name, packet) in MEDIA {
+        put("rtp", (*name).to_owned(), packet)?;
+    }
     for (index, response) in RESPONSES.iter().enumerate() {
         put("load_response", format!("response-{index}"), response)?;
     }
@@ -342,6 +361,7 @@ mod tests {
             "pcapng",
             "tls",
             "quic",
+            "rtp",
             "application",
             "dns",
             "http_inspector",
