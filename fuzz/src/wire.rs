@@ -97,6 +97,6 @@ fn read(packet: &Packet<'_>, wire_len: u32) {
             black_box((udp.src_port(), udp.dst_port(), udp.length()));
             black_box(checksum::verify_udp(network, &udp));
         }
-        Transport::Fragment | Transport::Other(_) | Transport::NotIp(_) => {}
+        Transport::Fragment | Transport::Icmp6(_) | Transport::Other(_) | Transport::NotIp(_) => {}
     }
 }

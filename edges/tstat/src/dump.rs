@@ -17,7 +17,7 @@ const TWIN: &str = ".loglinear";
 /// Writes a step into `directory`, which appears when it is complete and replaces that of an earlier
 /// run.
 ///
-/// Shape: every histogram of the catalogue has its file, in `#DESCRIPTION`, `#RANGE: min=.. bin_size=..
+/// Shape: every histogram that is measured has its file (those of `LEFT_OUT` have none), in `#DESCRIPTION`, `#RANGE: min=.. bin_size=..
 /// max=..` and lines of lower edge and value of the bins that are not empty; the last bin has all
 /// larger values. Beside those that have one and any value stands `NAME.loglinear` in the same form,
 /// without an end of its range; its times are in microseconds.
@@ -30,7 +30,8 @@ pub(crate) fn write(directory: &Path, step: &Step) -> Result<(), SinkError> {
         _ => {}
     }
     let mut text = Vec::with_capacity(16 << 10);
-    for (def, id) in HISTOGRAMS.iter().zip((0..).map(HistogramId)) {
+    let all = HISTOGRAMS.iter().zip((0..).map(HistogramId));
+    for (def, id) in all.filter(|(_, id)| id.is_measured()) {
         text.clear();
         push_histogram(&mut text, def, step, id);
         let path = partial.join(def.name);
@@ -131,6 +132,7 @@ fn lower_edge(largest: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linkweir_sketch::step::{LEFT_OUT, LeftOut};
     use proptest::prelude::*;
 
     proptest! {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_step_has_all_files_and_replaces_an_earlier_one() {
+    fn an_empty_step_has_the_files_of_what_is_measured_and_replaces_an_earlier_one() {
         let dir = tempfile::tempdir().unwrap();
         let directory = dir.path().join("000");
         let mut step = Step {
@@ -182,6 +184,11 @@ mod tests {
         fs::remove_file(directory.join("notes.txt")).unwrap();
         write(&directory, &Step::default()).unwrap();
         assert!(read("tcp_rtt_avg_in.loglinear").is_err());
-        assert_eq!(fs::read_dir(&directory).unwrap().count(), HISTOGRAMS.len());
+        let left_out: usize = LEFT_OUT.iter().map(LeftOut::count).sum();
+        assert_eq!(
+            fs::read_dir(&directory).unwrap().count(),
+            HISTOGRAMS.len() - left_out
+        );
+        assert!(left_out > 0 && read("profile_cpu").is_err());
     }
 }

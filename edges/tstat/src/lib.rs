@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+mod dns;
 mod dump;
 mod http;
 mod lines;
 mod log;
+mod multimedia;
 mod periodic;
 pub mod rrd;
 mod sink;

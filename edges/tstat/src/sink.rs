@@ -5,6 +5,8 @@
 //!                          log_tcp_nocomplete
 //!                          log_udp_complete
 //!                          log_http_complete
+//!                          log_dns_complete      questions and records of DNS
+//!                          log_mm_complete       streams of RTP and RTCP
 //!                          log_tcp_periodic      with partial records
 //!                          log_udp_periodic
 //!                          000/ 001/ .. LAST/    histograms of each step
@@ -28,12 +30,12 @@ use std::time::Duration;
 
 use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::RecordBatch;
-use linkweir_record::flow::{Extent, Flow, FlowBatch, FlowKind, FlowState, Protocol};
+use linkweir_record::flow::{Extent, Flow, FlowBatch, FlowKind, FlowState, Protocol, StreamRow};
 use linkweir_sketch::Step;
 
 use crate::steps::Steps;
 use crate::tree::{LogKind, Tree, TstatOptions};
-use crate::{dump, http, lines, periodic};
+use crate::{dns, dump, http, lines, multimedia, periodic};
 
 /// Writes Tstat's tree into `dir`, which is created where it does not exist.
 ///
@@ -96,7 +98,8 @@ fn earliest_ns(batch: &FlowBatch) -> Option<u64> {
         .map(|flow| flow.row.start_ns.min(flow.row.first_ns));
     let messages = batch.messages().map(|message| message.row.time_ns);
     let steps = batch.steps().iter().map(|step| step.from_ns);
-    flows.chain(messages).chain(steps).min()
+    let names = batch.dns().map(|line| line.row.time_ns);
+    flows.chain(messages).chain(names).chain(steps).min()
 }
 
 impl TstatSink {
@@ -144,7 +147,8 @@ impl TstatSink {
             let all = self.options.has_partial_records;
             let flows = batch.views();
             let flows = flows.filter(|flow| all || flow.row.extent == Extent::Final);
-            self.given += (flows.count() + batch.messages().count()) as u64;
+            let others = batch.messages().count() + batch.streams().len() + batch.dns().len();
+            self.given += (flows.count() + others) as u64;
         }
     }
 
@@ -165,6 +169,19 @@ impl TstatSink {
         self.tree.append(time, kind, |out| line(out, flow))
     }
 
+    fn write_stream(&mut self, row: &StreamRow) -> Result<(), SinkError> {
+        let time = if row.is_open {
+            self.latest_ns.max(row.end_ns)
+        } else {
+            let waited = linkweir_wire::nanos(self.options.udp_idle);
+            row.end_ns.saturating_add(waited)
+        };
+        self.latest_ns = self.latest_ns.max(time);
+        self.tree.append(time, LogKind::MmComplete, |out| {
+            multimedia::stream(out, row);
+        })
+    }
+
     fn write_batch(&mut self, batch: &FlowBatch) -> Result<(), SinkError> {
         if !self.tree.has_begun()
             && let Some(ns) = earliest_ns(batch)
@@ -174,6 +191,16 @@ impl TstatSink {
         if self.has_logs {
             for flow in batch.views() {
                 self.write_flow(&flow)?;
+            }
+            for line in batch.dns() {
+                let time = line.row.time_ns;
+                self.latest_ns = self.latest_ns.max(time);
+                self.tree.append(time, LogKind::DnsComplete, |out| {
+                    dns::line(out, &line);
+                })?;
+            }
+            for row in batch.streams() {
+                self.write_stream(row)?;
             }
             for message in batch.messages() {
                 let time = message.row.time_ns;

@@ -12,7 +12,7 @@ use linkweir_wire::civil::date_of_days;
 use linkweir_sink::{Existing, announce_name, exists, io_error, with_number};
 
 use crate::log::Log;
-use crate::{dump, http, lines, periodic};
+use crate::{dns, dump, http, lines, multimedia, periodic};
 
 /// Directories whose logs are open: the newest, and the one before for what comes late.
 const OPEN_DIRECTORIES: usize = 2;
@@ -69,17 +69,21 @@ pub(crate) enum LogKind {
     TcpNocomplete,
     UdpComplete,
     HttpComplete,
+    MmComplete,
+    DnsComplete,
     TcpPeriodic,
     UdpPeriodic,
 }
 
 impl LogKind {
     /// In the order of their numbers.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::TcpComplete,
         Self::TcpNocomplete,
         Self::UdpComplete,
         Self::HttpComplete,
+        Self::MmComplete,
+        Self::DnsComplete,
         Self::TcpPeriodic,
         Self::UdpPeriodic,
     ];
@@ -90,6 +94,8 @@ impl LogKind {
             Self::TcpNocomplete => "log_tcp_nocomplete",
             Self::UdpComplete => "log_udp_complete",
             Self::HttpComplete => "log_http_complete",
+            Self::MmComplete => "log_mm_complete",
+            Self::DnsComplete => "log_dns_complete",
             Self::TcpPeriodic => "log_tcp_periodic",
             Self::UdpPeriodic => "log_udp_periodic",
         }
@@ -105,6 +111,8 @@ impl LogKind {
             Self::TcpNocomplete => lines::tcp_nocomplete_header,
             Self::UdpComplete => lines::udp_complete_header,
             Self::HttpComplete => http::header,
+            Self::MmComplete => multimedia::header,
+            Self::DnsComplete => dns::header,
             Self::TcpPeriodic => periodic::tcp_header,
             Self::UdpPeriodic => periodic::udp_header,
         }

@@ -191,6 +191,8 @@ pub enum Transport<'a> {
     Udp(Udp<'a>),
     /// A fragment that does not hold the whole transport header.
     Fragment,
+    /// A message of `ICMPv6`, by its type (RFC 4443 sec. 2.1).
+    Icmp6(u8),
     /// Another protocol, by its number.
     Other(u8),
     /// No IP: the Ethernet type, or 0 where the link layer has none.

@@ -1,7 +1,9 @@
 //! From the state of a flow to its record.
 
 use linkweir_record::Anonymizer;
-use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowSide, FlowState, FlowText, Protocol};
+use linkweir_record::flow::{
+    DnsEntry, Extent, FlowBatch, FlowRow, FlowSide, FlowState, FlowText, Protocol,
+};
 
 use crate::flow::Flow;
 use crate::stage::FlowsStage;
@@ -113,6 +115,12 @@ impl FlowsStage {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
+        if row.extent == Extent::Final && self.layer7.has_streams(flow.layer7) {
+            self.push_streams(slot, &row, out);
+        }
+        let Some(flow) = self.flows.get(slot) else {
+            return;
+        };
         let mut scratch = row;
         let text = self.layer7.fill(flow.layer7, &mut scratch);
         self.stats.record(&row);
@@ -131,6 +139,56 @@ impl FlowsStage {
                     ..text
                 };
                 out.push(row, &text);
+            }
+        }
+    }
+
+    /// The streams of a flow that has ended.
+    #[inline(never)]
+    fn push_streams(&mut self, slot: u32, row: &FlowRow, out: &mut FlowBatch) {
+        let Some(flow) = self.flows.get(slot) else {
+            return;
+        };
+        let (recorder, anonymizer) = (&mut self.recorder, &self.anonymizer);
+        self.layer7.streams(flow.layer7, row, |mut stream| {
+            if let Some(recorder) = recorder {
+                recorder.on_stream(&stream);
+            }
+            if let Some(anonymizer) = anonymizer {
+                for end in [&mut stream.client, &mut stream.server] {
+                    end.ip = anonymizer.replace(end.ip);
+                    end.is_encrypted = true;
+                }
+            }
+            out.push_stream(stream);
+        });
+        // What was still in the windows.
+        self.record_samples(slot);
+    }
+
+    /// Completes the lines of DNS from number `from` on, of the flow in `slot`.
+    #[inline(never)]
+    pub(crate) fn finish_dns(&self, slot: u32, from: usize, out: &mut FlowBatch) {
+        let Some(flow) = self.flows.get(slot) else {
+            return;
+        };
+        let (client, server) = flow.internal();
+        let opened_by = flow.ends().client;
+        for row in out.dns_from(from) {
+            row.is_internal = if row.client == opened_by {
+                [client, server]
+            } else {
+                [server, client]
+            };
+            let Some(anonymizer) = &self.anonymizer else {
+                continue;
+            };
+            row.is_encrypted = true;
+            for address in [&mut row.client.0, &mut row.server.0] {
+                *address = anonymizer.replace(*address);
+            }
+            if let DnsEntry::Address(address) = &mut row.entry {
+                *address = anonymizer.replace(*address);
             }
         }
     }

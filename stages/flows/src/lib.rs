@@ -13,6 +13,7 @@ pub mod layer7;
 mod lengths;
 mod lifetime;
 mod partial;
+mod recording;
 pub mod stage;
 pub mod stats;
 pub mod step;

@@ -20,11 +20,11 @@ use crate::config::FlowsConfig;
 use crate::config::Subnets;
 use crate::flow::{Flow, Flows, Timeouts};
 use crate::key::FlowKey;
-use crate::layer7::Layer7;
+use crate::layer7::{Datagram, Layer7};
 use crate::lengths::{ip_len, tcp_len, wire_len};
 use crate::partial::PartialState;
 use crate::stats::FlowsStats;
-use crate::step::{L7Class, Recorder};
+use crate::step::Recorder;
 use crate::tcp::direction::flag;
 use crate::tcp::{self, Arrival, Pools};
 use crate::wheel::Wheel;
@@ -178,7 +178,7 @@ impl FlowsStage {
                 self.no_flow(&packet, wire_len);
                 return None;
             }
-            Transport::Other(_) | Transport::NotIp(_) => {
+            Transport::Icmp6(_) | Transport::Other(_) | Transport::NotIp(_) => {
                 self.stats.other += 1;
                 self.no_flow(&packet, wire_len);
                 return None;
@@ -192,23 +192,6 @@ impl FlowsStage {
             is_low,
             hash: key.hash(self.seed),
         })
-    }
-
-    /// A packet of no flow is one of its step.
-    #[cold]
-    fn no_flow(&mut self, packet: &Packet<'_>, wire_len: u32) {
-        let Some(recorder) = &mut self.recorder else {
-            return;
-        };
-        let network = &packet.network;
-        let (src, dst) = (network.src(), network.dst());
-        let len = ip_len(network, wire_len);
-        recorder.on_packet(
-            packet,
-            self.internal.contains(src),
-            self.internal.contains(dst),
-            len,
-        );
     }
 
     /// A packet of a flow.
@@ -382,6 +365,7 @@ impl FlowsStage {
             .get(outcome.known as usize..)
             .unwrap_or_default();
         let messages = out.message_count();
+        let lines = out.dns().len();
         self.layer7.on_tcp(
             &mut flow.layer7,
             &ends,
@@ -395,6 +379,9 @@ impl FlowsStage {
             flow.both(side).0.flags |= flag::L7_DONE;
         }
         self.hide_messages(messages, out);
+        if out.dns().len() > lines {
+            self.finish_dns(slot, lines, out);
+        }
         self.note_class(slot);
     }
 
@@ -432,28 +419,27 @@ impl FlowsStage {
         if self.with_names && !me.has(flag::L7_DONE) && !udp.payload.is_empty() {
             let ends = flow.ends();
             let handle = &mut flow.layer7;
-            self.layer7
-                .on_udp(handle, &ends, side, udp.payload, one.now, out);
+            let datagram = Datagram {
+                payload: udp.payload,
+                len: udp.payload_len,
+                ttl,
+                ts_ns: one.now,
+            };
+            let lines = out.dns().len();
+            self.layer7.on_udp(handle, &ends, side, &datagram, out);
             if !self.layer7.wants(*handle, side) {
                 flow.both(side).0.flags |= flag::L7_DONE;
             }
             self.note_class(slot);
+            if out.dns().len() > lines {
+                self.finish_dns(slot, lines, out);
+            }
+            if self.layer7.has_samples() {
+                self.record_samples(slot);
+            }
         }
         if self.recorder.is_some() {
             self.record_packet(slot, side, one, len);
-        }
-    }
-
-    /// Keeps the class of a flow's application for the bit rates of steps.
-    fn note_class(&mut self, slot: u32) {
-        let Some(flow) = self.flows.get_mut(slot) else {
-            return;
-        };
-        if self.recorder.is_some()
-            && flow.class == L7Class::UNKNOWN
-            && let Some(application) = self.layer7.application(flow.layer7)
-        {
-            flow.class = L7Class(u8::try_from(application.tstat_l7()).unwrap_or(49));
         }
     }
 

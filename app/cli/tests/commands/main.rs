@@ -25,6 +25,7 @@ mod feed;
 mod finished;
 mod flow_anomalies;
 mod flow_names;
+mod flow_streams;
 mod flow_truth;
 mod habits;
 mod halves;

@@ -17,7 +17,7 @@ use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::flow::{FlowBatch, FlowKind};
 use linkweir_sketch::Step;
 
-pub use series::{Series, Statistic, stock};
+pub use series::{Series, Statistic, measured, stock};
 use store::{RrdFile, RrdStore};
 
 /// Steps that wait for a shard: with more, the oldest is written without it. Two hours of Tstat's
@@ -57,7 +57,7 @@ pub fn open_rrd(dest: &str, options: RrdOptions) -> Result<Box<dyn Sink<FlowKind
     Ok(Box::new(RrdSink {
         store: RrdStore::open(dest)?,
         step_s: options.step.as_secs(),
-        series: stock()
+        series: measured()
             .into_iter()
             .map(|series| (series.file(), series))
             .collect(),

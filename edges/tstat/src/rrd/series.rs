@@ -1,4 +1,5 @@
-//! Which series are written: the stock set of Tstat, 1,491 files, and the value of each in a step.
+//! Which series are written: those of Tstat's stock set of 1,491 whose histogram is measured, and the value
+//! of each in a step.
 //!
 //! Source: Tstat 3.3.0, its `rrd.conf` and the meaning of the words in it.
 
@@ -303,6 +304,14 @@ pub fn stock() -> Vec<Series> {
     for (name, set) in OF_ALL {
         push(&mut all, name, set);
     }
+    all
+}
+
+/// Those of the stock set whose histogram is measured: the files that are made.
+#[must_use]
+pub fn measured() -> Vec<Series> {
+    let mut all = stock();
+    all.retain(|series| series.id.is_measured());
     all
 }
 

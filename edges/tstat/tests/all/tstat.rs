@@ -146,7 +146,9 @@ fn lines_are_those_of_tstat() {
     assert_eq!(
         names(directory),
         [
+            "log_dns_complete",
             "log_http_complete",
+            "log_mm_complete",
             "log_tcp_complete",
             "log_tcp_nocomplete",
             "log_udp_complete"

@@ -62,6 +62,12 @@ impl UdpMemory {
         self.so_far.is_some()
     }
 
+    /// Whether datagrams so far look like RTP, and not enough of them to be sure.
+    #[must_use]
+    pub fn may_be_rtp(&self) -> bool {
+        self.candidate == Candidate::Rtp
+    }
+
     /// Takes a datagram as the first of a candidate.
     pub(super) const fn begin(
         &mut self,

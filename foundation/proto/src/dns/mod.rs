@@ -73,6 +73,13 @@ impl<'a> Message<'a> {
         self.flags & 0x8000 != 0
     }
 
+    /// The second word of the header as it is: QR, opcode, flags and response code.
+    #[inline]
+    #[must_use]
+    pub const fn flags(&self) -> u16 {
+        self.flags
+    }
+
     /// What kind of question: 0 is a standard query.
     #[inline]
     #[must_use]

@@ -1,7 +1,7 @@
 //! Many flows, and what comes with them.
 
 use super::row::{MESSAGE_TEXTS, Message, MessageRow};
-use super::{FlowKind, FlowRow};
+use super::{DNS_TEXTS, DnsRow, FlowKind, FlowRow, StreamRow};
 use crate::schema::RecordBatch;
 
 /// The texts of a flow; empty where unknown. Bytes as they came from the network.
@@ -33,6 +33,15 @@ pub struct Flow<'a> {
     pub row: &'a FlowRow,
     /// Its texts.
     pub text: FlowText<'a>,
+}
+
+/// A question or record of DNS, borrowed from its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DnsLine<'a> {
+    /// The fixed part.
+    pub row: &'a DnsRow,
+    /// The name asked for, and the name that it stands for; empty where there is none.
+    pub texts: [&'a [u8]; DNS_TEXTS],
 }
 
 /// Where the `N` texts of an entry stand in the arena.
@@ -72,6 +81,9 @@ pub struct FlowBatch {
     spans: Vec<Span<TEXTS>>,
     messages: Vec<MessageRow>,
     message_spans: Vec<Span<MESSAGE_TEXTS>>,
+    streams: Vec<StreamRow>,
+    dns: Vec<DnsRow>,
+    dns_spans: Vec<Span<DNS_TEXTS>>,
     arena: Vec<u8>,
     steps: Vec<std::sync::Arc<linkweir_sketch::Step>>,
 }
@@ -96,6 +108,37 @@ impl FlowBatch {
     pub fn push_message(&mut self, row: MessageRow, texts: [&[u8]; MESSAGE_TEXTS]) {
         self.messages.push(row);
         self.message_spans.push(Span::fill(&mut self.arena, texts));
+    }
+
+    /// Appends a question or record of DNS.
+    pub fn push_dns(&mut self, row: DnsRow, texts: [&[u8]; DNS_TEXTS]) {
+        self.dns.push(row);
+        self.dns_spans.push(Span::fill(&mut self.arena, texts));
+    }
+
+    /// The questions and records of DNS, in the order in which they were seen.
+    pub fn dns(&self) -> impl ExactSizeIterator<Item = DnsLine<'_>> {
+        let all = self.dns.iter().zip(&self.dns_spans);
+        all.map(|(row, span)| DnsLine {
+            row,
+            texts: span.texts(&self.arena),
+        })
+    }
+
+    /// The fixed parts of the questions and records from number `from` on.
+    pub fn dns_from(&mut self, from: usize) -> &mut [DnsRow] {
+        self.dns.get_mut(from..).unwrap_or_default()
+    }
+
+    /// Appends a stream of media, or of reports on one, of a flow that has ended.
+    pub fn push_stream(&mut self, row: StreamRow) {
+        self.streams.push(row);
+    }
+
+    /// The streams of the flows that ended, in their order.
+    #[must_use]
+    pub fn streams(&self) -> &[StreamRow] {
+        &self.streams
     }
 
     /// Appends a step that has ended.
@@ -139,9 +182,13 @@ impl RecordBatch<FlowKind> for FlowBatch {
         self.rows.len()
     }
 
-    /// Whether there is nothing at all: no flow, no message, no step.
+    /// Whether there is nothing at all: no flow, no message, no stream, no name, no step.
     fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.messages.is_empty() && self.steps.is_empty()
+        self.rows.is_empty()
+            && self.messages.is_empty()
+            && self.streams.is_empty()
+            && self.dns.is_empty()
+            && self.steps.is_empty()
     }
 
     #[inline]
@@ -173,6 +220,9 @@ impl RecordBatch<FlowKind> for FlowBatch {
         self.spans.clear();
         self.messages.clear();
         self.message_spans.clear();
+        self.streams.clear();
+        self.dns.clear();
+        self.dns_spans.clear();
         self.arena.clear();
         self.steps.clear();
     }
@@ -184,6 +234,8 @@ impl RecordBatch<FlowKind> for FlowBatch {
     fn memory_bytes(&self) -> usize {
         self.rows.len() * (size_of::<FlowRow>() + size_of::<Span<TEXTS>>())
             + self.messages.len() * (size_of::<MessageRow>() + size_of::<Span<MESSAGE_TEXTS>>())
+            + self.streams.len() * size_of::<StreamRow>()
+            + self.dns.len() * (size_of::<DnsRow>() + size_of::<Span<DNS_TEXTS>>())
             + self.arena.len()
     }
 }

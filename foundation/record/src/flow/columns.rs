@@ -102,7 +102,7 @@ columns!(FIELDS, read_column, v: Flow, {
     s_iscrypto: U64, "", None, "1 where the address of the server was replaced (--anonymize)." => flag(v.row.server.is_encrypted);
     con_t: U64, "", None, "Application protocols as Tstat's bit mask." => Value::U64(u64::from(v.row.con_t));
     p2p_t: U64, "", None, "Peer-to-peer protocol as Tstat's number." => Value::U64(u64::from(v.row.p2p_t));
-    http_t: U64, "", None, "Class of HTTP as Tstat's number: 2 where the first request is a POST, else 1; Tstat's other classes are not told apart." => Value::U64(u64::from(v.row.http_t));
+    http_t: U64, "", None, "Class of the first HTTP request as Tstat's number and one: 1 GET, 2 POST, others by the domain of the host." => Value::U64(u64::from(v.row.http_t));
     c_rtt_avg: Millis, "ms", None, "Mean round-trip time between the capture point and the server, of what the client sent." => Value::Millis(v.row.client.rtt.avg_ns);
     c_rtt_min: Millis, "ms", None, "Smallest round-trip time between the capture point and the server, of what the client sent." => Value::Millis(v.row.client.rtt.min_ns);
     c_rtt_max: Millis, "ms", None, "Largest round-trip time between the capture point and the server, of what the client sent." => Value::Millis(v.row.client.rtt.max_ns);
@@ -117,7 +117,7 @@ columns!(FIELDS, read_column, v: Flow, {
     s_rtt_cnt: U64, "", None, "Samples of that round-trip time." => Value::U64(u64::from(v.row.server.rtt.count));
     s_ttl_min: U64, "hops", None, "Smallest time to live or hop limit from the server." => Value::U64(u64::from(v.row.server.ttl_min));
     s_ttl_max: U64, "hops", None, "Largest time to live or hop limit from the server." => Value::U64(u64::from(v.row.server.ttl_max));
-    p2p_st: U64, "", None, "Kind of peer-to-peer message as Tstat's number; always 0, for it is not measured." => Value::U64(u64::from(v.row.p2p_st));
+    p2p_st: U64, "", None, "Kind of peer-to-peer message as Tstat's number; always 0: it is of the last command that Tstat's search found." => Value::U64(u64::from(v.row.p2p_st));
     ed2k_data: U64, "messages", None, "eDonkey messages: data." => Value::U64(u64::from(v.row.ed2k[0]));
     ed2k_sig: U64, "messages", None, "eDonkey messages: signalling." => Value::U64(u64::from(v.row.ed2k[1]));
     ed2k_c2s: U64, "messages", None, "eDonkey messages: client to server." => Value::U64(u64::from(v.row.ed2k[2]));

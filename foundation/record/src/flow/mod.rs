@@ -9,12 +9,16 @@
 mod batch;
 mod columns;
 mod conn_state;
+mod dns;
 mod row;
+mod stream;
 
-pub use batch::{Flow, FlowBatch, FlowText};
+pub use batch::{DnsLine, Flow, FlowBatch, FlowText};
 pub use conn_state::Evidence;
+pub use dns::{DNS_TEXTS, DnsEntry, DnsRow};
 pub use row::{Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RttRow};
 pub use row::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
+pub use stream::{Jitter, MediaPart, ReportPart, StreamEnd, StreamKinds, StreamPart, StreamRow};
 
 use crate::schema::{Endpoint, Field, RecordKind, Value, ZeekColumn};
 

@@ -232,6 +232,8 @@ pub struct FlowSide {
     pub window_scale: u8,
     /// Whether it offered selective acknowledgments.
     pub has_sack: bool,
+    /// Whether it offered multipath TCP (RFC 8684).
+    pub has_multipath: bool,
     /// Packets with selective acknowledgments.
     pub sack_cnt: u64,
     /// Maximum segment size it announced, bytes; zero where it did not.
@@ -305,6 +307,7 @@ impl Default for FlowSide {
             has_timestamps: false,
             window_scale: 0,
             has_sack: false,
+            has_multipath: false,
             sack_cnt: 0,
             mss: 0,
             mss_max: 0,

@@ -2,10 +2,12 @@
 
 mod catalogue;
 mod histograms;
+mod left_out;
 mod scale;
 
 pub use catalogue::{HISTOGRAMS, HistogramDef, HistogramId};
 pub use histograms::{HistogramSet, Linear};
+pub use left_out::{LEFT_OUT, LeftOut};
 pub use scale::Scale;
 
 /// Everything one shard measured in one step. Steps of the same number merge by addition.

@@ -1244,7 +1244,10 @@ fn read_all(outcome: Result<Packet<'_>, DecodeError>, frame: &[u8], wire_len: u3
                     let known = checksum::verify_udp(&packet.network, &udp).is_some();
                     assert!(!known || udp.payload.len() == udp.payload_len as usize);
                 }
-                Transport::Fragment | Transport::Other(_) | Transport::NotIp(_) => {}
+                Transport::Fragment
+                | Transport::Icmp6(_)
+                | Transport::Other(_)
+                | Transport::NotIp(_) => {}
             }
         }
     }

@@ -11,6 +11,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const IPV6: u8 = 41;
 const GRE: u8 = 47;
+const ICMP6: u8 = 58;
 const AUTHENTICATION: u8 = 51;
 const MPLS: u8 = 137;
 
@@ -39,6 +40,12 @@ pub(super) fn protocol<'a>(walk: &mut Walk<'a>, protocol: u8, at: Cursor<'a>) ->
         MPLS => {
             walk.tunnel(carrier, Layer::Mpls, at)?;
             Ok(Step::Into(Next::Mpls, at))
+        }
+        ICMP6 => {
+            let kind = at.bytes.first();
+            Ok(Step::Done(
+                kind.map_or(carrier, |kind| Transport::Icmp6(*kind)),
+            ))
         }
         _ => Ok(Step::Done(carrier)),
     }

@@ -19,6 +19,8 @@ pub(super) enum Stage {
     Ed2k,
     /// DNS: names are taken from all messages.
     Dns,
+    /// RTP and RTCP: streams are measured.
+    Media,
     /// Nothing more to learn.
     Settled,
     /// Nothing more to learn, and nothing to say but the label: it stands in the handle in place of
@@ -33,8 +35,8 @@ pub(super) enum Stage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Handle(u32);
 
-const STAGE_SHIFT: u32 = 29;
-const WAITS_SHIFT: u32 = 27;
+const STAGE_SHIFT: u32 = 28;
+const WAITS_SHIFT: u32 = 26;
 const INDEX: u32 = (1 << WAITS_SHIFT) - 1;
 
 /// States at most: the bits of the index.
@@ -50,7 +52,8 @@ impl Handle {
             3 => Stage::Quic,
             4 => Stage::Ed2k,
             5 => Stage::Dns,
-            6 => Stage::Settled,
+            6 => Stage::Media,
+            7 => Stage::Settled,
             _ => Stage::Labelled,
         }
     }

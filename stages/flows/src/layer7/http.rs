@@ -16,6 +16,7 @@ use super::handle::Handle;
 use super::state::State;
 use super::texts::Text;
 use super::{Ends, Layer7, Segment, Shared};
+use crate::step::sites;
 
 /// Heads that are looked for in one segment: pipelining.
 const HEADS_PER_SEGMENT: usize = 64;
@@ -192,8 +193,7 @@ impl Heads<'_, '_> {
         }
         state.http_requests = state.http_requests.saturating_add(1);
         if state.http_type == 0 {
-            // Tstat's classes 0 (GET) and 1 (POST); it numbers sites of its time beyond.
-            state.http_type = if head.method == b"POST" { 2 } else { 1 };
+            state.http_type = 1 + sites::http_class(head.method, head.host, head.target);
         }
         state
             .texts

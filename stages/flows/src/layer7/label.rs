@@ -99,6 +99,12 @@ pub(super) const fn udp_stage(application: Application) -> Stage {
     match application {
         Application::Quic => Stage::Quic,
         Application::Dns => Stage::Dns,
+        Application::Rtp
+        | Application::Rtcp
+        | Application::StunRtp
+        | Application::StunRtcp
+        | Application::StunDtlsRtp
+        | Application::StunDtlsRtcp => Stage::Media,
         _ => Stage::Settled,
     }
 }

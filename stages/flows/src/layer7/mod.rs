@@ -1,4 +1,4 @@
-//! The payload of flows: application, names, and what HTTP, TLS, QUIC and eDonkey say of
+//! The payload of flows: application, names, and what HTTP, TLS, QUIC, eDonkey and RTP say of
 //! themselves.
 //!
 //! Stands behind transport tracking: the stage gives the payload of a TCP flow in stream order and
@@ -12,11 +12,13 @@
 //! [`Layer7::wants`] says so and the stage keeps the answer.
 
 pub mod dns_cache;
+mod dns_lines;
 mod ed2k;
 mod gather;
 mod handle;
 mod http;
 mod label;
+mod media;
 mod opening;
 mod quic;
 mod sessions;
@@ -37,6 +39,7 @@ use state::{Naming, States};
 use texts::{Budget, Text};
 
 use crate::config::FlowsConfig;
+use crate::step::{L7Class, sites};
 
 pub use dns_cache::DnsCounters;
 pub use handle::Handle;
@@ -68,6 +71,8 @@ pub struct Layer7Counters {
     pub texts_refused: u64,
     /// Heads and hellos that were not gathered: all buffers were in use.
     pub gathers_refused: u64,
+    /// Datagrams of RTP and RTCP that were not measured: too many streams.
+    pub streams_refused: u64,
 }
 
 /// Payload of one segment.
@@ -82,12 +87,26 @@ struct Segment<'a> {
     ts_ns: u64,
 }
 
+/// A datagram of UDP.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagram<'a> {
+    /// What was captured of its payload.
+    pub payload: &'a [u8],
+    /// Bytes of its payload as sent.
+    pub len: u32,
+    /// Time to live or hop limit.
+    pub ttl: u8,
+    /// When it was seen, nanoseconds since the epoch.
+    pub ts_ns: u64,
+}
+
 /// What the states share.
 #[derive(Debug)]
 struct Shared {
     pool: Pool,
     budget: Budget,
     gathering: quic::Gathering,
+    media: media::MediaPool,
     with_messages: bool,
 }
 
@@ -112,6 +131,7 @@ impl Layer7 {
                 ),
                 budget: Budget::new(states.saturating_mul(TEXT_PER_STATE)),
                 gathering: quic::Gathering::default(),
+                media: media::MediaPool::new(states, config),
                 with_messages: config.with_messages,
             },
             dns: DnsCache::new(
@@ -132,6 +152,7 @@ impl Layer7 {
             states_refused: self.slab.refused,
             texts_refused: self.shared.budget.refused,
             gathers_refused: self.shared.pool.refused + self.shared.gathering.refused,
+            streams_refused: self.shared.media.refused,
         }
     }
 
@@ -182,8 +203,8 @@ impl Layer7 {
             Stage::Opening => self.on_opening(handle, segment, out),
             Stage::Tls => self.on_tls(*handle, segment),
             Stage::Ed2k => self.on_ed2k(*handle, segment),
-            Stage::Dns => self.on_dns_stream(segment),
-            Stage::Quic | Stage::Settled | Stage::Labelled => {}
+            Stage::Dns => self.on_dns_stream(segment, out),
+            Stage::Quic | Stage::Media | Stage::Settled | Stage::Labelled => {}
         }
     }
 
@@ -198,27 +219,28 @@ impl Layer7 {
             Stage::Opening | Stage::Http => state.side_mut(side).is_cut = true,
             Stage::Tls => tls::lost(state, &mut self.shared, side, bytes),
             Stage::Ed2k => state.side_mut(side).messages().pass(bytes),
-            Stage::Quic | Stage::Dns | Stage::Settled | Stage::Labelled => {}
+            Stage::Quic | Stage::Dns | Stage::Media | Stage::Settled | Stage::Labelled => {}
         }
     }
 
-    /// The payload of a datagram of a UDP flow.
+    /// A datagram of a UDP flow.
     pub fn on_udp(
         &mut self,
         handle: &mut Handle,
         ends: &Ends,
         side: Side,
-        payload: &[u8],
-        ts_ns: u64,
-        _out: &mut FlowBatch,
+        datagram: &Datagram<'_>,
+        out: &mut FlowBatch,
     ) {
+        let Datagram { payload, ts_ns, .. } = *datagram;
         if payload.is_empty() {
             return;
         }
         match handle.stage() {
-            Stage::Opening => self.on_udp_opening(handle, ends, side, payload, ts_ns),
+            Stage::Opening => self.on_udp_opening(handle, ends, side, datagram, out),
             Stage::Quic => self.on_quic(handle, side, payload),
-            Stage::Dns => self.on_dns(ends, side, payload, ts_ns),
+            Stage::Dns => self.on_dns(ends, side, payload, ts_ns, out),
+            Stage::Media => self.on_media(*handle, side, datagram),
             Stage::Http | Stage::Tls | Stage::Ed2k | Stage::Settled | Stage::Labelled => {}
         }
     }
@@ -262,6 +284,35 @@ impl Layer7 {
         self.slab
             .get(handle)
             .map_or_else(|| handle.label(), |state| state.label)
+    }
+
+    /// The class by which its packets count: that of its application, and of its site where that is
+    /// known by now.
+    #[must_use]
+    pub fn class(&self, handle: Handle) -> L7Class {
+        let Some(application) = self.application(handle) else {
+            return L7Class::UNKNOWN;
+        };
+        let class = L7Class(u8::try_from(application.tstat_l7()).unwrap_or(49));
+        let Some(state) = self.slab.get(handle) else {
+            return class;
+        };
+        match application {
+            Application::Tls => {
+                let server_name = state.texts.get(Text::Sni);
+                if server_name.is_empty() && !state.has_hello() {
+                    return class;
+                }
+                L7Class::tls(sites::tls_class(server_name))
+            }
+            Application::Http => match state.http_type.checked_sub(1) {
+                Some(site) => L7Class::http(site),
+                // Requests go another way.
+                None if state.http_responses > 0 => L7Class::http(0),
+                None => class,
+            },
+            _ => class,
+        }
     }
 
     /// Fills the layer-7 columns of a record and gives its texts.
@@ -324,22 +375,30 @@ fn is_answer(message: &[u8]) -> bool {
 impl Layer7 {
     /// A message of DNS in a flow. The end that answers is the resolver: a flow whose question was not seen
     /// has its ends the wrong way round.
-    fn on_dns(&mut self, ends: &Ends, side: Side, message: &[u8], ts_ns: u64) {
+    fn on_dns(&mut self, ends: &Ends, side: Side, message: &[u8], ts_ns: u64, out: &mut FlowBatch) {
         let is_as_opened = is_answer(message) == (side == Side::Server);
-        let ((client, port), (resolver, _)) = if is_as_opened {
+        let (client, server) = if is_as_opened {
             (ends.client, ends.server)
         } else {
             (ends.server, ends.client)
         };
-        self.dns.hear(client, port, resolver, message, ts_ns);
+        self.dns.hear(client.0, client.1, server.0, message, ts_ns);
+        if self.shared.with_messages {
+            let ends = Ends {
+                client,
+                server,
+                ..*ends
+            };
+            dns_lines::push(&ends, message, ts_ns, out);
+        }
     }
 
     /// Payload of DNS over TCP (RFC 1035 sec. 4.2.2): the messages that are whole within a segment,
     /// as nearly all are.
-    fn on_dns_stream(&mut self, segment: &Segment<'_>) {
+    fn on_dns_stream(&mut self, segment: &Segment<'_>, out: &mut FlowBatch) {
         let mut rest = segment.payload;
         while let Some((message, behind)) = take_framed(rest) {
-            self.on_dns(segment.ends, segment.side, message, segment.ts_ns);
+            self.on_dns(segment.ends, segment.side, message, segment.ts_ns, out);
             rest = behind;
         }
     }

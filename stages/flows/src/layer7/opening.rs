@@ -9,8 +9,8 @@ use linkweir_record::flow::FlowBatch;
 use linkweir_wire::Side;
 
 use super::handle::{Handle, Stage};
-use super::label;
-use super::{Ends, Layer7, Segment};
+use super::{Datagram, Ends, Layer7, Segment};
+use super::{label, media};
 
 /// Packets with payload after which a flow without a label stays without.
 const PACKETS: u8 = 8;
@@ -105,15 +105,22 @@ impl Layer7 {
         handle: &mut Handle,
         ends: &Ends,
         side: Side,
-        payload: &[u8],
-        ts_ns: u64,
+        datagram: &Datagram<'_>,
+        out: &mut FlowBatch,
     ) {
+        let Datagram { payload, ts_ns, .. } = *datagram;
         let Some(state) = self.slab.take(handle) else {
             return;
         };
         state.packets = state.packets.saturating_add(1);
         let is_last = state.packets >= DATAGRAMS;
-        match label::udp(payload, side, ends, &mut state.udp) {
+        let verdict = label::udp(payload, side, ends, &mut state.udp);
+        let is_media = matches!(verdict, Verdict::Is(found) | Verdict::Likely(found)
+            if label::udp_stage(found) == Stage::Media);
+        if self.shared.media.is_wanted && (is_media || state.udp.may_be_rtp()) {
+            media::look(state, &mut self.shared, side, datagram, is_media);
+        }
+        match verdict {
             // What goes on may add to it; the signatures end the wait.
             Verdict::Likely(application) => state.label = Some(application),
             Verdict::Is(application) => {
@@ -123,10 +130,13 @@ impl Layer7 {
                         handle.set_stage(Stage::Quic);
                         self.on_quic(handle, side, payload);
                     }
+                    Stage::Media if !self.shared.media.is_wanted => {
+                        self.settle(handle, Stage::Settled);
+                    }
                     stage => {
                         self.settle(handle, stage);
                         if stage == Stage::Dns {
-                            self.on_dns(ends, side, payload, ts_ns);
+                            self.on_dns(ends, side, payload, ts_ns, out);
                         }
                     }
                 }
@@ -184,6 +194,9 @@ impl Layer7 {
         };
         for side in &mut state.sides {
             self.shared.pool.release(&mut side.gather);
+        }
+        if stage != Stage::Media {
+            self.shared.media.release(state.media_mut());
         }
         if state.is_blank() {
             let label = state.label;

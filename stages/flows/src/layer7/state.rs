@@ -11,6 +11,7 @@ use super::Shared;
 use super::ed2k::Messages;
 use super::gather::GatherId;
 use super::handle::{Handle, MAX_STATES, Stage};
+use super::media::MediaId;
 use super::sessions::{QuicStart, Records, TlsSession};
 use super::texts::{Text, Texts};
 
@@ -35,6 +36,8 @@ pub(super) struct SideState {
     messages: Option<Box<Messages>>,
     /// QUIC version of its first long header.
     pub(super) quic_version: u32,
+    /// UDP: streams of media of the flow; stands with the client, where there is room for it.
+    media: MediaId,
 }
 
 impl SideState {
@@ -102,9 +105,31 @@ impl State {
             ^ u64::from(self.texts.is_empty())
     }
 
+    /// Streams of media.
+    pub(super) const fn media(&self) -> MediaId {
+        let [client, _] = &self.sides;
+        client.media
+    }
+
+    /// Streams of media.
+    pub(super) const fn media_mut(&mut self) -> &mut MediaId {
+        let [client, _] = &mut self.sides;
+        &mut client.media
+    }
+
     /// Whether there is nothing to say of the flow but its label.
     pub(super) fn is_blank(&self) -> bool {
-        self.naming.is_none() && self.texts.is_empty() && self.quic == QuicStart::default()
+        self.naming.is_none()
+            && self.texts.is_empty()
+            && self.quic == QuicStart::default()
+            && self.media() == MediaId::default()
+    }
+
+    /// Whether a hello of TLS was read: a name that did not come with it comes no more.
+    pub(super) fn has_hello(&self) -> bool {
+        let [client, server] = &self.sides;
+        let read = |side: &SideState| side.records.as_ref().is_some_and(|one| one.version != 0);
+        read(client) || read(server)
     }
 
     /// Fills the columns that come from here.
@@ -208,6 +233,7 @@ impl States {
                 shared.pool.release(&mut side.gather);
             }
             shared.gathering.release(&mut state.quic);
+            shared.media.release(state.media_mut());
             *state = State {
                 texts,
                 ..State::default()

@@ -16,6 +16,16 @@ fn ends() -> Ends {
     }
 }
 
+/// A datagram that was captured whole.
+fn datagram(payload: &[u8], ts_ns: u64) -> Datagram<'_> {
+    Datagram {
+        payload,
+        len: u32::try_from(payload.len()).unwrap(),
+        ttl: 64,
+        ts_ns,
+    }
+}
+
 /// A flow that is fed segments.
 struct Fed {
     layer7: Layer7,
@@ -67,7 +77,7 @@ impl Fed {
         self.now += 10;
         let (handle, out) = (&mut self.handle, &mut self.out);
         self.layer7
-            .on_udp(handle, &ends(), side, payload, self.now, out);
+            .on_udp(handle, &ends(), side, &datagram(payload, self.now), out);
         self
     }
 
@@ -674,12 +684,18 @@ fn quic_until_it_is_settled() {
 fn hellos_that_never_end_are_bounded() {
     let mut layer7 = Layer7::new(&FlowsConfig::default());
     let mut out = FlowBatch::default();
-    let mut datagram = initial();
+    let mut hello = initial();
     // The tag is wrong: nothing is ever read.
-    *datagram.last_mut().unwrap() ^= 1;
+    *hello.last_mut().unwrap() ^= 1;
     let mut handles = vec![Handle::default(); 1100];
     for handle in &mut handles {
-        layer7.on_udp(handle, &ends(), Side::Client, &datagram, 0, &mut out);
+        layer7.on_udp(
+            handle,
+            &ends(),
+            Side::Client,
+            &datagram(&hello, 0),
+            &mut out,
+        );
     }
     assert_eq!(layer7.shared.gathering.in_use(), 1024);
     assert_eq!(layer7.counters().gathers_refused, 76);
@@ -725,7 +741,7 @@ fn a_flow_is_named_by_what_its_client_asked() {
             let handle = &mut dns_handle;
             let out = &mut fed.out;
             fed.layer7
-                .on_udp(handle, &ends_of_dns, side, payload, now, out);
+                .on_udp(handle, &ends_of_dns, side, &datagram(payload, now), out);
         };
         on_udp(answer_from.other(), &dns(false), 5_000);
         on_udp(answer_from, &dns(true), 6_000);

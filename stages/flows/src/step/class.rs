@@ -4,8 +4,12 @@
 
 use linkweir_record::flow::{FlowRow, Protocol};
 
+use super::sites::{HTTP_CLASSES, HttpClass, TLS_CLASSES, TlsClass};
+
 /// Tstat's class of an application protocol: an index into the bins of `L7_TCP_num_*`,
-/// `tcp_bitrate_*` and their likes for UDP, below [`L7Class::COUNT`].
+/// `tcp_bitrate_*` and their likes for UDP, below [`L7Class::COUNT`]. While a flow lasts, one of TLS or HTTP
+/// has a number beyond, which also names its class of sites: then packets are counted for both by one
+/// addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct L7Class(pub u8);
 
@@ -45,11 +49,67 @@ const UDP: [u8; 32] = [
     43, 44, 45, 49, 1, 47, 48,
 ];
 
+/// Class of HTTP.
+const L7_HTTP: u8 = 0;
+/// Class of TLS.
+const L7_TLS: u8 = 33;
+/// First number of TLS of a class of its own.
+const TLS: u8 = 64;
+/// First number of HTTP of a class of its own.
+const HTTP: u8 = TLS + TLS_CLASSES;
+
 impl L7Class {
     /// Not recognised.
     pub const UNKNOWN: Self = Self(49);
     /// One more than the largest.
     pub const COUNT: usize = 50;
+
+    /// One more than the largest that also names a class of sites.
+    pub(super) const PLACES: usize = (HTTP + HTTP_CLASSES) as usize;
+
+    /// TLS of this class.
+    pub(crate) const fn tls(class: TlsClass) -> Self {
+        Self(TLS + class)
+    }
+
+    /// HTTP of this class.
+    pub(crate) const fn http(class: HttpClass) -> Self {
+        Self(HTTP + class)
+    }
+
+    /// Whether more payload may say more: not recognised yet, or TLS or HTTP of no class yet.
+    #[inline]
+    pub(crate) const fn is_open(self) -> bool {
+        matches!(self.0, 49 | L7_TLS | L7_HTTP)
+    }
+
+    /// The class of the application alone.
+    pub(super) const fn application(self) -> u8 {
+        match self.0 {
+            HTTP.. => L7_HTTP,
+            TLS.. => L7_TLS,
+            class => class,
+        }
+    }
+
+    /// The class of TLS, of a flow of TLS.
+    pub(super) const fn tls_class(self) -> Option<TlsClass> {
+        match self.0 {
+            HTTP.. => None,
+            TLS.. => Some(self.0 - TLS),
+            L7_TLS => Some(0),
+            _ => None,
+        }
+    }
+
+    /// The class of HTTP, of a flow of HTTP.
+    pub(super) const fn http_class(self) -> Option<HttpClass> {
+        match self.0 {
+            HTTP.. => Some(self.0 - HTTP),
+            L7_HTTP => Some(0),
+            _ => None,
+        }
+    }
 
     /// The class of a flow with these columns (see [`FlowRow`]).
     #[must_use]
@@ -94,6 +154,27 @@ impl Default for L7Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classes_of_sites_are_of_their_application() {
+        let tls = L7Class::tls(TLS_CLASSES - 1);
+        assert_eq!(
+            (tls.application(), tls.tls_class(), tls.http_class()),
+            (33, Some(8), None)
+        );
+        let http = L7Class::http(HTTP_CLASSES - 1);
+        assert_eq!(
+            (http.application(), http.tls_class(), http.http_class()),
+            (0, None, Some(26))
+        );
+        assert!(usize::from(http.number()) < L7Class::PLACES);
+        assert!(!tls.is_open() && !http.is_open() && L7Class::UNKNOWN.is_open());
+        let quic = L7Class(45);
+        assert_eq!(
+            (quic.application(), quic.tls_class(), quic.is_open()),
+            (45, None, false)
+        );
+    }
 
     #[test]
     fn classes() {

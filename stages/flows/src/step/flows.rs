@@ -3,12 +3,12 @@
 //! Most histograms of TCP count only flows that Tstat's logs call complete. Round-trip times are
 //! counted where both halves of the path have samples.
 
-use linkweir_record::flow::{Anomaly, FlowRow, FlowSide, FlowState, Protocol, RttRow};
+use linkweir_record::flow::{Anomaly, FlowRow, FlowSide, FlowState, FlowText, Protocol, RttRow};
 use linkweir_sketch::cells::Direction;
 use linkweir_sketch::step::{HistogramId, HistogramSet};
 
-use super::L7Class;
 use super::ids::{BySide, ids};
+use super::{L7Class, sites};
 
 /// A flow with at least this much payload is large.
 const LARGE_BYTES: u64 = 1_000_000;
@@ -16,6 +16,8 @@ const LARGE_BYTES: u64 = 1_000_000;
 const DEFAULT_MSS: u64 = 536;
 /// Tstat's bit of HTTP.
 const HTTP_BIT: u32 = 1;
+/// Tstat's bit of TLS.
+const TLS_BIT: u32 = 8192;
 
 /// The two sides with the directions in which they send.
 fn sides(row: &FlowRow) -> [(&FlowSide, Direction); 2] {
@@ -67,9 +69,14 @@ impl InSequence {
 }
 
 /// Adds the final record of a flow.
-pub(super) fn add(row: &FlowRow, in_sequence: &mut InSequence, into: &mut HistogramSet) {
+pub(super) fn add(
+    row: &FlowRow,
+    text: &FlowText<'_>,
+    in_sequence: &mut InSequence,
+    into: &mut HistogramSet,
+) {
     match row.protocol {
-        Protocol::Tcp => add_tcp(row, in_sequence, into),
+        Protocol::Tcp => add_tcp(row, text, in_sequence, into),
         Protocol::Udp => add_udp(row, into),
     }
     if row.state == FlowState::Evicted {
@@ -101,7 +108,12 @@ fn add_udp(row: &FlowRow, into: &mut HistogramSet) {
     into.add(ids.udp_tot_time, row.duration_ns() / 1_000_000);
 }
 
-fn add_tcp(row: &FlowRow, in_sequence: &mut InSequence, into: &mut HistogramSet) {
+fn add_tcp(
+    row: &FlowRow,
+    text: &FlowText<'_>,
+    in_sequence: &mut InSequence,
+    into: &mut HistogramSet,
+) {
     let ids = ids();
     if !row.has_syn {
         // Tstat throws them away.
@@ -125,11 +137,7 @@ fn add_tcp(row: &FlowRow, in_sequence: &mut InSequence, into: &mut HistogramSet)
     for family in ids.l7_tcp_num {
         into.add(family.get(direction), u64::from(class.number()));
     }
-    if row.con_t & HTTP_BIT != 0 && row.http_t > 0 {
-        for family in ids.l7_http_num {
-            into.add(family.get(direction), u64::from(row.http_t - 1));
-        }
-    }
+    add_site(row, text, direction, into);
 
     let has_rtt = row.client.rtt.count > 0 && row.server.rtt.count > 0;
     for (number, (side, direction)) in sides(row).into_iter().enumerate() {
@@ -177,6 +185,25 @@ fn add_tcp(row: &FlowRow, in_sequence: &mut InSequence, into: &mut HistogramSet)
     }
 }
 
+/// The class of sites.
+fn add_site(row: &FlowRow, text: &FlowText<'_>, direction: Direction, into: &mut HistogramSet) {
+    let ids = ids();
+    if row.con_t & HTTP_BIT != 0
+        && let Some(class) = row.http_t.checked_sub(1)
+        && let Ok(class) = u8::try_from(class)
+    {
+        for family in ids.l7_http_num {
+            into.add(family.get(direction), u64::from(sites::counted(class)));
+        }
+        let category = sites::web_category(class);
+        into.add(ids.l7_web_num.get(direction), u64::from(category));
+    }
+    if row.con_t & TLS_BIT != 0 {
+        let class = sites::tls_class(text.sni);
+        into.add(ids.l7_tls_num.get(direction), u64::from(class));
+    }
+}
+
 fn at(ids: &[HistogramId; 2], side: usize) -> HistogramId {
     ids.get(side).copied().unwrap_or(HistogramId(u16::MAX))
 }
@@ -207,6 +234,7 @@ fn add_opening(row: &FlowRow, into: &mut HistogramSet) {
         (client.has_sack, server.has_sack),
         (client.has_window_scale, server.has_window_scale),
         (client.has_timestamps, server.has_timestamps),
+        (client.has_multipath, server.has_multipath),
     ];
     for (id, offered) in ids.tcp_opts.into_iter().zip(options) {
         let value = match offered {

@@ -113,6 +113,7 @@ ids! {
     ip6_plen: ByDirection = ByDirection::of("ip6_plen");
     ip6_hop_limit: ByDirection = ByDirection::of("ip6_hop_limit");
     ip6_protocol: ByDirection = ByDirection::of("ip6_protocol");
+    icmpv6_type: ByDirection = ByDirection::of("icmpv6_type");
     l3_protocol: ByDirection = ByDirection::of("L3_protocol");
     l3_bitrate: ByDirection = ByDirection::of("L3_bitrate");
     /// With and without the suffix of traffic that is not with a cloud: without a list of clouds
@@ -130,8 +131,14 @@ ids! {
     l7_tcp_num: [ByDirection; 2] = ["L7_TCP_num", "L7_TCP_num_nc"].map(ByDirection::of);
     l7_udp_num: [ByDirection; 2] = ["L7_UDP_num", "L7_UDP_num_nc"].map(ByDirection::of);
     l7_http_num: [ByDirection; 2] = ["L7_HTTP_num", "L7_HTTP_num_nc"].map(ByDirection::of);
-    /// SACK, window scaling, timestamps.
-    tcp_opts: [HistogramId; 3] = ["tcp_opts_SACK", "tcp_opts_WS", "tcp_opts_TS"].map(named);
+    http_bitrate: [ByDirection; 2] = ["http_bitrate", "http_bitrate_nc"].map(ByDirection::of);
+    l7_web_num: ByDirection = ByDirection::of("L7_WEB_num");
+    web_bitrate: ByDirection = ByDirection::of("web_bitrate");
+    l7_tls_num: ByDirection = ByDirection::of("L7_TLS_num");
+    tls_bitrate: ByDirection = ByDirection::of("tls_bitrate");
+    /// SACK, window scaling, timestamps, multipath.
+    tcp_opts: [HistogramId; 4] =
+        ["tcp_opts_SACK", "tcp_opts_WS", "tcp_opts_TS", "tcp_opts_MPTCP"].map(named);
     /// Of the client, of the server, used.
     tcp_mss: [HistogramId; 3] = ["tcp_mss_a", "tcp_mss_b", "tcp_mss_used"].map(named);
     tcp_win_ini: HistogramId = named("tcp_win_ini");
@@ -169,6 +176,40 @@ ids! {
     profile_trash: HistogramId = named("profile_trash");
     profile_flows: HistogramId = named("profile_flows");
     profile_tcpdata: HistogramId = named("profile_tcpdata");
+    mm_burst_loss: ByDirection = ByDirection::of("mm_burst_loss");
+    mm_oos_p: ByDirection = ByDirection::of("mm_oos_p");
+    mm_reord_p_n: ByDirection = ByDirection::of("mm_reord_p_n");
+    mm_reord_delay: ByDirection = ByDirection::of("mm_reord_delay");
+    mm_cl_b: ByDirection = ByDirection::of("mm_cl_b");
+    mm_cl_b_s: ByDirection = ByDirection::of("mm_cl_b_s");
+    mm_cl_p: ByDirection = ByDirection::of("mm_cl_p");
+    mm_cl_p_s: ByDirection = ByDirection::of("mm_cl_p_s");
+    mm_tot_time: ByDirection = ByDirection::of("mm_tot_time");
+    mm_tot_time_s: ByDirection = ByDirection::of("mm_tot_time_s");
+    mm_avg_bitrate: ByDirection = ByDirection::of("mm_avg_bitrate");
+    mm_rtp_pt: ByDirection = ByDirection::of("mm_rtp_pt");
+    mm_avg_ipg: ByDirection = ByDirection::of("mm_avg_ipg");
+    mm_avg_jitter: ByDirection = ByDirection::of("mm_avg_jitter");
+    mm_n_oos: ByDirection = ByDirection::of("mm_n_oos");
+    mm_p_oos: ByDirection = ByDirection::of("mm_p_oos");
+    mm_p_dup: ByDirection = ByDirection::of("mm_p_dup");
+    mm_p_lost: ByDirection = ByDirection::of("mm_p_lost");
+    mm_p_late: ByDirection = ByDirection::of("mm_p_late");
+    mm_uni_multi: ByDirection = ByDirection::of("mm_uni_multi");
+    mm_type: ByDirection = ByDirection::of("mm_type");
+    rtcp_jitter: ByDirection = ByDirection::of("rtcp_jitter");
+    rtcp_f_lost: ByDirection = ByDirection::of("rtcp_f_lost");
+    rtcp_lost: ByDirection = ByDirection::of("rtcp_lost");
+    rtcp_dup: ByDirection = ByDirection::of("rtcp_dup");
+    rtcp_rtt: ByDirection = ByDirection::of("rtcp_rtt");
+    rtcp_mm_bt: ByDirection = ByDirection::of("rtcp_mm_bt");
+    rtcp_t_lost: ByDirection = ByDirection::of("rtcp_t_lost");
+    rtcp_bt: ByDirection = ByDirection::of("rtcp_bt");
+    rtcp_mm_cl_p: ByDirection = ByDirection::of("rtcp_mm_cl_p");
+    rtcp_mm_cl_b: ByDirection = ByDirection::of("rtcp_mm_cl_b");
+    rtcp_cl_p: ByDirection = ByDirection::of("rtcp_cl_p");
+    rtcp_cl_b: ByDirection = ByDirection::of("rtcp_cl_b");
+    rtcp_avg_inter: ByDirection = ByDirection::of("rtcp_avg_inter");
 }
 
 /// The histograms.
@@ -195,7 +236,7 @@ mod tests {
     fn every_name_is_in_the_catalogue() {
         // Between the clouds Tstat has no local traffic; all others must be there.
         let missing = format!("{:?}", ids()).matches("HistogramId(65535)").count();
-        let without_local = 3 + 3 + 1;
+        let without_local = 3 + 3 + 1 + 1;
         assert_eq!(missing, without_local);
     }
 }

@@ -7,11 +7,8 @@
 //! the step ends. Memory: about 45 kB per direction, and 256 kB for each of the five port histograms
 //! of a direction once it is used.
 //!
-//! Not filled, because nothing here measures it: the families `mm_*`, `rtcp_*`, `video_rate_*`,
-//! `L7_VIDEO_num_*`, `L7_WEB_num_*`, `web_bitrate_*`, `http_bitrate_*`, `L7_TLS_num_*`,
-//! `tls_bitrate_*`, `chat_flow_num`; all of clouds (`*_c_in`, `*_c_out`, `*_c_c2s`, `*_c_s2c`; those
-//! of what is *not* with a cloud equal the ones without a suffix); `tcp_win_avg`, `tcp_opts_MPTCP`,
-//! `icmpv6_type_*`, `profile_cpu`, and of `profile_tcpdata` what was missed.
+//! What nothing here measures is listed with its reasons in [`linkweir_sketch::step::LEFT_OUT`]; of
+//! `profile_tcpdata` also what was missed.
 //!
 //! Where Tstat counts at another moment: ports of UDP flows and classes of out-of-sequence segments
 //! count when their flow ends.
@@ -22,20 +19,23 @@ mod cells;
 mod class;
 mod flows;
 mod ids;
+mod media;
 mod packets;
+pub(crate) mod sites;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowText, Protocol};
+use linkweir_record::flow::{Extent, FlowBatch, FlowRow, FlowText, Protocol, StreamRow};
 use linkweir_sketch::Step;
 use linkweir_sketch::cells::{Direction, SeriesId, Transport};
-use linkweir_wire::Packet;
+use linkweir_wire::{Packet, Side};
 
 pub use class::L7Class;
 pub use ids::filled;
 use ids::ids;
+pub use media::{MediaMeasure, MediaSample};
 use packets::PacketCounts;
 
 /// Flows of one protocol in the table.
@@ -224,11 +224,11 @@ impl Recorder {
     }
 
     /// A flow has ended: its final record (partial ones are ignored).
-    pub fn on_flow(&mut self, row: &FlowRow, _text: &FlowText<'_>) {
+    pub fn on_flow(&mut self, row: &FlowRow, text: &FlowText<'_>) {
         if row.extent == Extent::Partial {
             return;
         }
-        flows::add(row, &mut self.in_sequence, &mut self.step.histograms);
+        flows::add(row, text, &mut self.in_sequence, &mut self.step.histograms);
         cells::add(row, &mut self.step.cells);
         let at = place(row.protocol);
         if let (Some(active), Some(sum_us)) =
@@ -237,6 +237,20 @@ impl Recorder {
             active.count_until(self.now_ns, sum_us);
             active.now = active.now.saturating_sub(1);
         }
+    }
+
+    /// A value of a stream of media, of a flow between these ends.
+    pub fn on_sample(&mut self, sample: MediaSample, client_internal: bool, server_internal: bool) {
+        let direction = match sample.side {
+            Side::Client => Direction::of(client_internal, server_internal),
+            Side::Server => Direction::of(server_internal, client_internal),
+        };
+        media::add_sample(sample, direction, &mut self.step.histograms);
+    }
+
+    /// A stream of media whose flow has ended.
+    pub fn on_stream(&mut self, row: &StreamRow) {
+        media::add_stream(row, &mut self.step.histograms);
     }
 
     /// The input has ended, and all flows with it: the last step.

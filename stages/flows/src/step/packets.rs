@@ -9,8 +9,8 @@ use linkweir_sketch::cells::{Direction, SeriesId, Transport as Layer4};
 use linkweir_sketch::step::{HistogramId, HistogramSet};
 use linkweir_wire::{Network, Packet, TcpFlags, Transport};
 
-use super::L7Class;
-use super::ids::ids;
+use super::ids::{ByDirection, ids};
+use super::{L7Class, sites};
 
 /// Lengths below this have their own place: all of Ethernet without jumbo frames.
 const LENGTHS: usize = 2048;
@@ -71,26 +71,28 @@ fn count<const N: usize>(places: &mut [u64; N], at: usize, by: u64) {
 struct Counts {
     v4: Headers,
     v6: Headers,
-    tcp_classes: [u64; L7Class::COUNT],
+    tcp_classes: [u64; L7Class::PLACES],
     udp_classes: [u64; L7Class::COUNT],
     tcp_src: Ports,
     tcp_dst: Ports,
     syn_src: Ports,
     syn_dst: Ports,
     udp_dst: Ports,
+    icmp6_types: [u64; 256],
 }
 
 impl Counts {
     const EMPTY: Self = Self {
         v4: Headers::EMPTY,
         v6: Headers::EMPTY,
-        tcp_classes: [0; L7Class::COUNT],
+        tcp_classes: [0; L7Class::PLACES],
         udp_classes: [0; L7Class::COUNT],
         tcp_src: Ports::EMPTY,
         tcp_dst: Ports::EMPTY,
         syn_src: Ports::EMPTY,
         syn_dst: Ports::EMPTY,
         udp_dst: Ports::EMPTY,
+        icmp6_types: [0; 256],
     };
 }
 
@@ -174,6 +176,10 @@ impl PacketCounts {
                 counts.udp_dst.count(udp.dst_port());
                 Layer4::Udp
             }
+            Transport::Icmp6(kind) => {
+                count(&mut counts.icmp6_types, usize::from(*kind), 1);
+                Layer4::Icmp
+            }
             _ => layer_of(protocol),
         };
         let (headers, len) = match packet.network {
@@ -206,11 +212,11 @@ impl PacketCounts {
     ) {
         let direction = Direction::of(src_internal, dst_internal);
         if let Some(counts) = self.directions.get_mut(direction as usize) {
-            let classes = match protocol {
-                Protocol::Tcp => &mut counts.tcp_classes,
-                Protocol::Udp => &mut counts.udp_classes,
-            };
-            count(classes, usize::from(class.number()), u64::from(ip_len));
+            let (place, bytes) = (usize::from(class.number()), u64::from(ip_len));
+            match protocol {
+                Protocol::Tcp => count(&mut counts.tcp_classes, place, bytes),
+                Protocol::Udp => count(&mut counts.udp_classes, place, bytes),
+            }
         }
     }
 
@@ -280,18 +286,17 @@ fn drain_direction(direction: Direction, counts: &mut Counts, step: &mut Step) {
         (&mut counts.v6.lengths, ids.ip6_plen.get(direction)),
         (&mut counts.v6.protocols, ids.ip6_protocol.get(direction)),
         (&mut counts.v6.ttls, ids.ip6_hop_limit.get(direction)),
+        (&mut counts.icmp6_types, ids.icmpv6_type.get(direction)),
     ] {
         drain_places(places, id, into);
     }
-    for (classes, families) in [
-        (&counts.tcp_classes, ids.tcp_bitrate),
-        (&counts.udp_classes, ids.udp_bitrate),
-    ] {
-        for family in families {
-            for (class, bytes) in (0..).zip(classes) {
-                into.add_n(family.get(direction), class, *bytes);
-            }
+    for family in ids.udp_bitrate {
+        for (class, bytes) in (0..).zip(&counts.udp_classes) {
+            into.add_n(family.get(direction), class, *bytes);
         }
+    }
+    for (class, bytes) in (0..).map(L7Class).zip(&counts.tcp_classes) {
+        drain_class(class, *bytes, direction, into);
     }
     counts.tcp_classes.fill(0);
     counts.udp_classes.fill(0);
@@ -308,6 +313,29 @@ fn drain_direction(direction: Direction, counts: &mut Counts, step: &mut Step) {
         (&mut counts.udp_dst, ids.udp_port_dst),
     ] {
         ports.drain(family.get(direction), into);
+    }
+}
+
+/// Bytes of TCP of a class, and of the class of sites that it names.
+fn drain_class(class: L7Class, bytes: u64, direction: Direction, into: &mut HistogramSet) {
+    if bytes == 0 {
+        return;
+    }
+    let ids = ids();
+    let mut add = |family: ByDirection, class: u8| {
+        into.add_n(family.get(direction), u64::from(class), bytes);
+    };
+    for family in ids.tcp_bitrate {
+        add(family, class.application());
+    }
+    if let Some(class) = class.tls_class() {
+        add(ids.tls_bitrate, class);
+    }
+    if let Some(class) = class.http_class() {
+        for family in ids.http_bitrate {
+            add(family, sites::counted(class));
+        }
+        add(ids.web_bitrate, sites::web_category(class));
     }
 }
 

@@ -268,3 +268,73 @@ fn shards_add_up() {
     assert_eq!(merged.flow_us, whole.flow_us);
     assert_eq!(merged.cells, whole.cells);
 }
+
+/// An `ICMPv6` message of raw link type: a neighbour solicitation (type 135).
+fn solicitation() -> Vec<u8> {
+    let mut bytes = vec![0x60, 0, 0, 0, 0, 24, 58, 255];
+    bytes.extend([0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    bytes.extend([0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xFF, 0, 0, 2]);
+    bytes.extend([135, 0, 0, 0]);
+    bytes.extend([0; 20]);
+    bytes
+}
+
+#[test]
+fn messages_of_icmpv6_count_by_type() {
+    let mut recorder = Recorder::new(Duration::from_secs(300), 0, 1);
+    let mut out = FlowBatch::default();
+    let frame = solicitation();
+    let packet = decode(LinkType::RAW, &frame, 64).unwrap();
+    recorder.advance(START, &mut out);
+    recorder.on_packet(&packet, true, true, 64);
+    recorder.on_packet(&packet, true, false, 64);
+    recorder.finish(&mut out);
+    let step = steps(&out).remove(0);
+    for name in ["icmpv6_type_loc", "icmpv6_type_out"] {
+        assert_eq!(lines(&step, name), [(135, 1)], "{name}");
+    }
+    assert_eq!(lines(&step, "ip6_protocol_loc"), [(58, 1)]);
+}
+
+#[test]
+fn sites_count_by_their_class_in_flows_and_in_bytes() {
+    let mut recorder = Recorder::new(Duration::from_secs(300), 0, 1);
+    let mut out = FlowBatch::default();
+    recorder.advance(START, &mut out);
+    // Before and after the name was seen; a request to Facebook, one to Twitter.
+    for class in [
+        L7Class(33),
+        L7Class::tls(2),
+        L7Class::http(10),
+        L7Class::http(25),
+    ] {
+        recorder.on_flow_packet(Protocol::Tcp, class, true, false, 1_000);
+    }
+    recorder.advance(START + SECOND, &mut out);
+    let mut http = flow();
+    http.http_t = 1 + 25;
+    http.client.has_multipath = true;
+    recorder.on_flow(&http, &FlowText::default());
+    let mut tls = flow();
+    tls.con_t = 8192;
+    let text = FlowText {
+        sni: b"www.dropbox.com",
+        ..FlowText::default()
+    };
+    recorder.on_flow(&tls, &text);
+    recorder.finish(&mut out);
+    let step = steps(&out).remove(0);
+    for (name, expected) in [
+        ("tcp_bitrate_out", vec![(0, 16_000), (33, 16_000)]),
+        ("tls_bitrate_out", vec![(0, 8_000), (2, 8_000)]),
+        ("http_bitrate_out", vec![(10, 8_000), (16, 8_000)]),
+        ("http_bitrate_nc_out", vec![(10, 8_000), (16, 8_000)]),
+        ("web_bitrate_out", vec![(5, 16_000)]),
+        ("L7_HTTP_num_out", vec![(16, 1)]),
+        ("L7_WEB_num_out", vec![(5, 1)]),
+        ("L7_TLS_num_out", vec![(5, 1)]),
+        ("tcp_opts_MPTCP", vec![(2, 1), (4, 1)]),
+    ] {
+        assert_eq!(lines(&step, name), expected, "{name}");
+    }
+}

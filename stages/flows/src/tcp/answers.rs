@@ -8,7 +8,7 @@ use super::extras::Segment;
 use super::{Arrival, Pools, before, read_offer, read_options};
 
 /// What an answer sets.
-const OFFERED: u8 = option::WINDOW_SCALE | option::TIMESTAMPS | option::SACK;
+const OFFERED: u8 = option::WINDOW_SCALE | option::TIMESTAMPS | option::SACK | option::MULTIPATH;
 
 /// An answer that differs from the one that counts.
 #[derive(Debug, Clone, Copy, Default)]

@@ -163,6 +163,8 @@ pub(crate) mod option {
     pub(crate) const RST_FIRST: u8 = 16;
     /// It answered a SYN with more than one number, and it is unknown which one counts.
     pub(crate) const DISPUTED: u8 = 32;
+    /// Multipath TCP was offered.
+    pub(crate) const MULTIPATH: u8 = 64;
 }
 
 impl Direction {
@@ -253,6 +255,7 @@ impl Direction {
         side.has_window_scale = self.options & option::WINDOW_SCALE != 0;
         side.has_timestamps = self.options & option::TIMESTAMPS != 0;
         side.has_sack = self.options & option::SACK != 0;
+        side.has_multipath = self.options & option::MULTIPATH != 0;
         side.window_scale = self.window_scale;
         side.mss = self.mss;
         side.mss_max = u32::from(self.mss_max);

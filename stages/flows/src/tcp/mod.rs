@@ -297,6 +297,8 @@ fn read_offer(me: &mut Direction, tcp: &Tcp<'_>) {
                 me.window_scale = shift.min(14);
             }
             TcpOption::SackPermitted => me.options |= option::SACK,
+            // RFC 8684 sec. 3.1, 3.2.
+            TcpOption::Other { kind: 30, .. } => me.options |= option::MULTIPATH,
             _ => {}
         }
     }

@@ -218,7 +218,7 @@ impl GatewayStage {
                     let dst = (decoded.network.dst(), udp.dst_port());
                     self.on_udp(packet, src, dst, udp.payload, now, effects);
                 }
-                Transport::Other(_) => {
+                Transport::Icmp6(_) | Transport::Other(_) => {
                     self.shared.stats.strangers += 1;
                     let mark = Mark {
                         decision: Decision::Pass,
