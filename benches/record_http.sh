@@ -2,11 +2,16 @@
 # Records real HTTP traffic: nginx on one side of a veth pair, wrk and curl on the other, tcpdump
 # at the server.
 #
-#   record_http.sh OUT.pcap PACKETS [mix|tiny|dense|demo|uris]
+#   record_http.sh OUT.pcap PACKETS [mix|pipelined|lossy|troubled|tiny|dense|demo|uris]
 #
 #   mix   wrk with a weighted mix of methods, codes, agents, hosts and bodies of 0.2 to 200 KB, and
 #         curl beside it for HEAD and "Expect: 100-continue" (wrk cannot parse those); stops
 #         after PACKETS packets, so a few requests are unanswered at the cut
+#   pipelined  as mix, but wrk sends six requests at once and waits for the six responses, and some of
+#         their targets are up to 6,000 characters long
+#   lossy as mix, with such targets, over a line that loses 1 % of the segments in each direction and lets 2 % of
+#         the others come 3 ms late (`linkweir-lab line`; LINKWEIR_LAB names the program, where it is not on the path)
+#   troubled  pipelined over that line
 #   tiny  requests and responses of one segment each, three on a connection, which makes about five
 #         packets per transaction: every packet with payload carries a start line
 #   dense the same without an end to the connections: nearly every packet is a start line
@@ -18,20 +23,24 @@
 # Beside OUT.pcap it leaves OUT.access.tsv, nginx's log (columns: the log_format below), and in the
 # modes demo and uris OUT.truth.json, its totals.
 #
+# In the modes lossy and troubled OUT.line.json says what the line did.
+#
 # Needs nginx, wrk, curl, tcpdump, ip, ethtool, unshare, nsenter. As root it uses network namespaces;
 # as an ordinary user the same inside a user namespace, where the kernel allows that. Nothing outlives
 # the script: the namespaces go with the processes, which are ended by process id.
 set -euo pipefail
 
 PATH=$PATH:/usr/sbin:/sbin
-usage="usage: record_http.sh OUT.pcap PACKETS [mix|tiny|dense|demo|uris]"
+usage="usage: record_http.sh OUT.pcap PACKETS [mix|pipelined|lossy|troubled|tiny|dense|demo|uris]"
 out=${1:?$usage}
 packets=${2:?$usage}
 mode=${3:-mix}
-case $mode in mix | tiny | dense | demo | uris) ;; *) echo "$usage" >&2; exit 2 ;; esac
+case $mode in mix | pipelined | lossy | troubled | tiny | dense | demo | uris) ;; *) echo "$usage" >&2; exit 2 ;; esac
 
+line=
+case $mode in lossy | troubled) line=${LINKWEIR_LAB:-linkweir-lab} ;; esac
 missing=()
-for tool in nginx wrk curl tcpdump ip ethtool unshare nsenter; do
+for tool in nginx wrk curl tcpdump ip ethtool unshare nsenter $line; do
     command -v "$tool" >/dev/null || missing+=("$tool")
 done
 if [ ${#missing[@]} -gt 0 ]; then
@@ -79,8 +88,19 @@ for _ in $(seq 50); do # until the child has left our namespace
     [ "$(readlink "/proc/$holder/ns/net")" != "$(readlink /proc/self/ns/net)" ] && break
     sleep 0.1
 done
-ip link add srv0 type veth peer name cli0
-ip link set cli0 netns "$holder"
+if [ -z "$line" ]; then
+    ip link add srv0 type veth peer name cli0
+    ip link set cli0 netns "$holder"
+else # the line joins the other ends, which have no addresses
+    ip link add srv0 type veth peer name line0
+    ip link add line1 type veth peer name cli0
+    ip link set cli0 netns "$holder"
+    for end in line0 line1; do
+        ethtool -K $end tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
+        echo 1 >"/proc/sys/net/ipv6/conf/$end/disable_ipv6"
+        ip link set $end mtu 1500 up
+    done
+fi
 plain() { # frames as they are on a cable: no segmentation offload, real checksums
     "$@" ip link set lo up
 }
@@ -95,6 +115,13 @@ client ip -6 addr add fd00:80::11/64 dev cli0 nodad
 ip link set srv0 mtu 1500 up
 client ip link set cli0 mtu 1500 up
 client sh -c 'echo "10000 65000" > /proc/sys/net/ipv4/ip_local_port_range' 2>/dev/null || true
+
+if [ -n "$line" ]; then
+    "$line" line --between line0 --and line1 --loss 0.01 --reorder 0.02 --delay 3ms --latency 200us \
+        --summary "$work/line.json" --quiet &
+    line_process=$!
+    children+=("$line_process")
+fi
 
 # ---- the server ----------------------------------------------------------------------------------
 mkdir -p "$work/www/pages" "$work/www/media" "$work/www/api" "$work/tmp"
@@ -198,15 +225,20 @@ local mix = {
   { 10, "GET", "/overload" }, { 8, "GET", "/admin" }, { 7, "GET", "/nothing" },
   { 10, "OPTIONS", "/pages/p0.html" },
 }
+local long = { 40, "GET", "/pages/p%f.html?q=%l" }
+local depth = 1
 local tiny = { { 400, "GET", "/nothing" }, { 300, "GET", "/fresh/%d" }, { 300, "GET", "/short" } }
 local chosen, total, threads = mix, 0, 0
 function setup(thread) thread:set("number", threads); threads = threads + 1 end
 function init(args)
   math.randomseed(77 + number)
-  if args[1] ~= "mix" then chosen = tiny end
+  local mode = args[1]
+  if mode == "tiny" or mode == "dense" then chosen = tiny end
+  if mode ~= "mix" and chosen == mix then table.insert(mix, long) end
+  if mode == "pipelined" or mode == "troubled" then depth = 6 end
   for _, row in ipairs(chosen) do total = total + row[1] end
 end
-function request()
+local function one()
   local pick, row = math.random(total), nil
   for _, candidate in ipairs(chosen) do
     row = candidate
@@ -215,6 +247,8 @@ function request()
   end
   local file = math.floor(16 * math.random() ^ 1.7)
   local path = row[3]:gsub("%%f", file):gsub("%%d", math.random(90000)):gsub("%%i", math.random(5))
+  -- As many short ones as long ones, on a logarithmic scale.
+  path = path:gsub("%%l", function() return string.rep("p+", math.floor(5 * 600 ^ math.random())) end)
   local headers = { ["Host"] = hosts[math.random(#hosts)], ["User-Agent"] = agents[math.random(#agents)] }
   if chosen == mix then
     headers["Accept"] = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -225,6 +259,11 @@ function request()
   end
   return wrk.format(row[2], path, headers, row[4])
 end
+function request()
+  local all = {}
+  for i = 1, depth do all[i] = one() end
+  return table.concat(all)
+end
 LUA
 
 stop_recorder() {
@@ -234,7 +273,7 @@ stop_recorder() {
 
 flood() { # until the recorder has its packets; short rounds, so that connections open and close too
     local deadline=$((SECONDS + 60 + packets / 20000))
-    if [ "$mode" = mix ]; then
+    case $mode in mix | pipelined | lossy | troubled)
         (
             while kill -0 "$recorder" 2>/dev/null; do
                 urls=()
@@ -246,7 +285,8 @@ flood() { # until the recorder has its packets; short rounds, so that connection
             done
         ) &
         children+=("$!")
-    fi
+        ;;
+    esac
     while kill -0 "$recorder" 2>/dev/null && [ $SECONDS -lt $deadline ]; do
         client timeout 15 wrk -t 2 -c 40 -d 4s --timeout 4s -s "$work/mix.lua" "http://$server4/" "$mode" \
             >"$work/wrk.log" 2>&1 || true
@@ -344,6 +384,10 @@ sleep 0.3
 kill "$server" 2>/dev/null || true
 wait "$server" 2>/dev/null || true
 
+if [ -n "$line" ]; then
+    kill -INT "$line_process" 2>/dev/null || true
+    wait "$line_process" || echo "record_http.sh: the line itself lost frames" >&2
+fi
 sed 's/^/tcpdump: /' "$work/tcpdump.log" >&2
 lost=$(awk '/dropped by kernel/ { print $1 }' "$work/tcpdump.log")
 if [ -n "$scripted" ] && [ "${lost:-1}" -ne 0 ]; then
@@ -353,6 +397,7 @@ fi
 base=${out%.pcap}
 cp "$work/capture.pcap" "$out"
 cp "$work/access.tsv" "$base.access.tsv"
+[ -z "$line" ] || cp "$work/line.json" "$base.line.json"
 if [ -n "$scripted" ]; then
     # The totals of the log, under the names of the summary of `linkweir http`.
     awk -F '\t' -v captured="$(awk '/packets captured/ { print $1 }' "$work/tcpdump.log")" '
