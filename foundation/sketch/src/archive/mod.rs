@@ -29,6 +29,7 @@ mod journal;
 mod ladder;
 mod reader;
 mod row;
+mod spread;
 mod store;
 
 #[cfg(test)]
@@ -38,4 +39,5 @@ pub use header::Refused;
 pub use ladder::{Ladder, Level};
 pub use reader::{ReadAt, ReadFault, Reader, Reading, RowPlace};
 pub use row::{Cell, RowBuffer};
+pub use spread::{Spread, Values};
 pub use store::{Archive, Memory, Opened, Put, PutError};

@@ -425,3 +425,84 @@ fn a_writer_killed_at_any_byte_loses_the_current_step_at_most() {
     killed_everywhere(&bytes, 98);
     killed_everywhere(&bytes, 95);
 }
+
+/// The values of a time, counted one by one, and what the archive says of it.
+#[test]
+fn the_values_of_any_time_are_those_of_its_steps() {
+    let ladder = short_ladder();
+    let mut archive = empty(&ladder, small());
+    // Longer than the finest ring, with steps that were not measured.
+    let steps: Vec<u64> = (100..=117).filter(|number| *number != 109).collect();
+    let value = |number: u64| [number - 90, 16 << (number % 4)];
+    for number in &steps {
+        archive
+            .put(*number, &cells(*number * 300, &value(*number)))
+            .unwrap();
+    }
+    let bytes: &[u8] = archive.memory();
+    let mut reader = Reader::open(bytes, bytes.len() as u64).unwrap();
+    let expected = |from: u64, to: u64| {
+        let mut all = Distribution::new(SHAPE);
+        let within = steps.iter().filter(|number| (from..to).contains(*number));
+        within
+            .flat_map(|number| value(*number))
+            .for_each(|one| all.add(one));
+        all
+    };
+    for (from, to, held_from) in [
+        // All; a part that the finest ring still has; one whose first row is only there as one of three.
+        (0, 1_000, 100),
+        (112, 116, 112),
+        (114, 118, 114),
+        (103, 116, 102),
+        (107, 109, 102),
+    ] {
+        let found = reader.spread(&[2], 0, (from * STEP, to * STEP)).unwrap();
+        let until = if (from, to) == (107, 109) { 111 } else { to };
+        let expected = expected(held_from, until);
+        assert_eq!(found.series[0].distribution, expected, "{from} to {to}");
+        assert_eq!(found.missed, 0);
+        assert_eq!(found.steps * 2, expected.count, "{from} to {to}");
+    }
+    let found = reader.spread(&[2], 0, (112 * STEP, 116 * STEP)).unwrap();
+    assert_eq!((found.from_ns, found.to_ns), (112 * STEP, 116 * STEP));
+    let none = reader.spread(&[2], 0, (7 * STEP, 9 * STEP)).unwrap();
+    assert_eq!((none.from_ns, none.to_ns, none.steps), (0, 0, 0));
+    // Counters: a value a row, as a rate in thousandths.
+    let found = reader.spread(&[0], 1, (0, 1_000 * STEP)).unwrap();
+    let counter = &found.series[0];
+    let rows = level(bytes, 1).len() as u64;
+    assert_eq!((counter.parts, counter.distribution.count), (1000, rows));
+    assert_eq!(counter.distribution.max, 117_000);
+    let gauge = reader.spread(&[1], 0, (117 * STEP, 118 * STEP)).unwrap();
+    assert_eq!(gauge.series[0].distribution.max, 117 * 150 * 1000);
+    assert_eq!((gauge.steps, gauge.from_ns), (1, 117 * STEP));
+    // The finest level that has it.
+    let level_since = |number: u64| reader.level_since(number * STEP).unwrap();
+    assert_eq!([117, 111, 110, 108, 107].map(level_since), [0, 0, 1, 1, 2]);
+}
+
+#[test]
+fn a_damaged_row_is_taken_from_the_level_below() {
+    let ladder = short_ladder();
+    let mut archive = empty(&ladder, small());
+    // The last one stands in the journal once more.
+    for number in 0..7 {
+        archive.put(number, &cells(1, &[number * 20])).unwrap();
+    }
+    let mut torn = archive.memory().clone();
+    let spread = |bytes: &[u8]| {
+        let mut reader = Reader::open(bytes, bytes.len() as u64).unwrap();
+        let found = reader.spread(&[2], 0, (0, 6 * STEP)).unwrap();
+        (found.series[0].distribution.count, found.missed)
+    };
+    assert_eq!(spread(&torn), (6, 0));
+    let layout = header::Layout::new(ladder, small().clone());
+    let at = |level: usize| layout.slot(level, 0);
+    torn[at(2) + 40] ^= 1;
+    assert_eq!(spread(&torn), (6, 0));
+    torn[at(1) + 40] ^= 1;
+    assert_eq!(spread(&torn), (6, 0));
+    torn[at(0) + 40] ^= 1;
+    assert_eq!(spread(&torn), (5, 1));
+}

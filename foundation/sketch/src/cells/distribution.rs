@@ -106,6 +106,86 @@ impl Distribution {
         }
         Some(max)
     }
+
+    /// The histogram: every bucket from the first to the last with values, and how many values are
+    /// above it. The first bucket of all begins with the smallest value, the last one ends with the
+    /// largest.
+    #[must_use]
+    pub fn bins(&self) -> Vec<Bin> {
+        let used = |values: &u64| *values > 0;
+        let (Some(first), Some(last)) = (
+            self.buckets.iter().position(used),
+            self.buckets.iter().rposition(used),
+        ) else {
+            return Vec::new();
+        };
+        let total = self
+            .buckets
+            .iter()
+            .fold(0_u64, |sum, one| sum.saturating_add(*one));
+        let mut above = total;
+        let within = self
+            .buckets
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(last + 1 - first);
+        within
+            .map(|(index, values)| {
+                let (mut low, mut high) = self.shape.edges(index);
+                if index == 0 {
+                    low = high.min(self.min as f64);
+                }
+                if index + 1 == self.buckets.len() {
+                    high = low.max(self.max as f64);
+                }
+                above = above.saturating_sub(*values);
+                Bin {
+                    low,
+                    high,
+                    count: *values,
+                    above,
+                    total,
+                }
+            })
+            .collect()
+    }
+}
+
+/// A bucket of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bin {
+    /// Its values are at least this.
+    pub low: f64,
+    /// Its values are below this; the largest value of all may be equal to it.
+    pub high: f64,
+    /// Its values.
+    pub count: u64,
+    /// Values of the buckets after it.
+    pub above: u64,
+    /// Values of all buckets.
+    pub total: u64,
+}
+
+impl Bin {
+    /// Its share of all values.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.count as f64 / self.total.max(1) as f64
+    }
+
+    /// The complementary distribution function at its upper edge: the share of values above it.
+    #[must_use]
+    pub fn ccdf(&self) -> f64 {
+        self.above as f64 / self.total.max(1) as f64
+    }
+
+    /// The probability density in it, per unit; `None` where it has no width.
+    #[must_use]
+    pub fn density(&self) -> Option<f64> {
+        let width = self.high - self.low;
+        (width > 0.0).then(|| self.share() / width)
+    }
 }
 
 // The shape of a log-linear histogram: which value goes to which bucket.
@@ -222,6 +302,37 @@ mod tests {
         assert_eq!(one.standard_deviation(), Some(2.0));
         assert_eq!(one.quantile(0.0).map(f64::floor), Some(2.0));
         assert_eq!(one.quantile(1.0).map(f64::ceil), Some(9.0));
+    }
+
+    #[test]
+    fn the_bins_are_all_values() {
+        let mut one = Distribution::new(SHAPE);
+        assert_eq!(one.bins(), []);
+        for value in [3, 9, 40, 40, 47, 1 << 41] {
+            one.add(value);
+        }
+        let bins = one.bins();
+        let (first, last) = (bins[0], bins[bins.len() - 1]);
+        assert_eq!(
+            (first.low, first.high, first.count, first.above),
+            (3.0, 16.0, 2, 4)
+        );
+        let end = (1_u64 << 41) as f64;
+        assert_eq!((last.low, last.high, last.ccdf()), (end / 2.0, end, 0.0));
+        let forty = bins.iter().find(|bin| bin.low == 40.0).unwrap();
+        assert_eq!(
+            (forty.high, forty.count, forty.share(), forty.ccdf()),
+            (44.0, 2, 2.0 / 6.0, 2.0 / 6.0)
+        );
+        assert_eq!(forty.density(), Some(2.0 / 6.0 / 4.0));
+        assert_eq!(bins.iter().map(|bin| bin.count).sum::<u64>(), 6);
+        // No hole between two of them.
+        assert!(bins.windows(2).all(|pair| pair[0].high == pair[1].low));
+        let area: f64 = bins
+            .iter()
+            .map(|bin| bin.density().unwrap() * (bin.high - bin.low))
+            .sum();
+        assert!((area - 1.0).abs() < 1e-12);
     }
 
     proptest! {

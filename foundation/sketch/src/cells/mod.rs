@@ -14,6 +14,5 @@ pub use catalogue::{
     ANOMALIES, APPLICATIONS, Catalogue, Direction, Ended, Kind, Measure, Series, SeriesId,
     Transport, catalogue,
 };
-pub use distribution::Buckets;
-pub use distribution::Distribution;
+pub use distribution::{Bin, Buckets, Distribution};
 pub use set::CellSet;
