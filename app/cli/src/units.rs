@@ -82,6 +82,26 @@ pub fn moment(text: &str) -> Result<Moment, String> {
         .map_err(|_| FORM.to_owned())
 }
 
+/// A time between two moments, nanoseconds since the epoch; not empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Between(pub u64, pub u64);
+
+/// Two moments of the command line: `2026-11-14..2026-11-15`.
+///
+/// # Errors
+/// They are not valid times, or the second is not after the first.
+pub fn between(text: &str) -> Result<Between, String> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or("give two times such as 2026-11-14..2026-11-15")?;
+    let (Moment(from), Moment(to)) = (moment(from.trim())?, moment(to.trim())?);
+    if from < to {
+        Ok(Between(from, to))
+    } else {
+        Err("the second time must be after the first".to_owned())
+    }
+}
+
 /// A number above zero: `2.35`.
 ///
 /// # Errors

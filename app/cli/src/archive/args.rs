@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use crate::files::OverwriteArgs;
-use crate::units::Moment;
+use crate::units::{Between, Moment};
 
 const AFTER_HELP: &str = "Examples:
   linkweir archive plot link.lwa -o link.svg
@@ -19,7 +19,8 @@ Exit codes:
 
 const PLOT_HELP: &str = "Examples:
   linkweir archive plot link.lwa -o link.svg
-  linkweir archive plot link.lwa --series bitrate_tcp --span week -o week.svg
+  linkweir archive plot link.lwa --series tcp_rtt_avg --distribution ccdf --from 2026-11-08 --to 2026-11-15 \
+    --against 2025-11-08..2025-11-15 -o years.svg
 
 Exit codes:
   0  success
@@ -29,7 +30,8 @@ Exit codes:
 
 const DUMP_HELP: &str = "Examples:
   linkweir archive dump link.lwa --series tcp_rtt_avg --level 1day
-  linkweir archive dump link.lwa --from 2026-11-01 --to '2026-11-14 12:00' --format jsonl -o november.jsonl
+  linkweir archive dump link.lwa --distribution --series tcp_rtt_avg --from 2026-11-01 --to 2026-11-15 \
+    -o november.csv
 
 Exit codes:
   0  success
@@ -60,6 +62,9 @@ pub(crate) enum ArchiveCommand {
 ///
 /// Distributions (such as `tcp_throughput`) show average, 95th and 99th percentile; counters (such as
 /// `bitrate_tcp`) average and largest step. Times without measurements are gaps. Times are UTC.
+///
+/// With `--distribution`, each of these times is also drawn as the distribution of all its values, a
+/// curve for each direction, beside the course over time.
 #[derive(Debug, Args)]
 #[command(after_help = PLOT_HELP)]
 pub(crate) struct PlotArgs {
@@ -87,6 +92,25 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "TIME", value_parser = crate::units::moment)]
     pub(crate) end: Option<Moment>,
 
+    /// Draw only the time from here on (as for `--end`), in the finest rows that the archive still has
+    /// of it [default: the oldest row].
+    #[arg(long, value_name = "TIME", value_parser = crate::units::moment, conflicts_with_all = ["span", "end"])]
+    pub(crate) from: Option<Moment>,
+
+    /// Draw only the time until here [default: the latest step].
+    #[arg(long, value_name = "TIME", value_parser = crate::units::moment, conflicts_with_all = ["span", "end"])]
+    pub(crate) to: Option<Moment>,
+
+    /// Draw the distribution of the values beside their course: the probability density, per decade of
+    /// the logarithmic axis, or the share of values above (CCDF). Of counters, the values are the rates
+    /// of rows.
+    #[arg(long, value_name = "CURVE")]
+    pub(crate) distribution: Option<Curve>,
+
+    /// A second time to compare with, in the same plot: `FROM..TO`, such as `2025-11-08..2025-11-15`.
+    #[arg(long, value_name = "FROM..TO", value_parser = crate::units::between, requires = "distribution")]
+    pub(crate) against: Option<Between>,
+
     /// Direction to draw upwards: `in` (to internal addresses), `out`, `loc` (between internal ones) or
     /// `ext`.
     #[arg(long, value_name = "DIRECTION", default_value = "in")]
@@ -96,7 +120,8 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "DIRECTION", default_value = "out")]
     pub(crate) down: Way,
 
-    /// Scale of the vertical axis; `log` shows small values beside large ones.
+    /// Scale of the vertical axis; `log` shows small values beside large ones. A CCDF is always drawn over
+    /// logarithmic axes.
     #[arg(long, value_name = "SCALE", default_value = "linear")]
     pub(crate) scale: Scale,
 }
@@ -107,6 +132,11 @@ pub(crate) struct PlotArgs {
 /// (its length); steps (measured in it); count (values; of counters the steps); sum (of a counter: its
 /// total); avg, min, max (of counters: per second, of the steps); std, p50, p95, p99 (of all values in the
 /// row; counters have none). Round-trip times and durations are in nanoseconds, throughputs in bit/s.
+///
+/// With `--distribution`: one line per series and bucket over the whole time. Columns: series; unit;
+/// level (of counters the rows whose rates are the values); from, to (`from_ns`, `to_ns`: the time that
+/// the rows counted have); steps; low, high (the bucket: at least, below); count, share (its values);
+/// density (per unit); ccdf (share of the values above `high`).
 #[derive(Debug, Args)]
 #[command(after_help = DUMP_HELP)]
 pub(crate) struct DumpArgs {
@@ -132,6 +162,14 @@ pub(crate) struct DumpArgs {
     /// Write only rows that begin before this time [default: all].
     #[arg(long, value_name = "TIME", value_parser = crate::units::moment)]
     pub(crate) to: Option<Moment>,
+
+    /// Write the distribution of all values between `--from` and `--to` instead of rows.
+    #[arg(long, conflicts_with_all = ["level", "list"])]
+    pub(crate) distribution: bool,
+
+    /// A second time to compare with: `FROM..TO`, such as `2025-11-08..2025-11-15`.
+    #[arg(long, value_name = "FROM..TO", value_parser = crate::units::between, requires = "distribution")]
+    pub(crate) against: Option<Between>,
 
     /// Format of the table.
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
@@ -187,6 +225,15 @@ impl Way {
             Self::Ext => "ext",
         }
     }
+}
+
+/// A way to draw a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Curve {
+    /// The probability density function.
+    Pdf,
+    /// The complementary cumulative distribution function.
+    Ccdf,
 }
 
 /// How values become heights.

@@ -8,9 +8,11 @@ use linkweir_tstat::archive::ArchiveFile;
 
 use super::args::{DumpArgs, Table};
 use super::select::{View, levels, matching, views};
+use super::spread;
 use super::{conclude, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
 use crate::files;
+use crate::units::Between;
 
 const HEADING: &str =
     "series,unit,level,time,start_ns,span_ns,steps,count,sum,avg,min,max,std,p50,p95,p99";
@@ -44,18 +46,16 @@ pub(super) fn run(args: &DumpArgs) -> anyhow::Result<Exit> {
         args.from.map_or(0, |moment| moment.0),
         args.to.map_or(u64::MAX, |moment| moment.0),
     );
-    let written = match args.list {
-        true => list(&mut out, &reader, &chosen)
-            .map(|()| 0)
-            .map_err(Fault::Write),
-        false => table(
-            &mut out,
-            args.format,
-            &mut reader,
-            &chosen,
-            &levels,
-            between,
-        ),
+    let written = if args.list {
+        let listed = list(&mut out, &reader, &chosen);
+        listed.map(|()| 0).map_err(Fault::Write)
+    } else if args.distribution {
+        let against = args.against.map(|Between(from, to)| (from, to));
+        let times: Vec<(u64, u64)> = [Some(between), against].into_iter().flatten().collect();
+        distributions(&mut out, args.format, &mut reader, &chosen, &times)
+    } else {
+        let format = args.format;
+        table(&mut out, format, &mut reader, &chosen, &levels, between)
     };
     match written {
         Ok(missed) => {
@@ -114,6 +114,33 @@ fn table(
         }
         Ok(())
     })
+}
+
+/// A line per series and bucket, for each time.
+fn distributions(
+    out: &mut dyn Write,
+    format: Table,
+    reader: &mut Reader<ArchiveFile>,
+    views: &[View],
+    times: &[(u64, u64)],
+) -> Result<u64, Fault> {
+    spread::heading(out, format)?;
+    // What is compared is measured in rows of the same length.
+    let mut level = 0;
+    for (from, _) in times {
+        level = level.max(reader.level_since(*from)?);
+    }
+    let name = reader.ladder().name(level);
+    let places: Vec<usize> = views.iter().map(|view| view.place).collect();
+    let mut missed = 0;
+    for time in times {
+        let spread = reader.spread(&places, level, *time)?;
+        missed += spread.missed;
+        for (view, values) in views.iter().zip(&spread.series) {
+            spread::lines(out, format, view, &name, &spread, values)?;
+        }
+    }
+    Ok(missed)
 }
 
 /// The numbers of a line that may be missing, by name.

@@ -4,6 +4,7 @@ mod args;
 mod dump;
 mod plot;
 mod select;
+mod spread;
 
 use anyhow::anyhow;
 use linkweir_engine::SinkError;

@@ -13,22 +13,27 @@ use linkweir_tstat::archive::ArchiveFile;
 
 use super::args::{PlotArgs, Scale, Span, Way};
 use super::select::{View, named, views};
+use super::spread::{self, Picture};
 use super::{conclude, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
 use crate::files;
 use crate::outputs::check_svg;
+use crate::units::Between;
 
 const HOUR: u64 = 3600 * 1_000_000_000;
 /// What is drawn of a row, in the order of [`Point::values`].
 const DISTRIBUTION: [&str; 3] = ["average", "95th percentile", "99th percentile"];
 const COUNTER: [&str; 2] = ["average", "largest step"];
+/// The same where there is half the room.
+const SHORT_DISTRIBUTION: [&str; 3] = ["avg", "p95", "p99"];
+const SHORT_COUNTER: [&str; 2] = ["avg", "max"];
 
 pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
     check_svg(&args.output)?;
     keeps(&args.file, &args.output)?;
     let output = files::document_at(&args.output, args.files.existing(false))?;
     let mut reader = open(&args.file)?;
-    let (panels, shown, missed) = panels(&mut reader, args)?;
+    let (panels, shown, mut missed) = panels(&mut reader, args)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let end = panels.iter().map(|panel| panel.to_ns).max().unwrap_or(0);
     let until = human::moment(end);
@@ -36,15 +41,65 @@ pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
         "" => String::new(),
         legend => format!("; {legend}"),
     };
-    let height = if panels.len() > 1 { 210.0 } else { 360.0 };
-    let rows = panels.iter().map(|panel| Row {
-        height,
-        plots: vec![panel.plot(&shown, args.scale)],
-    });
+    let rows = match args.distribution {
+        None => {
+            let height = if panels.len() > 1 { 210.0 } else { 360.0 };
+            let plot = |panel: &Panel| Row {
+                height,
+                plots: vec![panel.plot(&shown, args.scale, false)],
+            };
+            panels.iter().map(plot).collect()
+        }
+        Some(curve) => {
+            let (label, unit, factor) = shown.axis();
+            let picture = Picture {
+                curve,
+                scale: args.scale,
+                label,
+                unit,
+                factor,
+            };
+            let views = [Some(&shown.up), shown.down.as_ref()];
+            let views: Vec<&View> = views.into_iter().flatten().collect();
+            let mut beside = |times: &[&Panel]| {
+                let times = times.iter().map(|panel| (panel.from_ns, panel.to_ns));
+                let times: Vec<(u64, u64)> = times.collect();
+                let level = panels.first().map_or(0, |panel| panel.level);
+                let drawn = picture.plot(&mut reader, &views, level, &times);
+                drawn.map_err(|fault| unreadable(&args.file, &fault))
+            };
+            let mut rows = Vec::new();
+            match &panels[..] {
+                [first, second] if args.against.is_some() => {
+                    let (plot, damaged) = beside(&[first, second])?;
+                    missed += damaged;
+                    let courses = [first, second].map(|one| one.plot(&shown, args.scale, true));
+                    rows.push(Row {
+                        height: 260.0,
+                        plots: courses.to_vec(),
+                    });
+                    rows.push(Row {
+                        height: 360.0,
+                        plots: vec![plot],
+                    });
+                }
+                panels => {
+                    let height = if panels.len() > 1 { 240.0 } else { 300.0 };
+                    for panel in panels {
+                        let (plot, damaged) = beside(&[panel])?;
+                        missed += damaged;
+                        let plots = vec![panel.plot(&shown, args.scale, true), plot];
+                        rows.push(Row { height, plots });
+                    }
+                }
+            }
+            rows
+        }
+    };
     let sheet = Sheet {
         title: title(&args.series),
         subtitle: format!("{name}, until {until}; times are UTC{directions}"),
-        rows: rows.collect(),
+        rows,
     };
     output.write_whole(sheet.svg().as_bytes())?;
     Ok(conclude(&args.file, missed))
@@ -63,6 +118,11 @@ struct Point {
 #[derive(Debug, Clone, PartialEq)]
 struct Panel {
     title: String,
+    /// A title for half the room, where the other is too long.
+    short: Option<&'static str>,
+    /// The level of its rows, and what it is called.
+    level: usize,
+    row: String,
     from_ns: u64,
     to_ns: u64,
     up: Vec<Point>,
@@ -77,20 +137,25 @@ impl Panel {
     }
 
     /// The average as an area, the others as lines; the direction downwards as negative values.
-    fn plot(&self, shown: &Shown, scale: Scale) -> Plot {
-        let unit = shown.up.unit.as_str();
-        // Times are written with a unit of their own, from nanoseconds to seconds.
-        let (label, unit, factor) = match unit {
-            "ns" => ("time", Unit::Seconds, 1e-9),
-            other => (other, Unit::Count, 1.0),
-        };
+    fn plot(&self, shown: &Shown, scale: Scale, is_narrow: bool) -> Plot {
+        let (label, unit, factor) = shown.axis();
         let scale = match scale {
             Scale::Linear => plot::Scale::Linear,
             Scale::Log => plot::Scale::Log,
         };
-        let names: &[&str] = match shown.up.has_percentiles {
-            true => &DISTRIBUTION,
-            false => &COUNTER,
+        let names: &[&str] = match (shown.up.has_percentiles, is_narrow) {
+            (true, false) => &DISTRIBUTION,
+            (false, false) => &COUNTER,
+            (true, true) => &SHORT_DISTRIBUTION,
+            (false, true) => &SHORT_COUNTER,
+        };
+        let row = format!("a point is {}", self.row);
+        let (title, below) = match is_narrow {
+            false => (format!("{}, {row}", self.title), String::new()),
+            true => match self.short {
+                Some(short) => (short.to_owned(), format!("{}; {row}", self.title)),
+                None => (self.title.clone(), row),
+            },
         };
         let series = names.iter().enumerate().map(|(at, name)| {
             let mut points = stairs(&self.up, at, factor);
@@ -103,10 +168,10 @@ impl Panel {
             }
         });
         Plot {
-            title: self.title.clone(),
+            title,
             x: Axis {
                 limits: Some((seconds(self.from_ns), seconds(self.to_ns))),
-                ..Axis::new("", plot::Scale::Linear, Unit::Time)
+                ..Axis::new(below, plot::Scale::Linear, Unit::Time)
             },
             y: Axis {
                 is_mirrored: shown.down.is_some(),
@@ -145,6 +210,17 @@ struct Shown {
     down: Option<View>,
     /// What the picture says of them.
     legend: String,
+}
+
+impl Shown {
+    /// How values are written: what they are, their unit, and the factor to it.
+    fn axis(&self) -> (&str, Unit, f64) {
+        // Times are written with a unit of their own, from nanoseconds to seconds.
+        match self.up.unit.as_str() {
+            "ns" => ("time", Unit::Seconds, 1e-9),
+            other => (other, Unit::Count, 1.0),
+        }
+    }
 }
 
 fn directions(views: &[View], series: &str, up: Way, down: Option<Way>) -> Option<Shown> {
@@ -213,29 +289,16 @@ fn read(
         .last()
         .map_or(0, |row| row.number.saturating_add(1));
     let newest = newest.saturating_mul(reader.ladder().step_ns());
-    let end = args.end.map_or(newest, |moment| moment.0);
-    let spans = match args.span {
-        Some(span) => vec![span],
-        None => vec![Span::Hour, Span::Day, Span::Week, Span::Month],
-    };
-    let mut panels = Vec::new();
+    let mut panels = times(reader, args, newest)?;
     let mut missed = 0;
-    for span in spans {
-        let (from, level) = extent(reader, span, end)?;
-        let row = reader.ladder().name(level);
-        let mut panel = Panel {
-            title: format!("{}, a point is {row}", span_title(span)),
-            from_ns: from,
-            to_ns: end,
-            up: Vec::new(),
-            down: Vec::new(),
-        };
+    for panel in &mut panels {
         let down_place = shown.down.as_ref().map(|view| view.place);
         let places: Vec<usize> = [Some(shown.up.place), down_place]
             .into_iter()
             .flatten()
             .collect();
-        missed += reader.readings::<ReadFault>(&places, &[level], (from, end), |reading| {
+        let between = (panel.from_ns, panel.to_ns);
+        missed += reader.readings::<ReadFault>(&places, &[panel.level], between, |reading| {
             if reading.series == shown.up.place {
                 panel.up.push(point(&shown.up, reading));
             }
@@ -246,9 +309,63 @@ fn read(
             }
             Ok(())
         })?;
-        panels.push(panel);
     }
     Ok((panels, missed))
+}
+
+/// The times to be drawn, without what was measured in them.
+fn times(
+    reader: &Reader<ArchiveFile>,
+    args: &PlotArgs,
+    newest: u64,
+) -> Result<Vec<Panel>, ReadFault> {
+    let end = args.end.or(args.to).map_or(newest, |moment| moment.0);
+    let new = |title: String, from: u64, to: u64, level: usize| Panel {
+        title,
+        short: None,
+        level,
+        row: String::new(),
+        from_ns: from,
+        to_ns: to,
+        up: Vec::new(),
+        down: Vec::new(),
+    };
+    let mut panels = Vec::new();
+    if args.from.is_some() || args.to.is_some() {
+        let from = match args.from {
+            Some(moment) => moment.0,
+            None => extent(reader, Span::All, end)?.0,
+        };
+        let level = reader.level_since(from)?;
+        panels.push(Panel {
+            short: Some("Chosen time"),
+            ..new(spread::between(from, end), from, end, level)
+        });
+    } else {
+        let spans = match (args.span, args.against) {
+            (Some(span), _) => vec![span],
+            (None, Some(_)) => vec![Span::All],
+            (None, None) => vec![Span::Hour, Span::Day, Span::Week, Span::Month],
+        };
+        for span in spans {
+            let (from, level) = extent(reader, span, end)?;
+            panels.push(new(span_title(span).to_owned(), from, end, level));
+        }
+    }
+    if let Some(Between(from, to)) = args.against {
+        let level = reader.level_since(from)?;
+        panels.push(Panel {
+            short: Some("Compared time"),
+            ..new(spread::between(from, to), from, to, level)
+        });
+        // What is compared is measured in rows of the same length.
+        let level = panels.iter().map(|panel| panel.level).max().unwrap_or(0);
+        panels.iter_mut().for_each(|panel| panel.level = level);
+    }
+    for panel in &mut panels {
+        panel.row = reader.ladder().name(panel.level);
+    }
+    Ok(panels)
 }
 
 fn point(view: &View, reading: &Reading) -> Point {
@@ -280,13 +397,6 @@ const fn span_title(span: Span) -> &'static str {
 fn extent(reader: &Reader<ArchiveFile>, span: Span, end: u64) -> Result<(u64, usize), ReadFault> {
     let ladder = reader.ladder();
     let last = ladder.levels().len().saturating_sub(1);
-    let holds = |level: usize| {
-        let rows = ladder
-            .levels()
-            .get(level)
-            .map_or(0, |one| u64::from(one.rows));
-        ladder.span_ns(level).saturating_mul(rows)
-    };
     let (length, level) = match span {
         Span::Hour => (HOUR, 0),
         Span::Day => (24 * HOUR, 1),
@@ -309,10 +419,8 @@ fn extent(reader: &Reader<ArchiveFile>, span: Span, end: u64) -> Result<(u64, us
             (end.saturating_sub(first).max(1), 0)
         }
     };
-    let level = (level.min(last)..=last)
-        .find(|level| holds(*level) >= length)
-        .unwrap_or(last);
-    Ok((end.saturating_sub(length), level))
+    let from = end.saturating_sub(length);
+    Ok((from, level.min(last).max(reader.level_since(from)?)))
 }
 
 /// What a series is called in a title.

@@ -18,6 +18,11 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// What a value of the series is multiplied with.
+    pub(crate) fn factor(&self) -> f64 {
+        f64::from(self.factor)
+    }
+
     /// A reading in the unit of the view.
     pub(crate) fn of(&self, reading: &Reading) -> Reading {
         let factor = f64::from(self.factor);

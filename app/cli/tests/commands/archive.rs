@@ -311,3 +311,186 @@ fn with_comma(number: usize) -> String {
     }
     format!("{},{:03}", number / 1_000, number % 1_000)
 }
+
+#[test]
+fn distributions_of_any_time_are_dumped() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.lwa");
+    write(&path, &[Direction::In, Direction::Out]);
+    let dump = |more: &[&str]| {
+        let all = ["archive", "dump", text(&path), "--distribution"];
+        let ran = run(&[&all[..], &["--format", "jsonl"], more].concat()).exits(0);
+        let lines = ran.stdout.lines();
+        lines
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .collect::<Vec<Value>>()
+    };
+    let count = |lines: &[Value]| {
+        lines
+            .iter()
+            .map(|one| one["count"].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    let all = dump(&["--series", "tcp_throughput_in"]);
+    // 30 steps were measured, of 100 flows from 10 kbit/s to 1 Mbit/s each.
+    assert_eq!((count(&all), &all[0]["steps"]), (3_000, &30.into()));
+    assert_eq!(all[0]["from"], "2026-11-14T00:00:00Z");
+    assert_eq!(all[0]["to"], "2026-11-14T03:00:00Z");
+    let mut area = 0.0;
+    for line in &all {
+        let of = |name: &str| line[name].as_f64().unwrap();
+        area += of("density") * (of("high") - of("low"));
+        // Of evenly spread values, as many are above a value as there are.
+        let above = (100.0 - ((of("high") - 1.0) / 10_000.0).floor()).max(0.0) / 100.0;
+        assert!((of("ccdf") - above).abs() < 1e-6, "{line}");
+    }
+    assert!((area - 1.0).abs() < 1e-4, "{area}");
+    // Two times, the second one beside a gap.
+    let two = dump(&[
+        "--series",
+        "tcp_throughput",
+        "--from",
+        "2026-11-14 00:10",
+        "--to",
+        "2026-11-14 00:20",
+        "--against",
+        "2026-11-14 01:00..2026-11-14 01:35",
+    ]);
+    let (against, first): (Vec<Value>, Vec<Value>) = two
+        .into_iter()
+        .partition(|line| line["from"] == "2026-11-14T01:30:00Z");
+    assert_eq!((count(&first), count(&against)), (2 * 200, 200));
+    assert_eq!(first[0]["to"], "2026-11-14T00:20:00Z");
+    // Of counters the rates of steps.
+    let bits = dump(&["--series", "bitrate_tcp_in"]);
+    let [bits] = &bits[..] else {
+        panic!("{bits:?}");
+    };
+    assert_eq!(
+        (&bits["count"], &bits["level"]),
+        (&30.into(), &"5min".into())
+    );
+    assert!(bits["low"].as_f64().unwrap() <= 80.0 && bits["high"].as_f64().unwrap() > 80.0);
+    let csv = run(&["archive", "dump", text(&path), "--distribution"])
+        .exits(0)
+        .stdout;
+    assert!(csv.starts_with(
+        "series,unit,level,from,to,from_ns,to_ns,steps,low,high,count,share,density,ccdf\n"
+    ));
+    let columns = |line: &str| line.split(',').count();
+    assert!(csv.lines().all(|line| columns(line) == 14) && csv.lines().count() > 100);
+}
+
+#[test]
+fn distributions_are_drawn_beside_the_course() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.lwa");
+    write(&path, &[Direction::In, Direction::Out]);
+    let plot = |more: &[&str]| {
+        let all = ["archive", "plot", text(&path), "-o", "-"];
+        run(&[&all[..], more].concat()).exits(0).stdout
+    };
+    let says = |svg: &str, parts: &[&str]| {
+        for part in parts {
+            assert!(svg.contains(part), "{part}");
+        }
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    };
+    let svg = plot(&["--distribution", "ccdf"]);
+    says(
+        &svg,
+        &[
+            "Last hour",
+            "Last month",
+            "a point is 30min",
+            "in: 3,000 values",
+            "out: 1,200 values",
+        ],
+    );
+    assert_eq!(svg.matches(">CCDF<").count(), 4);
+    let svg = plot(&["--distribution", "pdf", "--span", "all", "--scale", "log"]);
+    says(
+        &svg,
+        &[">PDF<", "density per decade", "out: 3,000 values", "p99"],
+    );
+    let svg = plot(&[
+        "--distribution",
+        "ccdf",
+        "--from",
+        "2026-11-14 00:00",
+        "--to",
+        "2026-11-14 01:00",
+        "--against",
+        "2026-11-14 02:00..2026-11-14 02:05",
+    ]);
+    says(
+        &svg,
+        &[
+            "Chosen time",
+            "2026-11-14 02:00 to 2026-11-14 02:05; a point is 5min",
+            "in: 1,200 values",
+            "out, compared: 100 values",
+            "bit/s; 2026-11-14 00:00 to 2026-11-14 01:00, compared with 2026-11-14 02:00 to 2026-11-14 02:05",
+            "share of values above",
+        ],
+    );
+    let svg = plot(&[
+        "--distribution",
+        "ccdf",
+        "--series",
+        "bitrate_tcp",
+        "--against",
+        "2026-11-14..2026-11-15",
+    ]);
+    says(
+        &svg,
+        &[
+            "CCDF of rates, a value is 5min",
+            "in: 30 values",
+            "in, compared: 30 values",
+        ],
+    );
+    // Without a distribution, a time of one's own is a panel.
+    let svg = plot(&["--from", "2026-11-14 02:00"]);
+    says(
+        &svg,
+        &[
+            "2026-11-14 02:00 to 2026-11-14 03:00, a point is 5min",
+            "95th percentile",
+        ],
+    );
+}
+
+#[test]
+fn times_that_cannot_be_are_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.lwa");
+    write(&path, &[Direction::In]);
+    for (wrong, what) in [
+        (
+            &["--against", "2026-11-14..2026-11-15"][..],
+            "--distribution",
+        ),
+        (
+            &["--distribution", "ccdf", "--against", "2026-11-14"],
+            "give two times such as",
+        ),
+        (
+            &[
+                "--distribution",
+                "ccdf",
+                "--against",
+                "2026-11-14..2026-11-14",
+            ],
+            "must be after the first",
+        ),
+        (
+            &["--from", "2026-11-14", "--span", "day"],
+            "cannot be used with",
+        ),
+    ] {
+        let all = ["archive", "plot", text(&path), "-o", "-"];
+        let ran = run(&[&all[..], wrong].concat()).exits(2);
+        assert!(ran.stderr.contains(what), "{}", ran.stderr);
+    }
+}

@@ -161,6 +161,8 @@ impl<'a> Mapped<'a> {
     /// How far a value is from where the axis begins, in its scale.
     fn height(&self, value: f64) -> Option<f64> {
         match self.axis.scale {
+            // A gap has no place.
+            _ if value.is_nan() => None,
             Scale::Linear => Some(value),
             Scale::Log if self.axis.is_mirrored => {
                 let decades = (value.abs() / self.floor).log10();
@@ -306,6 +308,7 @@ mod tests {
             let texts: Vec<_> = marks.map(|(_, text)| text).collect();
             assert_eq!(texts, expected);
             let zero = mapped.zero();
+            assert_eq!(mapped.place(f64::NAN), None);
             assert!(mapped.place(low).unwrap() < zero && zero < mapped.place(100.0).unwrap());
             // Room for the direction without values.
             let one = Mapped::new(&axis, [300.0].into_iter(), 0.0, 1.0);
