@@ -21,7 +21,7 @@ use linkweir_wire::{DecodeFaults, FragmentStats};
 use self::args::FlowFormat;
 use crate::exit::Wrong;
 use crate::files::refused;
-use crate::passive::command::{Flags, Page, Passive, Share, start_page, start_view};
+use crate::passive::command::{Flags, Named, Page, Passive, Share, start_page, start_view};
 use crate::passive::watch::Viewer;
 use crate::signals::Signals;
 
@@ -100,6 +100,15 @@ impl Passive for FlowsArgs {
         })
     }
 
+    fn open_programs(&self) -> anyhow::Result<Vec<Named<FlowKind>>> {
+        let step = self.store.step;
+        let open = |to: &String| {
+            let sink = open_rrd(to, RrdOptions { step }).map_err(refused)?;
+            Ok((to.clone(), sink))
+        };
+        self.store.rrd.iter().map(open).collect()
+    }
+
     fn open_outputs(
         &self,
         destinations: &[&str],
@@ -147,10 +156,6 @@ impl Passive for FlowsArgs {
         if let Some(path) = &store.archive {
             let sink = open_archive(path, store.step).map_err(refused)?;
             outputs.add(path.to_string_lossy(), sink);
-        }
-        if let Some(to) = &store.rrd {
-            let options = RrdOptions { step: store.step };
-            outputs.add(to, open_rrd(to, options).map_err(refused)?);
         }
         Ok(outputs)
     }

@@ -34,6 +34,11 @@ pub(crate) trait Passive {
     /// The configuration of a stage that gets all packets.
     fn config(&self) -> anyhow::Result<Self::Config>;
 
+    /// Opens the outputs, by name, that start another program: nobody may after rights are given up.
+    fn open_programs(&self) -> anyhow::Result<Vec<Named<Self::Record>>> {
+        Ok(Vec::new())
+    }
+
     fn open_outputs(
         &self,
         destinations: &[&str],
@@ -80,6 +85,9 @@ pub(crate) trait Passive {
         None
     }
 }
+
+/// An output with its name.
+pub(crate) type Named<R> = (String, Box<dyn Sink<R>>);
 
 /// Which packets a stage gets.
 #[derive(Debug, Clone, Copy)]

@@ -89,6 +89,7 @@ impl<'a, C: Passive> Ready<'a, C> {
         } = self;
         let flags = command.flags();
         let (output, is_live) = (flags.output, flags.is_live());
+        let programs = command.open_programs()?;
         // Before the outputs start threads, which are bound too.
         let written = flags.written().into_iter().map(|(_, path)| path);
         let interfaces = &flags.input.interface;
@@ -99,6 +100,9 @@ impl<'a, C: Passive> Ready<'a, C> {
         };
         let existing = options.existing;
         let mut outputs = command.open_outputs(&flags.destinations(), options)?;
+        for (name, sink) in programs {
+            outputs.add(name, sink);
+        }
         let report = flags.page.and_then(|page| page.report.as_deref());
         let report_name = report.map(|path| path.to_string_lossy());
         let documents = Documents {
