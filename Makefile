@@ -11,7 +11,7 @@ LAB ?=
 PROGRAMS = --package linkweir --package linkweir-lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test try test-cluster build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
+.PHONY: help demo test try test-cluster test-soak build install uninstall deb test-clean-root bench bench-live oracle check ci fuzz clean
 .PHONY: $(addprefix setup-,build demo test cluster ci bench deb root)
 
 SHARE = $(DESTDIR)$(PREFIX)/share
@@ -36,6 +36,9 @@ try: setup-build ## build nearly as fast as a release, in less time, and measure
 
 test-cluster: setup-cluster ## run the Spark job on a cluster of two workers, compare with one process (minutes, 1 GB)
 	LINKWEIR_CLUSTER=1 cargo test --package linkweir --locked --test services cluster -- --nocapture
+
+test-soak: setup-build ## play more than three years in packet time into an archive: its size, the memory (minutes)
+	LINKWEIR_SOAK=all cargo test --package linkweir --locked --test commands soak -- --nocapture
 
 build: setup-build ## build the release binaries
 	cargo build --release --locked $(PROGRAMS)

@@ -21,6 +21,13 @@ pub struct ManyFlows {
     pub exchanges: u32,
     /// Microseconds between two packets.
     pub gap_us: u32,
+    /// Microseconds more behind the last packet of a connection.
+    pub pause_us: u32,
+    /// Of a hundred connections, those of which the capture has one direction only, as where routes are
+    /// asymmetric: in turns that of the client and that of the server.
+    pub one_way_per_cent: u32,
+    /// Bytes of each packet that the capture has.
+    pub snaplen: u32,
     /// What chance begins with: the same gives the same file.
     pub seed: u64,
 }
@@ -34,6 +41,9 @@ impl Default for ManyFlows {
             concurrent: 50_000,
             exchanges: 2,
             gap_us: 1,
+            pause_us: 0,
+            one_way_per_cent: 0,
+            snaplen: 65_535,
             seed: 7,
         }
     }
@@ -56,6 +66,14 @@ const FIRST_REQUEST: u8 = 3;
 const FIRST_FIN: u8 = 7;
 const LAST: u8 = 9;
 
+/// What the capture has of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Both,
+    Client,
+    Server,
+}
+
 /// One connection: 32 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Open {
@@ -67,6 +85,7 @@ struct Open {
     server_next: u32,
     exchanges: u32,
     step: u8,
+    seen: Seen,
 }
 
 /// Chance: xorshift64* (Vigna 2016), enough for choosing.
@@ -94,7 +113,34 @@ impl ManyFlows {
     /// Packets that [`ManyFlows::write`] writes.
     #[must_use]
     pub fn packets(&self) -> u64 {
-        u64::from(self.flows) * (6 + 4 * u64::from(self.exchanges.max(1)))
+        let exchanges = u64::from(self.exchanges.max(1));
+        let packets = |number: u32| match self.seen(number) {
+            Seen::Both => 6 + 4 * exchanges,
+            Seen::Client => 4 + 2 * exchanges,
+            Seen::Server => 2 + 2 * exchanges,
+        };
+        // What is seen of them repeats with every two hundred.
+        let some = |flows: u32| (1..=flows).map(packets).sum::<u64>();
+        u64::from(self.flows / 200) * some(200) + some(self.flows % 200)
+    }
+
+    /// Seconds from the first to the last packet, about.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        let packets = 6.0 + 4.0 * f64::from(self.exchanges.max(1));
+        let each = packets * f64::from(self.gap_us) + f64::from(self.pause_us);
+        f64::from(self.flows) * each * 1e-6
+    }
+
+    const fn seen(&self, number: u32) -> Seen {
+        match (
+            number % 100 < self.one_way_per_cent,
+            number.is_multiple_of(2),
+        ) {
+            (false, _) => Seen::Both,
+            (true, true) => Seen::Client,
+            (true, false) => Seen::Server,
+        }
     }
 
     /// Writes the capture: classic pcap, little-endian, microseconds, Ethernet.
@@ -105,7 +151,7 @@ impl ManyFlows {
         output.write_all(&crate::capture_writer::pcap(
             &[],
             crate::capture_writer::PcapVariant {
-                snaplen: 65_535,
+                snaplen: self.snaplen,
                 ..crate::capture_writer::PcapVariant::usual(linkweir_wire::LinkType::ETHERNET)
             },
         ))?;
@@ -127,9 +173,11 @@ impl ManyFlows {
                 break;
             };
             now += u64::from(self.gap_us);
-            connection.put_packet(now, &response, &mut record);
-            output.write_all(&record)?;
+            if connection.put_packet(now, &response, self.snaplen, &mut record) {
+                output.write_all(&record)?;
+            }
             if connection.is_over() {
+                now += u64::from(self.pause_us);
                 if made < self.flows {
                     *connection = self.connection(&mut made, &mut chance);
                 } else {
@@ -155,6 +203,7 @@ impl ManyFlows {
             server_next: chance.word(),
             exchanges: self.exchanges.max(1),
             step: 0,
+            seen: self.seen(*made),
         }
     }
 }
@@ -164,8 +213,14 @@ impl Open {
         self.step > LAST
     }
 
-    /// Makes the next packet, as a record of the file.
-    fn put_packet(&mut self, now_us: u64, response: &[u8], record: &mut Vec<u8>) {
+    /// Makes the next packet, as a record of the file. Whether the capture has it.
+    fn put_packet(
+        &mut self,
+        now_us: u64,
+        response: &[u8],
+        snaplen: u32,
+        record: &mut Vec<u8>,
+    ) -> bool {
         let (syn, fin, ack) = (TcpFlags::SYN, TcpFlags::FIN, TcpFlags::ACK);
         let push = ack | TcpFlags::PSH;
         let (by_client, flags, payload): (bool, TcpFlags, &[u8]) = match self.step {
@@ -211,7 +266,9 @@ impl Open {
         let length = u32::try_from(record.len() - 16).unwrap_or(0);
         let seconds = u32::try_from(now_us / 1_000_000).unwrap_or(0);
         let micros = u32::try_from(now_us % 1_000_000).unwrap_or(0);
-        let header = [seconds, micros, length, length];
+        let captured = length.min(snaplen);
+        record.truncate(16 + usize::try_from(captured).unwrap_or(usize::MAX - 16));
+        let header = [seconds, micros, captured, length];
         for (field, value) in record.chunks_exact_mut(4).zip(header) {
             field.copy_from_slice(&value.to_le_bytes());
         }
@@ -230,6 +287,11 @@ impl Open {
                 self.step = FIRST_REQUEST;
             }
         }
+        match self.seen {
+            Seen::Both => true,
+            Seen::Client => by_client,
+            Seen::Server => !by_client,
+        }
     }
 }
 
@@ -244,6 +306,9 @@ mod tests {
         concurrent: 100,
         exchanges: 2,
         gap_us: 3,
+        pause_us: 0,
+        one_way_per_cent: 0,
+        snaplen: 65_535,
         seed: 7,
     };
 
@@ -282,6 +347,42 @@ mod tests {
         assert_eq!(steps.len(), 500);
         let bytes = 2 * (REQUEST.len() + RESPONSE_HEAD.len() + BODY) as u64;
         assert!(steps.values().all(|step| *step == (14, bytes)));
+    }
+
+    #[test]
+    fn of_some_connections_only_one_direction_is_there() {
+        let shape = ManyFlows {
+            one_way_per_cent: 54,
+            snaplen: 80,
+            ..SMALL
+        };
+        let file = written(shape);
+        let mut rest = &file[24..];
+        let mut packets = 0;
+        let mut sides: HashMap<u16, [bool; 2]> = HashMap::new();
+        while !rest.is_empty() {
+            let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+            let (captured, length) = (word(8), word(12));
+            assert_eq!(captured, length.min(80));
+            let end = 16 + usize::try_from(captured).unwrap();
+            let packet = decode(LinkType::ETHERNET, &rest[16..end], length).unwrap();
+            let Transport::Tcp(tcp) = packet.transport else {
+                panic!("no TCP")
+            };
+            let (client, side) = match tcp.dst_port() {
+                80 => (tcp.src_port(), 0),
+                port => (port, 1),
+            };
+            sides.entry(client).or_default()[side] = true;
+            packets += 1;
+            rest = &rest[end..];
+        }
+        assert_eq!(packets, shape.packets());
+        let count = |seen: [bool; 2]| sides.values().filter(|sides| **sides == seen).count();
+        assert_eq!(
+            [[true, true], [true, false], [false, true]].map(count),
+            [230, 135, 135]
+        );
     }
 
     #[test]

@@ -16,6 +16,9 @@ const MANY: ManyFlows = ManyFlows {
     concurrent: 500,
     exchanges: 2,
     gap_us: 10,
+    pause_us: 0,
+    one_way_per_cent: 0,
+    snaplen: 65_535,
     seed: 11,
 };
 

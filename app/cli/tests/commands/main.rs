@@ -17,6 +17,7 @@ mod common;
 mod http_runs;
 
 mod archive;
+mod archive_soak;
 mod audit;
 mod captures;
 mod damaged_columns;
@@ -24,6 +25,7 @@ mod faults;
 mod feed;
 mod finished;
 mod flow_anomalies;
+mod flow_headers;
 mod flow_names;
 mod flow_streams;
 mod flow_truth;
