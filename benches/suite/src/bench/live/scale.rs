@@ -110,32 +110,34 @@ impl Ran {
 /// A row of the table: what was run, what that came to, the same by one process.
 type Cells<'a> = (&'a Series<Division, Ran>, &'a Series<Division, Ran>);
 
-const COLUMNS: [Column<Cells<'_>>; 9] = [
-    ("run", |(own, _)| own.row.name.to_owned()),
-    ("clock s", |(own, _)| {
-        digits(own.median(|ran| ran.wall_s), 2)
-    }),
-    ("CPU s: all", |(own, _)| digits(own.median(Ran::all), 2)),
-    ("dispatcher", |(own, _)| {
-        digits(own.median(|ran| ran.dispatcher_s), 2)
-    }),
-    ("most of a consumer", |(own, _)| {
-        digits(
-            own.median(|ran| ran.consumers_s.iter().copied().fold(0.0, f64::max)),
-            2,
-        )
-    }),
-    ("writer", |(own, _)| {
-        digits(own.median(|ran| ran.others_s), 2)
-    }),
-    ("busiest, times one", |(own, one)| {
-        own.cell_of(Some(one), Ran::busiest)
-    }),
-    ("packets, %", |(own, _)| {
-        own.iter().last().map_or_else(String::new, Ran::shares)
-    }),
-    ("records lost", |(own, one)| grouped(lost(own, one))),
-];
+const fn columns<'a>() -> [Column<Cells<'a>>; 9] {
+    [
+        ("run", |(own, _)| own.row.name.to_owned()),
+        ("clock s", |(own, _)| {
+            digits(own.median(|ran| ran.wall_s), 2)
+        }),
+        ("CPU s: all", |(own, _)| digits(own.median(Ran::all), 2)),
+        ("dispatcher", |(own, _)| {
+            digits(own.median(|ran| ran.dispatcher_s), 2)
+        }),
+        ("most of a consumer", |(own, _)| {
+            digits(
+                own.median(|ran| ran.consumers_s.iter().copied().fold(0.0, f64::max)),
+                2,
+            )
+        }),
+        ("writer", |(own, _)| {
+            digits(own.median(|ran| ran.others_s), 2)
+        }),
+        ("busiest, times one", |(own, one)| {
+            own.cell_of(Some(one), Ran::busiest)
+        }),
+        ("packets, %", |(own, _)| {
+            own.iter().last().map_or_else(String::new, Ran::shares)
+        }),
+        ("records lost", |(own, one)| grouped(lost(own, one))),
+    ]
+}
 
 /// Records of one process that are not there; the most of any round.
 fn lost(own: &Runs<Ran>, one: &Runs<Ran>) -> u64 {
@@ -181,7 +183,7 @@ pub(super) fn all(linkweir: &Path, capture: &Path, runs: usize, dir: &Path) -> R
     );
     print(
         &title,
-        &COLUMNS,
+        &columns(),
         all.iter().map(|series| (series, one(series))),
     );
     Ok(all
