@@ -1,5 +1,5 @@
-//! What `linkweir gateway check` audits of a capture is what tshark sees in it: connections by protocol, names of files,
-//! searches, chat messages.
+//! What `linkweir gateway check` audits of a capture is what tshark sees in it: connections by protocol, names of files and
+//! chat messages.
 //!
 //! The captures are made here by scripted peers; those of others are compared where they are beside the repository.
 
@@ -94,7 +94,7 @@ type Ends = (BTreeSet<SocketAddr>, bool);
 struct Audited {
     /// Protocols by connection.
     connections: BTreeMap<Ends, String>,
-    /// Names and hashes of files, searches.
+    /// Names and hashes of files.
     names: BTreeSet<String>,
     /// Chat messages, as often as they were said.
     messages: BTreeMap<String, u32>,
@@ -136,10 +136,16 @@ impl Audited {
                     audited.connections.insert(ends, text("application"));
                 }
                 "file" => {
-                    // Of a torrent the hash is known before its name.
-                    let name = [text("file_name"), text("detail")];
-                    let name = name.into_iter().find(|name| !name.is_empty());
-                    audited.names.extend(name);
+                    let name = match text("file_name") {
+                        // Of a torrent the hash is known before its name.
+                        none if none.is_empty() && text("application") == "bittorrent" => {
+                            text("detail")
+                        }
+                        name => name,
+                    };
+                    audited
+                        .names
+                        .extend(Some(name).filter(|name| !name.is_empty()));
                 }
                 "message" => *audited.messages.entry(text("message")).or_default() += 1,
                 _ => {}
@@ -203,12 +209,12 @@ impl Audited {
             if let Some((name, _)) = PROTOCOLS.iter().find(|(name, _)| is_of(name)) {
                 audited.connections.insert(ends, (*name).to_owned());
             }
-            for field in [
-                "bittorrent.info_hash",
-                "gnutella.query.search",
-                "gnutella.queryhit.hit.name",
-            ] {
-                audited.names.extend(all(field).map(str::to_owned));
+            audited
+                .names
+                .extend(all("bittorrent.info_hash").map(str::to_owned));
+            // They are compared with the policy, and not recorded.
+            for field in ["gnutella.query.search", "gnutella.queryhit.hit.name"] {
+                audited.texts.extend(all(field).map(str::to_owned));
             }
             let strings = || all("edonkey.string").map(str::to_owned);
             match cell("edonkey.message.type") {

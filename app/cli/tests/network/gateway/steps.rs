@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::site::{self, Gateway, Site, noise, timed, url};
 
 /// Connections that end after a small file: of their packets some are timed while they are classified.
-const SMALL: usize = 250;
+const SMALL: usize = 400;
 /// Bytes of a file of many windows.
 const LARGE: usize = 4 << 20;
 
