@@ -13,7 +13,7 @@ use linkweir_testkit::real_captures;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{demo, http};
+use crate::common::{demo, http, run};
 use crate::http_runs::{Run, finish, give, settings_of};
 
 /// Records, sorted as lines, and the summary.
@@ -93,6 +93,13 @@ fn a_reader_that_goes_away_ends_all_quietly() {
     stdout.read_exact(&mut first).unwrap();
     drop(stdout);
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_interface_is_named_once() {
+    let named = |words: &[&str]| run(&[&["http", "-q"], words].concat()).exits(2);
+    named(&["-i", "lo", "-i", "eth0", "-i", "xdp:lo"]).says("named twice");
+    named(&["-i", "any", "-i", "lo"]).says("name no other");
 }
 
 #[test]

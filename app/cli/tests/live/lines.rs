@@ -72,6 +72,55 @@ fn each(totals: &Value) -> Vec<(String, u64, u64)> {
     interfaces.iter().map(of).collect()
 }
 
+/// The names of what [`each`] gives.
+fn names_of(totals: &Value) -> Vec<String> {
+    each(totals).into_iter().map(|(name, ..)| name).collect()
+}
+
+/// Fails with what is different.
+fn assert_same(live: &[Record], other: &[Record], who: &str) {
+    let wrong = differences(live, other, who);
+    assert_eq!(wrong, None, "{}", wrong.as_deref().unwrap_or_default());
+}
+
+/// Every transaction is there and complete, and each interface says what it had.
+fn assert_complete(all: &[Record], sum: &Value) {
+    assert_eq!(all.len(), 3 * REQUESTS);
+    for number in [SPLIT, OF_FIRST, OF_SECOND] {
+        let records = of_client(all, number);
+        assert_eq!(records.len(), REQUESTS, "client {number}");
+        let is_complete = |one: &&Record| one.rest.contains(r#""state":"complete""#);
+        assert!(records.iter().all(is_complete), "client {number}");
+    }
+    assert_eq!(names_of(sum), [FIRST, SECOND]);
+    let counts = each(sum);
+    let packets: u64 = counts.iter().map(|one| one.1).sum();
+    assert_eq!(Some(packets), sum["packets"].as_u64());
+    let is_whole = |one: &(String, u64, u64)| one.1 > 0 && one.2 == 0;
+    assert!(counts.iter().all(is_whole), "{counts:?}");
+}
+
+/// A flow whose directions take different lines has both, in order: its handshake, its data and its end.
+fn assert_flows(text: &str) {
+    let address = format!("\"{}\"", client(SPLIT));
+    let split = text.lines().filter(|line| line.contains(&address));
+    let split: Vec<Value> = split
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(split.len(), REQUESTS);
+    for flow in &split {
+        assert_eq!(flow["conn_state"], "SF", "{flow}");
+        assert!(flow["c_rtt_cnt"].as_u64() > Some(0), "{flow}");
+    }
+}
+
+/// Ends a program that must have lost nothing.
+fn ended(running: Running) {
+    let output = running.finish().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
 #[test]
 fn two_lines_in_one_run_and_a_feeder_for_each() {
     let directory = tempdir().unwrap();
@@ -94,10 +143,8 @@ fn two_lines_in_one_run_and_a_feeder_for_each() {
         feeder(&site, &names[1], &[SECOND]),
         feeder(&site, &names[2], &[FIRST, SECOND]),
     ];
-    let names_of_all = names.iter();
-    let consumers: Vec<(String, String)> = names_of_all
-        .flat_map(|name| [0, 1].map(|n| (format!("{name}-{n}"), format!("{name}/{n}"))))
-        .collect();
+    let of_feed = |name: &String| [0, 1].map(|n| (format!("{name}-{n}"), format!("{name}/{n}")));
+    let consumers: Vec<(String, String)> = names.iter().flat_map(of_feed).collect();
     let consumers = Measured::consumers(&site, &consumers);
 
     for _ in 0..REQUESTS {
@@ -108,57 +155,20 @@ fn two_lines_in_one_run_and_a_feeder_for_each() {
     Site::settle();
 
     let (all, sum) = both.finish(directory.path(), &[0]);
-    assert_eq!(all.len(), 3 * REQUESTS);
-    for number in [SPLIT, OF_FIRST, OF_SECOND] {
-        let records = of_client(&all, number);
-        assert_eq!(records.len(), REQUESTS, "client {number}");
-        let is_complete = |one: &&Record| one.rest.contains(r#""state":"complete""#);
-        assert!(records.iter().all(is_complete), "client {number}");
-    }
-    let counts = each(&sum);
-    let names_of = |counts: &[(String, u64, u64)]| -> Vec<String> {
-        counts.iter().map(|one| one.0.clone()).collect()
-    };
-    assert_eq!(names_of(&counts), [FIRST, SECOND]);
-    let packets: u64 = counts.iter().map(|one| one.1).sum();
-    assert_eq!(Some(packets), sum["packets"].as_u64());
-    assert!(
-        counts.iter().all(|one| one.1 > 0 && one.2 == 0),
-        "{counts:?}"
-    );
-
+    assert_complete(&all, &sum);
     let (shared, sum) = workers.finish(directory.path(), &[0]);
-    let wrong = differences(&shared, &all, "two workers");
-    assert_eq!(wrong, None, "{}", wrong.as_deref().unwrap_or_default());
-    assert_eq!(names_of(&each(&sum)), [FIRST, SECOND]);
-
+    assert_same(&shared, &all, "two workers");
+    assert_eq!(names_of(&sum), [FIRST, SECOND]);
     // One line alone has no responses for the client whose requests it sees.
     let (alone, sum) = alone.finish(directory.path(), &[0]);
     assert!(sum.get("interfaces").is_none());
     let half = of_client(&alone, SPLIT);
     let is_unanswered = |one: &&Record| one.rest.contains(r#""state":"unanswered""#);
     assert!(half.len() == REQUESTS && half.iter().all(is_unanswered));
+    ended(flows);
+    assert_flows(&std::fs::read_to_string(directory.path().join("flows.jsonl")).unwrap());
 
-    let output = flows.finish().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let text = std::fs::read_to_string(directory.path().join("flows.jsonl")).unwrap();
-    let address = format!("\"{}\"", client(SPLIT));
-    let split = text.lines().filter(|line| line.contains(&address));
-    let split: Vec<Value> = split
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(split.len(), REQUESTS);
-    for flow in &split {
-        // Both directions, in order: a connection with its handshake, its data and its end.
-        assert_eq!(flow["conn_state"], "SF", "{flow}");
-        assert!(flow["c_rtt_cnt"].as_u64() > Some(0), "{flow}");
-    }
-
-    for feeder in feeders {
-        let output = feeder.finish().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-    }
+    feeders.into_iter().for_each(ended);
     let mut records = consumers
         .into_iter()
         .map(|consumer| consumer.finish(directory.path(), &[0]).0);
@@ -173,11 +183,11 @@ fn two_lines_in_one_run_and_a_feeder_for_each() {
         let own = |records: &[Record]| -> Vec<Record> {
             of_client(records, number).into_iter().cloned().collect()
         };
-        let wrong = differences(&own(&apart), &own(&all), "a feeder for each line");
-        assert_eq!(wrong, None, "{}", wrong.as_deref().unwrap_or_default());
+        assert_same(&own(&apart), &own(&all), "a feeder for each line");
     }
-    let wrong = differences(&next(2), &all, "a feeder for both lines");
-    assert_eq!(wrong, None, "{}", wrong.as_deref().unwrap_or_default());
-    let fed = totals(directory.path(), &names[2]);
-    assert_eq!(names_of(&each(&fed)), [FIRST, SECOND]);
+    assert_same(&next(2), &all, "a feeder for both lines");
+    assert_eq!(
+        names_of(&totals(directory.path(), &names[2])),
+        [FIRST, SECOND]
+    );
 }

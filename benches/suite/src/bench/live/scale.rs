@@ -110,7 +110,8 @@ impl Ran {
 /// A row of the table: what was run, what that came to, the same by one process.
 type Cells<'a> = (&'a Series<Division, Ran>, &'a Series<Division, Ran>);
 
-const fn columns<'a>() -> [Column<Cells<'a>>; 9] {
+/// The columns of the table.
+fn columns<'a>() -> [Column<Cells<'a>>; 9] {
     [
         ("run", |(own, _)| own.row.name.to_owned()),
         ("clock s", |(own, _)| {
@@ -130,7 +131,7 @@ const fn columns<'a>() -> [Column<Cells<'a>>; 9] {
             digits(own.median(|ran| ran.others_s), 2)
         }),
         ("busiest, times one", |(own, one)| {
-            own.cell_of(Some(one), Ran::busiest)
+            own.cell_of(Some(*one), Ran::busiest)
         }),
         ("packets, %", |(own, _)| {
             own.iter().last().map_or_else(String::new, Ran::shares)
@@ -279,6 +280,9 @@ impl Site<'_> {
                         &name,
                         "--when-full",
                         "wait",
+                        // Of a file no more has to wait, and what is small stays in a cache.
+                        "--ring",
+                        "4MiB",
                     ])
                     .args(["--consumers", &count.to_string(), "-r"])
                     .arg(self.capture)
