@@ -23,7 +23,9 @@ usage: cargo xtask TASK
   bench http [--packets N] [--capture FILE] [--tiny FILE] [--runs R] [--dir DIR] [--keep]
                               speed and memory beside other tools; exit 1 where a target is missed
   bench flows [--packets N] [--capture FILE] [--runs R] [--dir DIR] [--binary FILE] [--keep] [--short]
-                              the same for flows; --short without the largest captures
+              [--hours H [--rate R]]
+                              the same for flows; --short without the largest captures; --hours: only the
+                              cost of --archive and --rrd over H hours of packet time, R packets a second
   bench live [--packets N] [--transactions N] [--capture FILE] [--binary FILE] [--runs R]
              [--seconds S] [--only speed|shares|feed|scale]
                               packets from an interface, in network namespaces made for it
@@ -56,9 +58,10 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "oracle" => oracle::run(rest),
         "papers" => papers::run(rest),
-        // The two halves of a measurement: see `bench::harness::cost` and `bench::repeat`.
+        // The halves of a measurement: see `bench::harness::cost`, `bench::repeat` and `bench::flows::hours`.
         "measured" => bench::measured(rest),
         "repeated" => bench::repeated(rest),
+        "made" => bench::made(rest),
         "help" => {
             print!("{USAGE}");
             Ok(true)

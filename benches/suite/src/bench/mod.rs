@@ -14,6 +14,7 @@ mod sinks;
 
 use crate::{Outcome, usage};
 
+pub(crate) use flows::made;
 pub(crate) use harness::cost::measured;
 pub(crate) use repeat::repeated;
 

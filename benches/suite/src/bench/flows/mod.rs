@@ -20,7 +20,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 mod growth;
+mod hours;
 mod rows;
+
+pub(crate) use hours::made;
 
 /// Million packets per second of CPU time, by capture.
 const LEAST_MPPS: [(&str, f64); 2] = [("few big flows", 3.5), ("many flows", 1.8)];
@@ -29,7 +32,8 @@ const MEMORY_MB: f64 = 64.0;
 /// At a million.
 const MILLION_MB: f64 = 700.0;
 
-/// `bench flows [--packets N] [--capture FILE] [--runs R] [--dir DIR] [--binary FILE] [--keep] [--short]`
+/// `bench flows [--packets N] [--capture FILE] [--runs R] [--dir DIR] [--binary FILE] [--keep] [--short]
+/// [--hours H [--rate R]]`
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let dir: Option<PathBuf> = options.value("--dir")?;
@@ -43,6 +47,9 @@ pub(super) fn run(args: &[String]) -> Outcome {
     let binary: Option<PathBuf> = options.value("--binary")?;
     // Without the captures of two million flows and a million at once.
     let is_short = options.flag("--short");
+    // Only hours of packet time at so many packets a second, through a pipe.
+    let hours: Option<u32> = options.value("--hours")?;
+    let rate: u32 = options.value("--rate")?.unwrap_or(hours::RATE);
     options.rest()?;
 
     setup()?;
@@ -53,6 +60,9 @@ pub(super) fn run(args: &[String]) -> Outcome {
             own: vec![("linkweir", linkweir), ("pcapwalk", walk.clone())],
             dir: dir.to_path_buf(),
         };
+        if let Some(hours) = hours {
+            return hours::run(&programs, hours, rate, runs.clamp(1, SLOW_ROUNDS));
+        }
         let few = growth::few(&plan, &walk, few.as_deref())?;
         compare(&plan, &few, &programs, runs.max(1), is_short)
     })
@@ -165,7 +175,7 @@ fn table_one(all: &[(&Capture, &[Series])]) {
         ("speed-up", |(capture, _, own)| digits(capture.seconds / cpu_s(own), 1)),
     ];
     let rows = all.iter().flat_map(|(capture, all)| {
-        let outputs = [("track", "null"), ("archive", "archive")];
+        let outputs = [("track", "null"), ("archive", "archive"), ("rrd", "RRD")];
         let row = |(word, output)| Some((*capture, output, find(all, word)?));
         outputs.into_iter().filter_map(row)
     });

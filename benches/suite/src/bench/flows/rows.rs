@@ -19,17 +19,36 @@ pub(super) const TRACK: Over = ours(&[
     "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}", "--no-output",
 ]);
 
+/// The same into the round-robin archive.
 #[rustfmt::skip]
-pub(super) static ROWS: [Row<Over>; 9] = [
+const ARCHIVE: Over = ours(&[
+    "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}", "--no-output",
+    "--archive", "{out}",
+]);
+
+/// The same into files of `RRDtool`, as Tstat's.
+#[rustfmt::skip]
+const RRD: Over = ours(&[
+    "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}", "--no-output",
+    "--rrd", "{out}",
+]);
+
+/// What Table I of the paper compares.
+pub(super) static OUTPUTS: [Row<Over>; 3] = [
+    row("none", "none", TRACK),
+    row("archive", "--archive", ARCHIVE),
+    row("rrd", "--rrd", RRD),
+];
+
+#[rustfmt::skip]
+pub(super) static ROWS: [Row<Over>; 10] = [
     row("walk", "pcapwalk (the limit)", over("pcapwalk", &["{in}"])),
     // Reads and writes what it read to nowhere.
     row("tcpdump", "tcpdump -w /dev/null (the floor)",
         over("tcpdump", &["-r", "{in}", "-w", "/dev/null"])),
     row("track", "linkweir flows --no-output", TRACK),
-    row("archive", "linkweir flows --no-output --archive", ours(&[
-        "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}", "--no-output",
-        "--archive", "{out}",
-    ])),
+    row("archive", "linkweir flows --no-output --archive", ARCHIVE),
+    row("rrd", "linkweir flows --no-output --rrd", RRD),
     // Tstat's tree of logs and histograms.
     row("logs", "linkweir flows --format tstat", ours(&[
         "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}",
