@@ -16,9 +16,10 @@ const STEPS: u32 = 288;
 const ARCHIVE_BYTES: u64 = 143_026_048;
 /// Files of `RRDtool`, and the bytes of each.
 const RRD: (usize, u64) = (1_491, 24_184);
-/// The most memory after the first quarter, kB. Where packets are minutes apart, what is read at once is dozens
-/// of steps, each with its histograms (half a megabyte for ports alone); of live traffic it is one or two.
-const MEMORY_KB: u64 = 192 << 10;
+/// The most memory, kB, however long it takes. Where packets are minutes apart, what is read at once is more
+/// than a hundred steps, each with its histograms (half a megabyte for ports alone); of live traffic it is one
+/// or two. In 1,200 days, a kilobyte kept of each step would be as much again.
+const MEMORY_KB: u64 = 400 << 10;
 
 fn is_all() -> bool {
     std::env::var_os("LINKWEIR_SOAK").is_some_and(|which| which == "all")
@@ -114,8 +115,7 @@ fn soak(directory: &Path, days: u32, has_rrd: bool) -> PathBuf {
         rrd: has_rrd.then(|| directory.join("rrd")),
     };
     let mut command = linkweir();
-    command.args(["flows", "-q", "--no-output", "-r", "-"]);
-    command.args(["--read-size", "2KiB", "--archive"]);
+    command.args(["flows", "-q", "--no-output", "-r", "-", "--archive"]);
     command.arg(&files.archive);
     if let Some(rrd) = &files.rrd {
         command.arg("--rrd").arg(rrd);
