@@ -181,6 +181,20 @@ pub fn marginal(model: &Model, bins: usize, max: u32) -> Vec<f64> {
     probabilities(model, &exposures, &counts)
 }
 
+/// The autocovariance that a run of `bins` bins has on average, at all lags: the sum of the covariances of all pairs
+/// of bins at that lag, over the number of bins.
+pub(crate) fn expected_autocovariance(model: &Model, bins: usize) -> Vec<f64> {
+    let lags = bins.saturating_sub(1);
+    let Some(profile) = model.profile() else {
+        let mut all = model.superposition().autocovariance(lags);
+        for (lag, c) in all.iter_mut().enumerate() {
+            *c *= 1.0 - number(lag) / number(bins);
+        }
+        return all;
+    };
+    with_trend(model, &profile.first(bins), lags).1
+}
+
 /// What the side of the model has.
 #[derive(Debug)]
 struct Found {

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A [`Model`] is a [`Superposition`] of [`Source`]s, with a [`Profile`] where there is a trend.
-//! [`fit()`] makes it in four steps ([`fit`](mod@fit)), [`check`] compares it with counts, [`baseline`]
-//! has simpler processes for the comparison.
+//! [`fit()`] makes it in four steps ([`fit`](mod@fit)), [`check`] compares it with counts, [`hurst`] their
+//! long-range dependence; [`baseline`] has simpler processes for the comparison.
 //!
 //! Source: the MMPP engine of the Raw Packet Sender (Hryn, Jerzak, Chydzinski 2004, sec. 3.2),
 //! Eqs. (1) to (7); the procedure has the four steps of Salvador, Valadas and Pacheco (2003).
@@ -27,6 +27,7 @@ pub mod coverage;
 pub mod exponentials;
 pub mod file;
 pub mod fit;
+pub mod hurst;
 mod likelihood;
 pub mod log;
 mod marginal;
