@@ -28,8 +28,8 @@ Exit codes:
 ///
 /// `sessions` finds the sessions of a web log, `fit` makes a model of their counts per bin of time (a
 /// discrete-time Markov modulated Poisson process with the same mean, histogram and autocovariance),
-/// `simulate` draws counts from it, `check` compares model and counts. `linkweir load` generates sessions
-/// by the model.
+/// `simulate` draws counts from it, `check` compares model and counts, `export` writes its Markov chain.
+/// `linkweir load` generates sessions by the model.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ModelArgs {
@@ -43,6 +43,7 @@ pub(crate) enum ModelCommand {
     Fit(Box<FitArgs>),
     Simulate(SimulateArgs),
     Check(Box<CheckArgs>),
+    Export(ExportArgs),
 }
 
 /// What a session is.
@@ -291,7 +292,8 @@ pub(crate) struct SimulateArgs {
 ///
 /// The comparison is by the equations of the model and, with `--simulate`, by runs as long as the counts.
 /// The inequality coefficient of the autocovariances is given as defined by the paper and by Theil, over
-/// the stated lags. A plot shows the histograms of the counts and of the model, and both autocovariances.
+/// the stated lags. Long-range dependence is shown as the Hurst parameter by three estimators. A plot shows the
+/// histograms of the counts and of the model, both autocovariances and both variance-time curves.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linkweir model check shop.json counts.csv --plot shop.svg
@@ -351,6 +353,52 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object on standard output instead of the table.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+}
+
+/// Write the states of a model as one Markov chain, with `--matrices` also P and Lambda.
+///
+/// The sources of a model together are one chain with the product of their states (M 2^L). For each state
+/// its rate (arrivals per bin) and its share of time (`stationary`) are written. The states are in the order
+/// of the Kronecker product of the sources of the model file: the state of the last source changes from one
+/// line to the next. A profile is not part of the chain.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linkweir model export shop.json --matrices -w chain.json
+  linkweir model export shop.json --matrices --format csv | head
+
+Exit codes:
+  0  success
+  2  invalid usage, or more states than --matrices allows
+  3  the model cannot be read, or the output failed")]
+pub(crate) struct ExportArgs {
+    /// The model.
+    #[arg(value_name = "MODEL.json", value_hint = ValueHint::FilePath)]
+    pub(crate) model: PathBuf,
+
+    /// Write the matrices as well, for at most 1,024 states: the transition probabilities P, row by row (in
+    /// CSV the columns `p1`, `p2`, ...), and Lambda, whose diagonal has the rates (in CSV the column `rate`).
+    #[arg(long)]
+    pub(crate) matrices: bool,
+
+    /// Form of the output.
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub(crate) format: ExportForm,
+
+    /// File for the chain; `-` is standard output.
+    #[arg(short = 'w', long = "write", value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) write: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) files: OverwriteArgs,
+}
+
+/// Form of an exported chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportForm {
+    /// One object.
+    Json,
+    /// A line for each state.
+    Csv,
 }
 
 /// Form of a log.

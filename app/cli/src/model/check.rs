@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_model::check::{Check, CheckError, analytic, marginal, realised};
+use linkweir_model::check::{Check, CheckError, analytic, compare, marginal};
+use linkweir_model::hurst::Dependence;
 use linkweir_model::{Counts, Model};
 use linkweir_record::human::{counted, short};
 use linkweir_sink::{Document, Existing};
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
+use super::dependence::{self, Three};
 use super::figure::Figure;
 use super::series::{self, How, Series};
 use super::shown::{Limits, figures, lags_text, object, percent};
@@ -47,13 +49,27 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         _ => anyhow!("{}: {error}", series.source),
     };
     let check = analytic(&model, &series.counts, lags).map_err(told)?;
+    let bins = series.counts.len();
+    let of_counts = Dependence::of_counts(&series.counts);
+    let mut three = of_counts
+        .zip(Dependence::of_model(&model, bins))
+        .map(|(counts, model)| Three {
+            counts,
+            model,
+            runs: Vec::new(),
+        });
     let mut runs = Vec::new();
     for number in 0..u64::from(args.simulate) {
         let seed = args.seed.wrapping_add(number);
-        runs.push(realised(&model, &series.counts, lags, seed).map_err(told)?);
+        let path = model.simulate(bins, seed)?;
+        runs.push(compare(&series.counts, &path, lags).map_err(told)?);
+        if let Some(three) = &mut three {
+            three.runs.extend(Dependence::of_counts(&path));
+        }
     }
+    let three = three.as_ref();
     if let Some(drawing) = drawing {
-        drawing.write(&figure(args, &model, &series, &check), &check)?;
+        drawing.write(&figure(args, &model, &series, &check, three), &check)?;
     }
     for note in &series.notes {
         warn(note);
@@ -65,10 +81,11 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             "bin_s": model.bin_s(),
             "equations": object(&check),
             "runs": runs.iter().map(object).collect::<Vec<Value>>(),
+            "dependence": dependence::object(three),
         });
         format!("{object:#}\n")
     } else {
-        table(args, &model, &series, &check, &runs)
+        table(args, &model, &series, (&check, three), &runs)
     };
     files::print(&text)?;
     for complaint in &series.losses {
@@ -101,7 +118,7 @@ fn table(
     args: &CheckArgs,
     model: &Model,
     series: &Series,
-    check: &Check,
+    (check, three): (&Check, Option<&Three>),
     runs: &[Check],
 ) -> String {
     let mut lines = vec![
@@ -142,6 +159,7 @@ fn table(
         }
         lines.push(format!("                 over {over}"));
     }
+    lines.extend(dependence::lines(three, model.bin_s()));
     lines.join("\n") + "\n"
 }
 
@@ -168,7 +186,13 @@ fn spread(runs: &[Check], of: fn(&Check) -> f64) -> String {
     format!("{} ({} to {})", at(values.len() / 2), at(0), at(last))
 }
 
-fn figure(args: &CheckArgs, model: &Model, series: &Series, check: &Check) -> Figure {
+fn figure(
+    args: &CheckArgs,
+    model: &Model,
+    series: &Series,
+    check: &Check,
+    three: Option<&Three>,
+) -> Figure {
     let most = series.counts.max().min(MOST_COUNT);
     let mut counted = vec![0.0; usize::try_from(most).unwrap_or(0) + 1];
     for (count, share) in series.counts.histogram() {
@@ -196,7 +220,14 @@ fn figure(args: &CheckArgs, model: &Model, series: &Series, check: &Check) -> Fi
         modelled: marginal(model, check.bins, reach),
         counted_acov: without_lag0(&check.counted),
         modelled_acov: without_lag0(&check.model),
+        counted_variance: curve(three.map(|three| &three.counts)),
+        modelled_variance: curve(three.map(|three| &three.model)),
     }
+}
+
+/// The variance-time curve.
+fn curve(of: Option<&Dependence>) -> Vec<(usize, f64)> {
+    of.map_or_else(Vec::new, |of| of.variance_time.curve.clone())
 }
 
 /// What a figure is drawn as.

@@ -1,4 +1,4 @@
-//! What `model check` draws: Figs. 4 to 6 of the paper.
+//! What `model check` draws: Figs. 4 to 6 of the paper, and the variance-time curve.
 //!
 //! Source: Hryn, Jerzak, Chydzinski 2004: histogram of the trace (Fig. 4), histogram of the fitted
 //! model (Fig. 5), autocovariance of the model as a thin curve against that of the trace as a thick
@@ -23,6 +23,9 @@ pub(super) struct Figure {
     /// Autocovariance from lag 1 on: counted, and by the model.
     pub(super) counted_acov: Vec<f64>,
     pub(super) modelled_acov: Vec<f64>,
+    /// Variance of the mean of 1, 2, 3 ... bins: counted, and by the model; empty where there are too few.
+    pub(super) counted_variance: Vec<(usize, f64)>,
+    pub(super) modelled_variance: Vec<(usize, f64)>,
 }
 
 /// Bars that a histogram has at most.
@@ -65,8 +68,45 @@ impl Figure {
         (Bars::of(&self.counted, width), Bars::of(modelled, width))
     }
 
-    /// The histograms of counts and model, both autocovariances.
-    fn plots(&self) -> [Plot; 3] {
+    /// How the variance falls when bins are joined; a third line falls as that of independent counts does.
+    fn variance_time(&self) -> Plot {
+        let points = |curve: &[(usize, f64)]| {
+            let points = curve.iter();
+            let points = points.map(|(level, variance)| (*level as f64 * self.bin_s, *variance));
+            points.collect::<Vec<(f64, f64)>>()
+        };
+        let first = self
+            .counted_variance
+            .first()
+            .map_or(0.0, |(_, variance)| *variance);
+        let independent = self.counted_variance.iter();
+        let independent = independent.map(|(level, _)| (*level, first / *level as f64));
+        let series = [
+            ("counts", Marks::ThickLine, points(&self.counted_variance)),
+            ("model", Marks::Line, points(&self.modelled_variance)),
+            (
+                "independent",
+                Marks::Line,
+                points(&independent.collect::<Vec<_>>()),
+            ),
+        ];
+        Plot {
+            title: "Variance-time".to_owned(),
+            x: Axis::new("length of joined bins", Scale::Log, Unit::Seconds),
+            y: Axis::new("variance of their mean count", Scale::Log, Unit::Plain),
+            series: series
+                .map(|(name, marks, points)| Series {
+                    name: name.to_owned(),
+                    marks,
+                    points,
+                })
+                .into(),
+            guides: Vec::new(),
+        }
+    }
+
+    /// The histograms of counts and model, both autocovariances, the variance-time curves.
+    fn plots(&self) -> [Plot; 4] {
         let (counted, modelled) = self.histograms();
         let curve = |name: &str, marks: Marks, values: &[f64]| Series {
             name: name.to_owned(),
@@ -95,13 +135,14 @@ impl Figure {
             histogram("counts", &counted, (last, highest)),
             histogram("model", &modelled, (last, highest)),
             autocovariance,
+            self.variance_time(),
         ]
     }
 
     /// The picture.
     pub(super) fn svg(&self) -> String {
-        let [counts, model, autocovariance] = self.plots();
-        let rows = [vec![counts, model], vec![autocovariance]];
+        let [counts, model, autocovariance, variance] = self.plots();
+        let rows = [vec![counts, model], vec![autocovariance, variance]];
         let sheet = Sheet {
             title: self.title.clone(),
             subtitle: self.subtitle.clone(),
@@ -126,8 +167,8 @@ impl Figure {
         page.raw(&about)
             .cards(&cards)
             .raw("<div class=\"grid2\">\n");
-        for (plot, is_wide) in self.plots().iter().zip([false, false, true]) {
-            page.section(&plot.title, is_wide, &(plot.svg() + &plot.table()));
+        for plot in self.plots() {
+            page.section(&plot.title, false, &(plot.svg() + &plot.table()));
         }
         page.raw("</div>\n");
         page.finish(&format!("linkweir {}", env!("CARGO_PKG_VERSION")))
@@ -166,16 +207,20 @@ mod tests {
             modelled: vec![0.1, 0.5, 0.3, 0.09, 0.01, 1e-9],
             counted_acov: vec![5.0, 2.0, -1.0],
             modelled_acov: vec![4.0, 2.0, 1.0],
+            counted_variance: vec![(1, 4.0), (2, 3.0), (10, 1.0)],
+            modelled_variance: vec![(1, 4.0), (2, 2.5), (10, 0.0)],
         }
     }
 
     #[test]
-    fn three_panels() {
+    fn four_panels() {
         let text = figure().svg();
         for part in [
             "Histogram of the counts",
             "Histogram of the model",
             "Autocovariance",
+            "Variance-time",
+            "independent",
             "a &lt; b",
             "lag (bins of 10 s)",
         ] {
@@ -183,7 +228,7 @@ mod tests {
         }
         // 3 bars and 5: the sixth is too rare. And the white ground.
         assert_eq!(text.matches("<rect").count(), 1 + 3 + 5);
-        assert_eq!(text.matches("class=\"line thick s0\"").count(), 1);
+        assert_eq!(text.matches("class=\"line thick s0\"").count(), 2);
     }
 
     #[test]
@@ -193,6 +238,8 @@ mod tests {
             modelled: Vec::new(),
             counted_acov: vec![0.0],
             modelled_acov: Vec::new(),
+            counted_variance: Vec::new(),
+            modelled_variance: Vec::new(),
             ..figure()
         };
         let long = Figure {

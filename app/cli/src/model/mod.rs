@@ -7,6 +7,8 @@ mod columns;
 #[cfg(not(feature = "parquet"))]
 #[path = "no_columns.rs"]
 mod columns;
+mod dependence;
+mod export;
 mod figure;
 mod fit;
 mod input;
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &ModelArgs) -> anyhow::Result<Exit> {
         ModelCommand::Fit(args) => fit::run(args),
         ModelCommand::Simulate(args) => simulate::run(args),
         ModelCommand::Check(args) => check::run(args),
+        ModelCommand::Export(args) => export::run(args),
     }
 }
 
@@ -50,6 +53,7 @@ impl ModelCommand {
             Self::Fit(args) => vec![&args.output],
             Self::Simulate(args) => vec![&args.write],
             Self::Check(args) => args.plot.as_deref().into_iter().collect(),
+            Self::Export(args) => vec![&args.write],
         }
     }
 }

@@ -64,7 +64,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 /// Commands with one output each, whose name is behind.
-const WRITERS: [&str; 19] = [
+const WRITERS: [&str; 20] = [
     "http -q -r x.pcap -w out.jsonl",
     "http -q -r x.pcap -w /dev/null --summary out.json",
     "http -q -r x.pcap -w /dev/null --report out.html",
@@ -82,6 +82,7 @@ const WRITERS: [&str; 19] = [
     "model fit -q x.csv --bin 10s -o out.json",
     "model simulate -q x.json --bins 500 --seed 1 -w out.csv",
     "model check x.json x.csv --plot out.svg",
+    "model export x.json -w out.json",
     "archive dump x.lwa -o out.csv",
     "archive plot x.lwa -o out.svg",
 ];

@@ -531,11 +531,34 @@ fn from_counts_to_a_model_and_back() {
         "{}",
         ran.stdout
     );
+    for part in [
+        "Hurst parameter",
+        "R/S              counts 0.",
+        "local Whittle",
+        "slope: counts -0.",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
     let ran =
         model(&[&check[..], &["--simulate", "3", "--json", "--lags", "60"]].concat()).exits(0);
     let object: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(object["equations"]["lags"], 60);
     assert_eq!(object["runs"].as_array().unwrap().len(), 3);
+    // Its source remembers 40 bins: dependent over the scales of the counts, and the runs as the equations say.
+    let dependence = &object["dependence"];
+    assert_eq!(dependence["scales"], serde_json::json!([5, 625]));
+    assert_eq!(dependence["model"]["rescaled_range"], Value::Null);
+    for estimator in ["variance_time", "local_whittle"] {
+        let h = |of: &Value| of[estimator]["h"].as_f64().unwrap();
+        let (counts, model) = (h(&dependence["counts"]), h(&dependence["model"]));
+        assert!(
+            model > 0.6 && (counts - model).abs() < 0.1,
+            "{counts} {model}"
+        );
+        for run in dependence["runs"].as_array().unwrap() {
+            assert!((h(run) - model).abs() < 0.15, "{run}");
+        }
+    }
     assert!(object["equations"]["total_variation"].as_f64().unwrap() < 0.05);
     // Another load is distinguished from it.
     let steady: String = (0..2000).map(|at| format!("{}\n", 3 + at % 2)).collect();
@@ -543,6 +566,92 @@ fn from_counts_to_a_model_and_back() {
     model(&["check", &fitted, &steady, "--max-mean-error", "10"])
         .exits(1)
         .says("the error of the mean is");
+}
+
+/// Numbers of a row.
+fn numbers(row: &Value) -> Vec<f64> {
+    let row = row.as_array().unwrap().iter();
+    row.map(|number| number.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn an_exported_chain_has_the_mean_and_the_autocovariance_of_the_model() {
+    let directory = Directory::new();
+    let known = known();
+    let path = directory.with("known.json", known.to_json());
+    let ran = model(&["export", &path, "--matrices"]).exits(0);
+    let object: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(object["states"], 6);
+    assert_eq!(object["states_of_sources"], serde_json::json!([2, 3]));
+    let (share, rates) = (numbers(&object["stationary"]), numbers(&object["rates"]));
+    let rows: Vec<Vec<f64>> = object["P"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(numbers)
+        .collect();
+    let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-10 * b.abs().max(1.0), "{a} and {b}");
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    // Solved from what was written: pi P = pi, pi Lambda 1, pi Lambda P^k Lambda 1 - mean^2.
+    near(share.iter().sum(), 1.0);
+    for (to, share_of_it) in share.iter().enumerate() {
+        let column: Vec<f64> = rows.iter().map(|row| row[to]).collect();
+        near(dot(&share, &column), *share_of_it);
+    }
+    let mean = dot(&share, &rates);
+    near(mean, known.mean());
+    let weighted: Vec<f64> = share.iter().zip(&rates).map(|(p, rate)| p * rate).collect();
+    let mut ahead = rates.clone();
+    for (lag, expected) in known.superposition().autocovariance(60).iter().enumerate() {
+        let found = dot(&weighted, &ahead) - mean * mean;
+        near(found + if lag == 0 { mean } else { 0.0 }, *expected);
+        ahead = rows.iter().map(|row| dot(row, &ahead)).collect();
+    }
+    for (state, row) in object["Lambda"].as_array().unwrap().iter().enumerate() {
+        let mut diagonal = vec![0.0; 6];
+        diagonal[state] = rates[state];
+        assert_eq!(numbers(row), diagonal);
+    }
+    // The same numbers in columns.
+    let table = model(&["export", &path, "--matrices", "--format", "csv"]).exits(0);
+    let lines = table.lines();
+    assert_eq!(lines[0], "state,rate,stationary,p1,p2,p3,p4,p5,p6");
+    for (state, line) in lines[1..].iter().enumerate() {
+        let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
+        let place = f64::from(u32::try_from(state).unwrap()) + 1.0;
+        let expected = [&[place, rates[state], share[state]], &rows[state][..]].concat();
+        assert_eq!(cells, expected);
+    }
+    // The chain as a model of one source is the same model: drawn, it has the same mean.
+    let one = Superposition::new(vec![Source::new(rates, &rows).unwrap()]).unwrap();
+    let one = Model::new(10.0, one, None, Provenance::default()).unwrap();
+    let one = directory.with("one.json", one.to_json());
+    let ran = model(&["simulate", &one, "--bins", "200000", "--seed", "3"]).exits(0);
+    let drawn: Vec<f64> = ran.lines()[1..]
+        .iter()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    // Correlated over 40 bins: the mean spreads by 0.25.
+    assert!((drawn.iter().sum::<f64>() / 2e5 - mean).abs() < 1.0);
+}
+
+#[test]
+fn a_chain_that_is_too_large_has_no_matrices() {
+    let directory = Directory::new();
+    let two = || Source::new(vec![0.0, 1.0], &[vec![0.9, 0.1], vec![0.2, 0.8]]).unwrap();
+    let many = Superposition::new(vec![two(); 11]).unwrap();
+    let many = Model::new(1.0, many, None, Provenance::default()).unwrap();
+    let path = directory.with("many.json", many.to_json());
+    let out = directory.at("out.json");
+    model(&["export", &path, "--matrices", "-w", &out])
+        .exits(2)
+        .says("2048 states together: --matrices is for at most 1024");
+    assert!(!Path::new(&out).exists());
+    // Its states alone can be had.
+    model(&["export", &path, "-w", &out]).exits(0);
+    let object = directory.json("out.json");
+    assert_eq!(object["stationary"].as_array().unwrap().len(), 2048);
+    assert!(object.get("P").is_none());
 }
 
 #[test]
@@ -570,6 +679,16 @@ fn figures_are_drawn() {
     }
     let svg = directory.read("a.svg");
     assert!(svg.contains("Histogram of the model") && svg.contains("over 100 lags (1000 s)"));
+    assert!(svg.contains("Variance-time") && svg.contains("independent"));
+    // Too few bins for it are no error.
+    let few = directory.with("few.csv", "3\n5\n4\n6\n".repeat(50));
+    let ran = model(&["check", &path, &few, "--lags", "10"]).exits(0);
+    assert!(
+        ran.stdout
+            .contains("Long-range dependence: too few bins, 512"),
+        "{}",
+        ran.stdout
+    );
     let plot = directory.at("a.png");
     model(&["check", &path, &counts, "--plot", &plot])
         .exits(2)

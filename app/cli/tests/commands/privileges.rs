@@ -34,6 +34,7 @@ fn who_reads_files_or_waits_for_others_has_given_up_its_privileges() {
         "model fit silent -o out.json",
         "model simulate silent --bins 5 --seed 1 -w out.csv",
         "model check silent counts.csv --plot out.svg",
+        "model export silent --matrices -w out.json",
         "archive dump archive",
         "gateway check --config silent",
         "gateway check --config a.toml -r silent -w out.jsonl",
