@@ -21,12 +21,16 @@
     reason = "a test"
 )]
 
-use linkweir_load::arrivals::{Arrivals as _, Limits, Modulated, Plan, Schedule, rate_factor};
-use linkweir_model::{Model, Profile, Provenance, Random, Source, Superposition};
+use linkweir_load::arrivals::{
+    Arrivals as _, Exact, Limits, Modulated, Plan, Schedule, rate_factor,
+};
+use linkweir_model::hurst::Dependence;
+use linkweir_model::{Counts, Model, Profile, Provenance, Random, Source, Superposition};
 
 const BIN_NS: u64 = 100_000_000;
 /// An hour of them.
 const BINS: usize = 36_000;
+const DURATION_NS: u64 = BINS as u64 * BIN_NS;
 /// Sessions a second that are asked for; the model itself has 392.
 const WANTED: f64 = 450.0;
 /// Second eigenvalue of the slower source.
@@ -53,11 +57,15 @@ fn played(model: &Model, seed: u64) -> Vec<usize> {
     let factor = rate_factor(model.mean(), BIN_NS, WANTED);
     let random = Random::part(seed, 1);
     let modulated = Modulated::new(model.sampler(seed), BIN_NS, factor, random);
+    counts(Plan::Modulated(modulated))
+}
+
+fn counts(plan: Plan) -> Vec<usize> {
     let limits = Limits {
-        duration_ns: BINS as u64 * BIN_NS,
+        duration_ns: DURATION_NS,
         ..Limits::NONE
     };
-    let mut schedule = Schedule::new(Plan::Modulated(modulated), limits);
+    let mut schedule = Schedule::new(plan, limits);
     let mut counts = vec![0; BINS];
     while let Some(at) = schedule.next() {
         counts[usize::try_from(at / BIN_NS).unwrap()] += 1;
@@ -240,4 +248,43 @@ fn another_persistence_is_seen() {
     let worst = deviations(&counts, &model(SLOW, None));
     let worst = worst.iter().map(|(_, off)| off.abs()).fold(0.0, f64::max);
     assert!(worst > 2.0 * STANDARD_ERRORS, "{worst}");
+}
+
+/// What the paper asks of its model: arrivals that depend on themselves over many time scales.
+#[test]
+fn generated_arrivals_are_as_dependent_as_their_model() {
+    // High and low for three, thirty and three hundred bins.
+    let two = |high, persistence| Source::two_state(0.5, high, persistence).unwrap();
+    let rest = Source::memoryless(vec![12.0, 22.0, 36.0], &[0.3, 0.4, 0.3]).unwrap();
+    let sources = vec![two(10.0, 0.7), two(9.0, 0.97), two(8.0, 0.997), rest];
+    let superposition = Superposition::new(sources).unwrap();
+    let model = Model::new(0.1, superposition, None, Provenance::default()).unwrap();
+    let expected = Dependence::of_model(&model.with_rate_per_s(WANTED).unwrap(), BINS).unwrap();
+    let expected =
+        [expected.variance_time.estimate, expected.whittle].map(|found| found.unwrap().h);
+    assert!(expected.iter().all(|h| *h > 0.7), "{expected:?}");
+    // What is wanted for an hour.
+    let sessions = 450 * 3600;
+    let exact = |seed| {
+        let source = model.sampler(seed);
+        Exact::new(source, BIN_NS, DURATION_NS, sessions, Random::part(seed, 1)).unwrap()
+    };
+    for seed in 1..=2 {
+        let with_mean = counts(Plan::Exact(exact(seed)));
+        assert_eq!(with_mean.iter().sum::<usize>() as u64, sessions);
+        for played in [played(&model, seed), with_mean] {
+            let values = played.iter().map(|count| u32::try_from(*count).unwrap());
+            let counts = Counts::new(0.1, values.collect()).unwrap();
+            let found = Dependence::of_counts(&counts).unwrap();
+            let range = found.rescaled_range.unwrap().h;
+            let found = [found.variance_time.estimate, found.whittle].map(|found| found.unwrap().h);
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(
+                    (found - expected).abs() < 0.08,
+                    "seed {seed}: {found} {expected}"
+                );
+            }
+            assert!(range > 0.6, "seed {seed}: {range}");
+        }
+    }
 }

@@ -142,7 +142,8 @@ pub(crate) struct ClientArgs {
 #[command(next_help_heading = "Schedule")]
 pub(crate) struct ScheduleArgs {
     /// Start sessions by this process, RATE in sessions per second: `constant:RATE`, `poisson:RATE`,
-    /// `mmpp:MODEL.json[@RATE]` (a model of `linkweir model fit`, at its own mean rate or scaled to RATE),
+    /// `mmpp:MODEL.json[@RATE]` (a model of `linkweir model fit`, at its own mean rate or scaled to RATE;
+    /// `@=RATE` makes RATE the mean of this run, whatever path the seed draws),
     /// `replay:FILE` (requests of `linkweir http`, jsonl, with their times and targets; or a list of times
     /// in seconds, one per line).
     #[arg(long, value_name = "ARRIVALS")]

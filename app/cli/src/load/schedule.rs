@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use linkweir_load::arrivals::{
-    Even, Limits, Modulated, Plan as Arrival, Poisson, Replay, Schedule, Word, rate_factor,
+    Even, Exact, Limits, Modulated, Plan as Arrival, Poisson, Replay, Schedule, Word, rate_factor,
 };
 use linkweir_load::script::replay::{RecordedRequest, ReplaySettings, sessions_of};
 use linkweir_load::script::surge::Surge;
@@ -56,7 +56,12 @@ pub(super) fn read(args: &LoadArgs, target: &Target) -> anyhow::Result<Work> {
             let random = Random::part(args.schedule.seed, PART_OF_ARRIVALS);
             Arrival::Poisson(Poisson::new(*rate, random))
         }
-        Word::Model { path, rate } => Arrival::Modulated(modulated(args, path, *rate)?),
+        Word::Model {
+            path,
+            rate: Some(rate),
+            is_exact: true,
+        } => Arrival::Exact(exact(args, path, *rate)?),
+        Word::Model { path, rate, .. } => Arrival::Modulated(modulated(args, path, *rate)?),
         Word::Replay { path } => {
             let (plan, replay) = replayed(path, &like)?;
             recorded = plan;
@@ -77,15 +82,48 @@ pub(super) fn read(args: &LoadArgs, target: &Target) -> anyhow::Result<Work> {
 }
 
 fn modulated(args: &LoadArgs, path: &str, rate: Option<f64>) -> anyhow::Result<Modulated<Sampler>> {
+    let (model, bin_ns) = model(args, path)?;
+    let factor = rate.map_or(1.0, |rate| rate_factor(model.mean(), bin_ns, rate));
+    let random = Random::part(args.schedule.seed, PART_OF_ARRIVALS);
+    Ok(Modulated::new(
+        sampler(args, &model),
+        bin_ns,
+        factor,
+        random,
+    ))
+}
+
+/// As many sessions as `rate` has in the duration, spread as the path of the model has them.
+fn exact(args: &LoadArgs, path: &str, rate: f64) -> anyhow::Result<Exact<Sampler>> {
+    let wrong = |what: &str| anyhow!(Wrong(format!("--arrivals mmpp:{path}@={rate}: {what}")));
+    let duration = args.schedule.duration;
+    let duration = duration.ok_or_else(|| wrong("the mean is that of the run: give --duration"))?;
+    let (model, bin_ns) = model(args, path)?;
+    let random = Random::part(args.schedule.seed, PART_OF_ARRIVALS);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and a rate is above 0"
+    )]
+    let sessions = (rate * duration.as_secs_f64()).round() as u64;
+    let source = sampler(args, &model);
+    Exact::new(source, bin_ns, nanos(duration), sessions, random).ok_or_else(|| {
+        wrong("the model has no arrivals in this duration, or more than 2^30 bins; try another --seed or --model-bin")
+    })
+}
+
+/// A model, and the length of its bins as it is played.
+fn model(args: &LoadArgs, path: &str) -> anyhow::Result<(Model, u64)> {
     let text = text_of(Path::new(path), MAX_FILE)?;
     let model =
         Model::from_json(&text).map_err(|error| anyhow!(Wrong(format!("{path}: {error}"))))?;
     let own = Duration::try_from_secs_f64(model.bin_s()).unwrap_or(Duration::MAX);
     let bin_ns = nanos(args.schedule.model_bin.unwrap_or(own));
-    let factor = rate.map_or(1.0, |rate| rate_factor(model.mean(), bin_ns, rate));
-    let sampler = model.sampler(Random::part(args.schedule.seed, PART_OF_MODEL).bits());
-    let random = Random::part(args.schedule.seed, PART_OF_ARRIVALS);
-    Ok(Modulated::new(sampler, bin_ns, factor, random))
+    Ok((model, bin_ns))
+}
+
+fn sampler(args: &LoadArgs, model: &Model) -> Sampler {
+    model.sampler(Random::part(args.schedule.seed, PART_OF_MODEL).bits())
 }
 
 /// Sessions with their times, where the file has records; only the times, where it is a list of them.

@@ -70,3 +70,22 @@ fn a_script_has_at_most_16_mib() {
     assert!(!ran.stderr.contains("larger"), "{}", ran.stderr);
     assert!(ran.stderr.len() < 8192, "what is quoted is cut");
 }
+
+#[test]
+fn an_exact_mean_is_that_of_a_duration() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("silent.json");
+    let text = r#"{"format": "linkweir-model", "version": 1, "bin_s": 1.0,
+        "sources": [{"rates": [0.0], "P": [[1.0]]}],
+        "provenance": {"source": "", "bins": 1, "mean": 0.0, "lags": 1, "date": "", "program": ""}}"#;
+    std::fs::write(&path, text).unwrap();
+    let arrivals = format!("mmpp:{}@=5", path.display());
+    let words = ["load", "http://127.0.0.1:1/", "--arrivals", &arrivals];
+    let words = [&words[..], &HERE].concat();
+    run(&[&words[..], &["--sessions", "5"]].concat())
+        .exits(2)
+        .says("the mean is that of the run: give --duration");
+    run(&[&words[..], &["--duration", "5s"]].concat())
+        .exits(2)
+        .says("the model has no arrivals in this duration");
+}

@@ -5,10 +5,12 @@
 //! ([`Word`], what stands on the command line) and its seed: the same two give the same schedule on
 //! every machine. Times are nanoseconds from the beginning of the schedule.
 
+mod exact;
 mod process;
 mod replay;
 mod word;
 
+pub use exact::Exact;
 pub use process::{Even, Modulated, Poisson, RateSource, rate_factor};
 pub use replay::{Replay, ReplayError};
 pub use word::{Word, WordError};
@@ -48,6 +50,8 @@ pub enum Plan<R = Sampler> {
     Poisson(Poisson),
     /// A Poisson process whose rate changes from bin to bin (dMMPP).
     Modulated(Modulated<R>),
+    /// The same with a number of sessions that is known beforehand.
+    Exact(Exact<R>),
     /// Times that were recorded.
     Replay(Replay),
 }
@@ -58,6 +62,7 @@ impl<R: RateSource> Arrivals for Plan<R> {
             Self::Even(even) => even.next(),
             Self::Poisson(poisson) => poisson.next(),
             Self::Modulated(modulated) => modulated.next(),
+            Self::Exact(exact) => exact.next(),
             Self::Replay(replay) => replay.next(),
         }
     }

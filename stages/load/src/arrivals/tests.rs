@@ -116,6 +116,67 @@ fn rates_and_bins_are_scaled() {
 }
 
 #[test]
+fn a_number_of_sessions_is_kept_and_they_follow_the_rates() {
+    let rates = [0.0, 40.0, 5.0, 0.2];
+    let bin_ns = 10_000_003;
+    // The last bin is not whole: half of the one without arrivals.
+    let duration_ns = bin_ns * 4 * 1_000 + bin_ns / 2;
+    let sessions = 60_000_u64;
+    let exact = |seed| {
+        let source = Circle::new(&rates);
+        Exact::new(source, bin_ns, duration_ns, sessions, Random::new(seed)).unwrap()
+    };
+    let times = until(Plan::Exact(exact(3)), duration_ns);
+    assert_eq!(times.len(), 60_000);
+    assert!(times.is_sorted());
+    assert_eq!(times, until(Plan::Exact(exact(3)), duration_ns));
+    assert_ne!(times, until(Plan::Exact(exact(4)), duration_ns));
+    let mut counts = [0.0_f64; 4];
+    let mut halves = [0.0_f64; 2];
+    for time in &times {
+        counts[usize::try_from(time / bin_ns % 4).unwrap()] += 1.0;
+        halves[usize::try_from(time * 2 / duration_ns).unwrap()] += 1.0;
+    }
+    for (count, rate) in counts.iter().zip(rates) {
+        let expected = 60_000.0 * rate / 45.2;
+        assert!(
+            (count - expected).abs() <= 4.0 * expected.sqrt(),
+            "{counts:?}"
+        );
+    }
+    // Nothing heaps up at the end.
+    assert!(
+        (halves[0] - 30_000.0).abs() < 4.0 * 15_000_f64.sqrt(),
+        "{halves:?}"
+    );
+    // Gaps within a bin of one rate are exponential: their deviation is their mean.
+    let gaps = times
+        .windows(2)
+        .filter(|pair| pair[0] / bin_ns == pair[1] / bin_ns);
+    let gaps: Vec<f64> = gaps
+        .filter(|pair| pair[0] / bin_ns % 4 == 1)
+        .map(|pair| (pair[1] - pair[0]) as f64)
+        .collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let squares = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>();
+    let deviation = (squares / gaps.len() as f64).sqrt();
+    assert!((deviation / mean - 1.0).abs() < 0.05, "{deviation} {mean}");
+}
+
+#[test]
+fn a_number_of_sessions_needs_a_path_with_arrivals() {
+    let of = |rates: &[f64], duration_ns| {
+        Exact::new(Circle::new(rates), 10, duration_ns, 5, Random::new(1)).is_some()
+    };
+    assert!(!of(&[0.0], 1_000) && !of(&[f64::NAN, -1.0], 1_000) && !of(&[1.0], 0));
+    assert!(!of(&[1.0], u64::MAX), "too many bins");
+    assert!(of(&[0.0, 1.0], 20) && !of(&[0.0, 1.0], 10));
+    // All of them in the last tenth of a bin.
+    let exact = Exact::new(Circle::new(&[0.0, 1.0]), 10, 11, 5, Random::new(1)).unwrap();
+    assert_eq!(until(Plan::Exact(exact), 11), [10; 5]);
+}
+
+#[test]
 fn a_silent_model_ends() {
     let silent = || Modulated::new(Circle::new(&[0.0]), SECOND, 1.0, Random::new(1));
     assert!(until(Plan::Modulated(silent()), 1_000 * SECOND).is_empty());
@@ -195,16 +256,18 @@ fn faults_in_recorded_times_have_a_place() {
 
 #[test]
 fn words_of_the_command_line() {
-    let model = |path: &str, rate| Word::Model {
+    let model = |path: &str, rate, is_exact| Word::Model {
         path: path.to_owned(),
         rate,
+        is_exact,
     };
     for (word, want) in [
         ("constant:250", Word::Constant { rate: 250.0 }),
         ("poisson:0.5", Word::Poisson { rate: 0.5 }),
-        ("mmpp:day.json", model("day.json", None)),
-        ("mmpp:a@b.json@90", model("a@b.json", Some(90.0))),
-        ("mmpp:a@b.json", model("a@b.json", None)),
+        ("mmpp:day.json", model("day.json", None, false)),
+        ("mmpp:a@b.json@90", model("a@b.json", Some(90.0), false)),
+        ("mmpp:a@b.json", model("a@b.json", None, false)),
+        ("mmpp:m.json@=90", model("m.json", Some(90.0), true)),
         (
             "replay:c:/x",
             Word::Replay {
@@ -212,6 +275,7 @@ fn words_of_the_command_line() {
             },
         ),
     ] {
+        assert_eq!(want.to_string(), word);
         assert_eq!(word.parse(), Ok(want), "{word}");
     }
     for (word, part) in [
@@ -223,6 +287,7 @@ fn words_of_the_command_line() {
         ("poisson:NaN", "above 0"),
         ("constant:inf", "at most"),
         ("mmpp:m.json@0", "above 0"),
+        ("mmpp:m.json@=-3", "above 0"),
         ("mmpp:", "names no file"),
         ("mmpp:@5", "names no file"),
         ("replay:", "names no file"),

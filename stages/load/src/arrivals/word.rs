@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// `constant:RATE`, `poisson:RATE`, `mmpp:MODEL.json[@RATE]` or `replay:FILE`. Rates are sessions a second.
+/// `constant:RATE`, `poisson:RATE`, `mmpp:MODEL.json[@RATE]`, `mmpp:MODEL.json@=RATE` or `replay:FILE`. Rates are
+/// sessions a second.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Word {
     /// Equal gaps.
@@ -24,6 +25,8 @@ pub enum Word {
         path: String,
         /// Sessions a second on average; `None`: as the model has it.
         rate: Option<f64>,
+        /// Whether the average is that of the run, and not that of the model.
+        is_exact: bool,
     },
     /// Recorded beginnings.
     Replay {
@@ -37,7 +40,7 @@ pub enum Word {
 pub enum WordError {
     /// It names no way to plan.
     #[error(
-        "`{0}` is not a valid arrival process: write constant:RATE, poisson:RATE, mmpp:MODEL.json[@RATE] or replay:FILE"
+        "`{0}` is not a valid arrival process: write constant:RATE, poisson:RATE, mmpp:MODEL.json[@[=]RATE] or replay:FILE"
     )]
     Kind(String),
     /// The rate is no number above zero.
@@ -58,11 +61,14 @@ impl fmt::Display for Word {
         match self {
             Self::Constant { rate } => write!(f, "constant:{rate}"),
             Self::Poisson { rate } => write!(f, "poisson:{rate}"),
-            Self::Model { path, rate: None } => write!(f, "mmpp:{path}"),
+            Self::Model {
+                path, rate: None, ..
+            } => write!(f, "mmpp:{path}"),
             Self::Model {
                 path,
                 rate: Some(rate),
-            } => write!(f, "mmpp:{path}@{rate}"),
+                is_exact,
+            } => write!(f, "mmpp:{path}@{}{rate}", if *is_exact { "=" } else { "" }),
             Self::Replay { path } => write!(f, "replay:{path}"),
         }
     }
@@ -91,13 +97,20 @@ impl FromStr for Word {
             "poisson" => Ok(Self::Poisson { rate: rate(rest)? }),
             "mmpp" => {
                 // A file may have an `@` in its name: only a number behind the last one is a rate.
-                let (path, rate) = match rest.rsplit_once('@') {
-                    Some((path, word)) if word.parse::<f64>().is_ok() => (path, Some(rate(word)?)),
-                    _ => (rest, None),
+                let split = rest.rsplit_once('@').map(|(path, word)| {
+                    let exact = word.strip_prefix('=');
+                    (path, exact.unwrap_or(word), exact.is_some())
+                });
+                let (path, rate, is_exact) = match split {
+                    Some((path, word, is_exact)) if word.parse::<f64>().is_ok() => {
+                        (path, Some(rate(word)?), is_exact)
+                    }
+                    _ => (rest, None, false),
                 };
                 Ok(Self::Model {
                     path: file("mmpp", path)?,
                     rate,
+                    is_exact,
                 })
             }
             "replay" => Ok(Self::Replay {

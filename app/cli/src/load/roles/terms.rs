@@ -27,7 +27,14 @@ pub(in crate::load) fn terms(args: &LoadArgs) -> anyhow::Result<Terms> {
     let (arrivals, file) = match &schedule.arrivals {
         Word::Constant { rate } => (format!("constant:{rate}"), None),
         Word::Poisson { rate } => (format!("poisson:{rate}"), None),
-        Word::Model { path, rate } => (format!("mmpp at {rate:?}"), Some(path)),
+        Word::Model {
+            path,
+            rate,
+            is_exact,
+        } => {
+            let exactly = if *is_exact { " exactly" } else { "" };
+            (format!("mmpp at {rate:?}{exactly}"), Some(path))
+        }
         Word::Replay { path } => ("replay".to_owned(), Some(path)),
     };
     put("arrivals", arrivals);
