@@ -22,6 +22,7 @@ pub(super) struct Job<'a> {
     /// As `--arrivals` has it.
     pub(super) arrivals: String,
     pub(super) seconds: u32,
+    pub(super) seed: u64,
     /// Lines of a script, in httperf's format; none is one request of `path`.
     pub(super) script: Option<String>,
     /// Further words.
@@ -46,8 +47,8 @@ pub(super) fn run(site: &Site, job: &Job<'_>) -> Result<Outcome> {
         "--arrivals",
         &job.arrivals,
     ]);
-    load.args(["--duration", &format!("{}s", job.seconds), "--seed", "1"]);
-    load.args(["--overwrite", "--summary"]);
+    load.args(["--duration", &format!("{}s", job.seconds)]);
+    load.args(["--seed", &job.seed.to_string(), "--overwrite", "--summary"]);
     load.arg(&summary).args(&job.words);
     if let Some(script) = &job.script {
         let path = site.path("script");
@@ -138,6 +139,7 @@ pub(super) fn at_rate(
         clients,
         arrivals: format!("constant:{sessions:.3}"),
         seconds,
+        seed: 1,
         script: (!mode.closes()).then(|| script(mode.requests)),
         words: words(mode),
     };

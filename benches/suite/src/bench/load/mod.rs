@@ -7,6 +7,7 @@
 //! figures are medians over the rounds, ratios are of runs of the same round.
 
 mod contrast;
+mod figures;
 mod generator;
 mod lag;
 mod open;
@@ -49,6 +50,8 @@ struct Plan {
     is_urgent: bool,
     parts: Parts,
     binary: Option<PathBuf>,
+    /// A directory for pictures of the contrast.
+    plot: Option<PathBuf>,
 }
 
 impl Plan {
@@ -77,7 +80,8 @@ fn words() -> Vec<&'static str> {
     rows.chain(OTHERS).collect()
 }
 
-/// `bench load [--seconds N] [--runs N] [--cable] [--steer] [--urgent] [--binary FILE] [--only PART]...`
+/// `bench load [--seconds N] [--runs N] [--cable] [--steer] [--urgent] [--binary FILE] [--plot DIR]
+/// [--only PART]...`: DIR gets Figs. 7 to 10 of the paper, of `contrast`.
 pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let plan = Plan {
@@ -88,6 +92,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
         is_urgent: options.flag("--urgent"),
         parts: Parts::of(&mut options, &words())?,
         binary: options.value("--binary")?,
+        plot: options.value("--plot")?,
     };
     options.rest()?;
     setup()?;
@@ -97,7 +102,7 @@ pub(super) fn run(args: &[String]) -> Outcome {
 
 fn measure(plan: &Plan, dir: &Path) -> Outcome {
     let binary = linkweir(plan.binary.as_deref())?;
-    let site = Site::new(plan, &dir.join("site"), contrast::WORK)?;
+    let site = Site::new(plan, &dir.join("site"), contrast::WORK, 1)?;
     describe(plan, &site);
     let mut targets: Vec<Target> = Vec::new();
     let rows = plan.rows();
@@ -109,13 +114,19 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         }
     }
     if plan.parts.wants("lag") {
-        targets.extend(lag::run(plan, &site, &binary)?);
+        let pair = Site::new(plan, &dir.join("pair"), contrast::WORK, 2)?;
+        targets.extend(lag::run(plan, &site, &pair, &binary)?);
     }
     if plan.parts.wants("open") {
         targets.extend(open::run(&site, &binary)?);
     }
     if plan.parts.wants("contrast") {
-        targets.extend(contrast::run(plan.seconds, &site, &binary)?);
+        let contrast = contrast::Contrast {
+            seconds: plan.seconds,
+            binary: &binary,
+            plot: plan.plot.as_deref(),
+        };
+        targets.extend(contrast.run(&site)?);
     }
     verdict(&targets)
 }

@@ -29,6 +29,7 @@ pub(super) fn run(site: &Site, binary: &Path) -> Result<Vec<Target>> {
         arrivals: format!("constant:{rate}"),
         // The last of them is in the last second.
         seconds: SECONDS,
+        seed: 1,
         script: Some(format!("/small think={HELD}\n/small\n")),
         words: [
             "--max-sessions",

@@ -58,15 +58,15 @@ pub(super) struct Ended {
 }
 
 impl Site {
-    /// Makes the namespaces and starts nginx; `dir` is in memory, `work` is what nginx has to do for
-    /// an answer of `/work`.
-    pub(super) fn new(plan: &Plan, dir: &Path, work: u32) -> Result<Self> {
+    /// Makes the namespaces, so many of generators, and starts nginx; `dir` is in memory, `work` is what nginx has
+    /// to do for an answer of `/work`.
+    pub(super) fn new(plan: &Plan, dir: &Path, work: u32, generators: u8) -> Result<Self> {
         fs::create_dir_all(dir).with_context(|| format!("create {}", dir.display()))?;
         let links = Links {
             has_offloads: !plan.is_cable,
             ..Links::default()
         };
-        let net = Net::with(1, links)?;
+        let net = Net::with(generators, links)?;
         // The kernel's default cuts every backlog to 4,096.
         net.set("net.core.somaxconn=65535")?;
         if plan.is_steered {
@@ -120,8 +120,12 @@ impl Site {
 
     /// A command at the generator, on the core for it.
     pub(super) fn client(&self, program: impl AsRef<OsStr>) -> Command {
-        let generator = Place::Generator(0);
-        let core = CLIENT_CORE.to_string();
+        self.client_at(0, CLIENT_CORE, program)
+    }
+
+    fn client_at(&self, number: u8, core: usize, program: impl AsRef<OsStr>) -> Command {
+        let generator = Place::Generator(number);
+        let core = core.to_string();
         let mut command = if self.is_urgent && !self.net.is_unprivileged() {
             // Not with real-time priority: the kernel takes such a program off its core for a
             // twentieth of each second, and a schedule cannot be kept meanwhile.
@@ -137,7 +141,12 @@ impl Site {
 
     /// `linkweir load` with a URL; the interface is said.
     pub(super) fn linkweir(&self, binary: &Path, url: &str) -> Command {
-        let mut command = self.client(binary);
+        self.linkweir_at(0, CLIENT_CORE, binary, url)
+    }
+
+    /// The same at one of several generators, on a core.
+    pub(super) fn linkweir_at(&self, number: u8, core: usize, binary: &Path, url: &str) -> Command {
+        let mut command = self.client_at(number, core, binary);
         command.args(["load", url, "--interface", GENERATOR, "-q"]);
         command
     }

@@ -1,17 +1,20 @@
 //! `bench model`: the fitted model beside simpler processes, on recorded series.
 //!
-//! One table for each series, by the models' equations and, where it is said, by one simulated path;
-//! then the targets: the paper's coefficient and means (sec. 3.2).
+//! One table for each series, by the models' equations and, where it is said, by one simulated path; how many states
+//! are found for several draws; the Hurst parameters; then the targets: the paper's coefficient and means
+//! (sec. 3.2). What needs recorded series is left out where they are not there; the rest is made here.
 
+mod dependence;
 mod row;
+mod states;
 
 use super::harness::{Target, median, verdict};
 use crate::Outcome;
 use crate::shell::{self, Options, print_table, root};
-use anyhow::Result;
-use linkweir_model::{Counts, FitOptions};
-use row::Row;
-use std::path::PathBuf;
+use anyhow::{Context as _, Result};
+use linkweir_model::{Counts, FitOptions, Model};
+use row::{Row, over};
+use std::path::{Path, PathBuf};
 
 /// The paper: IC 2.35 %, means 32.5699 and 32.5267.
 const PAPER_IC: f64 = 0.0235;
@@ -21,7 +24,7 @@ const PAPER_STATES: usize = 14;
 const PATH_MEAN_ERROR: f64 = 0.003;
 const FIT_S: f64 = 0.5;
 
-/// `bench model [--logs DIR] [--seed N]`
+/// `bench model [--logs DIR] [--seed N] [--write FILE]`: FILE gets the made series, one count per line.
 pub(super) fn run(args: &[String]) -> Outcome {
     if cfg!(debug_assertions) {
         // The fit's time counts: the same task again, optimised.
@@ -39,23 +42,68 @@ pub(super) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let logs: Option<PathBuf> = options.value("--logs")?;
     let seed: u64 = options.value("--seed")?.unwrap_or(1);
+    let write: Option<PathBuf> = options.value("--write")?;
     options.rest()?;
     let logs = logs.unwrap_or_else(|| root().join("../shared/weblogs"));
 
-    let mut targets = world_cup(&row::world_cup(&logs, seed)?)?;
-    targets.extend(requests(&row::requests(&logs)?)?);
+    let made = dependence::made(seed)?;
+    if let Some(path) = write {
+        let lines = made.values().iter().map(|count| format!("{count}\n"));
+        std::fs::write(&path, lines.collect::<String>())
+            .with_context(|| format!("write {}", path.display()))?;
+    }
+    let mut targets = own(&made)?;
+    if logs.is_dir() {
+        targets.extend(recorded(&logs, seed)?);
+    } else {
+        eprintln!(
+            "bench model: {} is not there: no rows of recorded series (--logs DIR)",
+            logs.display()
+        );
+    }
     verdict(&targets)
 }
 
-fn over(lags: usize) -> FitOptions {
-    FitOptions {
-        lags: Some(lags),
-        ..FitOptions::default()
-    }
+/// Lags of the World Cup log.
+const FITTED: usize = 300;
+
+/// Series that are made here: nothing is needed for them.
+fn own(made: &Counts) -> Result<Vec<Target>> {
+    let path = root().join("app/lab/scenarios/web.model.json");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let model = Model::from_json(&text)?;
+    let bins = made.len();
+    let draws = states::find(
+        states::SEEDS,
+        FITTED,
+        |seed| Ok(model.simulate(bins, seed)?),
+    )?;
+    states::table(
+        &format!(
+            "{bins} bins drawn from a model of {} states (app/lab/scenarios/web.model.json)",
+            model.superposition().states()
+        ),
+        &draws,
+    );
+    let title = format!("made with H = {}", dependence::MADE.h);
+    let draws = states::find(1..=5, FITTED, dependence::made)?;
+    states::table(&format!("{bins} bins {title}"), &draws);
+    Ok(vec![dependence::show(&title, made)?])
+}
+
+fn recorded(logs: &Path, seed: u64) -> Result<Vec<Target>> {
+    let counts = row::world_cup(logs, seed)?;
+    let mut targets = world_cup(&counts)?;
+    let draws = states::find(states::SEEDS, FITTED, |seed| row::world_cup(logs, seed))?;
+    states::table("World Cup, --spread with seeds 1 to 20", &draws);
+    targets.push(dependence::show("World Cup", &counts)?);
+    let counts = row::requests(logs)?;
+    targets.extend(requests(&counts)?);
+    targets.push(dependence::show("requests", &counts)?);
+    Ok(targets)
 }
 
 fn world_cup(counts: &Counts) -> Result<Vec<Target>> {
-    const FITTED: usize = 300;
     const LAGS: [usize; 4] = [60, 100, FITTED, 1000];
     let most = 1000;
     let poisson = Row::poisson(counts, most)?;

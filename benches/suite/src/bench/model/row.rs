@@ -119,6 +119,14 @@ impl Row {
     }
 }
 
+/// A fit over these lags.
+pub(super) fn over(lags: usize) -> FitOptions {
+    FitOptions {
+        lags: Some(lags),
+        ..FitOptions::default()
+    }
+}
+
 /// Arrivals per bin in the paper: 562776 sessions in 17280 bins.
 const PAPER_MEAN: f64 = 32.57;
 
